@@ -1,0 +1,85 @@
+"""Holds one model in one program and times runs of it on request: ``worker.py PROGRAM MODEL THREADS SIDE``.
+
+PROGRAM is pocketgraph, litert (a .tflite file) or tensorflow (TensorFlow 2, a session on a .pb). Prints ``ready``,
+then for every line with a number n that it reads, ``us T``: the median time of n runs in microseconds.
+With a fifth argument ``once`` it runs once and ends: for timing whole processes.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+
+def pocketgraph_runner(model: str, threads: int, side: int) -> Callable[[], object]:
+    import numpy as np
+
+    from pocketgraph import Session
+
+    session = Session(model, threads=threads)
+    feeds = {"input:0": image(np, side)}
+    return lambda: session.run(["Identity:0"], feeds)
+
+
+def litert_runner(model: str, threads: int, side: int) -> Callable[[], object]:
+    import numpy as np
+    from ai_edge_litert.interpreter import Interpreter
+
+    interpreter = Interpreter(model_path=model, num_threads=threads)
+    interpreter.allocate_tensors()
+    source = interpreter.get_input_details()[0]["index"]
+    target = interpreter.get_output_details()[0]["index"]
+    feed = image(np, side)
+
+    def once() -> object:
+        interpreter.set_tensor(source, feed)
+        interpreter.invoke()
+        return interpreter.get_tensor(target)
+
+    return once
+
+
+def tensorflow_runner(model: str, threads: int, side: int) -> Callable[[], object]:
+    import numpy as np
+    import tensorflow as tf
+
+    tf1 = tf.compat.v1
+    graph_def = tf1.GraphDef()
+    with open(model, "rb") as file:
+        graph_def.ParseFromString(file.read())
+    with tf.Graph().as_default() as graph:
+        tf.import_graph_def(graph_def, name="")
+    config = tf1.ConfigProto(intra_op_parallelism_threads=threads, inter_op_parallelism_threads=1)
+    session = tf1.Session(graph=graph, config=config)
+    feeds = {"input:0": image(np, side)}
+    return lambda: session.run(["Identity:0"], feeds)
+
+
+def image(np: object, side: int) -> object:
+    return np.random.default_rng(1).random((1, side, side, 3), "f4")  # type: ignore[attr-defined]
+
+
+def main() -> None:
+    program, model, threads, side = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+    make = {"pocketgraph": pocketgraph_runner, "litert": litert_runner, "tensorflow": tensorflow_runner}[program]
+    once = make(model, threads, side)
+    once()
+    if len(sys.argv) > 5:
+        return
+    once()
+    print("ready", flush=True)
+    for line in sys.stdin:
+        times = []
+        for _ in range(int(line)):
+            start = time.perf_counter_ns()
+            once()
+            times.append((time.perf_counter_ns() - start) / 1000)
+        print(f"us {statistics.median(times)}", flush=True)
+
+
+main()

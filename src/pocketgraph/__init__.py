@@ -1,0 +1,54 @@
+"""Takes a trained TensorFlow model to the small, fast, verified form that ships, without TensorFlow.
+
+The names below load what they need when they are first used:
+
+* ``load(path) -> Graph`` and ``save(graph, path)``: any model file, looked at by content.
+* ``freeze(graph_or_path, outputs=None, checkpoint=None) -> Graph``: variables become constants.
+* ``transform(graph, transforms, inputs=None, outputs=None) -> Graph`` and the original tool's
+  ``TransformGraph(graph_def, inputs, outputs, transforms)``: rewriting rules.
+* ``Session(graph, threads=None).run(fetches, feeds) -> list of arrays``: run it.
+* ``summarize(graph)`` and ``verify(a, b, …)``: look at it, and prove it right.
+* ``formats.open_checkpoint(prefix)``: a mapping of variable name to Tensor.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pocketgraph import formats
+    from pocketgraph.errors import PocketgraphError
+    from pocketgraph.formats import load, save
+    from pocketgraph.freezing import freeze
+    from pocketgraph.graph import Graph, Node, Tensor
+    from pocketgraph.inspect import summarize
+    from pocketgraph.runtime import Session, verify
+    from pocketgraph.transforms import TransformGraph, transform
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "load": "formats", "save": "formats", "freeze": "freezing", "transform": "transforms",
+    "TransformGraph": "transforms", "Session": "runtime", "verify": "runtime", "summarize": "inspect",
+    "Graph": "graph", "Node": "graph", "Tensor": "graph", "PocketgraphError": "errors",
+}  # fmt: skip
+
+__all__ = [
+    "Graph", "Node", "PocketgraphError", "Session", "Tensor", "TransformGraph", "__version__", "formats", "freeze",
+    "load", "save", "summarize", "transform", "verify",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        value = getattr(import_module(f"pocketgraph.{_HOME[name]}"), name)
+        globals()[name] = value
+        return value
+    if name in ("formats", "graph", "runtime", "transforms", "inspect", "kernels"):
+        return import_module(f"pocketgraph.{name}")
+    raise AttributeError(f"module 'pocketgraph' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME, "formats"})

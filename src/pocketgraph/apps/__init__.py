@@ -1,0 +1,1 @@
+"""What a person does with a finished model: label a picture."""

@@ -1,0 +1,200 @@
+"""Says what is in pictures: a classifier graph, its labels, and the best scores for each picture."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.apps import presets
+from pocketgraph.apps.picture_input import PictureInput, describe, find_input, require
+from pocketgraph.errors import FormatError, MissingKernelError, RunError, UsageError
+from pocketgraph.graph import Graph, canonical, node_name
+from pocketgraph.graph.order import reachable
+
+DEFAULT_MEAN, DEFAULT_STD = 0.0, 255.0  # the original's
+MAX_LABEL_BYTES = 1 << 24
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """One answer for one picture.
+
+    Attributes:
+        index: which of the output's scores this is.
+        label: its line of the labels file, or ``index N`` where the file has no such line.
+        score: as the graph gave it.
+    """
+
+    index: int
+    label: str
+    score: float
+
+    def __str__(self) -> str:
+        """As the original C++ program prints it: ``military uniform (653): 0.834305``."""
+        return f"{self.label} ({self.index}): {self.score:g}"
+
+
+class Labeler:
+    """Labels pictures with one graph.
+
+    What is not given is taken from the preset, then from the graph itself (the size from a placeholder's shape, the
+    output from the one node that nothing consumes), then from the original program's defaults (mean 0, std 255).
+
+    Args:
+        graph: a classifier.
+        labels: one name for each score.
+        preset: a name from ``presets.PRESETS``; by default the one whose layer names the graph has, provided that
+            neither layer is given.
+        input_layer, output_layer: node names.
+        width, height: of the pictures that the graph takes, in pixels.
+        mean, std: pixels from 0 to 255 are fed as ``(pixel - mean) / std``.
+        feeds: values for other placeholders that the output needs, such as ``{"keep_prob": 1.0}``.
+        threads: as in Session.
+
+    Raises:
+        UsageError: the graph has not these layers, takes no pictures, not pictures of this size, or needs feeds that
+            are not given.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        labels: Sequence[str] = (),
+        *,
+        preset: str | None = None,
+        input_layer: str | None = None,
+        output_layer: str | None = None,
+        width: int | None = None,
+        height: int | None = None,
+        mean: float | None = None,
+        std: float | None = None,
+        feeds: Mapping[str, Any] | None = None,
+        threads: int | None = None,
+    ) -> None:
+        from pocketgraph.runtime import Session
+
+        if std == 0:
+            raise UsageError("--input_std is 0; pixels are divided by it")
+        chosen = presets.get(preset) if preset else None
+        if chosen is None and input_layer is None and output_layer is None:
+            chosen = presets.recognise(graph)
+        self.preset = chosen
+        self.labels = tuple(labels)
+        if input_layer is None:
+            input_layer = chosen.input_layer if chosen and chosen.input_layer in graph else find_input(graph)
+        if output_layer is None:
+            output_layer = chosen.output_layer if chosen and chosen.output_layer in graph else find_output(graph)
+        self.output = canonical(require(graph, output_layer, "--output_layer"))
+        require(graph, input_layer, "--input_layer")
+        self.input: PictureInput = describe(graph, input_layer, width, height, chosen.size if chosen else None)
+        self.mean = mean if mean is not None else chosen.mean if chosen else DEFAULT_MEAN
+        self.std = std if std is not None else chosen.std if chosen else DEFAULT_STD
+        self.feeds = {canonical(require(graph, name, "--feed")): value for name, value in (feeds or {}).items()}
+        require_feeds(graph, self.output, (self.input.tensor, *self.feeds))
+        self._session = Session(graph, threads=threads)
+
+    def scores(self, path: str | os.PathLike[str]) -> np.ndarray[Any, Any]:
+        """The graph's scores for the picture in a file, a float array with one entry a class.
+
+        Raises:
+            FormatError: the file is no picture.
+            RunError: the graph cannot run, or its output is not one score a class.
+        """
+        feed = self.input.feed(os.fspath(path), self.mean, self.std)
+        try:
+            (result,) = self._session.run([self.output], {self.input.tensor: feed, **self.feeds})
+        except MissingKernelError:
+            raise
+        except RunError as error:
+            if not self.input.guessed:
+                raise
+            size = f"{self.input.width} x {self.input.height}"
+            hint = f"the size {size} is a guess: pass --input_width and --input_height if the graph takes another"
+            raise RunError(error.what, where=error.where, hint=hint) from error
+        scores = np.asarray(result)
+        if self.input.batch > 1 and scores.ndim > 0 and scores.shape[0] == self.input.batch:
+            scores = scores[0]
+        if scores.size == 0 or scores.size != max(scores.shape, default=0) or scores.dtype.kind != "f":
+            raise RunError(
+                f"the output is {scores.dtype}{list(scores.shape)}, not one score a class",
+                where=f"node '{self.output}'",
+                hint="pass --output_layer",
+            )
+        return scores.reshape(-1)
+
+    def label(self, path: str | os.PathLike[str], top: int = 5) -> list[Prediction]:
+        """The ``top`` classes with the highest scores, best first; of equal ones the lower index comes first.
+
+        Raises:
+            FormatError, RunError: as in ``scores``.
+        """
+        return self.best(self.scores(path), top)
+
+    def best(self, scores: np.ndarray[Any, Any], top: int) -> list[Prediction]:
+        """The ``top`` highest of these scores, as ``label`` orders them."""
+        order = np.argsort(-scores.astype(np.float64), kind="stable")[:top]
+        return [Prediction(int(i), self.name(int(i)), float(scores[i])) for i in order]
+
+    def name(self, index: int) -> str:
+        """The label of a class."""
+        return self.labels[index] if index < len(self.labels) else f"index {index}"
+
+
+def find_output(graph: Graph) -> str:
+    """The name of the node that gives the scores: the one that nothing consumes, a Softmax where there are several.
+
+    Raises:
+        UsageError: that does not decide it.
+    """
+    from pocketgraph.inspect import summarize
+
+    sinks = summarize(graph).sinks
+    for group in (sinks, [node for node in sinks if node.op == "Softmax"]):
+        if len(group) == 1:
+            return group[0].name
+    if not sinks:
+        raise UsageError("nothing in this graph looks like an output", hint="pass --output_layer")
+    shown = ", ".join(node.name for node in sinks[:5]) + (", …" if len(sinks) > 5 else "")
+    raise UsageError(f"{len(sinks)} nodes may be the output ({shown})", hint="pass --output_layer")
+
+
+def require_feeds(graph: Graph, output: str, fed: Collection[str]) -> None:
+    """Raises UsageError when ``output`` needs a placeholder that is not fed."""
+    names = {node_name(tensor) for tensor in fed}
+    needed = reachable(graph, [output], stop=names) - names
+    missing = [node.name for node in graph if node.name in needed and node.op in ("Placeholder", "PlaceholderV2")]
+    if missing:
+        flags = " ".join(f"--feed {name}=VALUE" for name in missing[:5])
+        raise UsageError(f"'{node_name(output)}' needs more than a picture", hint=f"pass {flags}")
+
+
+def read_labels(path: str | os.PathLike[str]) -> list[str]:
+    """The lines of a labels file, blanks at their ends dropped; empty lines at the end of the file are none.
+
+    Raises:
+        FormatError: the file is missing, too large for labels, or not text in UTF-8.
+    """
+    place = os.fspath(path)
+    try:
+        with open(place, "rb") as file:
+            data = file.read(MAX_LABEL_BYTES + 1)
+    except OSError as error:
+        raise FormatError(f"the labels cannot be read: {error.strerror or error}", where=place) from error
+    if len(data) > MAX_LABEL_BYTES or b"\0" in data:
+        raise FormatError("this is not a labels file, which has one name a line", where=place)
+    try:
+        return [line.strip() for line in data.decode("utf-8-sig").rstrip().splitlines()]
+    except UnicodeDecodeError:
+        raise FormatError("the labels are not UTF-8 text", where=place, hint="convert them with iconv") from None
+
+
+def mismatch(labels: Iterable[str], scores: int) -> str:
+    """A warning when a labels file has not one line for each score; else empty."""
+    lines = len(list(labels))
+    if lines in (0, scores):
+        return ""
+    return f"the labels file has {lines} lines and the output {scores} scores: they may not belong together"

@@ -1,0 +1,140 @@
+"""freeze_graph: one graph with constants out of a training graph and its checkpoint."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from pocketgraph.cli.options import flag_bool, names
+from pocketgraph.errors import FormatError, FreezeError, UsageError, nearest
+
+_UNUSED = "Accepted and not used, as in the original."
+
+
+@click.command()
+@click.argument("path", required=False, default="", metavar="[DIR|GRAPH]")
+@click.option("--input_graph", "--input-graph", default="", help="GraphDef file, binary or text.")
+@click.option("--input_saver", "--input-saver", default="", help="SaverDef file: which saver wrote the checkpoint.")
+@click.option(
+    "--input_checkpoint", "--input-checkpoint", "--checkpoint", default="",
+    help="Checkpoint: its prefix, .index file or directory. Default: the latest one beside the graph.",
+)  # fmt: skip
+@click.option("--checkpoint_version", "--checkpoint-version", type=int, default=2, help="1 or 2; both are recognised.")
+@click.option(
+    "--output_graph",
+    "--output-graph",
+    "--output",
+    "-o",
+    default="",
+    help="Where the frozen graph goes; text if .pbtxt.",
+)
+@flag_bool("--input_binary", "--input-binary", help="Accepted; the content decides.")
+@click.option(
+    "--output_node_names", "--output-node-names", "--outputs", default="",
+    help="Output nodes, with commas. Default: the one that stands out, if there is one.",
+)  # fmt: skip
+@click.option("--restore_op_name", "--restore-op-name", default="save/restore_all", help=_UNUSED)
+@click.option("--filename_tensor_name", "--filename-tensor-name", default="save/Const:0", help=_UNUSED)
+@flag_bool("--clear_devices", "--clear-devices", default=True, help="Drop the device of every node.")
+@click.option("--initializer_nodes", "--initializer-nodes", default="", help="Ops to be run after restoring.")
+@click.option(
+    "--variable_names_whitelist", "--variable-names-whitelist", "--variable_names_allowlist", default="",
+    help="Freeze only these variables, with commas.",
+)  # fmt: skip
+@click.option(
+    "--variable_names_blacklist", "--variable-names-blacklist", "--variable_names_denylist",
+    default="", help="Do not freeze these variables, with commas.",
+)  # fmt: skip
+@click.option("--input_meta_graph", "--input-meta-graph", default="", help="MetaGraphDef file (.meta).")
+@click.option("--input_saved_model_dir", "--input-saved-model-dir", default="", help="Directory of a SavedModel.")
+@click.option(
+    "--saved_model_tags", "--saved-model-tags", default="serve", show_default=True, help="Its tags, with commas."
+)
+def command(
+    path: str,
+    input_graph: str,
+    input_saver: str,
+    input_checkpoint: str,
+    checkpoint_version: int,
+    output_graph: str,
+    input_binary: bool,
+    output_node_names: str,
+    restore_op_name: str,
+    filename_tensor_name: str,
+    clear_devices: bool,
+    initializer_nodes: str,
+    variable_names_whitelist: str,
+    variable_names_blacklist: str,
+    input_meta_graph: str,
+    input_saved_model_dir: str,
+    saved_model_tags: str,
+) -> None:
+    """Makes one graph with constants out of a training graph and its checkpoint.
+
+    \b
+      pocketgraph freeze_graph TRAINING_DIR -o frozen.pb
+      pocketgraph freeze_graph --input_graph=graph.pbtxt --input_checkpoint=model.ckpt-1000 \\
+        --output_node_names=softmax --output_graph=frozen.pb
+    """
+    from pocketgraph import formats
+    from pocketgraph.freezing.tool import freeze_and_tell
+
+    if checkpoint_version not in (1, 2):
+        raise UsageError(f"Invalid checkpoint version (must be '1' or '2'): {checkpoint_version}")
+    for kind, file in (("graph", input_graph), ("meta graph", input_meta_graph), ("saver", input_saver)):
+        if file and not os.path.exists(file):
+            raise FreezeError(f"Input {kind} file '{file}' does not exist!", hint=_beside(file))
+    source = input_saved_model_dir or input_meta_graph or input_graph or path
+    if not source:
+        raise UsageError(
+            "nothing to freeze was named", hint="give a training directory, or --input_graph and --input_checkpoint"
+        )
+    if not os.path.exists(source) and not os.path.exists(source + ".index"):
+        raise FreezeError(f"'{source}' does not exist", hint=_beside(source))
+    if not output_graph:
+        raise UsageError("no place for the frozen graph was named", hint="add -o frozen.pb")
+    frozen = freeze_and_tell(
+        source,
+        names(output_node_names) or None,
+        (input_checkpoint or None) if source != input_saved_model_dir else None,
+        variable_names_whitelist=names(variable_names_whitelist) or None,
+        variable_names_blacklist=names(variable_names_blacklist) or None,
+        initializer_nodes=names(initializer_nodes),
+        clear_devices=clear_devices,
+        saver=_saver(input_saver or input_meta_graph),
+        tags=saved_model_tags if source == input_saved_model_dir else None,
+    )
+    if input_meta_graph:
+        click.echo(f"Loaded meta graph file '{input_meta_graph}")  # the original leaves the quote open too
+    formats.save(frozen.graph, output_graph, text=output_graph.endswith(".pbtxt"))
+    if frozen.source != source or frozen.checkpoint != input_checkpoint:
+        click.echo(f"Froze {frozen.source}" + (f" with {frozen.checkpoint}" if frozen.checkpoint else ""))
+    click.echo(f"Froze {len(frozen.variables)} variables.")
+    click.echo(f"Converted {len(frozen.variables)} variables to const ops.")
+    click.echo(f"{len(frozen.graph)} ops in the final graph.")
+    if not output_node_names:
+        click.echo(f"Output: {', '.join(frozen.graph.outputs)}")
+    for warning in frozen.warnings:
+        click.echo(f"warning: {warning}", err=True)
+
+
+def _saver(file: str) -> str | None:
+    """The scope of the saver that a SaverDef or MetaGraphDef file names."""
+    if not file:
+        return None
+    from pocketgraph.formats.saver_def import restore_op
+
+    try:
+        return restore_op(file).rpartition("/")[0]
+    except FormatError:
+        return ""
+
+
+def _beside(file: str) -> str:
+    folder, name = os.path.split(file)
+    try:
+        near = nearest(name, os.listdir(folder or "."))
+    except OSError:
+        return f"there is no directory '{folder}' either"
+    return f"did you mean {' or '.join(repr(os.path.join(folder, n)) for n in near)}?" if near else ""

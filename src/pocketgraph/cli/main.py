@@ -1,0 +1,119 @@
+"""The command line: finds the command by name, loads it alone, and turns errors into one line and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import click
+
+from pocketgraph.errors import PocketgraphError, did_you_mean
+
+COMMANDS = {
+    "freeze_graph": "Make one graph with constants out of a training graph and its checkpoint.",
+    "summarize_graph": "Say what a graph holds, in the original tool's words.",
+    "summarize": "The same in tables: likely inputs and outputs, parameters, ops, what to type next.",
+    "transform_graph": "Rewrite a graph by rules: strip, fold, quantize, round…",
+    "verify": "Run two models on the same inputs and compare what comes out.",
+    "benchmark_model": "Time a model: run statistics, and tables by node and by node type.",
+    "label_image": "Say what is in pictures with an image classifier.",
+    "plan": "Show which parts of a model run on which engine, and why.",
+}
+"""Every command with its one line; the module of the same name holds it."""
+
+ALIASES = {
+    "freeze": "freeze_graph",
+    "transform": "transform_graph",
+    "benchmark": "benchmark_model",
+}
+
+EPILOG = """\b
+From a TensorFlow 1 training directory to a model that ships:
+  pocketgraph freeze_graph TRAINING_DIR -o frozen.pb
+  pocketgraph summarize frozen.pb
+  pocketgraph transform_graph frozen.pb -o small.pb --inputs=IN --outputs=OUT --transforms='
+    strip_unused_nodes fold_constants(ignore_errors=true) fold_batch_norms fold_old_batch_norms quantize_weights'
+  pocketgraph verify frozen.pb small.pb
+  pocketgraph benchmark_model --graph=small.pb
+"""
+
+
+class Commands(click.Group):
+    """The group of all commands; a command's module is imported when it is called, not before."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        name = cmd_name.replace("-", "_")
+        name = ALIASES.get(name, name)
+        if name not in COMMANDS:
+            return None
+        command = import_module(f"pocketgraph.cli.{name}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        command = self.get_command(ctx, args[0])
+        if command is None:
+            hint = did_you_mean(args[0], [*COMMANDS, *ALIASES])
+            raise click.UsageError(f"there is no command '{args[0]}'" + (f"; {hint}" if hint else ""), ctx)
+        return command.name, command, args[1:]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands (dashes and underscores are the same)"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(
+    cls=Commands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
+)
+@click.version_option(package_name="pocketgraph", message="%(prog)s %(version)s")
+def group() -> None:
+    """Takes a trained TensorFlow model to the small, fast, verified form that ships, without TensorFlow."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs the command line and leaves with 0, 1 (the work failed) or 2 (the call was wrong).
+
+    Errors are one line on stderr. Set POCKETGRAPH_DEBUG=1 to get the traceback as well.
+    """
+    try:
+        code = group.main(None if arguments is None else list(arguments), "pocketgraph", standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
+    except PocketgraphError as error:
+        fail(str(error), error.exit_code)
+    except click.exceptions.Exit as stop:
+        sys.exit(stop.exit_code)
+    except click.Abort:
+        fail("stopped", 130)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        sys.exit(2)
+    except click.ClickException as error:
+        context: Any = getattr(error, "ctx", None)
+        command = f" ({context.command_path} --help tells how)" if context is not None else ""
+        fail(error.format_message().rstrip(".") + command, 2)
+    except BrokenPipeError:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115  the reader has gone; nothing is left to say
+        sys.exit(1)
+    except MemoryError:
+        fail("there is not enough memory for this model", 1)
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        fail(f"{place}{error.strerror or error}", 1)
+
+
+def fail(message: str, code: int) -> None:
+    """Prints one error line and exits."""
+    if os.environ.get("POCKETGRAPH_DEBUG") and sys.exc_info()[0] is not None:
+        import traceback
+
+        traceback.print_exc()
+    click.echo(f"error: {' '.join(message.split())}", err=True)
+    sys.exit(code)

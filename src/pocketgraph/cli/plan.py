@@ -1,0 +1,114 @@
+"""``pocketgraph plan``: which parts of a model run on which engine, and why not elsewhere."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pocketgraph.cli.options import names
+from pocketgraph.errors import UsageError
+
+if TYPE_CHECKING:
+    from pocketgraph.runtime.plan import Description
+
+MOST_REASONS = 20  # rows of the table; the rest is one line
+
+
+@click.command("plan")
+@click.argument("model")
+@click.option(
+    "--inputs", "-i", multiple=True, metavar="NAME=1,224,224,3",
+    help="An input's shape; may be given several times. Default: as declared, with 1 where a size is open.",
+)  # fmt: skip
+@click.option("--outputs", "-o", default="", help="Comma list of tensors to compute. Default: the likely outputs.")
+@click.option("--nodes", "all_nodes", is_flag=True, help="List every node that LiteRT does not run, with the reason.")
+@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+def command(model: str, inputs: tuple[str, ...], outputs: str, all_nodes: bool, as_json: bool) -> None:
+    """Show which parts of MODEL run on LiteRT, which on the reference engine, and why."""
+    from pocketgraph.runtime import Session
+    from pocketgraph.runtime.samples import sample_fetches, sample_shapes
+
+    with Session(model) as session:
+        wanted = names(outputs) or list(sample_fetches(session.graph))
+        given = dict(shape_of(text) for text in inputs)
+        shapes = {**sample_shapes(session.graph, wanted, given), **given}
+        description = session.plan(wanted, shapes)
+    if as_json:
+        click.echo(json.dumps(as_dict(description), indent=2))
+    else:
+        show(description, model, all_nodes)
+
+
+def shape_of(text: str) -> tuple[str, tuple[int, ...]]:
+    """``NAME=1,2,3`` taken apart; ``NAME=`` is a scalar.
+
+    Raises:
+        UsageError: it is not of that form.
+    """
+    name, equals, sizes = text.partition("=")
+    try:
+        if not equals:
+            raise ValueError
+        shape = tuple(int(size) for size in sizes.split(",") if size.strip())
+        if any(size < 0 for size in shape):
+            raise ValueError
+    except ValueError:
+        raise UsageError(f"'{text}' is no shape", hint="write --inputs=NAME=1,224,224,3") from None
+    return name, shape
+
+
+def as_dict(description: Description) -> dict[str, Any]:
+    """The description for programs."""
+    return {
+        "feeds": {name: {"dtype": dtype, "shape": list(shape)} for name, (dtype, shape) in description.feeds.items()},
+        "fetches": list(description.fetches),
+        "parts": [
+            {"runs_on": p.runs_on, "nodes": list(p.nodes), "inputs": list(p.inputs), "outputs": list(p.outputs)}
+            for p in description.parts
+        ],
+        "reasons": dict(description.reasons),
+    }
+
+
+def show(description: Description, model: str, all_nodes: bool) -> None:
+    """Prints the parts and the reasons."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    feeds = ", ".join(f"{name} {dtype}{list(shape)}" for name, (dtype, shape) in description.feeds.items())
+    console.print(escape(f"{model}: {', '.join(description.fetches)} from {feeds or 'no inputs'}"), soft_wrap=True)
+    parts = Table(title="parts", title_justify="left")
+    for title in ("runs on", "nodes", "takes", "gives"):
+        parts.add_column(title, justify="right" if title == "nodes" else "left", overflow="fold")
+    for part in description.parts:
+        parts.add_row(part.runs_on, str(len(part.nodes)), escape(brief(part.inputs)), escape(brief(part.outputs)))
+    console.print(parts)
+    reasons = {name: reason for name, reason in description.reasons.items() if description.ops.get(name) != "Const"}
+    if not reasons:
+        console.print("LiteRT runs all of it.")
+        return
+    table = Table(title="why not on LiteRT", title_justify="left")
+    if all_nodes:
+        for title in ("node", "op", "reason"):
+            table.add_column(title, overflow="fold")
+        for name, reason in reasons.items():
+            table.add_row(escape(name), description.ops.get(name, "?"), escape(reason))
+    else:
+        for title in ("nodes", "op", "reason"):
+            table.add_column(title, justify="right" if title == "nodes" else "left", overflow="fold")
+        counted = Counter((description.ops.get(name, "?"), reason) for name, reason in reasons.items())
+        for (op, reason), count in counted.most_common(MOST_REASONS):
+            table.add_row(str(count), op, escape(reason))
+    console.print(table)
+    if not all_nodes and len({(description.ops.get(n), r) for n, r in reasons.items()}) > MOST_REASONS:
+        console.print("More: pocketgraph plan --nodes lists every node.")
+
+
+def brief(tensors: tuple[str, ...], most: int = 4) -> str:
+    """Some tensor names, and how many more."""
+    return ", ".join(tensors[:most]) + (f" and {len(tensors) - most} more" if len(tensors) > most else "")

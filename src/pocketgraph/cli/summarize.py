@@ -1,0 +1,143 @@
+"""``pocketgraph summarize``: a graph in tables, and what to type next."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from pocketgraph.inspect import Summary
+
+WIDTH = 120  # columns, where the output is not a terminal that has its own
+MOST_ENDS = 8  # rows of inputs, and of outputs
+MOST_OPS = 12  # rows of the op table; the rest is one line
+
+
+@click.command("summarize")
+@click.argument("model")
+@click.option("--json", "as_json", is_flag=True, help="Print the facts as JSON.")
+@click.option("--all-ops", is_flag=True, help="List every op type.")
+def command(model: str, as_json: bool, all_ops: bool) -> None:
+    """Show MODEL's likely inputs and outputs, sizes and ops, and the commands to type next."""
+    import pocketgraph
+
+    facts = pocketgraph.summarize(pocketgraph.load(model))
+    if as_json:
+        click.echo(json.dumps(as_dict(facts, model), indent=2))
+    else:
+        show(facts, model, all_ops)
+
+
+def as_dict(facts: Summary, path: str) -> dict[str, Any]:
+    """The facts for programs."""
+
+    def endpoint(e: Any) -> dict[str, Any]:
+        dims = None if e.shape.dims is None else list(e.shape.dims)
+        return {"name": e.name, "op": e.op, "dtype": e.dtype.name if e.dtype else None, "shape": dims, "why": e.why}
+
+    return {
+        "file": path,
+        "nodes": len(facts.graph),
+        "functions": len(facts.graph.functions),
+        "producer": facts.graph.versions.producer,
+        "inputs": [endpoint(e) for e in facts.inputs],
+        "outputs": [endpoint(e) for e in facts.outputs],
+        "constants": len(facts.constants),
+        "const_parameters": facts.const_parameters,
+        "const_bytes": facts.const_bytes,
+        "variables": len(facts.variables) + len(facts.resource_variables),
+        "variable_parameters": facts.variable_parameters,
+        "control_edges": facts.control_edges,
+        "devices": facts.devices,
+        "ops": dict(facts.op_counts),
+    }
+
+
+def show(facts: Summary, path: str, all_ops: bool) -> None:
+    """Prints the tables."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    from pocketgraph.inspect.numbers import bytes_text, human_readable
+
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else WIDTH)
+    graph = facts.graph
+    size = f", {bytes_text(os.path.getsize(path))}" if os.path.isfile(path) else ""
+    console.print(f"[bold]{escape(path)}[/]{size}, {len(graph)} nodes, {len(facts.op_counts)} op types", end="")
+    console.print(f", {len(graph.functions)} functions" if graph.functions else "")
+
+    ends = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    for column in ("", "name", "op", "type", "shape", "why"):
+        ends.add_column(column, overflow="fold")
+    for title, group in (("input", facts.inputs), ("output", facts.outputs)):
+        if not group:
+            ends.add_row(title, "none found")
+        for e in group[:MOST_ENDS]:
+            ends.add_row(title, escape(e.name), e.op, e.dtype.name if e.dtype else "?", escape(str(e.shape)), e.why)
+        if len(group) > MOST_ENDS:
+            ends.add_row("", f"and {len(group) - MOST_ENDS} less likely ones (--json lists all)")
+    console.print(ends)
+    console.print(
+        f"constants: {len(facts.constants)} with {human_readable(facts.const_parameters)} parameters, "
+        f"{bytes_text(facts.const_bytes)}; variables: {len(facts.variables) + len(facts.resource_variables)} with "
+        f"{human_readable(facts.variable_parameters)}; control edges: {facts.control_edges}"
+    )
+    for device, count in facts.devices.items():
+        console.print(f"device {escape(device)}: {count} nodes")
+    rows = facts.op_counts if all_ops else facts.op_counts[:MOST_OPS]
+    text = ", ".join(f"{op} {count}" for op, count in rows)
+    rest = len(facts.op_counts) - len(rows)
+    console.print(f"ops: {text}" + (f" and {rest} more (--all-ops)" if rest else ""))
+    for name, missing in graph.dangling():
+        console.print(f"[red]broken:[/] node {escape(name)} refers to {escape(missing)}, which is not in the graph")
+    console.print("next:", style="bold")
+    for line in next_commands(facts, path):
+        click.echo(f"  {line}")
+
+
+def next_commands(facts: Summary, path: str) -> list[str]:
+    """What to paste next, with this graph's own names."""
+    inputs = ",".join(e.name for e in facts.inputs)
+    outputs = ",".join(e.name for e in facts.outputs[:1])
+    model = shlex.quote(path)
+    if facts.variables or facts.resource_variables:
+        return [
+            f"pocketgraph freeze_graph --input_graph={model} --input_checkpoint=CHECKPOINT "
+            f"--output_node_names={shlex.quote(outputs or 'NAME')} --output_graph=frozen.pb"
+        ]
+    if not outputs:
+        return []
+    strip = "strip_unused_nodes"
+    first = facts.inputs[0] if facts.inputs else None
+    if first is not None and first.op != "Placeholder" and first.shape.dims is not None and first.dtype is not None:
+        sizes = ",".join("1" if size is None else str(size) for size in first.shape.dims)
+        strip += f'(type={first.dtype.name}, shape="{sizes}")'  # else it would become a scalar of type float
+    ends = (f"--inputs={shlex.quote(inputs)} " if inputs else "") + f"--outputs={shlex.quote(outputs)}"
+    return [
+        f"pocketgraph transform_graph --in_graph={model} --out_graph=small.pb {ends} "
+        f"--transforms='{strip} fold_constants(ignore_errors=true) fold_batch_norms fold_old_batch_norms "
+        "quantize_weights'",
+        f"pocketgraph verify {model} small.pb --outputs={shlex.quote(outputs)}",
+        f"pocketgraph benchmark_model --graph={model}{benchmark_flags(facts)}",
+    ]
+
+
+def benchmark_flags(facts: Summary) -> str:
+    """The layer flags, left out where the graph tells all."""
+    if all(e.shape.dims is not None and None not in e.shape.dims[1:] for e in facts.inputs) and facts.inputs:
+        return f" --output_layer={shlex.quote(facts.outputs[0].name)}"
+    shapes = ":".join(
+        "" if e.shape.dims is None else ",".join("1" if d is None else str(d) for d in e.shape.dims)
+        for e in facts.inputs
+    )
+    types = ",".join(e.dtype.name if e.dtype else "float" for e in facts.inputs)
+    return (
+        f" --input_layer={shlex.quote(','.join(e.name for e in facts.inputs))} --input_layer_shape={shapes}"
+        f" --input_layer_type={types} --output_layer={shlex.quote(facts.outputs[0].name)}"
+    )

@@ -1,0 +1,27 @@
+"""``pocketgraph summarize_graph``: the original tool's report, byte for byte."""
+
+from __future__ import annotations
+
+import click
+
+from pocketgraph.cli.options import flag_bool
+from pocketgraph.errors import UsageError
+
+
+@click.command("summarize_graph")
+@click.argument("model", required=False)
+@click.option("--in_graph", "--in-graph", "-i", default="", help="The graph, binary or text.")
+@flag_bool("--print_structure", "--print-structure", help="Also list every node in execution order.")
+def command(model: str | None, in_graph: str, print_structure: bool) -> None:
+    """Say what a graph holds, in the words that the original tool used and scripts read.
+
+    `pocketgraph summarize` shows more, in tables.
+    """
+    import pocketgraph
+    from pocketgraph.inspect.summarize import original_report
+
+    path = in_graph or model
+    if not path:
+        raise UsageError("in_graph graph can't be empty", hint="pass --in_graph=MODEL.pb")
+    for line in original_report(pocketgraph.load(path), path, print_structure=print_structure):
+        click.echo(line)

@@ -1,0 +1,77 @@
+"""The one family of errors: what happened, where, and what to type next."""
+
+from __future__ import annotations
+
+
+class PocketgraphError(Exception):
+    """Base of every error that pocketgraph raises on purpose.
+
+    ``str(error)`` is one line: ``[where: ]what[; hint]``.
+
+    Args:
+        what: what happened, as a sentence without a final stop.
+        where: the file, node or option it happened at.
+        hint: what to do next.
+    """
+
+    exit_code = 1
+
+    def __init__(self, what: str, *, where: str = "", hint: str = "") -> None:
+        self.what = what
+        self.where = where
+        self.hint = hint
+        text = f"{where}: {what}" if where else what
+        super().__init__(f"{text}; {hint}" if hint else text)
+
+
+class UsageError(PocketgraphError):
+    """The call itself was wrong: a bad flag, a missing argument, an unknown name on the command line."""
+
+    exit_code = 2
+
+
+class FormatError(PocketgraphError):
+    """A file is not what it should be: truncated, corrupt, or of another kind."""
+
+
+class GraphError(PocketgraphError):
+    """A graph contradicts itself: a dangling input, a cycle, a duplicate or unknown name, an unknown op."""
+
+
+class TransformError(PocketgraphError):
+    """A rewriting rule was given a bad parameter or met a graph that it cannot rewrite."""
+
+
+class FreezeError(PocketgraphError):
+    """A graph cannot be frozen with the checkpoint and outputs given."""
+
+
+class RunError(PocketgraphError):
+    """A graph cannot be run with the feeds and fetches given."""
+
+
+class MissingKernelError(RunError):
+    """Ops that no engine can run; the message lists every one."""
+
+
+class MissingExtraError(PocketgraphError):
+    """An optional dependency is not installed; the message names the extra to install."""
+
+
+def nearest(name: str, candidates: object, count: int = 3) -> list[str]:
+    """The candidates (an iterable of str) that look most like ``name``, best first, for "did you mean" hints."""
+    import difflib
+    from collections.abc import Iterable
+
+    assert isinstance(candidates, Iterable)
+    pool = [str(candidate) for candidate in candidates]
+    lowered = {candidate.lower(): candidate for candidate in pool}
+    close = difflib.get_close_matches(name.lower(), lowered, n=count, cutoff=0.55)
+    inside = [candidate for candidate in pool if name and name.lower() in candidate.lower()]
+    return list(dict.fromkeys([lowered[match] for match in close] + inside[:count]))[:count]
+
+
+def did_you_mean(name: str, candidates: object) -> str:
+    """A hint such as ``did you mean 'softmax' or 'softmax_1'?``, empty when nothing is near."""
+    near = nearest(name, candidates)
+    return f"did you mean {' or '.join(repr(n) for n in near)}?" if near else ""

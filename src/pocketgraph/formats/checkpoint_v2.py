@@ -1,0 +1,305 @@
+"""V2 checkpoints (TensorBundle): a table ``PREFIX.index`` and data files ``PREFIX.data-00000-of-00001`` …
+
+Source: tensorflow/core/util/tensor_bundle/tensor_bundle.cc.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.errors import FormatError, GraphError, did_you_mean
+from pocketgraph.formats import bundle_tensor, ordered_code
+from pocketgraph.formats.bundle_proto import Entry, Extent, Header
+from pocketgraph.formats.checkpoint_state import find_prefix
+from pocketgraph.formats.files import mapped
+from pocketgraph.formats.sstable import Table
+from pocketgraph.formats.wire import WireError
+from pocketgraph.graph import DType, Tensor
+
+LARGEST_INDEX = 1 << 30  # bytes; an index holds about 40 bytes a tensor
+LARGEST_RANK = 32  # dimensions; NumPy's limit before version 2
+READS_VERSION = 1  # the bundle format version that this reader knows
+
+
+def open_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
+    """The tensors of a checkpoint by name; nothing but the index is read.
+
+    Args:
+        path: what people have at hand: the prefix (``model.ckpt-1000``), its ``.index`` or a ``.data-…`` file, the
+            text file ``checkpoint``, or the directory that holds them (the latest checkpoint in it).
+
+    Raises:
+        FormatError: there is no such checkpoint, it is of the older V1 form, or its index is damaged.
+    """
+    return Checkpoint(find_prefix(path))
+
+
+class Checkpoint(Mapping[str, Tensor]):
+    """The tensors of one V2 checkpoint. Files are mapped when first needed and checksums checked when bytes are read.
+
+    Looking a tensor up raises KeyError for an unknown name, and FormatError when its entry contradicts itself or its
+    data file is missing or too short; ``tensor.numpy()`` raises FormatError when a byte is not what was saved.
+
+    Attributes:
+        prefix: the path without ``.index``.
+        num_shards: how many data files the index speaks of.
+    """
+
+    def __init__(self, prefix: str | os.PathLike[str]) -> None:
+        self.prefix = os.fspath(prefix)
+        index = self.prefix + ".index"
+        header: Header | None = None
+        self._raw: dict[str, bytes] = {}
+        self._slices: dict[bytes, bytes] = {}
+        for key, view in Table(memoryview(_read_index(index)), index):
+            value = bytes(view)
+            if not key:
+                header = self._header(value)
+            elif key.startswith(b"\0"):
+                self._slices[key] = value
+            else:
+                self._raw[_decoded(key, index)] = value
+        if header is None:
+            raise FormatError("the checkpoint has no header entry; the file is of another kind", where=index)
+        self.num_shards = header.num_shards
+        self._big_endian = header.big_endian
+        self._shards: dict[int, memoryview] = {}
+        self._tensors: dict[str, Tensor] = {}
+
+    def __getitem__(self, name: str) -> Tensor:
+        tensor = self._tensors.get(name)
+        if tensor is None:
+            tensor = self._tensors[name] = self._tensor(name, self.entry(name))
+        return tensor
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._raw)
+
+    def __len__(self) -> int:
+        return len(self._raw)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._raw
+
+    def __repr__(self) -> str:
+        return f"Checkpoint({self.prefix!r}: {len(self)} tensors in {self.num_shards} shards)"
+
+    def entry(self, name: str) -> Entry:
+        """What the index says of one tensor; needs no data file. Raises KeyError or FormatError."""
+        try:
+            return self._decode(self._raw[name], name)
+        except KeyError:
+            hint = did_you_mean(name, self._raw)
+            raise KeyError(
+                f"key {name} not found in checkpoint {self.prefix}" + (f"; {hint}" if hint else "")
+            ) from None
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Every tensor's shape, from the index alone."""
+        return {name: self.entry(name).shape for name in self}
+
+    @property
+    def dtypes(self) -> dict[str, DType]:
+        """Every tensor's element type, from the index alone."""
+        return {name: self._dtype(self.entry(name), name) for name in self}
+
+    def part(self, name: str, extents: Sequence[Extent]) -> Tensor:
+        """One slice of a tensor, as a variable partition is restored: from its own bytes where it was saved alone.
+
+        Args:
+            extents: (start, length) a dimension; length -1 for all of it.
+
+        Raises:
+            KeyError: no tensor has this name.
+            FormatError: the slice does not lie inside the tensor.
+        """
+        whole = self.entry(name)
+        bounds = resolved(extents, whole.shape)
+        if bounds is None:
+            raise self._error(f"the slice {list(extents)} is not inside its shape {list(whole.shape)}", name)
+        if bounds == [(0, size) for size in whole.shape]:
+            return self[name]
+        for stored in whole.slices:
+            if resolved(stored, whole.shape) == bounds:
+                return self._slice_tensor(name, whole, stored)
+        cut = tuple(slice(start, start + length) for start, length in bounds)
+        return Tensor(
+            self._dtype(whole, name), tuple(length for _, length in bounds), read=lambda: self[name].numpy()[cut].view()
+        )
+
+    def _header(self, value: bytes) -> Header:
+        index = self.prefix + ".index"
+        try:
+            header = Header.decode(value)
+        except WireError:
+            raise FormatError("unable to parse header; the file is damaged or of another kind", where=index) from None
+        if header.num_shards < 1:
+            raise FormatError(f"the header speaks of {header.num_shards} data files", where=index)
+        if header.min_consumer > READS_VERSION:
+            raise FormatError(
+                f"the checkpoint asks for a reader of format version {header.min_consumer}, this one knows "
+                f"{READS_VERSION}", where=index,
+            )  # fmt: skip
+        return header
+
+    def _decode(self, value: bytes, name: str) -> Entry:
+        try:
+            entry = Entry.decode(value)
+        except WireError:
+            raise self._error("its index entry is not parseable", name) from None
+        if any(size < 0 for size in entry.shape) or len(entry.shape) > LARGEST_RANK:
+            raise self._error("its index entry has no sound shape", name)
+        return entry
+
+    def _dtype(self, entry: Entry, name: str) -> DType:
+        try:
+            dtype = DType.of(entry.dtype)
+        except GraphError:
+            raise self._error(f"its element type has the number {entry.dtype}, which is unknown here", name) from None
+        if dtype.is_ref or entry.dtype == 0:
+            raise self._error(f"its element type is {dtype.name}", name)
+        return dtype
+
+    def _tensor(self, name: str, entry: Entry) -> Tensor:
+        if entry.slices:
+            return self._assembled(name, entry)
+        return self._stored(name, entry)
+
+    def _stored(self, name: str, entry: Entry) -> Tensor:
+        dtype = self._dtype(entry, name)
+        shape = entry.shape
+        elements = _elements(shape)
+        if dtype.name in ("resource", "variant"):
+            raise self._error(f"tensors of type {dtype.name} cannot be read from a checkpoint", name)
+        if dtype.size and entry.size != elements * dtype.size:
+            raise self._error(
+                f"invalid size in bundle entry: stored size {entry.size}; expected size {elements * dtype.size} for "
+                f"{dtype.name}{list(shape)}", name,
+            )  # fmt: skip
+        if not dtype.size and elements and entry.size < elements + 4:
+            raise self._error(f"{entry.size} bytes cannot hold {elements} strings", name)
+        if not 0 <= entry.shard < self.num_shards:
+            raise self._error(f"it lies in shard {entry.shard}, but there are {self.num_shards}", name)
+        data = self._shard(entry.shard, name)
+        if entry.offset < 0 or entry.size < 0 or entry.offset + entry.size > len(data):
+            raise self._error(
+                f"it lies at bytes {entry.offset} to {entry.offset + entry.size} of {self._shard_path(entry.shard)}, "
+                f"which has only {len(data)}; the file was cut off, copy it again", name,
+            )  # fmt: skip
+        part = data[entry.offset : entry.offset + entry.size]
+        place = f"{self._shard_path(entry.shard)}: tensor '{name}' at offset {entry.offset}"
+
+        def read() -> np.ndarray[Any, Any]:
+            return bundle_tensor.decode(part, dtype, shape, entry.crc32c, self._big_endian, place)
+
+        return Tensor(dtype, shape, read=read)
+
+    def _slice_tensor(self, name: str, whole: Entry, extents: Sequence[Extent]) -> Tensor:
+        raw = self._slices.get(ordered_code.slice_key(name, extents))
+        bounds = resolved(extents, whole.shape)
+        if raw is None or bounds is None:
+            raise self._error(f"the slice {list(extents)} of the partitioned tensor is missing", name)
+        entry = self._decode(raw, name)
+        if entry.dtype != whole.dtype or entry.shape != tuple(length for _, length in bounds) or entry.slices:
+            raise self._error(f"the slice {list(extents)} contradicts the whole tensor's entry", name)
+        return self._stored(name, entry)
+
+    def _assembled(self, name: str, whole: Entry) -> Tensor:
+        """A partitioned tensor: its slices are put together when it is read."""
+        shape = whole.shape
+        dtype = self._dtype(whole, name)
+        parts: list[tuple[tuple[slice, ...], Tensor]] = []
+        covered = 0
+        for extents in whole.slices:
+            bounds = resolved(extents, shape)
+            if bounds is None:
+                raise self._error(f"the slice {list(extents)} is not inside its shape {list(shape)}", name)
+            tensor = self._slice_tensor(name, whole, extents)
+            covered += tensor.size
+            parts.append((tuple(slice(start, start + length) for start, length in bounds), tensor))
+        if covered != _elements(shape):
+            raise self._error(
+                f"its slices hold {covered} of {_elements(shape)} elements: does not have sufficient slices, or some "
+                "overlap", name,
+            )  # fmt: skip
+
+        def read() -> np.ndarray[Any, Any]:
+            values: np.ndarray[Any, Any] = np.empty(shape, dtype.numpy)
+            filled = np.zeros(shape, bool)
+            for place, tensor in parts:
+                if filled[place].any():
+                    raise self._error("two of its slices overlap", name)
+                filled[place] = True
+                values[place] = tensor.numpy()
+            return values
+
+        return Tensor(dtype, shape, read=read)
+
+    def _shard_path(self, shard: int) -> str:
+        return f"{self.prefix}.data-{shard:05d}-of-{self.num_shards:05d}"
+
+    def _shard(self, shard: int, name: str) -> memoryview:
+        """The bytes of one data file, mapped."""
+        view = self._shards.get(shard)
+        if view is None:
+            path = self._shard_path(shard)
+            if not os.path.exists(path):
+                raise FormatError(
+                    f"the data file is missing, it holds '{name}'; of the checkpoint's {self.num_shards} data files "
+                    f"{self._shards_here()} exist", where=path, hint="copy the missing ones too",
+                )  # fmt: skip
+            view = memoryview(mapped(path))
+            self._shards[shard] = view
+        return view
+
+    def _shards_here(self) -> int:
+        prefix = Path(self.prefix)
+        pattern = re.compile(re.escape(prefix.name) + rf"\.data-\d{{5,}}-of-{self.num_shards:05d}")
+        try:
+            return sum(1 for name in os.listdir(prefix.parent) if pattern.fullmatch(name))
+        except OSError:
+            return 0
+
+    def _error(self, what: str, name: str) -> FormatError:
+        return FormatError(f"tensor '{name}': {what}", where=self.prefix)
+
+
+def resolved(extents: Sequence[Extent], shape: Sequence[int]) -> list[Extent] | None:
+    """Extents with "all of the dimension" written out, or None when they do not lie inside the shape."""
+    if len(extents) != len(shape):
+        return None
+    bounds = []
+    for (start, length), size in zip(extents, shape, strict=True):
+        taken = size - start if length == ordered_code.FULL else length
+        if start < 0 or taken < 0 or start + taken > size:
+            return None
+        bounds.append((start, taken))
+    return bounds
+
+
+def _elements(shape: Sequence[int]) -> int:
+    count = 1
+    for size in shape:
+        count *= size
+    return count
+
+
+def _decoded(key: bytes, where: str) -> str:
+    try:
+        return key.decode()
+    except UnicodeDecodeError:
+        raise FormatError(f"a tensor's name is not UTF-8: {key!r}", where=where) from None
+
+
+def _read_index(path: str) -> bytes:
+    data = mapped(path)
+    if len(data) > LARGEST_INDEX:
+        raise FormatError(f"an index of {len(data)} bytes is not believable", where=path)
+    return bytes(data)

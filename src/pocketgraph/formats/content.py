@@ -1,0 +1,269 @@
+"""Says what a file is by its bytes: how it begins, how it ends, or which protobuf message it can only be."""
+
+from __future__ import annotations
+
+import re
+import struct
+from enum import Enum
+
+from pocketgraph.formats import wire
+from pocketgraph.formats.wire import LEN, VARINT, Buffer, WireError
+
+
+class Kind(Enum):
+    """What can lie on a disk: a description, and what to type next, ``{}`` standing for the path."""
+
+    GRAPH_DEF = ("a GraphDef", "pocketgraph summarize_graph --in_graph={}")
+    GRAPH_DEF_TEXT = ("a GraphDef in text form", "pocketgraph summarize_graph --in_graph={}")
+    META_GRAPH = ("a MetaGraphDef", "pocketgraph summarize_graph --in_graph={}")
+    META_GRAPH_TEXT = ("a MetaGraphDef in text form", "pocketgraph summarize_graph --in_graph={}")
+    SAVED_MODEL = ("a SavedModel", "pocketgraph freeze_graph --input_saved_model_dir={}")
+    SAVED_MODEL_FILE = ("the graph file of a SavedModel", "give its directory, {folder}")
+    SAVED_MODEL_TEXT = ("the graph file of a SavedModel in text form", "give its directory, {folder}")
+    CHECKPOINT_V2 = (
+        "a checkpoint (variables only, no graph)",
+        "pocketgraph freeze_graph --input_graph=<its graph> --input_checkpoint={}",
+    )
+    CHECKPOINT_INDEX = (
+        "the index of a checkpoint (variables only, no graph)",
+        "pocketgraph freeze_graph --input_graph=<its graph> --input_checkpoint={}",
+    )
+    CHECKPOINT_DATA = (
+        "a data file of a checkpoint (variables only, no graph)",
+        "pocketgraph freeze_graph --input_graph=<its graph> --input_checkpoint={}",
+    )
+    CHECKPOINT_V1 = (
+        "a checkpoint of the old format V1 (variables only, no graph)",
+        "pocketgraph freeze_graph --input_graph=<its graph> --input_checkpoint={}",
+    )
+    CHECKPOINT_STATE = (
+        "the text file that names a directory's checkpoints",
+        "pocketgraph freeze_graph --input_graph=<its graph> --input_checkpoint={}",
+    )
+    CHECKPOINT_DIRECTORY = (
+        "a training directory with checkpoints",
+        "pocketgraph freeze_graph --input_graph=<its graph> --input_checkpoint={}",
+    )
+    MEMMAPPED = ("a memory-mapped package", "give the GraphDef from which it was converted")
+    TFLITE = ("a TFLite model, already converted", "run it with LiteRT, or give the GraphDef it was made from")
+    ONNX = ("an ONNX model", "give the TensorFlow graph it was made from")
+    HDF5 = ("an HDF5 file, as Keras saves models and weights in", "save the model as a SavedModel from Keras")
+    KERAS = ("a Keras 3 model archive", "save the model as a SavedModel with model.export() from Keras")
+    IMAGE = ("an image", "pocketgraph label_image --image={}")
+    SOUND = ("a sound file", "give the model file instead")
+    EVENTS = ("an event file of TensorBoard", "give the model file instead")
+    TF_RECORDS = ("a TFRecord file of training data", "give the model file instead")
+    NUMPY = ("a file of NumPy arrays", "give the model file instead")
+    PICKLE = ("a Python pickle, as PyTorch saves models in", "give a TensorFlow model file")
+    ARCHIVE = ("a compressed archive", "unpack it and give the model file inside")
+    LFS_POINTER = ("a Git LFS pointer, not the file itself", "git lfs pull")
+    HTML = ("a web page, not a model (a download that went wrong?)", "download the file again")
+    JSON = ("a JSON file", "give the model file instead")
+    TEXT = ("a text file that describes no model", "give the model file instead")
+    EMPTY = ("an empty file", "copy, download or write it again")
+    DIRECTORY = ("a directory without a model that pocketgraph knows", "give the model file inside")
+    MISSING = ("not there", "")
+    UNKNOWN = ("a file of no kind that pocketgraph knows", "give a GraphDef (.pb or .pbtxt), a .meta or a SavedModel")
+
+
+def of_content(buffer: Buffer, path: str = "") -> Kind:
+    """What a file with this content is; the path only tells apart what the content cannot (a checkpoint's raw data)."""
+    if not len(buffer):
+        return Kind.EMPTY
+    head = buffer[:4096]
+    found = of_tail(buffer) or of_magic(head)
+    if found:
+        return found
+    if re.search(r"\.data-\d+-of-\d+$", path):
+        return Kind.CHECKPOINT_DATA
+    return of_text(head) or of_records(buffer) or of_message(buffer) or Kind.UNKNOWN
+
+
+MAGICS: tuple[tuple[bytes, Kind], ...] = (
+    (b"\x89HDF\r\n\x1a\n", Kind.HDF5), (b"\x89PNG\r\n\x1a\n", Kind.IMAGE), (b"\xff\xd8\xff", Kind.IMAGE),
+    (b"GIF87a", Kind.IMAGE), (b"GIF89a", Kind.IMAGE), (b"\x93NUMPY", Kind.NUMPY), (b"PK\x03\x04", Kind.ARCHIVE),
+    (b"\x1f\x8b", Kind.ARCHIVE), (b"BZh", Kind.ARCHIVE), (b"\xfd7zXZ\x00", Kind.ARCHIVE),
+    (b"\x28\xb5\x2f\xfd", Kind.ARCHIVE), (b"7z\xbc\xaf\x27\x1c", Kind.ARCHIVE), (b"\x80\x02", Kind.PICKLE),
+    (b"\x80\x03", Kind.PICKLE), (b"\x80\x04", Kind.PICKLE), (b"\x80\x05", Kind.PICKLE),
+)  # fmt: skip
+"""How files of other kinds begin."""
+
+
+def of_magic(head: bytes) -> Kind | None:
+    """What the first bytes alone tell."""
+    if head[4:8] == b"TFL3":
+        return Kind.TFLITE
+    if head[:4] == b"RIFF" and head[8:12] in (b"WAVE", b"WEBP"):
+        return Kind.SOUND if head[8:12] == b"WAVE" else Kind.IMAGE
+    if head[:2] == b"BM" and head[6:10] == b"\0\0\0\0":
+        return Kind.IMAGE
+    if head[257:262] == b"ustar":
+        return Kind.ARCHIVE
+    found = next((kind for magic, kind in MAGICS if head.startswith(magic)), None)
+    if found is Kind.ARCHIVE and head.startswith(b"PK"):
+        if b"metadata.json" in head[:200] or b"model.weights.h5" in head:
+            return Kind.KERAS
+        if head[30:].split(b"\0")[0].partition(b".npy")[1]:
+            return Kind.NUMPY
+        if b"/data.pkl" in head[:300]:
+            return Kind.PICKLE
+    return found
+
+
+TABLE_MAGIC = struct.pack("<Q", 0xDB4775248B80FB57)  # the end of every sstable
+TABLE_FOOTER = 48
+PACKAGE = b"memmapped_package://"
+
+
+def of_tail(buffer: Buffer) -> Kind | None:
+    """What a file's last bytes tell: checkpoints and memory-mapped packages keep their directories there."""
+    size = len(buffer)
+    if buffer[max(size - 8, 0) :] == TABLE_MAGIC and size >= TABLE_FOOTER:
+        # The first entry has the empty key; it holds a BundleHeaderProto, which begins with a number, or in the old
+        # format a SavedTensorSlices, which begins with a message.
+        try:
+            _, position = wire.read_varint(buffer, 2, size)
+        except WireError:
+            return Kind.CHECKPOINT_INDEX
+        return Kind.CHECKPOINT_V1 if buffer[position] == 0x0A else Kind.CHECKPOINT_INDEX
+    if size > 16:
+        (offset,) = struct.unpack("<Q", buffer[size - 8 :])
+        if offset < size - 8 and PACKAGE in buffer[offset : min(offset + 4096, size - 8)]:
+            return Kind.MEMMAPPED
+    return None
+
+
+FIRST_WORDS = (
+    (r"(node|library|versions|version|debug_info)", Kind.GRAPH_DEF_TEXT),
+    (r"(meta_info_def|graph_def|saver_def|collection_def|signature_def|asset_file_def)", Kind.META_GRAPH_TEXT),
+    (r"(saved_model_schema_version|meta_graphs)", Kind.SAVED_MODEL_TEXT),
+    (r"(all_model_checkpoint_paths|model_checkpoint_path)", Kind.CHECKPOINT_STATE),
+)
+TEXTS = [(re.compile(rf"(\s|#.*\n)*{words}\s*[:{{<]".encode()), kind) for words, kind in FIRST_WORDS]
+CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
+
+
+def of_text(head: bytes) -> Kind | None:
+    """What a text is by its first word; None for what is not text."""
+    head = head.removeprefix(b"\xef\xbb\xbf")
+    if head.startswith(b"version https://git-lfs"):
+        return Kind.LFS_POINTER
+    for pattern, kind in TEXTS:
+        if pattern.match(head):
+            return kind
+    if CONTROL.search(head):
+        return None
+    try:
+        head[: len(head) - 4 if len(head) == 4096 else None].decode()
+    except UnicodeDecodeError:
+        return None
+    start = head.lstrip()[:15].lower()
+    if start.startswith((b"<!doctype html", b"<html")):
+        return Kind.HTML
+    return Kind.JSON if start.startswith((b"{", b"[")) else Kind.TEXT
+
+
+def of_records(buffer: Buffer) -> Kind | None:
+    """Whether a file begins with a TFRecord: an eight-byte length and the checksum of the length."""
+    from pocketgraph.formats.crc32c import checksum, masked
+
+    if len(buffer) < 16:
+        return None
+    (length,) = struct.unpack("<Q", buffer[:8])
+    if length > len(buffer) - 16 or masked(checksum(buffer[:8])) != struct.unpack("<I", buffer[8:12])[0]:
+        return None
+    return Kind.EVENTS if b"brain.Event:" in buffer[12 : 12 + min(length, 256)] else Kind.TF_RECORDS
+
+
+OP = re.compile(rb"[A-Za-z_.][\w.>/\-]*")
+LONGEST_OP = 300
+LAST_NODE_FIELD = 7
+MOST_FIELDS = 64  # of a file, looked at to tell what it is
+
+
+def of_message(buffer: Buffer) -> Kind | None:
+    """Which protobuf message a file holds, going by its first fields; a file that is cut short still shows them."""
+    found: list[tuple[int, int, int, int]] = []
+    try:
+        for _, number, kind, value, stop in wire.fields(buffer, 0, len(buffer)):
+            found.append((number, kind, value, stop))
+            if len(found) == MOST_FIELDS:
+                break
+    except WireError as error:
+        if error.past == len(buffer):
+            found += cut_field(buffer, error.position)
+    if not found:
+        return None
+    kinds = {number: kind for number, kind, _, _ in found}
+    first, first_kind, value, stop = found[0]
+    if (first, first_kind) == (1, LEN) and is_node(buffer, value, stop):
+        return Kind.GRAPH_DEF
+    if first_kind == VARINT and first == 1 and kinds.get(7) == LEN and set(kinds) <= {*range(1, 9), 14, 20, 25, 26}:
+        return Kind.ONNX
+    if kinds.get(1, VARINT) == VARINT and set(kinds) <= {1, 2} and kinds.get(2) == LEN:
+        inside = next((value, stop) for number, _, value, stop in found if number == 2)
+        if holds_graph(buffer, *inside):
+            return Kind.SAVED_MODEL_FILE
+    graphs = [(value, stop) for number, kind, value, stop in found if (number, kind) == (2, LEN)]
+    if kinds.get(1, LEN) == LEN and set(kinds) <= set(range(1, 8)) and any(is_graph(buffer, *span) for span in graphs):
+        return Kind.META_GRAPH
+    wanted = {1: LEN, 2: LEN, 3: VARINT, 4: LEN, 5: LEN}
+    if all(wanted.get(number) == kind for number, kind in kinds.items()):
+        nodes = [(value, stop) for number, _, value, stop in found if number == 1]
+        if not nodes or is_node(buffer, *nodes[0]):
+            return Kind.GRAPH_DEF
+    return None
+
+
+def cut_field(buffer: Buffer, position: int) -> list[tuple[int, int, int, int]]:
+    """The field at ``position`` that runs past the end of the file, as if it ended there."""
+    try:
+        tag, position = wire.read_varint(buffer, position, len(buffer))
+        if tag & 7 == LEN:
+            _, position = wire.read_varint(buffer, position, len(buffer))
+    except WireError:
+        return []
+    return [(tag >> 3, tag & 7, position, len(buffer))] if tag & 7 == LEN else []
+
+
+def is_node(buffer: Buffer, start: int, stop: int) -> bool:
+    """Whether a NodeDef lies here: it has a name and an op."""
+    name = op = b""
+    try:
+        for _, number, kind, value, end in wire.fields(buffer, start, stop):
+            if kind != LEN or number > LAST_NODE_FIELD:
+                return False
+            if number == 1:
+                name = buffer[value:end]
+            elif number == 2:
+                op = buffer[value : min(end, value + LONGEST_OP)]
+            if name and op:
+                return OP.fullmatch(op) is not None
+    except WireError:
+        pass
+    return False
+
+
+def is_graph(buffer: Buffer, start: int, stop: int) -> bool:
+    """Whether a GraphDef with nodes lies here, going by its first."""
+    try:
+        _, number, kind, value, end = next(wire.fields(buffer, start, stop), (0, 0, 0, 0, 0))
+    except WireError as error:
+        if error.past != stop:
+            return False
+        cut = cut_field(buffer, error.position)
+        number, kind, value, end = cut[0] if cut else (0, 0, 0, 0)
+        end = min(end, stop)
+    return (number, kind) == (1, LEN) and is_node(buffer, value, end)
+
+
+def holds_graph(buffer: Buffer, start: int, stop: int) -> bool:
+    """Whether a MetaGraphDef with a graph lies here."""
+    try:
+        for _, number, kind, value, end in wire.fields(buffer, start, stop):
+            if (number, kind) == (2, LEN):
+                return is_graph(buffer, value, end)
+    except WireError as error:
+        cut = cut_field(buffer, error.position)
+        return bool(cut) and cut[0][0] == 2 and is_graph(buffer, cut[0][2], stop)
+    return False

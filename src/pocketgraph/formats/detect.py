@@ -1,0 +1,99 @@
+"""Says what a file, directory or checkpoint prefix is, and what one can do with it next."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from dataclasses import dataclass
+
+from pocketgraph.errors import FormatError
+from pocketgraph.formats.content import Kind, of_content
+from pocketgraph.formats.files import PathLike, mapped, near
+from pocketgraph.formats.meta_graph import saved_model_file
+
+__all__ = ["Identity", "Kind", "identify"]
+
+MODEL_SUFFIXES = (".pb", ".pbtxt", ".meta", ".bytes")
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What lies at a path.
+
+    Attributes:
+        path: the path.
+        kind: what it is.
+        next: what to type next.
+    """
+
+    path: str
+    kind: Kind
+    next: str
+
+    @property
+    def description(self) -> str:
+        """What it is in words, as in "a SavedModel"."""
+        return str(self.kind.value[0])
+
+    def refusal(self, wanted: str = "a GraphDef") -> FormatError:
+        """The error for somebody who expected something else here."""
+        if self.kind is Kind.MISSING:
+            return FormatError("there is no such file", where=self.path, hint=self.next)
+        return FormatError(f"this is {self.description}, not {wanted}", where=self.path, hint=self.next)
+
+
+def identify(path: PathLike) -> Identity:
+    """What a file, directory or checkpoint prefix is.
+
+    Raises:
+        FormatError: it is there but cannot be read.
+    """
+    name = os.fspath(path)
+    if os.path.isdir(name):
+        kind = of_directory(name)
+    elif os.path.exists(name):
+        kind = of_content(mapped(name), name)
+    else:
+        kind = of_missing(name)
+        if kind is Kind.MISSING:
+            return Identity(name, kind, near(name))
+    if kind is Kind.DIRECTORY:
+        return Identity(name, kind, inside(name) or kind.value[1])
+    given = name
+    if kind in (Kind.CHECKPOINT_INDEX, Kind.CHECKPOINT_DATA):
+        given = re.sub(r"\.(index|data-\d+-of-\d+)$", "", name)
+    return Identity(name, kind, kind.value[1].format(given, folder=os.path.dirname(name) or "."))
+
+
+def of_directory(path: str) -> Kind:
+    """What a directory is."""
+    if saved_model_file(path):
+        return Kind.SAVED_MODEL
+    try:
+        names = os.listdir(path)
+    except OSError:
+        return Kind.DIRECTORY
+    if "checkpoint" in names or any(name.endswith(".index") for name in names):
+        return Kind.CHECKPOINT_DIRECTORY
+    return Kind.DIRECTORY
+
+
+def inside(path: str) -> str:
+    """A hint that names the model files in a directory and the directories below it; "" when there are none."""
+    found: list[str] = []
+    for folder in (glob.escape(path), os.path.join(glob.escape(path), "*")):
+        found += [name for name in sorted(glob.glob(os.path.join(folder, "*"))) if name.endswith(MODEL_SUFFIXES)]
+        if found:
+            break
+    return f"give a file inside, such as {' or '.join(found[:3])}" if found else ""
+
+
+def of_missing(path: str) -> Kind:
+    """What a path is that no file has: the prefix or pattern of a checkpoint's files, or nothing."""
+    escaped = glob.escape(path)
+    if os.path.isfile(path + ".index") or glob.glob(escaped + ".data-?????-of-?????"):
+        return Kind.CHECKPOINT_V2
+    if "?????-of-" in path and glob.glob(path):
+        return Kind.CHECKPOINT_V1
+    return Kind.CHECKPOINT_V1 if glob.glob(escaped + "-?????-of-?????") else Kind.MISSING

@@ -1,0 +1,125 @@
+"""Files as the formats need them: mapped for reading, written whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Callable, Iterable
+from mmap import ACCESS_READ, mmap
+from typing import BinaryIO, TypeAlias
+
+from pocketgraph.errors import FormatError, PocketgraphError, did_you_mean
+from pocketgraph.formats.wire import Buffer, Chunk
+
+PathLike: TypeAlias = str | os.PathLike[str]
+Content: TypeAlias = Chunk | Iterable[Chunk] | Callable[[BinaryIO], object]
+"""What to write: bytes, pieces of bytes, or a function that writes into the open file."""
+
+
+def mapped(path: PathLike) -> Buffer:
+    """A file's content without reading it: pages come in when they are touched.
+
+    Pipes and other files that cannot be mapped are read. An empty file gives ``b""``.
+
+    Raises:
+        FormatError: there is no such file, it is a directory, or it cannot be read.
+    """
+    name = os.fspath(path)
+    try:
+        with open(name, "rb") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                return file.read()
+            if not status.st_size:
+                return b""
+            return mmap(file.fileno(), 0, access=ACCESS_READ)
+    except FileNotFoundError:
+        raise FormatError("there is no such file", where=name, hint=near(name)) from None
+    except IsADirectoryError:
+        raise FormatError("this is a directory", where=name) from None
+    except (OSError, ValueError) as error:
+        raise FormatError(f"the file cannot be read: {reason(error)}", where=name) from None
+
+
+def near(path: str) -> str:
+    """A hint that names files beside a missing one which have a similar name."""
+    folder, name = os.path.split(path)
+    try:
+        beside = os.listdir(folder or ".")
+    except OSError:
+        return f"there is no directory '{folder}' either"
+    return did_you_mean(name, beside)
+
+
+def reason(error: Exception) -> str:
+    """What an operating system error says, in lower case and without its number and path."""
+    said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return said[:1].lower() + said[1:]
+
+
+def write_atomically(path: PathLike, content: Content) -> None:
+    """Writes a file whole or not at all: beside its place first, to the disk, then renamed into place.
+
+    The file that is there may be the mapped input of what is being written. An existing file keeps its mode; a
+    symbolic link stays one, and what it points at is replaced. Devices and pipes are written to directly.
+
+    Args:
+        path: where the file goes; its directory must exist.
+        content: bytes, pieces of bytes, or a function that is given the open file.
+
+    Raises:
+        PocketgraphError: the directory does not exist or the file cannot be written.
+    """
+    name = os.fspath(path)
+    target = os.path.realpath(name)
+    folder = os.path.dirname(target)
+    if os.path.isdir(target):
+        raise PocketgraphError("this is a directory, not a place for a file", where=name)
+    if not os.path.isdir(folder):
+        raise PocketgraphError("the directory to write to does not exist", where=name, hint=f"mkdir -p {folder}")
+    try:
+        if os.path.exists(target) and not os.path.isfile(target):
+            with open(target, "wb") as file:
+                write_into(file, content)
+            return
+        if os.path.exists(target) and not os.access(target, os.W_OK):
+            raise PermissionError(13, "Permission denied")
+        replace(target, content)
+    except OSError as error:
+        raise PocketgraphError(f"the file cannot be written: {reason(error)}", where=name) from None
+
+
+def replace(target: str, content: Content) -> None:
+    """Writes to a file of a new name beside ``target`` and gives it that name at the end."""
+    beside = f"{target}.{os.getpid()}.{os.urandom(4).hex()}.part"
+    mode = stat.S_IMODE(os.stat(target).st_mode) if os.path.exists(target) else 0o666
+    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            write_into(file, content)
+            file.flush()
+            os.fsync(file.fileno())
+        if os.path.exists(target):
+            os.chmod(beside, mode)
+        os.replace(beside, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(beside)
+        raise
+    with contextlib.suppress(OSError):  # some systems cannot open or sync a directory
+        folder = os.open(os.path.dirname(target), os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def write_into(file: BinaryIO, content: Content) -> None:
+    if isinstance(content, bytes | bytearray | memoryview):
+        file.write(content)
+    elif callable(content):
+        content(file)
+    else:
+        for piece in content:
+            file.write(piece)

@@ -1,0 +1,186 @@
+"""MetaGraphDef and SavedModel: graphs that come with tags and signatures.
+
+Source: tensorflow/core/protobuf/{meta_graph,saved_model}.proto.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from pocketgraph.errors import FormatError, UsageError, did_you_mean
+from pocketgraph.formats import graphdef, wire
+from pocketgraph.formats.files import PathLike, mapped
+from pocketgraph.formats.wire import LEN, Buffer, WireError
+from pocketgraph.graph import Graph, Signature
+
+VARIABLE_OPS = frozenset(("Variable", "VariableV2", "VarHandleOp", "AutoReloadVariable"))
+
+META_INFO, GRAPH_DEF, SIGNATURE_DEF = 1, 2, 5
+
+
+@dataclass(frozen=True)
+class MetaGraph:
+    """One MetaGraphDef.
+
+    Attributes:
+        graph: its graph, with the signatures.
+        tags: what it is for, such as ``serve``.
+        version: the TensorFlow version that wrote it, "" when it does not say.
+        encoded: the MetaGraphDef without its graph_def; a valid message of the collections, saver and so on.
+    """
+
+    graph: Graph
+    tags: tuple[str, ...]
+    version: str
+    encoded: bytes
+
+    @property
+    def has_variables(self) -> bool:
+        return any(node.op in VARIABLE_OPS for node in self.graph)
+
+
+def parse(buffer: Buffer, file: str, start: int = 0, stop: int | None = None) -> MetaGraph:
+    """The MetaGraphDef in a buffer; tensors stay in the buffer.
+
+    Raises:
+        FormatError: it is not one.
+    """
+    end = len(buffer) if stop is None else stop
+    graph = Graph()
+    signatures: dict[str, Signature] = {}
+    tags: list[str] = []
+    version = ""
+    rest = []
+    try:
+        for at, number, kind, value, after in wire.fields(buffer, start, end):
+            if (number, kind) == (GRAPH_DEF, LEN):
+                graph = graphdef.parse(buffer, file, value, after)
+                continue
+            rest.append(buffer[at:after])
+            if (number, kind) == (META_INFO, LEN):
+                strings = list(_strings(buffer, value, after))
+                tags = [buffer_text for field, buffer_text in strings if field == 4]
+                version = next((buffer_text for field, buffer_text in strings if field == 5), "")
+            elif (number, kind) == (SIGNATURE_DEF, LEN):
+                name, span = _entry(buffer, value, after)
+                signatures[name] = _signature(buffer, *span)
+    except WireError as error:
+        raise graphdef.corrupt(error, file, len(buffer)) from None
+    return MetaGraph(graph.replace(signatures=dict(sorted(signatures.items()))), tuple(tags), version, b"".join(rest))
+
+
+def parse_saved_model(buffer: Buffer, file: str) -> list[MetaGraph]:
+    """The MetaGraphDefs of a ``saved_model.pb``; FormatError when it is not one."""
+    try:
+        return [
+            parse(buffer, file, value, stop)
+            for _, number, kind, value, stop in wire.fields(buffer, 0, len(buffer))
+            if (number, kind) == (2, LEN)
+        ]
+    except WireError as error:
+        raise graphdef.corrupt(error, file, len(buffer)) from None
+
+
+def saved_model_file(folder: PathLike) -> str | None:
+    """The ``saved_model.pb`` of a directory, else its ``saved_model.pbtxt``, else None."""
+    for name in ("saved_model.pb", "saved_model.pbtxt"):
+        path = os.path.join(os.fspath(folder), name)
+        if os.path.isfile(path):
+            return path
+    return None
+
+
+def read_saved_model(path: PathLike) -> list[MetaGraph]:
+    """All graphs of a SavedModel, given as its directory or its file, binary or text.
+
+    Raises:
+        FormatError: it is not one, or it has no graph.
+    """
+    name = os.fspath(path)
+    file = saved_model_file(name) if os.path.isdir(name) else name
+    if file is None:
+        raise FormatError("the directory has no saved_model.pb or saved_model.pbtxt", where=name)
+    buffer: Buffer = mapped(file)
+    if file.endswith(".pbtxt"):
+        from pocketgraph.formats.graphdef_text import binary_of
+
+        buffer = binary_of(buffer, "tensorflow.SavedModel", file)
+    graphs = parse_saved_model(buffer, file)
+    if not graphs:
+        raise FormatError("the SavedModel holds no graph", where=file)
+    return graphs
+
+
+def with_tags(graphs: list[MetaGraph], tags: str | Iterable[str] | None, where: str) -> MetaGraph:
+    """The graph whose tags are exactly these; without tags the one for serving, else the only one.
+
+    Raises:
+        UsageError: there is none, or several fit.
+    """
+    have = " or ".join("'" + ",".join(graph.tags) + "'" for graph in graphs)
+    if tags is None:
+        serving = [graph for graph in graphs if set(graph.tags) == {"serve"}]
+        chosen = serving or graphs
+        if len(chosen) > 1:
+            raise UsageError("several graphs are stored here", where=where, hint=f"give the tags {have}")
+        return chosen[0]
+    wanted = set(tags.split(",")) if isinstance(tags, str) else set(tags)
+    for graph in graphs:
+        if set(graph.tags) == wanted:
+            return graph
+    raise UsageError(f"no graph has the tags '{','.join(sorted(wanted))}'", where=where, hint=f"there is {have}")
+
+
+def with_signature(graph: Graph, name: str | None, where: str) -> Graph:
+    """The graph with the inputs and outputs of one signature; by default ``serving_default``, or the only one.
+
+    Raises:
+        UsageError: there is no such signature.
+    """
+    visible = {key: signature for key, signature in graph.signatures.items() if not key.startswith("__")}
+    if name is None:
+        name = "serving_default" if "serving_default" in visible else next(iter(visible), "")
+        if not name or (name != "serving_default" and len(visible) > 1):
+            return graph
+    if name not in graph.signatures:
+        known = f"it has {', '.join(sorted(visible))}" if visible else "it has none"
+        raise UsageError(f"there is no signature '{name}'", where=where, hint=did_you_mean(name, visible) or known)
+    chosen = graph.signatures[name]
+    return graph.replace(inputs=chosen.inputs.values(), outputs=chosen.outputs.values())
+
+
+def _strings(buffer: Buffer, start: int, stop: int) -> Iterator[tuple[int, str]]:
+    """The string fields of a MetaInfoDef: 1 is its version, 4 a tag, 5 TensorFlow's version."""
+    for _, number, kind, value, end in wire.fields(buffer, start, stop):
+        if number in (4, 5) and kind == LEN:
+            yield number, wire.text(buffer, value, end)
+
+
+def _entry(buffer: Buffer, start: int, stop: int) -> tuple[str, tuple[int, int]]:
+    """A map entry: its key, and where its value lies."""
+    key, span = "", (start, start)
+    for _, number, kind, value, end in wire.fields(buffer, start, stop):
+        if (number, kind) == (1, LEN):
+            key = wire.text(buffer, value, end)
+        elif (number, kind) == (2, LEN):
+            span = (value, end)
+    return key, span
+
+
+def _signature(buffer: Buffer, start: int, stop: int) -> Signature:
+    sides: tuple[dict[str, str], dict[str, str]] = ({}, {})
+    method = ""
+    for _, number, kind, value, end in wire.fields(buffer, start, stop):
+        if kind != LEN:
+            continue
+        if number in (1, 2):
+            key, span = _entry(buffer, value, end)
+            for _, inner, inner_kind, inner_value, inner_end in wire.fields(buffer, *span):
+                if (inner, inner_kind) == (1, LEN):  # sparse and composite tensors have no single name
+                    sides[number - 1][key] = wire.text(buffer, inner_value, inner_end)
+        elif number == 3:
+            method = wire.text(buffer, value, end)
+    inputs, outputs = (dict(sorted(side.items())) for side in sides)  # files keep them in no order
+    return Signature(inputs, outputs, method)

@@ -1,0 +1,52 @@
+"""What ``initializer_nodes`` would have done: constants that they assign to variables, tables that they fill."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pocketgraph.errors import FreezeError
+from pocketgraph.freezing.subgraph import output_nodes
+from pocketgraph.freezing.variables import variable_behind
+from pocketgraph.graph import Graph, Tensor, node_name
+
+_ASSIGNS = ("Assign", "AssignVariableOp")
+
+
+def initialized(graph: Graph, initializers: Sequence[str]) -> dict[str, Tensor | None]:
+    """The variables to which running ``initializers`` assigns a value: the value, or None when it is not constant.
+
+    Raises:
+        FreezeError: an initializer is not in the graph.
+    """
+    found: dict[str, Tensor | None] = {}
+    seen: set[str] = set()
+    waiting = output_nodes(graph, initializers)
+    while waiting:
+        name = waiting.pop()
+        node = graph.nodes.get(name)
+        if name in seen or node is None:
+            continue
+        seen.add(name)
+        waiting.extend(node_name(ref) for ref in node.inputs)
+        if node.op in _ASSIGNS and len(node.data_inputs) >= 2:
+            variable = variable_behind(graph, node.data_inputs[0])
+            if variable is not None:
+                found[variable] = graph.constant(node.data_inputs[1])
+    return found
+
+
+def refuse_computed(values: dict[str, Tensor | None], wanted: set[str]) -> dict[str, Tensor]:
+    """The constant values of the wanted variables.
+
+    Raises:
+        FreezeError: an initializer computes one of them, for example from random numbers.
+    """
+    computed = [name for name, value in values.items() if value is None and name in wanted]
+    if computed:
+        raise FreezeError(
+            f"the initializer nodes compute the value of {', '.join(repr(n) for n in computed[:5])}"
+            + (f" and {len(computed) - 5} more" if len(computed) > 5 else "")
+            + ", in place of what was trained",
+            hint="leave the variables' own initializer out of --initializer_nodes; the checkpoint has their values",
+        )
+    return {name: value for name, value in values.items() if value is not None and name in wanted}

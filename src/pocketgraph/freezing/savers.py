@@ -1,0 +1,121 @@
+"""What the savers in a graph say: under which checkpoint key, and as which slice of it, each variable is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from pocketgraph.formats.function_def import arguments
+from pocketgraph.freezing.functions import CALLS
+from pocketgraph.freezing.variables import variable_behind
+from pocketgraph.graph import Graph, Node, Tensor
+from pocketgraph.graph.attr import Func
+
+Extent = tuple[int, int]
+_RESTORES: dict[str, tuple[int, int | None]] = {"RestoreV2": (1, 2), "RestoreSlice": (1, 2), "Restore": (1, None)}
+"""The ops that read a checkpoint, and which of their inputs are the names and the slices."""
+_ASSIGNS = ("Assign", "AssignVariableOp")
+_BETWEEN = ("Identity", "Reshape", "Cast")
+
+
+class SavedAs(NamedTuple):
+    """Where a saver finds a variable.
+
+    Attributes:
+        key: the tensor's name in the checkpoint.
+        extents: (start, length) a dimension of the slice that the variable is, length -1 for all; None: all of it.
+        saver: the scope of the saver's nodes, such as ``save``.
+    """
+
+    key: str
+    extents: tuple[Extent, ...] | None
+    saver: str
+
+
+def saved_names(graph: Graph) -> dict[str, list[SavedAs]]:
+    """For each variable that the graph's savers restore, where they look for it, in graph order.
+
+    A saver is a RestoreV2 (or the older Restore, RestoreSlice) whose names are constant and whose outputs go into an
+    assignment to the variable. TensorFlow 2 has it in a function that is called with the variables' handles.
+    """
+    found: dict[str, list[SavedAs]] = {}
+
+    def note(reference: str, place: SavedAs) -> None:
+        variable = variable_behind(graph, reference)
+        if variable is not None:
+            found.setdefault(variable, []).append(place)
+
+    for reference, place in _restored(graph.nodes):
+        note(reference, place)
+    for call in graph:
+        spec = CALLS.get(call.op)
+        func = call.attrs.get(spec.functions[0]) if spec is not None else None
+        function = graph.functions.get(func.name) if isinstance(func, Func) else None
+        if function is None or not any(node.op in _RESTORES for node in function.nodes):
+            continue
+        places = dict(zip(arguments(function), call.data_inputs, strict=False))
+        for argument, place in _restored({node.name: node for node in function.nodes}):
+            if argument in places:
+                note(places[argument], place)
+    return found
+
+
+def _restored(nodes: Mapping[str, Node]) -> Iterator[tuple[str, SavedAs]]:
+    """(what is assigned to, where its value is restored from) in one list of nodes."""
+    lists = {
+        name: [_strings(nodes, node.data_inputs, index) for index in _RESTORES[node.op]]
+        for name, node in nodes.items()
+        if node.op in _RESTORES
+    }
+    if not lists:
+        return
+    for node in nodes.values():
+        if node.op not in _ASSIGNS or len(node.data_inputs) < 2:
+            continue
+        source, port = _source(nodes, node.data_inputs[1])
+        names, slices = lists.get(source, ([], []))
+        if port < len(names):
+            extents = parse_slice(slices[port]) if port < len(slices) else None
+            yield node.data_inputs[0], SavedAs(names[port], extents, source.rpartition("/")[0])
+
+
+def parse_slice(text: str) -> tuple[Extent, ...] | None:
+    """The slice in a saver's ``shape_and_slices`` string, such as ``10 4 0,5:-`` for the first 5 of 10 rows.
+
+    None for the whole tensor, and for text that is no slice.
+    """
+    spec = text.split(" ")[-1]
+    extents: list[Extent] = []
+    if not spec or " " not in text:
+        return None
+    for part in spec.split(":"):
+        start, _, length = part.partition(",")
+        if part == "-":
+            extents.append((0, -1))
+        elif start.isdecimal() and length.isdecimal():
+            extents.append((int(start), int(length)))
+        else:
+            return None
+    return tuple(extents)
+
+
+def _source(nodes: Mapping[str, Node], ref: str) -> tuple[str, int]:
+    """The node and output that a value comes from, through what a saver puts in between."""
+    for _ in range(len(nodes)):
+        name, *rest = ref.split(":")
+        node = nodes.get(name)
+        if node is None or node.op not in _BETWEEN or not node.data_inputs:
+            return name, int(rest[-1]) if rest and rest[-1].isdecimal() else 0
+        ref = node.data_inputs[0]
+    return "", 0
+
+
+def _strings(nodes: Mapping[str, Node], inputs: Sequence[str], index: int | None) -> list[str]:
+    """The elements of a constant string input."""
+    if index is None or index >= len(inputs):
+        return []
+    name, _ = _source(nodes, inputs[index])
+    value = nodes[name].attrs.get("value") if name in nodes else None
+    if not isinstance(value, Tensor) or value.dtype.name != "string":
+        return []
+    return [item.decode("utf-8", "replace") for item in value.numpy().reshape(-1).tolist()]

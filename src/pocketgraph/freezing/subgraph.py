@@ -1,0 +1,61 @@
+"""The part of a graph that its outputs need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pocketgraph.errors import FreezeError, did_you_mean
+from pocketgraph.graph import Graph, Node, node_name
+
+_COLOCATED = b"loc:@"
+
+
+def extract_sub_graph(graph: Graph, outputs: Sequence[str]) -> Graph:
+    """The nodes that ``outputs`` reach backwards, in the graph's order; functions and versions are kept whole.
+
+    As in the original, a node that another asks to be placed with (``_class = loc:@name``) is kept too, and so is all
+    that it needs. Unlike the original, an output may be written with its port (``softmax:0``), and a colocation target
+    that does not exist is no error.
+
+    Raises:
+        FreezeError: an output is not in the graph, or a needed node has an input that is not.
+    """
+    kept: set[str] = set()
+    waiting = output_nodes(graph, outputs)
+    while waiting:
+        name = waiting.pop()
+        if name in kept:
+            continue
+        kept.add(name)
+        node = graph.nodes[name]
+        for ref in node.inputs:
+            source = node_name(ref)
+            if source not in graph.nodes:
+                raise FreezeError(f"its input '{ref}' is not in the graph", where=f"node '{name}'")
+            waiting.append(source)
+        waiting.extend(target for target in colocated_with(node) if target in graph.nodes)
+    return graph.replace([node for node in graph if node.name in kept])
+
+
+def output_nodes(graph: Graph, outputs: Iterable[str]) -> list[str]:
+    """The node names of outputs; FreezeError for one that is not in the graph."""
+    names = []
+    for output in outputs:
+        name = output if output in graph else node_name(output)
+        if name not in graph:
+            hint = did_you_mean(name, graph.nodes) or "pocketgraph summarize FILE lists the likely outputs"
+            raise FreezeError(f"{output} is not in graph", hint=hint)
+        names.append(name)
+    return names
+
+
+def colocated_with(node: Node) -> list[str]:
+    """The nodes that this one asks to be placed with."""
+    classes = node.attrs.get("_class")
+    if not isinstance(classes, tuple):
+        return []
+    return [
+        c[len(_COLOCATED) :].decode("utf-8", "replace")
+        for c in classes
+        if isinstance(c, bytes) and c.startswith(_COLOCATED)
+    ]

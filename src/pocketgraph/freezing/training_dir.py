@@ -1,0 +1,106 @@
+"""Finds the graph and the checkpoint in what a person points at: a training directory, or a graph file in one."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from pocketgraph.errors import FormatError, FreezeError
+from pocketgraph.formats.checkpoint_state import find_prefix, step_of
+from pocketgraph.formats.meta_graph import saved_model_file
+
+GRAPH_NAMES = ("graph.pb", "graph.pbtxt")
+"""What TensorFlow's training loops call the graph; the binary one first, since it is the same and read faster."""
+
+
+class Found(NamedTuple):
+    """What is to be frozen.
+
+    Attributes:
+        graph: the graph's file, or the SavedModel's directory.
+        checkpoint: its prefix, or None when there is none.
+        has_saver: the graph's file says how the checkpoint was saved (a MetaGraphDef, a SavedModel).
+    """
+
+    graph: str
+    checkpoint: str | None
+    has_saver: bool
+
+
+def find(path: str | os.PathLike[str], checkpoint: str | os.PathLike[str] | None = None) -> Found:
+    """The graph and checkpoint meant by a path.
+
+    A directory is a SavedModel, or a training directory, which a checkpoint in it stands for too: the graph is then
+    ``graph.pb`` or ``graph.pbtxt``, else the checkpoint's own ``.meta``, else the newest ``.meta``, else the only
+    ``.pb`` or ``.pbtxt`` there. A graph file's checkpoint is the one of its own name (for a ``.meta``), else the latest
+    in its directory.
+
+    Args:
+        path: a directory, a graph file, or a checkpoint in a training directory.
+        checkpoint: which checkpoint, when that is known.
+
+    Raises:
+        FormatError: there is no such path, or no checkpoint where one was named.
+        FreezeError: a directory holds no graph, or several.
+    """
+    text = os.fspath(path)
+    prefix = None if checkpoint is None else find_prefix(checkpoint)
+    if names_checkpoint(text):
+        prefix = prefix or find_prefix(text)
+        graph = _graph_in(os.path.dirname(prefix) or ".", prefix)
+        return Found(graph, prefix, graph.endswith(".meta"))
+    if not os.path.isdir(text):
+        has_saver = text.endswith(".meta") or os.path.basename(text).startswith("saved_model.")
+        return Found(text, prefix or _beside(text), has_saver)
+    if saved_model_file(text) is not None:
+        variables = os.path.join(text, "variables", "variables")
+        return Found(text, prefix or (variables if os.path.isfile(variables + ".index") else None), True)
+    prefix = prefix or find_prefix(text)
+    graph = _graph_in(text, prefix)
+    return Found(graph, prefix, graph.endswith(".meta"))
+
+
+def names_checkpoint(path: str) -> bool:
+    """Whether a path is a checkpoint's prefix or one of its own files, as far as the name tells."""
+    name = os.path.basename(path)
+    own = name == "checkpoint" or name.endswith(".index") or ".data-" in name
+    return os.path.isfile(path + ".index") or (own and os.path.isfile(path))
+
+
+def _beside(file: str) -> str | None:
+    own = file[: -len(".meta")] if file.endswith(".meta") else file
+    folder = os.path.dirname(file) or "."
+    if os.path.basename(file).startswith("saved_model."):
+        folder = os.path.join(folder, "variables")
+    for candidate in (own, folder):
+        if candidate == own and not os.path.isfile(own + ".index"):
+            continue
+        try:
+            return find_prefix(candidate)
+        except FormatError:
+            continue
+    return None
+
+
+def _graph_in(folder: str, prefix: str) -> str:
+    names = sorted(os.listdir(folder))
+    for name in GRAPH_NAMES:
+        if name in names:
+            return os.path.join(folder, name)
+    if os.path.isfile(prefix + ".meta"):
+        return prefix + ".meta"
+    metas = [name for name in names if name.endswith(".meta")]
+    if metas:
+        return os.path.join(folder, max(metas, key=lambda name: (step_of(name[: -len(".meta")]), name)))
+    graphs = [name for name in names if name.endswith((".pb", ".pbtxt"))]
+    if len(graphs) == 1:
+        return os.path.join(folder, graphs[0])
+    if not graphs:
+        raise FreezeError(
+            "there is a checkpoint in this directory and no graph (graph.pbtxt, graph.pb or a .meta file)",
+            where=folder, hint="say where the graph is with --input_graph",
+        )  # fmt: skip
+    raise FreezeError(
+        f"there are several graphs in this directory: {', '.join(graphs[:6])}", where=folder,
+        hint="say which one with --input_graph",
+    )  # fmt: skip

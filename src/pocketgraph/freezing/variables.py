@@ -1,0 +1,65 @@
+"""Finds the variables of a graph."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pocketgraph.freezing.handles import CARRIERS
+from pocketgraph.graph import DType, Graph, Node, Shape, parse_ref
+
+REFERENCE_OPS = frozenset({"Variable", "VariableV2"})
+HANDLE_OP = "VarHandleOp"
+REFERENCE_CARRIERS = frozenset({"RefIdentity", "RefEnter", "RefSwitch"})
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """One variable node.
+
+    Attributes:
+        name: the node's name.
+        dtype: of its elements.
+        shape: as far as the graph tells.
+        shared_name: under which the resource is known to others, when that is said.
+        is_resource: a handle to it goes through the graph (VarHandleOp), not a reference.
+    """
+
+    name: str
+    dtype: DType
+    shape: Shape
+    shared_name: str
+    is_resource: bool
+
+
+def is_variable(node: Node) -> bool:
+    return node.op in REFERENCE_OPS or node.op == HANDLE_OP
+
+
+def variables(graph: Graph) -> dict[str, Variable]:
+    """The graph's variables by node name, in graph order."""
+    return {node.name: _variable(node) for node in graph if is_variable(node)}
+
+
+def _variable(node: Node) -> Variable:
+    shape = node.shape("shape")
+    if shape is None or (node.op == "Variable" and shape.rank == 0):
+        shape = Shape(None)  # the oldest op writes an unknown shape as a scalar's
+    shared = node.attr("shared_name", b"")
+    shared_name = shared.decode("utf-8", "replace") if isinstance(shared, bytes) else ""
+    return Variable(node.name, node.dtype("dtype").base, shape, shared_name, node.op == HANDLE_OP)
+
+
+def variable_behind(graph: Graph, ref: str) -> str | None:
+    """The name of the variable that a reference or handle comes from, through carriers; None when it is none."""
+    for _ in range(len(graph)):
+        node = graph.nodes.get(parse_ref(ref).name)
+        if node is None:
+            return None
+        if is_variable(node):
+            return node.name
+        if (
+            node.op not in CARRIERS and node.op not in ("RefIdentity", "RefEnter", "RefSwitch")
+        ) or not node.data_inputs:
+            return None
+        ref = node.data_inputs[0]
+    return None

@@ -1,0 +1,75 @@
+"""The values that a node's attributes take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+from pocketgraph.graph.dtype import DType
+from pocketgraph.graph.shape import Shape
+from pocketgraph.graph.tensor import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Func:
+    """A function by name, with values for its own attributes."""
+
+    name: str
+    attrs: Mapping[str, AttrValue] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """An attribute inside a function body that takes its value from the caller's attribute of this name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """An attribute value that says more than this program knows; it is kept as it was encoded."""
+
+    encoded: bytes
+
+
+Scalar: TypeAlias = int | float | bool | bytes | DType | Shape | Tensor | Func
+AttrValue: TypeAlias = Scalar | Parameter | Opaque | tuple[Any, ...]
+"""A list is a tuple whose members are all of one scalar kind; an empty list is ``()``. bool is not int here: True
+is the boolean, 1 the integer; 1.0 the float."""
+
+
+def kind_of(value: AttrValue) -> str:
+    """The value's kind in the words of op signatures: int, float, bool, string, type, shape, tensor, func,
+    ``list(int)``…, ``list`` for an empty list, ``placeholder``, ``opaque``."""
+    if isinstance(value, tuple):
+        return f"list({kind_of(value[0])})" if value else "list"
+    for cls, kind in _KINDS:
+        if isinstance(value, cls):
+            return kind
+    raise TypeError(f"{type(value).__name__} is not an attribute value")
+
+
+_KINDS: tuple[tuple[type, str], ...] = (
+    (bool, "bool"), (int, "int"), (float, "float"), (bytes, "string"), (DType, "type"), (Shape, "shape"),
+    (Tensor, "tensor"), (Func, "func"), (Parameter, "placeholder"), (Opaque, "opaque"),
+)  # fmt: skip
+
+
+def same_value(a: AttrValue, b: AttrValue) -> bool:
+    """Whether two attribute values are equal: kinds too, tensors element by element, floats by their bits or ==."""
+    if kind_of(a) != kind_of(b):
+        return False
+    if isinstance(a, Tensor) and isinstance(b, Tensor):
+        return a.same_values(b)
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return len(a) == len(b) and all(same_value(x, y) for x, y in zip(a, b, strict=True))
+    if isinstance(a, Func) and isinstance(b, Func):
+        return a.name == b.name and same_attrs(a.attrs, b.attrs)
+    return bool(a == b) or (a != a and b != b)
+
+
+def same_attrs(a: Mapping[str, AttrValue], b: Mapping[str, AttrValue]) -> bool:
+    """Whether two attribute tables have the same names with the same values."""
+    return a.keys() == b.keys() and all(same_value(a[name], b[name]) for name in a)

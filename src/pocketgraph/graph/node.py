@@ -1,0 +1,188 @@
+"""One node: a name, an op, inputs in the file's own spelling, attributes, a device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol
+
+from pocketgraph.errors import GraphError
+from pocketgraph.graph.attr import AttrValue
+from pocketgraph.graph.dtype import DType
+from pocketgraph.graph.shape import Shape
+from pocketgraph.graph.tensor import Tensor
+
+
+class Ref(NamedTuple):
+    """An input taken apart: ``split:1`` is ("split", 1, False), ``^init`` is ("init", -1, True)."""
+
+    name: str
+    port: int
+    control: bool
+
+
+def parse_ref(text: str) -> Ref:
+    """Takes an input or tensor name apart.
+
+    ``node``, ``node:0`` and ``^node`` are the graph's spellings; inside functions ``node:output:0`` is kept as the
+    name ``node:output``. A suffix that is not a number is part of the name.
+    """
+    if text.startswith("^"):
+        return Ref(text[1:], -1, True)
+    name, colon, port = text.rpartition(":")
+    if colon and port.isdecimal():
+        return Ref(name, int(port), False)
+    return Ref(text, 0, False)
+
+
+def node_name(text: str) -> str:
+    """The bare node name of an input or tensor name."""
+    return parse_ref(text).name
+
+
+def canonical(text: str) -> str:
+    """The spelling with the port always written: ``n`` → ``n:0``, ``^n`` stays."""
+    ref = parse_ref(text)
+    return text if ref.control else f"{ref.name}:{ref.port}"
+
+
+class NodeSource(Protocol):
+    """Where a node that was read from a file keeps the rest of itself until somebody asks (see formats/)."""
+
+    def attrs(self) -> Mapping[str, AttrValue]:
+        """The attributes, decoded now."""
+
+    def extra(self) -> bytes:
+        """What the file said of the node that has no place here, as it was encoded."""
+
+
+_NO_ATTRS: Mapping[str, AttrValue] = MappingProxyType({})
+
+
+class Node:
+    """A node. It does not change; ``replace`` makes a changed copy.
+
+    Attributes:
+        name: unique in its graph.
+        op: the op type.
+        inputs: data inputs first, as ``name`` or ``name:port``, then control inputs as ``^name``.
+        device: the requested device, mostly ``""``.
+        source: set on nodes that a file reader made and nobody changed; only formats/ looks at it.
+        extra: encoded fields of the node that pocketgraph has no use for, kept for writing.
+    """
+
+    __slots__ = ("_attrs", "_extra", "device", "inputs", "name", "op", "source")
+
+    def __init__(
+        self,
+        name: str,
+        op: str,
+        inputs: Iterable[str] = (),
+        attrs: Mapping[str, AttrValue] | None = None,
+        device: str = "",
+        *,
+        source: NodeSource | None = None,
+        extra: bytes = b"",
+    ) -> None:
+        """``attrs`` may be left out when ``source`` can decode them later."""
+        self.name = name
+        self.op = op
+        self.inputs: tuple[str, ...] = tuple(inputs)
+        self.device = device
+        self.source = source
+        self._extra = extra
+        self._attrs: Mapping[str, AttrValue] | None
+        if attrs is not None:
+            self._attrs = attrs if isinstance(attrs, MappingProxyType) else MappingProxyType(dict(attrs))
+        else:
+            self._attrs = None if source is not None else _NO_ATTRS
+
+    @property
+    def attrs(self) -> Mapping[str, AttrValue]:
+        """The attributes by name, read-only."""
+        if self._attrs is None:
+            assert self.source is not None
+            self._attrs = MappingProxyType(dict(self.source.attrs()))
+        return self._attrs
+
+    @property
+    def extra(self) -> bytes:
+        return self.source.extra() if self.source is not None else self._extra
+
+    def replace(
+        self,
+        *,
+        name: str | None = None,
+        op: str | None = None,
+        inputs: Iterable[str] | None = None,
+        attrs: Mapping[str, AttrValue] | None = None,
+        device: str | None = None,
+    ) -> Node:
+        """A copy with some parts exchanged."""
+        return Node(
+            self.name if name is None else name,
+            self.op if op is None else op,
+            self.inputs if inputs is None else inputs,
+            self.attrs if attrs is None else attrs,
+            self.device if device is None else device,
+            extra=self.extra,
+        )
+
+    def with_attrs(self, **changes: AttrValue | None) -> Node:
+        """A copy with these attributes set, or dropped where the value is None."""
+        attrs = dict(self.attrs)
+        for key, value in changes.items():
+            if value is None:
+                attrs.pop(key, None)
+            else:
+                attrs[key] = value
+        return self.replace(attrs=attrs)
+
+    @property
+    def data_inputs(self) -> tuple[str, ...]:
+        """The inputs that carry tensors."""
+        return tuple(i for i in self.inputs if not i.startswith("^"))
+
+    @property
+    def control_inputs(self) -> tuple[str, ...]:
+        """The inputs that only order execution, each with its ``^``."""
+        return tuple(i for i in self.inputs if i.startswith("^"))
+
+    def attr(self, name: str, default: Any = None) -> Any:
+        """One attribute's value, or the default when the node has none (op defaults are in graph.opdefs)."""
+        return self.attrs.get(name, default)
+
+    def dtype(self, name: str = "T", default: DType | None = None) -> DType:
+        """The value of a type attribute; GraphError when it is missing and there is no default."""
+        value = self.attrs.get(name, default)
+        if not isinstance(value, DType):
+            raise GraphError(f"the {self.op} has no type attribute '{name}'", where=f"node '{self.name}'")
+        return value
+
+    def shape(self, name: str = "shape") -> Shape | None:
+        """The value of a shape attribute, or None when it is missing."""
+        value = self.attrs.get(name)
+        return value if isinstance(value, Shape) else None
+
+    @property
+    def tensor(self) -> Tensor:
+        """The value of a ``Const``.
+
+        Raises:
+            GraphError: there is none.
+        """
+        value = self.attrs.get("value")
+        if not isinstance(value, Tensor):
+            raise GraphError(f"the {self.op} has no tensor attribute 'value'", where=f"node '{self.name}'")
+        return value
+
+    def __repr__(self) -> str:
+        from pocketgraph.graph.text import print_node
+
+        return print_node(self)
+
+
+def const(name: str, value: Any, dtype: DType | None = None, *, inputs: Iterable[str] = (), device: str = "") -> Node:
+    """A ``Const`` node of this value (an array, a number, a list, or a Tensor)."""
+    tensor = value if isinstance(value, Tensor) else Tensor.from_numpy(value, dtype)
+    return Node(name, "Const", inputs, {"dtype": tensor.dtype, "value": tensor}, device)

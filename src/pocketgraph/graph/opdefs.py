@@ -1,0 +1,273 @@
+"""Every op's signature: inputs, outputs, attributes and their defaults, from TensorFlow 1.15 and 2.21 together.
+
+The table is ``opdefs.jsonl.gz``, made by ``tools/build_opdefs.py``: one JSON list a line, sorted by op,
+``[name, inputs, outputs, attributes, more]``. An argument is ``[name, type, number_attr, is_ref]``, its type a type's
+name, ``$T`` for the attribute that holds it, or ``*T`` for the attribute that holds a list of types. An attribute is
+``[name, kind, {default, allowed, minimum, since}]``. What is empty at the end is left out. Lines are decoded when their
+op is asked for.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from pocketgraph.errors import GraphError, did_you_mean
+from pocketgraph.graph.attr import AttrValue, Func
+from pocketgraph.graph.dtype import DType
+from pocketgraph.graph.node import Node
+from pocketgraph.graph.shape import Shape
+from pocketgraph.graph.tensor import Tensor
+
+BOTH, OLD, NEW = "", "1.15", "2.x"
+
+
+@dataclass(frozen=True, slots=True)
+class Arg:
+    """One input or output, which may stand for several tensors.
+
+    Attributes:
+        name: its name in the op's signature.
+        dtype: the element type where the signature fixes it.
+        type_attr: else the attribute that holds the type.
+        number_attr: the attribute that says how many tensors of that type there are; "" means one.
+        type_list_attr: the attribute that lists a type for each tensor.
+        is_ref: whether it is a reference to a variable.
+    """
+
+    name: str
+    dtype: DType | None = None
+    type_attr: str = ""
+    number_attr: str = ""
+    type_list_attr: str = ""
+    is_ref: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AttrDef:
+    """One attribute.
+
+    Attributes:
+        name: its name.
+        kind: what it holds: ``int``, ``float``, ``bool``, ``string``, ``type``, ``shape``, ``tensor``, ``func`` or
+            ``list(…)`` of one of them.
+        default: the value where a node leaves it out; None when a node must have it.
+        allowed: the types or strings it may hold; empty when any.
+        minimum: the smallest number, or the shortest list; None when any.
+        since: the first version that knows it: "1.15" for that one or earlier, or "2.x".
+    """
+
+    name: str
+    kind: str
+    default: AttrValue | None = None
+    allowed: tuple[DType | bytes, ...] = ()
+    minimum: int | None = None
+    since: str = OLD
+
+
+@dataclass(frozen=True, slots=True)
+class OpDef:
+    """One op, by the newest definition that there is.
+
+    Attributes:
+        name: the op type.
+        inputs, outputs: the arguments in order.
+        attrs: the attributes by name, in the definition's order.
+        stateful: whether it may give different results for the same inputs, or has effects.
+        commutative: whether its two inputs may be exchanged.
+        aggregate: whether it sums its inputs.
+        takes_uninitialized: whether it accepts a variable that has no value yet.
+        deprecated: why and since which GraphDef version it should not be used; "" when it may.
+        only: "1.15" or "2.x" when only that version knows the op.
+    """
+
+    name: str
+    inputs: tuple[Arg, ...]
+    outputs: tuple[Arg, ...]
+    attrs: Mapping[str, AttrDef]
+    stateful: bool = False
+    commutative: bool = False
+    aggregate: bool = False
+    takes_uninitialized: bool = False
+    deprecated: str = ""
+    only: str = BOTH
+
+
+@cache
+def find(op: str) -> OpDef | None:
+    """The op's signature, or None when neither version has such an op."""
+    line = _line(op)
+    return _decode(json.loads(line)) if line else None
+
+
+def get(op: str) -> OpDef:
+    """The op's signature.
+
+    Raises:
+        GraphError: there is no such op.
+    """
+    found = find(op)
+    if found is None:
+        raise GraphError(f"there is no op called '{op}'", hint=did_you_mean(op, names()))
+    return found
+
+
+def names() -> tuple[str, ...]:
+    """All ops, sorted."""
+    return tuple(line[2 : line.index('"', 2)] for line in _table().splitlines() if line)
+
+
+def known_to(version: str, op: str, attr: str | None = None) -> bool:
+    """Whether a TensorFlow version, "1.15" or "2.x", has this op, and the op this attribute.
+
+    An attribute that TensorFlow 1.15 does not know must not be written into a graph for it: it refuses to load that.
+    """
+    found = find(op)
+    if found is None or (found.only and found.only != version):
+        return False
+    if attr is None:
+        return True
+    described = found.attrs.get(attr)
+    return described is not None and (version != OLD or described.since == OLD)
+
+
+def attr_or_default(node: Node, name: str) -> AttrValue:
+    """A node's attribute, or the op's default where the node leaves it out.
+
+    Raises:
+        GraphError: the node lacks it and the op has no default, or is unknown.
+    """
+    value = node.attrs.get(name)
+    if value is None:
+        found = find(node.op)
+        described = found.attrs.get(name) if found else None
+        value = described.default if described else None
+        if value is None:
+            raise GraphError(f"the {node.op} has no attribute '{name}'", where=f"node '{node.name}'")
+    return value
+
+
+def output_dtypes(node: Node) -> tuple[DType, ...]:
+    """The type of each output of a node, in order.
+
+    Raises:
+        GraphError: the op is unknown, or the node lacks an attribute that tells.
+    """
+    return tuple(dtype for arg in get(node.op).outputs for dtype in arg_dtypes(node, arg))
+
+
+def input_dtypes(node: Node) -> tuple[DType, ...]:
+    """The type that each data input of a node should have, in order; errors as for ``output_dtypes``."""
+    return tuple(dtype for arg in get(node.op).inputs for dtype in arg_dtypes(node, arg))
+
+
+def arg_dtypes(node: Node, arg: Arg) -> tuple[DType, ...]:
+    """The types of the tensors that one argument of a node stands for; errors as for ``output_dtypes``."""
+    if arg.type_list_attr:
+        listed = attr_or_default(node, arg.type_list_attr)
+        if not isinstance(listed, tuple) or not all(isinstance(dtype, DType) for dtype in listed):
+            raise _wrong_kind(node, arg.type_list_attr, "a list of types")
+        types: tuple[DType, ...] = listed
+    else:
+        dtype = arg.dtype or attr_or_default(node, arg.type_attr)
+        if not isinstance(dtype, DType):
+            raise _wrong_kind(node, arg.type_attr, "a type")
+        types = (dtype,)
+        if arg.number_attr:
+            number = attr_or_default(node, arg.number_attr)
+            if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number <= MOST:
+                raise _wrong_kind(node, arg.number_attr, f"a number from 0 to {MOST:,}")
+            types *= number
+    return tuple(dtype.ref for dtype in types) if arg.is_ref else types
+
+
+MOST = 1 << 20  # tensors that one argument may stand for; a file may claim any number
+
+
+def _wrong_kind(node: Node, attr: str, wanted: str) -> GraphError:
+    return GraphError(f"the attribute '{attr}' of the {node.op} is not {wanted}", where=f"node '{node.name}'")
+
+
+@cache
+def _table() -> str:
+    return gzip.decompress(Path(__file__).with_name("opdefs.jsonl.gz").read_bytes()).decode("ascii")
+
+
+def _line(op: str) -> str:
+    """The op's line, empty when there is none."""
+    if not op or '"' in op or "\n" in op:
+        return ""
+    table = _table()
+    start = table.find(f'\n["{op}",') + 1
+    return table[start : table.index("\n", start)] if start else ""
+
+
+def _decode(entry: list[Any]) -> OpDef:
+    name, inputs, outputs, attrs, more = entry if len(entry) == 5 else [*entry, {}]
+    flags = more.get("flags", ())
+    version, explanation = more.get("deprecated", (0, ""))
+    only = more.get("only", BOTH)
+    described = [_attr(attr, NEW if only == NEW else OLD) for attr in attrs]
+    return OpDef(
+        name,
+        tuple(_arg(*arg) for arg in inputs),
+        tuple(_arg(*arg) for arg in outputs),
+        MappingProxyType({attr.name: attr for attr in described}),
+        stateful="stateful" in flags,
+        commutative="commutative" in flags,
+        aggregate="aggregate" in flags,
+        takes_uninitialized="allows_uninitialized_input" in flags,
+        deprecated=f"since GraphDef version {version}: {explanation}" if version else "",
+        only=only,
+    )
+
+
+def _arg(name: str, kind: str, number_attr: str = "", is_ref: int = 0) -> Arg:
+    if kind.startswith("*"):
+        return Arg(name, type_list_attr=kind[1:], is_ref=bool(is_ref))
+    if kind.startswith("$"):
+        return Arg(name, type_attr=kind[1:], number_attr=number_attr, is_ref=bool(is_ref))
+    return Arg(name, DType.named(kind), number_attr=number_attr, is_ref=bool(is_ref))
+
+
+def _attr(entry: list[Any], since: str) -> AttrDef:
+    name, kind, more = entry if len(entry) == 3 else [*entry, {}]
+    member = kind.removeprefix("list(").removesuffix(")")
+    return AttrDef(
+        name,
+        kind,
+        _value(kind, more["default"]) if "default" in more else None,
+        tuple(_value(member, value) for value in more.get("allowed", ())),
+        more.get("minimum"),
+        more.get("since", since),
+    )
+
+
+def _value(kind: str, value: Any) -> Any:
+    """A value of this kind from its JSON."""
+    if kind.startswith("list("):
+        return tuple(_value(kind[5:-1], member) for member in value)
+    if kind == "string":
+        return value.encode("latin-1")
+    if kind == "type":
+        return DType.named(value)
+    if kind == "shape":
+        return Shape(value)
+    if kind == "tensor":
+        dtype, shape, values = value
+        return Tensor.from_numpy(_array(values, shape), DType.named(dtype))
+    if kind == "float":
+        return float(value)
+    return Func(value) if kind == "func" else value
+
+
+def _array(values: list[Any], shape: list[int]) -> Any:
+    import numpy as np
+
+    return np.array(values).reshape(shape)

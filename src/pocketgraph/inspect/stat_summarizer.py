@@ -1,0 +1,200 @@
+"""Per-node times over many runs, and the tables that TensorFlow's StatSummarizer makes of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from pocketgraph.runtime.profile import NodeTiming
+
+
+@dataclass
+class Stat:
+    """A running statistic of integers (microseconds or bytes), printed as the original prints it."""
+
+    count: int = 0
+    first: int = 0
+    newest: int = 0
+    minimum: int = 0
+    maximum: int = 0
+    total: int = 0
+    squares: int = 0
+
+    def update(self, value: int) -> None:
+        if self.count == 0:
+            self.first = self.minimum = self.maximum = value
+        self.newest = value
+        self.minimum = min(self.minimum, value)
+        self.maximum = max(self.maximum, value)
+        self.count += 1
+        self.total += value
+        self.squares += value * value
+
+    @property
+    def average(self) -> float:
+        """The mean; 0 before the first value."""
+        return self.total / self.count if self.count else 0.0
+
+    @property
+    def deviation(self) -> int:
+        """The population standard deviation; variance and root are cut to whole numbers, as the original does."""
+        if self.count == 0 or self.minimum == self.maximum:
+            return 0
+        return math.isqrt(max(0, int(self.squares / self.count - self.average * self.average)))
+
+    def __str__(self) -> str:
+        if self.count == 0:
+            return "count=0"
+        if self.minimum == self.maximum:
+            return f"count={self.count} curr={self.newest}" + ("(all same)" if self.count > 1 else "")
+        return (
+            f"count={self.count} first={self.first} curr={self.newest} min={self.minimum} max={self.maximum} "
+            f"avg={self.average:g} std={self.deviation}"
+        )
+
+
+@dataclass
+class NodeRecord:
+    """What one node did over all runs: times in microseconds, memory in bytes."""
+
+    name: str
+    op: str
+    run_order: int
+    start: Stat = field(default_factory=Stat)
+    time: Stat = field(default_factory=Stat)
+    memory: Stat = field(default_factory=Stat)
+    times_called: int = 0
+
+
+@dataclass(frozen=True)
+class Options:
+    """Which tables to print, and how many rows of each (0: all)."""
+
+    show_run_order: bool = True
+    run_order_limit: int = 0
+    show_time: bool = True
+    time_limit: int = 10
+    show_memory: bool = True
+    memory_limit: int = 10
+    show_type: bool = True
+    show_summary: bool = True
+
+
+class StatSummarizer:
+    """Collects node times run by run and prints them as tables.
+
+    A node that ran several times in one run (in a loop) adds as many samples under its one name. The run total is the
+    sum over nodes, not wall time.
+    """
+
+    def __init__(self, options: Options | None = None) -> None:
+        self.options = options or Options()
+        self.records: dict[str, NodeRecord] = {}
+        self.run_totals = Stat()
+        self.run_memory = Stat()
+
+    def add_run(self, timings: Iterable[NodeTiming]) -> None:
+        """Takes in the timings of one run, in execution order."""
+        total, memory = 0, 0
+        for timing in timings:
+            record = self.records.get(timing.name)
+            if record is None:
+                record = NodeRecord(timing.name, timing.op, len(self.records) + 1)
+                self.records[timing.name] = record
+            record.start.update(round(timing.start_us))
+            record.time.update(round(timing.duration_us))
+            record.memory.update(timing.output_bytes)
+            record.times_called += 1
+            total += round(timing.duration_us)
+            memory += timing.output_bytes
+        self.run_totals.update(total)
+        self.run_memory.update(memory)
+
+    def lines(self) -> list[str]:
+        """The whole report, a line an entry."""
+        report: list[str] = []
+        chosen = self.options
+        if chosen.show_run_order:
+            report += self.metric_table("Run Order", lambda r: -r.run_order, chosen.run_order_limit)
+        if chosen.show_time:
+            report += self.metric_table("Top by Computation Time", lambda r: r.time.average, chosen.time_limit)
+        if chosen.show_memory:
+            report += self.metric_table("Top by Memory Use", lambda r: r.memory.average, chosen.memory_limit)
+        if chosen.show_type:
+            report += self.type_table()
+        if chosen.show_summary:
+            report += [*self.short_summary(), ""]
+        return report
+
+    def metric_table(self, title: str, key: Callable[[NodeRecord], float], limit: int) -> list[str]:
+        """One row a node, the largest key first, at most ``limit`` rows (0: all), and an empty line."""
+        rows = sorted(self.records.values(), key=key, reverse=True)
+        if limit > 0:
+            rows = rows[:limit]
+        out = [
+            f"{'=' * 30} {title} {'=' * 30}",
+            _columns(("[node type]", 24), ("[start]", 17), ("[first]", 9), ("[avg ms]", 9), ("[%]", 8), ("[cdf%]", 8),
+                     ("[mem KB]", 10), ("[times called]", 9)) + "\t[Name]",
+        ]  # fmt: skip
+        runs = max(1, self.run_totals.count)
+        cumulative = 0
+        for record in rows:
+            cumulative += record.time.total
+            out.append(
+                _columns(
+                    (record.op, 24),
+                    (f"{record.start.average / 1000:.3f}", 17),
+                    (f"{record.time.first / 1000:.3f}", 9),
+                    (f"{record.time.average / 1000:.3f}", 9),
+                    (f"{self._share(record.time.total):.3f}%", 8),
+                    (f"{self._share(cumulative):.3f}%", 8),
+                    (f"{record.memory.newest / 1000:.3f}", 10),
+                    (str(record.times_called // runs), 9),
+                )
+                + f"\t{record.name}"
+            )
+        return [*out, ""]
+
+    def type_table(self) -> list[str]:
+        """One row an op type, the most expensive first."""
+        runs = max(1, self.run_totals.count)
+        by_type: dict[str, list[int]] = {}
+        for record in self.records.values():
+            row = by_type.setdefault(record.op, [0, 0, 0, 0])
+            row[0] += 1
+            row[1] += record.time.total // runs
+            row[2] += int(record.memory.average)
+            row[3] += record.times_called // runs
+        total = sum(row[1] for row in by_type.values()) or 1
+        out = [
+            f"Number of nodes executed: {len(self.records)}",
+            f"{'=' * 30} Summary by node type {'=' * 30}",
+            _columns(("[Node type]", 24), ("[count]", 9), ("[avg ms]", 10), ("[avg %]", 11), ("[cdf %]", 11),
+                     ("[mem KB]", 10), ("[times called]", 10)),
+        ]  # fmt: skip
+        cumulative = 0.0
+        ordered = sorted(by_type.items(), key=lambda item: (item[1][1], item[0], item[1][2]), reverse=True)
+        for op, (count, time, memory, calls) in ordered:
+            share = 100.0 * time / total
+            cumulative += share
+            out.append(
+                _columns((op, 24), (str(count), 9), (f"{time / 1000:.3f}", 10), (f"{share:.3f}%", 11),
+                         (f"{cumulative:.3f}%", 11), (f"{memory / 1000:.3f}", 10), (str(calls), 9))
+            )  # fmt: skip
+        return [*out, ""]
+
+    def short_summary(self) -> list[str]:
+        """The timing and memory lines."""
+        return [
+            f"Timings (microseconds): {self.run_totals}",
+            f"Memory (bytes): {self.run_memory}",
+            f"{len(self.records)} nodes observed",
+        ]
+
+    def _share(self, microseconds: int) -> float:
+        return 100.0 * microseconds / self.run_totals.total if self.run_totals.total else 0.0
+
+
+def _columns(*fields: tuple[str, int]) -> str:
+    return "".join(f"\t{text:>{width}}" for text, width in fields)

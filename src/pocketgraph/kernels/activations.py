@@ -1,0 +1,115 @@
+"""Activation functions, their gradients, and Softmax."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from pocketgraph.kernels.arrays import Array, widened
+from pocketgraph.kernels.registry import kernel
+
+SELU_SCALE = 1.0507009873554804934193349852946
+SELU_SCALE_ALPHA = 1.7580993408473768599402175208123
+
+
+def _elu(x: Array) -> Array:
+    return np.asarray(np.where(x < 0, np.expm1(np.minimum(x, 0)), x))
+
+
+def _selu(x: Array) -> Array:
+    kind = x.dtype.type
+    low = kind(SELU_SCALE_ALPHA) * np.expm1(np.minimum(x, 0))
+    return np.asarray(np.where(x < 0, low, kind(SELU_SCALE) * x))
+
+
+def _softplus(x: Array) -> Array:
+    return np.asarray(np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x))))
+
+
+def _softsign(x: Array) -> Array:
+    return np.asarray(x / (x.dtype.type(1) + np.abs(x)))
+
+
+FUNCTIONS: dict[str, Callable[[Array], Array]] = {
+    "Relu": lambda x: np.asarray(np.maximum(x, x.dtype.type(0))),
+    "Relu6": lambda x: np.asarray(np.minimum(np.maximum(x, x.dtype.type(0)), x.dtype.type(6))),
+    "Elu": _elu,
+    "Selu": _selu,
+    "Softplus": _softplus,
+    "Softsign": _softsign,
+}
+
+
+def _activation(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    def run(features: Array) -> Array:
+        with np.errstate(all="ignore"):
+            return np.asarray(function(widened(features))).astype(features.dtype, copy=False)
+
+    return run
+
+
+for _op, _function in FUNCTIONS.items():
+    kernel(_op)(_activation(_function))
+
+
+@kernel("LeakyRelu")
+def leaky_relu(features: Array, *, alpha: float = 0.2) -> Array:
+    x = widened(features)
+    return np.asarray(np.where(x > 0, x, x * x.dtype.type(alpha))).astype(features.dtype, copy=False)
+
+
+GRADIENTS: dict[str, Callable[[Array, Array], Array]] = {
+    "ReluGrad": lambda dy, x: np.where(x > 0, dy, 0),
+    "Relu6Grad": lambda dy, x: np.where((x > 0) & (x < 6), dy, 0),
+    "SoftplusGrad": lambda dy, x: np.asarray(dy / (1 + np.exp(-x))),
+    "SoftsignGrad": lambda dy, x: np.asarray(dy / np.square(1 + np.abs(x))),
+    # these two are given the function's result
+    "EluGrad": lambda dy, y: np.where(y < 0, dy * (y + 1), dy),
+    "SeluGrad": lambda dy, y: np.where(y < 0, dy * (y + y.dtype.type(SELU_SCALE_ALPHA)), dy * y.dtype.type(SELU_SCALE)),
+}
+"""By op: the gradients that take the incoming gradient and the function's argument (or its result)."""
+
+
+def _gradient(function: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
+    def run(gradients: Array, features: Array) -> Array:
+        with np.errstate(all="ignore"):
+            found = function(widened(gradients), widened(features))
+        return np.asarray(found).astype(features.dtype, copy=False)
+
+    return run
+
+
+for _op, _grad in GRADIENTS.items():
+    kernel(_op)(_gradient(_grad))
+
+
+@kernel("LeakyReluGrad")
+def leaky_relu_grad(gradients: Array, features: Array, *, alpha: float = 0.2) -> Array:
+    slope = gradients.dtype.type(alpha)
+    return np.asarray(np.where(features > 0, gradients, gradients * slope)).astype(features.dtype, copy=False)
+
+
+def shifted(logits: Array) -> Array:
+    """``logits`` less their largest along the last axis, so that exponentials do not overflow."""
+    top = logits.max(axis=-1, keepdims=True, initial=-np.inf)
+    return np.asarray(logits - top)
+
+
+@kernel("Softmax")
+def softmax(logits: Array) -> Array:
+    """e^x / sum e^x along the last axis."""
+    if logits.ndim < 1:
+        raise ValueError("logits must have at least one dimension")
+    with np.errstate(all="ignore"):
+        powers = np.exp(shifted(widened(logits)))
+        return np.asarray(powers / powers.sum(axis=-1, keepdims=True)).astype(logits.dtype, copy=False)
+
+
+@kernel("LogSoftmax")
+def log_softmax(logits: Array) -> Array:
+    if logits.ndim < 1:
+        raise ValueError("logits must have at least one dimension")
+    with np.errstate(all="ignore"):
+        low = shifted(widened(logits))
+        return np.asarray(low - np.log(np.exp(low).sum(axis=-1, keepdims=True))).astype(logits.dtype, copy=False)

@@ -1,0 +1,154 @@
+"""Element-wise arithmetic of two tensors with broadcasting; what division and remainder mean for each type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.kernels.arrays import Array, widened
+from pocketgraph.kernels.registry import kernel
+
+Binary = Callable[[Any, Any], Any]
+
+
+def paired(x: Array, y: Array) -> None:
+    """Raises ValueError when two operands do not have one type or do not broadcast; says which shapes."""
+    if x.dtype != y.dtype:
+        raise ValueError(f"operands of different types, {x.dtype} and {y.dtype}")
+    for a, b in zip(reversed(x.shape), reversed(y.shape), strict=False):
+        if a != b and 1 not in (a, b):
+            raise ValueError(f"shapes that do not fit: {list(x.shape)} and {list(y.shape)}")
+
+
+def _same_type(function: Binary) -> Callable[[Array, Array], Array]:
+    def run(x: Array, y: Array) -> Array:
+        paired(x, y)
+        with np.errstate(all="ignore"):
+            result: Array = np.asarray(function(widened(x), widened(y)))
+        return result.astype(x.dtype, copy=False)
+
+    return run
+
+
+def _nonzero(x: Array, y: Array) -> None:
+    if not np.all(y) and x.size:  # nothing is divided when there is nothing to divide
+        raise ValueError("Integer division by zero")
+
+
+def _is_integer(x: Array) -> bool:
+    return x.dtype.kind in "iu"
+
+
+def truncated_quotient(x: Array, y: Array) -> Any:
+    """x / y rounded towards zero, for integers."""
+    _nonzero(x, y)
+    quotient = np.floor_divide(x, y)
+    if x.dtype.kind == "u":
+        return quotient
+    inexact = np.not_equal(quotient * y, x)
+    return quotient + (inexact & ((x < 0) != (y < 0))).astype(x.dtype)
+
+
+def _div(x: Array, y: Array) -> Any:
+    return truncated_quotient(x, y) if _is_integer(x) else np.true_divide(x, y)
+
+
+def _truncate_div(x: Array, y: Array) -> Any:
+    return truncated_quotient(x, y) if _is_integer(x) else np.trunc(np.true_divide(x, y))
+
+
+def _floor_div(x: Array, y: Array) -> Any:
+    if _is_integer(x):
+        _nonzero(x, y)
+        return np.floor_divide(x, y)
+    return np.floor(np.true_divide(x, y))
+
+
+def _floor_mod(x: Array, y: Array) -> Any:
+    if _is_integer(x):
+        _nonzero(x, y)
+        return np.mod(x, y)
+    rest = np.fmod(x, y)
+    return np.where((rest != 0) & ((y < 0) != (rest < 0)), rest + y, rest)
+
+
+def _truncate_mod(x: Array, y: Array) -> Any:
+    if _is_integer(x):
+        _nonzero(x, y)
+    return np.fmod(x, y)
+
+
+def _pow(x: Array, y: Array) -> Any:
+    if _is_integer(x) and bool(np.any(y < 0)):
+        raise ValueError("Integers to negative integer powers are not allowed")
+    return np.power(x, y)
+
+
+def _add(x: Array, y: Array) -> Any:
+    return np.add(x, y)
+
+
+def _where_nonzero(test: Array, value: Array) -> Any:
+    return np.where(test == 0, np.zeros((), value.dtype), value)
+
+
+def _xlogy(x: Array, y: Array) -> Any:
+    return _where_nonzero(x, x * np.log(y))
+
+
+def _xlog1py(x: Array, y: Array) -> Any:
+    return _where_nonzero(x, x * np.log1p(y))
+
+
+def _xdivy(x: Array, y: Array) -> Any:
+    return _where_nonzero(x, x / y)
+
+
+def _squared_difference(x: Array, y: Array) -> Any:
+    difference = np.subtract(x, y)
+    return difference * np.conjugate(difference)
+
+
+def _shift_by(y: Array) -> Array:
+    """Shifts outside the width of the type are clamped into it, where C leaves them undefined."""
+    return np.clip(y, 0, 8 * y.dtype.itemsize - 1).astype(y.dtype)
+
+
+SAME_TYPE: dict[str, Binary] = {
+    "Add": _add, "AddV2": _add, "Sub": np.subtract, "Mul": np.multiply,
+    "Div": _div, "RealDiv": _div, "TruncateDiv": _truncate_div, "FloorDiv": _floor_div,
+    "FloorMod": _floor_mod, "Mod": _truncate_mod, "TruncateMod": _truncate_mod,
+    "DivNoNan": lambda x, y: _where_nonzero(y, np.true_divide(x, y)),
+    "MulNoNan": lambda x, y: _where_nonzero(y, x * y),
+    "Maximum": np.maximum, "Minimum": np.minimum, "SquaredDifference": _squared_difference,
+    "Pow": _pow, "Atan2": np.arctan2, "NextAfter": np.nextafter,
+    "Xlogy": _xlogy, "Xlog1py": _xlog1py, "Xdivy": _xdivy,
+    "BitwiseAnd": np.bitwise_and, "BitwiseOr": np.bitwise_or, "BitwiseXor": np.bitwise_xor,
+    "LeftShift": lambda x, y: np.left_shift(x, _shift_by(y)),
+    "RightShift": lambda x, y: np.right_shift(x, _shift_by(y)),
+    "LogicalAnd": np.logical_and, "LogicalOr": np.logical_or,
+    # the gradients that are given by the result of the function: y, dy -> dx
+    "SigmoidGrad": lambda y, dy: dy * y * (y.dtype.type(1) - y),
+    "TanhGrad": lambda y, dy: dy * (y.dtype.type(1) - y * y),
+    "SqrtGrad": lambda y, dy: dy * y.dtype.type(0.5) / y,
+    "RsqrtGrad": lambda y, dy: dy * y.dtype.type(-0.5) * y * y * y,
+    "ReciprocalGrad": lambda y, dy: -dy * y * y,
+    "InvGrad": lambda y, dy: -dy * y * y,
+}  # fmt: skip
+"""By op: the functions whose operands and result have one type."""
+
+for _op, _function in SAME_TYPE.items():
+    kernel(_op)(_same_type(_function))
+
+
+@kernel("AddN", "AccumulateNV2")
+def add_n(*inputs: Array) -> Array:
+    """The sum of tensors of one shape."""
+    total = widened(inputs[0])
+    for value in inputs[1:]:
+        if value.shape != inputs[0].shape:
+            raise ValueError(f"shapes that do not fit: {list(inputs[0].shape)} and {list(value.shape)}")
+        total = total + widened(value)
+    return np.asarray(total).astype(inputs[0].dtype, copy=False)

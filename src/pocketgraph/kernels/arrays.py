@@ -1,0 +1,119 @@
+"""What kernels share: the array type, integers out of tensors, and a bound on what one op may allocate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from pocketgraph.errors import RunError
+
+Array: TypeAlias = np.ndarray[Any, Any]
+
+LARGEST_RESULT = 1 << 32
+"""Bytes; a result that its op's parameters alone make larger than this is refused before memory is taken."""
+
+
+def ints(values: Any) -> tuple[int, ...]:
+    """The elements of an integer tensor (or list), flat, as Python integers."""
+    return tuple(int(v) for v in np.asarray(values).ravel().tolist())
+
+
+def integer(value: Any) -> int:
+    """The one element of an integer tensor.
+
+    Raises:
+        ValueError: there is not exactly one.
+    """
+    array = np.asarray(value)
+    if array.size != 1:
+        raise ValueError(f"one number is wanted, not a tensor of shape {list(array.shape)}")
+    return int(array.reshape(()).item())
+
+
+def number(value: Any) -> float:
+    """The first element of a tensor as a Python float."""
+    array = np.asarray(value)
+    if array.size < 1:
+        raise ValueError("one number is wanted, not an empty tensor")
+    return float(array.ravel()[0])
+
+
+def axis_of(axis: Any, rank: int, what: str = "axis") -> int:
+    """``axis`` counted from the front.
+
+    Raises:
+        ValueError: it is outside [-rank, rank).
+    """
+    index = integer(axis)
+    if not -rank <= index < rank:
+        raise ValueError(f"the {what} {index} is outside [{-rank}, {rank})")
+    return index % rank
+
+
+def reserve(shape: Sequence[int], dtype: np.dtype[Any] | type) -> tuple[int, ...]:
+    """``shape`` as a tuple, once it is sure that an array of it may be made.
+
+    Raises:
+        RunError: a negative size, or more than LARGEST_RESULT bytes.
+    """
+    sizes = tuple(int(s) for s in shape)
+    count = 1
+    for size in sizes:
+        if size < 0:
+            raise RunError(f"a result cannot have the shape {list(sizes)}")
+        count *= size
+    total = count * np.dtype(dtype).itemsize
+    if total > LARGEST_RESULT:
+        raise RunError(f"a result of shape {list(sizes)} would take {total:,} bytes; the limit is {LARGEST_RESULT:,}")
+    return sizes
+
+
+def is_small_float(dtype: np.dtype[Any]) -> bool:
+    """Whether this is a floating type of 16 bits or fewer, in which sums and products should not be accumulated."""
+    return dtype.itemsize <= 2 and (dtype.kind == "f" or dtype.name in ("bfloat16", "float8_e5m2", "float8_e4m3fn"))
+
+
+def is_float(dtype: np.dtype[Any]) -> bool:
+    """Whether this is a real floating type, bfloat16 included (whose NumPy kind is V)."""
+    return dtype.kind == "f" or is_small_float(dtype)
+
+
+def widened(x: Array) -> Array:
+    """``x``, in float32 when it is a 16-bit float."""
+    return x.astype(np.float32) if is_small_float(x.dtype) else x
+
+
+def lowest(dtype: np.dtype[Any]) -> Any:
+    """The smallest finite value of a type."""
+    if dtype.kind in "iu":
+        return np.iinfo(dtype).min
+    if dtype.kind == "b":
+        return False
+    return _finfo(dtype).min
+
+
+def highest(dtype: np.dtype[Any]) -> Any:
+    """The largest finite value of a type."""
+    if dtype.kind in "iu":
+        return np.iinfo(dtype).max
+    if dtype.kind == "b":
+        return True
+    return _finfo(dtype).max
+
+
+def _finfo(dtype: np.dtype[Any]) -> Any:
+    if dtype.kind == "f" and dtype.name.startswith("float") and "e" not in dtype.name:
+        return np.finfo(dtype)
+    import ml_dtypes
+
+    finfo: Any = ml_dtypes.finfo
+    return finfo(dtype)
+
+
+def strings(items: Sequence[bytes], shape: Sequence[int]) -> Array:
+    """A string tensor of these elements."""
+    flat = np.empty(len(items), dtype=object)
+    flat[:] = items
+    return flat.reshape(tuple(shape))

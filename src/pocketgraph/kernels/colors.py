@@ -1,0 +1,67 @@
+"""Colours of images: RGB and HSV, contrast, hue, saturation."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pocketgraph.kernels.arrays import Array, number, widened
+from pocketgraph.kernels.registry import kernel
+
+
+def _rgb(images: Array) -> Array:
+    if images.ndim < 1 or images.shape[-1] != 3:
+        raise ValueError(f"the last dimension must be 3 colours, the shape is {list(images.shape)}")
+    return widened(images)
+
+
+@kernel("RGBToHSV")
+def rgb_to_hsv(images: Array) -> Array:
+    """Hue, saturation and value, each in [0, 1]."""
+    rgb = _rgb(images)
+    red, green, blue = (rgb[..., i] for i in range(3))
+    value = rgb.max(axis=-1, initial=-np.inf)
+    span = value - rgb.min(axis=-1, initial=np.inf)
+    with np.errstate(all="ignore"):
+        saturation = np.where(value > 0, span / value, 0)
+        sixth = np.where(span > 0, 1 / (6 * span), 0)
+        hue = np.where(
+            red == value,
+            sixth * (green - blue),
+            np.where(green == value, sixth * (blue - red) + 2 / 6, sixth * (red - green) + 4 / 6),
+        )
+    hue = np.where(span > 0, np.where(hue < 0, hue + 1, hue), 0)
+    return np.stack([hue, saturation, value], axis=-1).astype(images.dtype)
+
+
+@kernel("HSVToRGB")
+def hsv_to_rgb(images: Array) -> Array:
+    hsv = _rgb(images)
+    hue, saturation, value = (hsv[..., i] for i in range(3))
+    distance = hue * 6
+    channels = (np.abs(distance - 3) - 1, 2 - np.abs(distance - 2), 2 - np.abs(distance - 4))
+    mixed = [(1 - saturation + saturation * np.clip(c, 0, 1)) * value for c in channels]
+    return np.stack(mixed, axis=-1).astype(images.dtype)
+
+
+@kernel("AdjustContrastv2")
+def adjust_contrast(images: Array, contrast_factor: Array) -> Array:
+    """Each channel of each image drawn away from its mean."""
+    wide = widened(images)
+    mean = wide.mean(axis=(-3, -2), keepdims=True, dtype=np.float64).astype(wide.dtype)
+    return np.asarray((wide - mean) * wide.dtype.type(number(contrast_factor)) + mean).astype(images.dtype)
+
+
+@kernel("AdjustHue")
+def adjust_hue(images: Array, delta: Array) -> Array:
+    """The hue turned by ``delta`` (1 is once round)."""
+    hsv = rgb_to_hsv(_rgb(images))
+    turned = hsv[..., :1] + hsv.dtype.type(number(delta))
+    return hsv_to_rgb(np.concatenate([turned - np.floor(turned), hsv[..., 1:]], axis=-1)).astype(images.dtype)
+
+
+@kernel("AdjustSaturation")
+def adjust_saturation(images: Array, scale: Array) -> Array:
+    """The saturation multiplied, within [0, 1]."""
+    hsv = rgb_to_hsv(_rgb(images))
+    stronger = np.clip(hsv[..., 1:2] * hsv.dtype.type(number(scale)), 0, 1)
+    return hsv_to_rgb(np.concatenate([hsv[..., :1], stronger, hsv[..., 2:]], axis=-1)).astype(images.dtype)

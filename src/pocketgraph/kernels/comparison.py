@@ -1,0 +1,82 @@
+"""Comparisons, and the choice between two tensors by a condition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.kernels.arithmetic import paired
+from pocketgraph.kernels.arrays import Array, widened
+from pocketgraph.kernels.registry import kernel
+
+ORDERS: dict[str, Callable[[Any, Any], Any]] = {
+    "Less": np.less,
+    "LessEqual": np.less_equal,
+    "Greater": np.greater,
+    "GreaterEqual": np.greater_equal,
+}
+
+
+def _comparison(function: Callable[[Any, Any], Any]) -> Callable[[Array, Array], Array]:
+    def run(x: Array, y: Array) -> Array:
+        paired(x, y)
+        return np.asarray(function(widened(x), widened(y)), dtype=np.bool_)
+
+    return run
+
+
+for _op, _function in ORDERS.items():
+    kernel(_op)(_comparison(_function))
+
+
+def _fits(x: Array, y: Array) -> bool:
+    return all(a == b or 1 in (a, b) for a, b in zip(reversed(x.shape), reversed(y.shape), strict=False))
+
+
+@kernel("Equal")
+def equal(x: Array, y: Array, *, incompatible_shape_error: bool = True) -> Array:
+    if not incompatible_shape_error and not _fits(x, y):
+        return np.array(False)
+    paired(x, y)
+    return np.asarray(np.equal(x, y), dtype=np.bool_)
+
+
+@kernel("NotEqual")
+def not_equal(x: Array, y: Array, *, incompatible_shape_error: bool = True) -> Array:
+    if not incompatible_shape_error and not _fits(x, y):
+        return np.array(True)
+    paired(x, y)
+    return np.asarray(np.not_equal(x, y), dtype=np.bool_)
+
+
+@kernel("ApproximateEqual")
+def approximate_equal(x: Array, y: Array, *, tolerance: float = 1e-5) -> Array:
+    with np.errstate(all="ignore"):
+        difference = np.abs(x - y)
+    return np.asarray(difference < difference.dtype.type(tolerance))
+
+
+@kernel("Select")
+def select(condition: Array, t: Array, e: Array) -> Array:
+    """The first form: the condition is a scalar, has the shape of the values, or is one entry a row of them."""
+    if t.shape != e.shape:
+        raise ValueError(f"shapes that do not fit: {list(t.shape)} and {list(e.shape)}")
+    if condition.shape not in ((), t.shape) and condition.shape != t.shape[:1]:
+        raise ValueError(f"a condition of shape {list(condition.shape)} does not choose from {list(t.shape)}")
+    if condition.ndim == 1 and t.ndim > 1:
+        condition = condition.reshape(-1, *[1] * (t.ndim - 1))
+    return np.asarray(np.where(condition, t, e))
+
+
+@kernel("SelectV2")
+def select_v2(condition: Array, t: Array, e: Array) -> Array:
+    """The second form: all three broadcast together."""
+    paired(t, e)
+    return np.asarray(np.where(condition, t, e))
+
+
+@kernel("ClipByValue")
+def clip_by_value(t: Array, clip_value_min: Array, clip_value_max: Array) -> Array:
+    return np.asarray(np.minimum(np.maximum(t, clip_value_min), clip_value_max))

@@ -1,0 +1,49 @@
+"""Fourier transforms over the last one, two or three axes, computed in double precision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.graph import DType
+from pocketgraph.graph.dtype import COMPLEX64, FLOAT
+from pocketgraph.kernels.arrays import Array, ints
+from pocketgraph.kernels.registry import kernel
+
+
+def _last(rank: int) -> tuple[int, ...]:
+    return tuple(range(-rank, 0))
+
+
+def _complex(rank: int, function: Callable[..., Any]) -> Callable[[Array], Array]:
+    def run(input: Array) -> Array:
+        return np.asarray(function(input.astype(np.complex128), axes=_last(rank))).astype(input.dtype)
+
+    return run
+
+
+def _from_real(rank: int) -> Callable[..., Array]:
+    def run(input: Array, fft_length: Array, *, Tcomplex: DType = COMPLEX64) -> Array:
+        return np.asarray(np.fft.rfftn(input.astype(np.float64), s=ints(fft_length), axes=_last(rank))).astype(
+            Tcomplex.numpy
+        )
+
+    return run
+
+
+def _to_real(rank: int) -> Callable[..., Array]:
+    def run(input: Array, fft_length: Array, *, Treal: DType = FLOAT) -> Array:
+        return np.asarray(np.fft.irfftn(input.astype(np.complex128), s=ints(fft_length), axes=_last(rank))).astype(
+            Treal.numpy
+        )
+
+    return run
+
+
+for _rank, _suffix in ((1, ""), (2, "2D"), (3, "3D")):
+    kernel(f"FFT{_suffix}")(_complex(_rank, np.fft.fftn))
+    kernel(f"IFFT{_suffix}")(_complex(_rank, np.fft.ifftn))
+    kernel(f"RFFT{_suffix}")(_from_real(_rank))
+    kernel(f"IRFFT{_suffix}")(_to_real(_rank))

@@ -1,0 +1,166 @@
+"""Elements by index: Gather, Scatter, OneHot, Where, partitions and stitches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.kernels.arrays import Array, axis_of, integer, ints, reserve, widened
+from pocketgraph.kernels.registry import kernel
+
+
+def check_indices(indices: Array, limit: int) -> None:
+    """Raises ValueError at the first index outside [0, limit)."""
+    bad = np.flatnonzero((indices < 0) | (indices >= limit))
+    if bad.size:
+        where = np.unravel_index(int(bad[0]), indices.shape) if indices.ndim else ()
+        value = int(indices.ravel()[bad[0]])
+        raise ValueError(f"indices{[int(w) for w in where]} = {value} is not in [0, {limit})")
+
+
+@kernel("Gather")
+def gather(params: Array, indices: Array, *, validate_indices: bool = True) -> Array:
+    if params.ndim < 1:
+        raise ValueError("params must be at least 1 dimensional")
+    check_indices(indices, params.shape[0])
+    return np.asarray(params[indices.astype(np.int64), ...])
+
+
+@kernel("GatherV2")
+def gather_v2(params: Array, indices: Array, axis: Array, *, batch_dims: int = 0) -> Array:
+    """Slices of ``params`` along ``axis``; the first ``batch_dims`` axes of both go together."""
+    batch = axis_of(batch_dims, indices.ndim + 1, "batch_dims")
+    along = axis_of(axis, params.ndim)
+    if batch > along or params.shape[:batch] != indices.shape[:batch]:
+        raise ValueError(f"batch_dims {batch} does not fit {list(params.shape)} and {list(indices.shape)}")
+    check_indices(indices, params.shape[along])
+    index = indices.astype(np.int64)
+    if batch == 0:
+        reserve((*params.shape[:along], *index.shape, *params.shape[along + 1 :]), params.dtype)
+        return np.asarray(np.take(params, index, axis=along))
+    shape = (*params.shape[:along], *index.shape[batch:], *params.shape[along + 1 :])
+    result = np.empty(reserve(shape, params.dtype), dtype=params.dtype)
+    for place in np.ndindex(params.shape[:batch]):
+        result[place] = np.take(params[place], index[place], axis=along - batch)
+    return result
+
+
+def _split_index(indices: Array, shape: tuple[int, ...]) -> tuple[Array, ...]:
+    """The columns of ``indices`` (its last axis), each checked against its dimension of ``shape``."""
+    depth = indices.shape[-1] if indices.ndim else 0
+    if indices.ndim < 1 or depth > len(shape):
+        raise ValueError(f"indices of shape {list(indices.shape)} do not point into {list(shape)}")
+    columns = tuple(indices[..., i].astype(np.int64) for i in range(depth))
+    for column, limit in zip(columns, shape, strict=False):
+        check_indices(column, limit)
+    return columns
+
+
+@kernel("GatherNd")
+def gather_nd(params: Array, indices: Array) -> Array:
+    columns = _split_index(indices, params.shape)
+    if not columns:
+        return np.array(np.broadcast_to(params, indices.shape[:-1] + params.shape))
+    index: Any = (*columns, Ellipsis)
+    return np.asarray(params[index])
+
+
+def _scattered(base: Array, indices: Array, updates: Array, function: np.ufunc | None) -> Array:
+    columns = _split_index(indices, base.shape)
+    depth = indices.shape[-1]
+    wanted = indices.shape[:-1] + base.shape[depth:]
+    if updates.shape != wanted:
+        raise ValueError(f"updates of shape {list(updates.shape)} where {list(wanted)} is wanted")
+    if updates.dtype.kind == "O" and function is np.add:
+        function = None
+    if function is None:
+        flat = [c.ravel() for c in columns]
+        rows = updates.reshape(-1, *base.shape[depth:])
+        for i in range(rows.shape[0]):  # one by one, so that the last of several updates wins
+            place: Any = (*(c[i] for c in flat), Ellipsis)
+            base[place] = rows[i]
+    else:
+        index: Any = (*columns, Ellipsis)
+        function.at(base, index, updates)
+    return base
+
+
+@kernel("ScatterNd")
+def scatter_nd(indices: Array, updates: Array, shape: Array) -> Array:
+    """Zeros with the updates added at their places; updates of one place add up."""
+    sizes = reserve(ints(shape), updates.dtype)
+    if updates.dtype.kind == "O":
+        base = np.full(sizes, b"", dtype=object)
+    else:
+        base = np.zeros(sizes, dtype=widened(updates).dtype)
+    return _scattered(base, indices, widened(updates), np.add).astype(updates.dtype, copy=False)
+
+
+@kernel("TensorScatterUpdate")
+def tensor_scatter_update(tensor: Array, indices: Array, updates: Array) -> Array:
+    return _scattered(tensor.copy(), indices, updates, None)
+
+
+@kernel("TensorScatterAdd", "ScatterNdNonAliasingAdd")
+def tensor_scatter_add(tensor: Array, indices: Array, updates: Array) -> Array:
+    return _scattered(tensor.copy(), indices, updates, np.add)
+
+
+@kernel("TensorScatterSub")
+def tensor_scatter_sub(tensor: Array, indices: Array, updates: Array) -> Array:
+    return _scattered(tensor.copy(), indices, updates, np.subtract)
+
+
+@kernel("TensorScatterMin")
+def tensor_scatter_min(tensor: Array, indices: Array, updates: Array) -> Array:
+    return _scattered(tensor.copy(), indices, updates, np.minimum)
+
+
+@kernel("TensorScatterMax")
+def tensor_scatter_max(tensor: Array, indices: Array, updates: Array) -> Array:
+    return _scattered(tensor.copy(), indices, updates, np.maximum)
+
+
+@kernel("Where")
+def where(input: Array) -> Array:
+    """The places of what is not zero, one row each, in row-major order."""
+    return np.argwhere(np.asarray(input != input.dtype.type(0))).astype(np.int64).reshape(-1, input.ndim)
+
+
+@kernel("OneHot")
+def one_hot(indices: Array, depth: Array, on_value: Array, off_value: Array, *, axis: int = -1) -> Array:
+    """A new axis of size ``depth``: on_value where the index points (outside it: nowhere), off_value elsewhere."""
+    count = integer(depth)
+    along = axis_of(axis, indices.ndim + 1)
+    shape = (*indices.shape[:along], count, *indices.shape[along:])
+    reserve(shape, on_value.dtype)
+    places = np.arange(count).reshape(-1, *[1] * (indices.ndim - along))
+    return np.asarray(np.where(np.expand_dims(indices, along) == places, on_value, off_value)).astype(on_value.dtype)
+
+
+@kernel("DynamicPartition")
+def dynamic_partition(data: Array, partitions: Array, *, num_partitions: int) -> tuple[Array, ...]:
+    if data.shape[: partitions.ndim] != partitions.shape:
+        raise ValueError(f"partitions of shape {list(partitions.shape)} do not divide {list(data.shape)}")
+    check_indices(partitions, num_partitions)
+    if not partitions.ndim:
+        data, partitions = data[None], partitions[None]
+    return tuple(np.asarray(data[partitions == part]) for part in range(num_partitions))
+
+
+@kernel("DynamicStitch", "ParallelDynamicStitch")
+def dynamic_stitch(*indices_and_data: Array) -> Array:
+    """Rows put at the places that the indices name; of several for one place the last stays."""
+    half = len(indices_and_data) // 2
+    indices, data = indices_and_data[:half], indices_and_data[half:]
+    row = data[0].shape[indices[0].ndim :]
+    count = max((int(i.max()) for i in indices if i.size), default=-1) + 1
+    result = np.zeros(reserve((count, *row), data[0].dtype), dtype=data[0].dtype)
+    for places, rows in zip(indices, data, strict=True):
+        if rows.shape != places.shape + row:
+            raise ValueError(f"shapes that do not fit: {list(places.shape)} places for {list(rows.shape)}")
+        check_indices(places, count)
+        for place, values in zip(places.ravel().tolist(), rows.reshape(-1, *row), strict=True):
+            result[place] = values
+    return result

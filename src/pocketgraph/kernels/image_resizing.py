@@ -1,0 +1,183 @@
+"""Images resized as TensorFlow does it: bilinear, nearest, bicubic and area, with both conventions of pixel centers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.kernels.arrays import Array, ints, reserve, widened
+from pocketgraph.kernels.registry import kernel
+
+CUBIC_STEPS = 1 << 10
+"""Bicubic weights are looked up in a table of this many steps a pixel."""
+
+FLOAT = np.float32
+
+
+def _target(images: Array, size: Array, align_corners: bool, half_pixel_centers: bool) -> tuple[int, int]:
+    """(rows, columns) of the result, checked."""
+    if images.ndim != 4:
+        raise ValueError(f"input must be 4-dimensional, not {list(images.shape)}")
+    wanted = ints(size)
+    if len(wanted) != 2 or min(wanted) < 1 or 0 in images.shape[1:3]:
+        raise ValueError(f"an image of {list(images.shape[1:3])} cannot be resized to {list(wanted)}")
+    if align_corners and half_pixel_centers:
+        raise ValueError("If half_pixel_centers is True, align_corners must be False.")
+    reserve((images.shape[0], *wanted, images.shape[3]), np.dtype(np.float32))
+    return wanted[0], wanted[1]
+
+
+def scale_of(size: int, wanted: int, align_corners: bool) -> Any:
+    """How many input pixels one output pixel stands for, in float32."""
+    if align_corners and wanted > 1:
+        return FLOAT(size - 1) / FLOAT(wanted - 1)
+    return FLOAT(size) / FLOAT(wanted)
+
+
+def positions(size: int, wanted: int, align_corners: bool, half_pixel_centers: bool) -> Array:
+    """Where each output pixel lies in the input, in float32."""
+    scale = scale_of(size, wanted, align_corners)
+    places = np.arange(wanted, dtype=FLOAT)
+    if half_pixel_centers:
+        return np.asarray((places + FLOAT(0.5)) * scale - FLOAT(0.5))
+    return np.asarray(places * scale)
+
+
+def neighbours(size: int, wanted: int, align_corners: bool, half_pixel_centers: bool) -> tuple[Array, Array, Array]:
+    """(lower index, upper index, share of the upper one) for each output pixel."""
+    places = positions(size, wanted, align_corners, half_pixel_centers)
+    floor = np.floor(places)
+    lower = np.maximum(floor.astype(np.int64), 0)
+    upper = np.minimum(np.ceil(places).astype(np.int64), size - 1)
+    return np.minimum(lower, size - 1), np.maximum(upper, 0), np.asarray(places - floor)
+
+
+@kernel("ResizeBilinear")
+def resize_bilinear(
+    images: Array, size: Array, *, align_corners: bool = False, half_pixel_centers: bool = False
+) -> Array:
+    """float32 (images, rows, columns, channels); columns are blended before rows, in float32."""
+    rows, columns = _target(images, size, align_corners, half_pixel_centers)
+    x = images.astype(FLOAT)
+    if (rows, columns) == x.shape[1:3]:
+        return x
+    top, bottom, down = neighbours(x.shape[1], rows, align_corners, half_pixel_centers)
+    left, right, along = neighbours(x.shape[2], columns, align_corners, half_pixel_centers)
+    along, down = along.reshape(1, 1, -1, 1), down.reshape(1, -1, 1, 1)
+    starts = x[:, :, left]
+    blended = starts + (x[:, :, right] - starts) * along
+    upper = blended[:, top]
+    return np.asarray(upper + (blended[:, bottom] - upper) * down)
+
+
+@kernel("ResizeBilinearGrad")
+def resize_bilinear_grad(
+    grads: Array, original_image: Array, *, align_corners: bool = False, half_pixel_centers: bool = False
+) -> Array:
+    rows, columns = original_image.shape[1:3]
+    top, bottom, down = neighbours(rows, grads.shape[1], align_corners, half_pixel_centers)
+    left, right, along = neighbours(columns, grads.shape[2], align_corners, half_pixel_centers)
+    result = np.zeros((grads.shape[0], rows, columns, grads.shape[3]), dtype=np.float64)
+    for row, by_row in ((top, 1 - down), (bottom, down)):
+        for column, by_column in ((left, 1 - along), (right, along)):
+            share = by_row.reshape(1, -1, 1, 1) * by_column.reshape(1, 1, -1, 1)
+            where: Any = (slice(None), row[:, None], column[None, :])
+            np.add.at(result, where, grads * share)
+    return result.astype(original_image.dtype)
+
+
+@kernel("ResizeNearestNeighbor")
+def resize_nearest_neighbor(
+    images: Array, size: Array, *, align_corners: bool = False, half_pixel_centers: bool = False
+) -> Array:
+    """The type of the images is kept."""
+    wanted = _target(images, size, align_corners, half_pixel_centers)
+    picked = []
+    for length, count in zip(images.shape[1:3], wanted, strict=True):
+        scale = scale_of(length, count, align_corners)
+        places = np.arange(count, dtype=FLOAT)
+        if half_pixel_centers:
+            places = places + FLOAT(0.5)
+        places = places * scale
+        whole = np.floor(places + FLOAT(0.5)) if align_corners else np.floor(places)
+        picked.append(np.clip(whole.astype(np.int64), 0, length - 1))
+    return np.ascontiguousarray(images[:, picked[0]][:, :, picked[1]])
+
+
+@kernel("ResizeNearestNeighborGrad")
+def resize_nearest_neighbor_grad(
+    grads: Array, size: Array, *, align_corners: bool = False, half_pixel_centers: bool = False
+) -> Array:
+    rows, columns = ints(size)
+    index = np.arange(rows * columns).reshape(1, rows, columns, 1)
+    seen = resize_nearest_neighbor(
+        index, np.array(grads.shape[1:3]), align_corners=align_corners, half_pixel_centers=half_pixel_centers
+    )
+    flat = np.zeros(reserve((grads.shape[0], rows * columns, grads.shape[3]), np.float64))
+    where: Any = (slice(None), seen.ravel())
+    np.add.at(flat, where, grads.reshape(grads.shape[0], -1, grads.shape[3]))
+    return flat.reshape(grads.shape[0], rows, columns, -1).astype(grads.dtype)
+
+
+def _cubic_table(a: float) -> tuple[Array, Array]:
+    """(weights at distance 0…1, weights at distance 1…2) of Keys' cubic with parameter ``a``."""
+    near = np.arange(CUBIC_STEPS + 1, dtype=np.float64) / CUBIC_STEPS
+    far = near + 1
+    inner = ((a + 2) * near - (a + 3)) * near * near + 1
+    outer = ((a * far - 5 * a) * far + 8 * a) * far - 4 * a
+    return inner.astype(FLOAT), outer.astype(FLOAT)
+
+
+def _cubic(size: int, wanted: int, align_corners: bool, half_pixel_centers: bool) -> tuple[Array, Array]:
+    """(indices, weights), four a place. With half pixel centers, what lies outside weighs nothing."""
+    inner, outer = _cubic_table(-0.5 if half_pixel_centers else -0.75)
+    places = positions(size, wanted, align_corners, half_pixel_centers)
+    floor = np.floor(places)
+    step = np.rint((places - floor) * FLOAT(CUBIC_STEPS)).astype(np.int64)
+    weights = np.stack([outer[step], inner[step], inner[CUBIC_STEPS - step], outer[CUBIC_STEPS - step]], axis=-1)
+    raw = floor.astype(np.int64)[:, None] + np.arange(-1, 3)
+    indices = np.clip(raw, 0, size - 1)
+    if half_pixel_centers:
+        weights = np.where(indices == raw, weights, FLOAT(0))
+        weights = weights / weights.sum(axis=-1, keepdims=True)
+    return indices, weights.astype(FLOAT)
+
+
+@kernel("ResizeBicubic")
+def resize_bicubic(
+    images: Array, size: Array, *, align_corners: bool = False, half_pixel_centers: bool = False
+) -> Array:
+    rows, columns = _target(images, size, align_corners, half_pixel_centers)
+    x = images.astype(FLOAT)
+    if (rows, columns) == x.shape[1:3]:
+        return x
+    down, by_row = _cubic(x.shape[1], rows, align_corners, half_pixel_centers)
+    along, by_column = _cubic(x.shape[2], columns, align_corners, half_pixel_centers)
+    tall = sum(x[:, down[:, k]] * by_row[:, k].reshape(1, -1, 1, 1) for k in range(4))
+    assert isinstance(tall, np.ndarray)
+    wide = sum(tall[:, :, along[:, k]] * by_column[:, k].reshape(1, 1, -1, 1) for k in range(4))
+    return np.asarray(wide, dtype=FLOAT)
+
+
+def _area(size: int, wanted: int, align_corners: bool) -> Array:
+    """For each output pixel the share of each input pixel that it covers; rows sum to 1 within the image."""
+    scale = scale_of(size, wanted, align_corners)
+    starts = np.arange(wanted, dtype=FLOAT) * scale
+    ends = np.arange(1, wanted + 1, dtype=FLOAT) * scale
+    weights = np.zeros(reserve((wanted, size), np.float64))
+    for place, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
+        pixels = np.arange(int(np.floor(start)), int(np.ceil(end)))
+        covered = np.minimum(pixels + 1, end) - np.maximum(pixels, start)
+        np.add.at(weights[place], np.clip(pixels, 0, size - 1), covered)
+    return weights / float(scale)
+
+
+@kernel("ResizeArea")
+def resize_area(images: Array, size: Array, *, align_corners: bool = False) -> Array:
+    """Each output pixel is the mean of the input area under it."""
+    rows, columns = _target(images, size, align_corners, False)
+    down, along = _area(images.shape[1], rows, align_corners), _area(images.shape[2], columns, align_corners)
+    x = widened(images).astype(np.float64)
+    tall = np.einsum("ri,nijc->nrjc", down, x, optimize=True)
+    return np.asarray(np.einsum("cj,nrjk->nrck", along, tall, optimize=True).astype(FLOAT))

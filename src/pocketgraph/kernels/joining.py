@@ -1,0 +1,130 @@
+"""Tensors put together and taken apart along an axis: Concat, Pack, Split, Tile, Reverse, Roll."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pocketgraph.graph import Shape
+from pocketgraph.kernels.arrays import Array, axis_of, ints, reserve
+from pocketgraph.kernels.registry import kernel
+
+
+def concatenated(values: tuple[Array, ...], axis: Array) -> Array:
+    """The values one after another along ``axis``.
+
+    Raises:
+        ValueError: shapes that do not fit, or types that differ.
+    """
+    along = axis_of(axis, values[0].ndim, "concat dimension")
+    for value in values[1:]:
+        same = value.ndim == values[0].ndim and all(
+            a == b for d, (a, b) in enumerate(zip(value.shape, values[0].shape, strict=True)) if d != along
+        )
+        if not same:
+            raise ValueError(f"shapes that do not fit: {list(values[0].shape)} and {list(value.shape)}")
+        if value.dtype != values[0].dtype:
+            raise ValueError(f"operands of different types, {values[0].dtype} and {value.dtype}")
+    return np.concatenate(values, axis=along)
+
+
+@kernel("Concat")
+def concat(concat_dim: Array, *values: Array) -> Array:
+    return concatenated(values, concat_dim)
+
+
+@kernel("ConcatV2")
+def concat_v2(*values_and_axis: Array) -> Array:
+    return concatenated(values_and_axis[:-1], values_and_axis[-1])
+
+
+@kernel("ParallelConcat")
+def parallel_concat(*values: Array, shape: Shape) -> Array:
+    """Rows (tensors whose first size is 1) into one tensor."""
+    return concatenated(values, np.array(0))
+
+
+@kernel("Pack")
+def pack(*values: Array, axis: int = 0) -> Array:
+    for value in values[1:]:
+        if value.shape != values[0].shape:
+            raise ValueError(f"shapes that do not fit: {list(values[0].shape)} and {list(value.shape)}")
+    return np.stack(values, axis=axis_of(axis, values[0].ndim + 1))
+
+
+@kernel("Unpack")
+def unpack(value: Array, *, num: int, axis: int = 0) -> tuple[Array, ...]:
+    along = axis_of(axis, value.ndim)
+    if value.shape[along] != num:
+        raise ValueError(f"Input shape axis {axis} must equal {num}, got shape {list(value.shape)}")
+    moved = np.moveaxis(value, along, 0)
+    return tuple(moved[i, ...] for i in range(num))
+
+
+@kernel("Split")
+def split(split_dim: Array, value: Array, *, num_split: int) -> tuple[Array, ...]:
+    along = axis_of(split_dim, value.ndim, "split dimension")
+    if value.shape[along] % num_split:
+        raise ValueError(f"a dimension of {value.shape[along]} does not split into {num_split} equal parts")
+    return tuple(np.split(value, num_split, axis=along))
+
+
+@kernel("SplitV")
+def split_v(value: Array, size_splits: Array, split_dim: Array, *, num_split: int) -> tuple[Array, ...]:
+    """Parts of the given sizes; one of them may be -1, the rest."""
+    along = axis_of(split_dim, value.ndim, "split dimension")
+    sizes = list(ints(size_splits))
+    if len(sizes) != num_split or any(s < -1 for s in sizes) or sizes.count(-1) > 1:
+        raise ValueError(f"{sizes} are no sizes of {num_split} parts")
+    if -1 in sizes:
+        sizes[sizes.index(-1)] = value.shape[along] - sum(s for s in sizes if s != -1)
+    if sum(sizes) != value.shape[along] or min(sizes) < 0:
+        raise ValueError(f"a dimension of {value.shape[along]} does not split into {sizes}")
+    return tuple(np.split(value, np.cumsum(sizes)[:-1], axis=along))
+
+
+@kernel("Tile")
+def tile(input: Array, multiples: Array) -> Array:
+    times = ints(multiples)
+    if len(times) != input.ndim:
+        raise ValueError(f"{len(times)} multiples for a tensor of rank {input.ndim}")
+    if any(t < 0 for t in times):
+        raise ValueError(f"Expected multiples of 0 or more, got {list(times)}")
+    reserve([s * t for s, t in zip(input.shape, times, strict=True)], input.dtype)
+    return np.tile(input, times)
+
+
+@kernel("Reverse")
+def reverse(tensor: Array, dims: Array) -> Array:
+    """The first form: one truth value an axis."""
+    if dims.size != tensor.ndim:
+        raise ValueError(f"{dims.size} entries for a tensor of rank {tensor.ndim}")
+    return np.asarray(np.flip(tensor, tuple(axis for axis, turned in enumerate(dims.ravel().tolist()) if turned)))
+
+
+@kernel("ReverseV2")
+def reverse_v2(tensor: Array, axis: Array) -> Array:
+    axes = tuple(axis_of(a, tensor.ndim) for a in ints(axis))
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"axis {list(axes)} holds one twice")
+    return np.asarray(np.flip(tensor, axes))
+
+
+@kernel("ReverseSequence")
+def reverse_sequence(input: Array, seq_lengths: Array, *, seq_dim: int, batch_dim: int = 0) -> Array:
+    """In each entry of the batch, the first ``seq_lengths`` steps turned round."""
+    moved = np.moveaxis(input, (axis_of(batch_dim, input.ndim), axis_of(seq_dim, input.ndim)), (0, 1))
+    lengths = ints(seq_lengths)
+    if len(lengths) != moved.shape[0] or any(not 0 <= n <= moved.shape[1] for n in lengths):
+        raise ValueError(f"lengths {list(lengths)[:10]} do not fit a batch of {list(moved.shape[:2])}")
+    result = moved.copy()
+    for entry, length in enumerate(lengths):
+        result[entry, :length] = moved[entry, :length][::-1]
+    return np.ascontiguousarray(np.moveaxis(result, (0, 1), (batch_dim % input.ndim, seq_dim % input.ndim)))
+
+
+@kernel("Roll")
+def roll(input: Array, shift: Array, axis: Array) -> Array:
+    result = input
+    for by, along in zip(ints(shift), ints(axis), strict=True):
+        result = np.roll(result, by, axis_of(along, input.ndim))
+    return result

@@ -1,0 +1,119 @@
+"""Linear algebra on batches of matrices: inverses, determinants, factorisations, solutions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pocketgraph.kernels.arrays import Array
+from pocketgraph.kernels.registry import kernel
+
+
+def _square(x: Array) -> Array:
+    """``x`` in double precision, once it is sure to hold square matrices."""
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        raise ValueError(f"Input matrix must be square, its shape is {list(x.shape)}")
+    return x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
+
+
+def _adjoint(x: Array) -> Array:
+    return np.asarray(np.conjugate(np.swapaxes(x, -1, -2)))
+
+
+@kernel("Cholesky", "BatchCholesky")
+def cholesky(input: Array) -> Array:
+    """The lower triangular L with L L* = input; only the lower triangle of the input counts.
+
+    Raises:
+        ValueError: the input is not positive definite.
+    """
+    wide = _square(input)
+    lower = np.tril(wide)
+    whole = lower + _adjoint(np.tril(wide, -1))
+    try:
+        return np.linalg.cholesky(whole).astype(input.dtype)
+    except np.linalg.LinAlgError as error:
+        raise ValueError("Cholesky decomposition was not successful. The input might not be valid.") from error
+
+
+@kernel("MatrixInverse", "BatchMatrixInverse")
+def matrix_inverse(input: Array, *, adjoint: bool = False) -> Array:
+    wide = _square(input)
+    try:
+        return np.linalg.inv(_adjoint(wide) if adjoint else wide).astype(input.dtype)
+    except np.linalg.LinAlgError as error:
+        raise ValueError("Input is not invertible.") from error
+
+
+@kernel("MatrixDeterminant", "BatchMatrixDeterminant")
+def matrix_determinant(input: Array) -> Array:
+    return np.asarray(np.linalg.det(_square(input))).astype(input.dtype)
+
+
+@kernel("LogMatrixDeterminant")
+def log_matrix_determinant(input: Array) -> tuple[Array, Array]:
+    """(sign, log |determinant|)."""
+    sign, logarithm = np.linalg.slogdet(_square(input))
+    return np.asarray(sign).astype(input.dtype), np.asarray(logarithm).astype(input.dtype)
+
+
+@kernel("MatrixSolve", "BatchMatrixSolve")
+def matrix_solve(matrix: Array, rhs: Array, *, adjoint: bool = False) -> Array:
+    wide = _square(matrix)
+    try:
+        return np.linalg.solve(_adjoint(wide) if adjoint else wide, rhs.astype(wide.dtype)).astype(rhs.dtype)
+    except np.linalg.LinAlgError as error:
+        raise ValueError("Input matrix is not invertible.") from error
+
+
+@kernel("MatrixTriangularSolve", "BatchMatrixTriangularSolve")
+def matrix_triangular_solve(matrix: Array, rhs: Array, *, lower: bool = True, adjoint: bool = False) -> Array:
+    wide = _square(matrix)
+    half = np.tril(wide) if lower else np.triu(wide)
+    try:
+        return np.linalg.solve(_adjoint(half) if adjoint else half, rhs.astype(wide.dtype)).astype(rhs.dtype)
+    except np.linalg.LinAlgError as error:
+        raise ValueError("Input matrix is not invertible.") from error
+
+
+@kernel("MatrixSolveLs", "BatchMatrixSolveLs")
+def matrix_solve_ls(matrix: Array, rhs: Array, l2_regularizer: Array, *, fast: bool = True) -> Array:
+    """The least squares solution, regularised when fast."""
+    wide, right = matrix.astype(np.float64), rhs.astype(np.float64)
+    if not fast:
+        return np.asarray(np.linalg.pinv(wide) @ right).astype(rhs.dtype)
+    turned = _adjoint(wide)
+    weight = float(l2_regularizer)
+    if wide.shape[-2] >= wide.shape[-1]:
+        gram = turned @ wide + weight * np.eye(wide.shape[-1])
+        return np.linalg.solve(gram, turned @ right).astype(rhs.dtype)
+    gram = wide @ turned + weight * np.eye(wide.shape[-2])
+    return np.asarray(turned @ np.linalg.solve(gram, right)).astype(rhs.dtype)
+
+
+@kernel("Svd", "BatchSvd")
+def svd(input: Array, *, compute_uv: bool = True, full_matrices: bool = False) -> tuple[Array, Array, Array]:
+    """(singular values, u, v), input = u diag(s) v*; the signs of the vectors are free."""
+    wide = input.astype(np.complex128 if input.dtype.kind == "c" else np.float64)
+    if not compute_uv:
+        values = np.linalg.svd(wide, compute_uv=False)
+        empty = np.zeros(0, dtype=input.dtype)
+        return values.astype(input.dtype), empty, empty
+    u, values, v = np.linalg.svd(wide, full_matrices=full_matrices)
+    return values.astype(input.dtype), u.astype(input.dtype), _adjoint(v).astype(input.dtype)
+
+
+@kernel("Qr")
+def qr(input: Array, *, full_matrices: bool = False) -> tuple[Array, Array]:
+    wide = input.astype(np.complex128 if input.dtype.kind == "c" else np.float64)
+    q, r = np.linalg.qr(wide, mode="complete" if full_matrices else "reduced")
+    return q.astype(input.dtype), r.astype(input.dtype)
+
+
+@kernel("SelfAdjointEigV2", "BatchSelfAdjointEigV2")
+def self_adjoint_eig_v2(input: Array, *, compute_v: bool = True) -> tuple[Array, Array]:
+    """(eigenvalues, smallest first, eigenvectors); the signs of the vectors are free."""
+    wide = _square(input)
+    if not compute_v:
+        return np.linalg.eigvalsh(wide).astype(input.dtype), np.zeros(0, dtype=input.dtype)
+    values, vectors = np.linalg.eigh(wide)
+    return values.astype(input.dtype), vectors.astype(input.dtype)

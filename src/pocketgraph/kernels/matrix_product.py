@@ -1,0 +1,69 @@
+"""Products of matrices: MatMul, the batched ones, Einsum, CrossProduct."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pocketgraph.kernels.arrays import Array, reserve, widened
+from pocketgraph.kernels.registry import kernel
+from pocketgraph.kernels.shaping import broadcast_shapes
+
+
+def product(a: Array, b: Array) -> Array:
+    """a @ b in the type of ``a``, 16-bit floats summed in float32.
+
+    Raises:
+        ValueError: the inner sizes differ.
+    """
+    if a.shape[-1] != b.shape[-2]:
+        raise ValueError(f"Matrix size-incompatible: In[0]: {list(a.shape)}, In[1]: {list(b.shape)}")
+    with np.errstate(all="ignore"):
+        return np.asarray(np.matmul(widened(a), widened(b))).astype(a.dtype, copy=False)
+
+
+@kernel("MatMul")
+def mat_mul(a: Array, b: Array, *, transpose_a: bool = False, transpose_b: bool = False) -> Array:
+    for name, value in (("In[0]", a), ("In[1]", b)):
+        if value.ndim != 2:
+            raise ValueError(f"{name} is not a matrix, its shape is {list(value.shape)}")
+    return product(a.T if transpose_a else a, b.T if transpose_b else b)
+
+
+@kernel("SparseMatMul")
+def sparse_mat_mul(a: Array, b: Array, *, transpose_a: bool = False, transpose_b: bool = False) -> Array:
+    """MatMul of matrices that hold many zeros; the result is float32."""
+    return mat_mul(a.astype(np.float32), b.astype(np.float32), transpose_a=transpose_a, transpose_b=transpose_b)
+
+
+def _adjoint(x: Array) -> Array:
+    return np.asarray(np.conjugate(np.swapaxes(x, -1, -2)) if x.dtype.kind == "c" else np.swapaxes(x, -1, -2))
+
+
+@kernel("BatchMatMulV2", "BatchMatMulV3")
+def batch_mat_mul_v2(x: Array, y: Array, *, adj_x: bool = False, adj_y: bool = False) -> Array:
+    if x.ndim < 2 or y.ndim < 2:
+        raise ValueError(f"operands of rank 2 or more are wanted, not {list(x.shape)} and {list(y.shape)}")
+    a, b = _adjoint(x) if adj_x else x, _adjoint(y) if adj_y else y
+    reserve((*broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1]), a.dtype)
+    return product(a, b)
+
+
+@kernel("BatchMatMul")
+def batch_mat_mul(x: Array, y: Array, *, adj_x: bool = False, adj_y: bool = False) -> Array:
+    if x.shape[:-2] != y.shape[:-2]:
+        raise ValueError(f"In[0] and In[1] must have the same batch shape: {list(x.shape)} and {list(y.shape)}")
+    return batch_mat_mul_v2(x, y, adj_x=adj_x, adj_y=adj_y)
+
+
+@kernel("Einsum")
+def einsum(*inputs: Array, equation: str) -> Array:
+    result = np.einsum(equation.replace(" ", ""), *(widened(i) for i in inputs), optimize=len(inputs) > 1)
+    return np.array(result).astype(inputs[0].dtype, copy=False)
+
+
+@kernel("Cross")
+def cross(a: Array, b: Array) -> Array:
+    """The vector product along a last axis of 3."""
+    if a.shape != b.shape or a.shape[-1:] != (3,):
+        raise ValueError(f"two tensors whose last size is 3 are wanted, not {list(a.shape)} and {list(b.shape)}")
+    return np.asarray(np.cross(a, b)).astype(a.dtype, copy=False)

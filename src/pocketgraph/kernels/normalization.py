@@ -1,0 +1,213 @@
+"""Biases and normalisation: BiasAdd, the batch norms, LRN, and the gradients that training graphs hold."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pocketgraph.kernels.arrays import Array, axis_of, widened
+from pocketgraph.kernels.registry import kernel
+from pocketgraph.kernels.windows import from_channels_last, to_channels_last
+
+
+def _along_channels(values: Array, rank: int, data_format: str) -> Array:
+    """A vector of one value a channel, shaped to broadcast over a tensor of this rank."""
+    if data_format.startswith("NC") and rank > 2:
+        return values.reshape(1, -1, *[1] * (rank - 2))
+    return values
+
+
+def _channels(value: Array, data_format: str) -> int:
+    return axis_of(1 if data_format.startswith("NC") and value.ndim > 2 else -1, value.ndim)
+
+
+@kernel("BiasAdd")
+def bias_add(value: Array, bias: Array, *, data_format: str = "NHWC") -> Array:
+    """One bias a channel: the last axis, or the second in NCHW."""
+    if value.ndim < 2 or bias.ndim != 1 or value.shape[_channels(value, data_format)] != bias.size:
+        raise ValueError(f"shapes that do not fit: value {list(value.shape)} and bias {list(bias.shape)}")
+    total = widened(value) + _along_channels(widened(bias), value.ndim, data_format)
+    return np.asarray(total).astype(value.dtype, copy=False)
+
+
+@kernel("BiasAddV1")
+def bias_add_v1(value: Array, bias: Array) -> Array:
+    return bias_add(value, bias)
+
+
+@kernel("BiasAddGrad")
+def bias_add_grad(out_backprop: Array, *, data_format: str = "NHWC") -> Array:
+    kept = _channels(out_backprop, data_format)
+    axes = tuple(a for a in range(out_backprop.ndim) if a != kept)
+    kind = np.float64 if out_backprop.dtype.kind not in "iu" else out_backprop.dtype
+    return np.asarray(widened(out_backprop).sum(axis=axes, dtype=kind)).astype(out_backprop.dtype)
+
+
+def _fused_batch_norm(
+    x: Array,
+    scale: Array,
+    offset: Array,
+    mean: Array,
+    variance: Array,
+    epsilon: float,
+    data_format: str,
+    is_training: bool,
+    factor: float,
+) -> tuple[Array, Array, Array, Array, Array]:
+    """(y, batch mean, batch variance, and the two that the gradient wants: mean, variance).
+
+    y = (x - mean) * scale / sqrt(variance + epsilon) + offset. Training takes both from the batch; the variance it
+    hands out is the unbiased one, or its running average when ``factor`` is not 1.
+    """
+    channels = x.shape[_channels(x, data_format)]
+    if scale.shape != (channels,) or offset.shape != (channels,):
+        raise ValueError(f"shapes that do not fit: x {list(x.shape)}, scale {list(scale.shape)}")
+    wide, kind = widened(x), scale.dtype
+    if is_training:
+        axes = tuple(a for a in range(x.ndim) if a != _channels(x, data_format))
+        count = x.size // max(channels, 1)
+        center = wide.mean(axis=axes, dtype=np.float64)
+        spread = np.square(wide - _along_channels(center, x.ndim, data_format)).mean(axis=axes)
+        used_mean, used_variance = center.astype(kind), spread.astype(kind)
+        unbiased = (spread * (count / max(count - 1, 1))).astype(kind)
+        out_mean, out_variance = used_mean, unbiased
+        if factor != 1 and mean.size:
+            part = kind.type(factor)
+            out_mean = (1 - part) * mean + part * used_mean
+            out_variance = (1 - part) * variance + part * unbiased
+    else:
+        if mean.shape != (channels,) or variance.shape != (channels,):
+            raise ValueError(f"shapes that do not fit: x {list(x.shape)}, mean {list(mean.shape)}")
+        used_mean, used_variance, out_mean, out_variance = mean, variance, mean, variance
+    with np.errstate(all="ignore"):
+        gain = scale / np.sqrt(used_variance + kind.type(epsilon))
+    y = (wide - _along_channels(used_mean, x.ndim, data_format)) * _along_channels(gain, x.ndim, data_format)
+    y = y + _along_channels(offset, x.ndim, data_format)
+    return y.astype(x.dtype, copy=False), out_mean, out_variance, used_mean, used_variance
+
+
+@kernel("FusedBatchNorm", "FusedBatchNormV2")
+def fused_batch_norm(
+    x: Array,
+    scale: Array,
+    offset: Array,
+    mean: Array,
+    variance: Array,
+    *,
+    epsilon: float = 1e-4,
+    exponential_avg_factor: float = 1.0,
+    data_format: str = "NHWC",
+    is_training: bool = True,
+) -> tuple[Array, ...]:
+    return _fused_batch_norm(
+        x, scale, offset, mean, variance, epsilon, data_format, is_training, exponential_avg_factor
+    )
+
+
+@kernel("FusedBatchNormV3")
+def fused_batch_norm_v3(
+    x: Array,
+    scale: Array,
+    offset: Array,
+    mean: Array,
+    variance: Array,
+    *,
+    epsilon: float = 1e-4,
+    exponential_avg_factor: float = 1.0,
+    data_format: str = "NHWC",
+    is_training: bool = True,
+) -> tuple[Array, ...]:
+    """As the earlier forms, with a sixth output that only GPUs fill."""
+    found = _fused_batch_norm(
+        x, scale, offset, mean, variance, epsilon, data_format, is_training, exponential_avg_factor
+    )
+    return (*found, np.zeros((), dtype=np.float32))
+
+
+@kernel("FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3")
+def fused_batch_norm_grad(
+    y_backprop: Array,
+    x: Array,
+    scale: Array,
+    reserve_space_1: Array,
+    reserve_space_2: Array,
+    *reserve_space_3: Array,
+    epsilon: float = 1e-4,
+    data_format: str = "NHWC",
+    is_training: bool = True,
+) -> tuple[Array, ...]:
+    """(gradients of x, scale and offset, and two empty ones)."""
+    dy = to_channels_last(y_backprop, data_format).astype(np.float64)
+    wide = to_channels_last(x, data_format).astype(np.float64)
+    axes = tuple(range(wide.ndim - 1))
+    inverse = 1 / np.sqrt(reserve_space_2.astype(np.float64) + epsilon)
+    centered = wide - reserve_space_1
+    by_scale, by_offset = (dy * centered * inverse).sum(axis=axes), dy.sum(axis=axes)
+    gain = scale * inverse
+    if is_training:
+        count = max(wide.size // max(scale.size, 1), 1)
+        by_x = gain * (dy - by_offset / count - centered * inverse * by_scale / count)
+    else:
+        by_x = gain * dy
+    empty = np.zeros(0, dtype=scale.dtype)
+    by_input = from_channels_last(by_x.astype(x.dtype), data_format)
+    return by_input, by_scale.astype(scale.dtype), by_offset.astype(scale.dtype), empty, empty
+
+
+@kernel("BatchNormWithGlobalNormalization")
+def batch_norm_with_global_normalization(
+    t: Array,
+    m: Array,
+    v: Array,
+    beta: Array,
+    gamma: Array,
+    *,
+    variance_epsilon: float,
+    scale_after_normalization: bool,
+) -> Array:
+    """The oldest batch norm: (t - m) / sqrt(v + epsilon), times gamma when asked, plus beta."""
+    if not t.shape[-1:] == m.shape == v.shape == beta.shape:
+        raise ValueError(f"shapes that do not fit: {list(t.shape)} and {list(m.shape)}")
+    kind = t.dtype.type
+    gain = kind(1) / np.sqrt(v + kind(variance_epsilon))
+    if scale_after_normalization:
+        gain = gain * gamma
+    return np.asarray((t - m) * gain + beta).astype(t.dtype, copy=False)
+
+
+def _neighbour_sums(x: Array, radius: int) -> Array:
+    """Along the last axis, the sum of each element and its ``radius`` neighbours on both sides."""
+    padded = np.zeros((*x.shape[:-1], x.shape[-1] + 2 * radius), dtype=x.dtype)
+    padded[..., radius : radius + x.shape[-1]] = x
+    total = np.zeros_like(x)
+    for shift in range(2 * radius + 1):
+        total += padded[..., shift : shift + x.shape[-1]]
+    return total
+
+
+@kernel("LRN")
+def lrn(input: Array, *, depth_radius: int = 5, bias: float = 1.0, alpha: float = 1.0, beta: float = 0.5) -> Array:
+    """x / (bias + alpha * sum of squares over the neighbouring channels) ^ beta."""
+    x = widened(input)
+    if x.ndim != 4:
+        raise ValueError(f"the input must be 4-dimensional, not {list(x.shape)}")
+    kind = x.dtype.type
+    norm = kind(bias) + kind(alpha) * _neighbour_sums(x * x, min(depth_radius, x.shape[-1]))
+    return np.asarray(x * norm ** kind(-beta)).astype(input.dtype, copy=False)
+
+
+@kernel("LRNGrad")
+def lrn_grad(
+    input_grads: Array,
+    input_image: Array,
+    output_image: Array,
+    *,
+    depth_radius: int = 5,
+    bias: float = 1.0,
+    alpha: float = 1.0,
+    beta: float = 0.5,
+) -> Array:
+    x, dy = widened(input_image), widened(input_grads)
+    radius = min(depth_radius, x.shape[-1])
+    norm = bias + alpha * _neighbour_sums(x * x, radius)
+    shared = _neighbour_sums(dy * widened(output_image) / norm, radius)
+    return np.asarray(dy * norm ** (-beta) - 2 * alpha * beta * x * shared).astype(input_grads.dtype)

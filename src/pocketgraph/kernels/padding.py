@@ -1,0 +1,79 @@
+"""Borders put round tensors: zeros, a value, or the mirrored inside."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pocketgraph.kernels.arrays import Array, ints, reserve
+from pocketgraph.kernels.registry import kernel
+
+
+def _pairs(input: Array, paddings: Array) -> list[tuple[int, int]]:
+    """A (before, after) pair an axis.
+
+    Raises:
+        ValueError: not one pair an axis, or a negative one.
+    """
+    flat = ints(paddings)
+    if paddings.shape != (input.ndim, 2):
+        raise ValueError(f"paddings of shape {list(paddings.shape)} where {[input.ndim, 2]} is wanted")
+    if any(p < 0 for p in flat):
+        raise ValueError("Paddings must be non-negative")
+    pairs = list(zip(flat[::2], flat[1::2], strict=True))
+    reserve([n + b + a for n, (b, a) in zip(input.shape, pairs, strict=True)], input.dtype)
+    return pairs
+
+
+def _filled(input: Array, pairs: list[tuple[int, int]], value: Array) -> Array:
+    result = np.empty([n + b + a for n, (b, a) in zip(input.shape, pairs, strict=True)], dtype=input.dtype)
+    result[...] = value
+    result[tuple(slice(b, b + n) for n, (b, _) in zip(input.shape, pairs, strict=True))] = input
+    return result
+
+
+@kernel("Pad")
+def pad(input: Array, paddings: Array) -> Array:
+    return _filled(input, _pairs(input, paddings), np.array(0 if input.dtype.kind != "O" else b"").astype(input.dtype))
+
+
+@kernel("PadV2")
+def pad_v2(input: Array, paddings: Array, constant_values: Array) -> Array:
+    return _filled(input, _pairs(input, paddings), constant_values)
+
+
+@kernel("MirrorPad")
+def mirror_pad(input: Array, paddings: Array, *, mode: str) -> Array:
+    """REFLECT leaves the edge out of the mirror image, SYMMETRIC repeats it."""
+    if mode not in ("REFLECT", "SYMMETRIC"):
+        raise ValueError(f"mode must be REFLECT or SYMMETRIC, not '{mode}'")
+    pairs = _pairs(input, paddings)
+    edge = 1 if mode == "REFLECT" else 0
+    result = input
+    for axis, (before, after) in enumerate(pairs):
+        size = input.shape[axis]
+        if before > size - edge or after > size - edge:
+            raise ValueError(f"paddings {before}, {after} are too large to mirror a dimension of {size} ({mode})")
+        order = np.arange(-before, size + after)
+        order = np.where(order < 0, -order - 1 + edge, order)
+        order = np.where(order >= size, 2 * size - 1 - edge - order, order)
+        if before or after:
+            result = np.take(result, order, axis=axis)
+    return result
+
+
+@kernel("MirrorPadGrad")
+def mirror_pad_grad(input: Array, paddings: Array, *, mode: str) -> Array:
+    """The border folded back and added to what it mirrored."""
+    edge = 1 if mode == "REFLECT" else 0
+    result = input
+    flat = ints(paddings)
+    for axis, (before, after) in enumerate(zip(flat[::2], flat[1::2], strict=True)):
+        size = input.shape[axis] - before - after
+        moved = np.moveaxis(result, axis, 0)
+        inner = moved[before : before + size].copy()
+        if before:
+            inner[edge : edge + before] += moved[:before][::-1]
+        if after:
+            inner[size - edge - after : size - edge] += moved[before + size :][::-1]
+        result = np.moveaxis(inner, 0, axis)
+    return np.ascontiguousarray(result)

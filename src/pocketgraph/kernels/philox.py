@@ -1,0 +1,142 @@
+"""The counter-based generator Philox 4x32-10, and numbers drawn from it as TensorFlow draws them.
+
+Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3 (2011).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pocketgraph.kernels.arrays import Array
+
+_MULTIPLIERS = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
+_WEYL = (0x9E3779B9, 0xBB67AE85)
+_LOW = np.uint64(0xFFFFFFFF)
+_SHIFT = np.uint64(32)
+ROUNDS = 10
+TINIEST = np.float32(1e-7)
+"""Box-Muller's logarithm never sees less than this."""
+RESERVED = 256
+"""Blocks that one group of truncated normals may use up."""
+
+
+@dataclass(frozen=True)
+class Philox:
+    """A place in one sequence of random blocks.
+
+    Attributes:
+        key: 64 bits that choose the sequence.
+        counter: 128 bits, the number of the next block.
+    """
+
+    key: int
+    counter: int
+
+    @staticmethod
+    def seeded(seed: int, seed2: int) -> Philox:
+        """The generator of an op with these two seed attributes."""
+        return Philox(seed & (2**64 - 1), (seed2 & (2**64 - 1)) << 64)
+
+    def skip(self, blocks: int) -> Philox:
+        return Philox(self.key, (self.counter + blocks) & (2**128 - 1))
+
+    def blocks(self, count: int, stride: int = 1) -> Array:
+        """uint32 (count, 4): this block and those that follow, every ``stride``-th."""
+        low, high = self.counter & (2**64 - 1), self.counter >> 64
+        with np.errstate(over="ignore"):
+            lower = np.uint64(low) + np.arange(count, dtype=np.uint64) * np.uint64(stride)
+            upper = np.uint64(high) + (lower < np.uint64(low)).astype(np.uint64)
+        words = [lower & _LOW, lower >> _SHIFT, upper & _LOW, upper >> _SHIFT]
+        keys = [self.key & 0xFFFFFFFF, self.key >> 32]
+        for _ in range(ROUNDS):
+            first, second = words[0] * _MULTIPLIERS[0], words[2] * _MULTIPLIERS[1]
+            words = [
+                (second >> _SHIFT) ^ words[1] ^ np.uint64(keys[0]),
+                second & _LOW,
+                (first >> _SHIFT) ^ words[3] ^ np.uint64(keys[1]),
+                first & _LOW,
+            ]
+            keys = [(k + w) & 0xFFFFFFFF for k, w in zip(keys, _WEYL, strict=True)]
+        return np.stack(words, axis=1).astype(np.uint32)
+
+    def words(self, count: int) -> Array:
+        """The first ``count`` 32-bit words."""
+        return self.blocks(-(-count // 4)).ravel()[:count]
+
+    def uniform(self, count: int, dtype: np.dtype[np.generic]) -> Array:
+        """``count`` numbers in [0, 1)."""
+        if dtype == np.float64:
+            return _doubles(self.words(2 * count).reshape(-1, 2))
+        words = self.words(count)
+        if dtype == np.float16:
+            bits = (words & np.uint32(0x3FF)).astype(np.uint16) | np.uint16(15 << 10)
+            return np.asarray(bits.view(np.float16) - np.float16(1))
+        if dtype == np.float32:
+            return _floats(words)
+        bits = (words & np.uint32(0x7F)).astype(np.uint16) | np.uint16(127 << 7)
+        return np.asarray(bits.view(dtype).astype(np.float32) - np.float32(1)).astype(dtype)
+
+    def normal(self, count: int, dtype: np.dtype[np.generic]) -> Array:
+        """``count`` normally distributed numbers, by Box and Muller."""
+        if dtype == np.float64:
+            pairs = _doubles(self.blocks(-(-count // 2)).reshape(-1, 2)).reshape(-1, 2)
+            return _box_muller(pairs[:, 0], pairs[:, 1]).ravel()[:count]
+        floats = _floats(self.blocks(-(-count // 4))).reshape(-1, 2)
+        return _box_muller(floats[:, 0], floats[:, 1]).ravel()[:count].astype(dtype)
+
+    def truncated_normal(self, count: int, dtype: np.dtype[np.generic], limit: float = 2.0) -> Array:
+        """``count`` normally distributed numbers nearer to 0 than ``limit``; those beyond are drawn again."""
+        size = 2 if dtype == np.float64 else 4
+        kind = np.dtype(np.float64 if dtype == np.float64 else np.float32)
+        groups = -(-count // size)
+        result = np.zeros((groups, size), dtype=kind)
+        filled = np.zeros(groups, dtype=np.int64)
+        stride = size * RESERVED // 4
+        for block in range(stride):
+            missing = np.flatnonzero(filled < size)
+            if not missing.size:
+                break
+            if block < 4:
+                words = self.skip(block).blocks(groups, stride)[missing]
+            else:
+                words = np.concatenate([self.skip(int(g) * stride + block).blocks(1) for g in missing])
+            numbers = _doubles(words.reshape(-1, 2)) if size == 2 else _floats(words.ravel())
+            pairs = numbers.reshape(-1, 2)
+            drawn = _box_muller(pairs[:, 0], pairs[:, 1]).reshape(missing.size, -1)
+            for column in drawn.T:
+                good = (np.abs(column) < limit) & (filled[missing] < size)
+                result[missing[good], filled[missing[good]]] = column[good]
+                filled[missing[good]] += 1
+        return result.ravel()[:count].astype(dtype)
+
+    def integers(self, count: int, low: int, high: int, dtype: np.dtype[np.generic]) -> Array:
+        """``count`` integers in [low, high), 32 or 64 bits wide."""
+        if dtype.itemsize == 8:
+            pairs = self.words(2 * count).reshape(-1, 2).astype(np.uint64)
+            values = pairs[:, 0] | (pairs[:, 1] << _SHIFT)
+        else:
+            values = self.words(count).astype(np.uint64)
+        shifted: Array = np.uint64(low & (2**64 - 1)) + values % np.uint64(high - low)
+        return shifted.astype(np.int64).astype(dtype)
+
+
+def _floats(words: Array) -> Array:
+    bits = (words & np.uint32(0x7FFFFF)) | np.uint32(127 << 23)
+    return np.asarray(bits.view(np.float32) - np.float32(1))
+
+
+def _doubles(pairs: Array) -> Array:
+    """float64 in [0, 1) of pairs of words, the first of which holds the upper bits."""
+    wide = pairs.astype(np.uint64)
+    bits = ((wide[:, 0] & np.uint64(0xFFFFF)) << _SHIFT) | wide[:, 1] | np.uint64(1023 << 52)
+    return np.asarray(bits.view(np.float64) - 1.0)
+
+
+def _box_muller(u: Array, v: Array) -> Array:
+    """(n, 2) normal numbers of n pairs of uniform ones."""
+    kind = u.dtype.type
+    radius = np.sqrt(kind(-2) * np.log(np.maximum(u, kind(TINIEST if kind is np.float32 else 1e-7))))
+    angle = kind(2 * np.pi) * v
+    return np.stack([np.sin(angle) * radius, np.cos(angle) * radius], axis=1)

@@ -1,0 +1,216 @@
+"""Pooling: the largest or the mean of each window, and the gradients of both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.errors import RunError
+from pocketgraph.graph import DType
+from pocketgraph.graph.dtype import INT64
+from pocketgraph.kernels.arrays import Array, ints, lowest, reserve, widened
+from pocketgraph.kernels.registry import kernel
+from pocketgraph.kernels.windows import (
+    Window,
+    channels_axis,
+    from_channels_last,
+    inside,
+    outer_sizes,
+    padded,
+    split_axes,
+    taps,
+    to_channels_last,
+    windows,
+)
+
+
+def _prepared(
+    x: Array, ksize: Sequence[int], strides: Sequence[int], padding: str, data_format: str, explicit: Sequence[int] = ()
+) -> tuple[Array, tuple[Window, ...]]:
+    """(``x`` with channels last, the windows of its spatial axes), checked."""
+    if x.ndim != len(data_format):
+        raise RunError(f"the input must have rank {len(data_format)}, its shape is {list(x.shape)}")
+    batch, depth, sizes = split_axes(ksize, data_format)
+    batch_stride, depth_stride, steps = split_axes(strides, data_format)
+    if batch != 1 or batch_stride != 1:
+        raise RunError("Pooling is not yet supported on the batch dimension.")
+    if depth != 1 or depth_stride != 1:
+        raise RunError("a window over channels goes alone: 1 in every spatial dimension")
+    x = to_channels_last(x, data_format)
+    spans = windows(x.shape[1:-1], sizes, steps, padding, (), explicit, data_format)
+    reserve((x.shape[0], *(w.output for w in spans), x.shape[-1]), x.dtype)
+    return x, spans
+
+
+def largest_in_windows(x: Array, spans: Sequence[Window]) -> Array:
+    """The largest of each window of ``x`` (batch, spatial…, channels); padding and NaN are never the largest."""
+    floor: Any = lowest(x.dtype)
+    wide = padded(x, spans, floor)
+    best = np.full((x.shape[0], *(w.output for w in spans), x.shape[-1]), floor, dtype=x.dtype)
+    larger = np.maximum if x.dtype.kind in "iu" else np.fmax
+    for _, where in taps(spans):
+        larger(best, wide[where], out=best)
+    return best
+
+
+def inside_counts(sizes: Sequence[int], spans: Sequence[Window]) -> Array:
+    """How many elements of each window are not padding, with a last axis of 1."""
+    result = np.ones((1,) * len(spans), dtype=np.int64)
+    for axis, (size, w) in enumerate(zip(sizes, spans, strict=True)):
+        first = np.arange(w.output) * w.stride - w.before
+        count = np.minimum(first + w.taps, size) - np.maximum(first, 0)
+        result = result * count.reshape([-1 if a == axis else 1 for a in range(len(spans))])
+    return result[..., None]
+
+
+def mean_of_windows(x: Array, spans: Sequence[Window]) -> Array:
+    """The mean of each window; padding does not count."""
+    wide = padded(widened(x), spans)
+    total = np.zeros((x.shape[0], *(w.output for w in spans), x.shape[-1]), dtype=wide.dtype)
+    for _, where in taps(spans):
+        total += wide[where]
+    counts = inside_counts(x.shape[1:-1], spans).astype(wide.dtype)
+    return np.asarray(total / counts).astype(x.dtype, copy=False)
+
+
+def _over_channels(x: Array, depth: int, stride: int, padding: str, sizes: Sequence[int]) -> Array:
+    if any(s != 1 for s in sizes):
+        raise RunError("MaxPooling supports exactly one of pooling across depth or pooling across width/height.")
+    if depth != stride or x.shape[-1] % depth:
+        raise RunError(f"a window of {depth} channels with stride {stride} does not divide {x.shape[-1]} channels")
+    return np.asarray(x.reshape(*x.shape[:-1], -1, depth).max(axis=-1))
+
+
+@kernel("MaxPool")
+def max_pool(
+    input: Array,
+    *,
+    ksize: Sequence[int],
+    strides: Sequence[int],
+    padding: str,
+    explicit_paddings: Sequence[int] = (),
+    data_format: str = "NHWC",
+) -> Array:
+    _, depth, sizes = split_axes(ksize, data_format)
+    if depth != 1:
+        x = to_channels_last(input, data_format)
+        pooled = _over_channels(x, depth, split_axes(strides, data_format)[1], padding, sizes)
+        return from_channels_last(pooled, data_format)
+    x, spans = _prepared(input, ksize, strides, padding, data_format, explicit_paddings)
+    return from_channels_last(largest_in_windows(x, spans), data_format)
+
+
+@kernel("MaxPoolV2")
+def max_pool_v2(input: Array, ksize: Array, strides: Array, *, padding: str, data_format: str = "NHWC") -> Array:
+    return max_pool(input, ksize=ints(ksize), strides=ints(strides), padding=padding, data_format=data_format)
+
+
+@kernel("MaxPool3D")
+def max_pool3d(
+    input: Array, *, ksize: Sequence[int], strides: Sequence[int], padding: str, data_format: str = "NDHWC"
+) -> Array:
+    x, spans = _prepared(input, ksize, strides, padding, data_format)
+    return from_channels_last(largest_in_windows(x, spans), data_format)
+
+
+@kernel("AvgPool")
+def avg_pool(
+    value: Array, *, ksize: Sequence[int], strides: Sequence[int], padding: str, data_format: str = "NHWC"
+) -> Array:
+    x, spans = _prepared(value, ksize, strides, padding, data_format)
+    return from_channels_last(mean_of_windows(x, spans), data_format)
+
+
+@kernel("AvgPool3D")
+def avg_pool3d(
+    input: Array, *, ksize: Sequence[int], strides: Sequence[int], padding: str, data_format: str = "NDHWC"
+) -> Array:
+    x, spans = _prepared(input, ksize, strides, padding, data_format)
+    return from_channels_last(mean_of_windows(x, spans), data_format)
+
+
+def largest_places(x: Array, spans: Sequence[Window]) -> tuple[Array, Array]:
+    """(largest, its flat position in the image (rows, columns, channels)); of equals the first in row-major order."""
+    floor = lowest(x.dtype)
+    shape = (x.shape[0], *(w.output for w in spans), x.shape[-1])
+    places = np.arange(int(np.prod(x.shape[1:], dtype=np.int64))).reshape(1, *x.shape[1:])
+    numbers = padded(places, spans, -1)
+    wide = padded(x, spans, floor)
+    best = np.full(shape, floor, dtype=x.dtype)
+    found = np.full(shape, -1, dtype=np.int64)
+    for _, where in taps(spans):
+        seen = np.broadcast_to(numbers[where], shape)
+        values = wide[where]
+        better = (seen >= 0) & ((found < 0) | (values > best))
+        best = np.where(better, values, best)
+        found = np.where(better, seen, found)
+    return best, found
+
+
+@kernel("MaxPoolWithArgmax")
+def max_pool_with_argmax(
+    input: Array,
+    *,
+    ksize: Sequence[int],
+    strides: Sequence[int],
+    padding: str,
+    Targmax: DType = INT64,
+    include_batch_in_index: bool = False,
+) -> tuple[Array, Array]:
+    x, spans = _prepared(input, ksize, strides, padding, "NHWC")
+    best, found = largest_places(x, spans)
+    if include_batch_in_index:
+        image = int(np.prod(x.shape[1:], dtype=np.int64))
+        found = found + (np.arange(x.shape[0]) * image).reshape(-1, 1, 1, 1)
+    return best, found.astype(Targmax.numpy)
+
+
+def _max_gradient(x: Array, dy: Array, spans: Sequence[Window]) -> Array:
+    _, found = largest_places(x, spans)
+    image = int(np.prod(x.shape[1:], dtype=np.int64))
+    total = np.zeros((x.shape[0], image), dtype=widened(dy).dtype)
+    for n in range(x.shape[0]):
+        np.add.at(total[n], found[n].ravel(), widened(dy)[n].ravel())
+    result: Array = total.reshape(x.shape).astype(dy.dtype)
+    return result
+
+
+@kernel("MaxPoolGrad")
+def max_pool_grad(
+    orig_input: Array,
+    orig_output: Array,
+    grad: Array,
+    *,
+    ksize: Sequence[int],
+    strides: Sequence[int],
+    padding: str,
+    explicit_paddings: Sequence[int] = (),
+    data_format: str = "NHWC",
+) -> Array:
+    x, spans = _prepared(orig_input, ksize, strides, padding, data_format, explicit_paddings)
+    return from_channels_last(_max_gradient(x, to_channels_last(grad, data_format), spans), data_format)
+
+
+@kernel("AvgPoolGrad")
+def avg_pool_grad(
+    orig_input_shape: Array,
+    grad: Array,
+    *,
+    ksize: Sequence[int],
+    strides: Sequence[int],
+    padding: str,
+    data_format: str = "NHWC",
+) -> Array:
+    sizes = ints(orig_input_shape)
+    shape = sizes if channels_axis(data_format) == -1 else (sizes[0], *sizes[2:], sizes[1])
+    dy = to_channels_last(grad, data_format)
+    _, _, window = split_axes(ksize, data_format)
+    spans = windows(shape[1:-1], window, split_axes(strides, data_format)[2], padding)
+    wide = widened(dy) / inside_counts(shape[1:-1], spans).astype(widened(dy).dtype)
+    outer = outer_sizes(shape[1:-1], spans)
+    total = np.zeros(reserve((shape[0], *outer, shape[-1]), wide.dtype), dtype=wide.dtype)
+    for _, where in taps(spans):
+        total[where] += wide
+    return from_channels_last(total[inside(shape[1:-1], spans)].astype(grad.dtype), data_format)

@@ -1,0 +1,351 @@
+"""Layers computed on codes: convolutions, matrix products, sums, activations and pooling of quantized tensors.
+
+Every op hands on (codes, lowest, highest): the floats that the extreme codes stand for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pocketgraph.errors import RunError
+from pocketgraph.graph import DType
+from pocketgraph.graph.dtype import QINT32, QUINT8
+from pocketgraph.kernels.arrays import Array, ints, number, reserve
+from pocketgraph.kernels.joining import concatenated
+from pocketgraph.kernels.pooling import inside_counts, largest_in_windows
+from pocketgraph.kernels.quantizing import (
+    F32,
+    codes_of,
+    dequantized_first,
+    from_code,
+    quantized_first,
+    to_code,
+)
+from pocketgraph.kernels.registry import kernel
+from pocketgraph.kernels.shaping import reshape
+from pocketgraph.kernels.windows import Window, padded, spatial, split_axes, taps, windows
+
+WIDE = codes_of(np.dtype(np.int32))
+BIAS_HEADROOM = F32(1 << 17)
+"""How many times the largest operand the range of a biased sum is."""
+SUM_HEADROOM = F32(1 << 14)
+"""The same for QuantizedAdd."""
+
+Quantized = tuple[Array, Array, Array]
+
+
+def ranged(codes: Array, low: float, high: float) -> Quantized:
+    return codes, np.array(low, dtype=F32), np.array(high, dtype=F32)
+
+
+def centered(codes: Array, low: Array, high: Array) -> Array:
+    """The codes less the code of zero, as float64, in which sums of their products are exact."""
+    zero = to_code(0.0, number(low), number(high), codes_of(codes.dtype))
+    return codes.astype(np.float64) - zero
+
+
+def product_range(a: Array, low_a: Array, high_a: Array, b: Array, low_b: Array, high_b: Array) -> tuple[float, float]:
+    """The range of int32 codes that are sums of products of the codes of ``a`` and ``b``."""
+    levels = []
+    for codes, low, high in ((a, low_a, high_a), (b, low_b, high_b)):
+        kind = codes_of(codes.dtype)
+        levels.append((F32(number(high)) - F32(number(low))) / F32(kind.high - kind.low))
+    level = levels[0] * levels[1]
+    return float(level * F32(WIDE.low)), float(level * F32(WIDE.high))
+
+
+def _int32(values: Array) -> Array:
+    """Exact whole numbers as int32, wrapping round as machine arithmetic does."""
+    return values.astype(np.int64).astype(np.int32)
+
+
+def _shifted_window(size: int, taps: int, stride: int, padding: str) -> tuple[Window, int]:
+    """The window of a quantized convolution, and where its first place begins (negative: in the padding).
+
+    The original centres what the windows cover on the image, so that strides larger than the filter skip pixels on
+    both sides, other than in Conv2D.
+    """
+    output = windows([size], [taps], [stride], padding)[0].output
+    extra = (output - 1) * stride + taps - size + (1 if padding == "VALID" else 0)
+    offset = int(extra / 2)
+    return Window(taps, stride, 1, 0, 0, output), -offset
+
+
+@kernel("QuantizedConv2D")
+def quantized_conv2d(
+    input: Array,
+    filter: Array,
+    min_input: Array,
+    max_input: Array,
+    min_filter: Array,
+    max_filter: Array,
+    *,
+    strides: Sequence[int],
+    padding: str,
+    dilations: Sequence[int] = (1, 1, 1, 1),
+    out_type: DType = QINT32,
+) -> Quantized:
+    """int32 sums of products of centred codes; outside the image is zero."""
+    steps = spatial(strides, "NHWC")
+    if steps[0] != steps[1]:
+        raise RunError("Current implementation only supports equal length strides in the row and column dimensions.")
+    if tuple(dilations) != (1, 1, 1, 1):
+        raise RunError("QuantizedConv2D does not dilate")
+    if input.ndim != 4 or filter.ndim != 4 or input.shape[3] != filter.shape[2]:
+        raise RunError(f"shapes that do not fit: input {list(input.shape)} and filter {list(filter.shape)}")
+    x, weights = centered(input, min_input, max_input), centered(filter, min_filter, max_filter)
+    spans = []
+    for axis in (0, 1):
+        span, start = _shifted_window(input.shape[1 + axis], filter.shape[axis], steps[axis], padding)
+        last = start + (span.output - 1) * span.stride + span.taps
+        before, after = max(-start, 0), max(last - input.shape[1 + axis], 0)
+        pairs = [(0, 0)] * 4
+        pairs[1 + axis] = (before, after)
+        x = np.pad(x, pairs)
+        x = np.take(x, range(start + before, last + before), axis=1 + axis)
+        spans.append(span)
+    total = np.zeros(reserve((x.shape[0], spans[0].output, spans[1].output, filter.shape[3]), np.float64))
+    for index, where in taps(spans):
+        total += x[where] @ weights[index]
+    low, high = product_range(input, min_input, max_input, filter, min_filter, max_filter)
+    return ranged(_int32(total), low, high)
+
+
+@kernel("QuantizedMatMul")
+def quantized_mat_mul(
+    a: Array,
+    b: Array,
+    min_a: Array,
+    max_a: Array,
+    min_b: Array,
+    max_b: Array,
+    *,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    Toutput: DType = QINT32,
+) -> Quantized:
+    for name, value in (("In[0]", a), ("In[1]", b)):
+        if value.ndim != 2:
+            raise RunError(f"{name} is not a matrix")
+    for name, low, high in (("a", min_a, max_a), ("b", min_b, max_b)):
+        if number(high) <= number(low):
+            raise RunError(f"max_{name} must be larger than min_{name}.")
+    x, y = centered(a, min_a, max_a), centered(b, min_b, max_b)
+    x, y = x.T if transpose_a else x, y.T if transpose_b else y
+    if x.shape[1] != y.shape[0]:
+        raise RunError(f"Matrix size-incompatible: In[0]: {list(a.shape)}, In[1]: {list(b.shape)}")
+    return ranged(_int32(x @ y), *product_range(a, min_a, max_a, b, min_b, max_b))
+
+
+@kernel("QuantizedMul")
+def quantized_mul(
+    x: Array, y: Array, min_x: Array, max_x: Array, min_y: Array, max_y: Array, *, Toutput: DType = QINT32
+) -> Quantized:
+    values = centered(x, min_x, max_x) * centered(y, min_y, max_y)
+    return ranged(_int32(values), *product_range(x, min_x, max_x, y, min_y, max_y))
+
+
+def _in_range(codes: Array, low: Array, high: Array, new_low: float, new_high: float) -> Array:
+    """Codes of one range as int32 codes of another, on the straight line through the codes 0 and 1 (as int64)."""
+    kind = codes_of(codes.dtype)
+    at_zero, at_one = (
+        to_code(float(from_code(code, number(low), number(high), kind)), new_low, new_high, WIDE) for code in (0, 1)
+    )
+    return np.clip(at_zero + codes.astype(np.int64) * (at_one - at_zero), WIDE.low, WIDE.high)
+
+
+@kernel("QuantizedAdd")
+def quantized_add(
+    x: Array, y: Array, min_x: Array, max_x: Array, min_y: Array, max_y: Array, *, Toutput: DType = QINT32
+) -> Quantized:
+    largest = max(abs(number(v)) for v in (min_x, max_x, min_y, max_y))
+    high = float(F32(largest) * SUM_HEADROOM)
+    total = _in_range(x, min_x, max_x, -high, high) + _in_range(y, min_y, max_y, -high, high)
+    return ranged(total.astype(np.int32), -high, high)
+
+
+@kernel("QuantizedBiasAdd")
+def quantized_bias_add(
+    input: Array,
+    bias: Array,
+    min_input: Array,
+    max_input: Array,
+    min_bias: Array,
+    max_bias: Array,
+    *,
+    out_type: DType = QINT32,
+) -> Quantized:
+    if bias.ndim != 1 or input.shape[-1:] != bias.shape:
+        raise RunError(f"Must provide as many biases as the last dimension of the input tensor: {list(bias.shape)}")
+    largest = max(number(max_input), -number(min_input), number(max_bias), -number(min_bias))
+    high = float(F32(largest) * BIAS_HEADROOM)
+    total = np.zeros(input.shape, dtype=np.int64)
+    for codes, low, top in ((input, min_input, max_input), (bias, min_bias, max_bias)):
+        floats = dequantized_first(codes, number(low), number(top), codes_of(codes.dtype))
+        total = total + quantized_first(floats, -high, high, WIDE)
+    return ranged(total.astype(np.int32), -high, high)
+
+
+def _between(features: Array, low: Array, high: Array, top: float | None) -> Quantized:
+    kind = codes_of(features.dtype)
+    bottom = min(max(to_code(0.0, number(low), number(high), kind), kind.low), kind.high)
+    result = np.maximum(features, features.dtype.type(bottom))
+    if top is not None:
+        limit = min(max(to_code(top, number(low), number(high), kind), kind.low), kind.high)
+        result = np.minimum(result, features.dtype.type(limit))
+    return ranged(result, number(low), number(high))
+
+
+@kernel("QuantizedRelu")
+def quantized_relu(features: Array, min_features: Array, max_features: Array, *, out_type: DType = QUINT8) -> Quantized:
+    """The range is handed on as it was."""
+    return _between(features, min_features, max_features, None)
+
+
+@kernel("QuantizedRelu6")
+def quantized_relu6(
+    features: Array, min_features: Array, max_features: Array, *, out_type: DType = QUINT8
+) -> Quantized:
+    return _between(features, min_features, max_features, 6.0)
+
+
+@kernel("QuantizedReluX")
+def quantized_relu_x(
+    features: Array, max_value: Array, min_features: Array, max_features: Array, *, out_type: DType = QUINT8
+) -> Quantized:
+    return _between(features, min_features, max_features, number(max_value))
+
+
+def _pool_windows(x: Array, ksize: Sequence[int], strides: Sequence[int], padding: str) -> tuple[Window, ...]:
+    batch, depth, sizes = split_axes(ksize, "NHWC")
+    batch_stride, depth_stride, steps = split_axes(strides, "NHWC")
+    if batch != 1 or batch_stride != 1:
+        raise RunError("Pooling is not yet supported on the batch dimension.")
+    if depth != 1 or depth_stride != 1:
+        raise RunError("Non-spatial pooling is not yet supported. Volunteers? :)")
+    return windows(x.shape[1:-1], sizes, steps, padding)
+
+
+@kernel("QuantizedMaxPool")
+def quantized_max_pool(
+    input: Array,
+    min_input: Array,
+    max_input: Array,
+    *,
+    ksize: Sequence[int],
+    strides: Sequence[int],
+    padding: str,
+) -> Quantized:
+    spans = _pool_windows(input, ksize, strides, padding)
+    return ranged(largest_in_windows(input, spans), number(min_input), number(max_input))
+
+
+@kernel("QuantizedAvgPool")
+def quantized_avg_pool(
+    input: Array,
+    min_input: Array,
+    max_input: Array,
+    *,
+    ksize: Sequence[int],
+    strides: Sequence[int],
+    padding: str,
+) -> Quantized:
+    """The mean of the codes, cut to whole ones; padding does not count."""
+    spans = _pool_windows(input, ksize, strides, padding)
+    wide = padded(input.astype(np.int64), spans)
+    total = np.zeros((input.shape[0], *(w.output for w in spans), input.shape[-1]), dtype=np.int64)
+    for _, where in taps(spans):
+        total += wide[where]
+    mean = total // inside_counts(input.shape[1:-1], spans)
+    return ranged(mean.astype(input.dtype), number(min_input), number(max_input))
+
+
+@kernel("QuantizedReshape")
+def quantized_reshape(tensor: Array, shape: Array, input_min: Array, input_max: Array) -> Quantized:
+    return reshape(tensor, np.array(ints(shape))), input_min, input_max
+
+
+@kernel("QuantizedConcat")
+def quantized_concat(concat_dim: Array, *values_and_ranges: Array, N: int) -> Quantized:
+    """The values joined in the range that holds all of theirs; those of another range are converted."""
+    values, lows, highs = (values_and_ranges[i * N : (i + 1) * N] for i in range(3))
+    low, high = min(number(v) for v in lows), max(number(v) for v in highs)
+    kind = codes_of(values[0].dtype)
+    converted = [
+        codes
+        if (number(mine), number(top)) == (low, high)
+        else quantized_first(dequantized_first(codes, number(mine), number(top), kind), low, high, kind)
+        for codes, mine, top in zip(values, lows, highs, strict=True)
+    ]
+    return ranged(concatenated(tuple(converted), concat_dim), low, high)
+
+
+@kernel("QuantizedInstanceNorm")
+def quantized_instance_norm(
+    x: Array,
+    x_min: Array,
+    x_max: Array,
+    *,
+    output_range_given: bool = False,
+    given_y_min: float = 0.0,
+    given_y_max: float = 0.0,
+    variance_epsilon: float = 1e-5,
+    min_separation: float = 1e-3,
+) -> Quantized:
+    """Each channel of each image less its mean, over its standard deviation."""
+    scale = F32((number(x_max) - number(x_min)) / 255.0)
+    distance = scale * (x.astype(F32) - x.mean(axis=(1, 2), keepdims=True, dtype=np.float64).astype(F32))
+    variance = np.square(distance).mean(axis=(1, 2), keepdims=True, dtype=np.float64).astype(F32)
+    values = distance / np.sqrt(variance + F32(variance_epsilon))
+    low, high = (given_y_min, given_y_max) if output_range_given else (float(values.min()), float(values.max()))
+    if high - low < min_separation:
+        high = low + min_separation
+    return ranged(quantized_first(values, low, high, codes_of(x.dtype)), low, high)
+
+
+@kernel("QuantizedBatchNormWithGlobalNormalization")
+def quantized_batch_norm(
+    t: Array,
+    t_min: Array,
+    t_max: Array,
+    m: Array,
+    m_min: Array,
+    m_max: Array,
+    v: Array,
+    v_min: Array,
+    v_max: Array,
+    beta: Array,
+    beta_min: Array,
+    beta_max: Array,
+    gamma: Array,
+    gamma_min: Array,
+    gamma_max: Array,
+    *,
+    variance_epsilon: float,
+    scale_after_normalization: bool,
+) -> Quantized:
+    """The batch norm as scale and offset on int32 codes of the fixed range -2^20…2^20."""
+    high = float(1 << 20)
+    floats = [
+        dequantized_first(codes, number(low), number(top), codes_of(codes.dtype))
+        for codes, low, top in (
+            (m, m_min, m_max),
+            (v, v_min, v_max),
+            (beta, beta_min, beta_max),
+            (gamma, gamma_min, gamma_max),
+        )
+    ]
+    mean, variance, shift, gain = floats
+    scale = F32(1) / np.sqrt(variance + F32(variance_epsilon))
+    if scale_after_normalization:
+        scale = scale * gain
+    offset = shift - mean * scale
+    by = np.array([to_code(float(s), -high, high, WIDE) for s in scale], dtype=np.int64)
+    plus = np.array([to_code(float(s), -high, high, WIDE) for s in offset], dtype=np.int64)
+    one = to_code(1.0, -high, high, WIDE)
+    x = _in_range(t, t_min, t_max, -high, high)
+    products = (x * by).astype(np.int32).astype(np.int64)
+    result = (np.sign(products) * (np.abs(products) // one) + plus).astype(np.int32)
+    return ranged(result, -high, high)

@@ -1,0 +1,163 @@
+"""Random tensors: uniform, normal, truncated normal, integers, shuffles, draws from categories.
+
+An op with a seed draws what TensorFlow's own op draws; without one, it is seeded from the session's generator.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pocketgraph.errors import RunError
+from pocketgraph.graph import DType
+from pocketgraph.graph.dtype import FLOAT, INT64
+from pocketgraph.kernels.arrays import Array, integer, ints, reserve, widened
+from pocketgraph.kernels.philox import RESERVED, Philox
+from pocketgraph.kernels.registry import Context, kernel
+
+MASK = 2**64 - 1
+
+
+def drawing(context: Context, seed: int, seed2: int, blocks: int) -> Philox:
+    """The op's generator, which then moves on by ``blocks`` for the next run of the same node in this session."""
+    place = f"random/{context.node.name}"
+    generator = context.state.get(place)
+    if not isinstance(generator, Philox):
+        if seed == 0 and seed2 == 0:
+            source = context.rng if context.rng is not None else np.random.default_rng()
+            seed, seed2 = (int(s) for s in source.integers(1, 2**62, size=2))
+        generator = Philox.seeded(seed, seed2)
+    context.state[place] = generator.skip(blocks)
+    return generator
+
+
+def _shape(shape: Array, dtype: DType) -> tuple[tuple[int, ...], int]:
+    sizes = reserve(ints(shape), np.float64)
+    return sizes, int(np.prod(sizes, dtype=np.int64))
+
+
+@kernel("RandomUniform")
+def random_uniform(shape: Array, *, context: Context, dtype: DType, seed: int = 0, seed2: int = 0) -> Array:
+    """Numbers in [0, 1)."""
+    sizes, count = _shape(shape, dtype)
+    return drawing(context, seed, seed2, count * RESERVED).uniform(count, dtype.numpy).reshape(sizes)
+
+
+@kernel("RandomStandardNormal")
+def random_standard_normal(shape: Array, *, context: Context, dtype: DType, seed: int = 0, seed2: int = 0) -> Array:
+    sizes, count = _shape(shape, dtype)
+    return drawing(context, seed, seed2, count * RESERVED).normal(count, dtype.numpy).reshape(sizes)
+
+
+@kernel("TruncatedNormal")
+def truncated_normal(shape: Array, *, context: Context, dtype: DType, seed: int = 0, seed2: int = 0) -> Array:
+    """Normal numbers within two standard deviations."""
+    sizes, count = _shape(shape, dtype)
+    return drawing(context, seed, seed2, count * RESERVED).truncated_normal(count, dtype.numpy).reshape(sizes)
+
+
+def _bounds(minval: Array, maxval: Array) -> tuple[int, int]:
+    low, high = integer(minval), integer(maxval)
+    if low >= high:
+        raise RunError(f"Need minval < maxval, got {low} >= {high}")
+    return low, high
+
+
+@kernel("RandomUniformInt")
+def random_uniform_int(
+    shape: Array, minval: Array, maxval: Array, *, context: Context, seed: int = 0, seed2: int = 0
+) -> Array:
+    """Integers in [minval, maxval)."""
+    low, high = _bounds(minval, maxval)
+    sizes = reserve(ints(shape), np.float64)
+    count = int(np.prod(sizes, dtype=np.int64))
+    return drawing(context, seed, seed2, count * RESERVED).integers(count, low, high, minval.dtype).reshape(sizes)
+
+
+@kernel("RandomShuffle")
+def random_shuffle(value: Array, *, context: Context, seed: int = 0, seed2: int = 0) -> Array:
+    """The rows in another order."""
+    if value.ndim < 1 or value.shape[0] < 2:
+        return value
+    size = value.shape[0]
+    words = drawing(context, seed, seed2, -(-size // 4)).words(size - 1).tolist()
+    order = list(range(size))
+    for i, word in enumerate(words):
+        other = i + word % (size - i)
+        order[i], order[other] = order[other], order[i]
+    return value[order]
+
+
+@kernel("Multinomial")
+def multinomial(
+    logits: Array, num_samples: Array, *, context: Context, seed: int = 0, seed2: int = 0, output_dtype: DType = INT64
+) -> Array:
+    """(rows, num_samples) class numbers, drawn by the row's unnormalised log probabilities."""
+    rows, classes = logits.shape
+    count = integer(num_samples)
+    if count < 0 or classes < 1:
+        raise RunError(f"{count} draws from {classes} classes")
+    reserve((rows, count), np.float64)
+    whole = -(-count // 4) * 4
+    uniform = drawing(context, seed, seed2, rows * whole * RESERVED).uniform(rows * count, np.dtype(np.float64))
+    values = widened(logits).astype(np.float64)
+    finite = np.isfinite(values)
+    top = np.where(finite, values, -np.inf).max(axis=1, keepdims=True)
+    with np.errstate(all="ignore"):
+        totals = np.cumsum(np.where(finite, np.exp(values - top), 0.0), axis=1)
+    draws = uniform.reshape(rows, count) * totals[:, -1:]
+    found = [np.searchsorted(total, draw, side="right") for total, draw in zip(totals, draws, strict=True)]
+    return np.array(found).reshape(rows, count).astype(output_dtype.numpy)
+
+
+@kernel("RandomGamma")
+def random_gamma(shape: Array, alpha: Array, *, context: Context, seed: int = 0, seed2: int = 0) -> Array:
+    """Right in distribution; the numbers themselves are not TensorFlow's."""
+    sizes = reserve((*ints(shape), *alpha.shape), np.float64)
+    generator = drawing(context, seed, seed2, 1)
+    source = np.random.default_rng([generator.key & MASK, generator.counter & MASK, generator.counter >> 64])
+    return source.standard_gamma(widened(alpha).astype(np.float64), size=sizes).astype(alpha.dtype)
+
+
+@kernel("RandomPoisson", "RandomPoissonV2")
+def random_poisson(
+    shape: Array, rate: Array, *, context: Context, seed: int = 0, seed2: int = 0, dtype: DType = INT64
+) -> Array:
+    """Right in distribution; the numbers themselves are not TensorFlow's."""
+    sizes = reserve((*ints(shape), *rate.shape), np.float64)
+    generator = drawing(context, seed, seed2, 1)
+    source = np.random.default_rng([generator.key & MASK, generator.counter & MASK, generator.counter >> 64])
+    kind = dtype.numpy if "dtype" in context.node.attrs else rate.dtype
+    return source.poisson(widened(rate).astype(np.float64), size=sizes).astype(kind)
+
+
+def _stateless(seed: Array) -> Philox:
+    """The generator of a stateless op: the two seeds are mixed by one block of their own."""
+    first, second = (s & MASK for s in ints(seed))
+    mixed = Philox(0x02461E293EC8F720, first | (second << 64)).blocks(1)[0].astype(object)
+    return Philox(int(mixed[0]) | int(mixed[1]) << 32, (int(mixed[2]) | int(mixed[3]) << 32) << 64)
+
+
+@kernel("StatelessRandomUniform")
+def stateless_random_uniform(shape: Array, seed: Array, *, dtype: DType = FLOAT) -> Array:
+    sizes, count = _shape(shape, dtype)
+    return _stateless(seed).uniform(count, dtype.numpy).reshape(sizes)
+
+
+@kernel("StatelessRandomNormal")
+def stateless_random_normal(shape: Array, seed: Array, *, dtype: DType = FLOAT) -> Array:
+    sizes, count = _shape(shape, dtype)
+    return _stateless(seed).normal(count, dtype.numpy).reshape(sizes)
+
+
+@kernel("StatelessTruncatedNormal")
+def stateless_truncated_normal(shape: Array, seed: Array, *, dtype: DType = FLOAT) -> Array:
+    sizes, count = _shape(shape, dtype)
+    return _stateless(seed).truncated_normal(count, dtype.numpy).reshape(sizes)
+
+
+@kernel("StatelessRandomUniformInt")
+def stateless_random_uniform_int(shape: Array, seed: Array, minval: Array, maxval: Array) -> Array:
+    low, high = _bounds(minval, maxval)
+    sizes = reserve(ints(shape), np.float64)
+    count = int(np.prod(sizes, dtype=np.int64))
+    return _stateless(seed).integers(count, low, high, minval.dtype).reshape(sizes)

@@ -1,0 +1,168 @@
+"""The table of what each op computes: NumPy arrays in, NumPy arrays out."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any, TypeVar
+
+import numpy as np
+
+from pocketgraph.errors import MissingKernelError, PocketgraphError, RunError
+from pocketgraph.graph import Node
+
+MODULES = (
+    "passing", "elementwise", "arithmetic", "comparison", "reductions", "matrix_product", "segments", "shaping",
+    "slicing", "joining", "filling", "gathering", "sorting", "activations", "losses", "normalization", "convolution",
+    "convolution_gradients", "pooling", "padding", "blocks", "image_resizing", "colors", "boxes", "quantizing",
+    "quantized_layers", "requantizing", "randoms", "special_functions", "diagonals", "linear_algebra", "recurrent",
+    "audio", "texts", "hashing", "lookup_tables", "sparse", "image_files", "fourier", "control_flow", "stack", "state",
+    "tensor_array", "training", "tensor_list",
+)  # fmt: skip
+"""The modules of this package that hold kernels; they are imported when the first op is looked up."""
+
+Value = Any
+"""What flows along an edge: an ndarray (strings: an object array of bytes) or a handle such as a TensorArray's."""
+
+
+@dataclass
+class Context:
+    """What a kernel may need beyond its inputs; kernels that declare a ``context`` parameter are given it.
+
+    Attributes:
+        node: the node being run.
+        state: values that live as long as the session (variables, tables, queues), by resource name.
+        step: values that live for one run (TensorArrays, stacks).
+        rng: the session's random generator.
+    """
+
+    node: Node
+    state: dict[str, Any] = field(default_factory=dict)
+    step: dict[str, Any] = field(default_factory=dict)
+    rng: np.random.Generator | None = None
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One op's implementation.
+
+    Attributes:
+        op: the op type.
+        function: takes the data inputs positionally and the attributes it names as keywords; gives back an array or
+            a tuple of arrays.
+        attrs: the attribute names that the function takes.
+        defaults: the values of those it can do without.
+        takes_context: whether it also takes ``context``.
+    """
+
+    op: str
+    function: Callable[..., Any]
+    attrs: tuple[str, ...]
+    defaults: Mapping[str, Any]
+    takes_context: bool
+
+
+_TABLE: dict[str, Kernel] = {}
+_loaded = False
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def kernel(*ops: str) -> Callable[[F], F]:
+    """Registers a function as what these ops compute.
+
+    Its positional parameters are the op's data inputs in order (``*values`` for a list), its keyword-only parameters
+    the op's attributes under their own names with the op's own defaults. String attributes arrive as ``str`` and
+    lists as tuples; types as DType, tensors as Tensor. It returns one array, or a tuple with one entry an output.
+    """
+
+    def register(function: F) -> F:
+        parameters = inspect.signature(function).parameters.values()
+        keywords = [p for p in parameters if p.kind is p.KEYWORD_ONLY and p.name != "context"]
+        for op in ops:
+            if op in _TABLE:
+                raise ValueError(f"{op} has two kernels")
+            _TABLE[op] = Kernel(
+                op,
+                function,
+                tuple(p.name for p in keywords),
+                {p.name: p.default for p in keywords if p.default is not p.empty},
+                any(p.name == "context" for p in parameters),
+            )
+        return function
+
+    return register
+
+
+def find(op: str) -> Kernel | None:
+    """The kernel of an op, or None when there is none."""
+    global _loaded
+    if not _loaded:
+        for name in MODULES:
+            try:
+                import_module(f"pocketgraph.kernels.{name}")
+            except ModuleNotFoundError as error:
+                if error.name != f"pocketgraph.kernels.{name}":
+                    raise
+        _loaded = True
+    return _TABLE.get(op)
+
+
+def arguments(kernel: Kernel, node: Node) -> dict[str, Any]:
+    """The keyword arguments that ``kernel`` takes from ``node``: its attributes, missing ones by the op's default.
+
+    Raises:
+        RunError: an attribute without default is missing.
+    """
+    chosen: dict[str, Any] = {}
+    for name in kernel.attrs:
+        if name in node.attrs:
+            chosen[name] = plain(node.attrs[name])
+        elif name not in kernel.defaults:
+            raise RunError(f"the {node.op} has no attribute '{name}'", where=f"node '{node.name}'")
+    return chosen
+
+
+def plain(value: Any) -> Any:
+    """An attribute value as kernels like it: bytes as str where they are text."""
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return value
+    if isinstance(value, tuple):
+        return tuple(plain(v) for v in value)
+    return value
+
+
+def evaluate(node: Node, inputs: Sequence[Value], context: Context | None = None) -> tuple[Value, ...]:
+    """Runs one node on its data inputs.
+
+    Args:
+        node: the node; its attributes are used, its inputs are not looked at.
+        inputs: one value for each data input.
+        context: for stateful ops; a fresh one by default.
+
+    Returns:
+        One value for each output.
+
+    Raises:
+        MissingKernelError: nothing computes this op.
+        RunError: the kernel refused the inputs; the message names the node and the shapes.
+    """
+    found = find(node.op)
+    if found is None:
+        raise MissingKernelError(f"no kernel computes the op '{node.op}'", where=f"node '{node.name}'")
+    keywords = arguments(found, node)
+    if found.takes_context:
+        keywords["context"] = context or Context(node)
+    try:
+        result = found.function(*inputs, **keywords)
+    except PocketgraphError:
+        raise
+    except (ValueError, TypeError, IndexError, OverflowError, ZeroDivisionError, AttributeError) as error:
+        shapes = ", ".join(f"{getattr(v, 'dtype', type(v).__name__)}{list(getattr(v, 'shape', ()))}" for v in inputs)
+        raise RunError(f"{node.op}({shapes}) failed: {error}", where=f"node '{node.name}'") from error
+    return result if isinstance(result, tuple) else (result,)

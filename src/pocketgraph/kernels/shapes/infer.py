@@ -1,0 +1,252 @@
+"""Walks a graph once, producers first, and says what is known of every tensor before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.errors import GraphError
+from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, opdefs, parse_ref
+from pocketgraph.graph.dtype import INT32
+from pocketgraph.graph.shape import UNKNOWN
+from pocketgraph.kernels.shapes import rules
+from pocketgraph.kernels.shapes.values import Known, Partial, of_dims, of_tensor, result
+
+HANDLE_PASSES = frozenset({"Identity", "Enter", "RefEnter", "Switch", "IdentityN"})
+"""Ops through which a variable's handle may go on its way to a read."""
+BACK_EDGES = frozenset({"NextIteration", "RefNextIteration"})
+MALFORMED = (TypeError, ValueError, IndexError, KeyError, OverflowError, AttributeError, ZeroDivisionError)
+"""What a rule stumbles over when a node of an untrusted file has attributes of the wrong kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known of one node's outputs, one entry an output."""
+
+    shapes: tuple[Shape, ...]
+    dtypes: tuple[DType | None, ...]
+    known: tuple[Known, ...]
+
+
+class Inferred:
+    """What is known of every tensor of a graph. Tensors are named ``node:0``; ``node`` means ``node:0``.
+
+    Attributes:
+        problems: for each node whose inputs certainly do not fit together, what is wrong with it.
+    """
+
+    def __init__(self, facts: Mapping[str, Facts], problems: Mapping[str, str]) -> None:
+        self._facts = facts
+        self.problems = problems
+
+    def shape(self, ref: str) -> Shape:
+        """The shape, as far as known; that of unknown rank for a tensor nobody knows."""
+        found = self._entry(ref, "shapes")
+        return found if isinstance(found, Shape) else UNKNOWN
+
+    def shapes(self, node: str) -> tuple[Shape, ...]:
+        """The shapes of all outputs of a node."""
+        return self._facts[node].shapes if node in self._facts else ()
+
+    def dtype(self, ref: str) -> DType | None:
+        """The element type, or None where the op is unknown."""
+        found = self._entry(ref, "dtypes")
+        return found if isinstance(found, DType) else None
+
+    def value(self, ref: str) -> np.ndarray[Any, Any] | None:
+        """The value when it is the same in every run, small (values.LARGEST), and could be computed; else None."""
+        found = self._entry(ref, "known")
+        return found if isinstance(found, np.ndarray) else None
+
+    def numbers(self, ref: str) -> list[int | None] | None:
+        """The elements of an integer vector (or scalar) of which some are known, e.g. ``[None, 7, 7, 64]``."""
+        found = self._entry(ref, "known")
+        if isinstance(found, Partial) and found.known.ndim <= 1:
+            pairs = zip(found.numbers.reshape(-1), found.known.reshape(-1), strict=True)
+            return [int(n) if k else None for n, k in pairs]
+        if isinstance(found, np.ndarray) and found.ndim <= 1 and found.dtype.kind in "iu":
+            return [int(n) for n in found.reshape(-1)]
+        return None
+
+    def _entry(self, ref: str, kind: str) -> object:
+        name, port, _ = parse_ref(ref)
+        facts = self._facts.get(name)
+        row: tuple[object, ...] = getattr(facts, kind) if facts is not None else ()
+        return row[port] if 0 <= port < len(row) else None
+
+
+def infer(
+    graph: Graph,
+    feeds: Mapping[str, tuple[DType, Shape]] | None = None,
+    values: Mapping[str, np.ndarray[Any, Any]] | None = None,
+    outputs: Iterable[str] | None = None,
+    *,
+    strict: bool = False,
+    complete: bool | None = None,
+) -> Inferred:
+    """Infers shapes, element types and small values.
+
+    Args:
+        graph: any graph; where a loop goes round, what comes back is taken as unknown.
+        feeds: dtype and shape of tensors that will be fed, by tensor name; interior tensors too.
+        values: values that tensors are certain to have, by tensor name.
+        outputs: look only at what these nodes or tensors need; at every node by default.
+        complete: whether nothing but ``feeds`` (and ``values``) will be fed, so that a placeholder with a default that
+            is not among them is its default; by default when ``feeds`` is given.
+        strict: raise for inputs that certainly do not fit; else such a node's outputs have unknown shapes.
+
+    Raises:
+        GraphError: with ``strict``, a node's inputs do not fit together; the message names the node and the shapes.
+    """
+    fed: dict[str, dict[int, tuple[DType | None, Shape, Known]]] = {}
+    for ref, (dtype, shape) in (feeds or {}).items():
+        name, port, _ = parse_ref(ref)
+        fed.setdefault(name, {})[port] = (dtype, shape, None)
+    for ref, value in (values or {}).items():
+        name, port, _ = parse_ref(ref)
+        array = np.asarray(value)
+        known = array if array.dtype.kind != "O" else None
+        fed.setdefault(name, {})[port] = (DType.of_numpy(array.dtype), Shape(array.shape), known)
+    walk = _Walk(graph, fed, strict, feeds is not None if complete is None else complete)
+    for node in in_order(graph, outputs):
+        walk.visit(node)
+    return Inferred(walk.facts, walk.problems)
+
+
+def in_order(graph: Graph, outputs: Iterable[str] | None = None) -> list[Node]:
+    """The nodes (that ``outputs`` need, or all), producers first; the edge that closes a loop does not count."""
+    starts = list(graph.nodes) if outputs is None else [parse_ref(o).name for o in outputs]
+    done: set[str] = set()
+    opened: set[str] = set()
+    order: list[Node] = []
+    for start in starts:  # grows while a loop's back edges are found
+        stack = [start]
+        while stack:
+            name = stack[-1]
+            node = graph.nodes.get(name)
+            if node is None or name in done:
+                stack.pop()
+            elif name in opened:
+                stack.pop()
+                done.add(name)
+                order.append(node)
+            else:
+                opened.add(name)
+                before = [parse_ref(ref).name for ref in node.inputs]
+                if node.op in ("Merge", "RefMerge"):
+                    back = [name for name in before if name in graph and graph[name].op in BACK_EDGES]
+                    starts.extend(back)
+                    before = [name for name in before if name not in back]
+                stack.extend(source for source in before if source not in opened)
+    return order
+
+
+class _Walk:
+    def __init__(
+        self,
+        graph: Graph,
+        fed: Mapping[str, Mapping[int, tuple[DType | None, Shape, Known]]],
+        strict: bool,
+        complete: bool,
+    ) -> None:
+        self.graph = graph
+        self.fed = fed
+        self.strict = strict
+        self.complete = complete
+        self.facts: dict[str, Facts] = {}
+        self.handles: dict[str, Shape] = {}
+        self.problems: dict[str, str] = {}
+
+    def visit(self, node: Node) -> None:
+        dtypes = output_dtypes(node)
+        refs = [parse_ref(ref) for ref in node.data_inputs]
+        inputs, known = [], []
+        for name, port, _ in refs:
+            source = self.facts.get(name)
+            here = source is not None and port < len(source.shapes)
+            inputs.append(source.shapes[port] if source is not None and here else UNKNOWN)
+            known.append(source.known[port] if source is not None and here else None)
+        handles = tuple(self.handles.get(ref.name) for ref in refs)
+        outputs = None if dtypes is None else len(dtypes)
+        call = rules.Call(node, tuple(inputs), tuple(known), handles, outputs, self.graph.versions.producer)
+        shapes = self._shapes(call)
+        try:
+            found = self._known(call, shapes)
+        except (GraphError, *MALFORMED):
+            found = []
+        found = (found + [None] * len(shapes))[: len(shapes)]
+        shapes = [Shape(v.shape) if isinstance(v, np.ndarray) else s for s, v in zip(shapes, found, strict=True)]
+        types: list[DType | None] = list(dtypes) if dtypes is not None else [None] * len(shapes)
+        if node.op == "VarHandleOp":
+            self.handles[node.name] = call.declared()
+        elif node.op in ("TensorArrayV2", "TensorArrayV3"):
+            self.handles[node.name] = call.declared("element_shape")
+        elif node.op in HANDLE_PASSES and handles and handles[0] is not None:
+            self.handles[node.name] = handles[0]
+        for port, (dtype, shape, value) in self.fed.get(node.name, {}).items():
+            while len(shapes) <= port <= len(types):
+                shapes.append(UNKNOWN)
+                types.append(None)
+                found.append(None)
+            if port < len(shapes):
+                shapes[port], types[port], found[port] = shape, dtype or types[port], value
+        self.facts[node.name] = Facts(tuple(shapes), tuple(types), tuple(found))
+
+    def _shapes(self, call: rules.Call) -> list[Shape]:
+        """The output shapes, one for each output the signature has."""
+        op = call.node.op
+        rule = rules.find("Identity" if op == "PlaceholderWithDefault" and self.complete else op)
+        shapes: list[Shape] = []
+        if rule is not None:
+            try:
+                given = rule(call)
+                shapes = [given] if isinstance(given, Shape) else list(given)
+            except GraphError as error:
+                self._problem(call, error.what)
+            except MALFORMED as error:
+                self._problem(call, f"its attributes or inputs make no sense ({error})")
+        wanted = len(shapes) if call.outputs is None else call.outputs
+        if call.outputs is None and rule is None:
+            wanted = 1
+        return shapes[:wanted] + [UNKNOWN] * (wanted - len(shapes))
+
+    def _problem(self, call: rules.Call, what: str) -> None:
+        shapes = ", ".join(map(str, call.inputs))
+        self.problems[call.node.name] = text = f"{call.node.op} cannot take inputs of shapes {shapes}: {what}"
+        if self.strict:
+            raise GraphError(text, where=f"node '{call.node.name}'")
+
+    def _known(self, call: rules.Call, shapes: list[Shape]) -> list[Known]:
+        node = call.node
+        if node.op == "Const":
+            value = node.attrs.get("value")
+            return [of_tensor(value) if isinstance(value, Tensor) else None for _ in shapes]
+        if node.op in ("Shape", "ShapeN"):
+            return [of_dims(shape, node.dtype("out_type", INT32)) for shape in call.inputs]
+        if node.op in ("Rank", "Size"):
+            count = call.shape(0).rank if node.op == "Rank" else call.shape(0).elements
+            return [None if count is None else np.asarray(count, node.dtype("out_type", INT32).numpy)]
+        if node.op in ("Enter", "RefEnter"):
+            return [call.known[0] if call.known and node.attrs.get("is_constant") is True else None]
+        if node.op == "PlaceholderWithDefault":
+            return list(call.known) if self.complete else []
+        if node.op in ("Merge", "Switch") or is_stateful(node):
+            return []
+        return list(result(node, call.known, call.inputs, shapes))
+
+
+def is_stateful(node: Node) -> bool:
+    """Whether the node may give another result in another run; unknown ops may."""
+    found = opdefs.find(node.op)
+    return found is None or found.stateful
+
+
+def output_dtypes(node: Node) -> tuple[DType, ...] | None:
+    """The type of each output, or None when the op is unknown or its attributes do not tell."""
+    try:
+        return opdefs.output_dtypes(node)
+    except GraphError:
+        return None

@@ -1,0 +1,79 @@
+"""Shape rules of the eight-bit ops, which carry the two ends of their range along."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pocketgraph.graph import Shape
+from pocketgraph.graph.shape import SCALAR
+from pocketgraph.kernels.shapes import array, elementwise, image, math, nn
+from pocketgraph.kernels.shapes.algebra import of_rank
+from pocketgraph.kernels.shapes.rules import Call, Rule, shape_rule
+
+RANGE = (SCALAR, SCALAR)
+
+
+@shape_rule(
+    "QuantizeV2", "Requantize", "RequantizePerChannel", "QuantizedRelu", "QuantizedRelu6", "QuantizedReluX",
+    "QuantizeDownAndShrinkRange", "QuantizedBatchNormWithGlobalNormalization", "QuantizedInstanceNorm",
+)  # fmt: skip
+def same_shape(call: Call) -> Sequence[Shape]:
+    axis, shape = call.attr("axis", -1), call.shape(0)
+    ends = RANGE
+    if call.node.op == "QuantizeV2" and axis != -1 and shape.rank is not None:
+        ends = (Shape((shape[axis],)),) * 2
+    return [shape, *ends]
+
+
+@shape_rule("RequantizationRange", "RequantizationRangePerChannel")
+def only_range(call: Call) -> Sequence[Shape]:
+    return RANGE
+
+
+@shape_rule("QuantizedReshape")
+def quantized_reshape(call: Call) -> Sequence[Shape]:
+    return [array.reshape(call), *RANGE]
+
+
+@shape_rule("QuantizedConv2D", "QuantizedDepthwiseConv2D")
+def quantized_convolution(call: Call) -> Sequence[Shape]:
+    kernel = of_rank(call.shape(1), 4)
+    depthwise = "Depthwise" in call.node.op
+    channels = kernel[3] if not depthwise or None in kernel[2:] else (kernel[2] or 0) * (kernel[3] or 0)
+    strides, dilations = call.attr("strides"), call.attr("dilations", ()) or (1,) * 4
+    padding = call.attr("padding")
+    inputs = of_rank(call.shape(0), 4)
+    return [nn.convolved(inputs, kernel[:2], channels, "NHWC", strides, padding, dilations), *RANGE]
+
+
+@shape_rule("QuantizedMatMul")
+def quantized_matmul(call: Call) -> Sequence[Shape]:
+    return [math.matmul(call), *RANGE]
+
+
+@shape_rule("QuantizedBiasAdd")
+def quantized_bias_add(call: Call) -> Sequence[Shape]:
+    return [elementwise.bias_add(call), *RANGE]
+
+
+@shape_rule("QuantizedAdd", "QuantizedMul")
+def quantized_binary(call: Call) -> Sequence[Shape]:
+    return [elementwise.broadcast_both(call), *RANGE]
+
+
+@shape_rule("QuantizedResizeBilinear")
+def quantized_resize(call: Call) -> Sequence[Shape]:
+    return [image.resize(call), *RANGE]
+
+
+@shape_rule("QuantizedMaxPool", "QuantizedAvgPool")
+def quantized_pool(call: Call) -> Sequence[Shape]:
+    rule: Rule = nn.pool
+    shape = rule(call)
+    return [shape if isinstance(shape, Shape) else shape[0], *RANGE]
+
+
+@shape_rule("QuantizedConcat")
+def quantized_concat(call: Call) -> Sequence[Shape]:
+    count = (len(call.inputs) - 1) // 3
+    return [array.joined(call.inputs[1 : 1 + count], call.integer(0)), *RANGE]

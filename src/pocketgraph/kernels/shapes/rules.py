@@ -1,0 +1,137 @@
+"""The table of shape rules: for each op, from input shapes (and values) to output shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+
+from pocketgraph.errors import GraphError
+from pocketgraph.graph import Node, Shape
+from pocketgraph.graph.shape import UNKNOWN
+from pocketgraph.kernels.shapes.values import Known
+
+MODULES = ("elementwise", "array", "indexing", "math", "nn", "image", "quantized", "state")
+"""The modules of this package that hold rules; they are imported when the first rule is looked up."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One node with what is known of its data inputs.
+
+    Attributes:
+        node: the node.
+        inputs: a shape for each data input.
+        known: what is known of each input's value.
+        handles: for each input that is a handle, the shape of the variable (or TensorArray element) behind it.
+        outputs: how many outputs the op's signature gives the node; None when that is not known.
+        producer: the GraphDef version of the graph.
+    """
+
+    node: Node
+    inputs: tuple[Shape, ...]
+    known: tuple[Known, ...] = ()
+    handles: tuple[Shape | None, ...] = ()
+    outputs: int | None = None
+    producer: int = 0
+
+    def shape(self, index: int) -> Shape:
+        """The shape of one data input.
+
+        Raises:
+            GraphError: the node has no such input.
+        """
+        try:
+            return self.inputs[index]
+        except IndexError:
+            raise GraphError(f"the {self.node.op} has no input {index}") from None
+
+    def value(self, index: int) -> np.ndarray[Any, Any] | None:
+        """The value of one data input when it is small and fully known."""
+        found = self.known[index] if index < len(self.known) else None
+        return found if isinstance(found, np.ndarray) else None
+
+    def integer(self, index: int) -> int | None:
+        """The value of a scalar integer input (or of one element) when known."""
+        value = self.value(index)
+        return int(value.reshape(-1)[0]) if value is not None and value.size == 1 else None
+
+    def integers(self, index: int) -> list[int] | None:
+        """The value of an integer vector input when fully known; a scalar counts as a vector of one."""
+        value = self.value(index)
+        return None if value is None else [int(v) for v in value.reshape(-1)]
+
+    def as_shape(self, index: int) -> Shape:
+        """The shape that an input vector of sizes spells; unknown elements and -1 are unknown dimensions."""
+        found = self.known[index] if index < len(self.known) else None
+        if found is None:
+            length = self.shape(index)
+            if length.rank == 1 and length[0] is not None:
+                return Shape((None,) * min(length[0], 254))
+            return UNKNOWN
+        if isinstance(found, np.ndarray):
+            if found.ndim > 1 or (found.ndim == 0 and int(found) != -1):
+                raise GraphError(f"a shape should be a vector, not of shape {list(found.shape)}")
+            return UNKNOWN if found.ndim == 0 else Shape(int(v) for v in found)
+        if found.known.ndim != 1:
+            return UNKNOWN
+        return Shape(int(n) if k else None for n, k in zip(found.numbers, found.known, strict=True))
+
+    def attr(self, name: str, default: Any = None) -> Any:
+        """An attribute's value, bytes as str."""
+        value = self.node.attrs.get(name, default)
+        return value.decode("latin-1") if isinstance(value, bytes) else value
+
+    def declared(self, name: str = "shape") -> Shape:
+        """A shape attribute's value; of unknown rank when the node has none."""
+        found = self.node.shape(name)
+        return UNKNOWN if found is None else found
+
+    def handle(self, index: int) -> Shape:
+        """The shape of the variable (or TensorArray element) behind an input; of unknown rank when nobody says."""
+        found = self.handles[index] if index < len(self.handles) else None
+        return UNKNOWN if found is None else found
+
+    def count(self, attribute: str) -> int:
+        """An attribute that says how many inputs or outputs there are, within reason."""
+        value = int(self.attr(attribute, 1))
+        if not 0 <= value <= 1_000_000:
+            raise GraphError(f"the {self.node.op} has the unlikely {attribute} of {value}")
+        return value
+
+
+Rule: TypeAlias = Callable[[Call], "Shape | Sequence[Shape]"]
+_TABLE: dict[str, Rule] = {}
+_loaded = False
+
+R = TypeVar("R", bound=Rule)
+
+
+def shape_rule(*ops: str) -> Callable[[R], R]:
+    """Registers a function as the shape rule of these ops.
+
+    It takes a Call and returns one Shape for each output (or the only one). It raises GraphError when the inputs
+    certainly do not fit.
+    """
+
+    def register(rule: R) -> R:
+        for op in ops:
+            if op in _TABLE:
+                raise ValueError(f"{op} has two shape rules")
+            _TABLE[op] = rule
+        return rule
+
+    return register
+
+
+def find(op: str) -> Rule | None:
+    """The rule of an op, or None when there is none."""
+    global _loaded
+    if not _loaded:
+        for name in MODULES:
+            import_module(f"pocketgraph.kernels.shapes.{name}")
+        _loaded = True
+    return _TABLE.get(op)

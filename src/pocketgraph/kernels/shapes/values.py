@@ -1,0 +1,162 @@
+"""Statically known values: small constants, and integer vectors of which some elements are known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from pocketgraph.errors import PocketgraphError
+from pocketgraph.graph import Node, Shape, Tensor
+from pocketgraph.graph.dtype import INT32, INT64, STRING, DType
+from pocketgraph.kernels import registry
+
+LARGEST = 1024  # elements; sizes, paddings, permutations and the like are far smaller, weights far larger
+
+MOVING = frozenset({
+    "Identity", "StopGradient", "Snapshot", "PreventGradient", "Pack", "ConcatV2", "Concat", "StridedSlice",
+    "Slice", "Gather", "GatherV2", "Reshape", "Squeeze", "ExpandDims", "Split", "SplitV", "Unpack", "Transpose",
+    "Tile", "ReverseV2", "Cast", "Fill",
+})  # fmt: skip
+"""Ops that only move elements about: what is known of their inputs carries over element by element."""
+JOINING = frozenset({"Pack", "ConcatV2", "Concat"})
+POLYNOMIALS = frozenset({"Add", "AddV2", "AddN", "Sub", "Mul", "Prod", "Sum", "Neg"})
+"""Ops whose result is known where it does not depend on the unknown elements."""
+DIVISIONS = frozenset({"FloorDiv", "Div"})
+"""Ops of which the same is true when the divisor is known."""
+SIZED_BY_VALUE = frozenset({
+    "Where", "Unique", "UniqueV2", "UniqueWithCounts", "ListDiff", "DynamicPartition",
+})  # fmt: skip
+"""Ops whose output shape depends on the values, never larger than the input."""
+
+
+@dataclass(frozen=True)
+class Partial:
+    """An integer tensor of which some elements are known.
+
+    Attributes:
+        numbers: int64 values; meaningless where not known.
+        known: which elements are known, of the same shape.
+    """
+
+    numbers: np.ndarray[Any, np.dtype[np.int64]]
+    known: np.ndarray[Any, np.dtype[np.bool_]]
+
+
+Known: TypeAlias = "np.ndarray[Any, Any] | Partial | None"
+"""What is known of a tensor's value: all, some integers, or nothing."""
+
+
+def of_tensor(tensor: Tensor) -> np.ndarray[Any, Any] | None:
+    """The value of a small constant; a large one is not read."""
+    return tensor.numpy() if tensor.size <= LARGEST and tensor.dtype is not STRING else None
+
+
+def of_dims(shape: Shape, dtype: DType) -> Known:
+    """What ``Shape`` gives for an input of this shape."""
+    if shape.dims is None:
+        return None
+    if shape.is_known:
+        return np.asarray(shape.known, dtype.numpy if dtype in (INT32, INT64) else np.int64)
+    return Partial(
+        np.array([d or 0 for d in shape.dims], np.int64), np.array([d is not None for d in shape.dims], np.bool_)
+    )
+
+
+def result(
+    node: Node, inputs: Sequence[Known], input_shapes: Sequence[Shape], shapes: Sequence[Shape]
+) -> tuple[Known, ...]:
+    """What is known of a stateless node's outputs, from what is known of its data inputs.
+
+    Args:
+        node: the node.
+        inputs: one entry for each data input.
+        input_shapes: their shapes.
+        shapes: the shapes of its outputs; an output that may be large is not computed.
+    """
+    nothing: tuple[Known, ...] = (None,) * len(shapes)
+    if node.op in JOINING and any(value is not None for value in inputs):
+        inputs = [_placeholder(s) if value is None else value for value, s in zip(inputs, input_shapes, strict=True)]
+    if not inputs or any(value is None for value in inputs):
+        return nothing
+    if node.op not in SIZED_BY_VALUE and any(s.elements is None or s.elements > LARGEST for s in shapes):
+        return nothing
+    if all(isinstance(value, np.ndarray) for value in inputs):
+        return tuple(_evaluate(node, inputs) or nothing)
+    divides = node.op in DIVISIONS and isinstance(inputs[-1], np.ndarray)
+    if node.op in MOVING or node.op in POLYNOMIALS or divides:
+        return _probed(node, inputs) or nothing
+    return nothing
+
+
+def _placeholder(shape: Shape) -> Partial | None:
+    """An input of a join of which nothing but the shape is known."""
+    if shape.elements is None or shape.elements > LARGEST:
+        return None
+    return Partial(np.zeros(shape.known, np.int64), np.zeros(shape.known, np.bool_))
+
+
+def _evaluate(node: Node, inputs: Sequence[Any]) -> tuple[Any, ...] | None:
+    try:
+        with np.errstate(all="ignore"):
+            outputs = registry.evaluate(node, inputs)
+    except (PocketgraphError, ArithmeticError, LookupError, AssertionError, NotImplementedError):
+        return None
+    return tuple(v if isinstance(v, (np.ndarray, np.generic)) else None for v in map(_as_array, outputs))
+
+
+def _as_array(value: Any) -> Any:
+    return np.asarray(value) if isinstance(value, (np.generic, int, float)) else value
+
+
+def _probed(node: Node, inputs: Sequence[Known]) -> tuple[Known, ...] | None:
+    """Runs the node twice with different numbers in the unknown places: what comes out the same is known.
+
+    The numbers are large, random and all different, so that two that cancel are not taken for a known result.
+    """
+    runs = []
+    for seed in (1, 2):
+        rng = np.random.default_rng(seed)
+        filled = []
+        for value in inputs:
+            if isinstance(value, Partial):
+                guesses = rng.integers(2**40, 2**41, value.known.shape)
+                filled.append(np.where(value.known, value.numbers, guesses))
+            elif value is not None and value.dtype.kind in "iu":
+                filled.append(value.astype(np.int64))
+            else:
+                return None
+        outputs = _evaluate(_widened(node), filled)
+        if outputs is None:
+            return None
+        runs.append(outputs)
+    found: list[Known] = []
+    for first, second in zip(*runs, strict=True):
+        if first is None or second is None or first.shape != second.shape or first.dtype.kind not in "iu":
+            found.append(None)
+            continue
+        same = first == second
+        numbers = first.astype(np.int64)
+        if same.all():
+            found.append(numbers.astype(_integer_type(node)))
+        else:
+            found.append(Partial(numbers, np.asarray(same)) if same.any() else None)
+    return tuple(found)
+
+
+def _widened(node: Node) -> Node:
+    """The node with 32-bit casts made 64-bit, so that the probing numbers survive."""
+    target = node.attrs.get("DstT")
+    if node.op == "Cast" and isinstance(target, DType) and target.is_integer:
+        return node.with_attrs(DstT=INT64)
+    return node
+
+
+def _integer_type(node: Node) -> np.dtype[Any]:
+    for name in ("DstT", "T", "Tparams"):
+        value = node.attrs.get(name)
+        if isinstance(value, DType) and value.is_integer:
+            return value.numpy
+    return np.dtype(np.int32)

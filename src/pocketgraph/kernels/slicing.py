@@ -1,0 +1,124 @@
+"""Parts of tensors by position: Slice, StridedSlice and its masks, and the gradients that put parts back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.kernels.arrays import Array, ints, reserve
+from pocketgraph.kernels.registry import kernel
+
+
+@kernel("Slice")
+def slice_(input: Array, begin: Array, size: Array) -> Array:
+    """From ``begin``, ``size`` elements an axis; -1 takes all that is left."""
+    starts, sizes = ints(begin), ints(size)
+    if not len(starts) == len(sizes) == input.ndim:
+        raise ValueError(f"{len(starts)} starts and {len(sizes)} sizes for a tensor of rank {input.ndim}")
+    index: list[Any] = []
+    for axis, (start, count, whole) in enumerate(zip(starts, sizes, input.shape, strict=True)):
+        stop = whole if count == -1 else start + count
+        if not 0 <= start <= whole or not start <= stop <= whole:
+            raise ValueError(f"Expected begin[{axis}] and size[{axis}] inside 0..{whole}, got {start} and {count}")
+        index.append(slice(start, stop))
+    index.append(Ellipsis)
+    return np.asarray(input[tuple(index)])
+
+
+def strided_index(
+    begin: Array,
+    end: Array,
+    strides: Array,
+    begin_mask: int,
+    end_mask: int,
+    ellipsis_mask: int,
+    new_axis_mask: int,
+    shrink_axis_mask: int,
+) -> tuple[Any, ...]:
+    """The NumPy index that a StridedSlice means. Bit i of a mask speaks of entry i; the ellipsis wins over a new axis,
+    a new axis over shrinking.
+
+    Raises:
+        ValueError: two ellipses, a stride of 0, or lists of different lengths.
+    """
+    starts, stops, steps = ints(begin), ints(end), ints(strides)
+    if not len(starts) == len(stops) == len(steps):
+        raise ValueError(f"begin, end and strides have {len(starts)}, {len(stops)} and {len(steps)} entries")
+    index: list[Any] = []
+    for i, (start, stop, step) in enumerate(zip(starts, stops, steps, strict=True)):
+        bit = 1 << i
+        if ellipsis_mask & bit:
+            if Ellipsis in index:
+                raise ValueError("Multiple ellipses in slice spec not allowed")
+            index.append(Ellipsis)
+        elif new_axis_mask & bit:
+            index.append(None)
+        elif step == 0:
+            raise ValueError(f"strides[{i}] must be non-zero")
+        elif shrink_axis_mask & bit:
+            if step < 0:
+                raise ValueError("only stride 1 allowed on non-range indexing")
+            index.append(start)
+        else:
+            index.append(slice(None if begin_mask & bit else start, None if end_mask & bit else stop, step))
+    if Ellipsis not in index:
+        index.append(Ellipsis)
+    return tuple(index)
+
+
+@kernel("StridedSlice")
+def strided_slice(
+    input: Array,
+    begin: Array,
+    end: Array,
+    strides: Array,
+    *,
+    begin_mask: int = 0,
+    end_mask: int = 0,
+    ellipsis_mask: int = 0,
+    new_axis_mask: int = 0,
+    shrink_axis_mask: int = 0,
+) -> Array:
+    masks = (begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
+    return np.asarray(input[strided_index(begin, end, strides, *masks)])
+
+
+@kernel("StridedSliceGrad")
+def strided_slice_grad(
+    shape: Array,
+    begin: Array,
+    end: Array,
+    strides: Array,
+    dy: Array,
+    *,
+    begin_mask: int = 0,
+    end_mask: int = 0,
+    ellipsis_mask: int = 0,
+    new_axis_mask: int = 0,
+    shrink_axis_mask: int = 0,
+) -> Array:
+    masks = (begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
+    result = np.zeros(reserve(ints(shape), dy.dtype), dtype=dy.dtype)
+    result[strided_index(begin, end, strides, *masks)] = dy
+    return result
+
+
+@kernel("TensorStridedSliceUpdate")
+def tensor_strided_slice_update(
+    input: Array,
+    begin: Array,
+    end: Array,
+    strides: Array,
+    value: Array,
+    *,
+    begin_mask: int = 0,
+    end_mask: int = 0,
+    ellipsis_mask: int = 0,
+    new_axis_mask: int = 0,
+    shrink_axis_mask: int = 0,
+) -> Array:
+    masks = (begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
+    result: Array = input.copy()
+    result[strided_index(begin, end, strides, *masks)] = value
+    return result

@@ -1,0 +1,142 @@
+"""Order and sameness: the largest k, unique values, what is in one list and not in another."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pocketgraph.graph import DType
+from pocketgraph.graph.dtype import INT32
+from pocketgraph.kernels.arrays import Array, integer, ints, widened
+from pocketgraph.kernels.registry import kernel
+
+
+def largest(values: Array, k: int) -> tuple[Array, Array]:
+    """(values, positions) of the k largest along the last axis, largest first, of equals the first first.
+
+    Raises:
+        ValueError: there are fewer than k.
+    """
+    if values.ndim < 1 or not 0 <= k <= values.shape[-1]:
+        raise ValueError(f"input must have at least {k} columns, its shape is {list(values.shape)}")
+    size = values.shape[-1]
+    turned = widened(values)[..., ::-1]
+    order = size - 1 - np.argsort(turned, axis=-1, kind="stable")[..., ::-1][..., :k]
+    return np.take_along_axis(values, order, axis=-1), order
+
+
+@kernel("TopK")
+def top_k(input: Array, *, k: int, sorted: bool = True) -> tuple[Array, Array]:
+    values, order = largest(input, k)
+    return values, order.astype(np.int32)
+
+
+@kernel("TopKV2")
+def top_k_v2(input: Array, k: Array, *, sorted: bool = True, index_type: DType = INT32) -> tuple[Array, Array]:
+    values, order = largest(input, integer(k))
+    return values, order.astype(index_type.numpy)
+
+
+@kernel("InTopK")
+def in_top_k(predictions: Array, targets: Array, *, k: int) -> Array:
+    """Whether the target's prediction is among the k largest; equals of the k-th count as in."""
+    rows, classes = predictions.shape
+    if targets.shape != (rows,):
+        raise ValueError(f"shapes that do not fit: {list(predictions.shape)} and {list(targets.shape)}")
+    inside = (targets >= 0) & (targets < classes)
+    chosen = np.take_along_axis(predictions, np.where(inside, targets, 0)[:, None].astype(np.int64), axis=1)
+    finite = np.isfinite(chosen[:, 0]) & ~np.any(~np.isfinite(predictions), axis=1)
+    return np.asarray(inside & finite & ((predictions > chosen).sum(axis=1) < k))
+
+
+@kernel("InTopKV2")
+def in_top_k_v2(predictions: Array, targets: Array, k: Array) -> Array:
+    return in_top_k(predictions, targets, k=integer(k))
+
+
+@kernel("NthElement")
+def nth_element(input: Array, n: Array, *, reverse: bool = False) -> Array:
+    """The n-th smallest (largest when reversed) of each row, counted from 0."""
+    place = integer(n)
+    if input.ndim < 1 or not 0 <= place < input.shape[-1]:
+        raise ValueError(f"Input must have last dimension > n = {place}, its shape is {list(input.shape)}")
+    return np.asarray(np.sort(input, axis=-1)[..., -1 - place if reverse else place])
+
+
+def uniques(x: Array) -> tuple[Array, Array, Array]:
+    """(distinct elements in order of first occurrence, for each element its place among them, counts)."""
+    if x.dtype.kind == "O":
+        table: dict[object, int] = {}
+        places = np.array([table.setdefault(item, len(table)) for item in x.tolist()], dtype=np.int64)
+        found = np.empty(len(table), dtype=object)
+        found[:] = list(table)
+        return found, places, np.bincount(places, minlength=len(table))
+    values, first, inverse, counts = np.unique(x, return_index=True, return_inverse=True, return_counts=True)
+    order = np.argsort(first, kind="stable")
+    rank = np.empty_like(order)
+    rank[order] = np.arange(order.size)
+    return values[order], rank[inverse.reshape(-1)], counts[order]
+
+
+def _flat(x: Array) -> Array:
+    if x.ndim != 1:
+        raise ValueError(f"unique expects a 1D vector, not the shape {list(x.shape)}")
+    return x
+
+
+@kernel("Unique")
+def unique(x: Array, *, out_idx: DType = INT32) -> tuple[Array, Array]:
+    values, places, _ = uniques(_flat(x))
+    return values, places.astype(out_idx.numpy)
+
+
+@kernel("UniqueWithCounts")
+def unique_with_counts(x: Array, *, out_idx: DType = INT32) -> tuple[Array, Array, Array]:
+    values, places, counts = uniques(_flat(x))
+    return values, places.astype(out_idx.numpy), counts.astype(out_idx.numpy)
+
+
+def _unique_slices(x: Array, axis: Array) -> tuple[Array, Array, Array]:
+    axes = ints(axis)
+    if not axes:
+        return uniques(_flat(x))
+    along = axes[0] % x.ndim
+    table: dict[bytes, int] = {}
+    slices = np.ascontiguousarray(np.moveaxis(x, along, 0))
+    places = np.array([table.setdefault(s.tobytes(), len(table)) for s in slices], dtype=np.int64)
+    _, first = np.unique(places, return_index=True)
+    counts = np.bincount(places, minlength=len(table))
+    return np.ascontiguousarray(np.moveaxis(slices[first], 0, along)), places, counts
+
+
+@kernel("UniqueV2")
+def unique_v2(x: Array, axis: Array, *, out_idx: DType = INT32) -> tuple[Array, Array]:
+    values, places, _ = _unique_slices(x, axis)
+    return values, places.astype(out_idx.numpy)
+
+
+@kernel("UniqueWithCountsV2")
+def unique_with_counts_v2(x: Array, axis: Array, *, out_idx: DType = INT32) -> tuple[Array, Array, Array]:
+    values, places, counts = _unique_slices(x, axis)
+    return values, places.astype(out_idx.numpy), counts.astype(out_idx.numpy)
+
+
+@kernel("ListDiff")
+def list_diff(x: Array, y: Array, *, out_idx: DType = INT32) -> tuple[Array, Array]:
+    """What is in x and not in y, and its places in x."""
+    known = set(y.tolist())
+    places = [i for i, item in enumerate(x.tolist()) if item not in known]
+    return x[places], np.array(places, dtype=out_idx.numpy)
+
+
+@kernel("LowerBound")
+def lower_bound(sorted_inputs: Array, values: Array, *, out_type: DType = INT32) -> Array:
+    rows = [np.searchsorted(s, v, side="left") for s, v in zip(sorted_inputs, values, strict=True)]
+    result: Array = np.array(rows, dtype=out_type.numpy).reshape(values.shape)
+    return result
+
+
+@kernel("UpperBound")
+def upper_bound(sorted_inputs: Array, values: Array, *, out_type: DType = INT32) -> Array:
+    rows = [np.searchsorted(s, v, side="right") for s, v in zip(sorted_inputs, values, strict=True)]
+    result: Array = np.array(rows, dtype=out_type.numpy).reshape(values.shape)
+    return result

@@ -1,0 +1,172 @@
+"""Where a sliding window lies: output sizes, padding of each kind, data formats, strided views of the taps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pocketgraph.errors import RunError
+from pocketgraph.kernels.arrays import Array
+
+
+@dataclass(frozen=True)
+class Window:
+    """A window sliding along one axis.
+
+    Attributes:
+        taps: how many elements it has.
+        stride: how far it moves.
+        dilation: how far apart its elements are.
+        before: the padding before the first element.
+        after: the padding after the last one.
+        output: how many places it takes.
+    """
+
+    taps: int
+    stride: int
+    dilation: int
+    before: int
+    after: int
+    output: int
+
+    @property
+    def reach(self) -> int:
+        """How many elements it covers, gaps included."""
+        return (self.taps - 1) * self.dilation + 1
+
+
+def window(
+    size: int,
+    taps: int,
+    stride: int,
+    padding: str,
+    dilation: int = 1,
+    explicit: tuple[int, int] = (0, 0),
+) -> Window:
+    """The window of an axis of ``size`` elements.
+
+    SAME gives ceil(size / stride) places and splits the padding that these need, the odd element behind; VALID pads
+    nothing; EXPLICIT pads as said.
+
+    Raises:
+        RunError: an unknown padding, a stride or dilation below 1, or a window larger than what it slides over.
+    """
+    if stride < 1 or dilation < 1 or taps < 1:
+        raise RunError(f"a window of {taps} with stride {stride} and dilation {dilation} slides over nothing")
+    reach = (taps - 1) * dilation + 1
+    if padding == "SAME":
+        output = -(-size // stride)
+        total = max((output - 1) * stride + reach - size, 0)
+        return Window(taps, stride, dilation, total // 2, total - total // 2, output)
+    if padding == "VALID":
+        before = after = 0
+    elif padding == "EXPLICIT":
+        before, after = explicit
+        if before < 0 or after < 0:
+            raise RunError(f"explicit paddings cannot be negative: {before}, {after}")
+    else:
+        raise RunError(f"no padding is called '{padding}' (SAME, VALID, EXPLICIT)")
+    output = (size + before + after - reach) // stride + 1
+    if output < 0 or (output == 0 and size + before + after > reach):
+        raise RunError(f"a window of {reach} does not fit into {size + before + after} elements")
+    return Window(taps, stride, dilation, before, after, max(output, 0))
+
+
+def channels_axis(data_format: str) -> int:
+    """1 for NCHW, NCW and NCDHW, -1 for NHWC, NWC and NDHWC.
+
+    Raises:
+        RunError: another format.
+    """
+    if data_format in ("NHWC", "NDHWC", "NWC"):
+        return -1
+    if data_format in ("NCHW", "NCDHW", "NCW"):
+        return 1
+    raise RunError(f"the data format '{data_format}' is not one of NHWC, NCHW, NDHWC, NCDHW")
+
+
+def to_channels_last(x: Array, data_format: str) -> Array:
+    return x if channels_axis(data_format) == -1 else np.moveaxis(x, 1, -1)
+
+
+def from_channels_last(x: Array, data_format: str) -> Array:
+    return x if channels_axis(data_format) == -1 else np.ascontiguousarray(np.moveaxis(x, -1, 1))
+
+
+def spatial(values: Sequence[int], data_format: str, what: str = "strides") -> tuple[int, ...]:
+    """The entries of a per-axis list (strides, ksize, dilations) that belong to the spatial axes.
+
+    Raises:
+        RunError: the list asks for something along the batch or the channels.
+    """
+    batch, channel, inner = split_axes(values, data_format)
+    if batch != 1 or channel != 1:
+        raise RunError(f"{what} {list(values)} go along the batch or the channels of {data_format}")
+    return inner
+
+
+def split_axes(values: Sequence[int], data_format: str) -> tuple[int, int, tuple[int, ...]]:
+    """(batch, channel, spatial entries) of a per-axis list."""
+    if len(values) != len(data_format):
+        raise RunError(f"{list(values)} has not one entry for each of {data_format}")
+    if channels_axis(data_format) == 1:
+        return int(values[0]), int(values[1]), tuple(int(v) for v in values[2:])
+    return int(values[0]), int(values[-1]), tuple(int(v) for v in values[1:-1])
+
+
+def windows(
+    sizes: Sequence[int],
+    taps: Sequence[int],
+    strides: Sequence[int],
+    padding: str,
+    dilations: Sequence[int] = (),
+    explicit_paddings: Sequence[int] = (),
+    data_format: str = "NHWC",
+) -> tuple[Window, ...]:
+    """The windows of all spatial axes; ``explicit_paddings`` is the op's list: a pair for each axis of the format."""
+    spread = dilations or (1,) * len(sizes)
+    pairs: Sequence[tuple[int, int]] = [(0, 0)] * len(sizes)
+    if padding == "EXPLICIT":
+        if len(explicit_paddings) != 2 * len(data_format):
+            raise RunError(f"explicit_paddings {list(explicit_paddings)} has not one pair for each of {data_format}")
+        flat = [int(p) for p in explicit_paddings]
+        every = list(zip(flat[::2], flat[1::2], strict=True))
+        pairs = every[2:] if channels_axis(data_format) == 1 else every[1:-1]
+    return tuple(
+        window(size, t, s, padding, d, pair)
+        for size, t, s, d, pair in zip(sizes, taps, strides, spread, pairs, strict=True)
+    )
+
+
+def padded(x: Array, spans: Sequence[Window], value: float | int = 0) -> Array:
+    """``x`` (batch, spatial…, channels) with the windows' padding round it."""
+    pairs = [(0, 0), *((w.before, w.after) for w in spans), (0, 0)]
+    if not any(b or a for b, a in pairs):
+        return x
+    return np.pad(x, pairs, constant_values=value)
+
+
+def inside(sizes: Sequence[int], spans: Sequence[Window]) -> tuple[slice, ...]:
+    """The part of a padded tensor (batch, spatial…, channels) that is no padding."""
+    return (slice(None), *(slice(w.before, w.before + n) for n, w in zip(sizes, spans, strict=True)))
+
+
+def outer_sizes(sizes: Sequence[int], spans: Sequence[Window]) -> list[int]:
+    """The sizes of spatial axes with all that the windows reach."""
+    return [max(n + w.before + w.after, (w.output - 1) * w.stride + w.reach) for n, w in zip(sizes, spans, strict=True)]
+
+
+def taps(spans: Sequence[Window]) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
+    """For every element of the window: its index, and the part of the padded input (batch, spatial…, channels) that it
+    sees, place by place."""
+    for index in np.ndindex(*(w.taps for w in spans)):
+        starts = [i * w.dilation for i, w in zip(index, spans, strict=True)]
+        yield (
+            index,
+            (
+                slice(None),
+                *(slice(s, s + (w.output - 1) * w.stride + 1, w.stride) for s, w in zip(starts, spans, strict=True)),
+            ),
+        )

@@ -1,0 +1,342 @@
+"""Compiles nodes into steps: one region at a time, loops by recursion."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from pocketgraph.errors import RunError
+from pocketgraph.graph import Node
+from pocketgraph.runtime.engines import frames as loops
+from pocketgraph.runtime.engines.calls import (
+    bound,
+    branch_marks,
+    dereferenced,
+    first_live,
+    gatherer,
+    is_reference_output,
+    not_fed,
+    reference_inputs,
+    same,
+)
+from pocketgraph.runtime.engines.frames import Frame, Loop
+from pocketgraph.runtime.engines.liveness import LIVE, Atom, Liveness, either, together
+from pocketgraph.runtime.engines.needed import Item
+from pocketgraph.runtime.engines.region import RUN, Region, Step
+from pocketgraph.runtime.engines.units import Plan, Segment, first_name, in_order
+from pocketgraph.runtime.names import Endpoint
+
+SAME = ("Identity", "StopGradient", "PreventGradient", "Snapshot", "PlaceholderWithDefault", "LoopCond")
+"""Ops whose output is their first input; they cost nothing at run time."""
+
+STRUCTURAL = frozenset((
+    "Const", "Placeholder", "PlaceholderV2", "NoOp", "ControlTrigger", "Switch", "RefSwitch",
+    *SAME, *loops.ENTER, *loops.EXIT, *loops.MERGE, *loops.NEXT,
+))  # fmt: skip
+"""Ops that the engine itself carries out, without a kernel."""
+
+
+class Unstructured(Exception):  # noqa: N818  (not an error: the loop is built again, with guards)
+    """A loop whose variables do not all hang on its condition."""
+
+
+class Builder:
+    """Compiles the nodes of one region.
+
+    Attributes:
+        slots: the slot of each tensor.
+        live: when each tensor is live.
+        node_live: when each node runs, for those who wait for it.
+        steps: the steps so far, with the conditions of each; ``frees`` are filled in at the end.
+    """
+
+    def __init__(self, plan: Plan, within: Frame, *, structured: bool = True) -> None:
+        self.plan = plan
+        self.within = within
+        self.structured = structured
+        self.condition: int | None = None
+        self.size = 1  # slot RUN
+        self.constants: list[tuple[int, Any]] = []
+        self.slots: dict[Endpoint, int] = {}
+        self.live: dict[Endpoint, Liveness] = {}
+        self.node_live: dict[str, Liveness] = {}
+        self.references: set[int] = set()
+        self.markers: dict[tuple[int, bool], int] = {}
+        self.steps: list[tuple[frozenset[Atom], Step]] = []
+        self.kept: set[int] = {RUN}
+
+    # Slots
+
+    def new_slot(self) -> int:
+        self.size += 1
+        return self.size - 1
+
+    def bind(self, endpoint: Endpoint, live: Liveness = LIVE) -> int:
+        """A new slot for a tensor that comes from outside of the steps."""
+        slot = self.new_slot()
+        self.slots[endpoint] = slot
+        self.live[endpoint] = live
+        self.kept.add(slot)
+        return slot
+
+    def slot(self, endpoint: Endpoint) -> int:
+        """The slot of a tensor.
+
+        Raises:
+            RunError: the node does not have this output here.
+        """
+        known = self.slots.get(endpoint)
+        if known is not None:
+            return known
+        item = self.plan.items.get(endpoint.node)
+        if item is None or item.node.op != "Const" or endpoint.port != 0:
+            raise RunError(f"the tensor '{endpoint}' is not computed here", where=f"node '{endpoint.node}'")
+        slot = self.new_slot()
+        self.kept.add(slot)
+        self.constants.append((slot, item.node.tensor))
+        self.slots[endpoint] = slot
+        self.live.setdefault(endpoint, self.node_live.get(endpoint.node, LIVE))
+        return slot
+
+    def live_of(self, endpoint: Endpoint) -> Liveness:
+        self.slot(endpoint)
+        return self.live[endpoint]
+
+    def materialized(self, endpoint: Endpoint) -> int:
+        """A slot that holds the tensor, and DEAD when it is dead."""
+        slot, live = self.slot(endpoint), self.live_of(endpoint)
+        if live.witnesses == (slot,) or all(decides == self.condition for decides, _ in live.atoms):
+            return slot
+        out = self.new_slot()
+        self.add_step(self.plan.items[endpoint.node].node, same, (slot,), ((0, out),), live)
+        if slot in self.references:
+            self.references.add(out)
+        return out
+
+    def add_step(
+        self, node: Node, call: Callable[..., Any], inputs: Sequence[int], outputs: tuple[tuple[int, int], ...],
+        live: Liveness,
+    ) -> None:  # fmt: skip
+        out = next((slot for port, slot in outputs if port == 0), -1)
+        if out < 0:
+            out = self.new_slot()  # nobody looks at it
+        self.steps.append((live.atoms, Step(call, gatherer(inputs), out, outputs, live.witnesses, (), node)))
+        self._uses.append({*inputs, *live.witnesses})
+
+    # Nodes
+
+    def build(self, names: Sequence[str], wanted: Sequence[Endpoint] = ()) -> None:
+        """Compiles these nodes and the loops inside, in an order that respects every input."""
+        self._uses: list[set[int]] = []
+        own, inner = loops.split(names, self.within, self.plan.items, self.plan.frames)
+        self.used_ports(own, wanted)
+        for unit, _ in in_order(own, inner, self.plan):
+            try:
+                if isinstance(unit, Loop):
+                    self.add_loop(unit)
+                elif isinstance(unit, Segment):
+                    self.add_segment(unit)
+                else:
+                    self.add_node(self.plan.items[unit])
+            except (ValueError, TypeError, IndexError, KeyError, AttributeError) as error:
+                node = self.plan.items[first_name(unit)].node if not isinstance(unit, Segment) else unit.node
+                raise RunError(
+                    f"the {node.op} is not what it should be: {error}", where=f"node '{node.name}'"
+                ) from error
+
+    def used_ports(self, own: Sequence[str], wanted: Sequence[Endpoint]) -> None:
+        """Notes which outputs of each node somebody takes."""
+        self.ports: dict[str, set[int]] = {}
+        for item in self.plan.items.values():
+            for endpoint in item.data:
+                self.ports.setdefault(endpoint.node, set()).add(endpoint.port)
+        for endpoint in wanted:
+            self.ports.setdefault(endpoint.node, set()).add(endpoint.port)
+
+    def add_node(self, item: Item) -> None:
+        node = item.node
+        op = node.op
+        waits = [self.node_live.get(name, LIVE) for name in item.control]
+        if op == "Const":
+            self.node_live[node.name] = together(waits, self.condition)
+            return
+        if op in loops.MERGE:
+            self.add_merge(item)
+            return
+        data = [self.live_of(endpoint) for endpoint in item.data]
+        live = together([*data, *waits], self.condition)
+        if op == "ControlTrigger":
+            live = LIVE
+        self.node_live[node.name] = live
+        if op in ("NoOp", "ControlTrigger"):
+            return
+        if (op in SAME or op in loops.NEXT) and item.data:
+            self.add_same(item, live)
+        elif op in ("Switch", "RefSwitch"):
+            self.add_switch(item, live)
+        else:
+            self.add_kernel(item, live)
+
+    def add_same(self, item: Item, live: Liveness) -> None:
+        """An Identity shares its input's slot; of a variable it takes the present value."""
+        name, source = Endpoint(item.node.name, 0), self.slot(item.data[0])
+        if name in self.plan.fed:
+            return
+        if source in self.references and not item.node.op.startswith("Ref"):
+            out = self.new_slot()
+            self.add_step(item.node, dereferenced(same, (0,)), (source,), ((0, out),), live)
+            live = Liveness(live.atoms, (out,)) if live.atoms else LIVE
+            source = out
+        self.slots[name], self.live[name] = source, live
+        if item.node.op == "LoopCond":
+            self.note_condition(item)
+
+    def note_condition(self, item: Item) -> None:
+        if self.structured and self.within is not loops.ROOT:
+            if self.condition is not None or self.live_of(item.data[0]).atoms:
+                raise Unstructured
+            self.condition = self.slot(item.data[0])
+            self.kept.add(self.condition)
+
+    def add_switch(self, item: Item, live: Liveness) -> None:
+        """A Switch costs one step for all Switches on the same predicate: it marks which branch is dead."""
+        data, predicate = item.data
+        decides = self.slot(predicate)
+        passes_reference = item.node.op == "RefSwitch"
+        if self.slot(data) in self.references and not passes_reference:
+            out = self.new_slot()
+            self.add_step(item.node, dereferenced(same, (0,)), (self.slot(data),), ((0, out),), live)
+            source = out
+        else:
+            source = self.slot(data)
+        for port, value in ((0, False), (1, True)):
+            endpoint = Endpoint(item.node.name, port)
+            if endpoint in self.plan.fed:
+                continue
+            self.slots[endpoint] = source
+            branch = Liveness(frozenset({(decides, value)}), ())
+            if decides != self.condition:
+                branch = Liveness(branch.atoms, (self.marker(item.node, decides, value, self.live_of(predicate)),))
+            self.live[endpoint] = together([live, branch], self.condition)
+
+    def marker(self, node: Node, decides: int, value: bool, live: Liveness) -> int:
+        """A slot that is DEAD when the predicate in slot ``decides`` is not ``value``."""
+        if (decides, True) not in self.markers:
+            false, true = self.new_slot(), self.new_slot()
+            self.markers[decides, False], self.markers[decides, True] = false, true
+            call = dereferenced(branch_marks, (0,)) if decides in self.references else branch_marks
+            self.add_step(node, call, (decides,), ((0, false), (1, true)), live)
+        return self.markers[decides, value]
+
+    def add_merge(self, item: Item) -> None:
+        """The first live input and its index."""
+        node = item.node
+        if Endpoint(node.name, 0) in self.slots:  # a loop variable; WhileLoop fills it
+            self.node_live[node.name] = self.live[Endpoint(node.name, 0)]
+            return
+        data = [self.live_of(endpoint) for endpoint in item.data]
+        atoms = either(data)
+        if atoms is None:
+            shared = frozenset.intersection(*(p.atoms for p in data))
+            atoms = shared | {(f"merge {node.name}", True)}
+        if any(atom[0] == self.condition and atom not in atoms for p in data for atom in p.atoms):
+            raise Unstructured
+        inputs = [self.materialized(endpoint) for endpoint in item.data]
+        out, index = self.new_slot(), self.new_slot()
+        live = Liveness(atoms, (out,)) if atoms else LIVE
+        keeps_reference = node.op == "RefMerge"
+        positions = () if keeps_reference else tuple(i for i, s in enumerate(inputs) if s in self.references)
+        call = dereferenced(first_live, positions) if positions else first_live
+        self.add_step(node, call, inputs, ((0, out), (1, index)), Liveness(atoms, ()))
+        if keeps_reference and any(slot in self.references for slot in inputs):
+            self.references.add(out)
+        for port, slot in ((0, out), (1, index)):
+            endpoint = Endpoint(node.name, port)
+            if endpoint not in self.plan.fed:
+                self.slots[endpoint] = slot
+                self.live[endpoint] = live
+        self.node_live[node.name] = live
+
+    def add_kernel(self, item: Item, live: Liveness) -> None:
+        node = item.node
+        if node.op in ("Placeholder", "PlaceholderV2"):
+            call: Callable[..., Any] = partial(not_fed, node)
+            if not live.atoms and self.within is loops.ROOT:
+                not_fed(node)
+            inputs = []
+        else:
+            inputs = [self.slot(endpoint) for endpoint in item.data]
+            call, wants_run = (self.plan.library.call(node), True) if self.plan.library.is_call(node) else bound(node)
+            takes_reference = reference_inputs(node.op, len(inputs))
+            positions = tuple(
+                i for i, slot in enumerate(inputs) if slot in self.references and i not in takes_reference
+            )
+            if positions:
+                call = dereferenced(call, tuple(p + wants_run for p in positions))
+            if wants_run:
+                inputs = [RUN, *inputs]
+        outputs = []
+        for port in sorted(self.ports.get(node.name, ())):
+            endpoint = Endpoint(node.name, port)
+            if endpoint in self.plan.fed:
+                continue
+            slot = self.new_slot()
+            outputs.append((port, slot))
+            self.slots[endpoint] = slot
+            self.live[endpoint] = Liveness(live.atoms, (slot,)) if live.atoms else LIVE
+            if is_reference_output(node.op, port):
+                self.references.add(slot)
+        self.add_step(node, call, inputs, tuple(outputs), live)
+
+    def add_segment(self, segment: Segment) -> None:
+        outputs = []
+        for port, endpoint in enumerate(segment.outputs):
+            slot = self.new_slot()
+            outputs.append((port, slot))
+            self.slots[endpoint] = slot
+            self.live[endpoint] = LIVE
+        inputs = [self.slot(endpoint) for endpoint in segment.inputs]
+        self.add_step(segment.node, segment.call, inputs, tuple(outputs), LIVE)
+
+    def add_loop(self, loop: Loop) -> None:
+        from pocketgraph.runtime.engines.loop_builder import add_loop
+
+        add_loop(self, loop)
+
+    # Results
+
+    def region(self) -> Region:
+        return Region(self.size, self.constants)
+
+    def parted(self) -> tuple[tuple[Step, ...], tuple[Step, ...], tuple[Step, ...]]:
+        """The steps that always run, those that run while the loop's condition is true, and those after it."""
+        head: list[int] = []
+        body: list[int] = []
+        final: list[int] = []
+        for index, (atoms, _) in enumerate(self.steps):
+            on = self.condition is not None and (self.condition, True) in atoms
+            off = self.condition is not None and (self.condition, False) in atoms
+            if on and off:
+                continue  # never live
+            (body if on else final if off else head).append(index)
+        elsewhere = set().union(*(self._uses[i] for i in (*body, *final))) if body or final else set()
+        made_in_body = {slot for i in body for _, slot in self.steps[i][1].more}
+        return (
+            self.finished(head, self.kept | elsewhere),
+            self.finished(body, self.kept | (set(range(self.size)) - made_in_body)),
+            self.finished(final, set(range(self.size))),
+        )
+
+    def finished(self, chosen: Sequence[int], kept: set[int]) -> tuple[Step, ...]:
+        """The chosen steps, each with the slots that nobody of them needs after it."""
+        seen = set(kept)
+        done: list[Step] = []
+        for index in reversed(chosen):
+            step = self.steps[index][1]
+            touched = self._uses[index] | {slot for _, slot in step.more}
+            frees = touched - seen
+            seen |= touched
+            done.append(step._replace(frees=tuple(sorted(frees))))
+        done.reverse()
+        return tuple(done)

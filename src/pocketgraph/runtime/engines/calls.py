@@ -1,0 +1,104 @@
+"""What steps call: the engine's own small ops, kernels with their attributes bound, and the reading of variables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.errors import MissingKernelError, RunError
+from pocketgraph.graph import DType, Node
+from pocketgraph.kernels import registry
+from pocketgraph.runtime.engines.region import DEAD, Run
+
+
+def same(value: Any) -> Any:
+    return value
+
+
+def branch_marks(predicate: Any) -> tuple[Any, Any]:
+    """What a Switch's two outputs carry: DEAD on the side not taken."""
+    return (DEAD, True) if predicate else (True, DEAD)
+
+
+def first_live(*values: Any) -> tuple[Any, Any]:
+    """What a Merge gives: the first live input and its index, or DEAD twice."""
+    for index, value in enumerate(values):
+        if value is not DEAD:
+            return value, np.asarray(index, np.int32)
+    return DEAD, DEAD
+
+
+def not_fed(node: Node, *_: Any) -> Any:
+    """Complains of a placeholder without a value."""
+    dtype = node.attr("dtype")
+    said = f" with dtype {dtype.name}" if isinstance(dtype, DType) else ""
+    shape = node.shape()
+    if shape is not None and shape.rank:
+        said += f" and shape {shape}"
+    raise RunError(
+        f"You must feed a value for placeholder tensor '{node.name}'{said}", hint=f"add '{node.name}' to the feeds"
+    )
+
+
+def gatherer(slots: Sequence[int]) -> Callable[[list[Any]], Sequence[Any]]:
+    """Picks these slots; at least one is given back as a sequence too."""
+    if len(slots) > 1:
+        return itemgetter(*slots)
+    return itemgetter(slice(slots[0], slots[0] + 1)) if slots else itemgetter(slice(0, 0))
+
+
+def dereferenced(call: Callable[..., Any], positions: tuple[int, ...]) -> Callable[..., Any]:
+    """The call with the variables at these positions replaced by their present values."""
+
+    def with_values(*arguments: Any) -> Any:
+        changed = list(arguments)
+        for position in positions:
+            if changed[position] is not DEAD:
+                changed[position] = changed[position].read()
+        return call(*changed)
+
+    if getattr(call, "traces_itself", False):
+        with_values.traces_itself = True  # type: ignore[attr-defined]
+    return with_values
+
+
+def bound(node: Node) -> tuple[Callable[..., Any], bool]:
+    """The node's kernel with its attributes, and whether it wants the Run as its first argument."""
+    found = registry.find(node.op)
+    if found is None:
+        raise MissingKernelError(f"No OpKernel was registered to support Op '{node.op}'", where=f"node '{node.name}'")
+    keywords = registry.arguments(found, node)
+    function = partial(found.function, **keywords) if keywords else found.function
+    if not found.takes_context:
+        return function, False
+
+    def with_context(run: Run, *inputs: Any) -> Any:
+        return function(*inputs, context=registry.Context(node, run.state, run.step, run.rng))
+
+    return with_context, True
+
+
+@lru_cache(maxsize=4096)
+def reference_inputs(op: str, count: int) -> frozenset[int]:
+    """The positions at which an op takes a variable itself, not its value."""
+    from pocketgraph.graph import opdefs
+
+    found = opdefs.find(op)
+    if found is None or not any(arg.is_ref for arg in found.inputs):
+        return frozenset()
+    if len(found.inputs) == 1 and found.inputs[0].is_ref:
+        return frozenset(range(count))
+    return frozenset(index for index, arg in enumerate(found.inputs) if arg.is_ref)
+
+
+@lru_cache(maxsize=4096)
+def is_reference_output(op: str, port: int) -> bool:
+    """Whether an op's output is a variable itself."""
+    from pocketgraph.graph import opdefs
+
+    found = opdefs.find(op)
+    return found is not None and port < len(found.outputs) and found.outputs[port].is_ref

@@ -1,0 +1,162 @@
+"""TF1 loops: which frame each node lives in, and which nodes make up one loop.
+
+A frame is entered by Enter nodes and left by Exit nodes; inside, Merge and NextIteration carry values from one
+iteration to the next. Frames nest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from pocketgraph.errors import RunError
+from pocketgraph.runtime.engines.needed import Item
+from pocketgraph.runtime.names import Endpoint
+
+ENTER = ("Enter", "RefEnter")
+EXIT = ("Exit", "RefExit")
+MERGE = ("Merge", "RefMerge")
+NEXT = ("NextIteration", "RefNextIteration")
+DEEPEST = 50  # levels of nested loops; real graphs have two or three
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One level of looping; the root frame is not in a loop.
+
+    Attributes:
+        name: the loop's own name; empty for the root.
+        parent: the frame around it; None for the root.
+        depth: 0 for the root.
+    """
+
+    name: str = ""
+    parent: Frame | None = None
+    depth: int = 0
+
+
+ROOT = Frame()
+
+
+@dataclass(frozen=True)
+class Loop:
+    """One loop: a connected part of a frame.
+
+    Attributes:
+        frame: the frame it runs in.
+        members: every node of it and of the loops inside it, with its Enter and Exit nodes, in graph order.
+    """
+
+    frame: Frame
+    members: tuple[str, ...]
+
+
+def has_loops(items: Mapping[str, Item]) -> bool:
+    """Whether any node enters a frame."""
+    return any(item.node.op in ENTER for item in items.values())
+
+
+def frames_of(items: Mapping[str, Item], fed: Collection[Endpoint]) -> dict[str, Frame]:
+    """The frame in which each node's outputs live: an Enter's are inside the loop, an Exit's outside.
+
+    Constants without inputs may be used in any frame and count for the root here.
+
+    Raises:
+        RunError: a node has inputs from different frames, or an Exit is in no loop.
+    """
+    frames: dict[str, Frame] = {}
+    reason: dict[str, str] = {}
+    consumers: dict[str, list[str]] = {}
+    ready: list[str] = []
+    outside: list[str] = []
+
+    def place(name: str, source: str, frame: Frame) -> None:
+        """Notes that ``name`` has an input from ``source``, which lives in ``frame``."""
+        node = items[name].node
+        outputs_in = frame
+        if node.op in ENTER:
+            if frame.depth >= DEEPEST:
+                raise RunError(f"loops are nested more than {DEEPEST} deep", where=f"node '{name}'")
+            outputs_in = Frame(_text(node.attr("frame_name")), frame, frame.depth + 1)
+        elif node.op in EXIT:
+            if frame.parent is None:
+                outside.append(name)  # may be the consequence of a mismatch that is found later
+                return
+            outputs_in = frame.parent
+        known = frames.get(name)
+        if known is None:
+            frames[name] = outputs_in
+            reason[name] = source
+            ready.append(name)
+        elif known != outputs_in:
+            other = reason[name]
+            raise RunError(
+                f"the {node.op} has inputs from different frames: '{source}' is in frame '{frame.name}', "
+                f"'{other}' is in frame '{frames[other].name if other in frames else ''}'",
+                where=f"node '{name}'",
+            )
+
+    free = {name for name, item in items.items() if item.node.op == "Const" and not item.control}
+    for name, item in items.items():
+        sources = [e.node for e in item.data if e not in fed] + list(item.control)
+        for source in sources:
+            consumers.setdefault(source, []).append(name)
+        if all(source in free for source in sources) or any(e in fed for e in item.data):
+            first_fed = next((str(e) for e in item.data if e in fed), sources[0] if sources else "")
+            place(name, first_fed, ROOT)
+    while ready:
+        name = ready.pop()
+        if name not in free:
+            for consumer in consumers.get(name, ()):
+                place(consumer, name, frames[name])
+    if outside:
+        raise RunError("Invalid loop structure: an Exit outside of any loop", where=f"node '{outside[0]}'")
+    stuck = [name for name in items if name not in frames]
+    if stuck:
+        raise RunError(f"{len(stuck)} nodes wait for each other for ever", where=f"node '{stuck[0]}'")
+    return frames
+
+
+def split(
+    names: Iterable[str], within: Frame, items: Mapping[str, Item], frames: Mapping[str, Frame]
+) -> tuple[list[str], list[Loop]]:
+    """Parts the nodes of one region into those that run in ``within`` itself and the loops directly inside it."""
+    own: list[str] = []
+    inner: list[str] = []
+    for name in names:
+        frame = frames[name]
+        is_inside = frame.depth > within.depth
+        leaves = items[name].node.op in EXIT and frame == within
+        (inner if is_inside or leaves else own).append(name)
+    groups: dict[str, str] = {name: name for name in inner}
+
+    def find(name: str) -> str:
+        while groups[name] != name:
+            groups[name] = groups[groups[name]]
+            name = groups[name]
+        return name
+
+    for name in inner:
+        item = items[name]
+        for source in (*(e.node for e in item.data), *item.control):
+            if source in groups and frames[source].depth > within.depth:
+                groups[find(name)] = find(source)
+    members: dict[str, list[str]] = {}
+    for name in inner:
+        members.setdefault(find(name), []).append(name)
+    loops = []
+    for group in members.values():
+        entered = [frames[n] for n in group if items[n].node.op in ENTER and frames[n].depth == within.depth + 1]
+        if not entered:
+            raise RunError("Invalid loop structure: a loop that nothing enters", where=f"node '{group[0]}'")
+        loops.append(Loop(entered[0], tuple(group)))
+    return own, loops
+
+
+def is_loop_head(item: Item, items: Mapping[str, Item]) -> bool:
+    """Whether a Merge takes its later values from a NextIteration."""
+    return item.node.op in MERGE and any(e.node in items and items[e.node].node.op in NEXT for e in item.data)
+
+
+def _text(value: object) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)

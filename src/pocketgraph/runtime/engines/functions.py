@@ -1,0 +1,211 @@
+"""Functions of a graph's library: calls, branches and loops of TensorFlow 2 (PartitionedCall, If, Case, While)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pocketgraph.errors import RunError, did_you_mean
+from pocketgraph.graph import AttrValue, Func, Function, Graph, Node, Parameter
+from pocketgraph.runtime.names import Endpoint
+
+if TYPE_CHECKING:
+    from pocketgraph.runtime.engines.reference import Program
+
+CALLS = ("PartitionedCall", "StatefulPartitionedCall")
+BRANCHES = ("If", "StatelessIf", "Case", "StatelessCase")
+LOOPS = ("While", "StatelessWhile")
+FUNCTIONAL = frozenset((*CALLS, *BRANCHES, *LOOPS))
+
+DEEPEST = 100  # functions inside of each other; real graphs have a handful
+
+Call = Callable[..., tuple[Any, ...]]
+
+
+class Library:
+    """The functions of a graph, compiled when first called."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self._programs: dict[str, Program] = {}
+
+    def is_call(self, node: Node) -> bool:
+        """Whether a node runs functions: one of the functional ops, or a function's own name as the op."""
+        return node.op in FUNCTIONAL or node.op in self.graph.functions
+
+    def with_bodies(self, nodes: Iterable[Node]) -> Iterator[Node]:
+        """The nodes, and those of all functions that they may run."""
+        seen: set[str] = set()
+        waiting = deque(nodes)
+        while waiting:
+            node = waiting.popleft()
+            yield node
+            for func in _functions_of(node):
+                if func.name in self.graph.functions and func.name not in seen:
+                    seen.add(func.name)
+                    waiting.extend(self.graph.functions[func.name].nodes)
+            if node.op in self.graph.functions and node.op not in seen:
+                seen.add(node.op)
+                waiting.extend(self.graph.functions[node.op].nodes)
+
+    def call(self, node: Node) -> Call:
+        """What such a node does: takes the Run and the inputs, gives the outputs.
+
+        Raises:
+            RunError: it names a function that the graph does not have.
+        """
+        if node.op in self.graph.functions:
+            return _Body(self, Func(node.op, node.attrs))
+        if node.op in CALLS:
+            return _Body(self, _func(node, "f"))
+        if node.op in ("If", "StatelessIf"):
+            return _Branches([_Body(self, _func(node, "else_branch")), _Body(self, _func(node, "then_branch"))], truth)
+        if node.op in BRANCHES:
+            branches = node.attr("branches", ())
+            bodies = [_Body(self, func) for func in branches if isinstance(func, Func)]
+            return _Branches(bodies, lambda index: int(index) if 0 <= int(index) < len(bodies) else len(bodies) - 1)
+        return _While(node.name, _Body(self, _func(node, "cond")), _Body(self, _func(node, "body")))
+
+    def program(self, func: Func) -> Program:
+        """The compiled body of a function, its parameters replaced by ``func``'s attributes.
+
+        Raises:
+            RunError: there is no such function, or its body is not what it should be.
+        """
+        key = f"{func.name} {sorted((name, repr(value)) for name, value in func.attrs.items())}"
+        if key not in self._programs:
+            function = self.graph.functions.get(func.name)
+            if function is None:
+                raise RunError(
+                    f"the graph has no function '{func.name}'", hint=did_you_mean(func.name, self.graph.functions)
+                )
+            self._programs[key] = self._compiled(function, func.attrs)
+        return self._programs[key]
+
+    def _compiled(self, function: Function, attrs: Mapping[str, AttrValue]) -> Program:
+        from pocketgraph.formats.function_def import arguments, results
+        from pocketgraph.graph import opdefs
+        from pocketgraph.runtime.engines.reference import Program
+
+        given = arguments(function)
+        inside = {node.name: node for node in function.nodes}
+
+        def flat(text: str) -> str:
+            """A body's spelling of a tensor (``node:output:0``) as a graph's (``node:2``)."""
+            name, _, rest = text.partition(":")
+            if text.startswith("^") or not rest or name not in inside:
+                return text
+            output, _, index = rest.rpartition(":")
+            return f"{name}:{_first_port(inside[name], output) + int(index)}" if output else text
+
+        nodes = [Node(name, "Placeholder") for name in given]
+        for node in function.nodes:
+            values = {k: attrs.get(v.name, v) if isinstance(v, Parameter) else v for k, v in node.attrs.items()}
+            nodes.append(Node(node.name, node.op, [flat(text) for text in node.inputs], values))
+        graph = self.graph.replace(nodes, inputs=(), outputs=())
+        wanted = []
+        for text in results(function):
+            name, _, port = flat(text).partition(":")
+            wanted.append(Endpoint(name, int(port or 0)))
+        effects = []
+        for node in function.nodes:
+            definition = opdefs.find(node.op)
+            if definition is not None and definition.stateful and not definition.outputs:
+                effects.append(node.name)
+        return Program(graph, [Endpoint(name, 0) for name in given], wanted, effects, library=self)
+
+
+class _Body:
+    """Runs one function."""
+
+    traces_itself = True
+
+    def __init__(self, library: Library, func: Func) -> None:
+        self.library = library
+        self.func = func
+
+    def __call__(self, run: Any, *inputs: Any) -> tuple[Any, ...]:
+        program = self.library.program(self.func)
+        if len(inputs) != len(program.feeds):
+            raise RunError(f"the function '{self.func.name}' takes {len(program.feeds)} values, not {len(inputs)}")
+        if run.depth >= DEEPEST:
+            raise RunError(f"functions call each other more than {DEEPEST} deep", where=f"function '{self.func.name}'")
+        run.depth += 1
+        try:
+            return program.evaluate(inputs, run)
+        finally:
+            run.depth -= 1
+
+
+class _Branches:
+    """Runs the function that the first input chooses."""
+
+    traces_itself = True
+
+    def __init__(self, bodies: list[_Body], choose: Callable[[Any], int]) -> None:
+        self.bodies = bodies
+        self.choose = choose
+
+    def __call__(self, run: Any, chosen: Any, *inputs: Any) -> tuple[Any, ...]:
+        return self.bodies[self.choose(chosen)](run, *inputs)
+
+
+class _While:
+    """Runs a function on its own results as long as another says so."""
+
+    traces_itself = True
+
+    def __init__(self, name: str, condition: _Body, body: _Body) -> None:
+        self.name = name
+        self.condition = condition
+        self.body = body
+
+    def __call__(self, run: Any, *values: Any) -> tuple[Any, ...]:
+        while truth(self.condition(run, *values)[0]):
+            run.spend(1 + len(self.body.library.program(self.body.func)), self.name)
+            values = self.body(run, *values)
+        return values
+
+
+def truth(value: Any) -> int:
+    """Whether a branch or loop condition holds: a number that is not 0, a string or other tensor that is not empty."""
+    array = np.asarray(value)
+    if array.ndim:
+        return int(array.size > 0)
+    return int(bool(array[()]))
+
+
+def _functions_of(node: Node) -> Iterator[Func]:
+    for value in node.attrs.values():
+        if isinstance(value, Func):
+            yield value
+        elif isinstance(value, tuple):
+            yield from (member for member in value if isinstance(member, Func))
+
+
+def _func(node: Node, name: str) -> Func:
+    value = node.attr(name)
+    if not isinstance(value, Func):
+        raise RunError(f"the {node.op} has no function '{name}'", where=f"node '{node.name}'")
+    return value
+
+
+def _first_port(node: Node, output: str) -> int:
+    """The number of the first tensor of one of the op's outputs."""
+    from pocketgraph.graph import opdefs
+
+    definition = opdefs.find(node.op)
+    port = 0
+    for argument in definition.outputs if definition is not None else ():
+        if argument.name == output:
+            break
+        if argument.type_list_attr:
+            port += len(node.attr(argument.type_list_attr, ()))
+        elif argument.number_attr:
+            port += int(node.attr(argument.number_attr, 1))
+        else:
+            port += 1
+    return port

@@ -1,0 +1,11 @@
+"""The LiteRT engine: our own lowering of graph segments to LiteRT's builtin operators, and what runs them.
+
+The way of a segment, and the file that holds each step:
+
+    nodes ──emitter.py + lower_*.py──▶ Program ──optimize.py──▶ Program ──writer.py──▶ model file ──runner.py──▶ arrays
+           one table row an op          (program.py)   layout, linear,     flatbuffer      cache.py
+           statics.py folds constants                  borders, activations  + schema
+
+``engine.py`` is the front: which nodes are supported, and compiling. ``executable.py`` is what a warm start needs, and
+``digest.py`` tells models apart.
+"""

@@ -1,0 +1,283 @@
+"""Compiled segments on disk, named by what they were made from, so that the next process maps instead of compiling.
+
+A segment is three files in the cache directory: ``NAME.json``, written last, says what the model must be;
+``NAME.tflite`` is the model; ``NAME-CPU.xnn`` (with its fingerprint in ``….sum``) holds the weights as XNNPACK packed
+them for this kind of CPU, and may be missing. All are written beside their place and renamed, so that a reader sees a
+whole file or none, however many processes write.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import sys
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeAlias
+
+from pocketgraph.graph import DType
+
+LOWERING_VERSION = 1
+"""Raise it with every change that makes other bytes from the same graph."""
+
+FORMAT = 1
+LIMIT = 2 << 30  # bytes in the whole directory; the least recently used segments beyond go
+CHECKED = 1 << 16  # bytes at either end of a file that the checksum covers
+LEFT_OVER = 3600  # seconds after which a file that nobody finished is removed
+ENVIRONMENT = "POCKETGRAPH_CACHE"
+
+Folder: TypeAlias = str | os.PathLike[str]
+Specs: TypeAlias = Mapping[str, tuple[DType, tuple[int, ...]]]
+"""The element type and shape of each input of a segment, by tensor name."""
+
+# Paths are text here: importing pathlib and platformdirs takes a tenth of a warm start.
+
+
+def directory(cache_dir: Folder | None = None) -> str | None:
+    """The cache directory, made if need be: the argument, $POCKETGRAPH_CACHE, or the user's; None when not writable.
+
+    An empty $POCKETGRAPH_CACHE means no cache.
+    """
+    chosen = os.fspath(cache_dir) if cache_dir is not None else os.environ.get(ENVIRONMENT)
+    if chosen is None:
+        chosen = user_directory()
+    elif not chosen:
+        return None
+    try:
+        os.makedirs(chosen, exist_ok=True)
+    except OSError:
+        return None
+    return chosen if os.access(chosen, os.W_OK | os.X_OK) else None
+
+
+def user_directory() -> str:
+    """What platformdirs says is the user's cache directory of this program."""
+    if sys.platform == "linux":
+        base = os.environ.get("XDG_CACHE_HOME", "")
+        return os.path.join(base if base.strip() else os.path.expanduser("~/.cache"), "pocketgraph")
+    from platformdirs import user_cache_dir
+
+    return user_cache_dir("pocketgraph", appauthor=False)
+
+
+@lru_cache(maxsize=1)
+def engine_version() -> str:
+    """The version of the installed LiteRT package."""
+    from importlib.util import find_spec
+
+    spec = find_spec("ai_edge_litert")
+    for place in (spec.submodule_search_locations or ()) if spec is not None else ():
+        with contextlib.suppress(
+            OSError
+        ):  # importlib.metadata tells it too, but takes as long as the rest of a warm start
+            for beside_it in os.listdir(os.path.dirname(place)):
+                if beside_it.startswith("ai_edge_litert-") and beside_it.endswith(".dist-info"):
+                    return beside_it.removeprefix("ai_edge_litert-").removesuffix(".dist-info")
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("ai-edge-litert")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def signature(inputs: Sequence[str], specs: Specs, outputs: Sequence[str]) -> str:
+    """What a segment takes and gives, as text: its inputs with type and shape, and its outputs."""
+    taken = [f"{name}={specs[name][0].name}{list(specs[name][1])}" for name in inputs]
+    return f"{'; '.join(taken)} -> {'; '.join(outputs)}"
+
+
+def entry_name(model_key: str, segment: str) -> str:
+    """The name of the files of one segment of one model.
+
+    Args:
+        model_key: a digest of the model.
+        segment: what ``signature`` gave.
+    """
+    parts = (str(FORMAT), str(LOWERING_VERSION), engine_version(), model_key, segment)
+    return hashlib.blake2b("\0".join(parts).encode(), digest_size=20).hexdigest()
+
+
+class Entry(NamedTuple):
+    """A segment that is in the cache and whole.
+
+    Attributes:
+        model: the LiteRT model file.
+        packed: where the packed weights are or are to be.
+        has_packed: whether they are there.
+        about: what was stored beside the model.
+    """
+
+    model: str
+    packed: str
+    has_packed: bool
+    about: dict[str, Any]
+
+
+def find(folder: str, name: str) -> Entry | None:
+    """The segment of this name, None when it is missing or damaged (a damaged one is removed)."""
+    sidecar, model, packed = _files(folder, name)
+    try:
+        about = json.loads(_content(sidecar))
+        if about["name"] != name or about["fingerprint"] != fingerprint(model):
+            raise ValueError
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError):
+        remove(folder, name)
+        return None
+    with contextlib.suppress(OSError):
+        os.utime(sidecar)
+    return Entry(model, packed, _packed_is_whole(packed), about)
+
+
+def _files(folder: str, name: str) -> tuple[str, str, str]:
+    """The paths of a segment's sidecar, model and packed weights."""
+    base = os.path.join(folder, name)
+    return f"{base}.json", f"{base}.tflite", f"{base}-{cpu()}.xnn"
+
+
+def _content(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def _packed_is_whole(packed: str) -> bool:
+    try:
+        return _content(f"{packed}.sum") == fingerprint(packed).encode()
+    except OSError:
+        return False
+
+
+def store(folder: str, name: str, content: Iterable[bytes | memoryview], about: dict[str, Any]) -> Entry | None:
+    """Writes a segment; None when the disk does not take it.
+
+    Args:
+        folder: the cache directory.
+        name: from ``entry_name``.
+        content: the model file's bytes in pieces.
+        about: anything JSON can hold, to be found again beside the model.
+    """
+    sidecar, model, packed = _files(folder, name)
+    try:
+        with beside(model) as part:
+            with open(part, "wb") as file:
+                for piece in content:
+                    file.write(piece)
+            mark = fingerprint(part)
+        record = {**about, "name": name, "fingerprint": mark}
+        write(sidecar, json.dumps(record))
+    except OSError:
+        return None
+    trim(folder, keep=name)
+    return Entry(model, packed, _packed_is_whole(packed), record)
+
+
+def seal_packed(part: str, packed: str) -> None:
+    """Moves packed weights that XNNPACK has finished to their place and notes their fingerprint."""
+    with contextlib.suppress(OSError):
+        if os.path.getsize(part) == 0:
+            os.unlink(part)
+            return
+        mark = fingerprint(part)
+        os.replace(part, packed)
+        write(f"{packed}.sum", mark)
+
+
+def write(target: str, text: str) -> None:
+    """Writes a small file whole or not at all.
+
+    Raises:
+        OSError: the disk does not take it.
+    """
+    with beside(target) as part, open(part, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+@contextlib.contextmanager
+def beside(target: str) -> Iterator[str]:
+    """A new path next to ``target`` to write to; renamed to it at the end, removed on failure.
+
+    The disk is not waited for: what a crash leaves behind is found by its fingerprint.
+    """
+    part = part_of(target)
+    try:
+        yield part
+        os.replace(part, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(part)
+        raise
+
+
+def part_of(target: str) -> str:
+    """A name beside ``target`` that nobody else uses."""
+    return f"{target}.{os.getpid()}.{os.urandom(4).hex()}.part"
+
+
+def fingerprint(path: str) -> str:
+    """A file's size and a checksum of its beginning and end, where the structure and the last data lie."""
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        mark = zlib.crc32(file.read(CHECKED))
+        if size > CHECKED:
+            file.seek(max(CHECKED, size - CHECKED))
+            mark = zlib.crc32(file.read(CHECKED), mark)
+    return f"{size}:{mark:08x}"
+
+
+def remove(folder: str, name: str) -> None:
+    """Takes a segment out, its sidecar first."""
+    with contextlib.suppress(OSError):
+        found = [entry for entry in os.listdir(folder) if entry.startswith(name)]
+        for entry in sorted(found, key=lambda entry: not entry.endswith(".json")):
+            os.unlink(os.path.join(folder, entry))
+
+
+def trim(folder: str, keep: str = "", limit: int | None = None) -> None:
+    """Removes what was used longest ago until the rest is within ``limit`` bytes, and old leftovers of writers.
+
+    Args:
+        folder: the cache directory.
+        keep: a segment that stays in any case.
+        limit: ``LIMIT`` by default.
+    """
+    limit = LIMIT if limit is None else limit
+    sizes: dict[str, int] = {}
+    used: dict[str, float] = {}
+    try:
+        entries = [(entry.name, entry.stat()) for entry in os.scandir(folder) if entry.is_file()]
+    except OSError:
+        return
+    newest = max((status.st_mtime for _, status in entries), default=0.0)
+    for name, status in entries:
+        if name.endswith(".part") and newest - status.st_mtime > LEFT_OVER:
+            with contextlib.suppress(OSError):
+                os.unlink(os.path.join(folder, name))
+        stem = name.partition(".")[0].partition("-")[0]
+        sizes[stem] = sizes.get(stem, 0) + status.st_size
+        used[stem] = max(used.get(stem, 0.0), status.st_mtime)
+    total = sum(sizes.values())
+    for stem in sorted(used, key=lambda stem: used[stem]):
+        if total <= limit:
+            break
+        if stem != keep:
+            remove(folder, stem)
+            total -= sizes[stem]
+
+
+@lru_cache(maxsize=1)
+def cpu() -> str:
+    """A short name for this kind of CPU: packed weights depend on its instruction set."""
+    import platform
+
+    text = platform.machine()
+    with contextlib.suppress(OSError):
+        with open("/proc/cpuinfo", "rb") as file:
+            lines = file.read(8192).split(b"\n\n")[0].splitlines()
+        kept = [line for line in lines if line.startswith((b"flags", b"Features", b"model name", b"CPU part"))]
+        text += hashlib.blake2b(b"".join(kept), digest_size=4).hexdigest()
+    return text.replace("-", "_")

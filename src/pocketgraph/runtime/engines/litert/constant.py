@@ -1,0 +1,100 @@
+"""Constants that are not computed before they are written: weights, transposed and scaled on their way to the file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+Array: TypeAlias = np.ndarray[Any, Any]
+
+BLOCK = 32  # rows transposed at a time; NumPy's strided copies are several times faster within the CPU's caches
+
+
+class Constant:
+    """An array that is known when compiling.
+
+    It is ``read()``, its axes permuted, times ``scale``. ``shape`` is the shape after that.
+    """
+
+    __slots__ = ("dtype", "permutation", "read", "scale", "shape")
+
+    def __init__(
+        self,
+        read: Callable[[], Array],
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        permutation: tuple[int, ...] | None = None,
+        scale: Array | None = None,
+    ) -> None:
+        """``scale`` broadcasts against ``shape``; None means 1."""
+        self.read = read
+        self.shape = shape
+        self.dtype = dtype
+        self.permutation = permutation
+        self.scale = scale
+
+    @staticmethod
+    def of(array: Any) -> Constant:
+        """An array that is already in memory."""
+        values = np.asarray(array)
+        return Constant(lambda: values, values.shape, values.dtype)
+
+    @property
+    def nbytes(self) -> int:
+        return int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
+
+    def numpy(self) -> Array:
+        """The values, contiguous; computed anew each time."""
+        values = self.read()
+        if self.permutation is None:
+            values = np.ascontiguousarray(values).reshape(self.shape)
+            return values if self.scale is None else np.multiply(values, self.scale, dtype=self.dtype)
+        return _permuted(values, self.permutation, self.scale)
+
+    def permuted(self, permutation: tuple[int, ...]) -> Constant:
+        """The same with its axes permuted (as ``numpy.transpose`` does)."""
+        shape = tuple(self.shape[axis] for axis in permutation)
+        if self.permutation is None and self.scale is None:
+            before = self.shape
+            return Constant(lambda: self.read().reshape(before), shape, self.dtype, permutation)
+        return Constant(self.numpy, shape, self.dtype, permutation)
+
+    def reshaped(self, shape: tuple[int, ...]) -> Constant:
+        """The same elements in another shape."""
+        if self.permutation is None and self.scale is None:
+            return Constant(self.read, shape, self.dtype)
+        return Constant(self.numpy, shape, self.dtype)
+
+    def scaled(self, scale: Array) -> Constant:
+        """The same times ``scale``, which broadcasts against the shape."""
+        total = scale if self.scale is None else self.scale * scale
+        return Constant(self.read, self.shape, self.dtype, self.permutation, total)
+
+
+def _permuted(values: Array, permutation: tuple[int, ...], scale: Array | None) -> Array:
+    """``values`` transposed and scaled into a new contiguous array."""
+    result = np.empty(tuple(values.shape[axis] for axis in permutation), values.dtype)
+    last = values.ndim - 1
+    if permutation == (last, *range(last)) and values.size and values.flags.c_contiguous:
+        columns = values.shape[last]
+        flat = values.reshape(-1, columns)
+        target = result.reshape(columns, -1)
+        by_column = (
+            None if scale is None or scale.size != columns or scale.shape[0] != columns else scale.reshape(-1, 1)
+        )
+        for start in range(0, len(flat), BLOCK):
+            block = flat[start : start + BLOCK].T
+            if by_column is None:
+                np.copyto(target[:, start : start + BLOCK], block)
+            else:
+                np.multiply(block, by_column, out=target[:, start : start + BLOCK])
+        if scale is not None and by_column is None:
+            np.multiply(result, scale, out=result)
+        return result
+    if scale is None:
+        np.copyto(result, values.transpose(permutation))
+    else:
+        np.multiply(values.transpose(permutation), scale, out=result)
+    return result

@@ -1,0 +1,256 @@
+"""The LiteRT engine: says which nodes it can run, and compiles segments of them.
+
+What only compiling needs is imported when compiling, so that opening a compiled segment stays fast.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pocketgraph.errors import PocketgraphError, RunError
+from pocketgraph.graph import Graph, Node, Shape, canonical, parse_ref
+from pocketgraph.runtime.engines.litert import cache
+from pocketgraph.runtime.engines.litert.cache import Folder, Specs
+from pocketgraph.runtime.engines.litert.executable import Executable, encoded, lookup, open_entry, runner_for
+from pocketgraph.runtime.engines.litert.runner import PlainRunner, Runner
+from pocketgraph.runtime.engines.litert.unsupported import Unsupported
+
+if TYPE_CHECKING:
+    from pocketgraph.runtime.engines.litert.emitter import Emit, Inference
+    from pocketgraph.runtime.engines.litert.program import Program
+
+__all__ = ["Executable", "Specs", "Unsupported", "compile", "lookup", "lowered", "supported"]
+
+MOST_TEXT = 1 << 20  # characters of constants that are fetched, beyond which a segment is not worth keeping
+
+MALFORMED = (ValueError, TypeError, IndexError, KeyError, OverflowError, ZeroDivisionError)
+"""What a lowering runs into when a node's attributes or operands contradict each other."""
+
+
+def supported(graph: Graph, nodes: Iterable[Node], inferred: Inference) -> dict[str, str]:
+    """Which of the nodes LiteRT can not run, and why.
+
+    Args:
+        graph: the graph that the nodes belong to.
+        nodes: the nodes to judge.
+        inferred: static shapes, types and values (kernels.shapes.infer with the feeds' shapes).
+
+    Returns:
+        The reason by node name, in the order of ``nodes``; nodes that are not named can be part of a segment.
+    """
+    from pocketgraph.runtime.engines.litert.emitter import Emit, load_lowerings
+    from pocketgraph.runtime.engines.litert.statics import Statics
+
+    load_lowerings()
+    statics = Statics(graph, inferred)
+    emit = Emit(graph, inferred, statics, trial=True)
+    reasons: dict[str, str] = {}
+    for node in nodes:
+        try:
+            if node.op == "Const" or statics.constant(f"{node.name}:0") is not None:
+                continue
+            emit.lower(node)
+        except Unsupported as refusal:
+            reasons[node.name] = refusal.reason
+        except (
+            PocketgraphError,
+            ValueError,
+            TypeError,
+            IndexError,
+            KeyError,
+            OverflowError,
+            ZeroDivisionError,
+        ) as error:
+            reasons[node.name] = f"{node.op} is not what it should be: {error}"
+        emit.operations.clear()
+    return reasons
+
+
+def compile(
+    graph: Graph,
+    nodes: Sequence[Node],
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    input_specs: Specs,
+    *,
+    threads: int = 1,
+    cache_dir: Folder | None = None,
+    key: str | None = None,
+    inferred: Inference | None = None,
+) -> Executable:
+    """Lowers a segment, or takes it from the cache.
+
+    Args:
+        graph: the graph that the segment is of.
+        nodes: the segment's nodes; constants that they need may be left out.
+        inputs: the tensor names (``n:0``) that enter, in the order in which ``run`` will be given them.
+        outputs: the tensor names to compute.
+        input_specs: the element type and shape of each input.
+        threads: how many threads to compute with.
+        cache_dir: see cache.directory.
+        key: a digest of the model (see digest); None keeps the segment out of the cache.
+        inferred: what is known of the tensors given these inputs; found out when None.
+
+    Raises:
+        Unsupported: LiteRT cannot run some node, or refuses the segment as a whole.
+    """
+    name, folder = "", None
+    if key is not None:
+        folder = cache.directory(cache_dir)
+        name = cache.entry_name(key, cache.signature(inputs, input_specs, outputs))
+        if folder is not None:
+            found = open_entry(folder, name, threads)
+            if found is not None:
+                return found
+    program = lowered(graph, nodes, inputs, outputs, input_specs, inferred)
+    return _built(program, inputs, outputs, folder, name, threads)
+
+
+def lowered(
+    graph: Graph,
+    nodes: Sequence[Node],
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    input_specs: Specs,
+    inferred: Inference | None = None,
+) -> Program:
+    """The segment in LiteRT's terms, optimized (arguments as for ``compile``)."""
+    from pocketgraph.runtime.engines.litert.emitter import Emit, load_lowerings
+    from pocketgraph.runtime.engines.litert.optimize import optimize
+    from pocketgraph.runtime.engines.litert.program import Program, Value
+    from pocketgraph.runtime.engines.litert.statics import Statics
+
+    load_lowerings()
+    taken = [canonical(name) for name in inputs]
+    specs = {canonical(name): spec for name, spec in input_specs.items()}
+    if inferred is None:
+        from pocketgraph.kernels.shapes import infer
+
+        inferred = infer(graph, feeds={name: (dtype, Shape(shape)) for name, (dtype, shape) in specs.items()})
+    emit = Emit(graph, inferred, Statics(graph, inferred, frozenset(taken)))
+    for name in taken:
+        dtype, shape = specs[name]
+        emit.values[name] = Value(name, dtype, tuple(shape))
+    entering = [emit.values[name] for name in taken]
+    for node in _order(emit, nodes, outputs):
+        try:
+            emit.lower(node)
+        except MALFORMED as error:
+            raise Unsupported(f"{node.op} is not what it should be: {error}", node.name) from error
+    program = Program(entering, [emit.outcome(canonical(name)) for name in outputs], emit.operations)
+    optimize(program)
+    return program
+
+
+def _order(emit: Emit, nodes: Sequence[Node], outputs: Sequence[str]) -> list[Node]:
+    """The nodes that the outputs need and that are not static, each after those it needs."""
+    inside = {node.name: node for node in nodes}
+    ordered: list[Node] = []
+    seen: set[str] = set()
+    stack: list[tuple[str, bool]] = [(canonical(ref), False) for ref in reversed(outputs)]
+    while stack:
+        ref, ready = stack.pop()
+        name = parse_ref(ref).name
+        if ready:
+            ordered.append(inside[name])
+            continue
+        if name in seen or ref in emit.values or name not in inside or emit.statics.constant(ref) is not None:
+            continue
+        seen.add(name)
+        stack.append((ref, True))
+        stack.extend((canonical(i), False) for i in reversed(inside[name].data_inputs))
+    return ordered
+
+
+def _built(
+    program: Program, inputs: Sequence[str], outputs: Sequence[str], folder: str | None, name: str, threads: int
+) -> Executable:
+    """Writes the program and loads it."""
+    from pocketgraph.runtime.engines.litert import writer
+
+    about, model = _split(program, inputs)
+    if sum(len(text) for text, _, _ in about["constants"]) > MOST_TEXT:
+        folder = None
+    if not model.operations:
+        if folder is not None:
+            cache.store(folder, name, [], about)
+        return Executable(about, None, program, threads)
+    if folder is not None:
+        entry = cache.store(folder, name, writer.pieces(model), about)
+        if entry is not None:
+            try:
+                return Executable(about, runner_for(entry, about, threads), program, threads)
+            except RunError as error:
+                cache.remove(folder, name)
+                raise Unsupported(error.what) from error
+    try:
+        return Executable(about, _uncached(model, threads), program, threads)
+    except RunError as error:
+        raise Unsupported(error.what) from error
+
+
+def _split(program: Program, inputs: Sequence[str]) -> tuple[dict[str, Any], Program]:
+    """What must be known beside the model file, and the program of what is really computed.
+
+    LiteRT does not pass inputs or constants straight through, so those are seen to here.
+    """
+    from pocketgraph.runtime.engines.litert.program import Program
+
+    computed = [v for v in dict.fromkeys(program.outputs) if v.constant is None and v not in program.inputs]
+    constants = [v for v in dict.fromkeys(program.outputs) if v.constant is not None]
+    read = program.uses()
+    fed = [index for index, value in enumerate(program.inputs) if read[value] > program.outputs.count(value)]
+    sources: list[tuple[str, int]] = []
+    for value in program.outputs:
+        if value.constant is not None:
+            sources.append(("constant", constants.index(value)))
+        elif value in program.inputs:
+            sources.append(("input", program.inputs.index(value)))
+        else:
+            sources.append(("computed", computed.index(value)))
+    model = Program([program.inputs[index] for index in fed], computed, program.operations)
+    size = sum(value.constant.nbytes for value in _constants(model))
+    about = {
+        "inputs": [
+            (name, value.dtype.numpy.name, value.shape) for name, value in zip(inputs, program.inputs, strict=True)
+        ],
+        "computed": [(value.shape, value.dtype.numpy.name) for value in computed],
+        "sources": sources,
+        "fed": fed,
+        "constants": [
+            (encoded(value.constant.numpy()), value.dtype.numpy.name, value.shape)
+            for value in constants
+            if value.constant is not None
+        ],
+        "operations": len(model.operations),
+        "bytes": size,
+    }
+    return about, model
+
+
+def _constants(program: Program) -> list[Any]:
+    found = (value for operation in program.operations for value in operation.inputs if value is not None)
+    return [value for value in dict.fromkeys(found) if value.constant is not None]
+
+
+def _uncached(model: Program, threads: int) -> Runner:
+    """Runs a program without leaving files behind."""
+    import tempfile
+
+    from pocketgraph.runtime.engines.litert import writer
+
+    try:
+        handle, path = tempfile.mkstemp(suffix=".tflite")
+    except OSError:
+        return PlainRunner(b"".join(bytes(piece) for piece in writer.pieces(model)), threads)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            for piece in writer.pieces(model):
+                file.write(piece)
+        return PlainRunner(path, threads)
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(path)

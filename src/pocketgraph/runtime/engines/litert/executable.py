@@ -1,0 +1,164 @@
+"""A compiled segment that runs, and how one is opened from the cache: all that a warm start needs."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pocketgraph.errors import RunError
+from pocketgraph.runtime.engines.litert import cache
+from pocketgraph.runtime.engines.litert.cache import Folder, Specs
+from pocketgraph.runtime.engines.litert.runner import PACKED_TYPES, PackedRunner, PlainRunner, Runner
+
+if TYPE_CHECKING:
+    from pocketgraph.runtime.engines.litert.constant import Array
+    from pocketgraph.runtime.engines.litert.program import Program
+
+PACKED_FROM = 4 << 20  # bytes of constants from which mapping packed weights is faster than packing them again
+
+
+class Executable:
+    """A compiled segment.
+
+    Attributes:
+        program: its operations, None when it came from the cache.
+        about: what the cache keeps of it: inputs, outputs, how many operations, bytes of constants.
+    """
+
+    def __init__(self, about: dict[str, Any], runner: Runner | None, program: Program | None, threads: int) -> None:
+        self.about = about
+        self.program = program
+        self.threads = threads
+        self._runner = runner
+        self._lock = threading.Lock()
+        self._inputs = [(tuple(shape), np.dtype(dtype), name) for name, dtype, shape in about["inputs"]]
+        self._sources: list[tuple[str, int]] = [(kind, index) for kind, index in about["sources"]]
+        self._constants = [decoded(text, dtype).reshape(shape) for text, dtype, shape in about["constants"]]
+        self._fed: list[int] = about["fed"]
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        """Computes the outputs.
+
+        Args:
+            inputs: one array for each input, of its type and shape.
+
+        Returns:
+            One new array for each output.
+
+        Raises:
+            RunError: an input is of another type or shape, or LiteRT failed.
+        """
+        if len(inputs) != len(self._inputs):
+            raise RunError(f"the segment takes {len(self._inputs)} inputs, not {len(inputs)}")
+        arrays = []
+        for array, (shape, dtype, name) in zip(inputs, self._inputs, strict=True):
+            if array.shape != shape or array.dtype != dtype:
+                raise RunError(f"{name} must be {dtype.name}{list(shape)}, not {array.dtype.name}{list(array.shape)}")
+            arrays.append(array if array.flags.c_contiguous else np.ascontiguousarray(array))
+        computed: list[Array] = []
+        if self._runner is not None:
+            with self._lock:
+                try:
+                    computed = self._runner.run([arrays[index] for index in self._fed])
+                except (RuntimeError, ValueError) as error:
+                    raise RunError(f"LiteRT failed: {' '.join(str(error).split())}") from error
+        elif any(kind == "computed" for kind, _ in self._sources):
+            raise RunError("the segment is closed")
+        sources = {"computed": computed, "input": arrays, "constant": self._constants}
+        return [
+            sources[kind][index] if kind == "computed" and self._is_first(position) else sources[kind][index].copy()
+            for position, (kind, index) in enumerate(self._sources)
+        ]
+
+    def _is_first(self, position: int) -> bool:
+        return self._sources.index(self._sources[position]) == position
+
+    def close(self) -> None:
+        """Lets the model go; it cannot run afterwards."""
+        if self._runner is not None:
+            self._runner.close()
+            self._runner = None
+
+    def describe(self) -> str:
+        """One line about the segment."""
+        about = self.about
+        origin = "from the cache" if self.program is None else "compiled now"
+        return (
+            f"LiteRT {cache.engine_version()}, {about['operations']} operations,"
+            f" {about['bytes'] / 1e6:.1f} MB of constants, {self.threads} threads, {origin}"
+        )
+
+    def op_times(self, inputs: Sequence[Array]) -> list[tuple[tuple[str, ...], str, float]] | None:
+        """How long each operation takes: (the graph nodes it computes, its operator, microseconds).
+
+        See timing.py for how it is measured. None when the segment came from the cache, which does not say what the
+        operations are.
+        """
+        if self.program is None:
+            return None
+        from pocketgraph.runtime.engines.litert.timing import operation_times
+
+        return operation_times(self.program, self.threads, lambda: self.run(inputs))
+
+
+def encoded(array: Array) -> str:
+    """An array's elements as text."""
+    return np.ascontiguousarray(array).tobytes().hex()
+
+
+def decoded(text: str, dtype: str) -> Array:
+    """The elements that ``encoded`` made text of, in one dimension."""
+    return np.frombuffer(bytes.fromhex(text), dtype)
+
+
+def lookup(
+    model_key: str,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    input_specs: Specs,
+    *,
+    threads: int = 1,
+    cache_dir: Folder | None = None,
+) -> Executable | None:
+    """A segment that an earlier ``compile`` with the same arguments left in the cache."""
+    folder = cache.directory(cache_dir)
+    if folder is None:
+        return None
+    return open_entry(folder, cache.entry_name(model_key, cache.signature(inputs, input_specs, outputs)), threads)
+
+
+def open_entry(folder: str, name: str, threads: int) -> Executable | None:
+    """The segment of this name in the cache; None when it is missing or damaged."""
+    entry = cache.find(folder, name)
+    if entry is None:
+        return None
+    try:
+        runner = runner_for(entry, entry.about, threads) if entry.about["operations"] else None
+        return Executable(entry.about, runner, None, threads)
+    except (RunError, LookupError, TypeError, ValueError, AttributeError, OverflowError):
+        cache.remove(folder, name)
+        return None
+
+
+def runner_for(entry: cache.Entry, about: dict[str, Any], threads: int) -> Runner:
+    """Loads the model of a cache entry, with its packed weights where that pays and the types allow it."""
+    types = [np.dtype(dtype).name for _, dtype, _ in (about["inputs"][index] for index in about["fed"])]
+    types += [dtype for _, dtype in about["computed"]]
+    is_odd = not about["fed"] or any(name not in PACKED_TYPES for name in types)
+    if about["bytes"] < PACKED_FROM or is_odd or os.name != "posix":  # elsewhere a file in use cannot be renamed
+        return PlainRunner(entry.model, threads)
+    outputs = [(tuple(shape), np.dtype(dtype)) for shape, dtype in about["computed"]]
+    if entry.has_packed:
+        return PackedRunner(entry.model, entry.packed, threads, outputs)
+    part = cache.part_of(entry.packed)
+    try:
+        runner = PackedRunner(entry.model, part, threads, outputs)
+    except RunError:
+        return PlainRunner(entry.model, threads)
+    finally:
+        cache.seal_packed(part, entry.packed)
+    return runner

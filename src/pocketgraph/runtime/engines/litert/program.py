@@ -1,0 +1,109 @@
+"""A segment in LiteRT's terms before it is written: values and the operations between them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from pocketgraph.graph import DType
+from pocketgraph.runtime.engines.litert.constant import Constant
+
+
+class Value:
+    """A tensor of the program; compared by identity.
+
+    Attributes:
+        name: a TensorFlow tensor name where it has one.
+        dtype: the element type.
+        shape: the sizes, all known.
+        constant: its elements when they are known when compiling.
+    """
+
+    __slots__ = ("constant", "dtype", "name", "shape")
+
+    def __init__(self, name: str, dtype: DType, shape: tuple[int, ...], constant: Constant | None = None) -> None:
+        self.name = name
+        self.dtype = dtype
+        self.shape = shape
+        self.constant = constant
+
+    @property
+    def size(self) -> int:
+        """How many elements."""
+        count = 1
+        for dimension in self.shape:
+            count *= dimension
+        return count
+
+    def __repr__(self) -> str:
+        return f"{self.name}: {self.dtype.name}{list(self.shape)}{' const' if self.constant else ''}"
+
+
+@dataclass(eq=False)
+class Operation:
+    """One builtin operator at work.
+
+    Attributes:
+        code: its name in the schema.
+        inputs: its operands; None where an optional one is left out.
+        outputs: its results.
+        options: the fields of its option table by name.
+        nodes: the graph nodes that it computes, the one whose value it yields last.
+    """
+
+    code: str
+    inputs: list[Value | None]
+    outputs: list[Value]
+    options: dict[str, Any] = field(default_factory=dict)
+    nodes: tuple[str, ...] = ()
+
+
+@dataclass
+class Program:
+    """Operations in an order in which they can run, and the values that go in and out."""
+
+    inputs: list[Value]
+    outputs: list[Value]
+    operations: list[Operation] = field(default_factory=list)
+
+    def producers(self) -> dict[Value, Operation]:
+        """The operation that makes each value; inputs and constants have none."""
+        return {value: operation for operation in self.operations for value in operation.outputs}
+
+    def uses(self) -> Counter[Value]:
+        """How often each value is read, being an output of the program counted once."""
+        counts: Counter[Value] = Counter(self.outputs)
+        for operation in self.operations:
+            counts.update(value for value in operation.inputs if value is not None)
+        return counts
+
+    def substitute(self, replaced: dict[Value, Value]) -> None:
+        """Reads another value instead of each of these, following chains."""
+        if not replaced:
+            return
+
+        def final(value: Value) -> Value:
+            while value in replaced:
+                value = replaced[value]
+            return value
+
+        for operation in self.operations:
+            operation.inputs = [None if value is None else final(value) for value in operation.inputs]
+        self.outputs = [final(value) for value in self.outputs]
+
+    def drop(self, removed: Iterable[Operation]) -> None:
+        """Takes operations out."""
+        gone = {id(operation) for operation in removed}
+        self.operations = [operation for operation in self.operations if id(operation) not in gone]
+
+    def drop_unused(self) -> None:
+        """Takes out every operation whose results nobody reads."""
+        needed = set(self.outputs)
+        kept = []
+        for operation in reversed(self.operations):
+            if any(value in needed for value in operation.outputs):
+                kept.append(operation)
+                needed.update(value for value in operation.inputs if value is not None)
+        self.operations = kept[::-1]

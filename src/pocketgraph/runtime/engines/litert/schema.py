@@ -1,0 +1,178 @@
+"""Facts of the public TensorFlow Lite schema (version 3): operator numbers, option tables, enum values.
+
+Source: ``schema.fbs`` of the LiteRT project. Only what the lowering emits is listed; to emit one more operator, add its
+row.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pocketgraph.graph import DType
+
+VERSION = 3
+IDENTIFIER = b"TFL3"
+
+TENSOR_TYPES = {
+    "float": 0, "half": 1, "int32": 2, "uint8": 3, "int64": 4, "string": 5, "bool": 6, "int16": 7, "complex64": 8,
+    "int8": 9, "double": 10, "complex128": 11, "uint64": 12, "uint32": 15, "uint16": 16,
+}  # fmt: skip
+"""TensorType numbers by TensorFlow's dtype names."""
+
+PADDINGS = {"SAME": 0, "VALID": 1}
+ACTIVATIONS = {"": 0, "RELU": 1, "RELU_N1_TO_1": 2, "RELU6": 3}
+MIRROR_PAD_MODES = {"REFLECT": 0, "SYMMETRIC": 1}
+
+
+def tensor_type(dtype: DType) -> int | None:
+    """The TensorType number of an element type, None when LiteRT has none."""
+    return TENSOR_TYPES.get(dtype.name)
+
+
+class Field(NamedTuple):
+    """One field of an option table: its slot and how it is stored (see flatbuffer.py)."""
+
+    slot: int
+    kind: str
+
+
+class Options(NamedTuple):
+    """An option table: its number in the BuiltinOptions union and its fields by name."""
+
+    number: int
+    fields: dict[str, Field]
+
+
+class Operator(NamedTuple):
+    """A builtin operator: its number, the name of its option table (empty when it has none), and its version.
+
+    The version is the first one that LiteRT still registers; the kernels look at their operands, not at it.
+    """
+
+    number: int
+    options: str
+    version: int = 1
+
+
+def _options(number: int, fields: str = "") -> Options:
+    """``fields`` lists ``slot:name:kind`` words."""
+    table = {}
+    for word in fields.split():
+        slot, name, kind = word.split(":")
+        table[name] = Field(int(slot), kind)
+    return Options(number, table)
+
+
+_ACTIVATION = "0:activation:i8"
+
+OPTIONS: dict[str, Options] = {
+    "Conv2D": _options(
+        1, "0:padding:i8 1:stride_w:i32 2:stride_h:i32 3:activation:i8 4:dilation_w:i32 5:dilation_h:i32"
+    ),
+    "DepthwiseConv2D": _options(
+        2,
+        "0:padding:i8 1:stride_w:i32 2:stride_h:i32 3:multiplier:i32 4:activation:i8 5:dilation_w:i32 6:dilation_h:i32",
+    ),
+    "Pool2D": _options(5, "0:padding:i8 1:stride_w:i32 2:stride_h:i32 3:filter_w:i32 4:filter_h:i32 5:activation:i8"),
+    "FullyConnected": _options(8, "0:activation:i8 2:keep_num_dims:bool"),
+    "Softmax": _options(9, "0:beta:f32"),
+    "Concatenation": _options(10, "0:axis:i32 1:activation:i8"),
+    "Add": _options(11, _ACTIVATION),
+    "LocalResponseNormalization": _options(13, "0:radius:i32 1:bias:f32 2:alpha:f32 3:beta:f32"),
+    "ResizeBilinear": _options(15, "2:align_corners:bool 3:half_pixel_centers:bool"),
+    "Reshape": _options(17, "0:new_shape:[i32]"),
+    "SpaceToDepth": _options(19, "0:block_size:i32"),
+    "Mul": _options(21, _ACTIVATION),
+    "Pad": _options(22),
+    "Gather": _options(23, "0:axis:i32 1:batch_dims:i32"),
+    "BatchToSpaceND": _options(24),
+    "SpaceToBatchND": _options(25),
+    "Transpose": _options(26),
+    "Reducer": _options(27, "0:keep_dims:bool"),
+    "Sub": _options(28, _ACTIVATION),
+    "Div": _options(29, _ACTIVATION),
+    "StridedSlice": _options(
+        32, "0:begin_mask:i32 1:end_mask:i32 2:ellipsis_mask:i32 3:new_axis_mask:i32 4:shrink_axis_mask:i32"
+    ),
+    "Exp": _options(33),
+    "TopKV2": _options(34),
+    "Split": _options(35, "0:num_splits:i32"),
+    "LogSoftmax": _options(36),
+    "Cast": _options(37, "0:in_type:i8 1:out_type:i8"),
+    "MaximumMinimum": _options(39),
+    "ArgMax": _options(40, "0:output_type:i8"),
+    "Less": _options(41),
+    "Neg": _options(42),
+    "PadV2": _options(43),
+    "Greater": _options(44),
+    "GreaterEqual": _options(45),
+    "LessEqual": _options(46),
+    "Slice": _options(48),
+    "TransposeConv": _options(49, "0:padding:i8 1:stride_w:i32 2:stride_h:i32 3:activation:i8"),
+    "Tile": _options(51),
+    "Equal": _options(53),
+    "NotEqual": _options(54),
+    "Pow": _options(56),
+    "ArgMin": _options(57, "0:output_type:i8"),
+    "Pack": _options(59, "0:values_count:i32 1:axis:i32"),
+    "LogicalOr": _options(60),
+    "OneHot": _options(61, "0:axis:i32"),
+    "LogicalAnd": _options(62),
+    "LogicalNot": _options(63),
+    "Unpack": _options(64, "0:num:i32 1:axis:i32"),
+    "FloorDiv": _options(65),
+    "Square": _options(66),
+    "FloorMod": _options(72),
+    "ResizeNearestNeighbor": _options(74, "0:align_corners:bool 1:half_pixel_centers:bool"),
+    "LeakyRelu": _options(75, "0:alpha:f32"),
+    "SquaredDifference": _options(76),
+    "MirrorPad": _options(77, "0:mode:i8"),
+    "Abs": _options(78),
+    "SplitV": _options(79, "0:num_splits:i32"),
+    "ReverseV2": _options(81),
+    "GatherNd": _options(83),
+    "Cos": _options(84),
+    "DepthToSpace": _options(94, "0:block_size:i32"),
+    "SelectV2": _options(98),
+    "BatchMatMul": _options(101, "0:adj_x:bool 1:adj_y:bool"),
+    "Cumsum": _options(102, "0:exclusive:bool 1:reverse:bool"),
+    "BroadcastTo": _options(104),
+    "Sign": _options(123),
+}
+
+_FIRST_VERSION = {"BROADCAST_TO": 2}
+
+OPERATORS: dict[str, Operator] = {
+    name: Operator(number, options, _FIRST_VERSION.get(name, 1))
+    for name, number, options in (
+        ("ADD", 0, "Add"), ("AVERAGE_POOL_2D", 1, "Pool2D"), ("CONCATENATION", 2, "Concatenation"),
+        ("CONV_2D", 3, "Conv2D"), ("DEPTHWISE_CONV_2D", 4, "DepthwiseConv2D"), ("DEPTH_TO_SPACE", 5, "DepthToSpace"),
+        ("FLOOR", 8, ""), ("FULLY_CONNECTED", 9, "FullyConnected"),
+        ("LOCAL_RESPONSE_NORMALIZATION", 13, "LocalResponseNormalization"), ("LOGISTIC", 14, ""),
+        ("MAX_POOL_2D", 17, "Pool2D"), ("MUL", 18, "Mul"), ("RELU", 19, ""), ("RELU_N1_TO_1", 20, ""),
+        ("RELU6", 21, ""), ("RESHAPE", 22, "Reshape"), ("RESIZE_BILINEAR", 23, "ResizeBilinear"),
+        ("SOFTMAX", 25, "Softmax"), ("SPACE_TO_DEPTH", 26, "SpaceToDepth"), ("TANH", 28, ""), ("PAD", 34, "Pad"),
+        ("GATHER", 36, "Gather"), ("BATCH_TO_SPACE_ND", 37, "BatchToSpaceND"),
+        ("SPACE_TO_BATCH_ND", 38, "SpaceToBatchND"), ("TRANSPOSE", 39, "Transpose"), ("MEAN", 40, "Reducer"),
+        ("SUB", 41, "Sub"), ("DIV", 42, "Div"), ("STRIDED_SLICE", 45, "StridedSlice"), ("EXP", 47, "Exp"),
+        ("TOPK_V2", 48, "TopKV2"), ("SPLIT", 49, "Split"), ("LOG_SOFTMAX", 50, "LogSoftmax"), ("CAST", 53, "Cast"),
+        ("MAXIMUM", 55, "MaximumMinimum"), ("ARG_MAX", 56, "ArgMax"),
+        ("MINIMUM", 57, "MaximumMinimum"), ("LESS", 58, "Less"), ("NEG", 59, "Neg"), ("PADV2", 60, "PadV2"),
+        ("GREATER", 61, "Greater"), ("GREATER_EQUAL", 62, "GreaterEqual"), ("LESS_EQUAL", 63, "LessEqual"),
+        ("SLICE", 65, "Slice"), ("SIN", 66, ""), ("TRANSPOSE_CONV", 67, "TransposeConv"),
+        ("TILE", 69, "Tile"), ("EQUAL", 71, "Equal"), ("NOT_EQUAL", 72, "NotEqual"), ("LOG", 73, ""),
+        ("SUM", 74, "Reducer"), ("SQRT", 75, ""), ("RSQRT", 76, ""), ("POW", 78, "Pow"), ("ARG_MIN", 79, "ArgMin"),
+        ("REDUCE_PROD", 81, "Reducer"), ("REDUCE_MAX", 82, "Reducer"), ("PACK", 83, "Pack"),
+        ("LOGICAL_OR", 84, "LogicalOr"), ("ONE_HOT", 85, "OneHot"), ("LOGICAL_AND", 86, "LogicalAnd"),
+        ("LOGICAL_NOT", 87, "LogicalNot"), ("UNPACK", 88, "Unpack"), ("REDUCE_MIN", 89, "Reducer"),
+        ("FLOOR_DIV", 90, "FloorDiv"), ("REDUCE_ANY", 91, "Reducer"), ("SQUARE", 92, "Square"),
+        ("FLOOR_MOD", 95, "FloorMod"), ("RESIZE_NEAREST_NEIGHBOR", 97, "ResizeNearestNeighbor"),
+        ("LEAKY_RELU", 98, "LeakyRelu"), ("SQUARED_DIFFERENCE", 99, "SquaredDifference"),
+        ("MIRROR_PAD", 100, "MirrorPad"), ("ABS", 101, "Abs"), ("SPLIT_V", 102, "SplitV"), ("CEIL", 104, ""),
+        ("REVERSE_V2", 105, "ReverseV2"), ("GATHER_ND", 107, "GatherNd"),
+        ("COS", 108, "Cos"), ("ELU", 111, ""), ("ROUND", 116, ""),
+        ("SELECT_V2", 123, "SelectV2"), ("BATCH_MATMUL", 126, "BatchMatMul"), ("CUMSUM", 128, "Cumsum"),
+        ("BROADCAST_TO", 130, "BroadcastTo"), ("REDUCE_ALL", 140, "Reducer"),
+        ("SIGN", 158, "Sign"),
+    )
+}  # fmt: skip

@@ -1,0 +1,65 @@
+"""When a tensor is live: under which branch conditions, and which slots tell so at run time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, TypeAlias
+
+Atom: TypeAlias = "tuple[object, bool]"
+"""(what decides, the value it must have): the slot of a Switch's predicate, or a Merge that may be dead."""
+
+
+class Liveness(NamedTuple):
+    """The conditions under which a value is live.
+
+    Attributes:
+        atoms: all of these must hold; none: always live.
+        witnesses: slots that are all live exactly when the value is.
+    """
+
+    atoms: frozenset[Atom]
+    witnesses: tuple[int, ...]
+
+
+LIVE = Liveness(frozenset(), ())
+
+
+def together(parts: Iterable[Liveness], known: object = None) -> Liveness:
+    """When all of these are live, with few witnesses.
+
+    Args:
+        parts: what is needed.
+        known: a predicate whose atoms hold wherever this is asked, so that they need no witness.
+    """
+    conditional = [part for part in parts if part.atoms]
+    if not conditional:
+        return LIVE
+    atoms = frozenset().union(*(part.atoms for part in conditional))
+    missing = {atom for atom in atoms if atom[0] != known} if known is not None else set(atoms)
+    witnesses: list[int] = []
+    for part in sorted(conditional, key=lambda p: (-len(p.atoms), len(p.witnesses))):
+        if missing & part.atoms:
+            missing -= part.atoms
+            witnesses += [slot for slot in part.witnesses if slot not in witnesses]
+    return Liveness(atoms, tuple(witnesses))
+
+
+def either(parts: Sequence[Liveness]) -> frozenset[Atom] | None:
+    """The conditions under which at least one of these is live, or None when that is no conjunction.
+
+    Two branches of one Switch come together to what held before it.
+    """
+    if any(not part.atoms for part in parts):
+        return frozenset()
+    if len(parts) == 1:
+        return parts[0].atoms
+    if len(parts) == 2:
+        a, b = parts[0].atoms, parts[1].atoms
+        if a == b:
+            return a
+        only_a, only_b = a - b, b - a
+        if len(only_a) == 1 and len(only_b) == 1:
+            ((decides_a, value_a),), ((decides_b, value_b),) = only_a, only_b
+            if decides_a == decides_b and value_a != value_b:
+                return a & b
+    return None

@@ -1,0 +1,141 @@
+"""Compiles loops: what goes in and out, and whether one condition rules all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pocketgraph.errors import RunError
+from pocketgraph.runtime.engines import frames as loops
+from pocketgraph.runtime.engines.builder import Builder, Unstructured
+from pocketgraph.runtime.engines.calls import dereferenced
+from pocketgraph.runtime.engines.frames import Loop
+from pocketgraph.runtime.engines.liveness import LIVE, Liveness, together
+from pocketgraph.runtime.engines.needed import Item
+from pocketgraph.runtime.engines.region import RUN, WhileLoop
+from pocketgraph.runtime.names import Endpoint
+
+
+def add_loop(outer: Builder, loop: Loop) -> None:
+    """Compiles a loop into one step of the region around it."""
+    items, frames = outer.plan.items, outer.plan.frames
+    members = [items[name] for name in loop.members]
+    enters = [i for i in members if i.node.op in loops.ENTER and frames[i.node.name] == loop.frame]
+    exits = [i for i in members if i.node.op in loops.EXIT and frames[i.node.name] == outer.within]
+    alive = [
+        together(
+            [outer.live_of(i.data[0]), *(outer.node_live.get(c, LIVE) for c in i.control)], outer.condition
+        )
+        for i in enters
+    ]  # fmt: skip
+    uniform = len({live.atoms for live in alive}) == 1
+    body = [i.node.name for i in members if i not in enters and i not in exits]
+    try:
+        if not uniform:
+            raise Unstructured
+        call, references = loop_call(outer, loop, enters, exits, body, structured=True)
+    except Unstructured:
+        call, references = loop_call(outer, loop, enters, exits, body, structured=False)
+    if uniform:
+        inputs = [outer.slot(i.data[0]) for i in enters]
+        guard = alive[0]
+    else:
+        inputs, guard = [], LIVE
+        for item, live in zip(enters, alive, strict=True):
+            entering = Endpoint(item.node.name, -1)  # the value outside of the loop, dead when its waits are
+            outer.slots[entering], outer.live[entering] = outer.slot(item.data[0]), live
+            inputs.append(outer.materialized(entering))
+    certain = call.condition is not None and uniform
+    outputs = []
+    for index, item in enumerate(exits):
+        slot = outer.new_slot()
+        outputs.append((index, slot))
+        endpoint = Endpoint(item.node.name, 0)
+        atoms = guard.atoms if certain else guard.atoms | {(f"exit {item.node.name}", True)}
+        outer.live[endpoint] = Liveness(atoms, (slot,)) if atoms else LIVE
+        outer.node_live[item.node.name] = outer.live[endpoint]
+        if endpoint not in outer.plan.fed:
+            outer.slots[endpoint] = slot
+        if index in references:
+            outer.references.add(slot)
+    stand_in = enters[0].node.replace(name=loop.frame.name, op="While")
+    wants_reference = {index for index, item in enumerate(enters) if item.node.op == "RefEnter"}
+    positions = tuple(1 + i for i, slot in enumerate(inputs) if slot in outer.references and i not in wants_reference)
+    final: Callable[..., Any] = call
+    if positions:
+        final = dereferenced(call, positions)
+    outer.add_step(stand_in, final, [RUN, *inputs], tuple(outputs), guard)
+
+
+def loop_call(
+    outer: Builder, loop: Loop, enters: Sequence[Item], exits: Sequence[Item], body: Sequence[str], *, structured: bool
+) -> tuple[WhileLoop, set[int]]:
+    """Compiles the inside of a loop.
+
+    Raises:
+        Unstructured: its variables do not all hang on one condition.
+    """
+    items = outer.plan.items
+    inside = Builder(outer.plan, loop.frame, structured=structured)
+    for item in enters:
+        endpoint = Endpoint(item.node.name, 0)
+        slot = inside.bind(endpoint)
+        if not structured:
+            inside.live[endpoint] = Liveness(frozenset({(f"enter {item.node.name}", True)}), (slot,))
+        inside.node_live[item.node.name] = inside.live[endpoint]
+        if item.node.op == "RefEnter" and outer.slot(item.data[0]) in outer.references:
+            inside.references.add(slot)
+    heads = [items[name] for name in body if loops.is_loop_head(items[name], items)]
+    heads = [item for item in heads if outer.plan.frames[item.node.name] == loop.frame]
+    for item in heads:
+        endpoint = Endpoint(item.node.name, 0)
+        slot = inside.bind(endpoint)
+        if not structured:
+            inside.live[endpoint] = Liveness(frozenset({(f"variable {item.node.name}", True)}), (slot,))
+    inside.build(body, [item.data[0] for item in exits])
+    triples = []
+    for item in heads:
+        back = [e for e in item.data if e.node in items and items[e.node].node.op in loops.NEXT]
+        first = [e for e in item.data if e not in back]
+        if len(first) != 1 or len(back) != 1:
+            raise RunError(
+                "Invalid loop structure: a loop variable needs one Enter and one NextIteration",
+                where=f"node '{item.node.name}'",
+            )
+        triples.append((inside.slots[Endpoint(item.node.name, 0)], first[0], back[0]))
+    leaving = []
+    for item in exits:
+        waits = [inside.node_live.get(name, LIVE) for name in item.control]
+        leaving.append((item.data[0], together([inside.live_of(item.data[0]), *waits])))
+    condition = inside.condition
+    if structured:
+        if condition is None or not heads:
+            raise Unstructured
+        true, false = frozenset({(condition, True)}), frozenset({(condition, False)})
+        if any(inside.live_of(back).atoms != true for _, _, back in triples):
+            raise Unstructured
+        if any(live.atoms != false for _, live in leaving):
+            raise Unstructured
+        if any(inside.live_of(first).atoms for _, first, _ in triples):
+            raise Unstructured
+        variables = tuple((slot, inside.slot(a), inside.slot(b)) for slot, a, b in triples)
+        out_slots = tuple(inside.slot(endpoint) for endpoint, _ in leaving)
+    else:
+        variables = tuple((s, inside.materialized(a), inside.materialized(b)) for s, a, b in triples)
+        out_slots = tuple(leaving_slot(inside, i, live) for i, (_, live) in zip(exits, leaving, strict=True))
+    inside.kept.update(slot for triple in variables for slot in triple)
+    inside.kept.update(out_slots)
+    references = {index for index, slot in enumerate(out_slots) if slot in inside.references}
+    head, rest, final = inside.parted()
+    call = WhileLoop(
+        loop.frame.name, inside.region(), tuple(inside.slots[Endpoint(i.node.name, 0)] for i in enters), variables,
+        out_slots, condition if structured else None, head, rest, final,
+    )  # fmt: skip
+    return call, references
+
+
+def leaving_slot(inside: Builder, item: Item, live: Liveness) -> int:
+    """A slot that holds what an Exit passes on, DEAD while it does not."""
+    key = Endpoint(item.node.name, -2)
+    inside.slots[key], inside.live[key] = inside.slot(item.data[0]), live
+    return inside.materialized(key)

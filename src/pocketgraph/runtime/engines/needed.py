@@ -1,0 +1,76 @@
+"""The part of a graph that a run needs: everything its fetches and targets reach without passing a feed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
+
+from pocketgraph.errors import RunError, did_you_mean
+from pocketgraph.graph import Graph, Node, parse_ref
+from pocketgraph.runtime.names import Endpoint
+
+
+class Item(NamedTuple):
+    """A needed node with its inputs taken apart.
+
+    Attributes:
+        node: the node.
+        data: the tensors it consumes.
+        control: the nodes it waits for.
+    """
+
+    node: Node
+    data: tuple[Endpoint, ...]
+    control: tuple[str, ...]
+
+
+def item_of(node: Node) -> Item:
+    """A node with its inputs taken apart."""
+    data, control = [], []
+    for text in node.inputs:
+        ref = parse_ref(text)
+        if ref.control:
+            control.append(ref.name)
+        else:
+            data.append(Endpoint(ref.name, ref.port))
+    return Item(node, tuple(data), tuple(control))
+
+
+def needed(
+    graph: Graph, feeds: Collection[Endpoint], fetches: Iterable[Endpoint], targets: Iterable[str]
+) -> dict[str, Item]:
+    """The nodes that have to run, by name, in graph order.
+
+    A fed placeholder does not run, not even for those who wait for it; any other fed node runs when a tensor of it
+    that is not fed is needed, or when somebody waits for it.
+
+    Raises:
+        RunError: an input refers to no node.
+    """
+    fed_placeholders = {e.node for e in feeds if graph.nodes[e.node].op.startswith("Placeholder")}
+    found: dict[str, Item] = {}
+    waiting = [e.node for e in fetches if e not in feeds] + [t for t in targets if t not in fed_placeholders]
+    while waiting:
+        name = waiting.pop()
+        if name in found:
+            continue
+        item = item_of(graph.nodes[name])
+        found[name] = item
+        sources = [e.node for e in item.data if e not in feeds]
+        sources += [c for c in item.control if c not in fed_placeholders]
+        for source in sources:
+            if source not in graph.nodes:
+                raise RunError(
+                    f"the input '{source}' is no node of the graph",
+                    where=f"node '{name}'",
+                    hint=did_you_mean(source, graph.nodes),
+                )
+            if source not in found:
+                waiting.append(source)
+    order = {name: index for index, name in enumerate(graph.nodes)}
+    kept = {name: found[name] for name in sorted(found, key=order.__getitem__)}
+    return {
+        name: item if all(c not in fed_placeholders for c in item.control)
+        else item._replace(control=tuple(c for c in item.control if c not in fed_placeholders))
+        for name, item in kept.items()
+    }  # fmt: skip

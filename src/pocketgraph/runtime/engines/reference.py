@@ -1,0 +1,136 @@
+"""The reference engine: NumPy kernels node by node, in a schedule that is worked out once.
+
+It is exact and covers every op that has a kernel. TF1 control flow follows TensorFlow's rules for frames and dead
+tensors; see ``region`` for what is executed and ``builder`` for how it is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.errors import RunError
+from pocketgraph.graph import Graph
+from pocketgraph.kernels.state import Variable
+from pocketgraph.runtime.engines.builder import Builder
+from pocketgraph.runtime.engines.frames import ROOT, frames_of, has_loops
+from pocketgraph.runtime.engines.functions import Library
+from pocketgraph.runtime.engines.needed import Item, needed
+from pocketgraph.runtime.engines.region import DEAD, Run, take
+from pocketgraph.runtime.engines.units import Plan, Segment
+from pocketgraph.runtime.names import Endpoint
+
+__all__ = ["Program", "Run", "Segment"]
+
+
+class Program:
+    """A schedule for one set of feeds, fetches and targets.
+
+    Attributes:
+        feeds: the tensors to be given, in the order of ``run``'s values.
+        fetches: the tensors that come back, in order; one may appear twice.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        feeds: Sequence[Endpoint],
+        fetches: Sequence[Endpoint],
+        targets: Sequence[str] = (),
+        *,
+        items: Mapping[str, Item] | None = None,
+        segments: Collection[Segment] = (),
+        library: Library | None = None,
+    ) -> None:
+        """Compiles the needed part of ``graph``; nothing is computed and no constant is read yet.
+
+        Args:
+            graph: the graph.
+            feeds: tensors that the caller gives.
+            fetches: tensors that the caller takes.
+            targets: nodes to run without taking anything.
+            items: the needed nodes, when the caller knows them already.
+            segments: parts that another engine runs.
+            library: the graph's functions, when the caller has them compiled already.
+
+        Raises:
+            RunError: a cycle, a wrong loop, an unfed placeholder, a fetch from inside a loop.
+        """
+        self.feeds = tuple(feeds)
+        self.fetches = tuple(fetches)
+        fed = frozenset(feeds)
+        if items is None:
+            items = needed(graph, fed, fetches, targets)
+        frames = frames_of(items, fed) if has_loops(items) else dict.fromkeys(items, ROOT)
+        for name in [*(e.node for e in fetches if e not in fed), *targets]:
+            if name in frames and frames[name] is not ROOT and frames[name].depth:
+                raise RunError(
+                    f"'{name}' is inside of the loop '{frames[name].name}' and has many values in one run",
+                    hint="fetch what leaves the loop (an Exit node)",
+                )
+        by_member = {name: segment for segment in segments for name in segment.members}
+        builder = Builder(Plan(items, fed, frames, by_member, library or Library(graph)), ROOT)
+        self._feed_slots = tuple(builder.bind(endpoint) for endpoint in self.feeds)
+        builder.build(list(items), [e for e in fetches if e not in fed])
+        self._fetch_slots = tuple(builder.materialized(endpoint) for endpoint in self.fetches)
+        builder.kept.update(self._fetch_slots)
+        self._steps, _, _ = builder.parted()
+        self._region = builder.region()
+
+    def __len__(self) -> int:
+        return len(self._steps)
+
+    def run(self, values: Sequence[np.ndarray[Any, Any]], run: Run) -> list[np.ndarray[Any, Any]]:
+        """Runs once.
+
+        Args:
+            values: one array for each of ``feeds``; they are not changed and not kept.
+            run: the state to work on.
+
+        Returns:
+            One array for each of ``fetches``, owned by the caller.
+
+        Raises:
+            RunError: a kernel refused its inputs, a fetch is dead, or a loop did not end.
+        """
+        shielded = []
+        for value in values:
+            view = value.view()
+            view.flags.writeable = False
+            shielded.append(view)
+        with np.errstate(all="ignore"):
+            found = self.evaluate(shielded, run)
+        results: list[np.ndarray[Any, Any]] = []
+        taken: set[int] = set()
+        for index, value in enumerate(found):
+            array = value if type(value) is np.ndarray else self._fetched(index, value)
+            flags = array.flags
+            if not flags.owndata or not flags.writeable or id(value) in taken:
+                array = array.copy()
+            taken.add(id(value))
+            results.append(array)
+        return results
+
+    def evaluate(self, values: Sequence[Any], run: Run) -> tuple[Any, ...]:
+        """Like ``run`` for use inside of the engine: values of any kind go in and come out as they are."""
+        slots = self._region.fresh(run)
+        for slot, value in zip(self._feed_slots, values, strict=True):
+            slots[slot] = value
+        take(self._steps, slots, run)
+        return tuple([slots[slot] for slot in self._fetch_slots])
+
+    def _fetched(self, index: int, value: Any) -> np.ndarray[Any, Any]:
+        """A fetch that is not simply an array."""
+        endpoint = self.fetches[index]
+        if value is DEAD:
+            raise RunError(
+                f"Retval[{index}] does not have value: '{endpoint}' is on a branch that was not taken",
+                hint="fetch the Merge after the branches, or feed the predicate that takes this one",
+            )
+        if isinstance(value, Variable) and not value.resource:
+            value = value.read()
+        if isinstance(value, (np.ndarray, np.generic)):
+            return np.asarray(value)
+        raise RunError(f"'{endpoint}' is a {type(value).__name__} and cannot be fetched", hint="fetch what reads it")

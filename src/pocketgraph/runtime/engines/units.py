@@ -1,0 +1,123 @@
+"""The units of a region, nodes and loops and segments of other engines, and the order in which they run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from pocketgraph.errors import RunError
+from pocketgraph.graph import Node
+from pocketgraph.runtime.engines import frames as loops
+from pocketgraph.runtime.engines.frames import Frame, Loop
+from pocketgraph.runtime.engines.functions import Library
+from pocketgraph.runtime.engines.needed import Item
+from pocketgraph.runtime.names import Endpoint
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A part of the graph that another engine runs as one call.
+
+    Attributes:
+        node: a stand-in node that names it.
+        members: the names of its nodes.
+        inputs: what it takes, in order.
+        outputs: what it gives, in order.
+        call: takes the inputs' arrays and gives a tuple of the outputs' arrays.
+    """
+
+    node: Node
+    members: frozenset[str]
+    inputs: tuple[Endpoint, ...]
+    outputs: tuple[Endpoint, ...]
+    call: Callable[..., tuple[Any, ...]]
+
+
+@dataclass
+class Plan:
+    """What a whole compilation shares.
+
+    Attributes:
+        items: the needed nodes.
+        fed: the tensors that are fed.
+        frames: the frame of each node.
+        segments: parts that run elsewhere, by member name.
+        library: the graph's functions.
+    """
+
+    items: Mapping[str, Item]
+    fed: frozenset[Endpoint]
+    frames: Mapping[str, Frame]
+    segments: Mapping[str, Segment]
+    library: Library
+
+
+Unit: TypeAlias = "str | Loop | Segment"
+
+
+def in_order(own: Sequence[str], inner: Sequence[Loop], plan: Plan) -> list[tuple[Unit, list[Unit]]]:
+    """The units of a region with those that each depends on; a unit comes after these, and late rather than early.
+
+    Raises:
+        RunError: they depend on each other in a circle.
+    """
+    unit_of: dict[str, Unit] = {name: plan.segments.get(name, name) for name in own}
+    for loop in inner:
+        unit_of.update(dict.fromkeys(loop.members, loop))
+    units = {key_of(unit): unit for unit in unit_of.values()}
+    sources: dict[object, list[Unit]] = {}
+
+    def opened(unit: Unit) -> tuple[Unit, Iterator[Unit]]:
+        found = {key_of(unit_of[name]): unit_of[name] for name in needs(unit, plan) if name in unit_of}
+        found.pop(key_of(unit), None)
+        sources[key_of(unit)] = list(found.values())
+        return unit, iter(found.values())
+
+    order: list[tuple[Unit, list[Unit]]] = []
+    done: set[object] = set()
+    for start_key, start in units.items():
+        if start_key in sources:
+            continue
+        stack = [opened(start)]
+        while stack:
+            unit, left = stack[-1]
+            source = next(left, None)
+            if source is None:
+                done.add(key_of(unit))
+                order.append((unit, sources[key_of(unit)]))
+                stack.pop()
+            elif key_of(source) not in sources:
+                stack.append(opened(source))
+            elif key_of(source) not in done:
+                raise RunError("the graph has a cycle that is no loop", where=f"node '{first_name(source)}'")
+    return order
+
+
+def key_of(unit: Unit) -> object:
+    """What tells units apart quickly."""
+    return unit if isinstance(unit, str) else id(unit)
+
+
+def first_name(unit: Unit) -> str:
+    """A node of the unit, for messages."""
+    return unit if isinstance(unit, str) else unit.members[0] if isinstance(unit, Loop) else unit.node.name
+
+
+def needs(unit: Unit, plan: Plan) -> list[str]:
+    """The nodes outside and inside of the unit that its nodes need from the region it is in."""
+    if isinstance(unit, str):
+        return dependencies(plan.items[unit], plan)
+    if isinstance(unit, Segment):
+        waits = [control for name in unit.members for control in plan.items[name].control]
+        return [*(e.node for e in unit.inputs if e not in plan.fed), *waits]
+    enters = (plan.items[name] for name in unit.members if plan.items[name].node.op in loops.ENTER)
+    return [name for item in enters for name in dependencies(item, plan)]
+
+
+def dependencies(item: Item, plan: Plan) -> list[str]:
+    """The nodes that must run before this one in the same iteration."""
+    names = [e.node for e in item.data if e not in plan.fed]
+    if item.node.op in loops.MERGE:
+        names = [n for n in names if n not in plan.items or plan.items[n].node.op not in loops.NEXT]
+    return [*names, *item.control]

@@ -1,0 +1,139 @@
+"""Feed values: turned into arrays of the declared dtype where nothing is lost, checked against the declared shape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.errors import RunError
+from pocketgraph.graph import DType, Graph, Shape
+from pocketgraph.graph.dtype import BOOL, RESOURCE, STRING, VARIANT
+from pocketgraph.runtime.names import Endpoint, output_types
+
+LAST_PRODUCER_WITHOUT_SCALARS = 21  # up to this GraphDef version [] on a placeholder meant "not known"
+PLACEHOLDERS = ("Placeholder", "PlaceholderV2", "PlaceholderWithDefault")
+
+
+class FeedSpec:
+    """What one feed must look like.
+
+    Attributes:
+        endpoint: the tensor it replaces.
+        label: the caller's own spelling, for messages.
+        dtype: the element type, None where the graph does not tell.
+        shape: the shape that the graph declares.
+    """
+
+    __slots__ = ("dtype", "endpoint", "label", "numpy", "shape")
+
+    def __init__(self, endpoint: Endpoint, label: str, dtype: DType | None, shape: Shape) -> None:
+        self.endpoint = endpoint
+        self.label = label
+        self.dtype = dtype.base if dtype is not None else None
+        self.shape = shape
+        self.numpy: np.dtype[Any] | None = None
+        if self.dtype is not None and self.dtype not in (RESOURCE, VARIANT):
+            self.numpy = self.dtype.numpy
+
+    @staticmethod
+    def of(graph: Graph, endpoint: Endpoint, label: str) -> FeedSpec:
+        """The spec of a feed into this tensor of ``graph``."""
+        node = graph[endpoint.node]
+        types = output_types(node)
+        dtype = types[endpoint.port] if types is not None and endpoint.port < len(types) else None
+        if dtype is None and endpoint.port == 0 and isinstance(node.attr("dtype"), DType):
+            dtype = node.dtype("dtype")
+        shape = node.shape() if node.op in PLACEHOLDERS else None
+        if shape is not None and shape.rank == 0 and graph.versions.producer <= LAST_PRODUCER_WITHOUT_SCALARS:
+            shape = None
+        return FeedSpec(endpoint, label, dtype, shape if shape is not None else Shape(None))
+
+    def array(self, value: Any) -> np.ndarray[Any, Any]:
+        """The value as an array of the declared dtype; the caller's array itself when it is one already.
+
+        Python numbers and lists, and arrays of another dtype of the same kind (integers for a float tensor too) are
+        converted; a conversion that changes a value is refused.
+
+        Raises:
+            RunError: wrong dtype, wrong shape, or no array at all.
+        """
+        if type(value) is np.ndarray and value.dtype == self.numpy and self.dtype is not STRING:
+            array = value
+        else:
+            array = self._converted(value)
+        if not self.shape.fits(array.shape):
+            raise RunError(
+                f"Cannot feed value of shape {_tuple(array.shape)} for Tensor '{self.endpoint}', "
+                f"which has shape {_tuple(self.shape.dims)}"
+            )
+        return array
+
+    def _converted(self, value: Any) -> np.ndarray[Any, Any]:
+        if value is None:
+            raise RunError(f"the feed for '{self.label}' is None")
+        try:
+            array = np.asarray(value)
+        except (ValueError, TypeError) as error:
+            raise RunError(f"the feed for '{self.label}' is no array: {error}") from None
+        if self.dtype is None:
+            return _as_strings(array, self.label) if array.dtype.kind in "OSUT" else array
+        if self.dtype is STRING:
+            return _as_strings(array, self.label)
+        if self.numpy is None:
+            raise RunError(f"tensors of type {self.dtype.name} such as '{self.label}' cannot be fed")
+        if array.dtype == self.numpy:
+            return array
+        wanted = self.numpy
+        python_value = not isinstance(value, (np.ndarray, np.generic))
+        if array.size == 0 and python_value:
+            return array.astype(wanted)
+        if not self._convertible(array.dtype, wanted):
+            raise RunError(
+                f"the feed for '{self.label}' is {array.dtype}, the graph wants {self.dtype.name}",
+                hint=f"convert it yourself if that is meant: value.astype('{wanted.name}')",
+            )
+        with np.errstate(all="ignore"):
+            converted: np.ndarray[Any, Any] = array.astype(wanted)
+        if array.dtype.kind in "iu" and not np.array_equal(converted.astype(array.dtype), array):
+            raise RunError(f"the feed for '{self.label}' holds integers that do not fit into {self.dtype.name}")
+        return converted
+
+    def _convertible(self, given: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
+        kinds = {"b": 0, "u": 1, "i": 1, "f": 2, "V": 2, "c": 3}
+        have, want = kinds.get(given.kind), kinds.get(wanted.kind)
+        if have is None or want is None:
+            return False
+        if have == 0 or self.dtype is BOOL:
+            return have == want
+        return have <= want
+
+
+def is_switch(value: np.ndarray[Any, Any]) -> bool:
+    """Whether a feed's value decides what runs: plans are made for each value of a single boolean."""
+    return value.dtype == np.bool_ and value.size == 1
+
+
+def _as_strings(array: np.ndarray[Any, Any], label: str) -> np.ndarray[Any, Any]:
+    if array.dtype.kind not in "OSUT":
+        raise RunError(f"the feed for '{label}' is {array.dtype}, the graph wants strings", hint="pass bytes or str")
+    flat: list[bytes] = []
+    for item in array.ravel().tolist():
+        if isinstance(item, str):
+            flat.append(item.encode())
+        elif isinstance(item, (bytes, bytearray)):
+            flat.append(bytes(item))
+        else:
+            raise RunError(f"the feed for '{label}' holds {type(item).__name__}", hint="pass bytes or str")
+    strings: np.ndarray[Any, Any] = np.empty(len(flat), dtype=object)
+    strings[:] = flat
+    shaped: np.ndarray[Any, Any] = strings.reshape(array.shape)
+    return shaped
+
+
+def _tuple(dims: tuple[int | None, ...] | None) -> str:
+    """A shape in the words of TensorFlow's Session: ``(1, ?, 3)``, ``(2,)``, ``<unknown>``."""
+    if dims is None:
+        return "<unknown>"
+    inside = ", ".join("?" if size is None else str(size) for size in dims)
+    return f"({inside},)" if len(dims) == 1 else f"({inside})"

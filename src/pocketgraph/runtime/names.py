@@ -1,0 +1,130 @@
+"""What callers write for tensors and nodes: taken apart, looked up, and refused in TensorFlow's words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from pocketgraph.errors import RunError, did_you_mean
+from pocketgraph.graph import DType, Graph, Node, parse_ref
+
+TensorName: TypeAlias = "str | Node"
+
+
+class Endpoint(NamedTuple):
+    """One output of one node."""
+
+    node: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.node}:{self.port}"
+
+
+def spelled(name: TensorName) -> str:
+    """The text of a tensor or node name; a Node stands for its first output.
+
+    Raises:
+        RunError: it is something else.
+    """
+    if isinstance(name, str):
+        return name
+    if isinstance(name, Node):
+        return name.name
+    raise RunError(f"a tensor is named by a string or a Node, not by {type(name).__name__}")
+
+
+def listed(names: Any) -> tuple[str, ...]:
+    """One name or a list of names, as a tuple of texts."""
+    if isinstance(names, (str, Node)):
+        return (spelled(names),)
+    if not isinstance(names, Iterable):
+        raise RunError(f"a list of tensor names is wanted, not {type(names).__name__}")
+    return tuple(spelled(name) for name in names)
+
+
+def output_count(node: Node) -> int | None:
+    """How many outputs a node has, or None when its op is not known."""
+    types = output_types(node)
+    return None if types is None else len(types)
+
+
+def output_types(node: Node) -> tuple[DType, ...] | None:
+    """The element types of a node's outputs, or None when they cannot be told."""
+    from pocketgraph.graph import opdefs
+
+    if opdefs.find(node.op) is None:
+        return None
+    try:
+        return opdefs.output_dtypes(node)
+    except Exception:
+        return None  # the node lacks attributes; what runs it will say so
+
+
+def feed_endpoint(graph: Graph, text: str) -> Endpoint:
+    """The tensor that a feed replaces.
+
+    Raises:
+        RunError: there is no such node or output.
+    """
+    name, port, control = parse_ref(text)
+    node = graph.nodes.get(name)
+    if node is None or control:
+        raise RunError(f"FeedInputs: unable to find feed output {text}", hint=did_you_mean(name, graph.nodes))
+    count = output_count(node)
+    if count is not None and port >= count:
+        raise RunError(f"FeedInputs: {text} should have output index < {count}")
+    return Endpoint(name, port)
+
+
+def fetch_endpoint(graph: Graph, text: str) -> Endpoint:
+    """The tensor that a fetch names.
+
+    Raises:
+        RunError: there is no such node or output.
+    """
+    name, port, control = parse_ref(text)
+    node = graph.nodes.get(name)
+    if node is None or control:
+        raise RunError(f"FetchOutputs node {text}: not found", hint=did_you_mean(name, graph.nodes))
+    count = output_count(node)
+    if count == 0:
+        raise RunError(
+            f"Tried to fetch data for '{text}', which produces no output",
+            hint=f"to run a node without fetching, pass targets=['{name}']",
+        )
+    if count is not None and port >= count:
+        raise RunError(f"FetchOutputs {text}: output index too large, must be < {count}")
+    return Endpoint(name, port)
+
+
+def target_names(graph: Graph, names: Sequence[str]) -> tuple[str, ...]:
+    """The nodes to run without fetching; ``name``, ``name:0`` and ``^name`` are the same node.
+
+    Raises:
+        RunError: some do not exist; all of them are named.
+    """
+    bare = [parse_ref(name).name for name in names]
+    missing = [name for name in bare if name not in graph.nodes]
+    if missing:
+        raise RunError(
+            f"PruneForTargets: Some target nodes not found: {' '.join(missing)}",
+            hint=did_you_mean(missing[0], graph.nodes),
+        )
+    return tuple(bare)
+
+
+def feed_endpoints(graph: Graph, feeds: Mapping[Any, Any]) -> dict[Endpoint, str]:
+    """The tensor that each feed replaces, with the caller's own spelling.
+
+    Raises:
+        RunError: an unknown tensor, or the same one twice (``x`` and ``x:0``).
+    """
+    found: dict[Endpoint, str] = {}
+    for key in feeds:
+        text = spelled(key)
+        endpoint = feed_endpoint(graph, text)
+        if endpoint in found:
+            raise RunError(f'Endpoint "{text}" fed more than once', hint=f"it is also fed as '{found[endpoint]}'")
+        found[endpoint] = text
+    return found

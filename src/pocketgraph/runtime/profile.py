@@ -1,0 +1,87 @@
+"""Per-node times of one run, in a form that knows neither an engine nor a table."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTiming:
+    """One execution of one node; a node in a loop has one for each iteration.
+
+    Attributes:
+        name: the node.
+        op: its op type.
+        start_us: microseconds from the start of the run.
+        duration_us: microseconds.
+        output_bytes: bytes of its outputs.
+        runs_on: the engine, ``reference`` or ``litert``.
+        outputs: (NumPy dtype name, shape) of each output, where known.
+    """
+
+    name: str
+    op: str
+    start_us: float
+    duration_us: float
+    output_bytes: int
+    runs_on: str
+    outputs: tuple[tuple[str, tuple[int, ...]], ...] = ()
+
+
+@dataclass
+class StepTrace:
+    """What one run did, in execution order.
+
+    Attributes:
+        nodes: the timings.
+        total_us: microseconds of the whole run.
+        notes: how the times were taken where that is not plain measuring, a sentence each.
+    """
+
+    nodes: list[NodeTiming] = field(default_factory=list)
+    total_us: float = 0.0
+    notes: list[str] = field(default_factory=list)
+    _origin: int = field(default_factory=time.perf_counter_ns, repr=False)
+
+    def begin(self) -> None:
+        """Drops earlier timings; times count from now."""
+        self.nodes.clear()
+        self.total_us = 0.0
+        self._origin = time.perf_counter_ns()
+
+    def finish(self) -> None:
+        """Notes how long the run took."""
+        self.total_us = (time.perf_counter_ns() - self._origin) / 1000
+
+    def leave_out(self, nanoseconds: int) -> None:
+        """Moves the start so that the time just spent on measuring itself does not count."""
+        self._origin += nanoseconds
+
+    def since_start(self, moment_ns: int) -> float:
+        """Microseconds from the start of the run to a ``perf_counter_ns``."""
+        return (moment_ns - self._origin) / 1000
+
+    def add(self, name: str, op: str, began_ns: int, ended_ns: int, outputs: Sequence[Any], runs_on: str) -> None:
+        """Notes one execution; the times are ``perf_counter_ns``, ``outputs`` the values that came out."""
+        arrays = [value for value in outputs if isinstance(value, np.ndarray)]
+        self.nodes.append(
+            NodeTiming(
+                name,
+                op,
+                self.since_start(began_ns),
+                (ended_ns - began_ns) / 1000,
+                sum(array.nbytes for array in arrays),
+                runs_on,
+                tuple((array.dtype.name, array.shape) for array in arrays),
+            )
+        )
+
+    def note(self, sentence: str) -> None:
+        """Adds a note once."""
+        if sentence not in self.notes:
+            self.notes.append(sentence)

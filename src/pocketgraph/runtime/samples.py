@@ -1,0 +1,113 @@
+"""Feeds and fetches for when the caller names none: the graph's placeholders and its likely outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.errors import UsageError
+from pocketgraph.graph import DType, Graph, parse_ref
+from pocketgraph.graph.dtype import BOOL, STRING
+from pocketgraph.runtime.engines.needed import needed
+from pocketgraph.runtime.feeds import FeedSpec
+from pocketgraph.runtime.names import Endpoint, fetch_endpoint
+
+MOST_BYTES = 1 << 31
+
+
+def sample_fetches(graph: Graph) -> tuple[str, ...]:
+    """The graph's outputs: declared ones, else the likely ones.
+
+    Raises:
+        UsageError: there are none.
+    """
+    from pocketgraph.graph.endpoints import likely_outputs, sole_outputs
+
+    if graph.outputs:
+        return tuple(graph.outputs)
+    sole = sole_outputs(graph)
+    if sole:
+        return tuple(sole)
+    found = tuple(name for name, _ in likely_outputs(graph) if not _is_branch(graph, name))
+    if not found:
+        raise UsageError("no likely output was found in the graph", hint="name the outputs, e.g. --outputs=softmax")
+    return found
+
+
+def _is_branch(graph: Graph, name: str) -> bool:
+    """Whether a tensor only says which way a Switch went; such tensors are dead half of the time."""
+    node = graph.producer(name)
+    if node.op in ("Identity", "Switch", "RefSwitch") and node.data_inputs:
+        return node.op != "Identity" or _is_branch(graph, node.data_inputs[0])
+    return False
+
+
+def sample_shapes(graph: Graph, fetches: Sequence[str], known: Collection[str] = ()) -> dict[str, tuple[int, ...]]:
+    """The shapes of the placeholders that these fetches need, 1 where a size is open; without the ``known`` ones.
+
+    Raises:
+        UsageError: a placeholder does not declare how many dimensions it has.
+    """
+    shapes = {}
+    fed = {parse_ref(name).name for name in known}
+    for spec in _specs(graph, fetches):
+        if spec.label in fed:
+            continue
+        declared = graph[spec.endpoint.node].shape()
+        dims = spec.shape.dims if spec.shape.dims is not None or declared is None else declared.dims
+        if dims is None:
+            raise UsageError(
+                f"the graph does not say how many dimensions the input '{spec.label}' has",
+                hint=f"give an array or a shape for '{spec.label}'",
+            )
+        shapes[spec.label] = tuple(1 if size is None else size for size in dims)
+    return shapes
+
+
+def sample_feeds(graph: Graph, fetches: Sequence[str], seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
+    """Random feeds for the placeholders that these fetches need; the same for the same seed.
+
+    Floats are uniform in [-1, 1), 8-bit integers over their range, other integers in [0, 10), booleans False, strings
+    empty.
+
+    Raises:
+        UsageError: a placeholder's shape or type is not declared, or it is too large to make up.
+    """
+    shapes = sample_shapes(graph, fetches)
+    rng = np.random.default_rng(seed)
+    feeds = {}
+    for spec in _specs(graph, fetches):
+        if spec.dtype is None:
+            raise UsageError(
+                f"the graph does not say the type of the input '{spec.label}'", hint="give an array for it"
+            )
+        feeds[spec.label] = _random(spec.dtype, shapes[spec.label], rng, spec.label)
+    return feeds
+
+
+def _specs(graph: Graph, fetches: Sequence[str]) -> list[FeedSpec]:
+    items = needed(graph, (), [fetch_endpoint(graph, name) for name in fetches], ())
+    names = [name for name, item in items.items() if item.node.op in ("Placeholder", "PlaceholderV2")]
+    return [FeedSpec.of(graph, Endpoint(name, 0), name) for name in names]
+
+
+def _random(dtype: DType, shape: tuple[int, ...], rng: np.random.Generator, label: str) -> np.ndarray[Any, Any]:
+    elements = 1
+    for size in shape:
+        elements *= size
+    if elements * max(1, dtype.size) > MOST_BYTES:
+        raise UsageError(f"an input of shape {list(shape)} is too large to make up", where=f"input '{label}'")
+    if dtype is STRING:
+        return np.full(shape, b"", dtype=object)
+    if dtype is BOOL:
+        return np.zeros(shape, np.bool_)
+    holder = dtype.numpy
+    if holder.kind in "iu":
+        info = np.iinfo(holder)
+        low, high = (int(info.min), int(info.max) + 1) if holder.itemsize == 1 else (0, 10)
+        return rng.integers(low, high, shape, dtype=holder)
+    if holder.kind == "c":
+        return np.asarray(rng.uniform(-1, 1, shape) + 1j * rng.uniform(-1, 1, shape)).astype(holder)
+    return np.asarray(rng.uniform(-1, 1, shape)).astype(holder)

@@ -1,0 +1,85 @@
+"""A compiled part as a step of the reference engine's program, and where its time goes."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pocketgraph.runtime.profile import NodeTiming, StepTrace
+from pocketgraph.runtime.segments import HEAVY
+from pocketgraph.runtime.warm import Executable
+
+Array = np.ndarray[Any, Any]
+HOW = (
+    "LiteRT does not tell the times of its operations: each was timed alone, and these times are scaled to what the "
+    "whole part took; operations that were fused count for their main node"
+)
+
+
+class Share(NamedTuple):
+    """One operation's part of the time, and what it makes."""
+
+    name: str
+    op: str
+    part: float
+    output_bytes: int
+    outputs: tuple[tuple[str, tuple[int, ...]], ...]
+
+
+class SegmentCall:
+    """Calls an executable.
+
+    Attributes:
+        executable: what is called.
+        ops: the op type of each node inside, by name.
+        name: stands for the part where no better is known.
+    """
+
+    def __init__(self, executable: Executable, ops: Mapping[str, str], name: str) -> None:
+        self.executable = executable
+        self.ops = ops
+        self.name = name
+        self._shares: list[Share] | None = None
+        self._lock = threading.Lock()
+
+    def __call__(self, *arrays: Array) -> tuple[Array, ...]:
+        return tuple(self.executable.run(arrays))
+
+    def note_times(self, trace: StepTrace, arguments: Sequence[Array], outputs: Any, began: int, ended: int) -> None:
+        """Notes one call (``perf_counter_ns``), its time shared out to the nodes inside."""
+        position, whole = trace.since_start(began), (ended - began) / 1000
+        with self._lock:
+            if self._shares is None:
+                self._shares = self._measured(arguments)
+                trace.leave_out(time.perf_counter_ns() - ended)
+        if not self._shares:
+            trace.add(self.name, "LiteRT", began, ended, outputs, "litert")
+            return
+        trace.note(HOW)
+        for share in self._shares:
+            took = share.part * whole
+            trace.nodes.append(
+                NodeTiming(share.name, share.op, position, took, share.output_bytes, "litert", share.outputs)
+            )
+            position += took
+
+    def _measured(self, arguments: Sequence[Array]) -> list[Share]:
+        """The operations' shares; none when the engine does not tell."""
+        measure: Any = getattr(self.executable, "op_times", None)
+        times = measure(arguments) if measure is not None else None
+        program: Any = getattr(self.executable, "program", None)
+        if not times or program is None:
+            return []
+        total = sum(us for _, _, us in times) or 1.0
+        shares = []
+        for (nodes, code, us), operation in zip(times, program.operations, strict=True):
+            name = next((n for n in nodes if self.ops.get(n) in HEAVY), nodes[-1] if nodes else code)
+            made = [(value.dtype, tuple(value.shape), value.size) for value in operation.outputs]
+            outputs = tuple((dtype.numpy.name, shape) for dtype, shape, _ in made)
+            size = sum(count * dtype.size for dtype, _, count in made)
+            shares.append(Share(name, self.ops.get(name, code), us / total, size, outputs))
+        return shares

@@ -1,0 +1,103 @@
+"""Takes branches out whose predicate is known before the run, such as those of a fixed ``is_training`` switch."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from pocketgraph.graph import Graph, Node
+from pocketgraph.kernels.shapes import Inferred
+from pocketgraph.runtime.engines.frames import MERGE, NEXT
+from pocketgraph.runtime.engines.needed import Item, item_of
+from pocketgraph.runtime.names import Endpoint
+
+SWITCH = ("Switch", "RefSwitch")
+
+
+def known_predicates(items: Mapping[str, Item], inferred: Inferred) -> dict[str, bool]:
+    """The Switches whose predicate is known, with its value."""
+    found = {}
+    for name, item in items.items():
+        if item.node.op in SWITCH and len(item.data) == 2:
+            value = inferred.value(str(item.data[1]))
+            if value is not None and value.size == 1:
+                found[name] = bool(value)
+    return found
+
+
+def without_static_branches(
+    graph: Graph,
+    items: Mapping[str, Item],
+    fed: Collection[Endpoint],
+    predicates: Mapping[str, bool],
+    fetched: Collection[Endpoint] = (),
+) -> Graph:
+    """The graph with each such Switch passed by and each Merge that has one live input left replaced by an Identity.
+
+    Nodes on a branch that is never taken keep their names but nobody needs them any more.
+    """
+    dead = _dead(items, fed, predicates)
+    index_taken = {e.node for item in items.values() for e in item.data if e.port == 1}
+    index_taken |= {e.node for e in fetched if e.port == 1}
+    changed: dict[str, Node] = {}
+    for name, item in items.items():
+        if item.node.op in MERGE and name not in dead:
+            live = [e for e in item.data if e in fed or not _is_dead(e, dead, predicates)]
+            if len(live) == 1 and name not in index_taken:
+                endpoint = live[0]
+                source = _past_switches(endpoint, items, fed, predicates)
+                waits = tuple(f"^{c}" for c in item.control if c not in dead)
+                changed[name] = Node(
+                    name, "Identity", (str(source), *waits), {k: v for k, v in item.node.attrs.items() if k == "T"}
+                )
+    nodes = []
+    for node in graph:
+        fresh = changed.get(node.name, node)
+        if node.name in items:
+            item = item_of(fresh)
+            data = [_past_switches(e, items, fed, predicates) for e in item.data]
+            if data != list(item.data):
+                fresh = fresh.replace(inputs=[*map(str, data), *(f"^{c}" for c in item.control)])
+        nodes.append(fresh)
+    return graph.replace(nodes)
+
+
+def _past_switches(
+    endpoint: Endpoint, items: Mapping[str, Item], fed: Collection[Endpoint], predicates: Mapping[str, bool]
+) -> Endpoint:
+    for _ in range(len(predicates)):
+        if endpoint in fed or endpoint.node not in predicates:
+            break
+        if endpoint.port != int(predicates[endpoint.node]):
+            break
+        endpoint = items[endpoint.node].data[0]
+    return endpoint
+
+
+def _is_dead(endpoint: Endpoint, dead: Collection[str], predicates: Mapping[str, bool]) -> bool:
+    if endpoint.node in dead:
+        return True
+    return endpoint.node in predicates and endpoint.port != int(predicates[endpoint.node])
+
+
+def _dead(items: Mapping[str, Item], fed: Collection[Endpoint], predicates: Mapping[str, bool]) -> set[str]:
+    """The nodes that never run."""
+    consumers: dict[str, list[str]] = {}
+    for name, item in items.items():
+        for source in {e.node for e in item.data if e not in fed} | set(item.control):
+            consumers.setdefault(source, []).append(name)
+    dead: set[str] = set()
+    waiting = [consumer for switch in predicates for consumer in consumers.get(switch, ())]
+    while waiting:
+        name = waiting.pop()
+        if name in dead or items[name].node.op == "ControlTrigger":
+            continue
+        item = items[name]
+        data = [e for e in item.data if e in fed or not _is_dead(e, dead, predicates)]
+        if item.node.op in MERGE:  # a loop that is not entered does not come round either
+            is_dead = all(e not in fed and items[e.node].node.op in NEXT for e in data)
+        else:
+            is_dead = len(data) < len(item.data) or any(c in dead for c in item.control)
+        if is_dead:
+            dead.add(name)
+            waiting.extend(consumers.get(name, ()))
+    return dead

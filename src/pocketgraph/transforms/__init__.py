@@ -1,0 +1,77 @@
+"""Rules that rewrite a graph, one a file, and the tool that runs them; a rule's file is loaded when it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from pocketgraph.graph import Graph
+from pocketgraph.transforms.tool import run
+
+__all__ = ["TransformGraph", "run", "transform"]
+
+
+def transform(
+    graph: Graph,
+    transforms: str | Iterable[str],
+    inputs: str | Iterable[str] | None = None,
+    outputs: str | Iterable[str] | None = None,
+) -> Graph:
+    """The graph after these transforms.
+
+    Args:
+        graph: the graph; it is not changed.
+        transforms: a transform string such as ``"strip_unused_nodes fold_constants(ignore_errors=true)"``, or several.
+        inputs: names of what will be fed, a list or a string with commas; by default what the graph knows.
+        outputs: names of what will be fetched, likewise.
+
+    Raises:
+        UsageError: the transforms are not spelled right.
+        TransformError: a rule failed.
+    """
+    if inputs is not None:
+        graph = graph.replace(inputs=_listed(inputs))
+    if outputs is not None:
+        graph = graph.replace(outputs=_listed(outputs))
+    return run(graph, transforms)
+
+
+def TransformGraph(  # noqa: N802 - the original's name
+    input_graph_def: Any, inputs: str | Iterable[str], outputs: str | Iterable[str], transforms: str | Iterable[str]
+) -> Any:
+    """The call of TensorFlow's Graph Transform Tool.
+
+    Args:
+        input_graph_def: a Graph, the bytes of a GraphDef, or a GraphDef message (TensorFlow's own, too).
+        inputs: names of what will be fed.
+        outputs: names of what will be fetched.
+        transforms: transform strings; they run in order, each on what the one before made.
+
+    Returns:
+        The result as the type that was given; a message is a new one.
+
+    Raises:
+        TypeError: ``input_graph_def`` is none of these.
+        FormatError: the bytes are no GraphDef.
+        UsageError: the transforms are not spelled right.
+        TransformError: a rule failed.
+    """
+    if isinstance(input_graph_def, Graph):
+        return transform(input_graph_def, transforms, inputs, outputs)
+    from pocketgraph import formats
+
+    if isinstance(input_graph_def, (bytes, bytearray, memoryview)):
+        result = transform(formats.from_bytes(bytes(input_graph_def)), transforms, inputs, outputs)
+        return formats.to_bytes(result)
+    if not hasattr(input_graph_def, "SerializeToString"):
+        kind = type(input_graph_def).__name__
+        raise TypeError(f"TransformGraph takes a Graph, bytes or a GraphDef message, not {kind}")
+    result = transform(formats.from_bytes(input_graph_def.SerializeToString()), transforms, inputs, outputs)
+    message = type(input_graph_def)()
+    message.ParseFromString(formats.to_bytes(result))
+    return message
+
+
+def _listed(names: str | Iterable[str]) -> tuple[str, ...]:
+    listed = names.split(",") if isinstance(names, str) else names
+    return tuple(name for name in listed if name)

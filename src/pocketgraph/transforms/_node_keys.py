@@ -1,0 +1,59 @@
+"""Keys by which nodes are compared: equal keys mean equal op, device and attributes, tensors as they are encoded."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Hashable, Mapping
+
+from pocketgraph.formats.attr_value import encode_attr
+from pocketgraph.graph import AttrValue, Func, Graph, Node, Tensor
+
+SAMPLE = 256  # bytes from either end of an encoded tensor that tell most tensors apart
+
+
+def static_keys(graph: Graph) -> Mapping[str, int]:
+    """A number for each node, by name; two nodes have the same when op, device and attributes are equal.
+
+    Tensors are read whole only where nodes cannot be told apart by the ends of theirs.
+    """
+    numbers: dict[Hashable, int] = {}
+    rough = {node.name: _number(numbers, _key(node, whole=False)) for node in graph}
+    counts = [0] * len(numbers)
+    for number in rough.values():
+        counts[number] += 1
+    exact = {}
+    for node in graph:
+        number = rough[node.name]
+        if counts[number] > 1 and any(isinstance(value, (Tensor, tuple)) for value in node.attrs.values()):
+            number = _number(numbers, (number, _key(node, whole=True)))
+        exact[node.name] = number
+    return exact
+
+
+def _number(numbers: dict[Hashable, int], key: Hashable) -> int:
+    return numbers.setdefault(key, len(numbers))
+
+
+def _key(node: Node, whole: bool) -> Hashable:
+    attrs = node.attrs
+    return node.op, node.device, tuple((key, _value_key(attrs[key], whole)) for key in sorted(attrs))
+
+
+def _value_key(value: AttrValue, whole: bool) -> Hashable:
+    if isinstance(value, Tensor):
+        return _tensor_key(value, whole)
+    if isinstance(value, tuple):
+        return tuple(_value_key(member, whole) for member in value)
+    if isinstance(value, Func):
+        return value.name, tuple((key, _value_key(value.attrs[key], whole)) for key in sorted(value.attrs))
+    return type(value), str(value) if isinstance(value, float) else value
+
+
+def _tensor_key(tensor: Tensor, whole: bool) -> Hashable:
+    parts = [memoryview(part) for part in encode_attr(tensor)]
+    if whole:
+        digest = hashlib.blake2b(digest_size=16)
+        for part in parts:
+            digest.update(part)
+        return digest.digest()
+    return sum(len(part) for part in parts), bytes(parts[0][:SAMPLE]), bytes(parts[-1][-SAMPLE:])

@@ -1,0 +1,141 @@
+"""The command: the original's flags and lines, several pictures at once, and one line for each mistake."""
+
+import json
+import pathlib
+
+import pytest
+from PIL import Image
+
+from pocketgraph import save
+from pocketgraph.cli.main import main
+from pocketgraph.graph.text import parse
+
+
+@pytest.fixture
+def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
+    """A folder with a graph whose three scores are the average red, green and blue; labels; two pictures."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1,2,2,3])
+        axes = Const(int32 [1, 2])
+        scores = Mean(x, axes, T=float, Tidx=int32, keep_dims=false)
+    """)
+    save(graph, tmp_path / "graph.pb")
+    (tmp_path / "labels.txt").write_text("red\ngreen\nblue\n")
+    Image.new("RGB", (5, 7), (255, 102, 0)).save(tmp_path / "orange.png")
+    Image.new("RGB", (5, 7), (0, 0, 254)).save(tmp_path / "blue.bmp")
+    (tmp_path / "notes.txt").write_text("not a picture")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """Exit code, stdout, stderr of one call."""
+    code = 0
+    try:
+        main(["label_image", *arguments])
+    except SystemExit as stop:
+        code = int(stop.code or 0)
+    out, err = capsys.readouterr()
+    assert "Traceback" not in err
+    return code, out, err
+
+
+ORIGINAL = ("--graph=graph.pb", "--labels=labels.txt", "--input_width=2", "--input_height=2", "--input_mean=0")
+ORIGINAL += ("--input_std=255", "--input_layer=x", "--output_layer=scores:0")
+
+
+def test_the_original_flags_and_lines(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, *ORIGINAL, "--image=orange.png")
+    assert (code, err) == (0, "")
+    assert out == "red (0): 1\ngreen (1): 0.4\nblue (2): 0\n"
+
+
+def test_the_python_style(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(capsys, *ORIGINAL, "--image", "blue.bmp", "--style=python", "-k", "1")
+    assert out == "blue 0.99607843\n"
+
+
+def test_several_pictures(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "--graph=graph.pb", "--labels=labels.txt", "--top=1", "orange.png", "blue.bmp")
+    assert code == 0
+    assert out == "orange.png:\nred (0): 1\n\nblue.bmp:\nblue (2): 0.996078\n"
+
+
+def test_json(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(capsys, "--graph=graph.pb", "--image=orange.png", "-k1", "--json")
+    assert json.loads(out) == [{"image": "orange.png", "predictions": [{"index": 0, "label": "index 0", "score": 1.0}]}]
+
+
+def test_root_dir_is_for_graph_and_image(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "elsewhere").mkdir()
+    for name in ("graph.pb", "orange.png"):
+        (folder / name).rename(folder / "elsewhere" / name)
+    code, out, _ = run(capsys, "--root_dir=elsewhere", "--graph=/graph.pb", "--image=orange.png", "--labels=labels.txt")
+    assert code == 0
+    assert out.startswith("red (0): 1\n")
+
+
+def test_one_bad_picture_does_not_stop_the_others(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, "--graph=graph.pb", "-k1", "notes.txt", "blue.bmp")
+    assert code == 1
+    assert out == "blue.bmp:\nindex 2 (2): 0.996078\n"
+    assert "notes.txt: this is not a JPEG, PNG, BMP or GIF picture" in err
+    assert err.endswith("error: 1 of 2 pictures could not be labelled\n")
+
+
+def test_too_few_labels_are_told(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "labels.txt").write_text("red\n")
+    code, out, err = run(capsys, *ORIGINAL, "orange.png")
+    assert code == 0
+    assert out.splitlines()[1] == "index 1 (1): 0.4"
+    assert err == "warning: the labels file has 1 lines and the output 3 scores: they may not belong together\n"
+
+
+def test_self_test(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, *ORIGINAL, "--image=orange.png", "--self_test=true")
+    assert (code, out) == (1, "")
+    assert err == "error: orange.png: Expected label #653 but got #0; Self-test failed!\n"
+    assert run(capsys, *ORIGINAL, "--image=orange.png", "--self_test=false")[0] == 0
+
+
+def test_presets_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "--preset=list")
+    assert code == 0
+    assert "InceptionV3/Predictions/Reshape_1" in out
+    assert "retrained_mobilenet" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["--image=orange.png"], 2, "no graph is given; pass --graph=FROZEN.pb"),
+        (["--graph=graph.pb"], 2, "no picture is given; pass --image=PICTURE"),
+        (["--graph=none.pb", "orange.png"], 1, "none.pb"),
+        (["--graph=graph.pb", "none.png"], 1, "none.png: the picture cannot be read: No such file or directory"),
+        (["--graph=graph.pb", "notes.txt"], 1, "notes.txt: this is not a JPEG, PNG, BMP or GIF picture"),
+        (["--graph=graph.pb", "--labels=none.txt", "orange.png"], 1, "none.txt: the labels cannot be read"),
+        (["--graph=graph.pb", "--labels=graph.pb", "orange.png"], 1, "graph.pb: this is not a labels file"),
+        (["--graph=labels.txt", "orange.png"], 1, "labels.txt"),
+        (["--graph=graph.pb", "--input_width=299", "orange.png"], 2, "takes 2 here, not --input_width=299"),
+        (["--graph=graph.pb", "--input_layer=y", "orange.png"], 2, "--input_layer: the graph has no node 'y'"),
+        (["--graph=graph.pb", "--output_layer=score", "orange.png"], 2, "did you mean 'scores'?"),
+        (["--graph=graph.pb", "--output_layer=x", "orange.png"], 1, "not one score a class"),
+        (["--graph=graph.pb", "--preset=inception", "orange.png"], 2, "there is no preset 'inception'"),
+        (["--graph=graph.pb", "--input_std=0", "orange.png"], 2, "--input_std is 0"),
+        (["--graph=graph.pb", "--input_width=0", "orange.png"], 2, "input_width"),
+        (["--graph=graph.pb", "--input_mean=dark", "orange.png"], 2, "input_mean"),
+        (["--graph=graph.pb", "--feed=keep_prob", "orange.png"], 2, "--feed 'keep_prob' is not NAME=VALUE"),
+        (["--graph=graph.pb", "--feed=keep_prob=1", "orange.png"], 2, "--feed: the graph has no node 'keep_prob'"),
+        (["--graph=graph.pb", "--top=0", "orange.png"], 2, "top"),
+        (["--graph=graph.pb", "--outputlayer=x", "orange.png"], 2, "--outputlayer"),
+    ],
+)
+def test_mistakes_are_one_line(
+    folder: pathlib.Path, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, message: str
+) -> None:
+    got, out, err = run(capsys, *arguments)
+    assert got == code
+    assert out == ""
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    assert message in err

@@ -1,0 +1,143 @@
+"""``pocketgraph transform_graph``: the original flags, what it writes, and its one-line errors."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+from pocketgraph import formats
+from pocketgraph.cli.main import main
+from pocketgraph.graph.text import parse, print_graph
+
+GRAPH = """
+    x = Placeholder(dtype=float, shape=[2]) @"/gpu:0"
+    kept = Identity(x, T=float)
+    softmax = Softmax(kept, T=float)
+"""
+RESULT = "x = Placeholder(dtype=float, shape=[2])\nsoftmax = Softmax(x, T=float)\n"
+
+
+@pytest.fixture
+def model(tmp_path: pathlib.Path) -> str:
+    path = tmp_path / "model.pb"
+    formats.save(parse(GRAPH), path)
+    return str(path)
+
+
+def call(*arguments: str) -> int:
+    try:
+        main(["transform_graph", *arguments])
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    return 0
+
+
+def test_the_original_flags(model: str, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out.pb"
+    code = call(
+        f"--in_graph={model}", f"--out_graph={out}", "--inputs=x", "--outputs=softmax",
+        "--transforms=\n remove_nodes(op=Identity)\n remove_device\n",
+    )  # fmt: skip
+    assert code == 0
+    assert print_graph(formats.load(out)) == RESULT
+    assert capsys.readouterr() == ("", "")
+
+
+def test_short_forms_and_the_log(model: str, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out.pb"
+    steps = "remove_device strip_unused_nodes(shape=bad, ignore_errors=true) remove_nodes(op=Identity)"
+    assert call(model, "-o", str(out), "--inputs", "kept", "--outputs", "softmax", "-t", steps, "-v") == 0
+    assert capsys.readouterr().err.splitlines() == [
+        "Applying remove_device",
+        "Applying strip_unused_nodes",
+        "warning: strip_unused_nodes: Ignoring error Could not parse as shape: 'bad'; write every size, such as "
+        '"1,299,299,3"; none may be unknown',
+        "Applying remove_nodes",
+    ]
+
+
+def test_output_as_text(model: str, tmp_path: pathlib.Path) -> None:
+    out = tmp_path / "out.pbtxt"
+    steps = "--transforms=remove_device remove_nodes(op=Identity)"
+    assert call(f"--in_graph={model}", f"--out_graph={out}", steps, "--output_as_text=true") == 0
+    assert out.read_text().startswith("node {\n")
+    assert print_graph(formats.load(out)) == RESULT
+
+
+def test_the_home_folder_is_expanded(model: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert call("--in_graph=~/model.pb", "--out_graph=~/out.pb", "--transforms=remove_device") == 0
+    assert (tmp_path / "out.pb").exists()
+
+
+def test_the_input_may_be_replaced(model: str) -> None:
+    assert call(model, "-o", model, "-t", "remove_device remove_nodes(op=Identity)") == 0
+    assert print_graph(formats.load(model)) == RESULT
+
+
+def test_an_unknown_input_is_a_warning(model: str, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(model, "-o", str(tmp_path / "out.pb"), "--inputs=xx", "-t", "remove_device") == 0
+    assert capsys.readouterr().err.startswith("warning: --inputs: the graph has no node 'xx'")
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "message"),
+    [
+        ({"--in_graph": ""}, 2, "in_graph graph can't be empty"),
+        ({"--out_graph": ""}, 2, "out_graph graph can't be empty"),
+        ({"--transforms": ""}, 2, "You must specify at least one transform"),
+        ({"--transforms": " \n"}, 2, "You must specify at least one transform"),
+        ({"--transforms": "f(a=1"}, 2, "Failed to parse --transforms argument, error was"),
+        ({"--transforms": "remove_device)"}, 2, "Looking for transform name, but found ')'"),
+        (
+            {"--transforms": "remove_devices"},
+            2,
+            "Transform 'remove_devices' not recognized; did you mean 'remove_device",
+        ),
+        ({"--transforms": "remove_device(a=1)"}, 2, "remove_device: unknown parameter 'a'"),
+        ({"--transforms": "quantize_weights(minimum_size=x)"}, 2, "couldn't interpret the minimum_size argument"),
+        ({"--transforms": "strip_unused_nodes(shape=x)"}, 1, "strip_unused_nodes: Could not parse as shape: 'x'"),
+        ({"--outputs": "sofmax"}, 2, "--outputs: the graph has no node 'sofmax'; did you mean 'softmax'"),
+        ({"--in_graph": "/nothing/here.pb"}, 1, "Loading graph '/nothing/here.pb' failed with"),
+        ({"--out_graph": "/nothing/here.pb"}, 1, "Saving graph '/nothing/here.pb' failed with"),
+        ({"--output_as_text": "maybe"}, 2, "neither true nor false"),
+        ({"--in_grap": "x"}, 2, "--in_grap"),
+    ],
+)
+def test_errors_are_one_line_and_nothing_is_written(
+    change: dict[str, str],
+    code: int,
+    message: str,
+    model: str,
+    tmp_path: pathlib.Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = tmp_path / "out.pb"
+    flags = {"--in_graph": model, "--out_graph": str(out), "--transforms": "remove_device", "--inputs": "kept"} | change
+    assert call(*(f"{key}={value}" for key, value in flags.items())) == code
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("error: ")
+    assert message in captured.err
+    assert captured.err.count("\n") == 1
+    assert not out.exists()
+
+
+def test_a_damaged_file_is_refused(tmp_path: pathlib.Path, model: str, capsys: pytest.CaptureFixture[str]) -> None:
+    short = tmp_path / "short.pb"
+    short.write_bytes(pathlib.Path(model).read_bytes()[:-7])
+    empty = tmp_path / "empty.pb"
+    empty.write_bytes(b"")
+    for path in (short, empty):
+        assert call(str(path), "-o", str(tmp_path / "out.pb"), "-t", "remove_device") == 1
+        assert capsys.readouterr().err.startswith(f"error: Loading graph '{path}' failed with ")
+    assert not (tmp_path / "out.pb").exists()
+
+
+def test_help_names_the_rules(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("--help") == 0
+    shown = capsys.readouterr().out
+    assert "Transforms are:" in shown
+    assert "fold_old_batch_norms" in shown
+    assert "--output_as_text" in shown

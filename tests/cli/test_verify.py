@@ -1,0 +1,126 @@
+"""``pocketgraph verify``: table, JSON, exit codes, ways to give inputs."""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from pocketgraph.cli.main import group
+from pocketgraph.errors import UsageError
+from pocketgraph.formats import save
+from pocketgraph.graph.text import parse
+
+
+@pytest.fixture
+def models(tmp_path: pathlib.Path) -> tuple[str, str]:
+    """Two files that differ by 0.5 in one logit."""
+    paths = []
+    for name, bias in (("a", "[0.0, 0.0]"), ("b", "[0.0, 0.5]")):
+        graph = parse(f"""
+            x = Placeholder(dtype=float, shape=[?,2])
+            bias = Const(float {bias})
+            logits = BiasAdd(x, bias, T=float)
+        """)
+        paths.append(str(tmp_path / f"{name}.pb"))
+        save(graph, paths[-1])
+    return paths[0], paths[1]
+
+
+def call(*arguments: str) -> Result:
+    return CliRunner().invoke(group, ["verify", *arguments])
+
+
+def test_equal_models_exit_with_0(models: tuple[str, str]) -> None:
+    result = call(models[0], models[0])
+    assert result.exit_code == 0, result.output
+    assert "logits" in result.output
+    assert "equal within 0.0001" in result.output
+
+
+def test_different_models_exit_with_1(models: tuple[str, str]) -> None:
+    result = call(*models)
+    assert result.exit_code == 1
+    assert "differs" in result.output
+    assert "0.5" in result.output
+    assert call(*models, "--tolerance=10").exit_code == 0
+
+
+def test_json(models: tuple[str, str], tmp_path: pathlib.Path) -> None:
+    np.savez(tmp_path / "feeds.npz", in_x_0=np.array([[1.0, 0.75], [4.0, 0.0]], np.float32))
+    result = call(*models, "--inputs", str(tmp_path / "feeds.npz"), "--outputs=logits:0", "--json", "--top1=0.9")
+    assert result.exit_code == 1
+    found = json.loads(result.output)
+    assert found["passed"] is False
+    (output,) = found["outputs"]
+    assert output == {
+        "name": "logits:0", "shape": [2, 2], "max_abs": 0.5, "mean_abs": 0.25, "max_relative": 0.125,
+        "mean_relative": 0.0625, "worst_index": [0, 1], "top1": 0.5, "problem": "", "passed": False,
+    }  # fmt: skip
+
+
+def test_single_inputs_by_name(models: tuple[str, str], tmp_path: pathlib.Path) -> None:
+    np.save(tmp_path / "x.npy", np.zeros((3, 2), np.float32))
+    np.savez(tmp_path / "one.npz", anything=np.zeros((3, 2), np.float32))
+    for file in ("x.npy", "one.npz"):
+        result = call(*models, f"--inputs=x={tmp_path / file}", "--json", "--tolerance=9")
+        assert json.loads(result.output)["outputs"][0]["shape"] == [3, 2]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "problem"),
+    [
+        (["x=missing.npy"], "no such file"),
+        (["z=missing.npy"], "names no tensor"),
+        (["missing.npz"], "no such file"),
+        (["x=DIR/x.npy", "x:0=DIR/x.npy"], "gives 'x:0' twice"),
+        (["x=DIR/text.npy"], "not a readable"),
+    ],
+)
+def test_wrong_inputs(models: tuple[str, str], tmp_path: pathlib.Path, inputs: list[str], problem: str) -> None:
+    np.save(tmp_path / "x.npy", np.zeros((1, 2), np.float32))
+    (tmp_path / "text.npy").write_text("no array")
+    options = [f"--inputs={text.replace('DIR', str(tmp_path))}" for text in inputs]
+    result = call(*models, *options)
+    assert isinstance(result.exception, UsageError)
+    assert problem in str(result.exception)
+
+
+def test_from_the_shell_errors_are_one_line_and_exit_2(models: tuple[str, str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "from pocketgraph.cli.main import main; main()", "verify", *models, "--outputs=logit"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr == "error: the first model has no output 'logit'; did you mean 'logits'?\n"
+
+
+def test_runs_and_inputs_exclude_each_other(models: tuple[str, str]) -> None:
+    result = call(*models, "--runs=2", "--inputs=x=x.npy")
+    assert isinstance(result.exception, UsageError)
+
+
+def test_plan_prints_parts_and_reasons(tmp_path: pathlib.Path) -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,2])
+        w = Const(float[2,2] 0.5)
+        a = MatMul(x, w, T=float)
+        odd = Lgamma(a, T=float)
+        y = Softmax(odd, T=float)
+    """)
+    save(graph, tmp_path / "m.pb")
+    path = str(tmp_path / "m.pb")
+    result = CliRunner().invoke(group, ["plan", path])
+    assert result.exit_code == 0, result.output
+    assert "litert" in result.output
+    assert "Lgamma" in result.output
+    found = json.loads(CliRunner().invoke(group, ["plan", path, "--json", "--inputs=x=7,2"]).output)
+    assert found["feeds"] == {"x:0": {"dtype": "float", "shape": [7, 2]}}
+    assert [part["runs_on"] for part in found["parts"]] == ["litert", "litert", "reference"]
+    assert list(found["reasons"]) == ["odd"]
+    wrong = CliRunner().invoke(group, ["plan", path, "--inputs=x=seven"])
+    assert isinstance(wrong.exception, UsageError)

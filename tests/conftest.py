@@ -1,0 +1,14 @@
+"""Makes ``import support`` work from every test folder, and keeps each test run's cache to itself."""
+
+import os
+import pathlib
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
+    os.environ["POCKETGRAPH_CACHE"] = str(tmp_path_factory.mktemp("cache"))

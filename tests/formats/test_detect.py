@@ -1,0 +1,175 @@
+"""Files are told apart by what is in them, and refusals say what a file is and which command takes it."""
+
+from __future__ import annotations
+
+import io
+import pathlib
+import struct
+import zipfile
+
+import numpy as np
+import pytest
+
+from pocketgraph import formats
+from pocketgraph.errors import FormatError
+from pocketgraph.formats import Kind, identify, wire
+from pocketgraph.graph import Graph, Node, const
+from support import model_dir, needs_shared
+
+GRAPH = Graph([const("w", np.arange(4.0)), Node("y", "Identity", ["w"])])
+GRAPH_DEF = formats.to_bytes(GRAPH)
+META = wire.bytes_field(1, wire.bytes_field(4, "serve")) + wire.bytes_field(2, GRAPH_DEF)
+SAVED_MODEL = wire.number_field(1, 1) + wire.bytes_field(2, META)
+
+
+def archive(name: str) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as pack:
+        pack.writestr(name, "{}")
+    return file.getvalue()
+
+
+def record(payload: bytes) -> bytes:
+    from pocketgraph.formats.crc32c import checksum, masked
+
+    length = struct.pack("<Q", len(payload))
+    return length + struct.pack("<I", masked(checksum(length))) + payload + struct.pack("<I", masked(checksum(payload)))
+
+
+def package() -> bytes:
+    """A memory-mapped package: a region, the graph, the directory, and where the directory begins."""
+    graph_at = 64
+    element = wire.number_field(1, graph_at) + wire.bytes_field(2, "memmapped_package://.")
+    body = b"\0" * graph_at + GRAPH_DEF
+    return body + wire.bytes_field(1, element) + struct.pack("<Q", len(body))
+
+
+def table(value: bytes) -> bytes:
+    """As much of an sstable as tells what it holds: the first entry, which has the empty key, and the footer."""
+    return b"\0\0" + wire.varint(len(value)) + value + b"\0" * 64 + struct.pack("<Q", 0xDB4775248B80FB57)
+
+
+CONTENTS: list[tuple[Kind, bytes]] = [
+    (Kind.GRAPH_DEF, GRAPH_DEF),
+    (Kind.GRAPH_DEF, b"\x22\x03\x08\x87\x01" + GRAPH_DEF),
+    (Kind.GRAPH_DEF, GRAPH_DEF[: len(GRAPH_DEF) // 2]),
+    (Kind.GRAPH_DEF_TEXT, b'# made by hand\n\n  node {\n name: "x" }'),
+    (Kind.GRAPH_DEF_TEXT, b"versions { producer: 27 }"),
+    (Kind.META_GRAPH, META),
+    (Kind.META_GRAPH, wire.bytes_field(2, GRAPH_DEF)),
+    (Kind.META_GRAPH, META[:60]),
+    (Kind.META_GRAPH_TEXT, b'meta_info_def {\n tags: "serve" }'),
+    (Kind.SAVED_MODEL_FILE, SAVED_MODEL),
+    (Kind.SAVED_MODEL_FILE, SAVED_MODEL[:60]),
+    (Kind.SAVED_MODEL_TEXT, b"saved_model_schema_version: 1\n"),
+    (Kind.CHECKPOINT_INDEX, table(b"\x08\x01\x1a\x02\x08\x01")),
+    (Kind.CHECKPOINT_V1, table(b"\x0a\x02\x08\x01")),
+    (Kind.CHECKPOINT_STATE, b'model_checkpoint_path: "model.ckpt-7"\n'),
+    (Kind.MEMMAPPED, package()),
+    (Kind.TFLITE, b"\x1c\0\0\0TFL3" + b"\0" * 40),
+    (Kind.ONNX, wire.number_field(1, 8) + wire.bytes_field(2, "pytorch") + wire.bytes_field(7, b"\x12\x01x")),
+    (Kind.HDF5, b"\x89HDF\r\n\x1a\n" + b"\0" * 20),
+    (Kind.KERAS, archive("metadata.json")),
+    (Kind.ARCHIVE, archive("saved_model.pb")),
+    (Kind.ARCHIVE, b"\x1f\x8b\x08\0\0\0\0\0"),
+    (Kind.NUMPY, archive("weights.npy")),
+    (Kind.PICKLE, archive("model/data.pkl")),
+    (Kind.PICKLE, b"\x80\x02}q\x00."),
+    (Kind.IMAGE, b"\xff\xd8\xff\xe0\0\x10JFIF"),
+    (Kind.IMAGE, b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"),
+    (Kind.SOUND, b"RIFF\x24\0\0\0WAVEfmt "),
+    (Kind.EVENTS, record(b"\x09" + b"\0" * 8 + b"\x1a\x0dbrain.Event:2")),
+    (Kind.TF_RECORDS, record(b"\x0a\x05abcde")),
+    (Kind.LFS_POINTER, b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 5\n"),
+    (Kind.HTML, b"\n<!DOCTYPE html><html><body>404</body></html>"),
+    (Kind.JSON, b'{"modelTopology": {}}'),
+    (Kind.TEXT, b"daisy\nroses\n"),
+    (Kind.EMPTY, b""),
+    (Kind.UNKNOWN, b"\x07\xff\x00garbage" * 10),
+    (Kind.UNKNOWN, b"\0" * 100),
+]
+LOADABLE = {Kind.GRAPH_DEF, Kind.GRAPH_DEF_TEXT, Kind.META_GRAPH, Kind.SAVED_MODEL_FILE}
+
+
+@pytest.mark.parametrize(("kind", "content"), CONTENTS, ids=[f"{i}-{k.name}" for i, (k, _) in enumerate(CONTENTS)])
+def test_content_tells(tmp_path: pathlib.Path, kind: Kind, content: bytes) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(content)
+    identity = identify(path)
+    assert identity.kind is kind
+    assert identity.next
+    assert "{" not in identity.next
+    if kind not in LOADABLE and not kind.name.endswith("_TEXT"):
+        with pytest.raises(FormatError) as caught:
+            formats.load(path)
+        assert str(caught.value) == f"{path}: this is {identity.description}, not a GraphDef; {identity.next}"
+
+
+def test_a_graph_is_loaded_from_each_file_that_holds_one(tmp_path: pathlib.Path) -> None:
+    for content in (GRAPH_DEF, META, SAVED_MODEL):
+        (tmp_path / "file").write_bytes(content)
+        graph = formats.load(tmp_path / "file")
+        assert list(graph.nodes) == ["w", "y"]
+        np.testing.assert_array_equal(graph["w"].tensor.numpy(), [0, 1, 2, 3])
+
+
+def test_a_file_that_is_cut_short_is_called_so(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "model.pb"
+    for length in range(1, len(GRAPH_DEF)):
+        path.write_bytes(GRAPH_DEF[:length])
+        try:
+            whole = [node.name for node in formats.load(path)]
+        except FormatError as error:
+            assert "cut short" in str(error), length  # noqa: PT017
+            assert f"ends at byte {length}" in str(error)  # noqa: PT017
+        else:
+            assert whole == ["w"], length  # the cut is between two nodes
+
+
+def test_directories(tmp_path: pathlib.Path) -> None:
+    assert identify(tmp_path).kind is Kind.DIRECTORY
+    (tmp_path / "frozen.pb").write_bytes(GRAPH_DEF)
+    assert "frozen.pb" in identify(tmp_path).next
+    (tmp_path / "model.ckpt-1.index").write_bytes(b"")
+    assert identify(tmp_path).kind is Kind.CHECKPOINT_DIRECTORY
+    (tmp_path / "saved_model.pb").write_bytes(SAVED_MODEL)
+    assert identify(tmp_path).kind is Kind.SAVED_MODEL
+
+
+def test_a_prefix_that_no_file_has(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "model.ckpt-1.index").write_bytes(table(b"\x08\x01"))
+    (tmp_path / "model.ckpt-1.data-00000-of-00001").write_bytes(b"\0" * 100)
+    prefix = str(tmp_path / "model.ckpt-1")
+    assert identify(prefix).kind is Kind.CHECKPOINT_V2
+    for name in (prefix, prefix + ".index", prefix + ".data-00000-of-00001"):
+        with pytest.raises(FormatError, match=f"checkpoint.*freeze_graph .*--input_checkpoint={prefix}$"):
+            formats.load(name)
+    (tmp_path / "old.ckpt-00000-of-00002").write_bytes(b"")
+    assert identify(tmp_path / "old.ckpt").kind is Kind.CHECKPOINT_V1
+    assert identify(tmp_path / "old.ckpt-?????-of-00002").kind is Kind.CHECKPOINT_V1
+
+
+def test_a_missing_file(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "frozen_graph.pb").write_bytes(GRAPH_DEF)
+    with pytest.raises(FormatError, match=r"there is no such file; did you mean 'frozen_graph.pb'"):
+        formats.load(tmp_path / "frozen_grph.pb")
+
+
+@needs_shared
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("ckpt_v2_linreg_chain/linear_regression.ckpt.index", Kind.CHECKPOINT_INDEX),
+        ("ckpt_v2_linreg_chain/linear_regression.ckpt.data-00000-of-00001", Kind.CHECKPOINT_DATA),
+        ("ckpt_v2_linreg_chain/linear_regression.ckpt.meta", Kind.META_GRAPH),
+        ("ckpt_v2_linreg_chain/linear_regression.ckpt", Kind.CHECKPOINT_V2),
+        ("ckpt_v2_linreg_chain/linear_regression.pbtxt", Kind.GRAPH_DEF),  # in spite of its name
+        ("ckpt_v1_nxt/safe_model.ckpt", Kind.CHECKPOINT_V1),
+        ("pose_mobilenet_thin_text/graph.pb", Kind.GRAPH_DEF_TEXT),
+        ("har_guaniuzzt/human_activity_recognition.pb", Kind.SAVED_MODEL_FILE),
+        ("sm_mnist_conv/mnist_conv_model", Kind.SAVED_MODEL),
+        ("vibcat/golden.npz", Kind.NUMPY),
+    ],
+)
+def test_real_files(name: str, kind: Kind) -> None:
+    assert identify(model_dir(name)).kind is kind

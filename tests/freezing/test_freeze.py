@@ -1,0 +1,354 @@
+"""Freezing whole models: against what TensorFlow 1.15 made of the same checkpoints, and every way to ask for it."""
+
+import json
+import pathlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pocketgraph
+from pocketgraph import formats
+from pocketgraph.errors import FormatError, FreezeError, UsageError
+from pocketgraph.formats import function_def
+from pocketgraph.formats.checkpoint_writer import write_checkpoint
+from pocketgraph.freezing import freeze, freeze_and_tell
+from pocketgraph.graph import Graph, Tensor
+from pocketgraph.graph.attr import same_attrs
+from pocketgraph.graph.text import parse
+from support import model_dir, needs_shared
+
+FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures" / "freeze"
+CASES: dict[str, dict[str, Any]] = json.loads((FIXTURES / "cases.json").read_text())
+TRAINING = """
+    x = Placeholder(dtype=float, shape=[?,2])
+    w = VariableV2(dtype=float, shape=[2,2]) @"/gpu:0"
+    v = VarHandleOp(dtype=float, shape=[2], shared_name="v") @"/gpu:0"
+    read = ReadVariableOp(v, dtype=float) @"/gpu:0"
+    product = MatMul(x, w, T=float) @"/gpu:0"
+    y = Add(product, read, T=float)
+"""
+VALUES = {
+    "w": Tensor.from_numpy(np.eye(2, dtype=np.float32)),
+    "v": Tensor.from_numpy(np.array([3, 4], np.float32)),
+    "global_step": Tensor.from_numpy(np.int64(7)),
+}
+
+
+def assert_same_nodes(actual: Graph, expected: Graph) -> None:
+    assert list(actual.nodes) == list(expected.nodes)
+    for ours, theirs in zip(actual, expected, strict=True):
+        assert (ours.op, ours.inputs, ours.device) == (theirs.op, theirs.inputs, theirs.device), ours
+        assert same_attrs(ours.attrs, theirs.attrs), f"{ours} instead of {theirs}"
+
+
+@pytest.mark.parametrize("case", [name for name in CASES if (FIXTURES / name / "frozen.pb").exists()])
+def test_equal_to_tensorflow_node_for_node(case: str) -> None:
+    folder = FIXTURES / case
+    frozen = freeze(folder / "model.ckpt.meta", CASES[case]["outputs"])
+    assert_same_nodes(frozen, formats.load(folder / "frozen.pb"))
+    assert frozen.outputs == tuple(CASES[case]["outputs"])
+
+
+@pytest.mark.parametrize("case", ["references", "partitions", "averages"])
+def test_frozen_models_compute_what_the_training_session_computed(case: str) -> None:
+    session = pytest.importorskip("pocketgraph.runtime").Session(freeze(FIXTURES / case / "model.ckpt.meta", "y"))
+    feeds = {name: np.array(value, np.float32) for name, value in CASES[case]["feeds"].items()}
+    (result,) = session.run(["y:0"], feeds)
+    np.testing.assert_allclose(result, CASES[case]["values"][0], rtol=1e-5)
+
+
+def test_functions_take_values_instead_of_handles() -> None:
+    graph = formats.load(FIXTURES / "functions" / "model.ckpt.meta")
+    frozen = freeze(FIXTURES / "functions" / "model.ckpt.meta", "y")
+    again = formats.from_bytes(formats.to_bytes(frozen))
+    assert len(again.functions) == len(graph.functions)
+    assert all("_frozen_" in name for name in again.functions)
+    (loop,) = (node for node in again if node.op == "While")
+    assert "resource" not in [dtype.name for dtype in loop.attr("T")]
+    (choice,) = (node for node in again if node.op == "If")
+    assert [dtype.name for dtype in choice.attr("Tin")] == ["float"]
+    ops = {node.op for function in again.functions.values() for node in function.nodes}
+    assert "GatherV2" in ops
+    assert not ops & {"ReadVariableOp", "ResourceGather"}
+
+
+def test_a_training_directory(tmp_path: pathlib.Path) -> None:
+    formats.save(parse(TRAINING), tmp_path / "graph.pbtxt", text=True)
+    write_checkpoint(tmp_path / "model.ckpt-5", VALUES, shards=2)
+    told = freeze_and_tell(tmp_path)
+    assert told.source == str(tmp_path / "graph.pbtxt")
+    assert told.checkpoint == str(tmp_path / "model.ckpt-5")
+    assert told.variables == ("w", "v")
+    assert told.warnings == ()
+    assert told.graph.outputs == ("y",)
+    assert_same_nodes(
+        told.graph,
+        parse("""
+            x = Placeholder(dtype=float, shape=[?,2])
+            w = Const(float [[1.0, 0.0], [0.0, 1.0]])
+            v = Const(float [3.0, 4.0])
+            read = Identity(v, T=float)
+            product = MatMul(x, w, T=float)
+            y = Add(product, read, T=float)
+        """),
+    )
+
+
+@pytest.mark.parametrize(
+    "name", ["model.ckpt-5", "model.ckpt-5.index", "", "checkpoint", "model.ckpt-5.data-00000-of-00001"]
+)
+def test_every_name_of_a_checkpoint(tmp_path: pathlib.Path, name: str) -> None:
+    write_checkpoint(tmp_path / "model.ckpt-5", VALUES)
+    (tmp_path / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-5"')
+    frozen = freeze(parse(TRAINING), ["y:0"], tmp_path / name)
+    assert frozen["w"].tensor.same_values(VALUES["w"])
+
+
+def test_a_graph_file_takes_the_checkpoint_beside_it(tmp_path: pathlib.Path) -> None:
+    formats.save(parse(TRAINING), tmp_path / "train.pb")
+    write_checkpoint(tmp_path / "m", VALUES)
+    assert freeze(tmp_path / "train.pb", "y")["w"].op == "Const"
+    (tmp_path / "m.index").unlink()
+    with pytest.raises(FreezeError, match="2 variables and no checkpoint was given; name the checkpoint's prefix"):
+        freeze(tmp_path / "train.pb", "y")
+
+
+def test_the_package_is_the_function() -> None:
+    assert pocketgraph.freeze(parse(TRAINING), "y", VALUES)["v"].op == "Const"
+    from pocketgraph.freezing import tool
+
+    assert tool.freeze is freeze
+
+
+def test_some_variables_only() -> None:
+    only = freeze(parse(TRAINING), "y", VALUES, variable_names_whitelist=["w"])
+    assert (only["w"].op, only["v"].op, only["read"].op) == ("Const", "VarHandleOp", "ReadVariableOp")
+    without = freeze(parse(TRAINING), "y", VALUES, variable_names_blacklist=["w"])
+    assert (without["w"].op, without["v"].op, without["read"].op) == ("VariableV2", "Const", "Identity")
+
+
+def test_devices_may_stay() -> None:
+    assert freeze(parse(TRAINING), "y", VALUES, clear_devices=False)["product"].device == "/gpu:0"
+    assert freeze(parse(TRAINING), "y", VALUES)["product"].device == ""
+
+
+def test_a_graph_without_variables() -> None:
+    with pytest.raises(FreezeError, match=r"No variables were found in this model\. It is likely the model was frozen"):
+        freeze(parse("x = Placeholder(dtype=float)\ny = Relu(x, T=float)"), "y", VALUES)
+
+
+def test_missing_variables_are_all_named() -> None:
+    with pytest.raises(FreezeError, match=r"2 variables are not in the checkpoint: 'w' \(near: 'ww'\), 'v'.*holds ww"):
+        freeze(parse(TRAINING), "y", {"ww": VALUES["w"]})
+    with pytest.raises(FreezeError, match=r"1 variable is not in the checkpoint: 'w'"):
+        freeze(parse(TRAINING), "y", {"v": VALUES["v"]})
+
+
+def test_a_checkpoint_of_another_model() -> None:
+    wrong = {"w": Tensor.from_numpy(np.zeros((3, 2), np.float32)), "v": Tensor.from_numpy(np.zeros(2))}
+    with pytest.raises(
+        FreezeError, match=r"'w' is float\[2,2\] in the graph and float\[3, 2\] in the checkpoint; 'v' is"
+    ):
+        freeze(parse(TRAINING), "y", wrong)
+
+
+def test_an_unknown_shape_fits() -> None:
+    text = "v = Variable(dtype=float, shape=[])\nu = VariableV2(dtype=float, shape=<unknown>)\ny = Add(v, u, T=float)"
+    assert freeze(parse(text), "y", {"v": VALUES["v"], "u": VALUES["w"]})["v"].tensor.shape == (2,)
+    with pytest.raises(FreezeError, match="'s' is float"):
+        freeze(parse("s = VariableV2(dtype=float, shape=[])\ny = Relu(s, T=float)"), "y", {"s": VALUES["v"]})
+
+
+def test_a_resource_is_known_by_its_shared_name() -> None:
+    text = 'a/v = VarHandleOp(dtype=float, shape=[2], shared_name="v")\ny = ReadVariableOp(a/v, dtype=float)'
+    assert freeze(parse(text), "y", VALUES)["a/v"].tensor.same_values(VALUES["v"])
+
+
+SAVER = """
+    w = VariableV2(dtype=float, shape=[2,2])
+    y = Identity(w, T=float)
+    save/Const = Const(string "model")
+    save/names = Const(string ["w/Average"])
+    save/slices = Const(string [""])
+    save/RestoreV2 = RestoreV2(save/Const, save/names, save/slices, dtypes=[float])
+    save/Assign = Assign(w, save/RestoreV2, T=float)
+    save_1/names = Const(string ["{}"])
+    save_1/RestoreV2 = RestoreV2(save/Const, save_1/names, save/slices, dtypes=[float])
+    save_1/Assign = Assign(w, save_1/RestoreV2, T=float)
+"""
+
+
+def test_savers_and_plain_names() -> None:
+    average = Tensor.from_numpy(np.full((2, 2), 9, np.float32))
+    both = {"w": VALUES["w"], "w/Average": average}
+    graph = parse(SAVER.format("w"))
+    assert freeze(graph, "y", both)["w"].tensor is VALUES["w"]
+    assert freeze(graph, "y", both, saver="save")["w"].tensor is average
+    assert freeze(graph, "y", both, saver="save_1")["w"].tensor is VALUES["w"]
+    assert freeze(graph, "y", {"w/Average": average})["w"].tensor is average
+    assert freeze(parse(SAVER.format("w/Other")), "y", {"w/Other": average})["w"].tensor is average
+    with pytest.raises(UsageError, match="the graph has no saver 'sav'; it has save, save_1"):
+        freeze(graph, "y", both, saver="sav")
+
+
+def test_partitions_without_their_saver() -> None:
+    folder = FIXTURES / "partitions"
+    bare = [n for n in formats.load(folder / "model.ckpt.meta") if not n.name.startswith("save")]
+    assert_same_nodes(freeze(Graph(bare), "y", folder / "model.ckpt"), formats.load(folder / "frozen.pb"))
+    whole = {"cut/w": Tensor.from_numpy(np.zeros((7, 2), np.float32)), "cut/r": VALUES["w"]}
+    with pytest.raises(FreezeError, match="models containing partition variables need their saver"):
+        freeze(Graph(bare), "y", whole)
+
+
+INITIALIZED = """
+    w = VariableV2(dtype=float, shape=[2,2])
+    zero = Const(float [[0.0, 0.0], [0.0, 0.0]])
+    random = RandomUniform(shape, T=int32, dtype=float)
+    shape = Const(int32 [2, 2])
+    set = Assign(w, zero, T=float)
+    shuffle = Assign(w, random, T=float)
+    init = NoOp(^set)
+    y = Identity(w, T=float)
+"""
+
+
+def test_initializer_nodes_assign_constants_after_restoring() -> None:
+    frozen = freeze(parse(INITIALIZED), "y", VALUES, initializer_nodes=["init"])
+    assert frozen["w"].tensor.numpy().tolist() == [[0, 0], [0, 0]]
+    assert freeze(parse(INITIALIZED), "y", initializer_nodes=["init"])["w"].op == "Const"
+    with pytest.raises(FreezeError, match="compute the value of 'w', in place of what was trained"):
+        freeze(parse(INITIALIZED), "y", VALUES, initializer_nodes=["shuffle"])
+    with pytest.raises(FreezeError, match="ini is not in graph; did you mean 'init'"):
+        freeze(parse(INITIALIZED), "y", VALUES, initializer_nodes=["ini"])
+
+
+def test_what_training_left_behind_is_told() -> None:
+    told = freeze_and_tell(
+        parse("""
+            w = VariableV2(dtype=float, shape=[2,2])
+            one = Const(float [[1.0, 1.0], [1.0, 1.0]])
+            update = AssignAdd(w, one, T=float)
+            switch = RefSwitch(w, flag, T=float)
+            flag = Const(bool true)
+            table = HashTableV2(key_dtype=string, value_dtype=int64)
+            keys = Const(string ["a"])
+            fill = InitializeTableV2(table, keys, keys)
+            found = LookupTableFindV2(table, keys, keys)
+            queue = FIFOQueueV2(component_types=[float])
+            batch = QueueDequeueV2(queue, component_types=[float])
+            y = Add(update, switch, ^found, ^batch, T=float)
+        """),
+        "y",
+        VALUES,
+    )
+    text = "\n".join(told.warnings)
+    assert "'update' would change a variable that is now a constant" in text
+    assert "'switch' wants a reference" in text
+    assert "the lookup table 'table' stays empty: 'fill' fills it" in text
+    assert "'queue' still feeds the graph" in text
+
+
+def test_outputs_that_cannot_be_guessed_are_listed() -> None:
+    text = TRAINING + "\nz = Softmax(product, T=float)\n"
+    with pytest.raises(
+        FreezeError, match=r"name of a node to --output_node_names.*likely ones are z \(ends in Softmax\), y"
+    ):
+        freeze(parse(text), None, VALUES)
+
+
+def test_a_directory_with_several_graphs_or_none(tmp_path: pathlib.Path) -> None:
+    write_checkpoint(tmp_path / "m", VALUES)
+    with pytest.raises(FreezeError, match="there is a checkpoint in this directory and no graph"):
+        freeze(tmp_path)
+    formats.save(parse(TRAINING), tmp_path / "a.pb")
+    assert freeze_and_tell(tmp_path).source == str(tmp_path / "a.pb")
+    formats.save(parse(TRAINING), tmp_path / "b.pb")
+    with pytest.raises(FreezeError, match=r"several graphs in this directory: a\.pb, b\.pb; say which one"):
+        freeze(tmp_path)
+
+
+def test_a_corrupt_value_stops_the_save(tmp_path: pathlib.Path) -> None:
+    write_checkpoint(tmp_path / "m", VALUES)
+    data = tmp_path / "m.data-00000-of-00001"
+    raw = bytearray(data.read_bytes())
+    raw[-1] ^= 1
+    data.write_bytes(bytes(raw))
+    frozen = freeze(parse(TRAINING), "y", tmp_path / "m")
+    with pytest.raises(FormatError, match=r"tensor 'w' at offset .*: checksum does not match"):
+        formats.save(frozen, tmp_path / "frozen.pb")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["m.data-00000-of-00001", "m.index"]
+
+
+def test_the_time_grows_with_the_number_of_variables_and_no_faster() -> None:
+    from time import process_time
+
+    def seconds(count: int) -> float:
+        lines = ["x0 = Placeholder(dtype=float)"]
+        for i in range(count):
+            lines += [f"v{i} = VarHandleOp(dtype=float, shape=[2])", f"r{i} = ReadVariableOp(v{i}, dtype=float)"]
+            lines.append(f"x{i + 1} = Add(x{i}, r{i}, T=float)")
+        graph = parse("\n".join(lines))
+        values = {f"v{i}": VALUES["v"] for i in range(count)}
+        start = process_time()
+        frozen = freeze(graph, f"x{count}", values)
+        took = process_time() - start
+        assert len(frozen) == 3 * count + 1
+        return took
+
+    seconds(50)
+    assert seconds(4000) < 30 * seconds(400) + 0.05
+
+
+@needs_shared
+@pytest.mark.parametrize(
+    ("name", "output", "frozen"),
+    [
+        ("ckpt_v2_linreg_chain", "y_output", "frozen_linear_regression.pb"),
+        ("ckpt_v2_enet_chain", "ENet/logits_to_softmax", "../enet_segmentation/semanticsegmentation_enet.pb"),
+    ],
+)
+def test_real_checkpoints_give_the_constants_that_their_owners_shipped(name: str, output: str, frozen: str) -> None:
+    ours, theirs = freeze(model_dir(name), output), formats.load(model_dir(name) / frozen)
+    variables = [n.name for n in theirs if n.op == "Const" and n.name in ours and "value" in n.attrs]
+    assert len(variables) >= 2
+    for variable in variables:
+        assert ours[variable].tensor.same_values(theirs[variable].tensor)
+    assert set(theirs.nodes) <= set(ours.nodes)
+
+
+@needs_shared
+def test_outputs_of_real_training_directories_are_found() -> None:
+    assert freeze_and_tell(model_dir("ckpt_v2_linreg_chain")).graph.outputs == ("y_output",)
+    assert freeze_and_tell(model_dir("ckpt_v2_enet_chain")).graph.outputs == ("ENet/logits_to_softmax",)
+    assert freeze_and_tell(model_dir("ckpt_v2_fsrcnn_x2")).graph.outputs == ("NCHW_output",)
+
+
+def test_arguments_and_results_of_a_function() -> None:
+    graph = formats.load(FIXTURES / "functions" / "model.ckpt.meta")
+    body = next(f for name, f in graph.functions.items() if name.startswith("loop_body"))
+    assert len(function_def.arguments(body)) == len(function_def.results(body)) >= 5
+    assert all(function_def.results(body))
+
+
+@needs_shared
+@pytest.mark.parametrize(
+    ("path", "expected", "op"),
+    [
+        ("sm_half_plus_two_tf2/saved_model_half_plus_two_tf2_cpu/00000123", [0.5, 2.0], "StatefulPartitionedCall"),
+        ("sm_half_plus_two_cpu/saved_model_half_plus_two_cpu/00000123", [0.5, 2.0], "Add"),
+    ],
+)
+def test_saved_models(path: str, expected: list[float], op: str) -> None:
+    told = freeze_and_tell(model_dir(path))
+    values = sorted(float(told.graph[name].tensor.numpy()) for name in told.variables)
+    assert values == expected
+    assert op in {node.op for node in told.graph}
+    assert not {"VarHandleOp", "VariableV2"} & {node.op for node in told.graph}
+    assert told.warnings == ()
+
+
+@needs_shared
+def test_a_function_that_trains_is_told() -> None:
+    told = freeze_and_tell(model_dir("sm_rust_regression") / "regression_savedmodel")
+    assert any("would change a variable that is now a constant" in line for line in told.warnings)

@@ -1,0 +1,153 @@
+"""The table of op signatures, against what TensorFlow documents and what real graphs hold."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+from pocketgraph import formats
+from pocketgraph.errors import GraphError
+from pocketgraph.graph import DType, Node, Shape, opdefs
+from pocketgraph.graph.attr import kind_of
+from support import model_dir, needs_shared
+
+FLOAT, INT32, INT64, BOOL = (DType.named(name) for name in ("float", "int32", "int64", "bool"))
+
+
+def test_a_whole_signature() -> None:
+    conv = opdefs.get("Conv2D")
+    assert [(arg.name, arg.type_attr) for arg in conv.inputs] == [("input", "T"), ("filter", "T")]
+    assert [arg.name for arg in conv.outputs] == ["output"]
+    assert list(conv.attrs) == [
+        "T", "strides", "use_cudnn_on_gpu", "padding", "explicit_paddings", "data_format", "dilations",
+    ]  # fmt: skip
+    assert conv.attrs["T"].default is None
+    assert FLOAT in conv.attrs["T"].allowed
+    assert conv.attrs["data_format"].default == b"NHWC"
+    assert conv.attrs["data_format"].allowed == (b"NHWC", b"NCHW")
+    assert conv.attrs["dilations"].default == (1, 1, 1, 1)
+    assert conv.attrs["use_cudnn_on_gpu"].default is True
+    assert not conv.stateful
+
+
+def test_properties_of_ops() -> None:
+    assert opdefs.get("RandomUniform").stateful
+    assert opdefs.get("Mul").commutative
+    assert not opdefs.get("Sub").commutative
+    assert opdefs.get("AddN").aggregate
+    assert opdefs.get("Assign").takes_uninitialized
+    assert opdefs.get("BatchNormWithGlobalNormalization").deprecated.startswith("since GraphDef version 9")
+    assert opdefs.get("ConcatV2").attrs["N"].minimum == 2
+
+
+def test_defaults_of_every_kind() -> None:
+    assert opdefs.get("FusedBatchNorm").attrs["epsilon"].default == pytest.approx(1e-4, rel=1e-6)
+    assert opdefs.get("ArgMax").attrs["Tidx"].default is INT32
+    assert opdefs.get("Placeholder").attrs["shape"].default == Shape(None)
+    assert opdefs.get("VarHandleOp").attrs["shared_name"].default == b""
+    colour = opdefs.get("ImageSummary").attrs["bad_color"].default
+    assert colour.numpy().tolist() == [255, 0, 0, 255]  # type: ignore[union-attr]
+    assert opdefs.get("Conv2D").attrs["explicit_paddings"].default == ()
+
+
+def test_every_line_decodes_to_what_it_says() -> None:
+    names = opdefs.names()
+    assert list(names) == sorted(set(names))
+    assert len(names) > 1900
+    for name in names:
+        op = opdefs.get(name)
+        assert op.name == name
+        for attr in op.attrs.values():
+            if attr.default is not None and attr.default != ():
+                assert kind_of(attr.default) == attr.kind, (name, attr)
+        for arg in (*op.inputs, *op.outputs):
+            assert bool(arg.dtype) + bool(arg.type_attr) + bool(arg.type_list_attr) == 1, (name, arg)
+            for attr_name in (arg.type_attr, arg.number_attr, arg.type_list_attr):
+                assert not attr_name or attr_name in op.attrs, (name, arg)
+
+
+def test_unknown_ops() -> None:
+    assert opdefs.find("NoSuchOp") is None
+    assert opdefs.find("") is None
+    assert opdefs.find('Conv2D",[') is None
+    assert opdefs.find("Conv2") is None  # the beginning of a name is not the name
+    with pytest.raises(GraphError, match="no op called 'Conv2d'; did you mean 'Conv2D'"):
+        opdefs.get("Conv2d")
+
+
+def test_versions() -> None:
+    assert opdefs.known_to("1.15", "FusedBatchNormV3", "epsilon")
+    assert not opdefs.known_to("1.15", "FusedBatchNormV3", "exponential_avg_factor")
+    assert opdefs.known_to("2.x", "FusedBatchNormV3", "exponential_avg_factor")
+    assert opdefs.known_to("1.15", "Conv2D")
+    assert not opdefs.known_to("1.15", "Conv2D", "no_such_attribute")
+    assert not opdefs.known_to("1.15", "Conv")  # a newer op
+    assert opdefs.get("Conv").attrs["T"].since == "2.x"
+    assert opdefs.known_to("1.15", "CompareAndBitpack")  # an op that newer versions keep elsewhere
+    assert not opdefs.known_to("2.x", "CompareAndBitpack")
+    assert not opdefs.known_to("1.15", "NoSuchOp")
+
+
+def test_types_of_inputs_and_outputs() -> None:
+    concat = Node("c", "ConcatV2", ["a", "b", "axis"], {"T": FLOAT, "N": 2})
+    assert opdefs.input_dtypes(concat) == (FLOAT, FLOAT, INT32)  # Tidx has a default
+    assert opdefs.output_dtypes(concat) == (FLOAT,)
+    assert opdefs.output_dtypes(Node("v", "VariableV2", attrs={"dtype": FLOAT})) == (FLOAT.ref,)
+    assert opdefs.output_dtypes(Node("i", "IdentityN", ["a", "b"], {"T": (FLOAT, BOOL)})) == (FLOAT, BOOL)
+    assert opdefs.output_dtypes(Node("n", "NoOp")) == ()
+    assert opdefs.output_dtypes(Node("u", "Unpack", ["a"], {"num": 3, "T": INT64})) == (INT64,) * 3
+    assert opdefs.output_dtypes(Node("s", "Shape", ["a"], {"T": FLOAT})) == (INT32,)
+
+
+@pytest.mark.parametrize(
+    ("node", "what"),
+    [
+        (Node("a", "Relu", ["x"]), "has no attribute 'T'"),
+        (Node("a", "Relu", ["x"], {"T": 1}), "'T' of the Relu is not a type"),
+        (Node("a", "Unpack", ["x"], {"T": FLOAT, "num": 2**60}), "'num' of the Unpack is not a number"),
+        (Node("a", "Unpack", ["x"], {"T": FLOAT, "num": -1}), "'num' of the Unpack is not a number"),
+        (Node("a", "IdentityN", ["x"], {"T": FLOAT}), "not a list of types"),
+    ],
+)
+def test_nodes_that_do_not_say_their_types(node: Node, what: str) -> None:
+    with pytest.raises(GraphError, match=f"node 'a': .*{what}"):
+        opdefs.output_dtypes(node)
+
+
+def test_attributes_or_their_defaults() -> None:
+    node = Node("c", "Conv2D", ["x", "w"], {"data_format": b"NCHW"})
+    assert opdefs.attr_or_default(node, "data_format") == b"NCHW"
+    assert opdefs.attr_or_default(node, "dilations") == (1, 1, 1, 1)
+    assert opdefs.attr_or_default(Node("b", "FusedBatchNorm", attrs={"is_training": False}), "is_training") is False
+    for name in ("strides", "nothing"):
+        with pytest.raises(GraphError, match=f"node 'c': the Conv2D has no attribute '{name}'"):
+            opdefs.attr_or_default(node, name)
+
+
+@needs_shared
+@pytest.mark.parametrize("name", ["mtcnn_blaueck", "stylize_quantized", "aiy_visionkit_detect", "federated_graph"])
+def test_the_signatures_fit_real_graphs(name: str) -> None:
+    graph = formats.load(next(path for path in sorted(model_dir(name).iterdir()) if path.suffix in (".pb", ".pbtxt")))
+    for node in graph:
+        inputs = opdefs.input_dtypes(node)
+        assert len(inputs) == len(node.data_inputs), node
+        for ref, wanted in zip(node.data_inputs, inputs, strict=True):
+            producer, _, port = ref.partition(":")
+            given = opdefs.output_dtypes(graph[producer])[int(port or 0)]
+            assert given.base is wanted.base, (node, ref)
+
+
+def test_the_first_lookup_is_quick() -> None:
+    code = (
+        "from pocketgraph.graph import opdefs; import time; t = time.process_time(); opdefs.get('Conv2D');"
+        "print(time.process_time() - t)"
+    )
+    best = min(float(subprocess.check_output([sys.executable, "-c", code])) for _ in range(3))
+    assert best < 0.05  # seconds; about 0.004
+    start = time.process_time()
+    for _ in range(1000):
+        opdefs.get("Conv2D")
+    assert time.process_time() - start < 0.05

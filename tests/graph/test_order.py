@@ -1,0 +1,106 @@
+"""Orders: that of the original tool, and what the outputs need."""
+
+from __future__ import annotations
+
+import pytest
+
+from pocketgraph.errors import GraphError
+from pocketgraph.graph import Graph
+from pocketgraph.graph.order import reachable, topological
+from pocketgraph.graph.text import parse
+
+
+def names(graph: Graph, **options: bool) -> list[str]:
+    return [node.name for node in topological(graph, **options)]
+
+
+def test_the_last_source_of_the_file_comes_first() -> None:
+    graph = parse("""
+        c = Add(a, b)
+        a = Const(float 1)
+        b = Const(float 2)
+        d = Relu(c)
+        e = Relu(b)
+    """)
+    assert names(graph) == ["b", "e", "a", "c", "d"]
+
+
+def test_repeated_and_control_inputs_count() -> None:
+    graph = parse("""
+        y = Mul(x, x, ^c)
+        x = Placeholder()
+        c = NoOp(^x)
+    """)
+    assert names(graph) == ["x", "c", "y"]
+
+
+LOOP = """
+    start = Const(int32 0)
+    enter = Enter(start)
+    merge = Merge(enter, next)
+    cond = LoopCond(merge)
+    switch = Switch(merge, cond)
+    exit = Exit(switch)
+    next = NextIteration(switch:1)
+"""
+
+
+def test_a_while_loop_has_an_order() -> None:
+    assert names(parse(LOOP)) == ["start", "enter", "merge", "cond", "switch", "next", "exit"]
+
+
+def test_a_merge_waits_for_its_control_inputs() -> None:
+    graph = parse("""
+        a = Const(int32 0)
+        merge = Merge(a, b, ^c)
+        b = Relu(merge)
+        c = Relu(a)
+    """)
+    assert names(graph) == ["a", "c", "merge", "b"]
+
+
+CYCLE = """
+    x = Placeholder()
+    a = Add(x, b)
+    b = Relu(a)
+    c = Relu(b)
+"""
+
+
+def test_a_cycle_is_an_error_that_names_nodes() -> None:
+    with pytest.raises(GraphError, match=r"3 nodes are in a cycle or behind one: 'a', 'b', 'c'"):
+        topological(parse(CYCLE))
+    assert names(parse(CYCLE), partial=True) == ["x"]
+
+
+def test_an_unknown_input_is_an_error() -> None:
+    with pytest.raises(GraphError, match=r"node 'a': unknown input node 'nothing:1'"):
+        topological(parse("a = Relu(nothing:1)"))
+
+
+def test_reachable_goes_backwards_and_stops() -> None:
+    graph = parse("""
+        file = Placeholder()
+        image = Decode(file)
+        x = Split(image, ^init)
+        y = Relu(x:1)
+        init = NoOp()
+        dead = Relu(y)
+    """)
+    assert reachable(graph, ["y:0"]) == {"y", "x", "image", "file", "init"}
+    assert reachable(graph, ["y"], stop=["x:0"]) == {"y", "x"}
+    assert reachable(graph, []) == set()
+
+
+def test_reachable_says_what_is_missing() -> None:
+    graph = parse("softmax = Softmax(logits)")
+    with pytest.raises(GraphError, match="no node 'sofmax'; did you mean 'softmax'"):
+        reachable(graph, ["sofmax"])
+    with pytest.raises(GraphError, match="node 'softmax': unknown input node 'logits'"):
+        reachable(graph, ["softmax"])
+
+
+def test_a_deep_graph_does_not_exhaust_the_stack() -> None:
+    text = "n0 = Placeholder()\n" + "".join(f"n{i} = Relu(n{i - 1})\n" for i in range(1, 5000))
+    graph = parse(text)
+    assert len(topological(graph)) == len(reachable(graph, ["n4999"])) == 5000

@@ -1,0 +1,171 @@
+"""Inputs that do not fit: one clear sentence with the node's name, no crash, no huge memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pocketgraph.errors import MissingKernelError, PocketgraphError, RunError
+from pocketgraph.graph import DType, Node, Shape
+from pocketgraph.kernels import Context, evaluate, find
+
+F, I, U = np.float32, np.int32, np.uint8  # noqa: E741
+
+
+def a(values: Any, dtype: Any = F) -> np.ndarray:
+    return np.array(values, dtype=dtype)
+
+
+ONES = np.ones
+ALONG = {"strides": (1, 1, 1, 1), "padding": b"SAME"}
+
+REFUSED: list[tuple[str, str, tuple[Any, ...], dict[str, Any]]] = [
+    ("do not fit", "Add", (ONES(3, F), ONES(4, F)), {}),
+    ("different types", "Mul", (ONES(3, F), ONES(3, I)), {}),
+    ("division by zero", "FloorDiv", (a([1], I), a([0], I)), {}),
+    ("division by zero", "FloorMod", (a([1], I), a([0], I)), {}),
+    ("negative integer powers", "Pow", (a([2], I), a([-1], I)), {}),
+    ("do not fit", "Select", (a([True], bool), ONES(3, F), ONES(2, F)), {}),
+    ("does not choose", "Select", (a([True, False], bool), ONES((3, 2), F), ONES((3, 2), F)), {}),
+    ("Invalid reduction dimension 2", "Sum", (ONES((2, 2), F), a([2], I)), {}),
+    ("contain one twice", "Max", (ONES((2, 2), F), a([0, -2], I)), {}),
+    ("outside", "ArgMax", (ONES(3, F), a(1, I)), {}),
+    ("Reduction axis 0 is empty", "ArgMax", (ONES((0, 2), F), a(0, I)), {}),
+    ("size-incompatible", "MatMul", (ONES((2, 3), F), ONES((2, 3), F)), {}),
+    ("not a matrix", "MatMul", (ONES(3, F), ONES((2, 3), F)), {}),
+    ("same batch shape", "BatchMatMul", (ONES((2, 3, 3), F), ONES((1, 3, 3), F)), {}),
+    ("requested shape", "Reshape", (ONES(6, F), a([4], I)), {}),
+    ("do not divide", "Reshape", (ONES(6, F), a([4, -1], I)), {}),
+    ("Only one input size may be -1", "Reshape", (ONES(6, F), a([-1, -1], I)), {}),
+    ("cannot infer", "Reshape", (ONES(0, F), a([0, -1], I)), {}),
+    ("Can not squeeze dim", "Squeeze", (ONES((1, 2), F),), {"squeeze_dims": (1,)}),
+    ("no order of 2 dimensions", "Transpose", (ONES((1, 2), F), a([0, 0], I)), {}),
+    ("no permutation", "InvertPermutation", (a([0, 2], I),), {}),
+    ("Expected begin", "Slice", (ONES(4, F), a([2], I), a([3], I)), {}),
+    ("out of bounds", "StridedSlice", (ONES(5, F), a([7], I), a([8], I), a([1], I)), {"shrink_axis_mask": 1}),
+    ("non-zero", "StridedSlice", (ONES(5, F), a([0], I), a([2], I), a([0], I)), {}),
+    ("too many indices", "StridedSlice", (ONES(5, F), a([0, 0], I), a([1, 1], I), a([1, 1], I)), {}),
+    ("Multiple ellipses", "StridedSlice", (ONES(5, F), *[a([1, 1], I)] * 3), {"ellipsis_mask": 3}),
+    ("do not fit", "ConcatV2", (ONES((2, 2), F), ONES((3, 3), F), a(0, I)), {}),
+    ("do not fit", "Pack", (ONES(2, F), ONES(3, F)), {}),
+    ("must equal 3", "Unpack", (ONES(2, F),), {"num": 3}),
+    ("equal parts", "Split", (a(0, I), ONES(5, F)), {"num_split": 2}),
+    ("does not split", "SplitV", (ONES(5, F), a([2, 2], I), a(0, I)), {"num_split": 2}),
+    ("multiples", "Tile", (ONES(2, F), a([1, 1], I)), {}),
+    ("limit is", "Tile", (ONES(2, F), a([2**31 - 1], I)), {}),
+    ("limit is", "Fill", (a([2**31 - 1, 2**31 - 1], I), a(0.0)), {}),
+    ("cannot have the shape", "Fill", (a([-1], I), a(0.0)), {}),
+    ("limit is", "BroadcastTo", (ONES(1, F), a([2**30, 2**30], I)), {}),
+    ("limit is", "OneHot", (ONES(100, I), a(2**31 - 1, I), a(1.0), a(0.0)), {}),
+    ("limit is", "Range", (a(0, np.int64), a(2**60, np.int64), a(1, np.int64)), {}),
+    ("delta != 0", "Range", (a(0, I), a(1, I), a(0, I)), {}),
+    ("does not go by", "Range", (a(0, I), a(1, I), a(-1, I)), {}),
+    ("Requires num > 0", "LinSpace", (a(0.0), a(1.0), a(0, I)), {}),
+    ("limit is", "LinSpace", (a(0.0), a(1.0), a(2**40, np.int64)), {}),
+    (r"indices\[1\] = 5 is not in \[0, 3\)", "GatherV2", (ONES(3, F), a([0, 5], I), a(0, I)), {}),
+    (r"= -1 is not in \[0, 3\)", "Gather", (ONES(3, F), a([-1], I)), {}),
+    ("is not in", "GatherNd", (ONES((2, 2), F), a([[0, 2]], I)), {}),
+    ("do not point into", "GatherNd", (ONES(2, F), a([[0, 1]], I)), {}),
+    ("updates of shape", "ScatterNd", (a([[0]], I), ONES(2, F), a([4], I)), {}),
+    ("limit is", "ScatterNd", (a([[0]], I), ONES(1, F), a([2**31 - 1, 1000], I)), {}),
+    ("at least 4 columns", "TopKV2", (ONES(3, F), a(4, I)), {}),
+    ("1D vector", "Unique", (ONES((2, 2), F),), {}),
+    ("do not fit", "Conv2D", (ONES((1, 4, 4, 3), F), ONES((2, 2, 2, 1), F)), ALONG),
+    ("rank 4", "Conv2D", (ONES((4, 4, 3), F), ONES((2, 2, 3, 1), F)), ALONG),
+    ("no padding is called", "Conv2D", (ONES((1, 4, 4, 3), F), ONES((2, 2, 3, 1), F)), {**ALONG, "padding": b"WHAT"}),
+    ("not one of NHWC", "Conv2D", (ONES((1, 4, 4, 3), F), ONES((2, 2, 3, 1), F)), {**ALONG, "data_format": b"HWNC"}),
+    ("slides over nothing", "Conv2D", (ONES((1, 4, 4, 3), F), ONES((2, 2, 3, 1), F)),
+     {**ALONG, "strides": (1, 0, 1, 1)}),
+    ("does not fit", "Conv2D", (ONES((1, 2, 2, 1), F), ONES((5, 5, 1, 1), F)), {**ALONG, "padding": b"VALID"}),
+    ("batch or the channels", "Conv2D", (ONES((1, 4, 4, 3), F), ONES((2, 2, 3, 1), F)),
+     {**ALONG, "strides": (2, 1, 1, 1)}),
+    ("explicit_paddings", "Conv2D", (ONES((1, 4, 4, 3), F), ONES((2, 2, 3, 1), F)), {**ALONG, "padding": b"EXPLICIT"}),
+    ("out_backprop", "Conv2DBackpropInput", (a([1, 9, 9, 1], I), ONES((2, 2, 1, 1), F), ONES((1, 4, 4, 1), F)), ALONG),
+    ("out_backprop", "Conv2DBackpropInput",
+     (a([1, 2**20, 2**20, 1], I), ONES((2, 2, 1, 1), F), ONES((1, 4, 4, 1), F)), ALONG),
+    ("batch dimension", "MaxPool", (ONES((2, 4, 4, 1), F),),
+     {"ksize": (2, 1, 1, 1), "strides": (1, 1, 1, 1), "padding": b"SAME"}),
+    ("do not fit", "BiasAdd", (ONES((2, 3), F), ONES(2, F)), {}),
+    ("do not fit", "FusedBatchNorm", (ONES((1, 2, 2, 3), F), *[ONES(2, F)] * 4), {"is_training": False}),
+    ("non-negative", "Pad", (ONES(2, F), a([[-1, 0]], I)), {}),
+    ("limit is", "Pad", (ONES((2, 2), F), a([[0, 2**31 - 1], [9, 9]], I)), {}),
+    ("too large to mirror", "MirrorPad", (ONES(2, F), a([[2, 0]], I)), {"mode": b"REFLECT"}),
+    ("not divisible", "SpaceToBatchND", (ONES((1, 3, 1), F), a([2], I), a([[0, 0]], I)), {}),
+    ("do not divide", "SpaceToDepth", (ONES((1, 3, 4, 1), F),), {"block_size": 2}),
+    ("do not make blocks", "DepthToSpace", (ONES((1, 3, 4, 3), F),), {"block_size": 2}),
+    ("cannot be resized", "ResizeBilinear", (ONES((1, 3, 4, 3), F), a([0, 2], I)), {}),
+    ("limit is", "ResizeBilinear", (ONES((1, 3, 4, 3), F), a([2**20, 2**20], I)), {}),
+    ("box_index", "CropAndResize", (ONES((1, 3, 4, 3), F), ONES((1, 4), F), a([1], I), a([2, 2], I)), {}),
+    ("must be in", "NonMaxSuppressionV2", (ONES((1, 4), F), ONES(1, F), a(1, I), a(2.0)), {}),
+    ("must be larger", "QuantizeV2", (ONES(2, F), a(1.0), a(0.0)), {"T": DType.named("quint8")}),
+    ("Mode string must be", "Dequantize", (ONES(2, U), a(0.0), a(1.0)), {"mode": b"X"}),
+    ("smaller than max", "FakeQuantWithMinMaxArgs", (ONES(2, F),), {"min": 1.0, "max": 1.0}),
+    ("num_bits must be", "FakeQuantWithMinMaxArgs", (ONES(2, F),), {"num_bits": 20}),
+    ("Inf and NaN", "CheckNumerics", (a([np.inf, np.nan]),), {"message": b"here"}),
+    ("not compatible", "EnsureShape", (ONES(2, F),), {"shape": Shape([3])}),
+    ("last dimension must be 2", "Bitcast", (ONES(3, F),), {"type": DType.named("double")}),
+    ("neither reads nor makes strings", "Cast", (ONES(2, F),), {"DstT": DType.named("string")}),
+    ("not increasing", "SegmentSum", (ONES(3, F), a([1, 0, 0], I)), {}),
+    ("is not in", "UnsortedSegmentSum", (ONES(3, F), a([1, 0, 9], I), a(2, I)), {}),
+    ("outside the valid range", "SparseSoftmaxCrossEntropyWithLogits", (ONES((1, 2), F), a([2], I)), {}),
+    ("equal length strides", "QuantizedConv2D", (ONES((1, 4, 4, 1), U), ONES((1, 1, 1, 1), U), *[a(0.0), a(1.0)] * 2),
+     {"strides": (1, 1, 2, 1), "padding": b"SAME"}),
+    ("not a matrix", "QuantizedMatMul", (ONES(4, U), ONES((1, 1), U), *[a(0.0), a(1.0)] * 2), {}),
+    ("Header mismatch", "DecodeWav", (np.array(b"RIFX", object),), {}),
+    ("No data chunk", "DecodeWav", (np.array(b"RIFF    WAVE", object),), {}),
+    ("does not reach", "Mfcc", (ONES((1, 1, 9), F), a(4000, I)), {}),
+    ("Need minval < maxval", "RandomUniformInt", (a([2], I), a(3, I), a(3, I)), {}),
+    ("limit is", "RandomUniform", (a([2**31 - 1, 9], I),), {"dtype": DType.named("float")}),
+    ("has no attribute 'padding'", "MaxPool", (ONES((1, 1, 1, 1), F),), {"ksize": (1,) * 4, "strides": (1,) * 4}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("said", "op", "inputs", "attrs"), REFUSED, ids=[f"{r[1]}-{r[0][:12]}" for r in REFUSED])
+def test_refused(said: str, op: str, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> None:
+    with pytest.raises(RunError, match=said) as caught:
+        evaluate(Node("that/node", op, (), attrs), inputs)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_node_is_named() -> None:
+    with pytest.raises(RunError, match=r"node 'that/node': .*float32\[3\].*float32\[4\]"):
+        evaluate(Node("that/node", "Add"), (ONES(3, F), ONES(4, F)))
+
+
+def test_an_op_without_kernel() -> None:
+    assert find("NobodyKnowsThis") is None
+    with pytest.raises(MissingKernelError, match="NobodyKnowsThis"):
+        evaluate(Node("n", "NobodyKnowsThis"), ())
+
+
+def test_assert() -> None:
+    node = Node("check", "Assert", (), {"summarize": 2})
+    assert evaluate(node, (a(True, bool), a([1]))) == ()
+    with pytest.raises(PocketgraphError, match=r"node 'check': assertion failed: \[bad\] \[1.0 2.0...\]"):
+        evaluate(node, (a(False, bool), np.array([b"bad"], object), a([1, 2, 3])))
+
+
+def test_random_ops_go_on_within_a_session_and_start_again_in_another() -> None:
+    node = Node("r", "RandomUniform", (), {"dtype": DType.named("float"), "seed": 1, "seed2": 2})
+    state: dict[str, Any] = {}
+    first, second = (evaluate(node, (a([4], I),), Context(node, state))[0] for _ in range(2))
+    assert not np.array_equal(first, second)
+    np.testing.assert_array_equal(first, evaluate(node, (a([4], I),))[0])
+    free = Node("r", "RandomUniform", (), {"dtype": DType.named("float")})
+    assert not np.array_equal(evaluate(free, (a([4], I),))[0], evaluate(free, (a([4], I),))[0])
+    same = [evaluate(free, (a([4], I),), Context(free, {}, {}, np.random.default_rng(5)))[0].tolist() for _ in range(2)]
+    assert same[0] == same[1]
+
+
+@pytest.mark.parametrize(
+    ("op", "mean", "deviation"),
+    [("RandomUniform", 0.5, 12**-0.5), ("RandomStandardNormal", 0.0, 1.0), ("TruncatedNormal", 0.0, 0.8796)],
+)
+def test_random_numbers_have_the_right_distribution(op: str, mean: float, deviation: float) -> None:
+    node = Node("r", op, (), {"dtype": DType.named("float"), "seed": 7})
+    drawn = evaluate(node, (a([20000], I),))[0]
+    assert abs(drawn.mean() - mean) < 0.03
+    assert abs(drawn.std() - deviation) < 0.02
+    assert np.abs(drawn).max() < {"RandomUniform": 1, "TruncatedNormal": 2, "RandomStandardNormal": 6}[op]

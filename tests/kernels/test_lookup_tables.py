@@ -1,0 +1,79 @@
+"""Tables: filled once or often, asked, listed, shared by name, read from a file."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pocketgraph.errors import RunError
+from pocketgraph.graph import DType, Node
+from pocketgraph.kernels import Context, evaluate
+
+STRING, INT64 = DType.named("string"), DType.named("int64")
+
+
+def texts(*items: bytes) -> np.ndarray:
+    return np.array(items, dtype=object)
+
+
+class Session:
+    """Nodes run one after another with one state."""
+
+    def __init__(self) -> None:
+        self.state: dict[str, Any] = {}
+
+    def run(self, op: str, *inputs: Any, name: str = "node", **attrs: Any) -> tuple[Any, ...]:
+        node = Node(name, op, (), attrs)
+        return evaluate(node, inputs, Context(node, self.state))
+
+
+def test_a_hash_table() -> None:
+    session = Session()
+    (table,) = session.run("HashTableV2", name="words", key_dtype=STRING, value_dtype=INT64)
+    with pytest.raises(RunError, match="not initialized"):
+        session.run("LookupTableFindV2", table, texts(b"a"), np.array(-1))
+    session.run("InitializeTableV2", table, texts(b"a", b"b"), np.array([10, 20]))
+    found = session.run("LookupTableFindV2", table, np.array([[b"b", b"?"]], object), np.array(-1))[0]
+    np.testing.assert_array_equal(found, [[20, -1]])
+    assert found.dtype == np.int64
+    assert session.run("LookupTableSizeV2", table)[0] == 2
+    assert session.run("HashTableV2", name="words", key_dtype=STRING, value_dtype=INT64)[0] is table
+    with pytest.raises(RunError, match="different value for same key"):
+        session.run("InitializeTableV2", table, texts(b"a"), np.array([11]))
+    with pytest.raises(RunError, match="Conflicting"):
+        session.run("HashTableV2", name="words", key_dtype=INT64, value_dtype=STRING)
+
+
+def test_a_mutable_table_shared_by_name() -> None:
+    session = Session()
+    kinds = {"key_dtype": INT64, "value_dtype": STRING, "shared_name": b"shared"}
+    (table,) = session.run("MutableHashTableV2", name="one", **kinds)
+    (same,) = session.run("MutableHashTableV2", name="two", **kinds)
+    assert same is table
+    session.run("LookupTableInsertV2", table, np.array([1, 2]), texts(b"x", b"y"))
+    session.run("LookupTableInsertV2", table, np.array([2, 3]), texts(b"z", b"w"))
+    keys, values = session.run("LookupTableExportV2", table)
+    assert dict(zip(keys.tolist(), values.tolist(), strict=True)) == {1: b"x", 2: b"z", 3: b"w"}
+    with pytest.raises(RunError, match=r"2 keys|shape"):
+        session.run("LookupTableInsertV2", table, np.array([1, 2]), texts(b"x"))
+
+
+def test_a_vocabulary_file(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "words.txt"
+    path.write_bytes(b"zero\none\r\ntwo\n")
+    session = Session()
+    (table,) = session.run("HashTableV2", key_dtype=STRING, value_dtype=INT64)
+    file = np.array(str(path).encode(), object)
+    session.run("InitializeTableFromTextFileV2", table, file, key_index=-2, value_index=-1)
+    found = session.run("LookupTableFindV2", table, texts(b"two", b"one", b"?"), np.array(9))[0]
+    np.testing.assert_array_equal(found, [2, 1, 9])
+    with pytest.raises(RunError, match="3 lines where 5"):
+        session.run("InitializeTableFromTextFileV2", table, file, key_index=-2, value_index=-1, vocab_size=5)
+    with pytest.raises(RunError, match="no column 3"):
+        session.run("InitializeTableFromTextFileV2", table, file, key_index=3, value_index=-1)
+    with pytest.raises(RunError, match="cannot read"):
+        missing = np.array(str(tmp_path / "none").encode(), object)
+        session.run("InitializeTableFromTextFileV2", table, missing, key_index=-2, value_index=-1)

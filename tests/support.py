@@ -1,0 +1,67 @@
+"""What tests of every floor share: where the shared models are, and how two graphs are held to be the same."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def shared() -> pathlib.Path | None:
+    """The folder of real models and oracle records: $POCKETGRAPH_SHARED, or ``shared`` beside the repository."""
+    path = pathlib.Path(os.environ.get("POCKETGRAPH_SHARED", ROOT.parent / "shared"))
+    return path if (path / "models" / "CATALOG.md").exists() else None
+
+
+needs_shared = pytest.mark.skipif(
+    shared() is None, reason="the shared models are not here (set POCKETGRAPH_SHARED to their folder)"
+)
+
+
+def model_dir(name: str) -> pathlib.Path:
+    """The folder of one shared model; only call it from tests marked with ``needs_shared``."""
+    base = shared()
+    assert base is not None
+    return base / "models" / name
+
+
+def model_info(name: str) -> dict[str, Any]:
+    """The model.json of a shared model."""
+    info = json.loads((model_dir(name) / "model.json").read_text())
+    assert isinstance(info, dict)
+    return info
+
+
+def golden(folder: pathlib.Path) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """(feeds, expected outputs) of a model folder, by true tensor name."""
+    info = json.loads((folder / "model.json").read_text())
+    with np.load(folder / "golden.npz", allow_pickle=False) as data:
+        arrays = {key: data[key] for key in data.files}
+    names = [*(info.get("inputs") or {}), *(info.get("outputs") or {})]
+    spelled = {name.replace(":", "_").replace("/", "_"): name for name in names}
+    spelled |= {name.replace(":", "_"): name for name in names}
+    feeds = {spelled[k[3:]]: v for k, v in arrays.items() if k.startswith("in_") and k[3:] in spelled}
+    wanted = {spelled[k[4:]]: v for k, v in arrays.items() if k.startswith("out_") and k[4:] in spelled}
+    return feeds, wanted
+
+
+def assert_close(actual: Any, expected: Any, relative_to_peak: float = 1e-4) -> None:
+    """|difference| at most ``relative_to_peak`` times the largest expected magnitude; exact for non-floats."""
+    actual, expected = np.asarray(actual), np.asarray(expected)
+    assert actual.shape == expected.shape, f"shape {actual.shape} instead of {expected.shape}"
+    assert actual.dtype == expected.dtype, f"dtype {actual.dtype} instead of {expected.dtype}"
+    if expected.dtype.kind != "f" or expected.size == 0:
+        np.testing.assert_array_equal(actual, expected)
+        return
+    wild = ~np.isfinite(expected)
+    np.testing.assert_array_equal(actual[wild], expected[wild])
+    tame, wanted = actual[~wild].astype("f8"), expected[~wild].astype("f8")
+    peak = np.max(np.abs(wanted), initial=0.0)
+    difference = np.max(np.abs(tame - wanted), initial=0.0)
+    assert difference <= relative_to_peak * max(peak, 1e-30), f"largest difference {difference}, peak {peak}"

@@ -1,0 +1,35 @@
+"""Each rule's Given and Result are run: what the manual says is what happens."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+import pytest
+
+from pocketgraph.graph.text import parse, print_graph
+from pocketgraph.transforms import tool, transform
+
+
+def example(name: str) -> tuple[str, str, str, str, str]:
+    """Given, inputs, outputs, transforms and Result of a rule's docstring.
+
+    The lines of Given that begin with ``;`` hold ``inputs=…``, ``outputs=…`` and the transforms.
+    """
+    text = inspect.getdoc(tool.find(name).function) or ""
+    block = re.search(r"^Given:(.*?)^Result:(.*?)(?:^\S|\Z)", text, re.DOTALL | re.MULTILINE)
+    assert block, f"{name} has no Given and Result"
+    given, result = block[1], block[2].split("\n\n")[0]
+    calls = " ".join(line.strip()[1:] for line in given.splitlines() if line.strip().startswith(";"))
+    graph = "\n".join(line for line in given.splitlines() if not line.strip().startswith(";"))
+    found = dict(re.findall(r"\b(inputs|outputs)=(\S+)", calls))
+    transforms = re.sub(r"\b(inputs|outputs)=\S+", "", calls).strip() or name
+    return graph, found.get("inputs", ""), found.get("outputs", ""), transforms, result
+
+
+@pytest.mark.parametrize("name", tool.names())
+def test_the_example_of_a_rule_is_true(name: str) -> None:
+    graph, inputs, outputs, transforms, result = example(name)
+    assert name in transforms
+    changed = transform(parse(graph), transforms, inputs, outputs)
+    assert print_graph(changed, full=True) == print_graph(parse(result), full=True)

@@ -1,0 +1,85 @@
+"""strip_unused_nodes: what stays, and what an input becomes."""
+
+from __future__ import annotations
+
+import pytest
+
+from pocketgraph.errors import TransformError
+from pocketgraph.graph.text import parse, print_graph
+from pocketgraph.transforms import transform
+
+GRAPH = """
+    file = Placeholder(dtype=string, shape=[])
+    image = DecodeJpeg(file, ^init) @"/cpu:0"
+    second = Relu(image, T=float)
+    x = Add(image, second, T=float)
+    y = Relu(x, ^init, T=float)
+    init = NoOp()
+    loss = Sum(y, y)
+"""
+
+
+def stripped(call: str, inputs: str, outputs: str) -> str:
+    return print_graph(transform(parse(GRAPH), call, inputs, outputs))
+
+
+def text(graph: str) -> str:
+    return print_graph(parse(graph))
+
+
+def test_keeps_what_the_outputs_need_by_data_and_control() -> None:
+    assert stripped("strip_unused_nodes", "file", "second:0") == text("""
+        file = Placeholder(dtype=string, shape=[])
+        image = DecodeJpeg(file, ^init) @"/cpu:0"
+        second = Relu(image, T=float)
+        init = NoOp()
+    """)
+
+
+def test_an_input_becomes_a_scalar_float_placeholder_by_default() -> None:
+    assert stripped("strip_unused_nodes", "x:0", "y") == text("""
+        x = Placeholder(dtype=float, shape=[])
+        y = Relu(x, ^init, T=float)
+        init = NoOp()
+    """)
+
+
+def test_names_have_types_and_shapes_of_their_own() -> None:
+    call = """strip_unused_nodes(type=half, shape="2, 3",
+        name=second, type_for_name=quint8, shape_for_name="1,8")"""
+    assert stripped(call, "image,second", "x") == text("""
+        image = Placeholder(dtype=half, shape=[2,3])
+        second = Placeholder(dtype=quint8, shape=[1,8])
+        x = Add(image, second, T=float)
+    """)
+
+
+def test_inputs_that_are_not_needed_stay_and_unknown_ones_are_passed_over() -> None:
+    assert stripped("strip_unused_nodes", "file,nothing,x", "init") == text("""
+        file = Placeholder(dtype=string, shape=[])
+        x = Placeholder(dtype=float, shape=[])
+        init = NoOp()
+    """)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ("type=floaty", "Couldn't understand type argument 'floaty'"),
+        ('shape=""', "shape is empty"),
+        ('shape="1,-1"', "Could not parse as shape: '1,-1'"),
+        ('shape="1,99999999999999999999"', "Could not parse as shape"),
+        ("name=x", "You must pass a 'type_for_name' arg for every 'name'"),
+        ("name=x, type_for_name=float", "You must pass a 'shape_for_name' arg for every 'name'"),
+        ("type_for_name=float", "You must pass a 'type_for_name' arg for every 'name'"),
+    ],
+)
+def test_bad_parameters_matter_only_when_they_are_needed(parameters: str, message: str) -> None:
+    with pytest.raises(TransformError, match=message):
+        stripped(f"strip_unused_nodes({parameters})", "x", "y")
+    stripped(f"strip_unused_nodes({parameters})", "file", "y")
+
+
+def test_an_unknown_output_suggests_near_ones() -> None:
+    with pytest.raises(TransformError, match="no node 'lss'; did you mean 'loss'"):
+        stripped("strip_unused_nodes", "file", "lss")

@@ -1,0 +1,104 @@
+"""Builds the op table (src/pocketgraph/graph/opdefs.jsonl.gz) from two OpList files, an old one and a new one.
+
+    python tools/build_opdefs.py opdefs_tf1_15.pb.gz opdefs_tf2_21.pb.gz
+
+Each op is taken from the newest list that has it. What each line holds is said in pocketgraph/graph/opdefs.py.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from pocketgraph.formats.attr_value import decode_attr
+from pocketgraph.formats.protos import message
+from pocketgraph.graph import DType, Func, Shape, Tensor
+
+OUTPUT = Path(__file__).parent.parent / "src" / "pocketgraph" / "graph" / "opdefs.jsonl.gz"
+FLAGS = ("is_stateful", "is_commutative", "is_aggregate", "allows_uninitialized_input")
+
+
+def read(path: str) -> dict[str, Any]:
+    ops = message("tensorflow.OpList").FromString(gzip.decompress(Path(path).read_bytes()))
+    return {op.name: op for op in ops.op}
+
+
+def plain(value: Any) -> Any:
+    """An attribute value as JSON; the attribute's kind tells how to read it back."""
+    if isinstance(value, tuple):
+        return [plain(member) for member in value]
+    if isinstance(value, bytes):
+        return value.decode("latin-1")
+    if isinstance(value, DType):
+        return value.name
+    if isinstance(value, Shape):
+        return None if value.dims is None else list(value.dims)
+    if isinstance(value, Tensor):
+        return [value.dtype.name, list(value.shape), value.numpy().ravel().tolist()]
+    if isinstance(value, Func):
+        return value.name
+    assert isinstance(value, bool | int | float), value
+    return value
+
+
+def decoded(value: Any) -> Any:
+    encoded = value.SerializeToString()
+    return plain(decode_attr(encoded, 0, len(encoded), "op table"))
+
+
+def argument(arg: Any) -> list[Any]:
+    if arg.type_list_attr:
+        entry: list[Any] = [arg.name, "*" + arg.type_list_attr]
+    else:
+        entry = [arg.name, "$" + arg.type_attr if arg.type_attr else DType.of(arg.type).name]
+    if arg.number_attr or arg.is_ref:
+        entry.append(arg.number_attr)
+    if arg.is_ref:
+        entry.append(1)
+    return entry
+
+
+def attribute(attr: Any, old: bool) -> list[Any]:
+    more = {}
+    if attr.HasField("default_value"):
+        more["default"] = decoded(attr.default_value)
+    if attr.HasField("allowed_values"):
+        more["allowed"] = decoded(attr.allowed_values)
+    if attr.has_minimum:
+        more["minimum"] = attr.minimum
+    if not old:
+        more["since"] = "2.x"
+    return [attr.name, attr.type, more] if more else [attr.name, attr.type]
+
+
+def line(op: Any, old: Any, new: Any) -> str:
+    known = {attr.name for attr in old.attr} if old else set()
+    more: dict[str, Any] = {}
+    flags = [flag.removeprefix("is_") for flag in FLAGS if getattr(op, flag)]
+    if flags:
+        more["flags"] = flags
+    if op.HasField("deprecation"):
+        more["deprecated"] = [op.deprecation.version, op.deprecation.explanation]
+    if not old or not new:
+        more["only"] = "1.15" if old else "2.x"
+    entry = [
+        op.name,
+        [argument(arg) for arg in op.input_arg],
+        [argument(arg) for arg in op.output_arg],
+        [attribute(attr, attr.name in known or not old) for attr in op.attr],
+    ]
+    return json.dumps([*entry, more] if more else entry, separators=(",", ":"))
+
+
+def main(old_path: str, new_path: str) -> None:
+    old, new = read(old_path), read(new_path)
+    lines = [line(new.get(name) or old[name], old.get(name), new.get(name)) for name in sorted(old.keys() | new.keys())]
+    OUTPUT.write_bytes(gzip.compress("\n".join(["", *lines, ""]).encode("ascii"), mtime=0))
+    print(f"{OUTPUT}: {len(lines)} ops, {OUTPUT.stat().st_size:,} bytes")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
