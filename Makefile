@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test check format lint clean
+.PHONY: demo test check format lint oracle clean
 
 demo: $(READY)
 	$(BIN)/python examples/digits/demo.py
@@ -18,6 +18,10 @@ check: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(MAKE) test
+
+# Compares our transforms with TensorFlow 1.15.5's, on a model of yours too: make oracle MODEL=x.pb INPUTS=a OUTPUTS=b
+oracle: $(READY)
+	$(BIN)/python tools/oracle.py --model='$(MODEL)' --inputs='$(INPUTS)' --outputs='$(OUTPUTS)' --transforms='$(TRANSFORMS)'
 
 format: $(READY)
 	$(BIN)/ruff format .

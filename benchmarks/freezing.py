@@ -3,7 +3,7 @@ optimize_for_inference, whole processes from start to end, in one run.
 
     python benchmarks/freezing.py CHECKPOINT_DIR --input NAME --output NAME --tensorflow PYTHON [--rounds 5]
 
-CHECKPOINT_DIR holds graph.pb and one V2 checkpoint.
+CHECKPOINT_DIR holds one V2 checkpoint with its .meta. Both tools are given the same flags.
 """
 
 from __future__ import annotations
@@ -28,14 +28,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     prefix = str(next(options.folder.glob("*.index")).with_suffix(""))
-    graph = str(options.folder / "graph.pb")
     program = [sys.executable, "-m", "pocketgraph"]
     ours: list[float] = []
     theirs: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
         frozen, small = f"{folder}/frozen.pb", f"{folder}/small.pb"
         freeze_flags = [
-            f"--input_graph={graph}",
+            f"--input_meta_graph={prefix}.meta",  # TensorFlow cannot restore resource variables without it
             f"--input_checkpoint={prefix}",
             f"--output_node_names={options.output}",
             f"--output_graph={frozen}",

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.framework import function as old_functions
 
 cases: dict[str, Any] = {}
 out = pathlib.Path(sys.argv[1])
@@ -34,6 +35,28 @@ def case(name: str, function: Callable[..., Any], specs: list[tf.TensorSpec], fe
         "feeds": [dict(zip(inputs, values, strict=True)) for values in feeds],
         "results": results,
     }
+
+
+def by_name() -> None:
+    """Functions of TensorFlow 1, whose names stand where ops stand; one takes the second result of the other."""
+
+    @old_functions.Defun(tf.float32, func_name="both")
+    def both(x: Any) -> Any:
+        return x + 1.0, tf.reduce_sum(x)
+
+    @old_functions.Defun(tf.float32, func_name="share")
+    def share(x: Any) -> Any:
+        more, total = both(x)
+        return more / total
+
+    feeds, fetches = {"x:0": [[1.0, 2.0], [3.0, 6.0]]}, ["y:0", "t:0"]
+    with tf.Graph().as_default() as graph, tf.compat.v1.Session() as session:
+        x = tf.compat.v1.placeholder(tf.float32, [None, 2], "x")
+        tf.identity(share(x), "y")
+        tf.identity(both(x)[1], "t")
+        results = [result.tolist() for result in session.run(fetches, feeds)]
+    out.joinpath("by_name.pb").write_bytes(graph.as_graph_def().SerializeToString())
+    cases["by_name"] = {"fetches": fetches, "feeds": [feeds], "results": [results]}
 
 
 NUMBER = tf.TensorSpec([], tf.int32, "n")
@@ -88,5 +111,6 @@ case("nested", nested, [NUMBER], [[0], [4], [8]])
 case("calls", calls, [ROWS], [[[[1.0, 2.0], [3.0, -4.0]]]])
 case("mapped", mapped, [ROWS], [[[[1.0, 2.0], [3.0, -1.0], [0.5, 0.25]]]])
 case("recurrent", recurrent, [ROWS], [[[[1.0, 2.0], [3.0, -1.0], [0.5, 0.25]]]])
+by_name()
 lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(value)}" for name, value in cases.items())
 out.joinpath("cases.json").write_text("{\n" + lines + "\n}\n")

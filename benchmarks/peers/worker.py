@@ -8,7 +8,6 @@ With a fifth argument ``once`` it runs once and ends: for timing whole processes
 from __future__ import annotations
 
 import os
-import statistics
 import sys
 import time
 from collections.abc import Callable
@@ -71,6 +70,8 @@ def main() -> None:
     once()
     if len(sys.argv) > 5:
         return
+    import statistics  # not needed, and not to be paid for, by a process that runs once
+
     once()
     print("ready", flush=True)
     for line in sys.stdin:

@@ -23,20 +23,21 @@ if TYPE_CHECKING:
     from pocketgraph.freezing import freeze
     from pocketgraph.graph import Graph, Node, Tensor
     from pocketgraph.inspect import summarize
-    from pocketgraph.runtime import Session, verify
+    from pocketgraph.runtime import InferenceInterface, Session, verify
     from pocketgraph.transforms import TransformGraph, transform
 
 __version__ = "0.1.0"
 
 _HOME = {
     "load": "formats", "save": "formats", "freeze": "freezing", "transform": "transforms",
-    "TransformGraph": "transforms", "Session": "runtime", "verify": "runtime", "summarize": "inspect",
+    "TransformGraph": "transforms", "InferenceInterface": "runtime", "Session": "runtime", "verify": "runtime",
+    "summarize": "inspect",
     "Graph": "graph", "Node": "graph", "Tensor": "graph", "PocketgraphError": "errors",
 }  # fmt: skip
 
 __all__ = [
-    "Graph", "Node", "PocketgraphError", "Session", "Tensor", "TransformGraph", "__version__", "formats", "freeze",
-    "load", "save", "summarize", "transform", "verify",
+    "Graph", "InferenceInterface", "Node", "PocketgraphError", "Session", "Tensor", "TransformGraph", "__version__",
+    "formats", "freeze", "load", "save", "summarize", "transform", "verify",
 ]  # fmt: skip
 
 

@@ -76,8 +76,14 @@ def test_the_input_may_be_replaced(model: str) -> None:
     assert print_graph(formats.load(model)) == RESULT
 
 
-def test_an_unknown_input_is_a_warning(model: str, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert call(model, "-o", str(tmp_path / "out.pb"), "--inputs=xx", "-t", "remove_device") == 0
+def test_an_unknown_input_is_an_error_but_not_for_the_original(
+    model: str, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call_it = (model, "-o", str(tmp_path / "out.pb"), "--inputs=xx", "-t", "remove_device")
+    assert call(*call_it) == 2
+    assert capsys.readouterr().err.startswith("error: --inputs: the graph has no node 'xx'")
+    assert not (tmp_path / "out.pb").exists()
+    assert call(*call_it, "--compat=original") == 0
     assert capsys.readouterr().err.startswith("warning: --inputs: the graph has no node 'xx'")
 
 

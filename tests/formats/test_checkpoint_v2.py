@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pocketgraph.errors import FormatError
 from pocketgraph.formats import bundle_tensor, crc32c, sstable
 from pocketgraph.formats.bundle_proto import Entry, Header
-from pocketgraph.formats.checkpoint_v2 import open_checkpoint
+from pocketgraph.formats.checkpoint import open_checkpoint
 from pocketgraph.formats.checkpoint_writer import write_checkpoint
 from pocketgraph.graph import DType, Tensor
 from support import model_dir, needs_shared

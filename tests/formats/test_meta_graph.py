@@ -70,11 +70,10 @@ def test_text_forms(tmp_path: pathlib.Path) -> None:
     assert formats.load(tmp_path / "model.meta").outputs == ("serving_default_a:0", "serving_default_b:0")
 
 
-def test_variables_need_freezing(tmp_path: pathlib.Path) -> None:
+def test_variables_stay_variables(tmp_path: pathlib.Path) -> None:
     (tmp_path / "saved_model.pb").write_bytes(saved_model(("serve",), variable=True).SerializeToString())
     for path in (tmp_path, tmp_path / "saved_model.pb"):
-        with pytest.raises(FormatError, match=f"not frozen.*freeze_graph --input_saved_model_dir={tmp_path}"):
-            formats.load(path)
+        assert [node.op for node in formats.load(path)] == ["VariableV2"]
 
 
 def test_what_is_not_the_graph_is_kept() -> None:

@@ -12,6 +12,8 @@ from pocketgraph.errors import FormatError
 from pocketgraph.formats import wire
 from pocketgraph.formats.protos import message
 from pocketgraph.graph import DType, Graph, Node, Shape, const
+from pocketgraph.graph.text import parse as parse_short
+from pocketgraph.graph.text import print_graph
 
 TEXT = """
 # exported by hand
@@ -122,3 +124,16 @@ def test_every_message_of_the_table_can_be_made() -> None:
     for name in messages:
         full = name if name.startswith("google.") else f"tensorflow.{name}"
         assert len(message(full).DESCRIPTOR.fields) == len(messages[name])
+
+
+def test_the_name_decides_between_text_and_binary(tmp_path: pathlib.Path) -> None:
+    graph = parse_short("x = Placeholder(dtype=float, shape=[?,2])")
+    for name, text, is_text in (
+        ("a.pbtxt", None, True),
+        ("a.pb", None, False),
+        ("b.pbtxt", False, False),
+        ("b", True, True),
+    ):
+        formats.save(graph, tmp_path / name, text)
+        assert (tmp_path / name).read_bytes().startswith(b"node {") == is_text
+        assert print_graph(formats.load(tmp_path / name)) == print_graph(graph)

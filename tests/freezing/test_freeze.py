@@ -73,6 +73,16 @@ def test_functions_take_values_instead_of_handles() -> None:
     assert not ops & {"ReadVariableOp", "ResourceGather"}
 
 
+@pytest.mark.parametrize("control_flow", ["lower", "keep"])
+def test_functions_of_tensorflow_1_inlined(control_flow: Any) -> None:
+    frozen = freeze(FIXTURES / "functions" / "model.ckpt.meta", "y", control_flow=control_flow)
+    assert bool(frozen.functions) is (control_flow == "keep")
+    session = pytest.importorskip("pocketgraph.runtime").Session(frozen)
+    feeds = {name: np.array(value, np.float32) for name, value in CASES["functions"]["feeds"].items()}
+    (result,) = session.run(["y:0"], feeds)
+    np.testing.assert_allclose(result, CASES["functions"]["values"][0], rtol=1e-5)
+
+
 def test_a_training_directory(tmp_path: pathlib.Path) -> None:
     formats.save(parse(TRAINING), tmp_path / "graph.pbtxt", text=True)
     write_checkpoint(tmp_path / "model.ckpt-5", VALUES, shards=2)
@@ -335,7 +345,7 @@ def test_arguments_and_results_of_a_function() -> None:
 @pytest.mark.parametrize(
     ("path", "expected", "op"),
     [
-        ("sm_half_plus_two_tf2/saved_model_half_plus_two_tf2_cpu/00000123", [0.5, 2.0], "StatefulPartitionedCall"),
+        ("sm_half_plus_two_tf2/saved_model_half_plus_two_tf2_cpu/00000123", [0.5, 2.0], "AddV2"),
         ("sm_half_plus_two_cpu/saved_model_half_plus_two_cpu/00000123", [0.5, 2.0], "Add"),
     ],
 )

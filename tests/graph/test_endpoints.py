@@ -43,6 +43,27 @@ def test_training_leaves_only_the_scores() -> None:
     assert sole_outputs(graph) == ["y"]
 
 
+def test_the_pivots_of_a_condition_are_no_outputs() -> None:
+    text = """
+        x = Placeholder(dtype=float)
+        w = Const(float[4,4] 0.5)
+        y = MatMul(x, w, T=float)
+        axes = Const(int32 [0, 1])
+        sum = Sum(y, axes, T=float, Tidx=int32)
+        zero = Const(float 0)
+        more = Greater(sum, zero, T=float)
+        cond/Switch = Switch(more, more, T=bool)
+        cond/switch_t = Identity(cond/Switch:1, T=bool)
+        cond/switch_f = Identity(cond/Switch:0, T=bool)
+        cond/pred_id = Identity(more, T=bool)
+        cond/half = Const(float 0.5, ^cond/switch_t)
+        cond/Switch_1 = Switch(y, cond/pred_id, T=float)
+        cond/Mul = Mul(cond/Switch_1:1, cond/half, T=float)
+        cond/Merge = Merge(cond/Switch_1, cond/Mul, T=float, N=2)
+    """
+    assert [name for name, _ in likely_outputs(parse(text))] == ["cond/Merge"]
+
+
 def test_inputs_that_meet_weights_come_first() -> None:
     assert [name for name, _ in likely_inputs(parse(MNIST))] == ["x", "labels", "rate"]
 

@@ -72,6 +72,14 @@ REFUSED: list[tuple[str, str, tuple[Any, ...], dict[str, Any]]] = [
     ("limit is", "ScatterNd", (a([[0]], I), ONES(1, F), a([2**31 - 1, 1000], I)), {}),
     ("at least 4 columns", "TopKV2", (ONES(3, F), a(4, I)), {}),
     ("1D vector", "Unique", (ONES((2, 2), F),), {}),
+    ("Fusion is not implemented", "_FusedConv2D", (ONES((1, 4, 4, 3), F), ONES((2, 2, 3, 1), F), ONES(1, F)),
+     {**ALONG, "num_args": 1, "fused_ops": (b"BiasAdd", b"What")}),
+    ("takes 4 vectors", "_FusedConv2D", (ONES((1, 4, 4, 3), F), ONES((2, 2, 3, 1), F), ONES(1, F)),
+     {**ALONG, "num_args": 1, "fused_ops": (b"FusedBatchNorm",)}),
+    ("more paths than the beam width", "CTCBeamSearchDecoder", (ONES((3, 1, 4), F), a([3], I)),
+     {"beam_width": 2, "top_paths": 3}),
+    ("Less leaves", "CTCBeamSearchDecoder", (ONES((3, 1, 4), F), a([0], I)), {"beam_width": 9, "top_paths": 2}),
+    ("do not fit", "CTCBeamSearchDecoder", (ONES((3, 1, 4), F), a([4], I)), {"beam_width": 2, "top_paths": 1}),
     ("do not fit", "Conv2D", (ONES((1, 4, 4, 3), F), ONES((2, 2, 2, 1), F)), ALONG),
     ("rank 4", "Conv2D", (ONES((4, 4, 3), F), ONES((2, 2, 3, 1), F)), ALONG),
     ("no padding is called", "Conv2D", (ONES((1, 4, 4, 3), F), ONES((2, 2, 3, 1), F)), {**ALONG, "padding": b"WHAT"}),
@@ -145,6 +153,17 @@ def test_assert() -> None:
     assert evaluate(node, (a(True, bool), a([1]))) == ()
     with pytest.raises(PocketgraphError, match=r"node 'check': assertion failed: \[bad\] \[1.0 2.0...\]"):
         evaluate(node, (a(False, bool), np.array([b"bad"], object), a([1, 2, 3])))
+
+
+def test_abort_ends_the_run() -> None:
+    with pytest.raises(RunError, match=r"node 'stop': Abort_op intentional failure; enough"):
+        evaluate(Node("stop", "Abort", (), {"error_msg": b"enough"}), ())
+
+
+def test_ref_select_takes_the_one_that_is_named() -> None:
+    assert evaluate(Node("s", "RefSelect"), (a(1, I), "first", "second")) == ("second",)
+    with pytest.raises(RunError, match=r"Index must be in the range \[0, 2\) but got 2"):
+        evaluate(Node("s", "RefSelect"), (a(2, I), "first", "second"))
 
 
 def test_random_ops_go_on_within_a_session_and_start_again_in_another() -> None:

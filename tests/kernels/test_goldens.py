@@ -20,6 +20,7 @@ GROUPS = (
     "quantization",
     "quantized",
     "sequences",
+    "records",
 )
 
 ELEMENTWISE = ("elementwise", "binary")

@@ -11,6 +11,7 @@ import pytest
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Node
 from pocketgraph.kernels import Context, evaluate
+from pocketgraph.runtime.files import Directory
 
 STRING, INT64 = DType.named("string"), DType.named("int64")
 
@@ -22,12 +23,13 @@ def texts(*items: bytes) -> np.ndarray:
 class Session:
     """Nodes run one after another with one state."""
 
-    def __init__(self) -> None:
+    def __init__(self, files: Directory | None = None) -> None:
         self.state: dict[str, Any] = {}
+        self.files = files
 
     def run(self, op: str, *inputs: Any, name: str = "node", **attrs: Any) -> tuple[Any, ...]:
         node = Node(name, op, (), attrs)
-        return evaluate(node, inputs, Context(node, self.state))
+        return evaluate(node, inputs, Context(node, self.state, files=self.files))
 
 
 def test_a_hash_table() -> None:
@@ -64,7 +66,7 @@ def test_a_mutable_table_shared_by_name() -> None:
 def test_a_vocabulary_file(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "words.txt"
     path.write_bytes(b"zero\none\r\ntwo\n")
-    session = Session()
+    session = Session(Directory(tmp_path))
     (table,) = session.run("HashTableV2", key_dtype=STRING, value_dtype=INT64)
     file = np.array(str(path).encode(), object)
     session.run("InitializeTableFromTextFileV2", table, file, key_index=-2, value_index=-1)
@@ -74,6 +76,6 @@ def test_a_vocabulary_file(tmp_path: pathlib.Path) -> None:
         session.run("InitializeTableFromTextFileV2", table, file, key_index=-2, value_index=-1, vocab_size=5)
     with pytest.raises(RunError, match="no column 3"):
         session.run("InitializeTableFromTextFileV2", table, file, key_index=3, value_index=-1)
-    with pytest.raises(RunError, match="cannot read"):
+    with pytest.raises(RunError, match="cannot be read"):
         missing = np.array(str(tmp_path / "none").encode(), object)
         session.run("InitializeTableFromTextFileV2", table, missing, key_index=-2, value_index=-1)

@@ -161,3 +161,16 @@ def test_outputs_that_a_model_lacks(tmp_path: pathlib.Path) -> None:
 def test_files_and_graphs_mix(tmp_path: pathlib.Path) -> None:
     save(model(), tmp_path / "m.pb")
     assert verify(tmp_path / "m.pb", model(), {"in/x": [[1.0, 2.0]]})
+
+
+def test_a_default_from_a_queue_is_fed_and_a_constant_one_is_not() -> None:
+    graph = parse("""
+        queue = FIFOQueueV2(component_types=[float])
+        batch = QueueDequeueV2(queue, component_types=[float])
+        image = PlaceholderWithDefault(batch, dtype=float, shape=[?,2])
+        one = Const(float 1)
+        keep = PlaceholderWithDefault(one, dtype=float, shape=[])
+        y = Mul(image, keep, T=float)
+    """)
+    assert {name: feed.shape for name, feed in sample_feeds(graph, ["y"]).items()} == {"image": (1, 2)}
+    assert verify(graph, graph, outputs=["y"])

@@ -8,6 +8,7 @@ import pytest
 
 from pocketgraph.errors import MissingKernelError, RunError
 from pocketgraph.formats import load
+from pocketgraph.freezing.inline import inlined
 from pocketgraph.graph import DType, Func, Function, Graph, Node
 from pocketgraph.graph.text import parse
 from pocketgraph.runtime import Session
@@ -25,6 +26,16 @@ def test_equals_tensorflow(name: str, engine: str | None) -> None:
         for result, value in zip(session.run(case["fetches"], feeds), expected, strict=True):
             assert result.shape == np.shape(value)
             np.testing.assert_allclose(result, value, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["by_name", "calls"])
+def test_inlined_bodies_give_the_same(name: str) -> None:
+    case = CASES[name]
+    graph = inlined(load(GRAPHS / f"{name}.pb"), case["fetches"])
+    assert not graph.functions
+    results = Session(graph, engine="reference").run(case["fetches"], case["feeds"][0])
+    for result, value in zip(results, case["results"][0], strict=True):
+        np.testing.assert_allclose(result, value, rtol=1e-6)
 
 
 def with_functions(nodes: str, name: str = "branches", change: dict[str, str] | None = None) -> Graph:

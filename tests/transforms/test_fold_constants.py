@@ -236,6 +236,20 @@ def test_output_shapes_of_the_file_are_dropped_unless_asked_for() -> None:
     assert [node.name for node in transform(graph, "fold_constants", "x", "y")] == ["h", "f", "y", "x"]
 
 
+def test_output_shapes_stay_only_at_inputs_even_when_they_are_heeded() -> None:
+    """TensorFlow takes the attribute off every node that it imports; the inputs are put back as they were."""
+    text = """
+        x = Placeholder(dtype=float, shape=[2])
+        c = Const(float [1, 2])
+        m = Mul(x, c, T=float)
+        y = Tanh(m, T=float)
+    """
+    shapes = (Shape((2,)),)
+    graph = parse(text).map_nodes(lambda node: node.with_attrs(_output_shapes=shapes))
+    kept = transform(graph, "fold_constants(clear_output_shapes=false)", "x", "y")
+    assert [node.name for node in kept if "_output_shapes" in node.attrs] == ["x"]
+
+
 def test_denormal_numbers_are_zero_in_arithmetic_and_stay_in_moves() -> None:
     result = fold(
         """

@@ -6,9 +6,10 @@ import sys
 
 import pytest
 
+from fixed_transform import transform
 from pocketgraph.graph import Graph
 from pocketgraph.graph.text import parse, print_graph
-from pocketgraph.transforms import tool, transform
+from pocketgraph.transforms import tool
 
 
 def fan(count: int) -> Graph:
@@ -64,3 +65,15 @@ def test_a_long_chain_and_a_wide_fan_take_no_time() -> None:
     )
     assert len(transform(chain, "remove_nodes(op=Identity)")) == 2
     assert len(transform(fan(400), "remove_nodes(op=Identity)")) == 403
+
+
+def test_what_the_first_producer_reads_stays() -> None:
+    graph = parse("""
+        low = Const(float -1.0)
+        x = Placeholder(dtype=float)
+        sum = Add(x, low, T=float)
+        fake = FakeQuantWithMinMaxVars(sum, low, low)
+        y = Relu(fake, T=float)
+    """)
+    changed = transform(graph, "remove_nodes(op=FakeQuantWithMinMaxVars, max_inputs=3)", "x", "y")
+    assert sorted(changed.nodes) == ["low", "sum", "x", "y"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from fixed_transform import transform
 from pocketgraph.errors import TransformError
 from pocketgraph.graph.text import parse, print_graph
-from pocketgraph.transforms import transform
 
 GRAPH = """
     file = Placeholder(dtype=string, shape=[])
@@ -19,8 +19,8 @@ GRAPH = """
 """
 
 
-def stripped(call: str, inputs: str, outputs: str) -> str:
-    return print_graph(transform(parse(GRAPH), call, inputs, outputs))
+def stripped(call: str, inputs: str, outputs: str, compat: str = "fixed") -> str:
+    return print_graph(transform(parse(GRAPH), call, inputs, outputs, compat=compat))
 
 
 def text(graph: str) -> str:
@@ -36,12 +36,30 @@ def test_keeps_what_the_outputs_need_by_data_and_control() -> None:
     """)
 
 
-def test_an_input_becomes_a_scalar_float_placeholder_by_default() -> None:
-    assert stripped("strip_unused_nodes", "x:0", "y") == text("""
-        x = Placeholder(dtype=float, shape=[])
-        y = Relu(x, ^init, T=float)
-        init = NoOp()
+def test_an_input_becomes_a_scalar_float_placeholder_in_the_original() -> None:
+    assert stripped("strip_unused_nodes", "image", "second", "original") == text("""
+        image = Placeholder(dtype=float, shape=[])
+        second = Relu(image, T=float)
     """)
+
+
+def test_an_input_keeps_the_type_and_shape_that_are_known() -> None:
+    assert stripped("strip_unused_nodes", "image", "second") == text("""
+        image = Placeholder(dtype=uint8, shape=<unknown>)
+        second = Relu(image, T=float)
+    """)
+    given = parse("c = Const(int32 3)\nx = PlaceholderWithDefault(c, dtype=int32, shape=[])\ny = Neg(x, T=int32)")
+    assert print_graph(transform(given, "strip_unused_nodes", "x", "y")) == text("""
+        x = Placeholder(dtype=int32, shape=[])
+        y = Neg(x, T=int32)
+    """)
+
+
+def test_sizes_may_be_unknown() -> None:
+    for shape in ("-1, 3", "?,3"):
+        assert "x = Placeholder(dtype=float, shape=[?,3])" in stripped(f'strip_unused_nodes(shape="{shape}")', "x", "y")
+        with pytest.raises(TransformError, match="Could not parse as shape"):
+            stripped(f'strip_unused_nodes(shape="{shape}")', "x", "y", "original")
 
 
 def test_names_have_types_and_shapes_of_their_own() -> None:
@@ -57,7 +75,7 @@ def test_names_have_types_and_shapes_of_their_own() -> None:
 def test_inputs_that_are_not_needed_stay_and_unknown_ones_are_passed_over() -> None:
     assert stripped("strip_unused_nodes", "file,nothing,x", "init") == text("""
         file = Placeholder(dtype=string, shape=[])
-        x = Placeholder(dtype=float, shape=[])
+        x = Placeholder(dtype=float, shape=<unknown>)
         init = NoOp()
     """)
 
@@ -67,7 +85,7 @@ def test_inputs_that_are_not_needed_stay_and_unknown_ones_are_passed_over() -> N
     [
         ("type=floaty", "Couldn't understand type argument 'floaty'"),
         ('shape=""', "shape is empty"),
-        ('shape="1,-1"', "Could not parse as shape: '1,-1'"),
+        ('shape="1,-2"', "Could not parse as shape: '1,-2'"),
         ('shape="1,99999999999999999999"', "Could not parse as shape"),
         ("name=x", "You must pass a 'type_for_name' arg for every 'name'"),
         ("name=x, type_for_name=float", "You must pass a 'shape_for_name' arg for every 'name'"),

@@ -14,8 +14,9 @@ from pocketgraph.errors import TransformError
 from pocketgraph.graph import Graph, Node, Tensor, const
 from pocketgraph.graph.dtype import FLOAT, QUINT8
 from pocketgraph.graph.text import parse
+from pocketgraph.kernels.eight_bit import byte_codes
 from pocketgraph.transforms import transform
-from pocketgraph.transforms.quantize_weights import quantization_range, quantized
+from pocketgraph.transforms.quantize_weights import quantization_range
 from pocketgraph.transforms.round_weights import rounded
 
 
@@ -35,25 +36,25 @@ def test_quantized_values_follow_the_definition(listed: list[float]) -> None:
     values = np.array(listed, np.float32)
     low, high = quantization_range(values)
     assert low <= 0 <= high
-    assert quantized(values, low, high).tolist() == by_definition(values.tolist(), float(low), float(high))
+    assert byte_codes(values, low, high).tolist() == by_definition(values.tolist(), float(low), float(high))
 
 
 def test_values_on_the_halves_are_rounded_away_from_zero() -> None:
     values = np.arange(-510, 511, dtype=np.float32) / 2
     low, high = quantization_range(values)
     assert (low, high) == (-255, 255)
-    assert quantized(values, low, high).tolist() == by_definition(values.tolist(), -255, 255)
+    assert byte_codes(values, low, high).tolist() == by_definition(values.tolist(), -255, 255)
 
 
 def test_more_values_than_one_chunk() -> None:
     values = np.random.default_rng(0).normal(size=50_001).astype(np.float32)
     low, high = quantization_range(values)
-    assert quantized(values, low, high).tolist() == by_definition(values.tolist(), float(low), float(high))
+    assert byte_codes(values, low, high).tolist() == by_definition(values.tolist(), float(low), float(high))
 
 
 def test_what_is_no_number_becomes_the_lowest_level() -> None:
     values = np.array([np.nan, 1, -1], np.float32)
-    assert quantized(values, *quantization_range(values)).tolist() == [0, 255, 0]
+    assert byte_codes(values, *quantization_range(values)).tolist() == [0, 255, 0]
 
 
 def test_only_large_float_constants_are_quantized() -> None:

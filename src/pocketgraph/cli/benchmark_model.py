@@ -8,20 +8,12 @@ from typing import Any
 import click
 
 from pocketgraph.cli.options import flag_bool, names
-from pocketgraph.errors import UsageError
+from pocketgraph.errors import PocketgraphError, RunError, UsageError
 
-MISMATCH = (
-    "There must be the same number of items in --input_layer, --input_layer_shape, and --input_layer_type, for example "
-    "--input_layer=input1,input2 --input_layer_type=float,float  --input_layer_shape=1,224,224,4:1,20"
-)
-
-
-def number(text: str) -> float:
-    """A flag's number; text that is no number counts as 0, as in the original."""
-    try:
-        return float(text)
-    except ValueError:
-        return 0.0
+OLD_RUNS, OLD_WARMUP = 50, 2
+"""The oldest benchmark_model's defaults, taken with its flags ``--num_runs`` and ``--run_delay``."""
+TABLES = ("show_run_order", "run_order_limit", "show_time", "time_limit", "show_memory", "memory_limit", "show_type",
+          "show_summary", "format_as_csv")  # fmt: skip
 
 
 @click.command("benchmark_model")
@@ -33,17 +25,25 @@ def number(text: str) -> float:
 @click.option("--input_layer_values", "--input-layer-values", default="", help="First values: 0.5,1:7 (rest zero).")
 @click.option("--output_layer", "--output-layer", default="", help="Names to fetch; default: the likely outputs.")
 @click.option("--target_layer", "--target-layer", default="", help="Nodes to run without fetching them.")
-@click.option("--max_num_runs", "--max-num-runs", "--num_runs", default=1000, show_default=True, help="Most runs.")
-@click.option("--max_time", "--max-time", default="10.0", show_default=True, help="Most seconds a phase.")
-@click.option("--inference_delay", "--inference-delay", "--run_delay", default="-1.0", help="Seconds between runs.")
-@click.option("--inter_benchmark_delay", "--inter-benchmark-delay", default="-1.0", help="Seconds between phases.")
 @click.option(
-    "--num_threads", "--num-threads", "-j", default=-1, show_default=True, help="Threads; -1: as many as cores."
+    "--max_num_runs", "--max-num-runs", default=1000, show_default=True, help="Most runs a phase; 0: no limit."
 )
-@click.option("--benchmark_name", "--benchmark-name", default="", help="Shown in the banner.")
-@click.option("--output_prefix", "--output-prefix", default="", help="Shown in the banner.")
-@click.option("--warmup_runs", "--warmup-runs", default=1, show_default=True, help="Runs before the timed ones.")
-@flag_bool("--show_sizes", "--show-sizes", help="Print the outputs' sizes.")
+@click.option("--max_time", "--max-time", default="10.0", show_default=True, help="Most seconds a phase; 0: no limit.")
+@click.option("--inference_delay", "--inference-delay", default="-1.0", help="Seconds to sleep after every run.")
+@click.option("--inter_benchmark_delay", "--inter-benchmark-delay", default="-1.0", help="Seconds between phases.")
+@click.option("--num_runs", "--num-runs", type=int, help="Just so many runs a phase (the oldest form of the tool).")
+@click.option("--run_delay", "--run-delay", help="Seconds to sleep after every run (the oldest form of the tool).")
+@click.option("--step_stats_name", "--step-stats-name", default="", help="Write one traced run as StepStats here.")
+@click.option(
+    "--trace_file", "--trace-file", default="", help="Write one traced run: .json (Chrome), .pb (RunMetadata)."
+)
+@click.option("--num_threads", "--num-threads", "-j", default=-1, show_default=True, help="-1: as many as cores.")
+@click.option("--benchmark_name", "--benchmark-name", default="", help="Name of the result files.")
+@click.option(
+    "--output_prefix", "--output-prefix", default="", help="Where result files go: a path and how they begin."
+)
+@click.option("--warmup_runs", "--warmup-runs", type=int, help="Runs before the timed ones; 1 (2 with --num_runs).")
+@flag_bool("--show_sizes", "--show-sizes", help="Print the sizes of every node's outputs.")
 @flag_bool("--show_run_order", "--show-run-order", default=True, help="Print all nodes in run order.")
 @click.option("--run_order_limit", "--run-order-limit", default=0, help="Most rows of it; 0: all.")
 @flag_bool("--show_time", "--show-time", default=True, help="Print the nodes that take most time.")
@@ -52,128 +52,104 @@ def number(text: str) -> float:
 @click.option("--memory_limit", "--memory-limit", default=10, help="Most rows of it; 0: all.")
 @flag_bool("--show_type", "--show-type", default=True, help="Print times by node type.")
 @flag_bool("--show_summary", "--show-summary", default=True, help="Print the timing and memory lines.")
-def command(model: str | None, graph: str, **flags: Any) -> None:
+@flag_bool(
+    "--show_flops", "--show-flops", help="Count floating point operations, as the original does and all of them."
+)
+@flag_bool("--format_as_csv", "--format-as-csv", help="Print the tables as comma-separated values.")
+@click.option("--engine", type=click.Choice(["auto", "reference", "litert"]), default="auto", show_default=True,
+              help="Which engine runs the model.")  # fmt: skip
+@click.option("--compare", is_flag=False, flag_value="all", default="",
+              help="Time other programs on the same model too: all, or some of reference, litert, tensorflow, "
+              "onnxruntime, openvino.")  # fmt: skip
+@click.option("--compare_python", "--compare-python", default="", help="The Python that has those programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON and nothing else.")
+def command(model: str | None, graph: str, as_json: bool, **flags: Any) -> None:
     """Time MODEL: warm-up, then runs without and with per-node times.
 
     Without --input_layer the graph's own placeholders are fed with zeros, and without --output_layer its likely
     outputs are fetched.
     """
+    from pocketgraph.cli import benchmark_report as report
+    from pocketgraph.cli.benchmark_inputs import banner, chosen_layers, likely_output_names, number
     from pocketgraph.inspect.benchmark import Limits, benchmark
-    from pocketgraph.inspect.stat_summarizer import Options, StatSummarizer
-    from pocketgraph.runtime import Session
+    from pocketgraph.inspect.benchmark_files import refuse_existing
+    from pocketgraph.inspect.tracing import check_ending
+    from pocketgraph.runtime.stat_summarizer import Options, StatSummarizer
 
     path = graph or model
     if not path:
         raise UsageError("no model given", hint="pass --graph=MODEL.pb")
+    in_the_old_way(flags)
+    writes = bool(flags["benchmark_name"] and flags["output_prefix"])
+    if writes:
+        refuse_existing(flags["output_prefix"], flags["benchmark_name"])
+    if flags["trace_file"]:
+        check_ending(flags["trace_file"])
+    say = (lambda line: None) if as_json else click.echo
     start = time.perf_counter()
-    session = Session(path, threads=flags["num_threads"] if flags["num_threads"] > 0 else None)
+    session = opened(path, flags)
     seconds = time.perf_counter() - start
     with session:
-        layers = chosen_layers(session.graph, flags)
         outputs = names(flags["output_layer"]) or likely_output_names(session.graph)
+        layers = chosen_layers(session.graph, outputs, flags)
         for title, value in banner(path, layers, outputs, flags):
-            click.echo(f"{title}: [{value}]")
-        click.echo(f"Initialized session in {seconds:g}s")
-        summarizer = StatSummarizer(
-            Options(**{k: flags[k] for k in ("show_run_order", "run_order_limit", "show_time", "time_limit",
-                                             "show_memory", "memory_limit", "show_type", "show_summary")})
-        )  # fmt: skip
+            say(f"{title}: [{value}]")
+        say("Got config, 0 devices")
+        say(f"Initialized session in {seconds:g}s")
         limits = Limits(
             max_runs=flags["max_num_runs"],
-            max_seconds=number(flags["max_time"]),
+            max_seconds=-1.0 if flags["fixed_runs"] else number(flags["max_time"]),
             warmup_runs=flags["warmup_runs"],
             inference_delay=number(flags["inference_delay"]),
             inter_benchmark_delay=number(flags["inter_benchmark_delay"]),
+            fixed_runs=flags["fixed_runs"],
         )
+        summarizer = StatSummarizer(Options(**{name: flags[name] for name in TABLES}))
         targets = names(flags["target_layer"])
-        result = benchmark(session, layers, outputs, limits, summarizer, click.echo, targets)
-        click.echo(result.average_line())
-        for line in summarizer.lines():
-            click.echo(line)
-        if flags["show_sizes"]:
-            feeds = {layer.name: layer.array() for layer in layers}
-            for name, value in zip(outputs, session.run(outputs, feeds), strict=True):
-                click.echo(f"{name}\t{value.dtype}\t{value.ndim}\t" + "\t".join(str(size) for size in value.shape))
-
-
-def banner(path: str, layers: list[Any], outputs: list[str], flags: dict[str, Any]) -> list[tuple[str, object]]:
-    """The settings as the original prints them first."""
-    return [
-        ("Graph", path),
-        ("Input layers", ",".join(layer.name for layer in layers)),
-        ("Input shapes", ":".join(",".join(map(str, layer.shape)) for layer in layers)),
-        ("Input types", ",".join(layer.dtype.name for layer in layers)),
-        ("Output layers", ",".join(outputs)),
-        ("Num runs", flags["max_num_runs"]),
-        ("Inter-inference delay (seconds)", flags["inference_delay"]),
-        ("Inter-benchmark delay (seconds)", flags["inter_benchmark_delay"]),
-        ("Num threads", flags["num_threads"]),
-        ("Benchmark name", flags["benchmark_name"]),
-        ("Output prefix", flags["output_prefix"]),
-        ("Show sizes", int(flags["show_sizes"])),
-        ("Warmup runs", flags["warmup_runs"]),
-    ]
-
-
-def chosen_layers(graph: Any, flags: dict[str, Any]) -> list[Any]:
-    """The feeds that the flags describe, or the graph's placeholders."""
-    from pocketgraph.graph import DType
-    from pocketgraph.graph.endpoints import likely_inputs
-    from pocketgraph.inspect.benchmark import Layer, layers_from_graph
-
-    layer_names = names(flags["input_layer"])
-    if not layer_names and not flags["input_layer_shape"]:
-        return list(layers_from_graph(graph, [name for name, _ in likely_inputs(graph)]))
-    shapes = flags["input_layer_shape"].split(":") if flags["input_layer_shape"] else []
-    if not shapes:
-        return list(layers_from_graph(graph, layer_names))
-    types = names(flags["input_layer_type"]) or [str(graph.producer(n).attr("dtype", "float")) for n in layer_names]
-    if not len(layer_names) == len(shapes) == len(types):
-        counts = ", ".join(
-            f"--{flag}={flags[flag]} ({len(items)} items)"
-            for flag, items in (
-                ("input_layer", layer_names),
-                ("input_layer_type", types),
-                ("input_layer_shape", shapes),
-            )
+        result = benchmark(session, layers, outputs, limits, summarizer, say, targets)
+        result.load_seconds = seconds
+        flops = (
+            report.counted_flops(session, layers, outputs, targets, result) if flags["show_flops"] or as_json else None
         )
-        raise UsageError(MISMATCH, hint=f"here: {counts}")
-    values = flags["input_layer_values"].split(":") if flags["input_layer_values"] else []
-    if len(values) > len(layer_names):
-        raise UsageError(f"--input_layer_values has {len(values)} layers, --input_layer {len(layer_names)}")
-    values += [""] * (len(layer_names) - len(values))
-    return [
-        Layer(name, DType.named(kind), sizes(shape), first_values(some))
-        for name, kind, shape, some in zip(layer_names, types, shapes, values, strict=True)
-    ]
+        if not as_json:
+            report.show(result, flags["show_sizes"], flops)
+        for line in report.written(result, layers, session.graph, flags, writes):
+            say(line)
+        peers = report.compared(path, session, layers, outputs, limits, flags) if flags["compare"] else []
+        if as_json:
+            click.echo(report.as_json(path, session, layers, outputs, result, flops, peers))
+        elif peers:
+            report.show_peers(peers)
 
 
-def sizes(text: str) -> tuple[int, ...]:
-    """A shape such as ``1,224,224,3``; empty for a scalar."""
+def opened(path: str, flags: dict[str, Any]) -> Any:
+    """The session, its model loaded.
+
+    Raises:
+        RunError: the model cannot be loaded.
+    """
+    from pocketgraph.runtime import Session
+
     try:
-        dims = tuple(int(part) for part in text.split(",")) if text.strip() else ()
-    except ValueError:
-        raise UsageError(f"Incorrect size string specified: {text}") from None
-    if any(size < 0 for size in dims):
-        raise UsageError(
-            "Any unknown sizes in the shapes (-1's) must be replaced with the size you want to benchmark with."
+        session = Session(
+            path,
+            threads=flags["num_threads"] if flags["num_threads"] > 0 else None,
+            engine=None if flags["engine"] == "auto" else flags["engine"],
         )
-    return dims
+        assert session.graph is not None
+    except PocketgraphError as error:
+        raise RunError(
+            f"Could not create TensorFlow Graph: {error.what}", where=error.where, hint=error.hint
+        ) from error
+    return session
 
 
-def first_values(text: str) -> tuple[float, ...]:
-    """Values such as ``0.5,1``."""
-    try:
-        return tuple(float(part) for part in text.split(",")) if text.strip() else ()
-    except ValueError:
-        raise UsageError(f"Incorrect initialization values string specified: {text}") from None
-
-
-def likely_output_names(graph: Any) -> list[str]:
-    """The likeliest output of the graph, for when none was given."""
-    from pocketgraph.graph.endpoints import likely_outputs
-
-    ranked = [name for name, _ in likely_outputs(graph)]
-    if not ranked:
-        raise UsageError("no likely output was found in the graph", hint="pass --output_layer=NAME")
-    return ranked[:1]
+def in_the_old_way(flags: dict[str, Any]) -> None:
+    """Turns the oldest tool's flags into today's, with that tool's defaults."""
+    flags["fixed_runs"] = flags["num_runs"] is not None or flags["run_delay"] is not None
+    if flags["fixed_runs"]:
+        flags["max_num_runs"] = OLD_RUNS if flags["num_runs"] is None else flags["num_runs"]
+        if flags["run_delay"] is not None:
+            flags["inference_delay"] = flags["run_delay"]
+    if flags["warmup_runs"] is None:
+        flags["warmup_runs"] = OLD_WARMUP if flags["fixed_runs"] else 1

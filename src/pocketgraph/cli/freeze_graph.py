@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Literal
 
 import click
 
@@ -51,6 +52,25 @@ _UNUSED = "Accepted and not used, as in the original."
 @click.option(
     "--saved_model_tags", "--saved-model-tags", default="serve", show_default=True, help="Its tags, with commas."
 )
+@click.option("--signature", default="", help="Which signature gives the inputs and outputs.")
+@click.option(
+    "--bind", multiple=True, metavar="NAME=VALUE",
+    help="Fix an input, such as phase_train=false or keep_prob=1.0, and take the branches out that this decides. "
+    "May be repeated.",
+)  # fmt: skip
+@click.option(
+    "--repair", is_flag=False, flag_value="all", default="", metavar="[NAMES]",
+    help="Repair what training left behind: flags, inputs, updates, references, dropout, with commas; all if none is "
+    "named.",
+)  # fmt: skip
+@click.option(
+    "--functional_control_flow", "--functional-control-flow", type=click.Choice(["lower", "keep"]), default=None,
+    help="If, Case and While of TensorFlow 2: make them TensorFlow 1's, or keep them. Default: lower for a SavedModel.",
+)  # fmt: skip
+@flag_bool(
+    "--allow_training_batch_norm", "--allow-training-batch-norm",
+    help="Freeze batch norms that use the statistics of the batch.",
+)  # fmt: skip
 def command(
     path: str,
     input_graph: str,
@@ -69,6 +89,11 @@ def command(
     input_meta_graph: str,
     input_saved_model_dir: str,
     saved_model_tags: str,
+    signature: str,
+    bind: tuple[str, ...],
+    repair: str,
+    functional_control_flow: Literal["lower", "keep"] | None,
+    allow_training_batch_norm: bool,
 ) -> None:
     """Makes one graph with constants out of a training graph and its checkpoint.
 
@@ -76,8 +101,11 @@ def command(
       pocketgraph freeze_graph TRAINING_DIR -o frozen.pb
       pocketgraph freeze_graph --input_graph=graph.pbtxt --input_checkpoint=model.ckpt-1000 \\
         --output_node_names=softmax --output_graph=frozen.pb
+      pocketgraph freeze_graph SAVED_MODEL_DIR -o frozen.pb --signature=serving_default
+      pocketgraph freeze_graph TRAINING_DIR -o frozen.pb --bind is_training=false --repair
     """
     from pocketgraph import formats
+    from pocketgraph.freezing.binding import split
     from pocketgraph.freezing.tool import freeze_and_tell
 
     if checkpoint_version not in (1, 2):
@@ -103,7 +131,12 @@ def command(
         initializer_nodes=names(initializer_nodes),
         clear_devices=clear_devices,
         saver=_saver(input_saver or input_meta_graph),
-        tags=saved_model_tags if source == input_saved_model_dir else None,
+        tags=saved_model_tags if source == input_saved_model_dir or saved_model_tags != "serve" else None,
+        signature=signature or None,
+        bind=dict(map(split, bind)),
+        repair=repair or False,
+        control_flow=functional_control_flow,
+        allow_training_batch_norm=allow_training_batch_norm,
     )
     if input_meta_graph:
         click.echo(f"Loaded meta graph file '{input_meta_graph}")  # the original leaves the quote open too
@@ -115,6 +148,8 @@ def command(
     click.echo(f"{len(frozen.graph)} ops in the final graph.")
     if not output_node_names:
         click.echo(f"Output: {', '.join(frozen.graph.outputs)}")
+    for line in frozen.repaired:
+        click.echo(f"repaired: {line}")
     for warning in frozen.warnings:
         click.echo(f"warning: {warning}", err=True)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -101,11 +100,10 @@ def show(description: Description, model: str, all_nodes: bool) -> None:
     else:
         for title in ("nodes", "op", "reason"):
             table.add_column(title, justify="right" if title == "nodes" else "left", overflow="fold")
-        counted = Counter((description.ops.get(name, "?"), reason) for name, reason in reasons.items())
-        for (op, reason), count in counted.most_common(MOST_REASONS):
+        for count, op, reason in description.grouped()[:MOST_REASONS]:
             table.add_row(str(count), op, escape(reason))
     console.print(table)
-    if not all_nodes and len({(description.ops.get(n), r) for n, r in reasons.items()}) > MOST_REASONS:
+    if not all_nodes and len(description.grouped()) > MOST_REASONS:
         console.print("More: pocketgraph plan --nodes lists every node.")
 
 

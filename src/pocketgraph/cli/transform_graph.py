@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import logging
 import os
+from typing import TYPE_CHECKING
 
 import click
 
 from pocketgraph.cli.options import flag_bool, names
 from pocketgraph.errors import PocketgraphError, UsageError, did_you_mean
 from pocketgraph.graph import Graph, node_name
+
+if TYPE_CHECKING:
+    from pocketgraph.inspect.rule_check import RuleCheck
+    from pocketgraph.transforms._report import Recorder
 
 
 class WithRules(click.Command):
@@ -29,8 +34,29 @@ class WithRules(click.Command):
 @click.option("--inputs", default="", help="What will be fed: names with commas between.")
 @click.option("--outputs", default="", help="What will be fetched, likewise.")
 @click.option("--transforms", "-t", default="", help="What to do, in order; see below.")
+@click.option(
+    "--compat",
+    type=click.Choice(["exact", "fixed", "original"]),
+    default="exact",
+    show_default=True,
+    help="exact: the original's nodes; fixed: what is right where it goes wrong, and more; original: to the letter.",
+)
 @flag_bool("--output_as_text", "--output-as-text", help="Write the text form (.pbtxt).")
 @flag_bool("--verbose", "-v", help="Say which transform runs.")
+@flag_bool("--check", help="Run the graph before and after each transform; stop at the first that changes a result.")
+@click.option("--check_inputs", "--check-inputs", metavar="FILE.npz", help="What to feed for --check; else made up.")
+@click.option(
+    "--check_tolerance",
+    "--check-tolerance",
+    type=click.FloatRange(min=0),
+    help="Largest difference, as a share of the largest magnitude. Default: 1e-4, and 0.1 where precision is traded.",
+)
+@click.option(
+    "--report", default="", metavar="FILE.html|.json", help="Write what each transform did, and why not more."
+)
+@click.option(
+    "--rules", multiple=True, metavar="FILE.py", help="Run this Python file, and use its @transform functions."
+)
 def command(
     model: str | None,
     in_graph: str,
@@ -38,8 +64,14 @@ def command(
     inputs: str,
     outputs: str,
     transforms: str,
+    compat: str,
     output_as_text: bool,
     verbose: bool,
+    check: bool,
+    check_inputs: str | None,
+    check_tolerance: float | None,
+    report: str,
+    rules: tuple[str, ...],
 ) -> None:
     """Rewrite a graph by rules, one after the other.
 
@@ -64,34 +96,75 @@ def command(
         raise UsageError(f"two graphs to read, '{model}' and --in_graph={in_graph}", hint="pass one of them")
 
     from pocketgraph import formats
-    from pocketgraph.transforms import tool, transform
+    from pocketgraph.transforms import Compat, tool
+    from pocketgraph.transforms._report import Recorder
+    from pocketgraph.transforms._user_rules import load_file
 
+    report = os.path.expanduser(report)
+    if report and not report.endswith((".html", ".json")):
+        raise UsageError(f"a report is .html or .json, not '{report}'", where="--report")
+    for path in rules:
+        load_file(os.path.expanduser(path))
     try:
-        steps = tool.parse_transforms(transforms)
+        steps = tool.parse_transforms(transforms, compat=Compat.named(compat))
     except UsageError as error:
         raise UsageError(f"Failed to parse --transforms argument, error was {error}") from error
     if not steps:
         raise UsageError("You must specify at least one transform", hint="transform_graph --help names them")
-    tool.checked(steps)
+    tool.checked(steps, Compat.named(compat))
     try:
         graph = formats.load(source)
     except PocketgraphError as error:
         raise type(error)(f"Loading graph '{in_graph or model}' failed with {error}") from error
     fed, fetched = names(inputs) or graph.inputs, names(outputs) or graph.outputs
-    _check_names(graph, fed, fetched)
+    _check_names(graph, fed, fetched, is_original=compat == "original")
+    recorder = Recorder() if report else None
+    checks = _checks(graph, check or check_inputs is not None, check_inputs, check_tolerance)
+
+    def observe(applied: tool.Applied) -> None:
+        for observer in (recorder, checks):
+            if observer is not None:
+                observer(applied)
+
     handler = _Echo(logging.INFO if verbose else logging.WARNING)
     tool.log.addHandler(handler)
     tool.log.setLevel(handler.level)
     tool.log.propagate = False
     try:
-        graph = transform(graph, transforms, fed, fetched)
+        graph = tool.run(graph.replace(inputs=fed, outputs=fetched), transforms, compat=compat, observe=observe)
     finally:
+        if recorder is not None:
+            _write_report(report, recorder, in_graph or model or "")
         tool.log.removeHandler(handler)
         tool.log.propagate = True
     try:
         formats.save(graph, target, text=output_as_text)
     except PocketgraphError as error:
         raise type(error)(f"Saving graph '{out_graph}' failed with {error}") from error
+    if checks is not None:
+        worst = max((difference for _, difference in checks.passed), default=0.0)
+        click.echo(
+            f"checked {len(checks.passed)} transforms: results differ by at most {worst:.3g} of their peak", err=True
+        )
+
+
+def _checks(graph: Graph, wanted: bool, path: str | None, tolerance: float | None) -> RuleCheck | None:
+    if not wanted:
+        if tolerance is not None:
+            raise UsageError("--check_tolerance is for --check", hint="pass --check as well")
+        return None
+    from pocketgraph.inspect.rule_check import RuleCheck
+    from pocketgraph.runtime.compare import read_feeds
+
+    return RuleCheck(None if path is None else read_feeds(os.path.expanduser(path), graph), tolerance)
+
+
+def _write_report(path: str, recorder: Recorder, model: str) -> None:
+    from pocketgraph.formats.files import write_atomically
+    from pocketgraph.inspect.transform_page import as_html, as_json
+
+    text = as_json(recorder.entries, model) if path.endswith(".json") else as_html(recorder.entries, model)
+    write_atomically(path, text.encode())
 
 
 class _Echo(logging.Handler):
@@ -102,13 +175,15 @@ class _Echo(logging.Handler):
         click.echo(prefix + " ".join(record.getMessage().split()), err=True)
 
 
-def _check_names(graph: Graph, inputs: list[str] | tuple[str, ...], outputs: list[str] | tuple[str, ...]) -> None:
-    """An output that is not there is an error; an input may have been stripped before, so it gets a warning."""
+def _check_names(
+    graph: Graph, inputs: list[str] | tuple[str, ...], outputs: list[str] | tuple[str, ...], *, is_original: bool
+) -> None:
+    """A name that is not there is an error; the original ignores such inputs, so there it is only a warning."""
     for option, given in (("--outputs", outputs), ("--inputs", inputs)):
         for name in given:
             if node_name(name) in graph:
                 continue
             text, hint = f"the graph has no node '{node_name(name)}'", did_you_mean(node_name(name), graph.nodes)
-            if option == "--outputs":
-                raise UsageError(text, where=option, hint=hint or "pocketgraph summarize lists likely outputs")
+            if option == "--outputs" or not is_original:
+                raise UsageError(text, where=option, hint=hint or "pocketgraph summarize lists likely ones")
             click.echo(f"warning: {option}: {text}" + (f"; {hint}" if hint else ""), err=True)

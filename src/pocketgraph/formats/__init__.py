@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from pocketgraph.errors import FormatError, UsageError
 from pocketgraph.formats import graphdef, meta_graph
-from pocketgraph.formats.content import Kind, of_content
-from pocketgraph.formats.detect import Identity, identify
+from pocketgraph.formats.content import SEAL, Kind, of_content
+from pocketgraph.formats.detect import Identity, identify, identity_of
 from pocketgraph.formats.files import PathLike, mapped, write_atomically
 from pocketgraph.formats.wire import Buffer
 from pocketgraph.graph import Graph, Tensor
+
+if TYPE_CHECKING:
+    from pocketgraph.formats.sealed import Key
 
 __all__ = ["Identity", "Kind", "from_bytes", "identify", "load", "open_checkpoint", "save", "to_bytes"]
 
@@ -19,32 +23,68 @@ FIRST_BYTE = 0x0A  # of a GraphDef that begins with a node
 STUMP = 64  # bytes; what a cut left of a GraphDef may look like text when it is shorter
 
 
-def load(path: PathLike, tags: str | Iterable[str] | None = None, signature: str | None = None) -> Graph:
+def load(
+    path: PathLike,
+    tags: str | Iterable[str] | None = None,
+    signature: str | None = None,
+    *,
+    key: Key | None = None,
+    decrypt: Callable[[bytes], bytes] | None = None,
+) -> Graph:
     """Reads a model file; its content tells what it is, not its name.
 
-    Takes a GraphDef or MetaGraphDef, binary or text, and a SavedModel without variables. Nothing of the weights is read
-    until somebody asks for them: tensors stay in the file, which must not be changed in place meanwhile (``save`` never
-    does that). Unlike TensorFlow's tools, which take an empty file for an empty graph, this refuses one.
+    Takes a GraphDef or MetaGraphDef, binary or text, a memory-mapped package, a SavedModel, and any of these files
+    sealed. Nothing of the weights is read until somebody asks for them: tensors stay in the file, which must not be
+    changed in place meanwhile (``save`` never does that). Unlike TensorFlow's tools, which take an empty file for an
+    empty graph, this refuses one.
+
+    The graph of a SavedModel is given as it is stored, with its signatures; when it has variables, their values are in
+    the directory's checkpoint, and ``freeze`` puts them in.
 
     Args:
         path: a file, or a SavedModel's directory.
         tags: which graph of a SavedModel, as in ``"serve"`` or ``("serve", "gpu")``.
         signature: which of the file's signatures gives the graph its inputs and outputs.
+        key: opens a sealed file; see ``sealed.Key`` for the ways to give it.
+        decrypt: your own routine, given the file's bytes; what it returns is read in place of the file. Neither way
+            writes to the disk.
 
     Raises:
         FormatError: there is no such file, it is damaged, or it is something else; the message says what.
-        UsageError: the file has no such tags or signature.
+        UsageError: the file has no such tags or signature; a sealed file comes without a key.
     """
     name = os.fspath(path)
+    if decrypt is not None:
+        if key is not None:
+            raise UsageError("give a key or a routine that decrypts, not both", where=name)
+        return _secret(decrypt(bytes(mapped(name))), name, tags, signature)
     if not os.path.exists(name) or os.path.isdir(name):
         identity = identify(name)
         if identity.kind is not Kind.SAVED_MODEL:
             raise identity.refusal()
-        return _frozen(identity, tags, signature)
+        return _of_saved_model(meta_graph.read_saved_model(name), name, tags, signature)
     buffer = mapped(name)
+    if key is not None or buffer[: len(SEAL)] == SEAL:
+        from pocketgraph.formats.sealed import opened
+
+        return _secret(opened(buffer, key, name), name, tags, signature)
+    return _of_buffer(buffer, name, tags, signature)
+
+
+def _secret(content: object, name: str, tags: str | Iterable[str] | None, signature: str | None) -> Graph:
+    """The graph of a decrypted file."""
+    if not isinstance(content, bytes | bytearray | memoryview):
+        raise UsageError(f"the routine that decrypts gave a {type(content).__name__}, not bytes", where=name)
+    return _of_buffer(bytes(content), name, tags, signature).replace(secret=True)
+
+
+def _of_buffer(buffer: Buffer, name: str, tags: str | Iterable[str] | None, signature: str | None) -> Graph:
+    """The graph of a file with this content."""
     kind = of_content(buffer, name)
     if kind in (Kind.SAVED_MODEL_FILE, Kind.SAVED_MODEL_TEXT):
-        return _frozen(identify(name), tags, signature)
+        if kind is Kind.SAVED_MODEL_TEXT:
+            buffer = _binary(buffer, "tensorflow.SavedModel", name)
+        return _of_saved_model(meta_graph.parse_saved_model(buffer, name), name, tags, signature)
     if kind in (Kind.META_GRAPH, Kind.META_GRAPH_TEXT):
         if kind is Kind.META_GRAPH_TEXT:
             buffer = _binary(buffer, "tensorflow.MetaGraphDef", name)
@@ -52,12 +92,17 @@ def load(path: PathLike, tags: str | Iterable[str] | None = None, signature: str
         if tags is not None:
             chosen = meta_graph.with_tags([chosen], tags, name)
         return meta_graph.with_signature(chosen.graph, signature, name)
-    if kind not in (Kind.GRAPH_DEF, Kind.GRAPH_DEF_TEXT):
-        return _undetected(buffer, name)
+    if kind not in (Kind.GRAPH_DEF, Kind.GRAPH_DEF_TEXT, Kind.MEMMAPPED):
+        return _undetected(buffer, kind, name)
     if tags is not None or signature is not None:
         raise UsageError(
-            f"a GraphDef has no {'signatures' if tags is None else 'tags'}", where=name, hint="leave that argument out"
-        )
+            f"{kind.value[0]} has no {'signatures' if tags is None else 'tags'}", where=name,
+            hint="leave that argument out",
+        )  # fmt: skip
+    if kind is Kind.MEMMAPPED:
+        from pocketgraph.formats import memmapped
+
+        return memmapped.read(buffer, name)
     if kind is Kind.GRAPH_DEF_TEXT:
         buffer = _binary(buffer, "tensorflow.GraphDef", name)
     return graphdef.parse(buffer, name)
@@ -78,27 +123,47 @@ def from_bytes(data: bytes | bytearray | memoryview, name: str = "<bytes>") -> G
     return graphdef.parse(data if isinstance(data, bytes) else bytes(data), name)
 
 
-def save(graph: Graph, path: PathLike, text: bool = False) -> None:
-    """Writes a graph as a GraphDef, whole or not at all; nodes that nobody changed as their file had them.
+def save(graph: Graph, path: PathLike, text: bool | None = None, *, form: str = "") -> None:
+    """Writes a graph, whole or not at all; nodes that nobody changed as their file had them.
 
     The path may be the file that the graph was loaded from. What is written does not depend on anything but the graph.
 
     Args:
-        graph: the graph; it may be larger than 2 GB.
+        graph: the graph; as a GraphDef it may be larger than 2 GB.
         path: where to; an existing file is replaced.
-        text: write the text form instead.
+        text: True is the same as ``form="text"``, False as ``form="graphdef"``; by default the name decides: text for
+            ``.pbtxt``.
+        form: ``graphdef``, ``text``, ``memmapped`` (a memory-mapped package), ``saved_model`` (a
+            directory that must not exist yet; the graph must be frozen), ``meta`` (a MetaGraphDef).
 
     Raises:
         PocketgraphError: the directory does not exist or the file cannot be written.
-        FormatError: the graph holds what the text form cannot carry.
+        FormatError: the graph holds what the form cannot carry.
         GraphError: an attribute has a value that no file can hold.
+        UsageError: there is no such form.
     """
-    if text:
+    if text is None:
+        text = os.fspath(path).endswith(".pbtxt")
+    chosen = form or ("text" if text else "graphdef")
+    if chosen == "graphdef":
+        write_atomically(path, graphdef.chunks(graph))
+    elif chosen == "text":
         from pocketgraph.formats.graphdef_text import print_graph_def
 
         write_atomically(path, print_graph_def(graph).encode())
+    elif chosen == "memmapped":
+        from pocketgraph.formats.memmapped_writer import save_memmapped
+
+        save_memmapped(graph, path)
+    elif chosen in ("saved_model", "meta"):
+        from pocketgraph.formats import meta_graph_writer
+
+        (meta_graph_writer.save_saved_model if chosen == "saved_model" else meta_graph_writer.save_meta_graph)(
+            graph, path
+        )
     else:
-        write_atomically(path, graphdef.chunks(graph))
+        forms = "graphdef, text, memmapped, saved_model and meta"
+        raise UsageError(f"there is no form '{chosen}'", hint=f"there are {forms}")
 
 
 def to_bytes(graph: Graph) -> bytes:
@@ -107,10 +172,10 @@ def to_bytes(graph: Graph) -> bytes:
 
 
 def open_checkpoint(path: PathLike) -> Mapping[str, Tensor]:
-    """The variables of a checkpoint by name; see ``checkpoint_v2.open_checkpoint``."""
-    from pocketgraph.formats import checkpoint_v2
+    """The variables of a checkpoint by name; see ``checkpoint.open_checkpoint``."""
+    from pocketgraph.formats import checkpoint
 
-    return checkpoint_v2.open_checkpoint(path)
+    return checkpoint.open_checkpoint(path)
 
 
 def _binary(buffer: Buffer, message: str, name: str) -> bytes:
@@ -119,32 +184,25 @@ def _binary(buffer: Buffer, message: str, name: str) -> bytes:
     return binary_of(buffer, message, name)
 
 
-def _frozen(identity: Identity, tags: str | Iterable[str] | None, signature: str | None) -> Graph:
-    """The graph of a SavedModel that needs no variables."""
-    graphs = meta_graph.read_saved_model(identity.path)
-    chosen = meta_graph.with_tags(graphs, tags, identity.path)
-    if chosen.has_variables:
-        folder = identity.path if identity.kind is Kind.SAVED_MODEL else os.path.dirname(identity.path) or "."
-        raise FormatError(
-            "this is a SavedModel whose variables are not frozen into its graph",
-            where=identity.path,
-            hint=f"pocketgraph freeze_graph --input_saved_model_dir={folder}",
-        )
-    return meta_graph.with_signature(chosen.graph, signature, identity.path)
+def _of_saved_model(
+    graphs: list[meta_graph.MetaGraph], name: str, tags: str | Iterable[str] | None, signature: str | None
+) -> Graph:
+    if not graphs:
+        raise FormatError("the SavedModel holds no graph", where=name)
+    return meta_graph.with_signature(meta_graph.with_tags(graphs, tags, name).graph, signature, name)
 
 
-def _undetected(buffer: Buffer, name: str) -> Graph:
+def _undetected(buffer: Buffer, kind: Kind, name: str) -> Graph:
     """A graph that does not look like one at its beginning; mostly the error that says what is there instead.
 
     Raises:
         FormatError: what the file is, or where reading it as the GraphDef that it seems to be fails.
     """
-    identity = identify(name)
-    if identity.kind is Kind.TEXT and name.endswith(".pbtxt"):
+    if kind is Kind.TEXT and name.endswith(".pbtxt"):
         return graphdef.parse(_binary(buffer, "tensorflow.GraphDef", name), name)
-    stump = identity.kind is Kind.TEXT and len(buffer) < STUMP
-    if (identity.kind is Kind.UNKNOWN or stump) and buffer[0] == FIRST_BYTE:
+    stump = kind is Kind.TEXT and len(buffer) < STUMP
+    if (kind is Kind.UNKNOWN or stump) and buffer[0] == FIRST_BYTE:
         graph = graphdef.parse(buffer, name)
         if len(graph):
             return graph
-    raise identity.refusal()
+    raise identity_of(name, kind).refusal()

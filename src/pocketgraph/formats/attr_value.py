@@ -12,7 +12,7 @@ from typing import Any
 
 from pocketgraph.errors import GraphError
 from pocketgraph.formats import wire
-from pocketgraph.formats.tensor_proto import StoredTensor, dimensions, encode_tensor, shape_bytes
+from pocketgraph.formats.tensor_proto import StoredTensor, dimensions, encode_tensor, shape_bytes, usual_value
 from pocketgraph.formats.wire import DEEPEST, FIXED32, LEN, VARINT, Buffer, Chunks, WireError
 from pocketgraph.graph.attr import AttrValue, Func, Opaque, Parameter, kind_of
 from pocketgraph.graph.dtype import DType
@@ -51,6 +51,9 @@ def decode_attr(buffer: Buffer, start: int, stop: int, where: str, depth: int = 
 
 def decode_entry(buffer: Buffer, start: int, stop: int, where: str, depth: int = 0) -> tuple[str, AttrValue]:
     """One entry of a ``map<string, AttrValue>``; what is missing has its default. Errors as for ``decode_attr``."""
+    tensor = usual_value(buffer, start, stop, where)
+    if tensor is not None:
+        return "value", tensor
     key = ""
     span = (start, start)
     for _, number, kind, value, end in wire.fields(buffer, start, stop):

@@ -75,7 +75,7 @@ class Entry:
             elif (number, kind) == (2, LEN):
                 shape = dimensions(data, value, stop)
             elif (number, kind) == (7, LEN):
-                slices.append(_slice(data, value, stop))
+                slices.append(slice_extents(data, value, stop))
         return Entry(
             wire.int32(numbers.get(1, 0)), (-1,) if shape is None else tuple(shape), wire.int32(numbers.get(3, 0)),
             wire.signed(numbers.get(4, 0)), wire.signed(numbers.get(5, 0)), numbers.get(6, 0), tuple(slices),
@@ -90,7 +90,7 @@ class Entry:
         return out + (wire.varint(6 << 3 | FIXED32) + self.crc32c.to_bytes(4, "little") if self.crc32c else b"")
 
 
-def _slice(data: bytes, start: int, stop: int) -> tuple[Extent, ...]:
+def slice_extents(data: bytes, start: int, stop: int) -> tuple[Extent, ...]:
     """A TensorSliceProto; an extent without a length is the whole dimension."""
     extents = []
     for _, number, kind, value, end in wire.fields(data, start, stop):

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 from pathlib import Path
 
 from pocketgraph.errors import FormatError, did_you_mean
-from pocketgraph.formats.sstable import FOOTER_BYTES, looks_like_table
+from pocketgraph.formats.content import Kind, of_tail
+from pocketgraph.formats.files import mapped
 
 STATE_FILE = "checkpoint"
 LARGEST_STATE = 64 << 20  # bytes
 _DATA_FILE = re.compile(r"(?P<prefix>.+)\.data-\d{5,}-of-\d{5,}")
+_SHARD = re.compile(r"(?P<prefix>.+)-(?:\d{5}|\?{5})-of-(?P<count>\d{5}|\?{5})", re.DOTALL)
 _STEP = re.compile(r"(?P<stem>.*)-(?P<step>\d+)")
 _FIELD = re.compile(
     r"""\b(?P<field>model_checkpoint_path|all_model_checkpoint_paths)\s*:\s*
@@ -23,11 +26,14 @@ _LETTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": b"\b", b"f
 
 
 def find_prefix(path: str | os.PathLike[str]) -> str:
-    """The prefix (path without ``.index``) of the V2 checkpoint that ``path`` stands for.
+    """The prefix (path without ``.index``) of the checkpoint that ``path`` stands for.
+
+    A checkpoint of the older V1 form that is one file is its own prefix; that of a sharded one is the path without
+    ``-00000-of-00003``.
 
     Args:
-        path: a prefix, an ``.index``, ``.data-…`` or ``.meta`` file of it, the state file ``checkpoint``, a training
-            directory, or a SavedModel directory.
+        path: a prefix, an ``.index``, ``.data-…`` or ``.meta`` file of it, a shard or pattern of shards of the older
+            form, the state file ``checkpoint``, a training directory, or a SavedModel directory.
 
     Raises:
         FormatError: there is none, or several and nothing says which; the message lists them.
@@ -35,10 +41,8 @@ def find_prefix(path: str | os.PathLike[str]) -> str:
     text = os.fspath(path)
     if os.path.isdir(text):
         return _of_directory(text)
-    if os.path.isfile(text + ".index"):
-        return text
-    for prefix in _without_suffix(text):
-        if os.path.isfile(prefix + ".index"):
+    for prefix in [text, *_without_suffix(text)]:
+        if is_checkpoint(prefix):
             return prefix
     if os.path.isfile(text):
         if os.path.basename(text).startswith(STATE_FILE):
@@ -54,12 +58,56 @@ def find_prefix(path: str | os.PathLike[str]) -> str:
     raise FormatError(f"Input checkpoint '{text}' doesn't exist! There is no file {missing}", hint=hint)
 
 
+def is_checkpoint(prefix: str) -> bool:
+    """Whether a checkpoint of either form has exactly this prefix."""
+    return os.path.isfile(prefix + ".index") or bool(v1_files(prefix))
+
+
+def v1_files(prefix: str) -> list[str]:
+    """The files of the V1 checkpoint of this prefix, sorted; none when there is none.
+
+    Raises:
+        FormatError: some of its shards are missing.
+    """
+    if os.path.isfile(prefix):
+        return [prefix] if not _SHARD.fullmatch(prefix) and _is_v1(prefix) else []
+    shards: dict[int, list[str]] = {}
+    for path in sorted(glob.glob(glob.escape(prefix) + "-?????-of-?????")):
+        match = _SHARD.fullmatch(path)
+        if match and match["count"].isdecimal() and path[len(match["prefix"]) + 1 :][:5].isdecimal():
+            shards.setdefault(int(match["count"]), []).append(path)
+    if not shards:
+        return []
+    count, found = max(shards.items(), key=lambda item: len(item[1]))
+    expected = [f"{prefix}-{number:05d}-of-{count:05d}" for number in range(count)]
+    missing = [path for path in expected if path not in found]
+    if missing:
+        raise FormatError(
+            f"of the checkpoint's {count} files {len(missing)} are missing, such as {missing[0]}", where=prefix,
+            hint="copy the missing ones too",
+        )  # fmt: skip
+    return expected if all(map(_is_v1, expected)) else []
+
+
 def prefixes(folder: str) -> list[str]:
-    """The names (without folder) of the V2 checkpoints in a folder, sorted; none when it cannot be read."""
+    """The names (without folder) of the checkpoints in a folder, sorted; none when it cannot be read.
+
+    Those of the older V1 form are known by the ``.meta`` file beside them, or by being sharded.
+    """
     try:
-        return sorted(name[: -len(".index")] for name in os.listdir(folder) if name.endswith(".index"))
+        names = set(os.listdir(folder))
     except OSError:
         return []
+    found = {name[: -len(".index")] for name in names if name.endswith(".index")}
+    old = {name[: -len(".meta")] for name in names if name.endswith(".meta")}
+    old |= {match["prefix"] for match in map(_SHARD.fullmatch, names) if match and ".data" not in match["prefix"][-5:]}
+    for name in old - found:
+        try:
+            if v1_files(os.path.join(folder, name)):
+                found.add(name)
+        except FormatError:
+            continue  # it lacks a shard
+    return sorted(found)
 
 
 def read_state(path: str) -> tuple[str, list[str]]:
@@ -90,8 +138,9 @@ def _latest(state_file: str) -> str:
     named, _ = read_state(state_file)
     moved = os.path.join(folder, re.split(r"[/\\]", named)[-1])
     for prefix in (os.path.join(folder, named), moved):
-        if os.path.isfile(prefix + ".index"):
-            return prefix
+        for candidate in [prefix, *_without_suffix(prefix)]:
+            if is_checkpoint(candidate):
+                return candidate
         if os.path.isfile(prefix):
             raise FormatError(_what_it_is(prefix), where=prefix)
     here = prefixes(folder or ".")
@@ -124,27 +173,25 @@ def _of_directory(folder: str) -> str:
 
 
 def _without_suffix(text: str) -> list[str]:
-    data = _DATA_FILE.fullmatch(text)
+    data = _DATA_FILE.fullmatch(text) or _SHARD.fullmatch(text)
     found = [data["prefix"]] if data else []
     return found + [text[: -len(suffix)] for suffix in (".index", ".meta") if text.endswith(suffix)]
 
 
 def _what_it_is(path: str) -> str:
-    """Why a file that exists cannot be opened as a V2 checkpoint."""
+    """Why a file that exists is no checkpoint."""
     if _DATA_FILE.fullmatch(path):
         return "this data file's index is missing (the file that ends in .index)"
     if path.endswith(".index"):
         return "cannot be read"
+    return "this is not a checkpoint, or one of the older V1 form that was cut off"
+
+
+def _is_v1(path: str) -> bool:
     try:
-        with open(path, "rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            file.seek(max(0, size - FOOTER_BYTES))
-            tail = file.read(FOOTER_BYTES)
-    except OSError as error:
-        return f"cannot be read: {error.strerror}"
-    if looks_like_table(tail):
-        return "this is a checkpoint of the older V1 form, which cannot be read yet; save it with write_version=V2"
-    return "this is not a checkpoint"
+        return of_tail(mapped(path)) is Kind.CHECKPOINT_V1
+    except FormatError:
+        return False
 
 
 def _unescaped(text: str) -> str:

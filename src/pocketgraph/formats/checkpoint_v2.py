@@ -7,40 +7,26 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pocketgraph.errors import FormatError, GraphError, did_you_mean
-from pocketgraph.formats import bundle_tensor, ordered_code
+from pocketgraph.errors import FormatError, did_you_mean
+from pocketgraph.formats import bundle_tensor, checkpoint, ordered_code
 from pocketgraph.formats.bundle_proto import Entry, Extent, Header
-from pocketgraph.formats.checkpoint_state import find_prefix
+from pocketgraph.formats.checkpoint import LARGEST_RANK, elements_of, resolved
 from pocketgraph.formats.files import mapped
 from pocketgraph.formats.sstable import Table
 from pocketgraph.formats.wire import WireError
-from pocketgraph.graph import DType, Tensor
+from pocketgraph.graph import Tensor
 
 LARGEST_INDEX = 1 << 30  # bytes; an index holds about 40 bytes a tensor
-LARGEST_RANK = 32  # dimensions; NumPy's limit before version 2
 READS_VERSION = 1  # the bundle format version that this reader knows
 
 
-def open_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
-    """The tensors of a checkpoint by name; nothing but the index is read.
-
-    Args:
-        path: what people have at hand: the prefix (``model.ckpt-1000``), its ``.index`` or a ``.data-…`` file, the
-            text file ``checkpoint``, or the directory that holds them (the latest checkpoint in it).
-
-    Raises:
-        FormatError: there is no such checkpoint, it is of the older V1 form, or its index is damaged.
-    """
-    return Checkpoint(find_prefix(path))
-
-
-class Checkpoint(Mapping[str, Tensor]):
+class Checkpoint(checkpoint.Checkpoint):
     """The tensors of one V2 checkpoint. Files are mapped when first needed and checksums checked when bytes are read.
 
     Looking a tensor up raises KeyError for an unknown name, and FormatError when its entry contradicts itself or its
@@ -52,7 +38,7 @@ class Checkpoint(Mapping[str, Tensor]):
     """
 
     def __init__(self, prefix: str | os.PathLike[str]) -> None:
-        self.prefix = os.fspath(prefix)
+        super().__init__(prefix)
         index = self.prefix + ".index"
         header: Header | None = None
         self._raw: dict[str, bytes] = {}
@@ -70,13 +56,6 @@ class Checkpoint(Mapping[str, Tensor]):
         self.num_shards = header.num_shards
         self._big_endian = header.big_endian
         self._shards: dict[int, memoryview] = {}
-        self._tensors: dict[str, Tensor] = {}
-
-    def __getitem__(self, name: str) -> Tensor:
-        tensor = self._tensors.get(name)
-        if tensor is None:
-            tensor = self._tensors[name] = self._tensor(name, self.entry(name))
-        return tensor
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._raw)
@@ -99,40 +78,6 @@ class Checkpoint(Mapping[str, Tensor]):
             raise KeyError(
                 f"key {name} not found in checkpoint {self.prefix}" + (f"; {hint}" if hint else "")
             ) from None
-
-    @property
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Every tensor's shape, from the index alone."""
-        return {name: self.entry(name).shape for name in self}
-
-    @property
-    def dtypes(self) -> dict[str, DType]:
-        """Every tensor's element type, from the index alone."""
-        return {name: self._dtype(self.entry(name), name) for name in self}
-
-    def part(self, name: str, extents: Sequence[Extent]) -> Tensor:
-        """One slice of a tensor, as a variable partition is restored: from its own bytes where it was saved alone.
-
-        Args:
-            extents: (start, length) a dimension; length -1 for all of it.
-
-        Raises:
-            KeyError: no tensor has this name.
-            FormatError: the slice does not lie inside the tensor.
-        """
-        whole = self.entry(name)
-        bounds = resolved(extents, whole.shape)
-        if bounds is None:
-            raise self._error(f"the slice {list(extents)} is not inside its shape {list(whole.shape)}", name)
-        if bounds == [(0, size) for size in whole.shape]:
-            return self[name]
-        for stored in whole.slices:
-            if resolved(stored, whole.shape) == bounds:
-                return self._slice_tensor(name, whole, stored)
-        cut = tuple(slice(start, start + length) for start, length in bounds)
-        return Tensor(
-            self._dtype(whole, name), tuple(length for _, length in bounds), read=lambda: self[name].numpy()[cut].view()
-        )
 
     def _header(self, value: bytes) -> Header:
         index = self.prefix + ".index"
@@ -158,24 +103,10 @@ class Checkpoint(Mapping[str, Tensor]):
             raise self._error("its index entry has no sound shape", name)
         return entry
 
-    def _dtype(self, entry: Entry, name: str) -> DType:
-        try:
-            dtype = DType.of(entry.dtype)
-        except GraphError:
-            raise self._error(f"its element type has the number {entry.dtype}, which is unknown here", name) from None
-        if dtype.is_ref or entry.dtype == 0:
-            raise self._error(f"its element type is {dtype.name}", name)
-        return dtype
-
-    def _tensor(self, name: str, entry: Entry) -> Tensor:
-        if entry.slices:
-            return self._assembled(name, entry)
-        return self._stored(name, entry)
-
     def _stored(self, name: str, entry: Entry) -> Tensor:
         dtype = self._dtype(entry, name)
         shape = entry.shape
-        elements = _elements(shape)
+        elements = elements_of(shape)
         if dtype.name in ("resource", "variant"):
             raise self._error(f"tensors of type {dtype.name} cannot be read from a checkpoint", name)
         if dtype.size and entry.size != elements * dtype.size:
@@ -211,37 +142,6 @@ class Checkpoint(Mapping[str, Tensor]):
             raise self._error(f"the slice {list(extents)} contradicts the whole tensor's entry", name)
         return self._stored(name, entry)
 
-    def _assembled(self, name: str, whole: Entry) -> Tensor:
-        """A partitioned tensor: its slices are put together when it is read."""
-        shape = whole.shape
-        dtype = self._dtype(whole, name)
-        parts: list[tuple[tuple[slice, ...], Tensor]] = []
-        covered = 0
-        for extents in whole.slices:
-            bounds = resolved(extents, shape)
-            if bounds is None:
-                raise self._error(f"the slice {list(extents)} is not inside its shape {list(shape)}", name)
-            tensor = self._slice_tensor(name, whole, extents)
-            covered += tensor.size
-            parts.append((tuple(slice(start, start + length) for start, length in bounds), tensor))
-        if covered != _elements(shape):
-            raise self._error(
-                f"its slices hold {covered} of {_elements(shape)} elements: does not have sufficient slices, or some "
-                "overlap", name,
-            )  # fmt: skip
-
-        def read() -> np.ndarray[Any, Any]:
-            values: np.ndarray[Any, Any] = np.empty(shape, dtype.numpy)
-            filled = np.zeros(shape, bool)
-            for place, tensor in parts:
-                if filled[place].any():
-                    raise self._error("two of its slices overlap", name)
-                filled[place] = True
-                values[place] = tensor.numpy()
-            return values
-
-        return Tensor(dtype, shape, read=read)
-
     def _shard_path(self, shard: int) -> str:
         return f"{self.prefix}.data-{shard:05d}-of-{self.num_shards:05d}"
 
@@ -266,29 +166,6 @@ class Checkpoint(Mapping[str, Tensor]):
             return sum(1 for name in os.listdir(prefix.parent) if pattern.fullmatch(name))
         except OSError:
             return 0
-
-    def _error(self, what: str, name: str) -> FormatError:
-        return FormatError(f"tensor '{name}': {what}", where=self.prefix)
-
-
-def resolved(extents: Sequence[Extent], shape: Sequence[int]) -> list[Extent] | None:
-    """Extents with "all of the dimension" written out, or None when they do not lie inside the shape."""
-    if len(extents) != len(shape):
-        return None
-    bounds = []
-    for (start, length), size in zip(extents, shape, strict=True):
-        taken = size - start if length == ordered_code.FULL else length
-        if start < 0 or taken < 0 or start + taken > size:
-            return None
-        bounds.append((start, taken))
-    return bounds
-
-
-def _elements(shape: Sequence[int]) -> int:
-    count = 1
-    for size in shape:
-        count *= size
-    return count
 
 
 def _decoded(key: bytes, where: str) -> str:

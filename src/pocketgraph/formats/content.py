@@ -44,7 +44,8 @@ class Kind(Enum):
         "a training directory with checkpoints",
         "pocketgraph freeze_graph --input_graph=<its graph> --input_checkpoint={}",
     )
-    MEMMAPPED = ("a memory-mapped package", "give the GraphDef from which it was converted")
+    MEMMAPPED = ("a memory-mapped package", "pocketgraph summarize {}")
+    SEALED = ("a sealed (encrypted) file", "pocketgraph unseal {} OUT --key-file=KEY")
     TFLITE = ("a TFLite model, already converted", "run it with LiteRT, or give the GraphDef it was made from")
     ONNX = ("an ONNX model", "give the TensorFlow graph it was made from")
     HDF5 = ("an HDF5 file, as Keras saves models and weights in", "save the model as a SavedModel from Keras")
@@ -79,11 +80,14 @@ def of_content(buffer: Buffer, path: str = "") -> Kind:
     return of_text(head) or of_records(buffer) or of_message(buffer) or Kind.UNKNOWN
 
 
+SEAL = b"PGSEAL\x01\n"  # see sealed.py
 MAGICS: tuple[tuple[bytes, Kind], ...] = (
     (b"\x89HDF\r\n\x1a\n", Kind.HDF5), (b"\x89PNG\r\n\x1a\n", Kind.IMAGE), (b"\xff\xd8\xff", Kind.IMAGE),
     (b"GIF87a", Kind.IMAGE), (b"GIF89a", Kind.IMAGE), (b"\x93NUMPY", Kind.NUMPY), (b"PK\x03\x04", Kind.ARCHIVE),
     (b"\x1f\x8b", Kind.ARCHIVE), (b"BZh", Kind.ARCHIVE), (b"\xfd7zXZ\x00", Kind.ARCHIVE),
-    (b"\x28\xb5\x2f\xfd", Kind.ARCHIVE), (b"7z\xbc\xaf\x27\x1c", Kind.ARCHIVE), (b"\x80\x02", Kind.PICKLE),
+    (SEAL, Kind.SEALED),
+    (b"\x28\xb5\x2f\xfd", Kind.ARCHIVE), (b"7z\xbc\xaf\x27\x1c", Kind.ARCHIVE),
+    (b"\x80\x02", Kind.PICKLE),
     (b"\x80\x03", Kind.PICKLE), (b"\x80\x04", Kind.PICKLE), (b"\x80\x05", Kind.PICKLE),
 )  # fmt: skip
 """How files of other kinds begin."""

@@ -58,6 +58,11 @@ def identify(path: PathLike) -> Identity:
         kind = of_missing(name)
         if kind is Kind.MISSING:
             return Identity(name, kind, near(name))
+    return identity_of(name, kind)
+
+
+def identity_of(name: str, kind: Kind) -> Identity:
+    """The identity of what lies at a path and is known to be of this kind."""
     if kind is Kind.DIRECTORY:
         return Identity(name, kind, inside(name) or kind.value[1])
     given = name

@@ -12,11 +12,12 @@ from contextlib import contextmanager
 from pocketgraph.errors import FormatError
 from pocketgraph.formats import wire
 from pocketgraph.formats.wire import LEN, VARINT, Buffer, WireError
-from pocketgraph.graph import DType, Function, Node
+from pocketgraph.graph import AttrValue, DType, Function, Node
+from pocketgraph.graph.inline import Body, flat_body
 
-SIGNATURE, RET, ATTR, ARG_ATTR, RESOURCE_ARG = 1, 4, 5, 7, 8  # fields of FunctionDef
+SIGNATURE, RET, ATTR, CONTROL_RET, ARG_ATTR, RESOURCE_ARG = 1, 4, 5, 6, 7, 8  # fields of FunctionDef
 NAME, INPUT_ARG, OUTPUT_ARG = 1, 2, 3  # fields of OpDef, its signature
-ARG_NAME, ARG_TYPE, ARG_HANDLES, ARG_FULL_TYPE = 1, 3, 7, 17  # fields of OpDef.ArgDef
+ARG_NAME, ARG_TYPE, ARG_TYPE_ATTR, ARG_HANDLES, ARG_FULL_TYPE = 1, 3, 4, 7, 17  # fields of OpDef.ArgDef
 
 
 def arguments(function: Function) -> list[str]:
@@ -40,6 +41,63 @@ def results(function: Function) -> list[str]:
     if missing:
         raise FormatError(f"the result '{missing[0]}' has no value", where=f"function '{function.name}'")
     return [given[name] for name in names]
+
+
+def result_names(function: Function) -> list[str]:
+    """The names of a function's results, in order: a body says ``call:NAME:0`` of a node that calls the function.
+
+    Raises:
+        FormatError: the definition is damaged.
+    """
+    with _reading(function):
+        return _argument_names(function.encoded, OUTPUT_ARG)
+
+
+def body(
+    function: Function,
+    attrs: Mapping[str, AttrValue] | None = None,
+    library: Mapping[str, Function] | None = None,
+) -> Body:
+    """The function's body, ready to be copied in the place of a call.
+
+    Args:
+        attrs: the attributes that the call gives for the function's own.
+        library: the functions that the body may call by name, a function's name in the place of an op.
+
+    Raises:
+        FormatError: the definition is damaged.
+        GraphError: the body does not fit together.
+    """
+    data = function.encoded
+    with _reading(function):
+        entries = [(a, b) for _, n, k, a, b in wire.fields(data, 0, len(data)) if (n, k) == (CONTROL_RET, LEN)]
+        effects = [_pair(data, start, stop)[1].partition(":")[0] for start, stop in entries]
+        types = _result_types(function, attrs or {})
+    called = (
+        {node.op: result_names(library[node.op]) for node in function.nodes if node.op in library} if library else {}
+    )
+    return flat_body(function, arguments(function), results(function), types, effects, attrs, called)
+
+
+def _result_types(function: Function, attrs: Mapping[str, AttrValue]) -> list[DType]:
+    types: list[DType] = []
+    data = function.encoded
+    for _, number, kind, start, stop in wire.fields(data, 0, len(data)):
+        if (number, kind) != (SIGNATURE, LEN):
+            continue
+        for _, inner, inner_kind, a, b in wire.fields(data, start, stop):
+            if (inner, inner_kind) != (OUTPUT_ARG, LEN):
+                continue
+            dtype: AttrValue | None = None
+            for _, field, field_kind, value, end in wire.fields(data, a, b):
+                if (field, field_kind) == (ARG_TYPE, VARINT):
+                    dtype = DType.of(value)
+                elif (field, field_kind) == (ARG_TYPE_ATTR, LEN):
+                    dtype = attrs.get(wire.text(data, value, end))
+            if not isinstance(dtype, DType):
+                raise FormatError(f"the type of result {len(types)} is not known", where=f"function '{function.name}'")
+            types.append(dtype)
+    return types
 
 
 def retyped(

@@ -6,6 +6,7 @@ and device; its attributes are decoded when somebody asks. A node that nobody ch
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable, Iterator, Mapping
 
 from pocketgraph.errors import FormatError, GraphError
@@ -18,7 +19,7 @@ NODE, LIBRARY, VERSIONS = 1, 2, 4
 SHORT = 48  # bytes of an attribute that is worth looking up instead of decoding
 MOST_ENTRIES = 1 << 14
 LARGE = 1 << 17  # bytes of a node from which giving back its pages pays
-STEP = 16 << 20  # bytes walked before the pages that were touched on the way are given back
+STEP = 48 << 20  # bytes walked before the pages that were touched on the way are given back
 
 
 class Origin:
@@ -39,14 +40,16 @@ class Origin:
 class StoredNode:
     """A NodeDef in a buffer: what ``Node.source`` is for nodes that came from a GraphDef."""
 
-    __slots__ = ("_name", "_origin", "buffer", "start", "stop")
+    __slots__ = ("_first", "_name", "_origin", "buffer", "start", "stop")
 
-    def __init__(self, buffer: Buffer, start: int, stop: int, name: str, origin: Origin) -> None:
+    def __init__(self, buffer: Buffer, start: int, stop: int, name: str, origin: Origin, first: int) -> None:
+        """``first`` is where the first attribute begins, ``stop`` when there is none."""
         self.buffer = buffer
         self.start = start
         self.stop = stop
         self._name = name
         self._origin = origin
+        self._first = first
 
     def attrs(self) -> Mapping[str, AttrValue]:
         """Decodes the attributes; tensors stay in the buffer.
@@ -56,10 +59,19 @@ class StoredNode:
         """
         where = f"{self._origin.file}: node '{self._name}'"
         table: dict[str, AttrValue] = {}
+        buffer, position, end = self.buffer, self._first, self.stop
         try:
-            for _, number, kind, value, stop in wire.fields(self.buffer, self.start, self.stop):
-                if number == 5 and kind == LEN:
-                    key, decoded = self._entry(value, stop, where)
+            while position < end:
+                tag = buffer[position]
+                if tag not in COMMON:
+                    _, _, _, _, position = next(wire.fields(buffer, position, end))
+                    continue
+                size, begin = buffer[position + 1], position + 2  # the reader has made sure of the fields' sizes
+                if size >= 0x80:
+                    size, begin = wire.read_varint(buffer, position + 1, end)
+                position = begin + size
+                if tag == 0x2A:
+                    key, decoded = self._entry(begin, position, where)
                     table[key] = decoded
         except WireError as error:
             raise FormatError(f"an attribute is corrupt at byte {error.position}: {error}", where=where) from None
@@ -128,6 +140,8 @@ class Reader:
             except WireError as error:
                 error.past = None  # the field itself ends in time, so that the file is not cut short
                 raise
+            except IndexError:  # a tag is the last byte of the buffer
+                raise WireError(end, "a field is cut off") from None
         try:
             return Graph(
                 nodes,
@@ -145,20 +159,24 @@ class Reader:
         name = op = device = ""
         inputs: list[str] = []
         position = start
+        first = 0
         while position < stop:
             tag = buffer[position]
             if tag not in COMMON:
                 _, _, _, _, position = next(wire.fields(buffer, position, stop))
                 continue
-            size, begin = buffer[position + 1] if position + 1 < stop else 0x80, position + 2
+            size = buffer[position + 1]
+            begin = position + 2
             if size >= 0x80:
                 size, begin = wire.read_varint(buffer, position + 1, stop)
             end = begin + size
             if end > stop:
                 raise WireError(position, f"a field of {size:,} bytes begins where {stop - begin:,} are left", stop)
-            position = end
             if tag == 0x2A:
+                first = first or position
+                position = end
                 continue
+            position = end
             raw = buffer[begin:end]
             text = texts.get(raw)
             if text is None:
@@ -176,7 +194,9 @@ class Reader:
                 device = text
         if not name or not op:
             raise WireError(start, f"a node has no {'op' if name else 'name'}")
-        return Node(name, op, inputs, None, device, source=StoredNode(buffer, start, stop, name, self._origin))
+        return Node(
+            name, op, inputs, None, device, source=StoredNode(buffer, start, stop, name, self._origin, first or stop)
+        )
 
     def _library(self, start: int, stop: int) -> None:
         """Functions are taken apart; gradients and what else the library holds is kept as a library of its own."""
@@ -235,10 +255,15 @@ def parse(buffer: Buffer, file: str, start: int = 0, stop: int | None = None) ->
         FormatError: it is not a GraphDef; the message says at which byte that shows.
     """
     end = len(buffer) if stop is None else stop
+    collecting = gc.isenabled()
+    gc.disable()  # thousands of objects that all stay would be looked at again and again
     try:
         return Reader(buffer, file).read(start, end)
     except WireError as error:
         raise corrupt(error, file, len(buffer)) from None
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def corrupt(error: WireError, file: str, end: int) -> FormatError:

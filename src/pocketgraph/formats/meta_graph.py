@@ -17,7 +17,7 @@ from pocketgraph.graph import Graph, Signature
 
 VARIABLE_OPS = frozenset(("Variable", "VariableV2", "VarHandleOp", "AutoReloadVariable"))
 
-META_INFO, GRAPH_DEF, SIGNATURE_DEF = 1, 2, 5
+META_INFO, GRAPH_DEF, SIGNATURE_DEF, ASSET_FILE_DEF = 1, 2, 5, 6
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,32 @@ def parse(buffer: Buffer, file: str, start: int = 0, stop: int | None = None) ->
     except WireError as error:
         raise graphdef.corrupt(error, file, len(buffer)) from None
     return MetaGraph(graph.replace(signatures=dict(sorted(signatures.items()))), tuple(tags), version, b"".join(rest))
+
+
+def asset_files(meta_graph: MetaGraph) -> dict[str, str]:
+    """Which file of a SavedModel's ``assets`` directory each asset tensor names, by the tensor's name.
+
+    Raises:
+        FormatError: the list is damaged, or a file's name leads out of the directory.
+    """
+    data = meta_graph.encoded
+    found: dict[str, str] = {}
+    try:
+        for _, number, kind, value, after in wire.fields(data, 0, len(data)):
+            if (number, kind) != (ASSET_FILE_DEF, LEN):
+                continue
+            tensor = file = ""
+            for _, inner, inner_kind, a, b in wire.fields(data, value, after):
+                if (inner, inner_kind) == (1, LEN):
+                    tensor = next((wire.text(data, c, d) for _, n, k, c, d in wire.fields(data, a, b) if n == 1), "")
+                elif (inner, inner_kind) == (2, LEN):
+                    file = wire.text(data, a, b)
+            if os.path.isabs(file) or ".." in file.replace("\\", "/").split("/"):
+                raise FormatError(f"the asset '{file}' is outside of the model's directory", where="asset_file_def")
+            found[tensor] = file
+    except WireError as error:
+        raise FormatError(f"the list of assets is damaged: {error}") from None
+    return found
 
 
 def parse_saved_model(buffer: Buffer, file: str) -> list[MetaGraph]:
@@ -126,7 +152,7 @@ def with_tags(graphs: list[MetaGraph], tags: str | Iterable[str] | None, where: 
         if len(chosen) > 1:
             raise UsageError("several graphs are stored here", where=where, hint=f"give the tags {have}")
         return chosen[0]
-    wanted = set(tags.split(",")) if isinstance(tags, str) else set(tags)
+    wanted = set(tags.split(",") if isinstance(tags, str) else tags) - {""}
     for graph in graphs:
         if set(graph.tags) == wanted:
             return graph
@@ -184,3 +210,8 @@ def _signature(buffer: Buffer, start: int, stop: int) -> Signature:
             method = wire.text(buffer, value, end)
     inputs, outputs = (dict(sorted(side.items())) for side in sides)  # files keep them in no order
     return Signature(inputs, outputs, method)
+
+
+def field_numbers(encoded: bytes) -> set[int]:
+    """Which fields a message has."""
+    return {number for _, number, _, _, _ in wire.fields(encoded, 0, len(encoded))}

@@ -124,11 +124,6 @@ class Table:
         return FormatError(what, where=self._where)
 
 
-def looks_like_table(tail: bytes) -> bool:
-    """Whether a file that ends with these bytes (8 or more) is a table."""
-    return len(tail) >= 8 and int.from_bytes(tail[-8:], "little") == MAGIC
-
-
 def encode(entries: Iterable[tuple[bytes, bytes]]) -> bytes:
     """A table of these entries, uncompressed, byte for byte as TensorFlow's writer makes it.
 

@@ -6,6 +6,7 @@ list whose last value repeats until the shape is full (Tensor::FromProto).
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import Any, TypeAlias
 
@@ -47,8 +48,10 @@ class StoredTensor:
 
     __slots__ = ("_buffer", "_content", "_lists", "_start", "_stop", "_where", "dtype", "shape")
 
-    def __init__(self, buffer: Buffer, start: int, stop: int, where: str) -> None:
+    def __init__(self, buffer: Buffer, start: int, stop: int, where: str, dtype: DType | None = None) -> None:
         """Walks the message in ``buffer[start:stop]`` without touching its elements.
+
+        ``dtype`` is what the elements are where the message does not say it itself.
 
         Raises:
             WireError: the message is malformed, or its shape is not that of a constant.
@@ -70,9 +73,16 @@ class StoredTensor:
             else:
                 self._lists.append(field)
         try:
-            self.dtype = DType.of(number_of_type)
+            self.dtype = dtype or DType.of(number_of_type)
         except GraphError:
             raise KeyError(number_of_type) from None
+
+    def fill(
+        self, buffer: Buffer, start: int, stop: int, where: str, dtype: DType, shape: tuple[int, ...], content: int
+    ) -> None:
+        """What ``__init__`` finds out, for a caller who knows it: the content begins at ``content`` and is the rest."""
+        self._buffer, self._start, self._stop, self._where = buffer, start, stop, where
+        self._content, self._lists, self.dtype, self.shape = (content, stop), [], dtype, shape
 
     def tensor(self) -> Tensor:
         return Tensor(self.dtype, self.shape, read=self.read, encoded=self)
@@ -145,20 +155,28 @@ class StoredTensor:
         return values
 
     def _from_lists(self, count: int) -> Array:
+        return filled(self.listed(count), count, b"" if self.dtype.base is STRING else 0)
+
+    def listed(self, most: int) -> Array:
+        """The elements in the typed list, of strings at most ``most``.
+
+        Raises:
+            WireError: the list is malformed.
+        """
         if self.dtype.base is STRING:
-            return filled(self._strings(count), count, b"")
+            return self._strings(most)
         name = self.dtype.base.name
         if name.startswith("float8"):
             spans = [(value, end) for _, number, kind, value, end in self._lists if (number, kind) == (FLOAT8_VAL, LEN)]
             raw = np.frombuffer(b"".join(self._buffer[a:b] for a, b in spans[-1:]), np.uint8)
-            return filled(raw.view(self.dtype.numpy), count, 0)
+            return raw.view(self.dtype.numpy)
         number = LIST_OF[name]
         values = self._numbers(number)
         if number in (9, 12):
             values = values[: values.size // 2 * 2].view("<c8" if number == 9 else "<c16")
         elif number == 13:
             values = values.astype(np.uint16).view(self.dtype.numpy)
-        return filled(values.astype(self.dtype.numpy, copy=False), count, 0)
+        return values.astype(self.dtype.numpy, copy=False)
 
     def _strings(self, count: int) -> Array:
         spans = [(value, end) for _, number, kind, value, end in self._lists if (number, kind) == (STRING_VAL, LEN)]
@@ -197,6 +215,63 @@ class StoredTensor:
         if element != VARINT:
             return values
         return values != 0 if kind == "u1" else values.astype(np.dtype(kind))
+
+
+V = rb"([\x80-\xff]{0,9}[\x00-\x7f])"  # a varint
+USUAL = re.compile(
+    rb"\x0a\x05value\x12"
+    + V
+    + rb"\x42"
+    + V
+    + rb"\x08(.)\x12(.)((?:\x12.\x08[\x80-\xff]{0,9}[\x00-\x7f]){0,8})\x22"
+    + V,
+    re.DOTALL,
+)
+"""A map entry ``value`` that holds a tensor with a type, a shape and content: nearly every constant of every file."""
+DIM = re.compile(rb"\x12(.)\x08" + V, re.DOTALL)  # a dimension of its shape
+LONGEST_HEAD = 160  # bytes that this takes at most
+USUAL_TYPES = {bytes((dtype.number,)): dtype for dtype in map(DType.of, (1, 2, 3, 4, 6, 9, 10, 12, 19))}
+_sizes: dict[bytes, tuple[int, ...]] = {}
+_numbers: dict[bytes, int] = {}
+MOST_KNOWN = 1 << 12  # entries of these two, which hold what the files so far said
+
+
+def _number(encoded: bytes) -> int:
+    """The value of a varint, remembered: a file says few different lengths and sizes."""
+    value = _numbers.get(encoded)
+    if value is None:
+        value, _ = wire.read_varint(encoded, 0, len(encoded))
+        if len(_numbers) < MOST_KNOWN:
+            _numbers[encoded] = value
+    return value
+
+
+def usual_value(buffer: Buffer, start: int, stop: int, where: str) -> Tensor | None:
+    """The tensor of the map entry ``value`` in ``buffer[start:stop]`` when it is as nearly all are; None otherwise.
+
+    Summaries of large graphs spend most of their time here, so it looks at the entry as one pattern.
+    """
+    found = USUAL.match(buffer, start, min(stop, start + LONGEST_HEAD))
+    if found is None:
+        return None
+    attr, proto, number, extent, shape, content = found.groups()
+    dtype = USUAL_TYPES.get(number)
+    if dtype is None or extent[0] != len(shape):
+        return None
+    for encoded, group in ((attr, 1), (proto, 2), (content, 6)):
+        if found.end(group) + _number(encoded) != stop:
+            return None
+    dims = _sizes.get(shape)
+    if dims is None:
+        parts = DIM.findall(shape)
+        dims = tuple([_number(size) for _, size in parts])
+        if any(length[0] != 1 + len(size) for length, size in parts) or max(dims, default=0) >= 1 << 63:
+            return None
+        if len(_sizes) < MOST_KNOWN:
+            _sizes[shape] = dims
+    stored = StoredTensor.__new__(StoredTensor)
+    stored.fill(buffer, found.end(2), stop, where, dtype, dims, found.end(6))
+    return stored.tensor()
 
 
 def filled(values: Array, count: int, default: object) -> Array:

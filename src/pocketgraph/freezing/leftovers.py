@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from pocketgraph.freezing.repair.updates import is_update, updated_variable
+from pocketgraph.freezing.tables import unfilled_tables
 from pocketgraph.graph import Graph, node_name
 
 _REF_OPS = frozenset({"RefSwitch", "RefMerge", "RefEnter", "RefExit", "RefIdentity", "RefNextIteration", "RefSelect"})
-_UPDATES = ("Assign", "Scatter", "Apply", "ResourceApply", "ResourceScatter", "SparseApply", "ResourceSparseApply")
-_TABLE_FILLERS = ("InitializeTable", "LookupTableImport")
-_TABLES = frozenset({"HashTable", "HashTableV2", "MutableHashTable", "MutableHashTableV2"})
 _QUEUES = ("FIFOQueue", "RandomShuffleQueue", "PaddingFIFOQueue", "PriorityQueue", "OneShotIterator", "Iterator")
 MOST_LISTED = 5
 
@@ -21,44 +20,39 @@ def leftovers(frozen: Graph, whole: Graph) -> list[str]:
     """
     found = []
     constants = {node.name for node in frozen if node.op == "Const"}
-    updates = [
-        node.name
-        for node in frozen
-        if node.op.startswith(_UPDATES) and node.data_inputs and node_name(node.data_inputs[0]) in constants
-    ]
+    updates = [node.name for node in frozen if is_update(node) and updated_variable(frozen, node) in constants]
     if updates:
         found.append(
             f"{_listed(updates)} would change a variable that is now a constant, and TensorFlow will not load the "
-            "graph; freeze the evaluation graph, or choose outputs that do not depend on training"
+            "graph; drop it with --repair=updates, freeze the evaluation graph, or choose outputs that do not depend "
+            "on training"
         )
     for name, function in frozen.functions.items():
         if name in whole.functions:
             continue
-        inside = [node.name for node in function.nodes if node.op.startswith(_UPDATES)]
+        inside = [node.name for node in function.nodes if is_update(node)]
         if inside:
             found.append(f"the function '{name}' would change a variable that is now a constant: {_listed(inside)}")
     references = [node.name for node in frozen if node.op in _REF_OPS and node_name(node.inputs[0]) in constants]
     if references:
-        found.append(f"{_listed(references)} wants a reference to a variable and now gets a constant")
-    found.extend(_unfilled_tables(frozen, whole))
+        found.append(
+            f"{_listed(references)} wants a reference to a variable and now gets a constant; --repair=references"
+        )
+    if not any(node.op.startswith("Placeholder") for node in whole):
+        spoilt = sum(is_update(node) and whole.constant(node.data_inputs[0]) is not None for node in whole)
+        if spoilt:
+            found.append(
+                f"this graph was frozen with its initializer as the output: it holds {spoilt} initial assignments to "
+                "constants and no input, so nothing of the model; freeze the training graph again with the model's own "
+                "output"
+            )
+    found.extend(unfilled_tables(frozen, whole))
     queues = [node.name for node in frozen if node.op.startswith(_QUEUES)]
     if queues:
         found.append(
-            f"{_listed(queues)} still feeds the graph from training's input pipeline; feed the tensor behind it"
+            f"{_listed(queues)} still feeds the graph from training's input pipeline; feed the tensor behind it, or "
+            "put a placeholder there with --repair=inputs"
         )
-    return found
-
-
-def _unfilled_tables(frozen: Graph, whole: Graph) -> list[str]:
-    tables = [node.name for node in frozen if node.op in _TABLES]
-    found = []
-    for table in tables:
-        fillers = [node.name for node in whole.consumers.get(table, ()) if node.op.startswith(_TABLE_FILLERS)]
-        if fillers and not any(name in frozen for name in fillers):
-            found.append(
-                f"the lookup table '{table}' stays empty: '{fillers[0]}' fills it and is not in the frozen graph; "
-                f"add it to the output node names and run it once after loading"
-            )
     return found
 
 

@@ -5,15 +5,22 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pocketgraph.errors import FreezeError, UsageError
-from pocketgraph.formats.checkpoint_v2 import open_checkpoint
+from pocketgraph.formats.checkpoint import open_checkpoint
+from pocketgraph.freezing import repair as repairs
 from pocketgraph.freezing import training_dir
+from pocketgraph.freezing.batch_norms import refuse_training_batch_norms, untrained_batch_norms
+from pocketgraph.freezing.binding import bound, without_idle_waits
 from pocketgraph.freezing.constants import variables_to_constants
 from pocketgraph.freezing.initializers import initialized, refuse_computed
+from pocketgraph.freezing.inline import ControlFlow
 from pocketgraph.freezing.leftovers import leftovers
 from pocketgraph.freezing.savers import SavedAs, saved_names
+from pocketgraph.freezing.settle import settled, without_idle_dropout
 from pocketgraph.freezing.subgraph import extract_sub_graph
+from pocketgraph.freezing.tables import with_assets
 from pocketgraph.freezing.values import values_of
 from pocketgraph.freezing.variables import is_variable, variables
 from pocketgraph.graph import Graph, Node, Signature, Tensor, node_name
@@ -38,6 +45,7 @@ class Frozen:
         checkpoint: the checkpoint's prefix, "" for one from memory.
         variables: the names of the variables that became constants.
         warnings: what will not run or not do what it seems to, a line each; see leftovers.py.
+        repaired: what was repaired on request, a line each; see repair/.
     """
 
     graph: Graph
@@ -45,6 +53,7 @@ class Frozen:
     checkpoint: str
     variables: tuple[str, ...]
     warnings: tuple[str, ...]
+    repaired: tuple[str, ...] = ()
 
 
 def freeze(
@@ -57,6 +66,12 @@ def freeze(
     initializer_nodes: Sequence[str] = (),
     clear_devices: bool = True,
     saver: str | None = None,
+    tags: str | None = None,
+    signature: str | None = None,
+    bind: Mapping[str, Any] | None = None,
+    repair: bool | str | Collection[str] = False,
+    control_flow: ControlFlow | None = None,
+    allow_training_batch_norm: bool = False,
 ) -> Graph:
     """The part of a graph that its outputs need, with every variable replaced by its value in a checkpoint.
 
@@ -64,7 +79,7 @@ def freeze(
 
     Args:
         graph_or_path: a graph, a graph file (GraphDef or MetaGraphDef, binary or text), a training directory or a
-            checkpoint in one, or the directory of a SavedModel (functions of TensorFlow 2 stay functions).
+            checkpoint in one, or the directory of a SavedModel.
         outputs: names of nodes or tensors, as a list or with commas. By default those that the graph states, or the
             one that stands out; see graph.endpoints.
         checkpoint: a checkpoint in any of the ways that formats.open_checkpoint takes, or tensors by name. By default
@@ -77,11 +92,24 @@ def freeze(
         saver: the scope of the graph's saver that wrote the checkpoint, such as ``save``: what it says of names and
             slices comes before variables' own names. "" means all savers. By default they come first for a
             MetaGraphDef and a SavedModel, as in the original, and last otherwise.
+        tags: which graph of a SavedModel, with commas; by default the one for serving.
+        signature: which signature of a SavedModel or MetaGraphDef gives the inputs and outputs; by default
+            ``serving_default`` or the only one.
+        bind: values of inputs that are fixed from now on, as in ``{"phase_train": False, "keep_prob": 1.0}``; branches
+            that they decide are taken out. An input may also be called by its key in the signature.
+        repair: what training left behind and is to be repaired: True for all, or names from freezing.repair.REPAIRS.
+        control_flow: what becomes of the functions of TensorFlow 2. "lower": calls are inlined, and If, Case and While
+            become the Switch, Merge, Enter and Exit of TensorFlow 1; "keep": calls are inlined, and If, Case and While
+            stay unless what is bound decides them. The default is "lower" for a SavedModel, "keep" for another graph
+            when something is bound; else functions stay as they are, as in the original.
+        allow_training_batch_norm: do not refuse batch norms that use the statistics of the batch.
 
     Raises:
         FreezeError: an output is unknown or cannot be guessed; a variable is missing in the checkpoint or differs in
-            type or shape; there are no variables; a variable goes where a constant cannot.
+            type or shape; there are no variables; a variable goes where a constant cannot; a function calls itself; a
+            batch norm would go on training.
         FormatError: a file is damaged or of another kind.
+        UsageError: there is no such signature or repair, or a value does not fit what it is bound to.
     """
     return freeze_and_tell(
         graph_or_path,
@@ -92,6 +120,12 @@ def freeze(
         initializer_nodes=initializer_nodes,
         clear_devices=clear_devices,
         saver=saver,
+        tags=tags,
+        signature=signature,
+        bind=bind,
+        repair=repair,
+        control_flow=control_flow,
+        allow_training_batch_norm=allow_training_batch_norm,
     ).graph
 
 
@@ -106,13 +140,33 @@ def freeze_and_tell(
     clear_devices: bool = True,
     saver: str | None = None,
     tags: str | None = None,
+    signature: str | None = None,
+    bind: Mapping[str, Any] | None = None,
+    repair: bool | str | Collection[str] = False,
+    control_flow: ControlFlow | None = None,
+    allow_training_batch_norm: bool = False,
 ) -> Frozen:
-    """freeze(), with what there is to tell about it. ``tags`` chooses the graph of a SavedModel."""
-    graph, source, store, has_saver = _opened(graph_or_path, checkpoint, tags)
-    if not source.has_own_values and not any(is_variable(node) for node in graph):
+    """freeze(), with what there is to tell about it."""
+    graph, source, store, has_saver = _opened(graph_or_path, checkpoint, tags, signature)
+    wanted_repairs = repairs.chosen(repair)
+    if not (source.has_own_values or bind or wanted_repairs or any(is_variable(node) for node in graph)):
         raise FreezeError(TWICE, where=source.graph, hint="use it as it is")
     names = _names(outputs) or _guessed(graph, source.graph)
-    part = extract_sub_graph(graph, names)
+    part = extract_sub_graph(bound(graph, _by_tensor(graph, bind or {}, signature)), names).replace(outputs=names)
+    lines: list[str] = []
+    if "flags" in wanted_repairs:
+        part, told = repairs.repaired(part, "flags")
+        lines += told
+    if control_flow is None and source.has_own_values:
+        control_flow = "lower"
+    if control_flow is not None or bind or lines:
+        part = settled(part, names, control_flow or "keep")
+    for name in wanted_repairs[wanted_repairs[:1] == ("flags",) :]:
+        part, told = repairs.repaired(part, name)
+        part = extract_sub_graph(part, names)
+        lines += told
+    if bind:
+        part = without_idle_dropout(part, names)
     wanted = {
         name: variable
         for name, variable in variables(part).items()
@@ -133,8 +187,12 @@ def freeze_and_tell(
     frozen = _signed(variables_to_constants(part, values), names)
     if clear_devices:
         frozen = frozen.map_nodes(_without_device)
-    warnings = leftovers(frozen, graph)
-    return Frozen(frozen, source.graph, source.checkpoint, tuple(values), tuple(warnings))
+    if control_flow is not None:
+        frozen = extract_sub_graph(without_idle_waits(frozen), names)
+    if not allow_training_batch_norm:
+        refuse_training_batch_norms(frozen)
+    warnings = [*leftovers(frozen, graph), *untrained_batch_norms(frozen)]
+    return Frozen(frozen, source.graph, source.checkpoint, tuple(values), tuple(warnings), tuple(lines))
 
 
 @dataclass(frozen=True)
@@ -145,7 +203,7 @@ class _Source:
 
 
 def _opened(
-    graph_or_path: Graph | PathLike, checkpoint: Checkpoint | None, tags: str | None
+    graph_or_path: Graph | PathLike, checkpoint: Checkpoint | None, tags: str | None, signature: str | None
 ) -> tuple[Graph, _Source, Mapping[str, Tensor] | None, bool]:
     """The graph, where it comes from, its values, and whether its savers have the first word."""
     if isinstance(graph_or_path, Graph):
@@ -156,10 +214,15 @@ def _opened(
     from pocketgraph import formats
 
     if isinstance(checkpoint, Mapping):
-        return formats.load(graph_or_path), _Source(os.fspath(graph_or_path), "", False), checkpoint, False
+        return (
+            formats.load(graph_or_path, None, signature),
+            _Source(os.fspath(graph_or_path), "", False),
+            checkpoint,
+            False,
+        )
     found = training_dir.find(graph_or_path, checkpoint)
     saved_model = os.path.isdir(found.graph)
-    graph = _of_saved_model(found.graph, tags) if saved_model else formats.load(found.graph)
+    graph = _of_saved_model(found.graph, tags, signature) if saved_model else formats.load(found.graph, tags, signature)
     if found.checkpoint is None:
         return graph, _Source(found.graph, "", saved_model), None, found.has_saver
     return (
@@ -167,10 +230,11 @@ def _opened(
     )  # fmt: skip
 
 
-def _of_saved_model(folder: str, tags: str | None) -> Graph:
-    from pocketgraph.formats.meta_graph import read_saved_model, with_signature, with_tags
+def _of_saved_model(folder: str, tags: str | None, signature: str | None) -> Graph:
+    from pocketgraph.formats.meta_graph import asset_files, read_saved_model, with_signature, with_tags
 
-    return with_signature(with_tags(read_saved_model(folder), tags, folder).graph, None, folder)
+    chosen = with_tags(read_saved_model(folder), tags, folder)
+    return with_assets(with_signature(chosen.graph, signature, folder), asset_files(chosen))
 
 
 def _names(outputs: str | Sequence[str] | None) -> list[str]:
@@ -193,6 +257,13 @@ def _guessed(graph: Graph, where: str) -> list[str]:
     )  # fmt: skip
 
 
+def _by_tensor(graph: Graph, bind: Mapping[str, Any], signature: str | None) -> dict[str, Any]:
+    """What is bound, by the names of tensors or nodes where it was given by a key of the signature."""
+    chosen = graph.signatures.get(signature or "serving_default")
+    keys = chosen.inputs if chosen is not None else {}
+    return {name if node_name(name) in graph else keys.get(name, name): value for name, value in bind.items()}
+
+
 def _of_saver(saved: dict[str, list[SavedAs]], scope: str | None) -> dict[str, list[SavedAs]]:
     if not scope:
         return saved
@@ -206,16 +277,22 @@ def _of_saver(saved: dict[str, list[SavedAs]], scope: str | None) -> dict[str, l
 
 
 def _signed(graph: Graph, outputs: Sequence[str]) -> Graph:
-    """The graph with these outputs, and those inputs and signatures that are still in it."""
+    """The graph with these outputs, and those signatures whose outputs are still in it; inputs that are gone or bound
+    to a value are none any more."""
 
-    def whole(signature: Signature) -> bool:
-        return all(node_name(ref) in graph for ref in [*signature.inputs.values(), *signature.outputs.values()])
+    def stays(ref: str) -> bool:
+        node = graph.nodes.get(node_name(ref))
+        return node is not None and node.op != "Const"
 
-    return graph.replace(
-        outputs=outputs,
-        inputs=[name for name in graph.inputs if node_name(name) in graph],
-        signatures={name: signature for name, signature in graph.signatures.items() if whole(signature)},
-    )
+    signatures = {
+        name: Signature(
+            {key: ref for key, ref in signature.inputs.items() if stays(ref)}, signature.outputs, signature.method
+        )
+        for name, signature in graph.signatures.items()
+        if all(node_name(ref) in graph for ref in signature.outputs.values())
+    }
+    inputs = [name for name in graph.inputs if stays(name)]
+    return graph.replace(outputs=outputs, inputs=inputs, signatures=signatures)
 
 
 def _without_device(node: Node) -> Node:

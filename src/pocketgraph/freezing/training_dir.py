@@ -6,7 +6,7 @@ import os
 from typing import NamedTuple
 
 from pocketgraph.errors import FormatError, FreezeError
-from pocketgraph.formats.checkpoint_state import find_prefix, step_of
+from pocketgraph.formats.checkpoint_state import find_prefix, is_checkpoint, step_of
 from pocketgraph.formats.meta_graph import saved_model_file
 
 GRAPH_NAMES = ("graph.pb", "graph.pbtxt")
@@ -63,8 +63,8 @@ def find(path: str | os.PathLike[str], checkpoint: str | os.PathLike[str] | None
 def names_checkpoint(path: str) -> bool:
     """Whether a path is a checkpoint's prefix or one of its own files, as far as the name tells."""
     name = os.path.basename(path)
-    own = name == "checkpoint" or name.endswith(".index") or ".data-" in name
-    return os.path.isfile(path + ".index") or (own and os.path.isfile(path))
+    own = name == "checkpoint" or name.endswith(".index") or "-of-" in name
+    return is_checkpoint(path) or (own and os.path.isfile(path))
 
 
 def _beside(file: str) -> str | None:
@@ -73,7 +73,7 @@ def _beside(file: str) -> str | None:
     if os.path.basename(file).startswith("saved_model."):
         folder = os.path.join(folder, "variables")
     for candidate in (own, folder):
-        if candidate == own and not os.path.isfile(own + ".index"):
+        if candidate == own and not is_checkpoint(own):
             continue
         try:
             return find_prefix(candidate)

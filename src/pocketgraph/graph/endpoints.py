@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from pocketgraph.graph.graph import Graph
-from pocketgraph.graph.node import Node, parse_ref
+from pocketgraph.graph.node import Node, canonical, parse_ref
 from pocketgraph.graph.tensor import Tensor
 
 
@@ -275,6 +275,8 @@ class _Survey:
             end = self._graph[source]
         if end.op in _PLACEHOLDERS or (end.op in _VARIABLES and self._sources):
             return None
+        if end.op in ("Switch", "RefSwitch") and len(set(map(canonical, end.data_inputs))) == 1:
+            return None  # the pivots of a condition, switch_t and switch_f: its predicate switched by itself
         score, why = _ENDINGS.get(end.op, (0.5, f"ends in {end.op}"))
         if self._main_sources and node.name in self._behind_weights:
             score += 2

@@ -57,6 +57,7 @@ class Graph:
         outputs: tensor or node names that will be fetched, when known.
         signatures: named entry points, when the file carried some.
         extra: encoded parts of the file that have no place here, kept for writing.
+        secret: it was decrypted, so nothing of it goes to the disk (caches, temporary files) but what ``save`` writes.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class Graph:
         outputs: Iterable[str] = (),
         signatures: Mapping[str, Signature] | None = None,
         extra: bytes = b"",
+        secret: bool = False,
     ) -> None:
         """Raises GraphError when two nodes share a name."""
         table: dict[str, Node] = {}
@@ -83,6 +85,7 @@ class Graph:
         self.outputs: tuple[str, ...] = tuple(outputs)
         self.signatures: Mapping[str, Signature] = MappingProxyType(dict(signatures or {}))
         self.extra = extra
+        self.secret = secret
 
     def replace(self, nodes: Iterable[Node] | None = None, **changes: Any) -> Graph:
         """A copy with other nodes, or other keyword parts of the constructor."""
@@ -93,6 +96,7 @@ class Graph:
             "outputs": self.outputs,
             "signatures": self.signatures,
             "extra": self.extra,
+            "secret": self.secret,
         }
         unknown = set(changes) - set(parts)
         if unknown:
@@ -133,17 +137,14 @@ class Graph:
         table: dict[str, list[Node]] = {}
         for node in self:
             for ref in node.inputs:
-                table.setdefault(parse_ref(ref).name, []).append(node)
+                table.setdefault(node_name(ref), []).append(node)
         return {name: tuple(nodes) for name, nodes in table.items()}
 
     def dangling(self) -> list[tuple[str, str]]:
         """(node name, missing bare input name) for every input that refers to no node, in graph order."""
-        return [
-            (node.name, parse_ref(ref).name)
-            for node in self
-            for ref in node.inputs
-            if parse_ref(ref).name not in self.nodes
-        ]
+        if self.nodes.keys() >= self.consumers.keys():
+            return []
+        return [(node.name, node_name(ref)) for node in self for ref in node.inputs if node_name(ref) not in self.nodes]
 
     def map_nodes(self, change: Callable[[Node], Node]) -> Graph:
         """The graph with ``change`` applied to every node; the same graph when nothing changed."""

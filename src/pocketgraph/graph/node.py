@@ -37,7 +37,7 @@ def parse_ref(text: str) -> Ref:
 
 def node_name(text: str) -> str:
     """The bare node name of an input or tensor name."""
-    return parse_ref(text).name
+    return parse_ref(text).name if ":" in text or text.startswith("^") else text
 
 
 def canonical(text: str) -> str:
@@ -50,7 +50,7 @@ class NodeSource(Protocol):
     """Where a node that was read from a file keeps the rest of itself until somebody asks (see formats/)."""
 
     def attrs(self) -> Mapping[str, AttrValue]:
-        """The attributes, decoded now."""
+        """The attributes, decoded now; a new mapping that nobody else holds."""
 
     def extra(self) -> bytes:
         """What the file said of the node that has no place here, as it was encoded."""
@@ -102,7 +102,7 @@ class Node:
         """The attributes by name, read-only."""
         if self._attrs is None:
             assert self.source is not None
-            self._attrs = MappingProxyType(dict(self.source.attrs()))
+            self._attrs = MappingProxyType(self.source.attrs())
         return self._attrs
 
     @property
@@ -146,7 +146,7 @@ class Node:
     @property
     def control_inputs(self) -> tuple[str, ...]:
         """The inputs that only order execution, each with its ``^``."""
-        return tuple(i for i in self.inputs if i.startswith("^"))
+        return tuple([i for i in self.inputs if i.startswith("^")])
 
     def attr(self, name: str, default: Any = None) -> Any:
         """One attribute's value, or the default when the node has none (op defaults are in graph.opdefs)."""

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pocketgraph.errors import UsageError
+from pocketgraph.errors import PocketgraphError, RunError, UsageError
 from pocketgraph.graph import DType, Graph
-from pocketgraph.inspect.stat_summarizer import Stat, StatSummarizer
+from pocketgraph.runtime.feeds import FeedSpec
+from pocketgraph.runtime.names import feed_endpoint
+from pocketgraph.runtime.stat_summarizer import Stat, StatSummarizer
 
 if TYPE_CHECKING:
-    from pocketgraph.runtime import Session
+    from pocketgraph.runtime import Session, StepTrace
 
 FED_TYPES = ("float", "int32", "int64", "quint8", "uint8", "int8", "bool", "half", "double", "string")
 MOST_FEED_BYTES = 1 << 32
@@ -64,6 +66,8 @@ class Benchmark:
         plain: the runs without per-node times: these are the model's latency.
         traced: the runs with per-node times.
         latencies: every plain run's time, in order.
+        notes: how the node times were taken, where that is not plain measuring.
+        last_trace: the newest traced run.
         nodes: the per-node times of the traced runs.
     """
 
@@ -72,6 +76,8 @@ class Benchmark:
     plain: Stat = field(default_factory=Stat)
     traced: Stat = field(default_factory=Stat)
     latencies: list[int] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    last_trace: StepTrace | None = None
     nodes: StatSummarizer = field(default_factory=StatSummarizer)
 
     def average_line(self) -> str:
@@ -89,7 +95,10 @@ class Benchmark:
 
 @dataclass(frozen=True)
 class Limits:
-    """How long a phase goes on: at most ``max_runs`` runs (0 or less: no limit) and ``max_seconds`` of run time."""
+    """How long a phase goes on: at most ``max_runs`` runs (0 or less: no limit) and ``max_seconds`` of run time.
+
+    With ``fixed_runs`` each phase has just ``max_runs`` runs, and its line is that of the oldest benchmark_model.
+    """
 
     max_runs: int = 1000
     max_seconds: float = 10.0
@@ -97,15 +106,29 @@ class Limits:
     inference_delay: float = -1.0
     inter_benchmark_delay: float = -1.0
     traced_runs: int | None = None
+    fixed_runs: bool = False
 
 
-def run_phase(once: Callable[[], None], max_runs: int, max_seconds: float, delay: float) -> tuple[Stat, list[int]]:
-    """Calls ``once`` until a limit is met and gives its times; only the calls are timed, not the sleeps between."""
+def run_phase(
+    once: Callable[[], int],
+    max_runs: int,
+    max_seconds: float,
+    delay: float,
+    say: Callable[[str], None] = lambda line: None,
+) -> tuple[Stat, list[int]]:
+    """Calls ``once`` until a limit is met and gives its times, which it tells in microseconds; sleeps do not count.
+
+    Raises:
+        RunError: a run failed; ``say`` is told which.
+    """
     stat, times = Stat(), []
     while max_runs <= 0 or stat.count < max_runs:
-        start = time.perf_counter_ns()
-        once()
-        took = (time.perf_counter_ns() - start) // 1000
+        try:
+            took = once()
+        except PocketgraphError as error:
+            say(f"Error during inference: {error}")
+            say(f"Failed on run {stat.count}")
+            raise RunError(f"Timing failed with {error.what}", where=error.where, hint=error.hint) from error
         stat.update(took)
         times.append(took)
         if 0 < max_seconds < stat.total / 1e6:
@@ -135,24 +158,34 @@ def benchmark(
         say: is given each line of progress.
         targets: nodes to run without fetching.
     """
-    if limits.max_runs <= 0 and limits.max_seconds <= 0:
+    if limits.max_runs <= 0 and (limits.max_seconds <= 0 or limits.fixed_runs):
         raise UsageError("a benchmark needs an end: give --max_num_runs or --max_time")
     feeds: Mapping[str, Any] = {layer.name: layer.array() for layer in layers}
     result = Benchmark(nodes=nodes)
+    fetches, goals = list(outputs), tuple(targets)
 
-    def plain() -> None:
-        session.run(list(outputs), feeds, targets=list(targets))
+    def plain() -> int:
+        start = time.perf_counter_ns()
+        session.run(fetches, feeds, targets=goals)
+        return (time.perf_counter_ns() - start) // 1000
 
-    def traced() -> None:
-        nodes.add_run(session.profile(list(outputs), feeds, targets=list(targets)).nodes)
+    def traced() -> int:
+        trace = session.profile(fetches, feeds, targets=goals)
+        nodes.add_run(trace.nodes)
+        result.last_trace = trace
+        result.notes += [note for note in trace.notes if note not in result.notes]
+        return int(trace.total_us)
 
-    def phase(once: Callable[[], None], runs: int, seconds: float, detailed: bool) -> tuple[Stat, list[int]]:
-        say(
-            f"Running benchmark for max {runs} iterations, max {seconds:g} seconds "
-            f"{'with' if detailed else 'without'} detailed stat logging, "
-            f"with {limits.inference_delay:g}s sleep between inferences"
-        )
-        stat, times = run_phase(once, runs, seconds, limits.inference_delay)
+    def phase(once: Callable[[], int], runs: int, seconds: float, detailed: bool) -> tuple[Stat, list[int]]:
+        logging = "with" if detailed else "without"
+        if limits.fixed_runs:
+            say(f"Running benchmark for {runs} iterations {logging} detailed stat logging:")
+        else:
+            say(
+                f"Running benchmark for max {runs} iterations, max {seconds:g} seconds {logging} detailed stat logging,"
+                f" with {limits.inference_delay:g}s sleep between inferences"
+            )
+        stat, times = run_phase(once, runs, seconds, limits.inference_delay, say)
         say(str(stat))
         say("")
         return stat, times
@@ -175,16 +208,25 @@ def layers_from_graph(graph: Graph, names: Sequence[str]) -> list[Layer]:
     Raises:
         UsageError: a placeholder's shape is not known well enough; the message says what to pass.
     """
-    layers = []
-    for name in names:
-        node = graph.producer(name)
-        shape = node.shape()
-        dims = None if shape is None else shape.dims
-        if dims is None or any(size is None for size in dims[1:]):
-            raise UsageError(
-                f"the graph does not fix the size of input '{name}' ({shape if shape is not None else 'no shape'})",
-                hint=f"pass --input_layer={name} --input_layer_shape=1,224,224,3 with the sizes you mean",
-            )
-        dtype = node.dtype("dtype")
-        layers.append(Layer(name, dtype, tuple(1 if size is None else size for size in dims)))
-    return layers
+    shapes = {name: FeedSpec.of(graph, feed_endpoint(graph, name), name).shape for name in names}
+    open_ones = [name for name, shape in shapes.items() if shape.dims is None or None in shape.dims[1:]]
+    if open_ones:
+        known = ":".join(_sizes(shape.dims) for shape in shapes.values())
+        flags = f"--input_layer={','.join(names)} --input_layer_shape={known}"
+        raise UsageError(
+            f"the graph does not fix the size of input '{open_ones[0]}' ({shapes[open_ones[0]]})",
+            hint=f"pass {flags} with sizes in place of the question marks",
+        )
+    return [
+        Layer(
+            name, graph.producer(name).dtype("dtype"), tuple(1 if size is None else size for size in shape.dims or ())
+        )
+        for name, shape in shapes.items()
+    ]
+
+
+def _sizes(dims: tuple[int | None, ...] | None) -> str:
+    """A shape as the flag has it: 1 for an open first size, question marks for others."""
+    if dims is None:
+        return "?"
+    return ",".join(str(size) if size is not None else "?" if axis else "1" for axis, size in enumerate(dims))

@@ -86,7 +86,7 @@ class Summary:
 
     @cached_property
     def control_edges(self) -> int:
-        return sum(len(node.control_inputs) for node in self.graph)
+        return sum(ref.startswith("^") for node in self.graph for ref in node.inputs)
 
     @cached_property
     def devices(self) -> dict[str, int]:

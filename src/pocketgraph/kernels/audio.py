@@ -8,7 +8,7 @@ import numpy as np
 
 from pocketgraph.errors import RunError
 from pocketgraph.kernels.arrays import Array, integer, reserve, strings
-from pocketgraph.kernels.quantizing import half_away
+from pocketgraph.kernels.eight_bit import half_away
 from pocketgraph.kernels.registry import kernel
 
 PCM = 1

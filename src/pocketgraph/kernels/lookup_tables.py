@@ -11,6 +11,7 @@ from pocketgraph.graph import DType, Shape
 from pocketgraph.graph.shape import SCALAR
 from pocketgraph.kernels.arrays import Array, strings
 from pocketgraph.kernels.registry import Context, Value, kernel
+from pocketgraph.kernels.saving import files_of, text
 
 
 class Table:
@@ -177,15 +178,12 @@ def initialize_table_from_text_file(
     value_index: int,
     vocab_size: int = -1,
     delimiter: str = "\t",
+    context: Context,
 ) -> tuple[()]:
     """Keys and values from columns of a text file; -2 is the whole line, -1 the line's number. An engine runs this op
     only where reading files is allowed."""
-    path = filename.reshape(()).item().decode()
-    try:
-        with open(path, "rb") as file:
-            lines = file.read().split(b"\n")
-    except OSError as error:
-        raise RunError(f"cannot read the vocabulary file: {error.strerror}", where=path) from error
+    path = text(filename)
+    lines = files_of(context).read(path).split(b"\n")
     if lines and not lines[-1]:
         lines.pop()
     lines = lines[: vocab_size if vocab_size >= 0 else MOST_LINES]

@@ -28,12 +28,6 @@ def identity_n(*input: Value) -> tuple[Value, ...]:
     return input
 
 
-@kernel("Print")
-def print_(input: Value, *data: Value) -> Value:
-    """Hands ``input`` on; the message that the op would log is for training runs."""
-    return input
-
-
 @kernel("NoOp", "ControlTrigger")
 def no_op() -> tuple[()]:
     return ()
@@ -79,6 +73,16 @@ def _summary(values: Array, count: int) -> str:
     count = flat.size if count < 0 else count
     shown = [v.decode(errors="replace") if isinstance(v, bytes) else str(v) for v in flat[:count].tolist()]
     return f"[{' '.join(shown)}{'...' if flat.size > count else ''}]"
+
+
+@kernel("Abort")
+def abort(*, context: Context, error_msg: str = "", exit_without_error: bool = False) -> tuple[()]:
+    """Ends the run with an error, where the original ends the whole process.
+
+    Raises:
+        RunError: always.
+    """
+    raise RunError(f"Abort_op intentional failure; {error_msg}", where=f"node '{context.node.name}'")
 
 
 @kernel("_ListToArray", "_ArrayToList")

@@ -13,25 +13,29 @@ from pocketgraph.errors import RunError
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import QINT32, QUINT8
 from pocketgraph.kernels.arrays import Array, ints, number, reserve
-from pocketgraph.kernels.joining import concatenated
-from pocketgraph.kernels.pooling import inside_counts, largest_in_windows
-from pocketgraph.kernels.quantizing import (
+from pocketgraph.kernels.eight_bit import (
     F32,
+    WIDE,
+    bias_range,
     codes_of,
     dequantized_first,
-    from_code,
+    from_codes,
+    joint_range,
+    limited,
+    limited_code,
+    moved,
+    moved_on_line,
+    product_range,
     quantized_first,
+    sum_range,
     to_code,
+    to_codes,
 )
+from pocketgraph.kernels.joining import concatenated
+from pocketgraph.kernels.pooling import inside_counts, largest_in_windows
 from pocketgraph.kernels.registry import kernel
 from pocketgraph.kernels.shaping import reshape
 from pocketgraph.kernels.windows import Window, padded, spatial, split_axes, taps, windows
-
-WIDE = codes_of(np.dtype(np.int32))
-BIAS_HEADROOM = F32(1 << 17)
-"""How many times the largest operand the range of a biased sum is."""
-SUM_HEADROOM = F32(1 << 14)
-"""The same for QuantizedAdd."""
 
 Quantized = tuple[Array, Array, Array]
 
@@ -46,19 +50,15 @@ def centered(codes: Array, low: Array, high: Array) -> Array:
     return codes.astype(np.float64) - zero
 
 
-def product_range(a: Array, low_a: Array, high_a: Array, b: Array, low_b: Array, high_b: Array) -> tuple[float, float]:
-    """The range of int32 codes that are sums of products of the codes of ``a`` and ``b``."""
-    levels = []
-    for codes, low, high in ((a, low_a, high_a), (b, low_b, high_b)):
-        kind = codes_of(codes.dtype)
-        levels.append((F32(number(high)) - F32(number(low))) / F32(kind.high - kind.low))
-    level = levels[0] * levels[1]
-    return float(level * F32(WIDE.low)), float(level * F32(WIDE.high))
+def _product_range(a: Array, low_a: Array, high_a: Array, b: Array, low_b: Array, high_b: Array) -> tuple[float, float]:
+    """The range of sums of products of the codes of ``a`` and ``b``."""
+    first, second = (number(low_a), number(high_a)), (number(low_b), number(high_b))
+    return product_range(first, codes_of(a.dtype), second, codes_of(b.dtype))
 
 
 def _int32(values: Array) -> Array:
     """Exact whole numbers as int32, wrapping round as machine arithmetic does."""
-    return values.astype(np.int64).astype(np.int32)
+    return np.asarray(values.astype(np.int64).astype(np.int32))
 
 
 def _shifted_window(size: int, taps: int, stride: int, padding: str) -> tuple[Window, int]:
@@ -96,6 +96,9 @@ def quantized_conv2d(
     if input.ndim != 4 or filter.ndim != 4 or input.shape[3] != filter.shape[2]:
         raise RunError(f"shapes that do not fit: input {list(input.shape)} and filter {list(filter.shape)}")
     x, weights = centered(input, min_input, max_input), centered(filter, min_filter, max_filter)
+    zero = to_code(0.0, number(min_input), number(max_input), codes_of(input.dtype))
+    held = max(zero, 0) & 255  # what a byte holds of it; borders are not 0 where the range lies below zero
+    border = float(held - max(zero, 0))
     spans = []
     for axis in (0, 1):
         span, start = _shifted_window(input.shape[1 + axis], filter.shape[axis], steps[axis], padding)
@@ -103,13 +106,13 @@ def quantized_conv2d(
         before, after = max(-start, 0), max(last - input.shape[1 + axis], 0)
         pairs = [(0, 0)] * 4
         pairs[1 + axis] = (before, after)
-        x = np.pad(x, pairs)
+        x = np.pad(x, pairs, constant_values=border)
         x = np.take(x, range(start + before, last + before), axis=1 + axis)
         spans.append(span)
     total = np.zeros(reserve((x.shape[0], spans[0].output, spans[1].output, filter.shape[3]), np.float64))
     for index, where in taps(spans):
         total += x[where] @ weights[index]
-    low, high = product_range(input, min_input, max_input, filter, min_filter, max_filter)
+    low, high = _product_range(input, min_input, max_input, filter, min_filter, max_filter)
     return ranged(_int32(total), low, high)
 
 
@@ -136,7 +139,7 @@ def quantized_mat_mul(
     x, y = x.T if transpose_a else x, y.T if transpose_b else y
     if x.shape[1] != y.shape[0]:
         raise RunError(f"Matrix size-incompatible: In[0]: {list(a.shape)}, In[1]: {list(b.shape)}")
-    return ranged(_int32(x @ y), *product_range(a, min_a, max_a, b, min_b, max_b))
+    return ranged(_int32(x @ y), *_product_range(a, min_a, max_a, b, min_b, max_b))
 
 
 @kernel("QuantizedMul")
@@ -144,26 +147,25 @@ def quantized_mul(
     x: Array, y: Array, min_x: Array, max_x: Array, min_y: Array, max_y: Array, *, Toutput: DType = QINT32
 ) -> Quantized:
     values = centered(x, min_x, max_x) * centered(y, min_y, max_y)
-    return ranged(_int32(values), *product_range(x, min_x, max_x, y, min_y, max_y))
-
-
-def _in_range(codes: Array, low: Array, high: Array, new_low: float, new_high: float) -> Array:
-    """Codes of one range as int32 codes of another, on the straight line through the codes 0 and 1 (as int64)."""
-    kind = codes_of(codes.dtype)
-    at_zero, at_one = (
-        to_code(float(from_code(code, number(low), number(high), kind)), new_low, new_high, WIDE) for code in (0, 1)
-    )
-    return np.clip(at_zero + codes.astype(np.int64) * (at_one - at_zero), WIDE.low, WIDE.high)
+    return ranged(_int32(values), *_product_range(x, min_x, max_x, y, min_y, max_y))
 
 
 @kernel("QuantizedAdd")
 def quantized_add(
     x: Array, y: Array, min_x: Array, max_x: Array, min_y: Array, max_y: Array, *, Toutput: DType = QINT32
 ) -> Quantized:
-    largest = max(abs(number(v)) for v in (min_x, max_x, min_y, max_y))
-    high = float(F32(largest) * SUM_HEADROOM)
-    total = _in_range(x, min_x, max_x, -high, high) + _in_range(y, min_y, max_y, -high, high)
-    return ranged(total.astype(np.int32), -high, high)
+    """int32 sums in a wide range."""
+    first, second = (number(min_x), number(max_x)), (number(min_y), number(max_y))
+    wanted = sum_range(*first, *second)
+    # the first single number is not put on the line through two codes
+    is_single = (x.size == 1, y.size == 1 and x.size != 1)
+    terms = [
+        moved(codes, limits, codes_of(codes.dtype), wanted, WIDE)
+        if single
+        else moved_on_line(codes, limits, codes_of(codes.dtype), wanted)
+        for codes, limits, single in zip((x, y), (first, second), is_single, strict=True)
+    ]
+    return ranged(_int32(terms[0] + terms[1]), *wanted)
 
 
 @kernel("QuantizedBiasAdd")
@@ -179,22 +181,20 @@ def quantized_bias_add(
 ) -> Quantized:
     if bias.ndim != 1 or input.shape[-1:] != bias.shape:
         raise RunError(f"Must provide as many biases as the last dimension of the input tensor: {list(bias.shape)}")
-    largest = max(number(max_input), -number(min_input), number(max_bias), -number(min_bias))
-    high = float(F32(largest) * BIAS_HEADROOM)
-    total = np.zeros(input.shape, dtype=np.int64)
-    for codes, low, top in ((input, min_input, max_input), (bias, min_bias, max_bias)):
-        floats = dequantized_first(codes, number(low), number(top), codes_of(codes.dtype))
-        total = total + quantized_first(floats, -high, high, WIDE)
-    return ranged(total.astype(np.int32), -high, high)
+    low, high = bias_range(number(min_input), number(max_input), number(min_bias), number(max_bias))
+    total = np.full(input.shape, limited_code(0.0, low, high, WIDE), dtype=np.int64)
+    for codes, bottom, top in ((input, min_input, max_input), (bias, min_bias, max_bias)):
+        floats = dequantized_first(codes, number(bottom), number(top), codes_of(codes.dtype))
+        total = total + quantized_first(floats, low, high, WIDE)
+    return ranged(_int32(total), low, high)
 
 
 def _between(features: Array, low: Array, high: Array, top: float | None) -> Quantized:
     kind = codes_of(features.dtype)
-    bottom = min(max(to_code(0.0, number(low), number(high), kind), kind.low), kind.high)
+    bottom = limited_code(0.0, number(low), number(high), kind)
     result = np.maximum(features, features.dtype.type(bottom))
     if top is not None:
-        limit = min(max(to_code(top, number(low), number(high), kind), kind.low), kind.high)
-        result = np.minimum(result, features.dtype.type(limit))
+        result = np.minimum(result, features.dtype.type(limited_code(top, number(low), number(high), kind)))
     return ranged(result, number(low), number(high))
 
 
@@ -271,8 +271,8 @@ def quantized_reshape(tensor: Array, shape: Array, input_min: Array, input_max: 
 def quantized_concat(concat_dim: Array, *values_and_ranges: Array, N: int) -> Quantized:
     """The values joined in the range that holds all of theirs; those of another range are converted."""
     values, lows, highs = (values_and_ranges[i * N : (i + 1) * N] for i in range(3))
-    low, high = min(number(v) for v in lows), max(number(v) for v in highs)
     kind = codes_of(values[0].dtype)
+    low, high = joint_range([number(v) for v in lows], [number(v) for v in highs], kind)
     converted = [
         codes
         if (number(mine), number(top)) == (low, high)
@@ -294,15 +294,26 @@ def quantized_instance_norm(
     variance_epsilon: float = 1e-5,
     min_separation: float = 1e-3,
 ) -> Quantized:
-    """Each channel of each image less its mean, over its standard deviation."""
-    scale = F32((number(x_max) - number(x_min)) / 255.0)
-    distance = scale * (x.astype(F32) - x.mean(axis=(1, 2), keepdims=True, dtype=np.float64).astype(F32))
-    variance = np.square(distance).mean(axis=(1, 2), keepdims=True, dtype=np.float64).astype(F32)
-    values = distance / np.sqrt(variance + F32(variance_epsilon))
+    """Each channel of each image less its mean, over its standard deviation.
+
+    TensorFlow takes the reciprocal root from the processor's estimate, so that its range may differ in the last place.
+    """
+    if x.ndim != 4 or not x.size:
+        raise RunError(f"QuantizedInstanceNorm takes images with pixels, not {list(x.shape)}")
+    scale = F32((F32(number(x_max)) - F32(number(x_min))) / F32(255))
+    pixels = x.reshape(x.shape[0], -1, x.shape[3]).astype(F32)
+    distance = scale * (pixels - _mean(pixels))
+    values = distance * (F32(1) / np.sqrt(_mean(distance * distance) + F32(variance_epsilon)))
     low, high = (given_y_min, given_y_max) if output_range_given else (float(values.min()), float(values.max()))
     if high - low < min_separation:
-        high = low + min_separation
-    return ranged(quantized_first(values, low, high, codes_of(x.dtype)), low, high)
+        high = float(F32(low) + F32(min_separation))
+    return ranged(quantized_first(values.reshape(x.shape), low, high, codes_of(x.dtype)), low, high)
+
+
+def _mean(pixels: Array) -> Array:
+    """The means over the second of three axes, summed in float32 one after another, as Eigen does it."""
+    total = np.add.accumulate(pixels, axis=1, dtype=F32)[:, -1:]
+    return np.asarray(total / F32(pixels.shape[1]))
 
 
 @kernel("QuantizedBatchNormWithGlobalNormalization")
@@ -326,10 +337,11 @@ def quantized_batch_norm(
     variance_epsilon: float,
     scale_after_normalization: bool,
 ) -> Quantized:
-    """The batch norm as scale and offset on int32 codes of the fixed range -2^20…2^20."""
+    """The batch norm as scale and offset on int32 codes of the fixed range -2^20…2^20; products wrap round."""
     high = float(1 << 20)
+    wide = -high, high
     floats = [
-        dequantized_first(codes, number(low), number(top), codes_of(codes.dtype))
+        from_codes(codes, number(low), number(top), codes_of(codes.dtype))
         for codes, low, top in (
             (m, m_min, m_max),
             (v, v_min, v_max),
@@ -338,14 +350,13 @@ def quantized_batch_norm(
         )
     ]
     mean, variance, shift, gain = floats
-    scale = F32(1) / np.sqrt(variance + F32(variance_epsilon))
-    if scale_after_normalization:
-        scale = scale * gain
-    offset = shift - mean * scale
-    by = np.array([to_code(float(s), -high, high, WIDE) for s in scale], dtype=np.int64)
-    plus = np.array([to_code(float(s), -high, high, WIDE) for s in offset], dtype=np.int64)
-    one = to_code(1.0, -high, high, WIDE)
-    x = _in_range(t, t_min, t_max, -high, high)
+    with np.errstate(all="ignore"):
+        scale = F32(1) / np.sqrt(variance + F32(variance_epsilon))
+        if scale_after_normalization:
+            scale = scale * gain
+        offset = -mean * scale + shift
+    by, plus = (np.asarray(limited(to_codes(values, *wide, WIDE), WIDE)) for values in (scale, offset))
+    one = limited_code(1.0, *wide, WIDE)
+    x = moved(t, (number(t_min), number(t_max)), codes_of(t.dtype), wide, WIDE)
     products = (x * by).astype(np.int32).astype(np.int64)
-    result = (np.sign(products) * (np.abs(products) // one) + plus).astype(np.int32)
-    return ranged(result, -high, high)
+    return ranged(_int32(np.sign(products) * (np.abs(products) // one) + plus), *wide)

@@ -14,12 +14,13 @@ from pocketgraph.errors import MissingKernelError, PocketgraphError, RunError
 from pocketgraph.graph import Node
 
 MODULES = (
-    "passing", "elementwise", "arithmetic", "comparison", "reductions", "matrix_product", "segments", "shaping",
-    "slicing", "joining", "filling", "gathering", "sorting", "activations", "losses", "normalization", "convolution",
-    "convolution_gradients", "pooling", "padding", "blocks", "image_resizing", "colors", "boxes", "quantizing",
-    "quantized_layers", "requantizing", "randoms", "special_functions", "diagonals", "linear_algebra", "recurrent",
-    "audio", "texts", "hashing", "lookup_tables", "sparse", "image_files", "fourier", "control_flow", "stack", "state",
-    "tensor_array", "training", "tensor_list",
+    "passing", "printing", "elementwise", "arithmetic", "comparison", "reductions", "matrix_product", "segments",
+    "shaping", "slicing", "joining", "filling", "gathering", "sorting", "activations", "losses", "normalization",
+    "convolution", "convolution_gradients", "pooling", "padding", "blocks", "image_resizing", "colors", "boxes",
+    "quantizing", "fake_quantizing", "quantized_layers", "requantizing", "randoms", "special_functions",
+    "diagonals", "linear_algebra", "recurrent", "audio", "texts", "hashing", "lookup_tables", "sparse",
+    "image_files", "fourier", "control_flow", "stack", "state", "tensor_array", "training", "tensor_list", "saving",
+    "examples", "beam_search", "fused_convolution",
 )  # fmt: skip
 """The modules of this package that hold kernels; they are imported when the first op is looked up."""
 
@@ -36,12 +37,14 @@ class Context:
         state: values that live as long as the session (variables, tables, queues), by resource name.
         step: values that live for one run (TensorArrays, stacks).
         rng: the session's random generator.
+        files: the files that the graph may reach (see saving.Files); None when it may reach none.
     """
 
     node: Node
     state: dict[str, Any] = field(default_factory=dict)
     step: dict[str, Any] = field(default_factory=dict)
     rng: np.random.Generator | None = None
+    files: Any = None
 
 
 @dataclass(frozen=True)

@@ -8,40 +8,15 @@ from pocketgraph.errors import RunError
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import QUINT8
 from pocketgraph.kernels.arrays import Array, number
+from pocketgraph.kernels.eight_bit import F32, requantized, used_range
 from pocketgraph.kernels.image_resizing import neighbours, resize_bilinear
-from pocketgraph.kernels.quantizing import F32, codes_of, from_code, half_away
 from pocketgraph.kernels.registry import kernel
-
-WIDE = codes_of(np.dtype(np.int32))
-HALF_BITS = 16
-"""Fixed point: the binary digits of a fraction."""
-
-
-def used_range(codes: Array, low: float, high: float) -> tuple[float, float]:
-    """The floats of the smallest and the largest code, the former at most 0."""
-    smallest = int(codes.min()) if codes.size else WIDE.high
-    largest = int(codes.max()) if codes.size else WIDE.low
-    return min(0.0, float(from_code(smallest, low, high, WIDE))), float(from_code(largest, low, high, WIDE))
 
 
 @kernel("RequantizationRange")
 def requantization_range(input: Array, input_min: Array, input_max: Array) -> tuple[Array, Array]:
     low, high = used_range(input, number(input_min), number(input_max))
     return np.array(low, F32), np.array(high, F32)
-
-
-def requantized(codes: Array, low: float, high: float, new_low: float, new_high: float) -> Array:
-    """int32 codes of low…high as uint8 codes of new_low…new_high, in fixed point as the original does it."""
-    # which of these are float32 and which double decides single codes
-    span, new_span = float(F32(high) - F32(low)), float(F32(new_high) - F32(new_low))
-    one = 1 << HALF_BITS
-    reciprocal = 0.0 if new_span == 0 else float(F32(255.0 / new_span))
-    middle = float(F32(float(F32(low) + F32(high)) / 2.0))
-    scale = 0 if new_span == 0 else int(255.0 * one * span / new_span)
-    start = int(F32(F32(middle) * F32(reciprocal)) * F32(one))
-    bottom = 0 if new_span == 0 else int(half_away(one * (new_low * 255.0) / new_span))
-    moved = ((codes.astype(np.int64) * scale) >> 32) + start - bottom + (1 << (HALF_BITS - 1))
-    return np.asarray(np.clip(moved >> HALF_BITS, 0, 255).astype(np.uint8))
 
 
 @kernel("Requantize")
@@ -84,7 +59,7 @@ def _truncated_shift(values: Array, bits: int) -> Array:
 def quantized_resize_bilinear(
     images: Array, size: Array, min: Array, max: Array, *, align_corners: bool = False, half_pixel_centers: bool = False
 ) -> tuple[Array, Array, Array]:
-    """Bilinear on codes, with whole-number weights."""
+    """Bilinear on codes, with whole-number weights; int32 codes are rounded to float32 first."""
     bits = LERP_BITS.get(images.dtype.name)
     if bits is None:
         resized = resize_bilinear(images, size, align_corners=align_corners, half_pixel_centers=half_pixel_centers)
@@ -97,9 +72,10 @@ def quantized_resize_bilinear(
     one = 1 << bits
     by_row = (down * F32(one)).astype(np.int64).reshape(1, -1, 1, 1)
     by_column = (along * F32(one)).astype(np.int64).reshape(1, 1, -1, 1)
-    x = images.astype(np.int64)
+    x = images.astype(F32).astype(np.int64)
     upper, lower = x[:, top], x[:, bottom]
     first = upper[:, :, left] * one + (upper[:, :, right] - upper[:, :, left]) * by_column
     second = lower[:, :, left] * one + (lower[:, :, right] - lower[:, :, left]) * by_column
     values = first + _truncated_shift(second - first, bits) * by_row
-    return _truncated_shift(values + one // 2, bits).astype(images.dtype), min, max
+    found = _truncated_shift(values + one // 2, bits)
+    return found.astype(images.dtype), min, max

@@ -10,6 +10,7 @@ import numpy as np
 
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Node, Shape
+from pocketgraph.kernels.arrays import integer
 from pocketgraph.kernels.registry import Context, kernel
 
 Array = np.ndarray[Any, Any]
@@ -105,6 +106,15 @@ def destroy_temporary_variable(ref: Variable, *, var_name: str, context: Context
 @kernel("RefIdentity")
 def ref_identity(input: Variable) -> Variable:
     return input
+
+
+@kernel("RefSelect")
+def ref_select(index: Array, *inputs: Variable) -> Variable:
+    """The one of ``inputs`` that ``index`` names, still a reference."""
+    chosen = integer(index)
+    if not 0 <= chosen < len(inputs):
+        raise ValueError(f"Index must be in the range [0, {len(inputs)}) but got {chosen}")
+    return inputs[chosen]
 
 
 @kernel("IsVariableInitialized")

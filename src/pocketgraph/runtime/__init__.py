@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pocketgraph.runtime.compare import Report, verify
+    from pocketgraph.runtime.interface import InferenceInterface
     from pocketgraph.runtime.profile import NodeTiming, StepTrace
     from pocketgraph.runtime.session import Session
 
-__all__ = ["NodeTiming", "Report", "Session", "StepTrace", "verify"]
+__all__ = ["InferenceInterface", "NodeTiming", "Report", "Session", "StepTrace", "verify"]
 
 _HOME = {
+    "InferenceInterface": "interface",
     "NodeTiming": "profile",
     "StepTrace": "profile",
     "Session": "session",

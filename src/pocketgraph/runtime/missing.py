@@ -39,4 +39,4 @@ def check_kernels(nodes: Iterable[Node], library: Library) -> None:
         "feed the tensors behind these nodes, fetch tensors before them, or take them out with "
         "transform_graph --transforms='strip_unused_nodes' or 'remove_nodes(op=…)'"
     )
-    raise MissingKernelError("; ".join(lines), hint=". ".join(hints))
+    raise MissingKernelError("; ".join(lines), hint="; ".join(hints))

@@ -1,4 +1,9 @@
-"""Ops that touch files or run code: refused unless the caller allows them."""
+"""Ops that touch files, run code or talk to other machines: refused unless the caller allows them.
+
+Being allowed is not being able: of these ops only those with a kernel run, and the files they reach lie in the
+session's ``files_dir`` (see files.py). No kernel here runs foreign code, so a PyFunc that is allowed is reported as
+missing.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +13,49 @@ from pocketgraph.errors import RunError, UsageError
 from pocketgraph.graph import Node
 
 FILES = frozenset((
-    "ReadFile", "WriteFile", "MatchingFiles", "Save", "SaveV2", "SaveSlices", "Restore", "RestoreV2", "RestoreSlice",
-    "MergeV2Checkpoints", "WholeFileReader", "WholeFileReaderV2",
-    "TextLineReader", "TextLineReaderV2", "TFRecordReader", "TFRecordReaderV2", "FixedLengthRecordReader",
-    "FixedLengthRecordReaderV2", "LMDBReader", "TFRecordDataset", "TextLineDataset", "FixedLengthRecordDataset",
-    "InitializeTableFromTextFile", "InitializeTableFromTextFileV2", "CreateSummaryFileWriter",
-    "CacheDataset", "SnapshotDataset", "LoadDataset", "SaveDataset",
+    # plain files
+    "ReadFile", "WriteFile", "MatchingFiles", "DumpTensor",
+    # checkpoints
+    "Save", "SaveSlices", "SaveV2", "Restore", "RestoreSlice", "RestoreV2", "MergeV2Checkpoints", "DTensorRestoreV2",
+    "DistributedSave", "LoadAndRemapMatrix", "GenerateVocabRemapping",
+    # vocabularies
+    "InitializeTableFromTextFile", "InitializeTableFromTextFileV2",
+    # readers
+    "WholeFileReader", "WholeFileReaderV2", "TextLineReader", "TextLineReaderV2", "TFRecordReader", "TFRecordReaderV2",
+    "FixedLengthRecordReader", "FixedLengthRecordReaderV2", "LMDBReader", "RecordInput",
+    # data sets
+    "TFRecordDataset", "TFRecordDatasetV2", "TextLineDataset", "FixedLengthRecordDataset", "FixedLengthRecordDatasetV2",
+    "CSVDataset", "CSVDatasetV2", "ExperimentalCSVDataset", "LMDBDataset", "ExperimentalLMDBDataset", "SqlDataset",
+    "ExperimentalSqlDataset", "MatchingFilesDataset", "ExperimentalMatchingFilesDataset", "CacheDataset",
+    "CacheDatasetV2", "SnapshotDataset", "SnapshotDatasetV2", "SnapshotDatasetReader", "SnapshotNestedDatasetReader",
+    "LoadDataset", "SaveDataset", "SaveDatasetV2", "ListSnapshotChunksDataset", "DatasetToTFRecord",
+    "ExperimentalDatasetToTFRecord", "FileSystemSetConfiguration",
+    # event files
+    "CreateSummaryFileWriter", "CreateSummaryDbWriter", "ImportEvent",
+    # debuggers, which write where their debug_urls say
+    "DebugIdentity", "DebugIdentityV2", "DebugIdentityV3", "DebugNanCount", "DebugNumericSummary",
+    "DebugNumericSummaryV2",
 ))  # fmt: skip
-CODE = frozenset(("PyFunc", "PyFuncStateless", "EagerPyFunc", "XlaLaunch", "RemoteCall", "RemoteFusedGraphExecute"))
-GROUPS = {"files": FILES, "code": CODE}
+CODE = frozenset((
+    "PyFunc", "PyFuncStateless", "EagerPyFunc", "RemoteFusedGraphExecute",
+    "XlaLaunch", "XlaLaunchV2", "XlaCustomCall", "XlaCustomCallV2", "XlaCallModule", "XlaHostCompute", "_XlaRun",
+    "_XlaCompile", "TPUExecute", "TPUExecuteAndUpdateVariables", "TPUCompile", "_TPUCompileMlir",
+    "_XlaHostComputeMlir", "TRTEngineOp",
+    # these end the process
+    "Abort",
+))  # fmt: skip
+NETWORK = frozenset((
+    "RemoteCall", "Rpc", "TryRpc", "RpcCall", "RpcClient", "RpcServer", "RpcServerStart", "RpcServerRegister",
+    "RpcCheckStatus", "RpcGetValue", "BigQueryReader", "GenerateBigQueryReaderPartitions", "GcsConfigureBlockCache",
+    "GcsConfigureCredentials", "RegisterDataset", "RegisterDatasetV2", "DataServiceDataset", "DataServiceDatasetV2",
+    "DataServiceDatasetV3", "DataServiceDatasetV4",
+))  # fmt: skip
+GROUPS = {"files": FILES, "code": CODE, "network": NETWORK}
+DOES = {"files": "reads or writes files", "code": "runs code", "network": "talks to other machines"}
 
 
 def allowed_ops(allow: Collection[str]) -> frozenset[str]:
-    """The ops that ``allow`` names, one by one or by group (``files``, ``code``).
+    """The ops that ``allow`` names, one by one or by group (``files``, ``code``, ``network``).
 
     Raises:
         UsageError: a name is neither a group nor such an op.
@@ -32,7 +67,9 @@ def allowed_ops(allow: Collection[str]) -> frozenset[str]:
         elif any(name in group for group in GROUPS.values()):
             found.add(name)
         else:
-            raise UsageError(f"nothing called '{name}' can be allowed", hint="allow 'files', 'code', or an op of those")
+            raise UsageError(
+                f"nothing called '{name}' can be allowed", hint="allow 'files', 'code', 'network', or an op of those"
+            )
     return frozenset(found)
 
 
@@ -46,7 +83,7 @@ def check_permissions(nodes: Iterable[Node], allowed: frozenset[str]) -> None:
     if refused:
         listed = ", ".join(f"'{node.name}' ({node.op})" for node, _ in refused)
         groups = sorted({group for _, group in refused})
-        does = " and ".join({"files": "reads or writes files", "code": "runs code"}[group] for group in groups)
+        does = " and ".join(DOES[group] for group in groups)
         raise RunError(
             f"the graph {does}, which a model may not do unasked: {listed}",
             hint=f"if you trust the model, pass allow={groups} to Session",

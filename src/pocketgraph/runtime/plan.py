@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Graph, Node
 from pocketgraph.graph.dtype import RESOURCE, VARIANT
+from pocketgraph.runtime.eight_bit_islands import without_codes
 from pocketgraph.runtime.engines.functions import Library
 from pocketgraph.runtime.engines.needed import Item, needed
 from pocketgraph.runtime.engines.reference import Program
@@ -60,6 +62,22 @@ class Description:
     parts: tuple[Part, ...]
     reasons: Mapping[str, str]
     ops: Mapping[str, str]
+
+    def grouped(self) -> list[tuple[int, str, str]]:
+        """(number of nodes, op, reason) of what LiteRT does not run, constants left out; the most frequent first."""
+        pairs = Counter((self.ops.get(n, "?"), r) for n, r in self.reasons.items() if self.ops.get(n) != "Const")
+        return [(count, op, reason) for (op, reason), count in pairs.most_common()]
+
+    def __str__(self) -> str:
+        """A line a part, and a line for each reason why nodes are not on LiteRT."""
+        feeds = ", ".join(f"{name} {dtype}{list(shape)}" for name, (dtype, shape) in self.feeds.items())
+        lines = [f"{', '.join(self.fetches)} from {feeds or 'no inputs'}"]
+        for part in self.parts:
+            lines.append(f"{part.runs_on}: {len(part.nodes)} node{'s' * (len(part.nodes) > 1)}")
+            if part.inputs or part.outputs:
+                lines[-1] += f", {', '.join(part.inputs) or 'nothing'} -> {', '.join(part.outputs)}"
+        lines += [f"not on litert: {count} {op}: {reason}" for count, op, reason in self.grouped()]
+        return "\n".join(lines)
 
 
 @dataclass
@@ -119,6 +137,7 @@ class Request:
         key: names the request across processes; "" when it must not be kept.
         engine: None for what is best, ``reference`` or ``litert`` to have that only.
         by_steps: make the program even where one executable does it all; for node times.
+        exact: keep the integer arithmetic of eight-bit ops.
     """
 
     graph: Graph
@@ -131,6 +150,7 @@ class Request:
     key: str = ""
     engine: str | None = None
     by_steps: bool = False
+    exact: bool = False
 
 
 def prepare(request: Request) -> Prepared:
@@ -181,7 +201,11 @@ def _on_litert(request: Request, items: dict[str, Item]) -> tuple[dict[str, Item
     """The needed nodes (without branches known not to be taken), the compiled parts, and why the rest is in none."""
     from pocketgraph.runtime.engines.litert import engine
 
-    known = specialized(request.graph, request.feeds, request.values, request.fetches, request.targets)
+    graph = request.graph
+    if not request.exact:
+        kept = {endpoint.node for endpoint in (*request.feeds, *request.fetches)} | set(request.targets)
+        graph = without_codes(graph, kept, items)
+    known = specialized(graph, request.feeds, request.values, request.fetches, request.targets)
     graph, plan, inferred, static = known.graph, known.plan, known.inferred, known.static
     items, frames = dict(plan.items), plan.frames
     reasons = {name: "it runs in a loop" for name in items if frames[name].depth}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.errors import UsageError
-from pocketgraph.graph import DType, Graph, parse_ref
+from pocketgraph.graph import DType, Graph, Node, parse_ref
 from pocketgraph.graph.dtype import BOOL, STRING
 from pocketgraph.runtime.engines.needed import needed
 from pocketgraph.runtime.feeds import FeedSpec
@@ -42,6 +42,11 @@ def _is_branch(graph: Graph, name: str) -> bool:
     if node.op in ("Identity", "Switch", "RefSwitch") and node.data_inputs:
         return node.op != "Identity" or _is_branch(graph, node.data_inputs[0])
     return False
+
+
+def sample_inputs(graph: Graph, fetches: Sequence[str]) -> list[str]:
+    """The placeholders that these fetches need and that have no constant default."""
+    return [spec.label for spec in _specs(graph, fetches)]
 
 
 def sample_shapes(graph: Graph, fetches: Sequence[str], known: Collection[str] = ()) -> dict[str, tuple[int, ...]]:
@@ -89,8 +94,15 @@ def sample_feeds(graph: Graph, fetches: Sequence[str], seed: int = 0) -> dict[st
 
 def _specs(graph: Graph, fetches: Sequence[str]) -> list[FeedSpec]:
     items = needed(graph, (), [fetch_endpoint(graph, name) for name in fetches], ())
-    names = [name for name, item in items.items() if item.node.op in ("Placeholder", "PlaceholderV2")]
+    names = [name for name, item in items.items() if _wants_a_feed(graph, item.node)]
     return [FeedSpec.of(graph, Endpoint(name, 0), name) for name in names]
+
+
+def _wants_a_feed(graph: Graph, node: Node) -> bool:
+    """Whether a node is a placeholder without a default, or with one that is computed (by training's input queue)."""
+    if node.op == "PlaceholderWithDefault":
+        return bool(node.data_inputs) and graph.constant(node.data_inputs[0]) is None
+    return node.op in ("Placeholder", "PlaceholderV2")
 
 
 def _random(dtype: DType, shape: tuple[int, ...], rng: np.random.Generator, label: str) -> np.ndarray[Any, Any]:

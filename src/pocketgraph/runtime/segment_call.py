@@ -15,7 +15,7 @@ from pocketgraph.runtime.warm import Executable
 
 Array = np.ndarray[Any, Any]
 HOW = (
-    "LiteRT does not tell the times of its operations: each was timed alone, and these times are scaled to what the "
+    "LiteRT's Python library does not tell the times of its operations: each was timed alone, and scaled to what the "
     "whole part took; operations that were fused count for their main node"
 )
 

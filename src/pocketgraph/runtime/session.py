@@ -11,17 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from pocketgraph.errors import RunError, UsageError
-from pocketgraph.graph import DType, Graph, Shape, canonical
-from pocketgraph.runtime.feeds import FeedSpec, is_switch
-from pocketgraph.runtime.names import (
-    Endpoint,
-    TensorName,
-    feed_endpoints,
-    fetch_endpoint,
-    listed,
-    spelled,
-    target_names,
-)
+from pocketgraph.graph import Graph, canonical
+from pocketgraph.runtime.asked import Array, Asked, asked, asked_by_shape, likeness
+from pocketgraph.runtime.files import Directory
+from pocketgraph.runtime.names import TensorName, listed, spelled
 from pocketgraph.runtime.permissions import allowed_ops, check_permissions
 from pocketgraph.runtime.profile import StepTrace
 
@@ -30,7 +23,6 @@ if TYPE_CHECKING:
     from pocketgraph.runtime.plan import Description, Prepared
     from pocketgraph.runtime.warm import Executable
 
-Array = np.ndarray[Any, Any]
 Execution: TypeAlias = "Callable[[list[Any]], list[Array]]"
 ENGINES = (None, "reference", "litert")
 MOST_PLANS = 64  # sets of names and shapes that a session keeps; the oldest go, and are made again when they come back
@@ -47,8 +39,14 @@ class Session:
             only, ``"litert"`` to have an error where LiteRT cannot run everything.
         cache_dir: where compiled parts are kept; by default the user's cache directory.
         allow: what the model may do besides computing: ``"files"``, ``"code"``, or single ops of these groups.
+        files_dir: the one directory in which the graph's file ops may read and write, when ``allow`` lets them.
         step_limit: how many nodes may run inside loops in one run.
+        memory_limit: bytes that the tensors of one run may take; what would take more is refused beforehand.
+        inter_op_threads: how many nodes of this session may compute at once, over all callers; further runs wait. Each
+            run computes one node at a time, so 1 is what TensorFlow does on Android. None: no limit.
         seed: makes the random ops of unseeded nodes repeatable.
+        exact: keep the integer arithmetic of eight-bit ops (Quantized…, Requantize) as TensorFlow has it, code by code.
+            By default such parts run on LiteRT's eight-bit kernels, which is faster and rounds elsewhere.
 
     A session may be used from several threads at once. Variables live as long as the session.
 
@@ -64,22 +62,34 @@ class Session:
         engine: str | None = None,
         cache_dir: str | os.PathLike[str] | None = None,
         allow: Collection[str] = (),
+        files_dir: str | os.PathLike[str] | None = None,
         step_limit: int = STEP_LIMIT,
+        memory_limit: int | None = None,
+        inter_op_threads: int | None = None,
         seed: int | None = None,
+        exact: bool = False,
     ) -> None:
         if engine not in ENGINES:
             raise UsageError(f"there is no engine '{engine}'", hint="use 'reference', 'litert' or None")
         if threads is not None and threads < 1:
             raise UsageError(f"a session needs at least 1 thread, not {threads}")
+        if inter_op_threads is not None and inter_op_threads < 1:
+            raise UsageError(f"a session needs at least 1 inter-op thread, not {inter_op_threads}")
+        if memory_limit is not None and memory_limit < 1:
+            raise UsageError(f"a memory limit is a number of bytes, not {memory_limit}")
         self.threads = threads or processors()
         self.engine = engine
+        self.exact = exact
         self._path = None if isinstance(graph, Graph) else os.fspath(graph)
         if self._path is not None and not os.path.exists(self._path):
             raise RunError("there is no such file", where=self._path)
         self._graph = graph if isinstance(graph, Graph) else None
         self._cache_dir = None if cache_dir is None else os.fspath(cache_dir)
         self._allowed = allowed_ops(allow)
+        self._files = None if files_dir is None else Directory(files_dir)
         self._step_limit = step_limit
+        self._memory_limit = memory_limit
+        self._turn = None if inter_op_threads is None else threading.BoundedSemaphore(inter_op_threads)
         self._state: dict[str, Any] = {}
         self._rng = np.random.default_rng(seed)
         self._ready: dict[tuple[Any, ...], Execution] = {}
@@ -138,7 +148,7 @@ class Session:
             names = tuple(fetches) if type(fetches) is list else fetches
             values = list(feeds.values())
             try:
-                ready = self._ready.get(_key(names, feeds, targets, values))
+                ready = self._ready.get(likeness(names, feeds, targets, values))
             except TypeError:  # a name that cannot be one; what follows says so
                 ready = None
             if ready is not None:
@@ -146,6 +156,29 @@ class Session:
         if feeds is not None and not isinstance(feeds, Mapping):
             raise RunError(f"feeds are a mapping of tensor names to values, not a {type(feeds).__name__}")
         return self._run(fetches, feeds or {}, targets, trace)
+
+    def run_signature(
+        self, inputs: Mapping[str, Any], signature: str | None = None, *, trace: StepTrace | None = None
+    ) -> dict[str, Array]:
+        """Computes what a named entry point of the graph gives, by the keys that the file declares.
+
+        Args:
+            inputs: a value for each input key.
+            signature: which entry point; may be left out for ``serving_default`` or the only one.
+            trace: as for ``run``.
+
+        Returns:
+            An array for each output key.
+
+        Raises:
+            RunError: no such signature, a missing or unknown key, and all that ``run`` raises.
+        """
+        from pocketgraph.runtime.signatures import chosen, feeds_of
+
+        self._check_open()
+        found = chosen(self.graph, signature)
+        results = self.run(list(found.outputs.values()), feeds_of(found, inputs), trace=trace)
+        return dict(zip(found.outputs, results, strict=True))
 
     def profile(
         self,
@@ -181,20 +214,7 @@ class Session:
         given: dict[Any, Any] = dict(feeds) if feeds is not None else {}
         if feeds is None:
             given.update(sample_shapes(self.graph, wanted))
-        endpoints = feed_endpoints(self.graph, given)
-        shapes: dict[Endpoint, tuple[DType | None, tuple[int, ...]]] = {}
-        switches: dict[str, Array] = {}
-        for (endpoint, label), value in zip(endpoints.items(), given.values(), strict=True):
-            spec = FeedSpec.of(self.graph, endpoint, label)
-            if isinstance(value, (tuple, list, Shape)):
-                shapes[endpoint] = (spec.dtype, Shape(value).known)
-            else:
-                array = spec.array(value)
-                shapes[endpoint] = (spec.dtype, array.shape)
-                if is_switch(array):
-                    switches[str(endpoint)] = array
-        outputs = tuple(fetch_endpoint(self.graph, text) for text in wanted)
-        return self._prepare(shapes, outputs, target_names(self.graph, listed(targets)), switches).description
+        return self._prepare(asked_by_shape(self.graph, wanted, given, listed(targets))).description
 
     def close(self) -> None:
         """Frees what the session holds; it cannot run afterwards. Closing twice does no harm."""
@@ -236,34 +256,39 @@ class Session:
             if direct is not None:
                 self._remember(fetches, feeds, targets, direct)
                 return direct(list(feeds.values()))
-        graph = self.graph
-        endpoints = feed_endpoints(graph, feeds)
-        outputs = tuple(fetch_endpoint(graph, text) for text in wanted)
-        nodes = target_names(graph, goals)
-        specs = [FeedSpec.of(graph, endpoint, label) for endpoint, label in endpoints.items()]
-        values = [spec.array(value) for spec, value in zip(specs, feeds.values(), strict=True)]
-        shapes = {
-            spec.endpoint: (spec.dtype or DType.of_numpy(value.dtype), value.shape)
-            for spec, value in zip(specs, values, strict=True)
-        }
-        switches = {str(s.endpoint): v for s, v in zip(specs, values, strict=True) if is_switch(v)}
-        prepared = self._prepare(shapes, outputs, nodes, switches)
+        call = asked(self.graph, wanted, feeds, goals)
+        prepared = self._prepare(call)
         if trace is not None:
-            return self._traced(prepared, shapes, outputs, nodes, switches, values, trace)
+            return self._traced(prepared, call, trace)
         execution = self._execution(prepared)
-        if all(given is value for given, value in zip(feeds.values(), values, strict=True)):
+        if all(given is value for given, value in zip(feeds.values(), call.values, strict=True)):
             self._remember(fetches, feeds, targets, execution)
-        return execution(values)
+        return execution(call.values)
 
     def _remember(self, fetches: Any, feeds: Mapping[Any, Any], targets: Any, execution: Execution) -> None:
         names = tuple(fetches) if isinstance(fetches, list) else fetches
         if not isinstance(names, (str, tuple)) or not isinstance(targets, (str, tuple)):
             return
-        self._ready[_key(names, feeds, targets, list(feeds.values()))] = execution
+        self._ready[likeness(names, feeds, targets, list(feeds.values()))] = execution
 
     def _execution(self, prepared: Prepared) -> Execution:
         """The quickest way to run what was prepared."""
-        if prepared.whole is not None:
+        return self._in_turn(self._directly(prepared))
+
+    def _in_turn(self, execution: Execution) -> Execution:
+        """The execution, waiting while as many as may run are running."""
+        turn = self._turn
+        if turn is None:
+            return execution
+
+        def waiting(values: list[Any]) -> list[Array]:
+            with turn:
+                return execution(values)
+
+        return waiting
+
+    def _directly(self, prepared: Prepared) -> Execution:
+        if prepared.whole is not None and self._memory_limit is None:
             run, order = prepared.whole.run, prepared.whole_inputs
             if order == tuple(range(len(order))):
                 return lambda values: run(values[: len(order)])
@@ -275,19 +300,18 @@ class Session:
     def _new_run(self, trace: StepTrace | None = None) -> Run:
         from pocketgraph.runtime.engines.region import Run
 
-        return Run(self._state, self._rng, self._step_limit, trace=trace)
+        run = Run(self._state, self._rng, self._step_limit, trace=trace, files=self._files)
+        if self._memory_limit is not None:
+            from pocketgraph.runtime.engines.memory import Ledger
 
-    def _prepare(
-        self,
-        feeds: Mapping[Endpoint, tuple[DType | None, tuple[int, ...]]],
-        fetches: tuple[Endpoint, ...],
-        targets: tuple[str, ...],
-        switches: Mapping[str, Array],
-        traced: bool = False,
-    ) -> Prepared:
+            run.ledger = Ledger(self._memory_limit)
+        return run
+
+    def _prepare(self, call: Asked, traced: bool = False) -> Prepared:
         """What ``plan.prepare`` decides, kept for the next time."""
-        values = tuple((name, bool(value)) for name, value in switches.items())
-        key = (tuple(feeds.items()), fetches, targets, values, traced)
+        traced = traced or self._memory_limit is not None  # both need every part's operations
+        values = tuple((name, bool(value)) for name, value in call.switches.items())
+        key = (tuple(call.feeds.items()), call.outputs, call.targets, values, traced)
         found = self._prepared.get(key)
         if found is not None:
             return found
@@ -299,14 +323,16 @@ class Session:
             found = self._prepared.get(key)
             if found is None:
                 self._check_open()
-                items = needed(self.graph, frozenset(feeds), fetches, targets)
+                items = needed(self.graph, frozenset(call.feeds), call.outputs, call.targets)
                 nodes = Library(self.graph).with_bodies(item.node for item in items.values())
                 check_permissions(nodes, self._allowed)
                 digest = "" if traced or self.engine == "reference" else self._model_key()
                 threads, folder, engine = self.threads, self._cache_dir, self.engine
-                found = prepare(
-                    Request(self.graph, feeds, fetches, targets, switches, threads, folder, digest, engine, traced)
-                )
+                request = Request(
+                    self.graph, call.feeds, call.outputs, call.targets, call.switches, threads, folder, digest, engine,
+                    traced, self.exact,
+                )  # fmt: skip
+                found = prepare(request)
                 self._prepared[key] = found
                 if len(self._prepared) > MOST_PLANS:
                     self._prepared.pop(next(iter(self._prepared)))
@@ -321,7 +347,7 @@ class Session:
         This way neither the graph is read nor anything is planned. It is only for arrays: what a number or a list
         stands for, the graph must say.
         """
-        if self._graph is not None or self.engine == "reference" or targets:
+        if self._graph is not None or self.engine == "reference" or targets or self._memory_limit is not None:
             return None
         arrays = {canonical(spelled(name)): value for name, value in feeds.items() if type(value) is np.ndarray}
         wanted = [canonical(name) for name in fetches]
@@ -343,7 +369,7 @@ class Session:
             if len(self._executables) > MOST_PLANS:
                 self._executables.pop(0)
                 self._ready.clear()
-        return lambda values: executable.run([values[index] for index in order])
+        return self._in_turn(lambda values: executable.run([values[index] for index in order]))
 
     def _model_key(self) -> str:
         """A digest of the model, under which compiled parts are kept; "" when there is none."""
@@ -354,43 +380,28 @@ class Session:
                 self._key = graph_digest(self.graph, self._cache_dir)
             else:
                 self._key = file_digest(self._path, self._cache_dir) if os.path.isfile(self._path) else ""
+            if self.exact and self._key:
+                self._key += " exact"
         return self._key
 
-    def _traced(
-        self,
-        prepared: Prepared,
-        feeds: Mapping[Endpoint, tuple[DType | None, tuple[int, ...]]],
-        fetches: tuple[Endpoint, ...],
-        targets: tuple[str, ...],
-        switches: Mapping[str, Array],
-        values: list[Array],
-        trace: StepTrace,
-    ) -> list[Array]:
+    def _traced(self, prepared: Prepared, call: Asked, trace: StepTrace) -> list[Array]:
         """Runs with node times."""
         if prepared.executables:
             # What came from the cache does not know its operations, so it is compiled again, once.
-            prepared = self._prepare(feeds, fetches, targets, switches, traced=True)
+            prepared = self._prepare(call, traced=True)
         program = prepared.program
         assert program is not None
-        trace.begin()
-        results = program.run(values, self._new_run(trace))
-        trace.finish()
-        return results
+
+        def timed(given: list[Any]) -> list[Array]:
+            trace.begin()
+            results = program.run(given, self._new_run(trace))
+            trace.finish()
+            return results
+
+        return self._in_turn(timed)(call.values)
 
 
 def processors() -> int:
     """How many processors this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
-
-
-def _key(fetches: Any, feeds: Mapping[Any, Any], targets: Any, values: list[Any]) -> tuple[Any, ...]:
-    return (fetches, tuple(feeds), targets, *[_looks(value) for value in values])
-
-
-def _looks(value: Any) -> Any:
-    """What decides how an array is run: type and shape, and the value of a single boolean; None of anything else."""
-    if type(value) is not np.ndarray:
-        return None
-    dtype, shape = value.dtype, value.shape
-    return (dtype, shape, bool(value)) if dtype.char == "?" and value.size == 1 else (dtype, shape)

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from pocketgraph.graph import Graph
+from pocketgraph.transforms._compat import Compat
 from pocketgraph.transforms.tool import run
 
-__all__ = ["TransformGraph", "run", "transform"]
+__all__ = ["Compat", "TransformGraph", "run", "transform"]
 
 
 def transform(
@@ -16,6 +17,8 @@ def transform(
     transforms: str | Iterable[str],
     inputs: str | Iterable[str] | None = None,
     outputs: str | Iterable[str] | None = None,
+    *,
+    compat: Compat | str = Compat.EXACT,
 ) -> Graph:
     """The graph after these transforms.
 
@@ -24,6 +27,8 @@ def transform(
         transforms: a transform string such as ``"strip_unused_nodes fold_constants(ignore_errors=true)"``, or several.
         inputs: names of what will be fed, a list or a string with commas; by default what the graph knows.
         outputs: names of what will be fetched, likewise.
+        compat: "exact" for the nodes that TensorFlow's tool makes; "fixed" for what is right where that goes wrong, and
+            for what it could not do; "original" to pass over mistakes in the call as well.
 
     Raises:
         UsageError: the transforms are not spelled right.
@@ -33,11 +38,16 @@ def transform(
         graph = graph.replace(inputs=_listed(inputs))
     if outputs is not None:
         graph = graph.replace(outputs=_listed(outputs))
-    return run(graph, transforms)
+    return run(graph, transforms, compat=compat)
 
 
 def TransformGraph(  # noqa: N802 - the original's name
-    input_graph_def: Any, inputs: str | Iterable[str], outputs: str | Iterable[str], transforms: str | Iterable[str]
+    input_graph_def: Any,
+    inputs: str | Iterable[str],
+    outputs: str | Iterable[str],
+    transforms: str | Iterable[str],
+    *,
+    compat: Compat | str = Compat.EXACT,
 ) -> Any:
     """The call of TensorFlow's Graph Transform Tool.
 
@@ -46,6 +56,7 @@ def TransformGraph(  # noqa: N802 - the original's name
         inputs: names of what will be fed.
         outputs: names of what will be fetched.
         transforms: transform strings; they run in order, each on what the one before made.
+        compat: as for ``transform``.
 
     Returns:
         The result as the type that was given; a message is a new one.
@@ -57,16 +68,18 @@ def TransformGraph(  # noqa: N802 - the original's name
         TransformError: a rule failed.
     """
     if isinstance(input_graph_def, Graph):
-        return transform(input_graph_def, transforms, inputs, outputs)
+        return transform(input_graph_def, transforms, inputs, outputs, compat=compat)
     from pocketgraph import formats
 
     if isinstance(input_graph_def, (bytes, bytearray, memoryview)):
-        result = transform(formats.from_bytes(bytes(input_graph_def)), transforms, inputs, outputs)
+        result = transform(formats.from_bytes(bytes(input_graph_def)), transforms, inputs, outputs, compat=compat)
         return formats.to_bytes(result)
     if not hasattr(input_graph_def, "SerializeToString"):
         kind = type(input_graph_def).__name__
         raise TypeError(f"TransformGraph takes a Graph, bytes or a GraphDef message, not {kind}")
-    result = transform(formats.from_bytes(input_graph_def.SerializeToString()), transforms, inputs, outputs)
+    result = transform(
+        formats.from_bytes(input_graph_def.SerializeToString()), transforms, inputs, outputs, compat=compat
+    )
     message = type(input_graph_def)()
     message.ParseFromString(formats.to_bytes(result))
     return message

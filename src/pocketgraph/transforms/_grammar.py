@@ -5,17 +5,19 @@ from __future__ import annotations
 import re
 
 from pocketgraph.errors import UsageError
+from pocketgraph.transforms._compat import Compat
 
 Parameters = dict[str, list[str]]
 """Values by parameter name, in order of appearance."""
 
 _SPACE = re.compile(r"(?:[ \t\n\v\f\r]|\\\r?\n)*")
+_SPACE_ALONE = re.compile(r"[ \t\n\v\f\r]*")
 _NAME = re.compile(r"[A-Za-z0-9_]+")
 _BARE = re.compile(r"[A-Za-z0-9_./-]+")
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
 
 
-def parse_transforms(text: str) -> list[tuple[str, Parameters]]:
+def parse_transforms(text: str, *, compat: Compat = Compat.FIXED) -> list[tuple[str, Parameters]]:
     """The transforms that a string names, in order, with their parameters as they are written.
 
     The grammar is that of TensorFlow's Graph Transform Tool: between parameters stands one comma or none and then any
@@ -23,13 +25,15 @@ def parse_transforms(text: str) -> list[tuple[str, Parameters]]:
     between double quotes, where a backslash keeps the next character from ending the value and stays in it.
 
     Differs from the original: a parameter list without its ``)`` is an error (the original drops that transform
-    silently), and a backslash at the end of a line counts as white space.
+    silently), and a backslash at the end of a line counts as white space (there it is an error). With
+    ``Compat.ORIGINAL`` there is no difference.
 
     Raises:
         UsageError: the string does not follow the grammar.
     """
     found: list[tuple[str, Parameters]] = []
-    at = _skip(_SPACE, text, 0)
+    space = _SPACE_ALONE if compat.lenient else _SPACE
+    at = _skip(space, text, 0)
     while at < len(text):
         name = _NAME.match(text, at)
         if not name:
@@ -37,18 +41,25 @@ def parse_transforms(text: str) -> list[tuple[str, Parameters]]:
         at = name.end()
         parameters: Parameters = {}
         if text.startswith("(", at):
-            at = _parameters(text, at + 1, parameters)
+            at = _parameters(text, at + 1, parameters, space, may_end=compat.lenient)
+        if at > len(text):
+            break
         found.append((name[0], parameters))
-        at = _skip(_SPACE, text, at)
+        at = _skip(space, text, at)
     return found
 
 
-def _parameters(text: str, at: int, parameters: Parameters) -> int:
-    """Reads ``name=value`` pairs into ``parameters`` and gives the place after the closing parenthesis."""
+def _parameters(text: str, at: int, parameters: Parameters, space: re.Pattern[str], *, may_end: bool) -> int:
+    """Reads ``name=value`` pairs into ``parameters`` and gives the place after the closing parenthesis.
+
+    With ``may_end`` the text may end between pairs or in front of a value; the place is one behind the end then.
+    """
     while not text.startswith(")", at):
+        if at == len(text) and may_end:
+            break
         if text.startswith(",", at):
             at += 1
-        at = _skip(_SPACE, text, at)
+        at = _skip(space, text, at)
         name = _NAME.match(text, at)
         if not name:
             raise _error("parameter name", text, at)
@@ -56,6 +67,8 @@ def _parameters(text: str, at: int, parameters: Parameters) -> int:
         if not text.startswith("=", at):
             raise _error("=", text, at)
         at += 1
+        if at == len(text) and may_end:
+            break
         value = _QUOTED.match(text, at) or _BARE.match(text, at)
         if not value:
             raise _error("parameter value", text, at)

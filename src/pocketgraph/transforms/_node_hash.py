@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from pocketgraph.formats.attr_value import encode_attr
 from pocketgraph.graph import Node, parse_ref
 
@@ -44,9 +46,8 @@ def bytes_hash(data: bytes) -> int:
     """MurmurHash64A."""
     h = SEED ^ (len(data) * M & WORD)
     whole = len(data) & ~7
-    for start in range(0, whole, 8):
-        k = int.from_bytes(data[start : start + 8], "little") * M & WORD
-        k = (k ^ k >> 47) * M & WORD
+    words = np.frombuffer(data, "<u8", whole // 8).astype(np.uint64) * np.uint64(M)
+    for k in ((words ^ words >> np.uint64(47)) * np.uint64(M)).tolist():
         h = (h ^ k) * M & WORD
     if whole < len(data):
         h = (h ^ int.from_bytes(data[whole:], "little")) * M & WORD

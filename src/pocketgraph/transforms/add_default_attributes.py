@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pocketgraph.errors import TransformError, did_you_mean
 from pocketgraph.graph import AttrValue, Graph, Node, opdefs
+from pocketgraph.transforms._compat import Compat
 from pocketgraph.transforms.tool import transform
 
 
 @transform
-def add_default_attributes(graph: Graph) -> Graph:
+def add_default_attributes(graph: Graph, *, compat: Compat = Compat.FIXED) -> Graph:
     """Adds each attribute that a node's op has a default for and the node does not state, for readers that need it.
 
     Given:   x = Placeholder(dtype=float, shape=<unknown>)
@@ -28,18 +29,18 @@ def add_default_attributes(graph: Graph) -> Graph:
 
     def change(node: Node) -> Node:
         if node.op not in defaults:
-            defaults[node.op] = _defaults(graph, node)
+            defaults[node.op] = _defaults(graph, node, compat)
         missing = {key: value for key, value in defaults[node.op].items() if key not in node.attrs}
         return node.replace(attrs={**node.attrs, **missing}) if missing else node
 
     return graph.map_nodes(change)
 
 
-def _defaults(graph: Graph, node: Node) -> dict[str, AttrValue]:
+def _defaults(graph: Graph, node: Node, compat: Compat) -> dict[str, AttrValue]:
     if node.op in graph.functions:
         return {}
     found = opdefs.find(node.op)
-    if found is None:
+    if found is None or (compat.original and found.only == opdefs.NEW):
         raise TransformError(
             f"Op type not registered '{node.op}'",
             where=f"node '{node.name}'",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pocketgraph.graph import Graph, Node
+from pocketgraph.transforms._compat import Compat
 from pocketgraph.transforms.tool import transform
 
 
 @transform
-def backport_concatv2(graph: Graph) -> Graph:
+def backport_concatv2(graph: Graph, *, compat: Compat = Compat.FIXED) -> Graph:
     """Makes ``Concat`` of each ``ConcatV2``, whose axis comes last instead of first.
 
     Given:   a = Placeholder(dtype=float)
@@ -23,8 +24,8 @@ def backport_concatv2(graph: Graph) -> Graph:
     def change(node: Node) -> Node:
         if node.op != "ConcatV2":
             return node
-        data = node.data_inputs
-        inputs = (*data[-1:], *data[:-1], *node.control_inputs)
+        moved = node.inputs if compat.original else node.data_inputs
+        inputs = (*moved[-1:], *moved[:-1], *node.inputs[len(moved) :])
         return node.with_attrs(Tidx=None).replace(op="Concat", inputs=inputs)
 
     return graph.map_nodes(change)

@@ -10,6 +10,7 @@ from pocketgraph.graph import AttrValue, Graph, Node, Tensor, const, node_name
 from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.graph.edit import replace_matches
 from pocketgraph.graph.pattern import Match, Pattern
+from pocketgraph.transforms._compat import Compat
 from pocketgraph.transforms._convolutions import copied
 from pocketgraph.transforms.tool import transform
 
@@ -29,13 +30,13 @@ ATROUS = Pattern(
             name="conv",
         ),
         "*",
-        "*",
+        Pattern("*", name="crops"),
     ],
 )
 
 
 @transform
-def flatten_atrous_conv(graph: Graph) -> Graph:
+def flatten_atrous_conv(graph: Graph, *, compat: Compat = Compat.FIXED) -> Graph:
     """Replaces SpaceToBatchND, convolution, BatchToSpaceND by one convolution with zeros between the filter's rows.
 
     Given:   x = Placeholder(dtype=float)
@@ -50,23 +51,32 @@ def flatten_atrous_conv(graph: Graph) -> Graph:
              w = Const(float [[[[5.0]]], [[[0.0]]], [[[7.0]]]])
              y = Conv2D(x, w, T=float, strides=[1,1,1,1], data_format="NHWC", padding="SAME", use_cudnn_on_gpu=true)
 
-    Run it before fold_batch_norms. The padding is always SAME.
+    Run it before fold_batch_norms. Where paddings or crops are no constants, they are taken for those of SAME padding.
 
-    Differs from the original: the data input keeps its port, and where block sizes or filter are no constants of types
-    int32 and float, nothing is replaced (there, the program aborts).
+    Differs from the original: where paddings and crops are constants, they decide on SAME or VALID padding, and the
+    convolution is left alone when it is neither (there, it gets SAME); so it is with NCHW and strides. The data input
+    keeps its port, and where block sizes or filter are no constants of types int32 and float, nothing is replaced
+    (there, the program aborts).
     """
 
     def rewrite(match: Match, used: frozenset[str]) -> list[Node]:
         conv, space, filter_ = match["conv"], match["space"], match["filter"]
         height, width = match["block"].tensor.numpy().reshape(-1)[:2].tolist()
         flat = const(filter_.name, spread(filter_.tensor.numpy(), height, width))
-        attrs: dict[str, AttrValue] = {**copied(conv, "T", "strides", "data_format"), "padding": b"SAME"}
+        attrs: dict[str, AttrValue] = {**copied(conv, "T", "strides", "data_format"), "padding": padding(match)}
         if conv.op == "Conv2D":
             attrs |= copied(conv, "use_cudnn_on_gpu")
-        inputs = (_spelled(space.data_inputs[0]), filter_.name)
+        data = match["data"].name if compat.original else _spelled(space.data_inputs[0])
+        inputs = (data, filter_.name)
         return [match["data"], flat, Node(match.node.name, conv.op, inputs, attrs, conv.device)]
 
-    return replace_matches(graph, ATROUS, rewrite, accept=_fits).graph
+    def padding(match: Match) -> bytes:
+        return b"SAME" if compat.original else _padding(match) or b"SAME"
+
+    def accept(match: Match) -> bool:
+        return _fits(match) and (compat.original or _padding(match) is not None)
+
+    return replace_matches(graph, ATROUS, rewrite, accept=accept).graph
 
 
 def _fits(match: Match) -> bool:
@@ -75,6 +85,27 @@ def _fits(match: Match) -> bool:
         isinstance(block, Tensor) and block.dtype is INT32 and block.size >= 2 and bool((block.numpy() > 0).all())
         and isinstance(filter_, Tensor) and filter_.dtype is FLOAT and len(filter_.shape) == 4
     )  # fmt: skip
+
+
+def _padding(match: Match) -> bytes | None:
+    """The padding of the one convolution that does the same as the three operations; None when there is none."""
+    conv = match["conv"]
+    if conv.attr("data_format", b"NHWC") != b"NHWC" or set(conv.attr("strides", ())) > {1}:
+        return None
+    block = match["block"].tensor.numpy().reshape(-1)
+    given = match["paddings"].attr("value"), match["crops"].attr("value")
+    if not all(isinstance(value, Tensor) and value.shape == (block.size, 2) for value in given):
+        return b"SAME"
+    added = given[0].numpy().astype(np.int64) - given[1].numpy()
+    taken = np.array([[size - 1] for size in match["filter"].tensor.shape[:2]])
+    inner = taken // 2 if conv.attr("padding") == b"SAME" else 0 * taken
+    same = np.concatenate([taken * block[:2, np.newaxis] // 2, (taken * block[:2, np.newaxis] + 1) // 2], axis=1)
+    added[:2] += (
+        np.concatenate([inner, (taken - inner) * (conv.attr("padding") == b"SAME")], axis=1) * block[:2, np.newaxis]
+    )
+    if block.size != 2:
+        return None
+    return b"SAME" if (added == same).all() else b"VALID" if not added.any() else None
 
 
 def spread(values: np.ndarray[Any, Any], height: int, width: int) -> np.ndarray[Any, Any]:

@@ -7,10 +7,13 @@ from pocketgraph.graph import Graph, Node, const, node_name
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.edit import replace_matches
 from pocketgraph.graph.pattern import Match, Pattern
+from pocketgraph.transforms._affine import PRODUCTS, SUMS, fold_affine
+from pocketgraph.transforms._compat import Compat
 from pocketgraph.transforms._constants import checked_constant
-from pocketgraph.transforms._weights import scaled_weights
+from pocketgraph.transforms._weights import output_channels, scaled_weights
 from pocketgraph.transforms.tool import transform
 
+TRIGGERS = PRODUCTS | {"Sub"}
 SCALED_PRODUCT = Pattern(
     "Mul",
     [
@@ -25,8 +28,8 @@ SCALED_PRODUCT = Pattern(
 
 
 @transform
-def fold_batch_norms(graph: Graph) -> Graph:
-    """Folds ``Mul(conv, constant)`` into the convolution's weights; run fold_constants first.
+def fold_batch_norms(graph: Graph, *, compat: Compat = Compat.FIXED) -> Graph:
+    """Folds a multiplication by constants beside a convolution into its weights; run fold_constants first.
 
     Given:   x = Placeholder(dtype=float)
              w = Const(float [[1.0, 2.0]])
@@ -38,16 +41,19 @@ def fold_batch_norms(graph: Graph) -> Graph:
              scaled = MatMul(x, w, T=float)
 
     Works on Conv2D, DepthwiseConv2dNative and MatMul with constant float weights, in one pass; a match whose
-    convolution, weights or multiplier is used elsewhere is left alone.
+    convolution or weights are used elsewhere is left alone.
 
-    Differs from the original: convolutions or weights that are outputs of the graph or that the convolution's own input
-    reads, types other than float, and NCHW convolutions (where such a Mul does not scale channels) are left alone;
-    MatMul with transpose_b is scaled along the right axis.
+    Differs from the original: convolutions or weights that are inputs or outputs of the graph or that the convolution's
+    own input reads, types other than float, and NCHW convolutions (where such a Mul does not scale channels) are left
+    alone; MatMul with transpose_b is scaled along the right axis. Then chains of Mul, RealDiv, Add, Sub and BiasAdd
+    with constants (or what Rsqrt and the like make of constants) are folded, too: NCHW, and behind
+    Conv2DBackpropInput; behind the convolution, where one of them multiplies; and before it, where no padding meets
+    what they add. What is left of a sum becomes one BiasAdd.
 
     Raises:
         TransformError: the multiplier is not a vector of one factor for each output channel.
     """
-    outputs = {node_name(ref) for ref in graph.outputs}
+    outputs = {node_name(ref) for ref in (*graph.inputs, *graph.outputs)}
 
     def rewrite(match: Match, used: frozenset[str]) -> list[Node]:
         conv, source, weights, scale = (match[part] for part in ("conv", "input", "weights", "scale"))
@@ -60,10 +66,13 @@ def fold_batch_norms(graph: Graph) -> Graph:
             return original
         scaled = scaled_weights(conv, values, factors.numpy())
         if scaled is None:
+            if not compat.original and factors.size in (1, output_channels(conv, values.shape)):
+                return original  # for fold_affine
             raise TransformError(
                 f"Mul constant input to batch norm has bad shape: {list(factors.shape)}",
                 where=f"node '{match.node.name}'",
             )
         return [const(weights.name, scaled), source, conv.replace(name=match.node.name)]
 
-    return replace_matches(graph, SCALED_PRODUCT, rewrite).graph
+    graph = replace_matches(graph, SCALED_PRODUCT, rewrite).graph
+    return graph if compat.original else fold_affine(graph, SUMS | PRODUCTS, TRIGGERS)

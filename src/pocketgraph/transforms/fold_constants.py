@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 
 from pocketgraph.errors import TransformError
+from pocketgraph.formats.tensor_list import in_typed_list
 from pocketgraph.graph import Graph, Node, Shape, Versions, const, parse_ref
 from pocketgraph.graph.dtype import INVALID
 from pocketgraph.graph.edit import remove_attributes
@@ -52,7 +53,8 @@ def fold_constants(
     constant stays as it is.
 
     Args:
-        clear_output_shapes: drop the attribute ``_output_shapes`` first, which is often out of date in older files.
+        clear_output_shapes: pay no heed to the attribute ``_output_shapes``, which is often out of date in older files.
+            It is dropped in either case, but for that of the inputs.
         exclude_op: ops that are not computed; may be repeated.
         exclude_node: nodes that are not computed; may be repeated.
         max_constant_size_in_bytes: a result larger than this is not stored.
@@ -75,8 +77,8 @@ def fold_constants(
     for op, name in found.missing.items():
         log.warning("fold_constants: no kernel computes the op '%s' (node '%s'), so it stays", op, name)
     added = replace_constants(flow, found, max_constant_size_in_bytes)
-    nodes = with_inputs(flow.export(added), graph)
-    return graph.replace(used(nodes, graph))
+    exported = remove_attributes(graph.replace(flow.export(added)), {"_output_shapes"})
+    return graph.replace(used(with_inputs(list(exported), graph), graph))
 
 
 def static_shapes(graph: Graph, flow: Flow) -> Callable[[str, int], Shape]:
@@ -137,7 +139,7 @@ def replace_constants(flow: Flow, found: Found, largest: int) -> list[Step]:
     after = {name: found.after(flow, name) for name in dict.fromkeys(name for name, _ in fitting)}
     added: list[Step] = []
     for edge in fitting:
-        step = Step(const(names.new_constant(edge[0]), values[edge]), [], after[edge[0]])
+        step = Step(const(names.new_constant(edge[0]), in_typed_list(values[edge])), [], after[edge[0]])
         added.append(step)
         for reader, index in readers.get(edge, ()):
             reader.data[index] = (step.node.name, 0)

@@ -13,6 +13,8 @@ from pocketgraph.graph import AttrValue, DType, Graph, Node, const, node_name, o
 from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.graph.edit import replace_matches
 from pocketgraph.graph.pattern import Match, Pattern
+from pocketgraph.transforms._affine import BATCH_NORMS, PRODUCTS, SUMS, fold_affine
+from pocketgraph.transforms._compat import Compat
 from pocketgraph.transforms._constants import checked_constant
 from pocketgraph.transforms._weights import output_channels, scaled_weights
 from pocketgraph.transforms.tool import transform
@@ -20,13 +22,19 @@ from pocketgraph.transforms.tool import transform
 CONV = Pattern("Conv2D|DepthwiseConv2dNative", ["*", "Const"])
 
 
-def batch_norm_of(producer: Pattern) -> Pattern:
-    return Pattern("BatchNormWithGlobalNormalization|FusedBatchNorm", [producer, "Const", "Const", "Const", "Const"])
+FIRST = "BatchNormWithGlobalNormalization|FusedBatchNorm"
+LATER = "FusedBatchNormV2|FusedBatchNormV3"
 
 
+def batch_norm_of(producer: Pattern, ops: str = FIRST) -> Pattern:
+    return Pattern(ops, [producer, "Const", "Const", "Const", "Const"])
+
+
+SPACE = Pattern("BatchToSpaceND", [CONV, "Const", "Const"])
+CONCAT = Pattern("ConcatV2|Concat", [CONV, CONV, "Const"])
 DIRECT = batch_norm_of(CONV)
-THROUGH_SPACE = batch_norm_of(Pattern("BatchToSpaceND", [CONV, "Const", "Const"]))
-THROUGH_CONCAT = batch_norm_of(Pattern("ConcatV2|Concat", [CONV, CONV, "Const"]))
+THROUGH_SPACE = batch_norm_of(SPACE)
+THROUGH_CONCAT = batch_norm_of(CONCAT)
 
 
 class Norm(NamedTuple):
@@ -37,8 +45,8 @@ class Norm(NamedTuple):
 
 
 @transform
-def fold_old_batch_norms(graph: Graph) -> Graph:
-    """Folds BatchNormWithGlobalNormalization and FusedBatchNorm into the convolution before them.
+def fold_old_batch_norms(graph: Graph, *, compat: Compat = Compat.FIXED) -> Graph:
+    """Folds batch normalization ops into the convolution beside them.
 
     Given:   x = Placeholder(dtype=float)
              w = Const(float [[[[3.0]]]])
@@ -59,7 +67,10 @@ def fold_old_batch_norms(graph: Graph) -> Graph:
     atrous convolution), or a ConcatV2 of two convolutions. ``is_training`` is not looked at: a frozen graph's
     statistics are the ones to use.
 
-    Differs from the original: a match is left alone when its convolution or weights are used elsewhere or are outputs
+    Differs from the original: FusedBatchNormV2 and V3 are folded as well, and normalizations that have a BiasAdd or
+    other sums and factors between them and the convolution, that are behind a Conv2DBackpropInput, whose parameters are
+    not constants themselves but made of a few, or that stand before the convolution where no padding meets what they
+    add. A match is left alone when its convolution or weights are used elsewhere or are outputs
     of the graph (there, the other user silently gets scaled values), when another output than the first of
     FusedBatchNorm is used (there, the reference leads to nothing), and when types or sizes do not fit (there, the
     program aborts); parameters that two normalizations share stay (there, the program runs forever).
@@ -68,13 +79,22 @@ def fold_old_batch_norms(graph: Graph) -> Graph:
         TransformError: variance, beta or gamma is not a vector of as many elements as mean.
     """
     outputs = {node_name(ref) for ref in graph.outputs}
-    for pattern, fold in ((DIRECT, _direct), (THROUGH_SPACE, _through_space), (THROUGH_CONCAT, _through_concat)):
-        graph = _repeated(graph, pattern, fold, outputs)
-    return graph
+    if not compat.original:
+        outputs |= {node_name(ref) for ref in graph.inputs}
+    folds = [(DIRECT, _direct), (THROUGH_SPACE, _through_space), (THROUGH_CONCAT, _through_concat)]
+    if not compat.original:
+        folds += [(batch_norm_of(SPACE, LATER), _through_space), (batch_norm_of(CONCAT, LATER), _through_concat)]
+    for pattern, fold in folds:
+        graph = _repeated(graph, pattern, fold, outputs, compat)
+    return graph if compat.original else fold_affine(graph, SUMS | PRODUCTS | BATCH_NORMS, BATCH_NORMS)
 
 
 def _repeated(
-    graph: Graph, pattern: Pattern, fold: Callable[[Match, Norm], list[Node] | None], outputs: set[str]
+    graph: Graph,
+    pattern: Pattern,
+    fold: Callable[[Match, Norm], list[Node] | None],
+    outputs: set[str],
+    compat: Compat,
 ) -> Graph:
     """Folds until nothing is left: normalizations that share a node are found one at a time."""
     times = 1
@@ -83,6 +103,8 @@ def _repeated(
         folded: dict[str, list[Node]] = {}
 
         def accept(match: Match, reads: _Reads = reads, folded: dict[str, list[Node]] = folded) -> bool:
+            if not compat.original and not _is_ready(match):
+                return False
             norm = _norm(match)
             new = fold(match, norm) if norm is not None and reads.allow(match) else None
             if new is not None:
@@ -97,6 +119,15 @@ def _repeated(
 
         graph, times = replace_matches(graph, pattern, rewrite, accept=accept)
     return graph
+
+
+def _is_ready(match: Match) -> bool:
+    """Whether a normalization has statistics (in training it has none yet) and looks at the convolution's channels."""
+    if match.node.op == "BatchNormWithGlobalNormalization":
+        return True
+    layouts = {part.node.attr("data_format", b"NHWC") for part in (match, *_convolutions(match))}
+    statistics = [checked_constant(part.node) for part in match.inputs[3:]]
+    return len(layouts) == 1 and not all(tensor.size == 0 for tensor in statistics)
 
 
 class _Reads:
@@ -134,7 +165,7 @@ def _norm(match: Match) -> Norm | None:
     tensors = [checked_constant(part.node) for part in match.inputs[1:]]
     if any(tensor.dtype is not FLOAT for tensor in tensors) or not all(tensor.shape for tensor in tensors):
         return None
-    fused = node.op == "FusedBatchNorm"
+    fused = node.op != "BatchNormWithGlobalNormalization"
     gamma, beta, mean, variance = tensors if fused else (tensors[3], tensors[2], tensors[0], tensors[1])
     for name, tensor in (("Variance", variance), ("Beta", beta), ("Gamma", gamma)):
         if tensor.shape != mean.shape[:1]:

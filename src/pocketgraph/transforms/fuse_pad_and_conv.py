@@ -5,6 +5,7 @@ from __future__ import annotations
 from pocketgraph.graph import Graph, Node
 from pocketgraph.graph.edit import replace_matches
 from pocketgraph.graph.pattern import Match, Pattern
+from pocketgraph.transforms._compat import Compat
 from pocketgraph.transforms._convolutions import copied, is_plain
 from pocketgraph.transforms.tool import transform
 
@@ -14,7 +15,7 @@ PADDED = Pattern(
 
 
 @transform
-def fuse_pad_and_conv(graph: Graph) -> Graph:
+def fuse_pad_and_conv(graph: Graph, *, compat: Compat = Compat.FIXED) -> Graph:
     """Replaces ``Conv2D(MirrorPad(x, sizes), weights)`` by ``FusedPadConv2D``, which does not store what lies between.
 
     Given:   x = Placeholder(dtype=float)
@@ -27,14 +28,15 @@ def fuse_pad_and_conv(graph: Graph) -> Graph:
              sizes = Const(int32 [[0, 0], [1, 1], [1, 1], [0, 0]])
              y = FusedPadConv2D(x, sizes, w, T=float, padding="VALID", strides=[1,1,1,1], mode="REFLECT")
 
-    Differs from the original: NCHW and dilated convolutions are left alone (there, they come out wrong).
+    Differs from the original: NCHW and dilated convolutions are left alone (there, they come out wrong);
+    the convolution keeps its control inputs.
     """
 
     def rewrite(match: Match, used: frozenset[str]) -> list[Node]:
         conv, pad = match.node, match["pad"]
         attrs = {**copied(conv, "T", "padding", "strides"), **copied(pad, "mode")}
-        inputs = (*pad.data_inputs, conv.data_inputs[1])
+        inputs = (*pad.data_inputs, conv.data_inputs[1], *(() if compat.original else conv.control_inputs))
         weights = match.inputs[1].node
         return [weights, match["data"], match["sizes"], Node(conv.name, "FusedPadConv2D", inputs, attrs)]
 
-    return replace_matches(graph, PADDED, rewrite, accept=lambda match: is_plain(match.node)).graph
+    return replace_matches(graph, PADDED, rewrite, accept=lambda match: compat.original or is_plain(match.node)).graph

@@ -7,6 +7,7 @@ import numpy as np
 from pocketgraph.graph import Graph, Node, const
 from pocketgraph.graph.edit import replace_matches
 from pocketgraph.graph.pattern import Match, Pattern
+from pocketgraph.transforms._compat import Compat
 from pocketgraph.transforms._convolutions import copied, is_plain
 from pocketgraph.transforms.tool import transform
 
@@ -14,7 +15,7 @@ RESIZED = Pattern("Conv2D", [Pattern("ResizeBilinear", name="resize"), "*"])
 
 
 @transform
-def fuse_resize_and_conv(graph: Graph) -> Graph:
+def fuse_resize_and_conv(graph: Graph, *, compat: Compat = Compat.FIXED) -> Graph:
     """Replaces ``Conv2D(ResizeBilinear(x, size), weights)`` by ``FusedResizeAndPadConv2D`` with no padding.
 
     Given:   x = Placeholder(dtype=float)
@@ -30,7 +31,7 @@ def fuse_resize_and_conv(graph: Graph) -> Graph:
                  resize_align_corners=false, mode="REFLECT")
 
     Differs from the original: NCHW and dilated convolutions, and resizes with half_pixel_centers, are left alone
-    (there, they come out wrong).
+    (there, they come out wrong); the convolution keeps its control inputs.
     """
 
     def rewrite(match: Match, used: frozenset[str]) -> list[Node]:
@@ -41,10 +42,15 @@ def fuse_resize_and_conv(graph: Graph) -> Graph:
             "mode": b"REFLECT",
         }
         paddings = const(f"{conv.name}_dummy_paddings", np.zeros((4, 2), np.int32))
-        inputs = (*resize.data_inputs, paddings.name, conv.data_inputs[1])
+        inputs = (
+            *resize.data_inputs,
+            paddings.name,
+            conv.data_inputs[1],
+            *(() if compat.original else conv.control_inputs),
+        )
         return [match.inputs[1].node, paddings, Node(conv.name, "FusedResizeAndPadConv2D", inputs, attrs)]
 
     def accept(match: Match) -> bool:
-        return is_plain(match.node) and not match["resize"].attr("half_pixel_centers")
+        return compat.original or (is_plain(match.node) and not match["resize"].attr("half_pixel_centers"))
 
     return replace_matches(graph, RESIZED, rewrite, accept=accept).graph

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pocketgraph.graph import Graph, Node
 from pocketgraph.graph.edit import replace_matches
 from pocketgraph.graph.pattern import Match, Pattern
+from pocketgraph.transforms._compat import Compat
 from pocketgraph.transforms._convolutions import copied, is_plain
 from pocketgraph.transforms.tool import transform
 
@@ -15,7 +16,7 @@ RESIZED_AND_PADDED = Pattern(
 
 
 @transform
-def fuse_resize_pad_and_conv(graph: Graph) -> Graph:
+def fuse_resize_pad_and_conv(graph: Graph, *, compat: Compat = Compat.FIXED) -> Graph:
     """Replaces ``Conv2D(MirrorPad(ResizeBilinear(x, size), sizes), weights)`` by ``FusedResizeAndPadConv2D``.
 
     Given:   x = Placeholder(dtype=float)
@@ -33,7 +34,7 @@ def fuse_resize_pad_and_conv(graph: Graph) -> Graph:
                  resize_align_corners=false, mode="REFLECT")
 
     Differs from the original: NCHW and dilated convolutions, and resizes with half_pixel_centers, are left alone
-    (there, they come out wrong).
+    (there, they come out wrong); the convolution keeps its control inputs.
     """
 
     def rewrite(match: Match, used: frozenset[str]) -> list[Node]:
@@ -43,10 +44,15 @@ def fuse_resize_pad_and_conv(graph: Graph) -> Graph:
             "resize_align_corners": copied(resize, "align_corners")["align_corners"],
             **copied(pad, "mode"),
         }
-        inputs = (*resize.data_inputs, pad.data_inputs[1], conv.data_inputs[1])
+        inputs = (
+            *resize.data_inputs,
+            pad.data_inputs[1],
+            conv.data_inputs[1],
+            *(() if compat.original else conv.control_inputs),
+        )
         return [match.inputs[1].node, match["sizes"], Node(conv.name, "FusedResizeAndPadConv2D", inputs, attrs)]
 
     def accept(match: Match) -> bool:
-        return is_plain(match.node) and not match["resize"].attr("half_pixel_centers")
+        return compat.original or (is_plain(match.node) and not match["resize"].attr("half_pixel_centers"))
 
     return replace_matches(graph, RESIZED_AND_PADDED, rewrite, accept=accept).graph

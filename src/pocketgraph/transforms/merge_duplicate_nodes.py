@@ -6,13 +6,14 @@ from collections.abc import Hashable, Iterable
 
 from pocketgraph.errors import TransformError, did_you_mean
 from pocketgraph.graph import Graph, Node, canonical, node_name, opdefs, parse_ref
+from pocketgraph.transforms._compat import Compat
 from pocketgraph.transforms._node_hash import node_hash
 from pocketgraph.transforms._node_keys import static_keys
 from pocketgraph.transforms.tool import transform
 
 
 @transform
-def merge_duplicate_nodes(graph: Graph) -> Graph:
+def merge_duplicate_nodes(graph: Graph, *, compat: Compat = Compat.FIXED) -> Graph:
     """Merges nodes of the same op, inputs, device and attributes, until there are none left.
 
     Given:   a = Const(int32 3)
@@ -30,10 +31,14 @@ def merge_duplicate_nodes(graph: Graph) -> Graph:
     Raises:
         TransformError: an op is unknown.
     """
-    merger = _Merger(graph)
+    merger = _Merger(graph, compat)
     changed: Iterable[str] = graph.nodes
     while changed:
         changed = merger.redirect(merger.duplicates(changed))
+    if compat.original:  # the order decides on the names that rules keep which are run afterwards
+        return graph.replace(
+            sorted(merger.nodes.values(), key=lambda node: node_hash(node, with_name=node.name in merger.protected))
+        )
     return graph if len(merger.nodes) == len(graph) else graph.replace(merger.nodes.values())
 
 
@@ -47,14 +52,15 @@ class _Merger:
         before: the nodes that the last round changed, as they were before; None in the first round.
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, compat: Compat) -> None:
         self.nodes = dict(graph.nodes)
         self.kept: dict[Hashable, str] = {}
         self.keys: dict[str, Hashable] = {}
         self.before: dict[str, Node] | None = None
         self.place = {name: place for place, name in enumerate(graph.nodes)}
-        self.protected = {node_name(ref) for ref in (*graph.inputs, *graph.outputs)}
-        self.apart = _ops_that_stay_apart(graph)
+        fetched = (*graph.inputs, *graph.outputs)
+        self.protected = set(fetched) if compat.original else {node_name(ref) for ref in fetched}
+        self.apart = _ops_that_stay_apart(graph, compat)
         self.static = static_keys(graph)
         self.consumers = {name: {node.name for node in users} for name, users in graph.consumers.items()}
 
@@ -103,9 +109,9 @@ def _renamed(ref: str, renames: dict[str, str]) -> str:
     return ref.replace(name, renames[name], 1) if name in renames else ref
 
 
-def _ops_that_stay_apart(graph: Graph) -> set[str]:
+def _ops_that_stay_apart(graph: Graph, compat: Compat) -> set[str]:
     """Ops with a state of their own, and functions, which may call such ops."""
-    apart = set(graph.functions)
+    apart: set[str] = set() if compat.original else set(graph.functions)
     for node in graph:
         if node.op in apart:
             continue

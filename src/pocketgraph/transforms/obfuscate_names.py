@@ -7,13 +7,14 @@ from itertools import count
 
 from pocketgraph.errors import TransformError
 from pocketgraph.graph import Graph, node_name
+from pocketgraph.transforms._compat import Compat
 from pocketgraph.transforms.tool import transform
 
 DIGITS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 @transform
-def obfuscate_names(graph: Graph) -> Graph:
+def obfuscate_names(graph: Graph, *, compat: Compat = Compat.FIXED) -> Graph:
     """Names the nodes ``0``, ``1``, …, ``a``, …, ``Z``, ``10``, … in order, all but inputs and outputs of the graph.
 
     Given:   image = Placeholder(dtype=float)
@@ -26,14 +27,15 @@ def obfuscate_names(graph: Graph) -> Graph:
 
     Names inside attributes and functions are not changed.
 
-    Differs from the original: names of inputs and outputs may have a port.
+    Differs from the original: names of inputs and outputs may have a port (there, that is no protection).
 
     Raises:
         TransformError: an input names a node that is not there.
     """
     for name, missing in graph.dangling():
         raise TransformError(f"No node named {missing} for input to {name}")
-    protected = {node_name(ref) for ref in (*graph.inputs, *graph.outputs)}
+    fetched = (*graph.inputs, *graph.outputs)
+    protected = set(fetched) if compat.original else {node_name(ref) for ref in fetched}
     fresh = (name for name in _numerals() if name not in protected)
     names = {name: name if name in protected else next(fresh) for name in graph.nodes}
 

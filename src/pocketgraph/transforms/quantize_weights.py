@@ -6,19 +6,25 @@ from typing import Any
 
 import numpy as np
 
+from pocketgraph.errors import TransformError
 from pocketgraph.graph import Graph, Node, Tensor, const
 from pocketgraph.graph.dtype import FLOAT, QUINT8
+from pocketgraph.kernels.eight_bit import byte_codes
 from pocketgraph.transforms._constants import checked_constant
 from pocketgraph.transforms._levels import value_range
+from pocketgraph.transforms._weight_codes import channel_axes, code_nodes, coded
 from pocketgraph.transforms.tool import transform
-
-LEVELS = 256
-CHUNK = 1 << 14  # elements: their float64 form stays in the processor's cache
-JUST_UNDER_HALF = 0.49999999999999994  # the float64 before 0.5; adding 0.5 would round 0.49999999999999994 up
 
 
 @transform
-def quantize_weights(graph: Graph, *, minimum_size: int = 1024) -> Graph:
+def quantize_weights(
+    graph: Graph,
+    *,
+    minimum_size: int = 1024,
+    num_bits: int = 8,
+    per_channel: bool = False,
+    symmetric: bool = False,
+) -> Graph:
     """Replaces each large float constant by an eight-bit one, its range, and a Dequantize of the constant's name.
 
     Given:   w = Const(float [-1.0, 0.0, 1.55])
@@ -34,16 +40,34 @@ def quantize_weights(graph: Graph, *, minimum_size: int = 1024) -> Graph:
 
     Args:
         minimum_size: constants of fewer elements stay as they are.
+        num_bits: 2 to 16. Up to 8 the codes are stored in a byte each, with fewer different values, which compress
+            better; from 9 on they take two bytes.
+        per_channel: a range for each output channel of the convolution or matrix product that reads the weights, which
+            is more exact. The weights are then a Dequantize, a Sub of the zero points, and a Mul by the channels'
+            steps, because the Dequantize of TensorFlow 1 knows one range only. Weights that nothing of this kind
+            reads get one range.
+        symmetric: signed codes around a zero of 0 (qint8, mode SCALED), as integer engines want weights; slightly
+            less exact where the values lie on one side of 0.
+
+    Differs from the original: num_bits, per_channel and symmetric; without them the result is the original's, bit for
+    bit.
 
     Raises:
-        TransformError: a constant has no ``dtype`` or no ``value``.
+        TransformError: a constant has no ``dtype`` or no ``value``; num_bits is out of range.
     """
+    if not 2 <= num_bits <= 16:
+        raise TransformError(f"num_bits must be from 2 to 16, not {num_bits}")
+    plain = num_bits == 8 and not per_channel and not symmetric
     nodes: list[Node] = []
     for node in graph:
         if node.op == "Const":
             weights = checked_constant(node)
             if node.attrs["dtype"] is FLOAT and weights.dtype is FLOAT and weights.size >= minimum_size:
-                nodes += _quantized_nodes(node.name, weights)
+                if plain:
+                    nodes += _quantized_nodes(node.name, weights)
+                else:
+                    axes = channel_axes(graph, node.name, len(weights.shape)) if per_channel else ()
+                    nodes += code_nodes(node.name, coded(weights.numpy(), num_bits, axes, symmetric))
                 continue
         nodes.append(node)
     return graph if len(nodes) == len(graph) else graph.replace(nodes)
@@ -53,7 +77,7 @@ def _quantized_nodes(name: str, weights: Tensor) -> list[Node]:
     values = weights.numpy()
     low, high = quantization_range(values)
     parts = [
-        const(f"{name}_quantized_const", Tensor.from_numpy(quantized(values, low, high), QUINT8)),
+        const(f"{name}_quantized_const", Tensor.from_numpy(byte_codes(values, float(low), float(high)), QUINT8)),
         const(f"{name}_quantized_min", low),
         const(f"{name}_quantized_max", high),
     ]
@@ -64,38 +88,3 @@ def quantization_range(values: np.ndarray[Any, Any]) -> tuple[np.float32, np.flo
     """The smallest range that holds all values (float32) and 0; never empty."""
     low, high = value_range(values)
     return (low if low < 0 or low == 0 else np.float32(0)), high
-
-
-def quantized(values: np.ndarray[Any, Any], low: np.float32, high: np.float32) -> np.ndarray[Any, Any]:
-    """``round(v * k) - round(low * k)`` with ``k = 256 / ((high - low) * 256 / 255)``, limited to 0…255, as uint8.
-
-    This is MIN_FIRST quantization (tensorflow/core/kernels/quantization_utils.h): float64 arithmetic on float32 values,
-    halves rounded away from zero. What has no number, because of NaN or infinity, becomes 0.
-    """
-    with np.errstate(all="ignore"):
-        scale = LEVELS / (float(high - low) * (LEVELS / (LEVELS - 1.0)))
-        flat = np.ascontiguousarray(values).reshape(-1)
-        result: np.ndarray[Any, Any] = np.zeros(values.shape, np.uint8)
-        flat_result = result.reshape(-1)
-        if np.isnan(float(low) * scale):
-            return result
-        base = np.int32(_rounded(float(low) * scale))
-        may_have_nan = not np.isfinite(flat.sum())
-        product, half, level = np.empty(CHUNK), np.empty(CHUNK), np.empty(CHUNK, np.int32)
-        for start in range(0, flat.size, CHUNK):
-            part = flat[start : start + CHUNK]
-            p, h, q = product[: part.size], half[: part.size], level[: part.size]
-            np.multiply(part, scale, out=p, dtype=np.float64)
-            np.copysign(JUST_UNDER_HALF, p, out=h)
-            np.add(p, h, out=p)
-            np.copyto(q, p, casting="unsafe")
-            np.subtract(q, base, out=q)
-            np.clip(q, 0, LEVELS - 1, out=q)
-            if may_have_nan:
-                q[np.isnan(p)] = 0
-            flat_result[start : start + CHUNK] = q
-    return result
-
-
-def _rounded(value: float) -> float:
-    return float(np.trunc(value + np.copysign(JUST_UNDER_HALF, value)))

@@ -5,13 +5,15 @@ from __future__ import annotations
 from pocketgraph.graph import Graph, Node, node_name
 from pocketgraph.graph.edit import rename_inputs, replace_matches
 from pocketgraph.graph.pattern import Match, Pattern
+from pocketgraph.transforms._compat import Compat
 from pocketgraph.transforms.tool import transform
 
+SWITCHES = frozenset({"Switch", "RefSwitch", "_SwitchN"})
 PATIENCE = 2_000_000  # nodes gone through, in all passes, before the rest is taken out at once
 
 
 @transform
-def remove_nodes(graph: Graph, *, op: tuple[str, ...], max_inputs: int = 1) -> Graph:
+def remove_nodes(graph: Graph, *, op: tuple[str, ...], max_inputs: int = 1, compat: Compat = Compat.FIXED) -> Graph:
     """Takes out the nodes of these ops; who read them reads their first input instead.
 
     Given:   x = Placeholder(dtype=float)
@@ -27,17 +29,32 @@ def remove_nodes(graph: Graph, *, op: tuple[str, ...], max_inputs: int = 1) -> G
         op: op types, done one after the other. The rule trusts that a graph without them computes the same.
         max_inputs: also take out nodes with up to so many data inputs; what produced the others goes with them.
 
-    Differs from the original: a producer that goes with a removed node stays when something else reads it. In large
-    graphs where very many such nodes read one producer, that producer may come to stand in another place.
+    Differs from the original: a node stays when it says for others, by control, which way a Switch went (the nodes of a
+    branch or loop would run always). A producer that goes with a removed node stays when something else reads it. In
+    large graphs where very many such nodes read one producer, that producer may come to stand in another place.
     """
     protected = {node_name(ref) for ref in (*graph.inputs, *graph.outputs)}
+    if not compat.original:
+        protected |= pivots(graph)
     for name in op:
         for count in range(1, max_inputs + 1):
-            graph = _removed(graph, Pattern(name, ["*"] * count), protected)
+            graph = _removed(graph, Pattern(name, ["*"] * count), protected, compat)
     return graph
 
 
-def _removed(graph: Graph, pattern: Pattern, protected: set[str]) -> Graph:
+def pivots(graph: Graph) -> set[str]:
+    """The nodes behind a Switch that others wait for by control, so that they run only when that way is taken."""
+    return {
+        name
+        for name in {ref[1:] for node in graph for ref in node.control_inputs} & graph.nodes.keys()
+        if any(
+            source in graph and graph[source].op in SWITCHES
+            for source in (node_name(ref) for ref in graph.nodes[name].data_inputs)
+        )
+    }
+
+
+def _removed(graph: Graph, pattern: Pattern, protected: set[str], compat: Compat) -> Graph:
     """Goes in passes as the original does: matches share no node, so of several readers of one node a pass takes out
     one, and that moves the node to the reader's place."""
     visits = 0
@@ -50,8 +67,9 @@ def _removed(graph: Graph, pattern: Pattern, protected: set[str]) -> Graph:
                 return list(match.nodes)
             producer = match.inputs[0].node
             renames.update(_renames(match.node, producer.name))
-            others = [node for node in match.nodes[1:] if node.name in used and node is not producer]
-            return [producer, *others]
+            needed = used | {node_name(ref) for ref in producer.inputs}
+            others = [node for node in match.nodes[1:] if node.name in needed and node is not producer]
+            return [producer] if compat.original else [producer, *others]
 
         replaced = replace_matches(graph, pattern, rewrite, may_lose_names=True)
         graph = rename_inputs(replaced.graph, renames)

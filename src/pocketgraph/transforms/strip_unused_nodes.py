@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 
 from pocketgraph.errors import GraphError, TransformError
-from pocketgraph.graph import AttrValue, DType, Graph, Node, Shape, node_name
+from pocketgraph.graph import AttrValue, DType, Graph, Node, Shape, node_name, opdefs
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.order import reachable
-from pocketgraph.graph.shape import SCALAR
+from pocketgraph.graph.shape import SCALAR, UNKNOWN
+from pocketgraph.transforms._compat import Compat
 from pocketgraph.transforms.tool import transform
 
 
@@ -21,6 +22,7 @@ def strip_unused_nodes(
     name: tuple[str, ...] = (),
     type_for_name: tuple[str, ...] = (),
     shape_for_name: tuple[str, ...] = (),
+    compat: Compat = Compat.FIXED,
 ) -> Graph:
     """Drops every node that the outputs do not need; an input that is no placeholder becomes one.
 
@@ -32,9 +34,13 @@ def strip_unused_nodes(
     Result:  image = Placeholder(dtype=float, shape=[1,8,8,3])
              x = Relu(image, T=float)
 
+    Differs from the original: a placeholder that nothing is said of keeps the type of what it replaces, and its shape
+    is unknown, or that of a PlaceholderWithDefault (there, they are float and a scalar's); a size may be unknown,
+    written ``?`` or ``-1``.
+
     Args:
-        type: the element type of the new placeholders, by default float.
-        shape: their shape, as in ``"1,299,299,3"``; by default a scalar's.
+        type: the element type of the new placeholders.
+        shape: their shape, as in ``"1,299,299,3"``.
         name: inputs that have a type and a shape of their own, which are in the same place of the other two lists.
         type_for_name: the types of the inputs in ``name``.
         shape_for_name: the shapes of the inputs in ``name``.
@@ -59,8 +65,10 @@ def strip_unused_nodes(
         types = dict(zip(name, type_for_name, strict=True))
         shapes = dict(zip(name, shape_for_name, strict=True))
         attrs: dict[str, AttrValue] = {
-            "dtype": _type(types.get(node.name, type)),
-            "shape": _shape(shapes.get(node.name, shape)),
+            "dtype": _type(types.get(node.name, type), FLOAT if compat.original else _own_type(node)),
+            "shape": _shape(
+                shapes.get(node.name, shape), SCALAR if compat.original else node.shape() or UNKNOWN, compat
+            ),
         }
         return Node(node.name, "Placeholder", (), attrs)
 
@@ -72,9 +80,17 @@ def strip_unused_nodes(
     return graph.replace(kept)
 
 
-def _type(text: str | None) -> DType:
-    if text is None:
+def _own_type(node: Node) -> DType:
+    """The type of what a node gives first; float where that is not known."""
+    try:
+        return opdefs.output_dtypes(node)[0].base
+    except (GraphError, IndexError):
         return FLOAT
+
+
+def _type(text: str | None, default: DType) -> DType:
+    if text is None:
+        return default
     try:
         return DType.named(text)
     except GraphError:
@@ -83,14 +99,16 @@ def _type(text: str | None) -> DType:
         ) from None
 
 
-def _shape(text: str | None) -> Shape:
+def _shape(text: str | None, default: Shape, compat: Compat) -> Shape:
     if text is None:
-        return SCALAR
+        return default
     if not text:
         raise TransformError("The specified shape is empty", hint='write sizes with commas, such as "1,299,299,3"')
     parts = [part.strip() for part in text.split(",")]
-    if any(not re.fullmatch(r"[0-9]{1,18}", part) for part in parts):
+    unknown = () if compat.original else ("?", "-1")
+    if any(part not in unknown and not re.fullmatch(r"[0-9]{1,18}", part) for part in parts):
+        hint = "; none may be unknown" if compat.original else ", or ? for one that is not known"
         raise TransformError(
-            f"Could not parse as shape: '{text}'", hint='write every size, such as "1,299,299,3"; none may be unknown'
+            f"Could not parse as shape: '{text}'", hint=f'write every size, such as "1,299,299,3"{hint}'
         )
-    return Shape(int(part) for part in parts)
+    return Shape(None if part in unknown else int(part) for part in parts)

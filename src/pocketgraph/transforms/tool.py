@@ -19,6 +19,8 @@ import inspect
 import logging
 import pkgutil
 import re
+import sys
+import time
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -27,13 +29,18 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pocketgraph.errors import PocketgraphError, TransformError, UsageError, did_you_mean
-from pocketgraph.graph import Graph
+from pocketgraph.graph import Graph, Versions
+from pocketgraph.transforms._compat import Compat
 from pocketgraph.transforms._grammar import Parameters, parse_transforms
+from pocketgraph.transforms._safety import check_damage, check_references
+from pocketgraph.transforms._user_rules import installed
 
 __all__ = ["Parameter", "Rule", "bind", "checked", "find", "names", "parse_transforms", "run", "transform"]
 
 ALIASES = {"obsfucate_names": "obfuscate_names"}
 Function = TypeVar("Function", bound=Callable[..., Graph])
+KEEP_VERSIONS = frozenset({"add_default_attributes", "fake_quantize_training"})
+"""The rules after which the original's graph still says which version wrote it."""
 log = logging.getLogger("pocketgraph.transforms")
 
 _rules: dict[str, Rule] = {}
@@ -71,16 +78,48 @@ class Rule:
         hints = typing.get_type_hints(self.function)
         found = {}
         for name, item in inspect.signature(self.function).parameters.items():
-            if item.kind is inspect.Parameter.KEYWORD_ONLY:
+            if item.kind is inspect.Parameter.KEYWORD_ONLY and name != "compat":
                 kind, repeated = _kind(hints[name])
                 required = item.default is inspect.Parameter.empty
                 found[name] = Parameter(name, kind, repeated, None if required else item.default, required)
         return found
 
     @property
+    def context(self) -> frozenset[str]:
+        """Which keyword arguments the tool fills in, rather than the transform string."""
+        return frozenset({"compat"} & inspect.signature(self.function).parameters.keys())
+
+    @property
+    def takes_any(self) -> bool:
+        """Whether parameters that it does not name are no error."""
+        kinds = {item.kind for item in inspect.signature(self.function).parameters.values()}
+        return inspect.Parameter.VAR_KEYWORD in kinds
+
+    @property
     def summary(self) -> str:
         """The first line of the function's description."""
         return (inspect.getdoc(self.function) or "").split("\n", 1)[0]
+
+
+@dataclass(frozen=True)
+class Applied:
+    """A rule that has just run.
+
+    Attributes:
+        rule: the rule.
+        arguments: its keyword arguments.
+        before, after: the graph that it was given and the one that it made.
+        seconds: how long it took, with the checks of the result.
+    """
+
+    rule: Rule
+    arguments: Mapping[str, Any]
+    before: Graph
+    after: Graph
+    seconds: float
+
+
+Observer = Callable[[Applied], None]
 
 
 def transform(function: Function) -> Function:
@@ -90,10 +129,27 @@ def transform(function: Function) -> Function:
 
 
 def names() -> list[str]:
-    """The names of all rules, in alphabetical order, without loading them."""
+    """The names of all rules, of installed packages too, in alphabetical order, without loading them."""
+    return sorted({*built_in(), *installed(), *_rules})
+
+
+def built_in() -> list[str]:
+    """The names of this package's rules, in alphabetical order, without loading them."""
     package = importlib.import_module("pocketgraph.transforms")
     files = {module.name for module in pkgutil.iter_modules(package.__path__)}
-    return sorted({name for name in files if not name.startswith("_") and name != "tool"} | _rules.keys())
+    return sorted(name for name in files if not name.startswith("_") and name != "tool")
+
+
+def loaded() -> Mapping[str, Rule]:
+    """The rules that are loaded, by name."""
+    return _rules
+
+
+def forget(module: str) -> None:
+    """Unloads the rules of a module; a rule of this package whose name they took comes back when it is asked for."""
+    for name in [name for name, rule in _rules.items() if rule.function.__module__ == module]:
+        del _rules[name]
+        sys.modules.pop(f"pocketgraph.transforms.{name}", None)
 
 
 def find(name: str) -> Rule:
@@ -104,45 +160,89 @@ def find(name: str) -> Rule:
     """
     name = ALIASES.get(name, name)
     if name not in _rules:
-        known = names()
-        if name not in known:
+        if name in built_in():
+            importlib.import_module(f"pocketgraph.transforms.{name}")
+        elif name in installed():
+            _rules[name] = _of_package(name)
+        else:
+            known = names()
             hint = did_you_mean(name, known) or f"the transforms are {', '.join(known)}"
             raise UsageError(f"Transform '{name}' not recognized", hint=hint)
-        importlib.import_module(f"pocketgraph.transforms.{name}")
     return _rules[name]
 
 
-def run(graph: Graph, transforms: str | Iterable[str]) -> Graph:
+def _of_package(name: str) -> Rule:
+    point = installed()[name]
+    try:
+        function = point.load()
+    except Exception as error:  # somebody's package: anything may go wrong
+        raise UsageError(f"the rule '{name}' ({point.value}) does not load: {error}") from error
+    if not callable(function):
+        raise UsageError(f"the rule '{name}' ({point.value}) is no function")
+    return Rule(name, function)
+
+
+def run(
+    graph: Graph,
+    transforms: str | Iterable[str],
+    *,
+    compat: Compat | str = Compat.FIXED,
+    observe: Observer | None = None,
+) -> Graph:
     """The graph after a list of rules, one after the other.
 
     Names and parameters of all rules are checked before the first one runs. After each rule every reference must lead
-    to a node. ``ignore_errors=true`` among a rule's parameters passes over the rule when it fails. "Applying NAME" and
-    the errors passed over go to the log ``pocketgraph.transforms``.
+    to a node, inputs and outputs must still be there, and no cycle may have come about. ``ignore_errors=true`` among a
+    rule's parameters passes over the rule when it fails. "Applying NAME" and the errors passed over go to the log
+    ``pocketgraph.transforms``.
 
     Differs from the original: the graph's versions are kept (the original drops them, which makes runtimes read the
-    graph by the oldest rules), and a parameter that the rule does not know is an error (there it is ignored).
+    graph by the oldest rules); a parameter that the rule does not know is an error (there it is ignored), and so is a
+    rule that loses an input or output of the graph or makes a cycle. Parameters of all rules are checked beforehand,
+    with ``Compat.ORIGINAL``, too.
 
     Args:
         graph: the graph, with its inputs and outputs.
         transforms: a transform string, or several.
+        compat: "original" for exactly what the original does, or "fixed" for what is right where it goes wrong.
+        observe: is told of each rule after it ran; what it raises ends the run.
 
     Raises:
         UsageError: the string does not follow the grammar, or names an unknown rule or parameter, or a bad value.
-        TransformError: a rule failed, or left a reference to a node that is not there.
+        TransformError: a rule failed, or damaged the graph.
     """
     text = transforms if isinstance(transforms, str) else " ".join(transforms)
-    steps = checked(parse_transforms(text))
+    compat = Compat.named(compat)
+    steps = checked(parse_transforms(text, compat=compat), compat)
     with _collector_paused():
         for rule, arguments, ignore_errors in steps:
             log.info("Applying %s", rule.name)
+            before, start = graph, time.perf_counter()
             try:
                 graph = rule.function(graph, **arguments)
+                if compat.lenient and rule.name not in KEEP_VERSIONS:
+                    graph = graph.replace(versions=Versions())
             except PocketgraphError as error:
                 if not ignore_errors:
                     raise TransformError(str(error), where=rule.name) from error
                 log.warning("%s: Ignoring error %s", rule.name, error)
-            check(graph, rule.name)
+            check_references(graph, rule.name)
+            if not compat.original:
+                check_damage(before, graph, rule.name)
+                _say_what_is_missing(rule, graph, arguments)
+            seconds = time.perf_counter() - start
+            if observe is not None:
+                observe(Applied(rule, arguments, before, graph, seconds))
     return graph
+
+
+def _say_what_is_missing(rule: Rule, graph: Graph, arguments: Mapping[str, Any]) -> None:
+    """Logs where the rule did not match because another one did not run before it."""
+    from pocketgraph.transforms._near_misses import near_misses, remedies
+
+    for remedy, misses in remedies(near_misses(rule.name, graph, arguments)).items():
+        count = f"'{misses[0].node}'" + (f" and {len(misses) - 1} more" if len(misses) > 1 else "")
+        log.warning("%s: left %s alone, %s; run %s first", rule.name, count, misses[0].why, remedy)
 
 
 @contextmanager
@@ -157,35 +257,30 @@ def _collector_paused() -> Iterator[None]:
             gc.enable()
 
 
-def checked(steps: Iterable[tuple[str, Parameters]]) -> list[tuple[Rule, dict[str, Any], bool]]:
+def checked(
+    steps: Iterable[tuple[str, Parameters]], compat: Compat = Compat.FIXED
+) -> list[tuple[Rule, dict[str, Any], bool]]:
     """For each transform its rule, the rule's keyword arguments, and whether to ignore its errors.
 
     Raises:
         UsageError: a rule or parameter is unknown, or a value is bad.
     """
     rules = [(find(name), parameters) for name, parameters in steps]
-    return [(rule, bind(rule, parameters), _ignores_errors(rule, parameters)) for rule, parameters in rules]
+    return [(rule, bind(rule, parameters, compat), _ignores_errors(rule, parameters)) for rule, parameters in rules]
 
 
-def check(graph: Graph, after: str) -> None:
-    """Raises TransformError when a reference leads nowhere."""
-    missing = graph.dangling()
-    if missing:
-        shown = ", ".join(f"'{source}' (read by '{node}')" for node, source in missing[:3])
-        more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
-        raise TransformError(f"the graph has inputs that refer to nonexistent nodes: {shown}{more}", where=after)
-
-
-def bind(rule: Rule, given: Parameters) -> dict[str, Any]:
-    """The keyword arguments that the parameters of a transform string make for a rule.
+def bind(rule: Rule, given: Parameters, compat: Compat = Compat.FIXED) -> dict[str, Any]:
+    """The keyword arguments that the parameters of a transform string make for a rule, and ``compat`` if it wants that.
 
     Raises:
         UsageError: a parameter is unknown, missing, repeated, or its value is not of its type.
     """
     known = rule.parameters
-    arguments: dict[str, Any] = {}
+    arguments: dict[str, Any] = {"compat": compat} if "compat" in rule.context else {}
     for name, texts in given.items():
         if name == "ignore_errors":
+            continue
+        if name not in known and (compat.lenient or rule.takes_any):
             continue
         if name not in known:
             all_names = [*known, "ignore_errors"]

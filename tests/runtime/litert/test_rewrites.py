@@ -45,6 +45,18 @@ def test_batch_norm_goes_into_the_convolution(version: str) -> None:
     check(graph(text, w=floats(3, 3, 3, 4), **STATISTICS), ["CONV_2D"], 1, 6, 6, 3)
 
 
+@pytest.mark.filterwarnings("error")
+def test_broken_statistics_spoil_their_channel_and_nothing_else() -> None:
+    text = PLACEHOLDER + CONV + (
+        "y = FusedBatchNorm(c, scale, offset, mean, variance, T=float, epsilon=0.001, is_training=false)\n"
+    )  # fmt: skip
+    broken = STATISTICS | {"variance": np.float32([-1, 0.5, 0.5, 0.5])}
+    model = graph(text, w=floats(3, 3, 3, 4), **broken)
+    (actual,), _ = run_graph(model, {"x:0": floats(1, 6, 6, 3)}, ["y:0"])
+    np.testing.assert_array_equal(np.isnan(actual).all(axis=(0, 1, 2)), [True, False, False, False])
+    assert np.isfinite(actual[..., 1:]).all()
+
+
 def test_spelled_out_batch_norm_goes_into_the_convolution() -> None:
     text = PLACEHOLDER + CONV + """
         lifted = Add(variance, epsilon, T=float)

@@ -14,7 +14,7 @@ from pocketgraph.graph import Node, Shape
 from pocketgraph.graph.shape import UNKNOWN
 from pocketgraph.kernels.shapes.values import Known
 
-MODULES = ("elementwise", "array", "indexing", "math", "nn", "image", "quantized", "state")
+MODULES = ("elementwise", "array", "indexing", "math", "nn", "image", "quantized", "state", "examples")
 """The modules of this package that hold rules; they are imported when the first rule is looked up."""
 
 

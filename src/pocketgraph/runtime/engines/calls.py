@@ -77,7 +77,7 @@ def bound(node: Node) -> tuple[Callable[..., Any], bool]:
         return function, False
 
     def with_context(run: Run, *inputs: Any) -> Any:
-        return function(*inputs, context=registry.Context(node, run.state, run.step, run.rng))
+        return function(*inputs, context=registry.Context(node, run.state, run.step, run.rng, run.files))
 
     return with_context, True
 

@@ -86,7 +86,7 @@ class Library:
         return self._programs[key]
 
     def _compiled(self, function: Function, attrs: Mapping[str, AttrValue]) -> Program:
-        from pocketgraph.formats.function_def import arguments, results
+        from pocketgraph.formats.function_def import arguments, result_names, results
         from pocketgraph.graph import opdefs
         from pocketgraph.runtime.engines.reference import Program
 
@@ -99,7 +99,12 @@ class Library:
             if text.startswith("^") or not rest or name not in inside:
                 return text
             output, _, index = rest.rpartition(":")
-            return f"{name}:{_first_port(inside[name], output) + int(index)}" if output else text
+            if not output:
+                return text
+            called = self.graph.functions.get(inside[name].op)
+            names = result_names(called) if called is not None else []
+            first = names.index(output) if output in names else _first_port(inside[name], output)
+            return f"{name}:{first + int(index)}"
 
         nodes = [Node(name, "Placeholder") for name in given]
         for node in function.nodes:

@@ -10,13 +10,16 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from pocketgraph.errors import PocketgraphError, RunError
 from pocketgraph.graph import Node, Tensor
 from pocketgraph.runtime.profile import StepTrace
+
+if TYPE_CHECKING:
+    from pocketgraph.runtime.engines.memory import Ledger
 
 
 class Dead:
@@ -41,6 +44,8 @@ class Run:
         step: values that live for this run.
         trace: collects node times, when wanted.
         depth: how many functions are being called, one inside of the other.
+        files: the files that the graph may reach, when it may reach any.
+        ledger: holds the run's tensors to a memory limit, when there is one.
     """
 
     state: dict[str, Any]
@@ -49,6 +54,8 @@ class Run:
     step: dict[str, Any] = field(default_factory=dict)
     trace: StepTrace | None = None
     depth: int = 0
+    files: Any = None
+    ledger: Ledger | None = None
 
     def spend(self, steps: int, loop: str) -> None:
         """Counts the steps of one iteration.
@@ -206,7 +213,11 @@ class Region:
 
 def take(steps: Sequence[Step], values: list[Any], run: Run) -> None:
     """Executes the steps, with times when the run wants them."""
-    if run.trace is None:
+    if run.ledger is not None:
+        from pocketgraph.runtime.engines.memory import execute_within
+
+        execute_within(run.ledger, steps, values, run.trace)
+    elif run.trace is None:
         execute(steps, values)
     else:
         execute_traced(steps, values, run.trace)

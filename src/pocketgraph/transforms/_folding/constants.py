@@ -20,7 +20,8 @@ CONTROL_FLOW = frozenset({
 })  # fmt: skip
 NEVER = CONTROL_FLOW | frozenset({
     "_Send", "_Recv", "_HostSend", "_HostRecv", "GetSessionHandle", "GetSessionHandleV2", "GetSessionTensor",
-    "DeleteSessionTensor", "FakeParam", "AccumulateNV2",
+    "DeleteSessionTensor", "FakeParam", "AccumulateNV2", "ReadFile", "MatchingFiles",
+    "InitializeTableFromTextFile",
 })  # fmt: skip
 """Ops that are not evaluated ahead of time, whatever their inputs."""
 SHAPE_OPS = frozenset({"Shape", "ShapeN", "Rank", "Size"})

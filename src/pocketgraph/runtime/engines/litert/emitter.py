@@ -26,6 +26,8 @@ class Inference(Protocol):
     def value(self, ref: str) -> Array | None: ...
 
 
+MARK = "_eight_bit"
+"""The attribute of nodes that may be computed with eight-bit numbers (see runtime/eight_bit_islands.py)."""
 LARGEST = 2**31 - 1  # bytes of one tensor: some kernels count them in 32 bits
 
 Lowering = Callable[["Emit", Node], None]
@@ -229,7 +231,8 @@ class Emit:
         for dtype, shape in outputs:
             self.check(dtype, shape)
         made = [Value(self._name(code), dtype, tuple(int(d) for d in shape)) for dtype, shape in outputs]
-        self.operations.append(Operation(code, list(inputs), made, options, (self._node.name,)))
+        may_code = bool(self._node.attr(MARK, False))
+        self.operations.append(Operation(code, list(inputs), made, options, (self._node.name,), may_code))
         return made
 
     def result(self, value: Value, port: int = 0) -> None:

@@ -98,7 +98,7 @@ def compile(
         Unsupported: LiteRT cannot run some node, or refuses the segment as a whole.
     """
     name, folder = "", None
-    if key is not None:
+    if key is not None and not graph.secret:
         folder = cache.directory(cache_dir)
         name = cache.entry_name(key, cache.signature(inputs, input_specs, outputs))
         if folder is not None:
@@ -106,7 +106,7 @@ def compile(
             if found is not None:
                 return found
     program = lowered(graph, nodes, inputs, outputs, input_specs, inferred)
-    return _built(program, inputs, outputs, folder, name, threads)
+    return _built(program, inputs, outputs, folder, name, threads, in_memory=graph.secret)
 
 
 def lowered(
@@ -166,9 +166,15 @@ def _order(emit: Emit, nodes: Sequence[Node], outputs: Sequence[str]) -> list[No
 
 
 def _built(
-    program: Program, inputs: Sequence[str], outputs: Sequence[str], folder: str | None, name: str, threads: int
+    program: Program,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    folder: str | None,
+    name: str,
+    threads: int,
+    in_memory: bool = False,
 ) -> Executable:
-    """Writes the program and loads it."""
+    """Writes the program and loads it; ``in_memory`` without touching the disk."""
     from pocketgraph.runtime.engines.litert import writer
 
     about, model = _split(program, inputs)
@@ -187,7 +193,7 @@ def _built(
                 cache.remove(folder, name)
                 raise Unsupported(error.what) from error
     try:
-        return Executable(about, _uncached(model, threads), program, threads)
+        return Executable(about, _uncached(model, threads, in_memory), program, threads)
     except RunError as error:
         raise Unsupported(error.what) from error
 
@@ -236,13 +242,15 @@ def _constants(program: Program) -> list[Any]:
     return [value for value in dict.fromkeys(found) if value.constant is not None]
 
 
-def _uncached(model: Program, threads: int) -> Runner:
-    """Runs a program without leaving files behind."""
+def _uncached(model: Program, threads: int, in_memory: bool = False) -> Runner:
+    """Runs a program without leaving files behind, ``in_memory`` without even making one."""
     import tempfile
 
     from pocketgraph.runtime.engines.litert import writer
 
     try:
+        if in_memory:
+            raise PermissionError
         handle, path = tempfile.mkstemp(suffix=".tflite")
     except OSError:
         return PlainRunner(b"".join(bytes(piece) for piece in writer.pieces(model)), threads)

@@ -52,6 +52,7 @@ def layout(root: Table, identifier: bytes) -> tuple[bytes, list[Blob], int]:
     writer = _Writer()
     writer.out += b"\0\0\0\0" + identifier
     position = writer.table(root)
+    writer.write_shared()
     struct.pack_into("<I", writer.out, 0, position)
     end = len(writer.out)
     for patch, blob in writer.blobs:
@@ -71,6 +72,16 @@ class _Writer:
     def __init__(self) -> None:
         self.out = bytearray()
         self.blobs: list[tuple[int, Blob]] = []
+        self.shared: dict[tuple[int, ...], list[int]] = {}
+        """Vectors of 64-bit numbers and where they are pointed at from: zero points, the same ones for many tensors."""
+
+    def write_shared(self) -> None:
+        """Writes each of the vectors that were put off, once."""
+        for value, places in self.shared.items():
+            target = self.object("[i64]", value)
+            for where in places:
+                self.point(where, target)
+        self.shared.clear()
 
     def align(self, size: int) -> None:
         self.out += bytes(-len(self.out) % size)
@@ -99,6 +110,8 @@ class _Writer:
                 struct.pack_into("<" + SCALARS[kind][0], self.out, where, value)
             elif kind == "blob":
                 self.blobs.append((where, value))
+            elif kind == "[i64]":
+                self.shared.setdefault(tuple(value), []).append(where)
             else:
                 pending.append((where, kind, value))
         for where, kind, value in pending:

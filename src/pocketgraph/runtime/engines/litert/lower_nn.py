@@ -278,12 +278,13 @@ def batch_norm(
     rank = len(source.shape)
     across = (1, -1, *[1] * (rank - 2)) if data_format(emit, node) == "NCHW" else (-1,)
     if mean.constant and variance.constant and offset.constant and (scale is None or scale.constant):
-        factor = 1 / np.sqrt(variance.constant.numpy().astype(np.float64) + epsilon)
-        if scale is not None and scale.constant is not None:
-            factor *= scale.constant.numpy()
-        shift = offset.constant.numpy() - mean.constant.numpy() * factor
-        multiplier = emit.const(factor.astype(np.float32).reshape(across))
-        addend = emit.const(shift.astype(np.float32).reshape(across))
+        with np.errstate(all="ignore"):  # broken statistics give NaN or infinity, as they do node by node
+            factor = 1 / np.sqrt(variance.constant.numpy().astype(np.float64) + epsilon)
+            if scale is not None and scale.constant is not None:
+                factor *= scale.constant.numpy()
+            shift = offset.constant.numpy() - mean.constant.numpy() * factor
+            multiplier = emit.const(factor.astype(np.float32).reshape(across))
+            addend = emit.const(shift.astype(np.float32).reshape(across))
     else:
         size = variance.shape
         lifted = emit.add("ADD", [variance, emit.const(epsilon, np.float32)], size, activation="")

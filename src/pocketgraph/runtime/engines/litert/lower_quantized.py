@@ -9,11 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 from pocketgraph.graph import Node
-from pocketgraph.kernels.quantizing import nudged
+from pocketgraph.graph.dtype import FLOAT, INT8
+from pocketgraph.kernels.arrays import number
+from pocketgraph.kernels.eight_bit import half_away, nudged
 from pocketgraph.runtime.engines.litert.constant import Array, Constant
-from pocketgraph.runtime.engines.litert.emitter import Emit, lowers
+from pocketgraph.runtime.engines.litert.emitter import MARK, Emit, lowers
 from pocketgraph.runtime.engines.litert.lower_math import binary
-from pocketgraph.runtime.engines.litert.program import Value
+from pocketgraph.runtime.engines.litert.program import Quantization, Value
 
 
 @lowers("FakeQuantWithMinMaxArgs")
@@ -31,6 +33,9 @@ def fake_quant_args(emit: Emit, node: Node) -> None:
 @lowers("FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxVarsPerChannel")
 def fake_quant_vars(emit: Emit, node: Node) -> None:
     source = emit.require(emit.input(0), "float")
+    if node.attr(MARK, False):
+        emit.result(on_grid(emit, source, number(emit.static(1, "the range")), number(emit.static(2, "the range"))))
+        return
     low, high = (np.asarray(emit.static(index, "the range"), np.float32) for index in (1, 2))
     if node.op == "FakeQuantWithMinMaxVars":
         low, high = low.reshape(()), high.reshape(())
@@ -45,6 +50,16 @@ def fake_quant_vars(emit: Emit, node: Node) -> None:
     zero = np.floor(-bottom / scale + np.float32(0.5))
     codes = binary(emit, "DIV", _inside(emit, source, bottom, top), emit.const(scale, np.float32))
     emit.result(_rounded(emit, codes, zero, scale))
+
+
+def on_grid(emit: Emit, source: Value, low: float, high: float) -> Value:
+    """``source`` as real eight-bit codes and back, which what is before and behind may do without."""
+    bottom, _, scale = nudged(np.float32(low), np.float32(high), 8, False)
+    if not scale > 0:
+        raise emit.unsupported("a range of no width")
+    codes = emit.add("QUANTIZE", [source], source.shape, INT8)
+    codes.quantization = Quantization((float(scale),), (int(half_away(-bottom / scale)) - 128,))
+    return emit.add("DEQUANTIZE", [codes], source.shape, FLOAT)
 
 
 def _inside(emit: Emit, source: Value, bottom: Array, top: Array) -> Value:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pocketgraph.runtime.engines.litert.activations import fuse_activations, recognise_activations
 from pocketgraph.runtime.engines.litert.borders import absorb_padding, dilate
+from pocketgraph.runtime.engines.litert.eight_bit import use_eight_bits
 from pocketgraph.runtime.engines.litert.layout import sink_transposes
 from pocketgraph.runtime.engines.litert.linear import add_missing_biases, fold_affine
 from pocketgraph.runtime.engines.litert.program import Program, Value
@@ -22,6 +23,7 @@ def optimize(program: Program) -> None:
     recognise_activations(program)
     fuse_activations(program)
     add_missing_biases(program)
+    use_eight_bits(program)
     program.drop_unused()
 
 

@@ -11,6 +11,21 @@ from pocketgraph.graph import DType
 from pocketgraph.runtime.engines.litert.constant import Constant
 
 
+@dataclass(frozen=True)
+class Quantization:
+    """How a tensor's integer codes stand for numbers: ``scale * (code - zero_point)``.
+
+    Attributes:
+        scales: one for the whole tensor, or one for each index of ``axis``.
+        zero_points: as many.
+        axis: the axis that the scales go along, when there are several.
+    """
+
+    scales: tuple[float, ...]
+    zero_points: tuple[int, ...]
+    axis: int = 0
+
+
 class Value:
     """A tensor of the program; compared by identity.
 
@@ -19,15 +34,24 @@ class Value:
         dtype: the element type.
         shape: the sizes, all known.
         constant: its elements when they are known when compiling.
+        quantization: what its codes stand for, None for plain numbers.
     """
 
-    __slots__ = ("constant", "dtype", "name", "shape")
+    __slots__ = ("constant", "dtype", "name", "quantization", "shape")
 
-    def __init__(self, name: str, dtype: DType, shape: tuple[int, ...], constant: Constant | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        dtype: DType,
+        shape: tuple[int, ...],
+        constant: Constant | None = None,
+        quantization: Quantization | None = None,
+    ) -> None:
         self.name = name
         self.dtype = dtype
         self.shape = shape
         self.constant = constant
+        self.quantization = quantization
 
     @property
     def size(self) -> int:
@@ -51,6 +75,7 @@ class Operation:
         outputs: its results.
         options: the fields of its option table by name.
         nodes: the graph nodes that it computes, the one whose value it yields last.
+        may_code: whether its weights may be rounded to eight bits.
     """
 
     code: str
@@ -58,6 +83,7 @@ class Operation:
     outputs: list[Value]
     options: dict[str, Any] = field(default_factory=dict)
     nodes: tuple[str, ...] = ()
+    may_code: bool = False
 
 
 @dataclass

@@ -7,7 +7,7 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakSet
@@ -69,6 +69,15 @@ class PlainRunner:
             interpreter.set_tensor(index, array)
         interpreter.invoke()
         return [np.asarray(interpreter.get_tensor(index)) for index in self._outputs]
+
+    def visit(self, inputs: Sequence[Array], look: Callable[[int, Array], None]) -> None:
+        """Computes, and shows each output by its index without copying it; ``look`` must not keep the array."""
+        interpreter = self._interpreter
+        for index, array in zip(self._inputs, inputs, strict=True):
+            interpreter.set_tensor(index, array)
+        interpreter.invoke()
+        for position, index in enumerate(self._outputs):
+            look(position, interpreter.tensor(index)())
 
     def seconds(self, inputs: Sequence[Array], enough: float, most: int) -> float:
         """The median time of computing alone, without moving data in and out.

@@ -9,7 +9,7 @@ import numpy as np
 
 from pocketgraph.runtime.engines.litert import flatbuffer, schema
 from pocketgraph.runtime.engines.litert.constant import Constant
-from pocketgraph.runtime.engines.litert.program import Operation, Program, Value
+from pocketgraph.runtime.engines.litert.program import Operation, Program, Quantization, Value
 
 LIMIT = 2**31 - 2**20  # a FlatBuffer points with 31 bits; bytes beyond are referred to by file offset
 
@@ -83,6 +83,8 @@ def _model(
         if value.constant is not None and value.constant.nbytes:
             buffer += 1
             fields.append((2, "u32", buffer))
+        if value.quantization is not None:
+            fields.append((4, "table", _quantization(value.quantization)))
         tensors.append(fields)
     subgraph: flatbuffer.Table = (
         (0, "[table]", tensors),
@@ -98,6 +100,11 @@ def _model(
         (3, "string", "pocketgraph"),
         (4, "[table]", buffers),
     )
+
+
+def _quantization(quantization: Quantization) -> flatbuffer.Table:
+    table: list[flatbuffer.Entry] = [(2, "[f32]", quantization.scales), (3, "[i64]", quantization.zero_points)]
+    return [*table, (6, "i32", quantization.axis)] if len(quantization.scales) > 1 else table
 
 
 def _operator_code(operator: schema.Operator) -> flatbuffer.Table:

@@ -1,0 +1,308 @@
+"""Data to calibrate and judge models with: folders of pictures, lists of files, and arrays, with labels or without."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.apps import images
+from pocketgraph.apps.picture_input import PictureInput
+from pocketgraph.errors import FormatError, UsageError
+from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.quantize.models import Input
+
+Array = np.ndarray[Any, Any]
+SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif")
+LABEL_KEYS = ("labels", "label", "y", "y_test", "targets")
+DEFAULT_MEAN, DEFAULT_STD = 0.0, 255.0
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """How a picture's values from 0 to 255 are fed: ``(value - mean) / std``.
+
+    Attributes:
+        mean, std: None where nothing was said; pictures then use 0 and 255, arrays stay as they are.
+        width, height: to resize to; None for what the model takes.
+    """
+
+    mean: float | None = None
+    std: float | None = None
+    width: int | None = None
+    height: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.std == 0:
+            raise UsageError("--input_std is 0; pixels are divided by it")
+
+
+@dataclass
+class Data:
+    """Samples that are read when they are asked for, one at a time.
+
+    Attributes:
+        place: where they come from.
+        inputs: what the model takes.
+        files: the pictures, when they are such.
+        arrays: one array an input with the samples along the first axis, when they are such.
+        scaling: of pictures.
+        classes: the name of each sample's class, when folders, a list or arrays say it; else empty.
+    """
+
+    place: str
+    inputs: tuple[Input, ...]
+    files: list[str] = field(default_factory=list)
+    arrays: list[Array] = field(default_factory=list)
+    scaling: Scaling = field(default_factory=Scaling)
+    classes: list[str] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.files) if self.files else len(self.arrays[0]) if self.arrays else 0
+
+    def samples(self) -> Iterator[list[Array]]:
+        """Each sample as one array an input, of the shape and type that the model takes.
+
+        Raises:
+            FormatError: a file is no picture, or a damaged one.
+        """
+        if self.files:
+            picture = picture_input(self.inputs, self.scaling)
+            mean = DEFAULT_MEAN if self.scaling.mean is None else self.scaling.mean
+            std = DEFAULT_STD if self.scaling.std is None else self.scaling.std
+            for path in self.files:
+                yield [picture.feed(path, mean, std).reshape(self.inputs[0].shape)]
+            return
+        for index in range(len(self)):
+            yield [self._sample(array, index, item) for array, item in zip(self.arrays, self.inputs, strict=True)]
+
+    def _sample(self, array: Array, index: int, item: Input) -> Array:
+        values = array[index]
+        if item.dtype.kind == "f" and (self.scaling.mean is not None or self.scaling.std is not None):
+            values = images.normalise(values, self.scaling.mean or 0.0, self.scaling.std or 1.0)
+        result: Array = values.astype(item.dtype).reshape(item.shape)
+        return result
+
+    def take(self, count: int) -> Data:
+        """At most the first ``count`` of the samples."""
+        return self if len(self) <= count else self._chosen(np.arange(count))
+
+    def after(self, count: int) -> Data:
+        """Without the first ``count`` samples.
+
+        Raises:
+            UsageError: none would be left.
+        """
+        if count >= len(self):
+            raise UsageError(f"there are {len(self)} samples; without the first {count} none is left", where=self.place)
+        return self._chosen(np.arange(count, len(self)))
+
+    def _chosen(self, chosen: Array) -> Data:
+        return Data(
+            self.place,
+            self.inputs,
+            [self.files[index] for index in chosen] if self.files else [],
+            [array[chosen] for array in self.arrays],
+            self.scaling,
+            [self.classes[index] for index in chosen] if self.classes else [],
+        )
+
+    def truth(self, names: Sequence[str] | None, scores: int) -> list[int] | None:
+        """The index of each sample's class; None when the data do not tell.
+
+        Args:
+            names: the name of each class, in the order of the model's scores.
+            scores: how many scores the model gives.
+
+        Raises:
+            UsageError: there are fewer names than scores, or a sample's class is not among the names.
+        """
+        if names is not None and len(names) < scores:
+            raise UsageError(f"the labels file has {len(names)} lines, but the model gives {scores} scores")
+        if not self.classes:
+            return None
+        if names is None:
+            if all(name.isdigit() and int(name) < scores for name in self.classes):
+                return [int(name) for name in self.classes]
+            known = sorted(set(self.classes))
+            return [known.index(name) for name in self.classes] if len(known) == scores else None
+        index = {name.strip().lower(): position for position, name in enumerate(names)}
+        missing = sorted({name for name in self.classes if name.lower() not in index})
+        if missing and all(name.isdigit() and int(name) < scores for name in self.classes):
+            return [int(name) for name in self.classes]
+        if missing:
+            raise UsageError(
+                f"the labels file does not have the class '{missing[0]}'", hint="leave --labels out to judge without"
+            )
+        return [index[name.lower()] for name in self.classes]
+
+
+def open_data(place: str | os.PathLike[str], inputs: tuple[Input, ...], scaling: Scaling | None = None) -> Data:
+    """Data for a model.
+
+    Args:
+        place: a folder of pictures (folders inside are classes), an ``.npz`` or ``.npy`` file with samples along the
+            first axis (arrays named like the inputs, and perhaps ``labels``), or a text file with one picture a line,
+            perhaps followed by a tab or blanks and its class.
+        inputs: what the model takes.
+        scaling: of pictures.
+
+    Raises:
+        UsageError: there are no samples, or arrays do not fit the model.
+        FormatError: the place is missing or none of these.
+    """
+    name = os.fspath(place)
+    how = scaling or Scaling()
+    if os.path.isdir(name):
+        data = _folder(name, inputs, how)
+    elif name.endswith((".npz", ".npy")):
+        data = _arrays(name, inputs, how)
+    else:
+        data = _list(name, inputs, how)
+    if not len(data):
+        raise UsageError("there are no samples here", where=name)
+    if data.files:
+        picture_input(inputs, how)
+    return data
+
+
+def picture_input(inputs: tuple[Input, ...], scaling: Scaling) -> PictureInput:
+    """The model's only input as one that takes pictures.
+
+    Raises:
+        UsageError: it does not.
+    """
+    if len(inputs) != 1:
+        raise UsageError(f"the model takes {len(inputs)} inputs, not one picture", hint="give an .npz file")
+    shape = inputs[0].shape
+    dtype = FLOAT if inputs[0].dtype.kind == "f" else _dtype(inputs[0].dtype)
+    if len(shape) == 4 and shape[3] in (1, 3):
+        return _checked(PictureInput(inputs[0].name, dtype, shape[1], shape[2], shape[3], "NHWC", shape[0]), scaling)
+    if len(shape) == 4 and shape[1] in (1, 3):
+        return _checked(PictureInput(inputs[0].name, dtype, shape[2], shape[3], shape[1], "NCHW", shape[0]), scaling)
+    if len(shape) == 2:
+        for channels in (1, 3):
+            side = round((shape[1] / channels) ** 0.5)
+            if side > 1 and side * side * channels == shape[1]:
+                return PictureInput(inputs[0].name, dtype, side, side, channels, "N*", shape[0])
+    raise UsageError(f"the model takes {list(shape)}, which is no picture", hint="give an .npz file")
+
+
+def _checked(picture: PictureInput, scaling: Scaling) -> PictureInput:
+    """With the size that was asked for where the model leaves it open."""
+    height, width = picture.height, picture.width
+    if (height, width) == (1, 1):
+        height, width = scaling.height or 0, scaling.width or 0
+        if not height or not width:
+            raise UsageError(
+                "the model does not say how large its pictures are", hint="pass --input_width and --input_height"
+            )
+    elif scaling.height not in (None, height) or scaling.width not in (None, width):
+        raise UsageError(f"the model takes pictures of {width} x {height} pixels", hint="leave the size out")
+    return PictureInput(picture.tensor, picture.dtype, height, width, picture.channels, picture.layout, picture.batch)
+
+
+def _dtype(numpy: np.dtype[Any]) -> Any:
+    from pocketgraph.graph import DType
+
+    return DType.of_numpy(numpy)
+
+
+def _folder(name: str, inputs: tuple[Input, ...], scaling: Scaling) -> Data:
+    files: list[str] = []
+    for folder, inner, found in os.walk(name):
+        inner.sort()
+        files += [os.path.join(folder, file) for file in sorted(found) if file.lower().endswith(SUFFIXES)]
+    inside = [os.path.relpath(os.path.dirname(path), name) for path in files]
+    classes = [path.split(os.sep)[0] for path in inside] if all(path != "." for path in inside) else []
+    if not files:
+        raise UsageError("there are no pictures in this folder", where=name, hint=f"it may hold {', '.join(SUFFIXES)}")
+    return Data(name, inputs, _mixed(files, classes), [], scaling, _mixed(classes, classes))
+
+
+def _mixed(items: list[str], classes: list[str]) -> list[str]:
+    """The items with the classes in turn, so that the first few are of all classes."""
+    if not classes:
+        return items
+    seen: dict[str, int] = {}
+    turn = []
+    for name in classes:
+        turn.append(seen.get(name, 0))
+        seen[name] = turn[-1] + 1
+    return [items[index] for index in sorted(range(len(items)), key=lambda index: (turn[index], index))]
+
+
+def _list(name: str, inputs: tuple[Input, ...], scaling: Scaling) -> Data:
+    try:
+        with open(name, encoding="utf-8") as file:
+            lines = [line.rstrip("\n") for line in file if line.strip() and not line.startswith("#")]
+    except OSError as error:
+        raise FormatError(f"the data cannot be read: {error.strerror or error}", where=name) from None
+    except UnicodeDecodeError:
+        raise FormatError("this is no folder, .npz file or list of pictures", where=name) from None
+    files, classes = [], []
+    for line in lines:
+        path, _, label = line.partition("\t")
+        if not label and not os.path.exists(os.path.join(os.path.dirname(name), path)):
+            path, _, label = line.rpartition(" ") if " " in line else (line, "", "")
+        files.append(os.path.join(os.path.dirname(name), path.strip()))
+        classes.append(label.strip())
+    told = [label for label in classes if label]
+    if told and len(told) != len(files):
+        raise UsageError(f"{len(files)} pictures are listed, but only {len(told)} with a class", where=name)
+    return Data(name, inputs, files, [], scaling, classes if told else [])
+
+
+def _arrays(name: str, inputs: tuple[Input, ...], scaling: Scaling) -> Data:
+    try:
+        loaded = np.load(name, allow_pickle=False)
+        found: dict[str, Array] = (
+            {key: loaded[key] for key in loaded.files} if hasattr(loaded, "files") else {inputs[0].name: loaded}
+        )
+    except OSError as error:
+        raise FormatError(f"the data cannot be read: {error.strerror or error}", where=name) from None
+    except Exception as error:  # NumPy answers a damaged file with whatever its parser runs into
+        raise FormatError(f"this is no .npz or .npy file, or a damaged one ({error})", where=name) from None
+    labels = next((found.pop(key) for key in LABEL_KEYS if key in found), None)
+    arrays = [_fitting(name, found, item, len(inputs) == 1) for item in inputs]
+    counts = {len(array) for array in arrays}
+    if len(counts) > 1:
+        raise UsageError(f"the arrays have {' and '.join(map(str, sorted(counts)))} samples", where=name)
+    classes: list[str] = []
+    if labels is not None and len(arrays[0]):
+        flat = labels.argmax(axis=-1) if labels.ndim > 1 and labels.shape[-1] > 1 else labels.reshape(-1)
+        if len(flat) < len(arrays[0]):
+            raise UsageError(f"there are {len(arrays[0])} samples but only {len(flat)} labels", where=name)
+        classes = [str(label) for label in flat[: len(arrays[0])]]
+    return Data(name, inputs, [], arrays, scaling, classes)
+
+
+def _fitting(place: str, found: Mapping[str, Array], item: Input, alone: bool) -> Array:
+    """The array for an input, its samples along the first axis."""
+    name = item.name
+    keys = [key for key in found if key in (name, name.split(":")[0], name.replace(":", "_"), name.replace("/", "_"))]
+    keys += [
+        key for key in found if key.removeprefix("in_").replace("/", "_") == name.replace(":", "_").replace("/", "_")
+    ]
+    if not keys and alone and len(found) == 1:
+        keys = list(found)
+    if not keys:
+        raise UsageError(
+            f"there is no array for the input '{name}'", where=place, hint=f"there are {', '.join(found) or 'none'}"
+        )
+    array = found[keys[0]]
+    size = int(np.prod(item.shape))
+    if array.ndim < 1 or not len(array):
+        raise UsageError("there are no samples here", where=place)
+    if array[0].size != size:
+        raise UsageError(
+            f"the array '{keys[0]}' is {list(array.shape)}, and each of its {len(array)} samples has {array[0].size} "
+            f"numbers; the model takes {list(item.shape)}",
+            where=place,
+        )
+    if array.dtype.kind not in "fiub":
+        raise UsageError(f"the array '{keys[0]}' holds {array.dtype}, not numbers", where=place)
+    return array

@@ -1,0 +1,71 @@
+"""What the commands that read data have in common: options for pictures, presets, and other feeds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from pocketgraph.errors import UsageError
+
+if TYPE_CHECKING:
+    from pocketgraph.apps.data import Scaling
+    from pocketgraph.graph import Graph
+
+F = TypeVar("F", bound=Callable[..., Any])
+OPTIONS = (
+    click.option("--preset", help="Scaling and layers of a known family; `label_image --preset=list` shows them."),
+    click.option("--input_mean", "--input-mean", type=float, help="Subtract this from each pixel value of 0 to 255."),
+    click.option("--input_std", "--input-std", type=float, help="Then divide by this."),
+    click.option(
+        "--input_width", "--input-width", type=click.IntRange(1, 1 << 14), help="Where the model leaves it open."
+    ),
+    click.option("--input_height", "--input-height", type=click.IntRange(1, 1 << 14), help="Likewise."),
+    click.option("--inputs", help="Tensors to feed, by commas; default: the placeholders."),
+    click.option("--outputs", help="Tensors to compute, by commas; default: the likely outputs."),
+    click.option("--feed", multiple=True, metavar="NAME=VALUE", help="Set another placeholder, as in keep_prob=1."),
+    click.option("--threads", type=click.IntRange(1), default=1, show_default=True, help="Threads to compute with."),
+)
+
+
+def data_options(function: F) -> F:
+    """Adds the options."""
+    for option in reversed(OPTIONS):
+        function = option(function)
+    return function
+
+
+def scaling(how: dict[str, Any], graph: Graph | None) -> Scaling:
+    """How pictures are fed: as the flags say, else as the preset that is named or that the graph's layers show."""
+    from pocketgraph.apps import presets
+    from pocketgraph.apps.data import Scaling
+
+    named = presets.get(how["preset"]) if how["preset"] else None
+    chosen = named or (presets.recognise(graph) if graph is not None else None)
+    mean, std = how["input_mean"], how["input_std"]
+    if chosen is not None and (mean is None or std is None):
+        mean = chosen.mean if mean is None else mean
+        std = chosen.std if std is None else std
+        if named is None:
+            click.echo(
+                f"note: the layers are those of --preset={chosen.name}: input_mean {mean:g}, input_std {std:g}",
+                err=True,
+            )
+    return Scaling(mean, std, how["input_width"], how["input_height"])
+
+
+def feeds(texts: tuple[str, ...]) -> dict[str, bool | int | float]:
+    """What other placeholders are set to."""
+    found: dict[str, bool | int | float] = {}
+    for text in texts:
+        name, _, value = text.rpartition("=")
+        try:
+            found[name] = (
+                value == "true" if value in ("true", "false") else float(value) if "." in value else int(value)
+            )
+        except ValueError:
+            name = ""
+        if not name:
+            raise UsageError(f"--feed '{text}' is not NAME=VALUE with a number, true or false")
+    return found

@@ -1,0 +1,193 @@
+"""What benchmark_model says in the end: lines and tables, files, or JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pocketgraph.errors import PocketgraphError
+
+if TYPE_CHECKING:
+    from pocketgraph.graph import Graph
+    from pocketgraph.inspect.benchmark import Benchmark, Layer, Limits
+    from pocketgraph.inspect.flops import Flops
+    from pocketgraph.inspect.peers import PeerResult
+    from pocketgraph.runtime import Session
+    from pocketgraph.runtime.stat_summarizer import Stat
+
+PERCENTILES = (50, 90, 95, 99)
+
+
+def counted_flops(
+    session: Session, layers: Sequence[Layer], outputs: Sequence[str], targets: Sequence[str], result: Benchmark
+) -> Flops:
+    """The operations of one run; shapes that cannot be told beforehand are those that the runs have shown."""
+    from pocketgraph.graph import parse_ref
+    from pocketgraph.graph.order import reachable
+    from pocketgraph.inspect.flops import count_graph
+
+    runs = max(1, result.traced.count)
+    executions = {name: record.times_called / runs for name, record in result.nodes.records.items()}
+    seen = {
+        f"{name}:{port}": shape
+        for name, record in result.nodes.records.items()
+        for port, (_, shape) in enumerate(record.outputs)
+    }
+    feeds = {layer.name: layer.shape for layer in layers}
+    graph = session.graph
+    fed = {parse_ref(name).name for name in feeds}
+    wanted = reachable(graph, [parse_ref(name).name for name in [*outputs, *targets]], stop=fed)
+    nodes = [node for node in graph if node.name in wanted and node.name not in fed]
+    return count_graph(graph, feeds, nodes, seen, {name: times for name, times in executions.items() if times > 1})
+
+
+def show(result: Benchmark, show_sizes: bool, flops: Flops | None) -> None:
+    """Prints the lines and tables in the original's order, then what the original has not."""
+    from pocketgraph.inspect.machine import peak_memory
+    from pocketgraph.inspect.numbers import bytes_text, human_readable
+
+    click.echo(result.average_line())
+    for line in result.nodes.lines():
+        click.echo(line)
+    if show_sizes:
+        for line in result.nodes.output_lines():
+            click.echo(line)
+    for warning in result.nodes.warnings:
+        click.echo(warning, err=True)
+    for note in result.notes:
+        click.echo(f"Node times: {note}.")
+    points = ", ".join(f"p{percent} {result.percentile(percent):.0f}" for percent in PERCENTILES)
+    click.echo(f"Latency percentiles in us: {points}")
+    peak = peak_memory()
+    if peak is not None:
+        click.echo(f"Peak memory of the process: {bytes_text(peak)}")
+    if flops is not None:
+        each = result.plain.average / 1e6
+        click.echo(f"FLOPs estimate: {human_readable(flops.original)}")
+        click.echo(f"FLOPs/second: {human_readable(int(flops.original / each)) if each else '0'}")
+        click.echo(f"FLOPs of all ops: {human_readable(flops.total)}")
+        for op, count in sorted(flops.by_op.items(), key=lambda item: -item[1]):
+            click.echo(f"  {op}: {human_readable(count)}")
+        if flops.unknown:
+            click.echo(f"  not counted, shapes not known: {', '.join(flops.unknown[:10])}")
+        if flops.uncounted:
+            click.echo(f"  not counted, no formula: {', '.join(sorted(flops.uncounted))}")
+
+
+def written(
+    result: Benchmark, layers: Sequence[Layer], graph: Graph, flags: dict[str, Any], with_results: bool
+) -> Iterator[str]:
+    """Writes the files that were asked for; gives the lines to print."""
+    from pocketgraph.formats.files import write_atomically
+    from pocketgraph.inspect import benchmark_files
+    from pocketgraph.inspect.tracing import step_stats_of, write_trace
+
+    trace = result.last_trace
+    if with_results:
+        for record in benchmark_files.records(flags["benchmark_name"], result, list(layers)):
+            if record.node_type:
+                yield f"Outputting: [{record.node_type}]"
+            benchmark_files.write(flags["output_prefix"], record)
+    if trace is not None and flags["step_stats_name"]:
+        write_atomically(flags["step_stats_name"], step_stats_of(trace, graph))
+        yield f"Wrote {flags['step_stats_name']}"
+    if trace is not None and flags["trace_file"]:
+        write_trace(trace, flags["trace_file"], graph)
+        yield f"Wrote {flags['trace_file']}"
+
+
+def compared(
+    path: str, session: Session, layers: Sequence[Layer], outputs: Sequence[str], limits: Limits, flags: dict[str, Any]
+) -> list[PeerResult]:
+    """Times the other programs."""
+    from pocketgraph.cli.options import names
+    from pocketgraph.inspect.peers import PEERS, compare
+
+    wanted = list(PEERS) if flags["compare"] == "all" else names(flags["compare"])
+    return compare(
+        session.graph, layers, outputs, wanted, threads=session.threads, max_runs=limits.max_runs,
+        max_seconds=limits.max_seconds, python=flags["compare_python"], beside=path,
+    )  # fmt: skip
+
+
+def show_peers(peers: Sequence[PeerResult]) -> None:
+    """Prints the programs side by side."""
+    click.echo("")
+    click.echo(
+        f"{'program':<22}{'median us':>12}{'first us':>12}{'load ms':>10}{'peak MB':>9}{'difference':>12}  version"
+    )
+    for peer in peers:
+        if peer.problem:
+            click.echo(f"{peer.name:<22}{peer.problem}")
+            continue
+        difference = "-" if peer.difference is None else f"{peer.difference:.2g}"
+        peak = "-" if peer.peak_bytes is None else f"{peer.peak_bytes / 1e6:.0f}"
+        click.echo(
+            f"{peer.name:<22}{peer.median_us:>12.0f}{peer.first_us:>12.0f}{peer.load_us / 1000:>10.1f}{peak:>9}"
+            f"{difference:>12}  {peer.version}"
+        )
+
+
+def as_json(
+    path: str, session: Session, layers: Sequence[Layer], outputs: Sequence[str], result: Benchmark,
+    flops: Flops | None, peers: Sequence[PeerResult],
+) -> str:  # fmt: skip
+    """Everything as JSON; times in microseconds, memory in bytes."""
+    from dataclasses import asdict
+
+    from pocketgraph.inspect.machine import facts, peak_memory
+
+    document: dict[str, Any] = {
+        "model": path,
+        "engine": session.engine or "auto",
+        "threads": session.threads,
+        "inputs": [{"name": x.name, "dtype": x.dtype.name, "shape": list(x.shape)} for x in layers],
+        "outputs": list(outputs),
+        "runs_on": _runs_on(session, layers, outputs),
+        "session_seconds": result.load_seconds,
+        "warmup": _stat(result.warmup),
+        "no_stats": _stat(result.plain),
+        "with_stats": _stat(result.traced),
+        "percentiles": {f"p{percent}": result.percentile(percent) for percent in PERCENTILES},
+        "peak_memory": peak_memory(),
+        "nodes": [
+            {
+                "name": r.name, "op": r.op, "average": r.time.average, "memory": r.memory.newest,
+                "times_called": r.times_called / max(1, result.traced.count),
+            }
+            for r in result.nodes.records.values()
+        ],
+        "by_type": result.nodes.times_by_type(),
+        "notes": result.notes,
+        "machine": facts(),
+    }  # fmt: skip
+    if flops is not None:
+        document["flops"] = {
+            "total": flops.total, "original": flops.original, "by_op": flops.by_op, "unknown": flops.unknown,
+            "uncounted": flops.uncounted,
+        }  # fmt: skip
+    if peers:
+        document["compared"] = [asdict(peer) for peer in peers]
+    return json.dumps(document, indent=2)
+
+
+def _runs_on(session: Session, layers: Sequence[Layer], outputs: Sequence[str]) -> dict[str, int]:
+    """How many nodes each engine runs."""
+    try:
+        description = session.plan(list(outputs), {layer.name: layer.shape for layer in layers})
+    except PocketgraphError:
+        return {}
+    found: dict[str, int] = {}
+    for part in description.parts:
+        found[part.runs_on] = found.get(part.runs_on, 0) + len(part.nodes)
+    return found
+
+
+def _stat(stat: Stat) -> dict[str, float]:
+    return {
+        "count": stat.count, "first": stat.first, "min": stat.minimum, "max": stat.maximum, "average": stat.average,
+        "std": stat.deviation,
+    }  # fmt: skip

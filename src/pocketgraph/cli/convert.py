@@ -1,0 +1,74 @@
+"""``pocketgraph convert``: a model file in another form."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from pocketgraph.cli.options import names
+
+if TYPE_CHECKING:
+    from pocketgraph.graph import Graph, Shape
+
+FORMS = ("graphdef", "text", "memmapped", "saved_model", "meta", "checkpoint")
+
+
+@click.command("convert")
+@click.argument("source", metavar="IN")
+@click.argument("target", metavar="OUT")
+@click.option("--to", type=click.Choice(FORMS), help="The form, where OUT's suffix does not say it.")
+@click.option("--tags", help="Which graph of a SavedModel, such as serve or serve,gpu.")
+@click.option("--signature", help="Which signature of a SavedModel or MetaGraphDef.")
+@click.option("--inputs", help="Inputs of the signature that a SavedModel gets when IN has none.")
+@click.option("--outputs", help="Outputs of that signature.")
+@click.option(
+    "--min_conversion_tensor_size", "--min-conversion-tensor-size", type=int,
+    help="Smallest constant, in bytes, that gets a region of its own in a memory-mapped package.",
+)  # fmt: skip
+def command(
+    source: str,
+    target: str,
+    to: str | None,
+    tags: str | None,
+    signature: str | None,
+    inputs: str | None,
+    outputs: str | None,
+    min_conversion_tensor_size: int | None,
+) -> None:
+    """Write the model or checkpoint IN as OUT, in the form that OUT's suffix says.
+
+    .pb is a GraphDef, .pbtxt its text form, .mmap a memory-mapped package, .meta a MetaGraphDef; a name without a
+    suffix is the directory of a SavedModel. A checkpoint, also of the old form V1, becomes a V2 checkpoint of the
+    prefix OUT.
+    """
+    from pocketgraph.formats import convert
+
+    done = convert.convert(
+        source,
+        target,
+        to or "",
+        tags=tags,
+        signature=signature,
+        inputs=names(inputs),
+        outputs=names(outputs),
+        min_size=min_conversion_tensor_size,
+        shapes_of=_shapes,
+    )
+    click.echo(f"{source}: {done.source}; {target}: written as {done.form}")
+    if done.left_out:
+        click.echo(f"left out: {'; '.join(done.left_out)}", err=True)
+
+
+def _shapes(graph: Graph) -> dict[str, Shape]:
+    """The shapes of the tensors in the graph's signatures, as far as they can be inferred."""
+    from pocketgraph.errors import PocketgraphError
+    from pocketgraph.formats.meta_graph_writer import signatures_of
+    from pocketgraph.kernels.shapes import infer
+
+    wanted = [t for given in signatures_of(graph).values() for t in (*given.inputs.values(), *given.outputs.values())]
+    try:
+        inferred = infer(graph)
+        return {tensor: inferred.shape(tensor) for tensor in wanted}
+    except PocketgraphError:
+        return {}  # the graph is written all the same, with the shapes that it states itself

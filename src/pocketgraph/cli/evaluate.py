@@ -1,0 +1,90 @@
+"""``pocketgraph evaluate``: judges models on data, the first of them being what the others are held against."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from pocketgraph.cli._data_options import data_options, feeds, scaling
+from pocketgraph.cli.options import names
+
+
+@click.command("evaluate")
+@click.argument("models", nargs=-1, required=True)
+@click.option(
+    "--data", "place", required=True, metavar="DIR|NPZ|LIST", help="What to judge on, with classes or without."
+)
+@click.option("--labels", help="The name of each class, one a line, in the order of the model's scores.")
+@click.option("--limit", type=click.IntRange(1), help="Judge on the first so many samples only.")
+@click.option(
+    "--skip", type=click.IntRange(0), default=0, help="Leave out the first so many, such as those calibrated with."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead.")
+@data_options
+def command(
+    models: tuple[str, ...], place: str, labels: str | None, limit: int | None, skip: int, as_json: bool, **how: Any
+) -> None:
+    """Judge MODELS (graphs and .tflite files) on the same samples.
+
+    Where the data tell the classes: the share of right answers, first and among five, with the interval that the true
+    share lies in with 95 % confidence. For all but the first model: how far its answers are from those of the first.
+    """
+    from pocketgraph.apps.data import open_data
+    from pocketgraph.apps.label_image import read_labels
+    from pocketgraph.cli._progress import progress_bar
+    from pocketgraph.quantize.evaluate import evaluate
+    from pocketgraph.quantize.models import GraphModel, open_model
+
+    opened = [
+        open_model(
+            path, outputs=names(how["outputs"]), inputs=names(how["inputs"]), values=feeds(how["feed"]),
+            threads=how["threads"],
+        )
+        for path in models
+    ]  # fmt: skip
+    first = next((model for model in opened if isinstance(model, GraphModel)), None)
+    graph = first.graph if first is not None and not place.endswith((".npz", ".npy")) else None
+    data = open_data(place, opened[0].inputs, scaling(how, graph))
+    if skip:
+        data = data.after(skip)
+    if limit:
+        data = data.take(limit)
+    known = read_labels(labels) if labels else None
+    with progress_bar() as tell:
+        verdicts = evaluate(opened, data.samples, len(data), lambda scores: data.truth(known, scores), tell)
+    if as_json:
+        click.echo(json.dumps([verdict.as_dict() for verdict in verdicts], indent=1))
+        return
+    for line in table([verdict.as_dict() for verdict in verdicts], len(data)):
+        click.echo(line)
+
+
+COLUMNS = (
+    ("top1", "top-1", "{:.2%}"),
+    ("top1_interval", "95 % confident", "{0[0]:.1%}-{0[1]:.1%}"),
+    ("top5", "top-5", "{:.2%}"),
+    ("agreement", "agrees", "{:.2%}"),
+    ("agreement_interval", "95 % confident", "{0[0]:.1%}-{0[1]:.1%}"),
+    ("kl", "KL", "{:.5f}"),
+    ("snr_db", "SNR dB", "{:.2f}"),
+    ("mean_error", "mean error", "{:.3g}"),
+    ("milliseconds", "ms", "{:.2f}"),
+    ("bytes", "bytes", "{:,}"),
+)
+
+
+def table(rows: list[dict[str, Any]], count: int) -> list[str]:
+    """The verdicts in columns."""
+    used = [column for column in COLUMNS if any(row.get(column[0]) is not None for row in rows)]
+    cells = [["model", *(title for _, title, _ in used)]]
+    for row in rows:
+        filled = [form.format(row[key]) if row.get(key) is not None else "" for key, _, form in used]
+        cells.append([row["model"], *filled])
+    widths = [max(len(line[index]) for line in cells) for index in range(len(cells[0]))]
+    lines = [f"{count} samples" + (f"; agreement is with {rows[0]['model']}" if len(rows) > 1 else "")]
+    for line in cells:
+        padded = (text.rjust(width) for text, width in zip(line[1:], widths[1:], strict=True))
+        lines.append("  ".join([line[0].ljust(widths[0]), *padded]).rstrip())
+    return lines

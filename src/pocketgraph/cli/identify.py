@@ -1,0 +1,96 @@
+"""``pocketgraph identify``: one line a file or directory."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shlex
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from pocketgraph.formats.facts import Facts, GraphFacts
+
+
+@click.command("identify")
+@click.argument("paths", metavar="PATH…", nargs=-1, required=True)
+@click.option("--json", "as_json", is_flag=True, help="Print the facts as JSON, a list with one entry a path.")
+def command(paths: tuple[str, ...], as_json: bool) -> None:
+    """Say what each PATH is, who wrote it, what is in it, and what to type next.
+
+    Leaves with 1 when one of them does not exist, is damaged, or lacks a file.
+    """
+    from pocketgraph.formats import Kind
+    from pocketgraph.formats.facts import facts
+
+    found = [facts(path) for path in paths]
+    if as_json:
+        click.echo(json.dumps([as_dict(one) for one in found], indent=2))
+    else:
+        for one in found:
+            click.echo(line(one))
+    if any(one.damage or one.identity.kind is Kind.MISSING for one in found):
+        raise click.exceptions.Exit(1)
+
+
+def as_dict(facts: Facts) -> dict[str, Any]:
+    """The facts for programs."""
+    return {
+        "path": facts.identity.path,
+        "kind": facts.identity.kind.name.lower(),
+        "description": facts.identity.description,
+        "bytes": facts.bytes,
+        "graphs": [dataclasses.asdict(graph) for graph in facts.graphs],
+        "tensors": facts.tensors,
+        "tensor_bytes": facts.tensor_bytes,
+        "prefix": facts.prefix,
+        "damage": facts.damage,
+        "next": next_step(facts),
+    }
+
+
+def line(facts: Facts) -> str:
+    """One line for people."""
+    from pocketgraph.formats import Kind
+    from pocketgraph.inspect.numbers import bytes_text
+
+    identity = facts.identity
+    parts = [identity.description]
+    if identity.kind is not Kind.MISSING:
+        parts.append(bytes_text(facts.bytes))
+    if facts.tensors is not None:
+        parts.append(f"{facts.tensors} tensors of {bytes_text(facts.tensor_bytes)}")
+    text = ", ".join(parts)
+    for graph in facts.graphs:
+        tags = f"[{','.join(graph.tags)}] " if graph.tags else ""
+        text += f"; {tags}{', '.join(graph_parts(graph))}"
+    if facts.damage:
+        text += f"; cannot be read: {facts.damage}"
+    elif identity.next:
+        text += f"; next: {next_step(facts)}"
+    return f"{identity.path}: {text}"
+
+
+def next_step(facts: Facts) -> str:
+    """What to type next; a graph that needs no freezing is looked at."""
+    if facts.graphs and not any(graph.variables for graph in facts.graphs):
+        return f"pocketgraph summarize {shlex.quote(facts.identity.path)}"
+    return facts.identity.next
+
+
+def graph_parts(graph: GraphFacts) -> list[str]:
+    """What there is to say of one graph, leaving out what it has none of."""
+    from pocketgraph.inspect.numbers import bytes_text
+
+    wrote = f"TensorFlow {graph.version}" if graph.version else ""
+    if not wrote and graph.producer:
+        wrote = f"GraphDef version {graph.producer}"
+    return [
+        *([wrote] if wrote else []),
+        f"{graph.nodes} nodes",
+        *([f"{graph.functions} functions"] if graph.functions else []),
+        *([f"{graph.variables} variables"] if graph.variables else []),
+        *([f"{graph.constants} constants of {bytes_text(graph.const_bytes)}"] if graph.constants else []),
+        *([f"signatures {', '.join(graph.signatures)}"] if graph.signatures else []),
+    ]

@@ -1,0 +1,70 @@
+"""optimize_for_inference: readies a frozen graph for use as TensorFlow's tool of that name does."""
+
+from __future__ import annotations
+
+import os
+from typing import Literal
+
+import click
+
+from pocketgraph.cli.options import flag_bool
+from pocketgraph.cli.strip_unused import listed, placeholder_types
+from pocketgraph.errors import FreezeError, UsageError
+
+
+@click.command()
+@click.option("--input", "--input_graph", "-i", default="", help="Frozen GraphDef file.")
+@click.option("--output", "--output_graph", "-o", default="", help="Where the result goes.")
+@click.option("--input_names", "--input-names", "--inputs", default="", help="Inputs, with commas.")
+@click.option("--output_names", "--output-names", "--outputs", default="", help="Outputs, with commas.")
+@flag_bool("--frozen_graph", "--frozen-graph", default=True, help="Write a binary file; false: text.")
+@click.option(
+    "--placeholder_type_enum", "--placeholder-type-enum", default="1", show_default=True,
+    help="DataType number of the inputs; with commas one for each.",
+)  # fmt: skip
+@flag_bool("--toco_compatible", "--toco-compatible", help="Leave out ops that TensorFlow Lite does not know.")
+@click.option(
+    "--placeholder_to_const_names", "--placeholder-to-const-names", default="",
+    help="NAME=true or NAME=false, with commas: bool placeholders to make constants of.",
+)  # fmt: skip
+@click.option(
+    "--like", type=click.Choice(["1.15", "2.x"]), default="2.x", show_default=True,
+    help="Whose rules to follow: those of TensorFlow 1.15 or of 2.x.",
+)  # fmt: skip
+def command(
+    input: str,
+    output: str,
+    input_names: str,
+    output_names: str,
+    frozen_graph: bool,
+    placeholder_type_enum: str,
+    toco_compatible: bool,
+    placeholder_to_const_names: str,
+    like: Literal["1.15", "2.x"],
+) -> None:
+    """Strips a frozen graph, takes training's nodes out, and folds batch norms into convolutions.
+
+    \b
+      pocketgraph optimize_for_inference --input=frozen.pb --output=small.pb \\
+        --input_names=image --output_names=softmax
+    """
+    from pocketgraph import formats
+    from pocketgraph.freezing.for_inference import optimize_for_inference
+
+    if not os.path.exists(input):
+        raise FreezeError(f"Input graph file '{input}' does not exist!")
+    if not output_names:
+        raise UsageError("no outputs were named", hint="add --output_names=NAME")
+    if not output:
+        raise UsageError("no place for the result was named", hint="add --output=optimized.pb")
+    graph = optimize_for_inference(
+        formats.load(input),
+        listed(input_names),
+        listed(output_names),
+        placeholder_types(placeholder_type_enum),
+        toco_compatible,
+        listed(placeholder_to_const_names),
+        like=like,
+    )
+    formats.save(graph, output, text=not frozen_graph)
+    click.echo(f"{len(graph)} ops in the final graph.")

@@ -1,0 +1,71 @@
+"""strip_unused: the part of a graph between chosen inputs and outputs."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from pocketgraph.cli.options import flag_bool
+from pocketgraph.errors import FreezeError, UsageError
+
+
+@click.command()
+@click.option("--input_graph", "--input-graph", "--input", default="", help="GraphDef file, binary or text.")
+@flag_bool("--input_binary", "--input-binary", help="Accepted; the content decides.")
+@click.option("--output_graph", "--output-graph", "--output", "-o", default="", help="Where the result goes.")
+@flag_bool("--output_binary", "--output-binary", default=True, help="Write a binary file; false: text.")
+@click.option("--input_node_names", "--input-node-names", "--inputs", default="", help="Inputs, with commas.")
+@click.option("--output_node_names", "--output-node-names", "--outputs", default="", help="Outputs, with commas.")
+@click.option(
+    "--placeholder_type_enum", "--placeholder-type-enum", default="1", show_default=True,
+    help="DataType number of the inputs; with commas one for each. 1 is float, 4 uint8, 3 int32, 7 string.",
+)  # fmt: skip
+def command(
+    input_graph: str,
+    input_binary: bool,
+    output_graph: str,
+    output_binary: bool,
+    input_node_names: str,
+    output_node_names: str,
+    placeholder_type_enum: str,
+) -> None:
+    """Strips what the outputs do not need when the inputs are fed; the inputs become placeholders.
+
+    \b
+      pocketgraph strip_unused --input_graph=frozen.pb --output_graph=stripped.pb \\
+        --input_node_names=image --output_node_names=softmax
+    """
+    from pocketgraph import formats
+    from pocketgraph.freezing.for_inference import strip_unused
+
+    if not os.path.exists(input_graph):
+        raise FreezeError(f"Input graph file '{input_graph}' does not exist!")
+    if not output_node_names:
+        raise UsageError("You need to supply the name of a node to --output_node_names.")
+    if not output_graph:
+        raise UsageError("no place for the result was named", hint="add --output_graph=stripped.pb")
+    graph = strip_unused(
+        formats.load(input_graph),
+        listed(input_node_names),
+        listed(output_node_names),
+        placeholder_types(placeholder_type_enum),
+    )
+    formats.save(graph, output_graph, text=not output_binary)
+    click.echo(f"{len(graph)} ops in the final graph.")
+
+
+def listed(text: str) -> list[str]:
+    """The names between commas, blanks and all, as the original splits them; none for an empty text."""
+    return text.split(",") if text else []
+
+
+def placeholder_types(text: str) -> int | list[int]:
+    """One DataType number, or several with commas. Raises UsageError for anything else."""
+    try:
+        numbers = [int(part) for part in text.split(",")]
+    except ValueError:
+        raise UsageError(
+            f"'{text}' is no list of numbers", where="--placeholder_type_enum", hint="1 is float, 4 uint8, 3 int32"
+        ) from None
+    return numbers if len(numbers) > 1 else numbers[0]

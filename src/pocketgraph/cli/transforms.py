@@ -1,0 +1,116 @@
+"""``pocketgraph transforms``: every rule with its parameters and one line, or all about one rule."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pocketgraph.cli.options import names as listed
+
+if TYPE_CHECKING:
+    from pocketgraph.inspect.rule_page import Page
+
+
+@click.command("transforms")
+@click.argument("name", required=False)
+@click.option("--rules", multiple=True, metavar="FILE.py", help="Run this Python file, and show its rules, too.")
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+def command(name: str | None, rules: tuple[str, ...], as_json: bool) -> None:
+    """List the transforms of transform_graph, or tell all about one.
+
+    \b
+      pocketgraph transforms
+      pocketgraph transforms fold_batch_norms
+    """
+    from pocketgraph.inspect.rule_page import page_of
+    from pocketgraph.transforms import tool
+    from pocketgraph.transforms._user_rules import load_file
+
+    for path in rules:
+        load_file(os.path.expanduser(path))
+    if name is not None:
+        for one in listed(name):
+            page = page_of(tool.find(one.partition("(")[0]))
+            click.echo(json.dumps(as_dict(page), indent=2)) if as_json else show(page)
+        return
+    pages = [page_of(tool.find(rule)) for rule in tool.names()]
+    if as_json:
+        click.echo(json.dumps([as_dict(page) for page in pages], indent=2))
+    else:
+        show_all(pages)
+
+
+def as_dict(page: Page) -> dict[str, Any]:
+    """A page for programs."""
+    return {
+        "name": page.name,
+        "summary": page.summary,
+        "parameters": [
+            {
+                "name": p.name,
+                "type": p.kind.__name__,
+                "default": list(p.default) if isinstance(p.default, tuple) else p.default,
+                "required": p.required,
+                "repeated": p.repeated,
+                "meaning": page.meanings.get(p.name, ""),
+            }
+            for p in page.parameters
+        ],
+        "given": page.given,
+        "call": page.call,
+        "result": page.result,
+        "text": list(page.text),
+        "differs": page.differs,
+    }
+
+
+def show_all(pages: list[Page]) -> None:
+    """Prints the table of all rules."""
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    from pocketgraph.inspect.rule_page import spelled
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("transform", overflow="fold")
+    table.add_column("what it does, and its parameters", ratio=1)
+    for page in pages:
+        parameters = ", ".join(spelled(p) for p in page.parameters)
+        text = escape(page.summary.replace("``", "")) + (f"\n[dim]{escape(parameters)}[/dim]" if parameters else "")
+        table.add_row(page.name, text)
+    Console(highlight=False).print(table)
+    click.echo("Every transform takes ignore_errors=true. All about one: pocketgraph transforms NAME")
+
+
+def show(page: Page) -> None:
+    """Prints one rule's page."""
+    from pocketgraph.inspect.rule_page import spelled
+
+    click.echo(click.wrap_text(f"{page.name}: {page.summary.replace('``', '')}", 100))
+    for paragraph in page.text:
+        _paragraph(paragraph)
+    if page.parameters:
+        click.echo("\nParameters:")
+        for p in page.parameters:
+            click.echo(f"  {spelled(p)}")
+            if page.meanings.get(p.name):
+                click.echo(click.wrap_text(page.meanings[p.name], 100, "      ", "      "))
+    if page.given:
+        click.echo(f"\nGiven:\n{_indented(page.given)}")
+        click.echo(f"\nTransforms:\n{_indented(page.call)}")
+        click.echo(f"\nResult:\n{_indented(page.result)}")
+    if page.differs:
+        _paragraph(f"Differs from the original: {page.differs}")
+
+
+def _paragraph(text: str) -> None:
+    click.echo("\n" + click.wrap_text(text.replace("``", ""), 100))
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.splitlines())

@@ -1,0 +1,156 @@
+"""What is known of a model file without reading its weights: for ``pocketgraph identify``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pocketgraph.errors import FormatError
+from pocketgraph.formats import checkpoint, load, meta_graph
+from pocketgraph.formats.bundle_proto import Entry
+from pocketgraph.formats.detect import Identity, Kind, identify
+from pocketgraph.formats.files import PathLike, mapped
+from pocketgraph.formats.meta_graph import VARIABLE_OPS
+from pocketgraph.graph import DType, Graph, Tensor
+
+GRAPHS = frozenset((Kind.GRAPH_DEF, Kind.GRAPH_DEF_TEXT, Kind.META_GRAPH, Kind.META_GRAPH_TEXT, Kind.MEMMAPPED))
+SAVED_MODELS = frozenset((Kind.SAVED_MODEL, Kind.SAVED_MODEL_FILE, Kind.SAVED_MODEL_TEXT))
+CHECKPOINTS = frozenset(
+    (
+        Kind.CHECKPOINT_V1, Kind.CHECKPOINT_V2, Kind.CHECKPOINT_INDEX, Kind.CHECKPOINT_STATE,
+        Kind.CHECKPOINT_DIRECTORY, Kind.CHECKPOINT_DATA,
+    )
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class GraphFacts:
+    """One graph of a file.
+
+    Attributes:
+        version: the TensorFlow that wrote it, "" when the file does not say.
+        producer: the number of the GraphDef version; 0 when the file does not say.
+        nodes, functions, variables, constants: how many there are.
+        const_bytes: of all constants' elements but strings.
+        signatures: their names.
+        tags: of a SavedModel's or MetaGraphDef's graph.
+    """
+
+    version: str
+    producer: int
+    nodes: int
+    functions: int
+    variables: int
+    constants: int
+    const_bytes: int
+    signatures: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What lies at a path.
+
+    Attributes:
+        identity: what it is, and what to type next.
+        bytes: of the file, or of all files in the directory or checkpoint.
+        graphs: the graphs in it.
+        tensors: of a checkpoint, how many; None for other kinds.
+        tensor_bytes: of these, without strings.
+        prefix: of the checkpoint.
+        damage: why it cannot be read, "" when it can.
+    """
+
+    identity: Identity
+    bytes: int
+    graphs: tuple[GraphFacts, ...] = ()
+    tensors: int | None = None
+    tensor_bytes: int = 0
+    prefix: str = ""
+    damage: str = ""
+
+
+def facts(path: PathLike) -> Facts:
+    """What is known of a file, directory or checkpoint; a damaged one gives what is known nevertheless.
+
+    Raises:
+        FormatError: it cannot be opened.
+    """
+    name = os.fspath(path)
+    identity = identify(name)
+    size = bytes_of(name)
+    try:
+        if identity.kind in GRAPHS:
+            return Facts(identity, size, tuple(graphs_of(name, identity.kind)))
+        if identity.kind in SAVED_MODELS:
+            metas = meta_graph.read_saved_model(name)
+            return Facts(identity, size, tuple(of_meta(meta) for meta in metas))
+        if identity.kind in CHECKPOINTS:
+            return of_checkpoint(identity)
+    except FormatError as error:
+        return Facts(identity, size, damage=str(error).removeprefix(f"{name}: "))
+    return Facts(identity, size)
+
+
+def graphs_of(name: str, kind: Kind) -> list[GraphFacts]:
+    """The one graph of a GraphDef, package or MetaGraphDef."""
+    if kind is Kind.META_GRAPH:
+        return [of_meta(meta_graph.parse(mapped(name), name))]
+    return [of_graph(load(name))]
+
+
+def of_meta(meta: meta_graph.MetaGraph) -> GraphFacts:
+    return of_graph(meta.graph, meta.version, meta.tags)
+
+
+def of_graph(graph: Graph, version: str = "", tags: tuple[str, ...] = ()) -> GraphFacts:
+    constants = [value for node in graph if node.op == "Const" and isinstance(value := node.attr("value"), Tensor)]
+    return GraphFacts(
+        version,
+        graph.versions.producer,
+        len(graph),
+        len(graph.functions),
+        sum(node.op in VARIABLE_OPS for node in graph),
+        len(constants),
+        sum(tensor.size * tensor.dtype.size for tensor in constants),
+        tuple(key for key in graph.signatures if not key.startswith("__")),
+        tags,
+    )
+
+
+def of_checkpoint(identity: Identity) -> Facts:
+    """How many tensors a checkpoint has; reads its index."""
+    store = checkpoint.open_checkpoint(identity.path)
+    entries: Mapping[str, Entry] = {name: store.entry(name) for name in store}
+    total = 0
+    for entry in entries.values():
+        count = checkpoint.elements_of(entry.shape)
+        total += count * (DType.of(entry.dtype).size if entry.dtype in KNOWN else 0)
+    return Facts(
+        identity, bytes_of(store.prefix), tensors=len(store), tensor_bytes=total, prefix=store.prefix
+    )  # fmt: skip
+
+
+KNOWN = frozenset((*range(1, 7), *range(8, 20), 22, 23))
+"""Numbers of the types whose elements have a size."""
+
+
+def bytes_of(path: str) -> int:
+    """The size of a file, of everything in a directory, or of the files that begin with a prefix."""
+    if os.path.isfile(path):
+        return os.path.getsize(path)
+    total = 0
+    if os.path.isdir(path):
+        for folder, _, names in os.walk(path):
+            for name in names:
+                full = os.path.join(folder, name)
+                total += os.path.getsize(full) if os.path.isfile(full) else 0
+        return total
+    folder, prefix = os.path.split(path)
+    try:
+        names = [name for name in os.listdir(folder or ".") if name.startswith((prefix + ".", prefix + "-"))]
+    except OSError:
+        return 0
+    parts = [name for name in names if not name.endswith(".meta") and os.path.isfile(os.path.join(folder, name))]
+    return sum(os.path.getsize(os.path.join(folder, name)) for name in parts)

@@ -1,0 +1,65 @@
+"""strip_unused: the part of a graph between chosen inputs and outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pocketgraph.errors import FreezeError, UsageError, did_you_mean
+from pocketgraph.freezing.subgraph import extract_sub_graph
+from pocketgraph.graph import AttrValue, DType, Graph, Node
+
+KEPT = ("_output_shapes", "shape")
+FLOAT = 1  # DT_FLOAT
+
+
+def strip_unused(
+    graph: Graph,
+    input_node_names: Sequence[str],
+    output_node_names: Sequence[str],
+    placeholder_type_enum: int | Sequence[int] = FLOAT,
+) -> Graph:
+    """The nodes that the outputs need when the inputs are fed; the inputs become placeholders.
+
+    ::
+
+        image = DecodeJpeg(file)   ->   image = Placeholder(dtype=float)
+        y = Relu(image)                 y = Relu(image)
+
+    Node for node what TensorFlow's strip_unused makes. An input's ``_output_shapes`` and ``shape`` stay, and an input
+    that the outputs do not need vanishes.
+
+    Args:
+        input_node_names, output_node_names: names of nodes, not of tensors.
+        placeholder_type_enum: the DataType number of every input, or one for each; 1 is float.
+
+    Raises:
+        UsageError: an input is named as a tensor; the types are not one for each input or no types.
+        FreezeError: an input or output is not in the graph.
+    """
+    types = _types(input_node_names, placeholder_type_enum)
+    missing = [name for name in types if name not in graph]
+    if missing:
+        raise FreezeError(
+            f"The following input nodes were not found: {', '.join(missing)}",
+            hint=did_you_mean(missing[0], graph.nodes),
+        )
+    placeholders = {name: _placeholder(graph[name], dtype) for name, dtype in types.items()}
+    replaced = graph.map_nodes(lambda node: placeholders.get(node.name, node))
+    stripped = extract_sub_graph(replaced, output_node_names)
+    inputs = [name for name in types if name in stripped]
+    return stripped.replace(inputs=inputs, outputs=output_node_names, signatures={})
+
+
+def _types(names: Sequence[str], enum: int | Sequence[int]) -> Mapping[str, DType]:
+    for name in names:
+        if ":" in name:
+            raise UsageError(f"Name '{name}' appears to refer to a Tensor, not an Operation.", hint="leave :0 out")
+    numbers = [enum] * len(names) if isinstance(enum, int) else list(enum)
+    if len(numbers) != len(names):
+        raise UsageError(f"{len(numbers)} placeholder types were given for {len(names)} inputs")
+    return {name: DType.of(number) for name, number in zip(names, numbers, strict=True)}
+
+
+def _placeholder(node: Node, dtype: DType) -> Node:
+    kept: dict[str, AttrValue] = {key: node.attrs[key] for key in KEPT if key in node.attrs}
+    return Node(node.name, "Placeholder", (), {"dtype": dtype, **kept})

@@ -1,0 +1,53 @@
+"""Ops that take a reference to a variable become those that take a value."""
+
+from __future__ import annotations
+
+from pocketgraph.graph import DType, Graph, Node
+
+PLAIN = {
+    "RefSwitch": "Switch",
+    "RefMerge": "Merge",
+    "RefEnter": "Enter",
+    "RefExit": "Exit",
+    "RefIdentity": "Identity",
+    "RefNextIteration": "NextIteration",
+}
+
+
+def repaired(graph: Graph) -> tuple[Graph, list[str]]:
+    """Frozen variables are values, and TensorFlow refuses to load a graph that wants references to them ("passed float
+    from w:0 incompatible with expected float_ref").
+
+    Given:   s = RefSwitch(w, p, T=float_ref)
+    Result:  s = Switch(w, p, T=float)
+    """
+    lines: list[str] = []
+
+    def change(node: Node) -> Node:
+        attrs = node.attrs
+        refs = [key for key, value in attrs.items() if _has_ref(value)]
+        if node.op not in PLAIN and not refs:
+            return node
+        if node.op in PLAIN:
+            lines.append(f"'{node.name}': {node.op} is {PLAIN[node.op]}")
+        else:
+            lines.append(f"'{node.name}': the types in {', '.join(refs)} are no references any more")
+        return node.replace(
+            op=PLAIN.get(node.op, node.op),
+            attrs={key: _base(value) if key in refs else value for key, value in attrs.items()},
+        )
+
+    return graph.map_nodes(change), lines
+
+
+def _has_ref(value: object) -> bool:
+    if isinstance(value, tuple):
+        return any(isinstance(member, DType) and member.is_ref for member in value)
+    return isinstance(value, DType) and value.is_ref
+
+
+def _base(value: object) -> DType | tuple[DType, ...]:
+    if isinstance(value, tuple):
+        return tuple(member.base for member in value if isinstance(member, DType))
+    assert isinstance(value, DType)
+    return value.base

@@ -1,0 +1,74 @@
+"""Assignments to variables, which a frozen graph cannot make, are dropped."""
+
+from __future__ import annotations
+
+from pocketgraph.freezing.handles import CARRIERS
+from pocketgraph.freezing.variables import REFERENCE_CARRIERS, is_variable
+from pocketgraph.graph import Graph, Node, node_name, opdefs
+from pocketgraph.graph.edit import rename_inputs
+
+_UPDATES = ("Assign", "Scatter", "Apply", "ResourceApply", "ResourceScatter", "SparseApply", "ResourceSparseApply",
+            "CountUpTo", "ResourceCountUpTo")  # fmt: skip
+
+
+def repaired(graph: Graph) -> tuple[Graph, list[str]]:
+    """What used the result of an assignment takes the variable as it was trained; nothing waits for it any more.
+
+    Given:   average = AssignSub(moving_mean, change)
+             y = Mul(x, average)
+    Result:  y = Mul(x, moving_mean)
+
+    Also where the variable has been made a constant already, as in graphs that were frozen with their initializers.
+    """
+    updates = {node.name: node for node in graph if is_update(node) and updated_variable(graph, node) is not None}
+    if not updates:
+        return graph, []
+    outputs = {node_name(name) for name in graph.outputs}
+    renames: dict[str, str] = {}
+    nodes: list[Node] = []
+    for node in graph:
+        if node.name in updates and node.name in outputs:
+            dtype = opdefs.output_dtypes(node)
+            gives = bool(dtype)
+            nodes.append(
+                Node(node.name, "Identity", node.data_inputs[:1], {"T": dtype[0].base})
+                if gives
+                else Node(node.name, "NoOp")
+            )
+            continue
+        if node.name in updates:
+            renames[node.name] = node.data_inputs[0]
+            continue
+        if any(ref[1:] in updates for ref in node.control_inputs):
+            kept = [ref for ref in node.inputs if not (ref.startswith("^") and ref[1:] in updates)]
+            node = node.replace(inputs=kept)
+        nodes.append(node)
+    lines = [f"'{name}' ({node.op} to '{updated_variable(graph, node)}') is dropped" for name, node in updates.items()]
+    return rename_inputs(graph.replace(nodes), renames), lines
+
+
+def is_update(node: Node) -> bool:
+    """Whether a node changes the variable that is its first input."""
+    if not node.op.startswith(_UPDATES) or not node.data_inputs:
+        return False
+    definition = opdefs.find(node.op)
+    if definition is None or not definition.inputs:
+        return False
+    first = definition.inputs[0]
+    return first.is_ref or (first.dtype is not None and first.dtype.name == "resource")
+
+
+def updated_variable(graph: Graph, node: Node) -> str | None:
+    """The variable or constant that an assignment changes."""
+    ref = node.data_inputs[0]
+    for _ in range(len(graph)):
+        source = graph.nodes.get(node_name(ref))
+        if source is None:
+            return None
+        if is_variable(source) or source.op == "Const":
+            return source.name
+        passes = source.op in CARRIERS or source.op in REFERENCE_CARRIERS or is_update(source)
+        if not passes or not source.data_inputs:
+            return None
+        ref = source.data_inputs[0]
+    return None

@@ -1,0 +1,461 @@
+"""How many floating point operations each op costs: a table by op, formulas over the shapes of inputs and outputs.
+
+How it is counted:
+
+* A multiplication and an addition are two operations, also where a machine does both at once.
+* One call of a scalar function (exp, tanh, sqrt, a comparison, a maximum) is one operation.
+* What only moves, copies or reinterprets values is free. Integers count like floats: it is arithmetic all the same.
+* Padding counts as if it were data, as in the usual formulas for convolutions (out · kh · kw · cin · 2).
+* What depends on values (loops inside of an op, such as non-maximum suppression) is not counted and listed by name.
+
+The original tool counts four ops only (``ORIGINAL``); its formulas are those of stat_summarizer and benchmark_model.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from pocketgraph.graph import Graph, Node, canonical, parse_ref
+
+Sizes: TypeAlias = "tuple[int, ...]"
+Formula: TypeAlias = "Callable[[Node, list[Sizes], list[Sizes]], int]"
+"""Takes the node, the shapes of its inputs and those of its outputs."""
+
+ORIGINAL = frozenset(("Conv2D", "MatMul", "QuantizedConv2D", "QuantizedMatMul", "DepthwiseConv2dNative"))
+"""What the original benchmark_model counts."""
+PASSING = frozenset(("Merge", "Enter", "Switch", "Exit", "NextIteration", "Identity", "LoopCond"))
+MOST_PASSED = 20  # such nodes in a row
+
+
+@dataclass
+class Flops:
+    """Operations of a graph.
+
+    Attributes:
+        by_node: operations of each node, all its executions together; nodes that cost nothing are left out.
+        by_op: the same by op type.
+        original: what the original tool counts.
+        unknown: nodes whose shapes are not known.
+        uncounted: op types without a formula.
+    """
+
+    by_node: dict[str, int] = field(default_factory=dict)
+    by_op: dict[str, int] = field(default_factory=dict)
+    original: int = 0
+    unknown: list[str] = field(default_factory=list)
+    uncounted: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def total(self) -> int:
+        return sum(self.by_node.values())
+
+
+def count(
+    nodes: Iterable[Node], shapes: Mapping[str, Sizes | None], executions: Mapping[str, float] | None = None
+) -> Flops:
+    """Counts the operations of these nodes.
+
+    Args:
+        nodes: the nodes.
+        shapes: the shape of each tensor (``name:port``), None where it is not known.
+        executions: how often a node runs in one run, where that is not once.
+    """
+    found = Flops()
+    for node in nodes:
+        if node.op in FREE:
+            continue
+        formula = FORMULAS.get(node.op)
+        if formula is None:
+            found.uncounted[node.op] = found.uncounted.get(node.op, 0) + 1
+            continue
+        cost = _cost(formula, node, shapes)
+        if cost is None:
+            found.unknown.append(node.name)
+            continue
+        if node.op in ORIGINAL:
+            found.original += cost
+        cost = round(cost * (executions or {}).get(node.name, 1))
+        if cost:
+            found.by_node[node.name] = cost
+            found.by_op[node.op] = found.by_op.get(node.op, 0) + cost
+    return found
+
+
+def count_graph(
+    graph: Graph,
+    feeds: Mapping[str, Sizes],
+    nodes: Iterable[Node] | None = None,
+    seen: Mapping[str, Sizes] | None = None,
+    executions: Mapping[str, float] | None = None,
+) -> Flops:
+    """Counts the operations of a graph whose shapes follow from what is fed.
+
+    Args:
+        graph: the graph.
+        feeds: the shapes that are fed, by tensor name.
+        nodes: which to count; all of them by default.
+        seen: shapes that a run has shown, by tensor name, for what cannot be told beforehand.
+        executions: as for ``count``.
+    """
+    from pocketgraph.graph import DType, Shape
+    from pocketgraph.kernels.shapes import infer
+
+    given = {}
+    for name, sizes in feeds.items():
+        dtype = graph.producer(name).attr("dtype")
+        given[canonical(name)] = (dtype if isinstance(dtype, DType) else DType.named("float"), Shape(sizes))
+    inferred = infer(graph, given)
+    chosen = list(graph if nodes is None else nodes)
+    shapes: dict[str, Sizes | None] = {}
+    for node in chosen:
+        for tensor in [*map(canonical, node.data_inputs), f"{node.name}:0"]:
+            if tensor not in shapes:
+                shapes[tensor] = _shape_of(graph, tensor, inferred, seen or {})
+    return count(chosen, shapes, executions)
+
+
+def _shape_of(graph: Graph, tensor: str, inferred: Any, seen: Mapping[str, Sizes]) -> Sizes | None:
+    """A tensor's shape: inferred, seen in a run, or that of what a node of control flow passes on."""
+    for _ in range(MOST_PASSED):
+        shape = inferred.shape(tensor)
+        if shape.is_known:
+            return tuple(shape.known)
+        if tensor in seen:
+            return seen[tensor]
+        node = graph.nodes.get(parse_ref(tensor).name)
+        if node is None or node.op not in PASSING or not node.data_inputs:
+            return None
+        tensor = canonical(node.data_inputs[0])
+    return None
+
+
+def _cost(formula: Formula, node: Node, shapes: Mapping[str, Sizes | None]) -> int | None:
+    # A formula looks at the shapes that it needs; only a missing one of these makes the cost unknown.
+    missing: Sizes = (-1,)
+    inputs = [shapes.get(canonical(ref)) for ref in node.data_inputs]
+    output = shapes.get(f"{node.name}:0")
+    try:
+        cost = formula(node, [missing if s is None else s for s in inputs], [missing if output is None else output])
+    except (IndexError, KeyError, ValueError, TypeError):
+        return None
+    return cost if cost >= 0 else None
+
+
+# Formulas. A shape that is not known is (-1,): elements() refuses it, and with it the formula.
+
+
+def elements(shape: Sizes) -> int:
+    if any(size < 0 for size in shape):
+        raise ValueError("not known")
+    return math.prod(shape)
+
+
+def per_output(each: float) -> Formula:
+    return lambda node, inputs, outputs: round(each * elements(outputs[0]))
+
+
+def per_input(each: float, index: int = 0) -> Formula:
+    return lambda node, inputs, outputs: round(each * elements(inputs[index]))
+
+
+def convolution(node: Node, inputs: list[Sizes], outputs: list[Sizes]) -> int:
+    """out · (filter elements / filter's last size) · 2; the filter's own channels, so groups count right."""
+    return elements(outputs[0]) * elements(inputs[1][:-1]) * 2
+
+
+def convolution_input_gradient(node: Node, inputs: list[Sizes], outputs: list[Sizes]) -> int:
+    return elements(inputs[2]) * elements(inputs[1][:-1]) * 2
+
+
+def convolution_filter_gradient(node: Node, inputs: list[Sizes], outputs: list[Sizes]) -> int:
+    return elements(inputs[2]) * elements(outputs[0][:-1]) * 2
+
+
+def fused_pad_convolution(node: Node, inputs: list[Sizes], outputs: list[Sizes]) -> int:
+    filters = inputs[3 if node.op == "FusedResizeAndPadConv2D" else 2]
+    resize = 9 * elements(inputs[0]) if node.op == "FusedResizeAndPadConv2D" else 0  # at least as many as came in
+    return elements(outputs[0]) * elements(filters[:-1]) * 2 + resize
+
+
+def depthwise(node: Node, inputs: list[Sizes], outputs: list[Sizes]) -> int:
+    """out · kh · kw · 2"""
+    return elements(outputs[0]) * elements(inputs[1][:2]) * 2
+
+
+def depthwise_input_gradient(node: Node, inputs: list[Sizes], outputs: list[Sizes]) -> int:
+    return elements(inputs[2]) * elements(inputs[1][:2]) * 2
+
+
+def depthwise_filter_gradient(node: Node, inputs: list[Sizes], outputs: list[Sizes]) -> int:
+    return elements(inputs[2]) * elements(outputs[0][:2]) * 2
+
+
+def product(node: Node, inputs: list[Sizes], outputs: list[Sizes]) -> int:
+    """out · k · 2; k from the first factor."""
+    turned = any(node.attr(name, False) for name in ("transpose_a", "adj_x", "adjoint_a"))
+    return elements(outputs[0]) * elements(inputs[0][-2:-1] if turned else inputs[0][-1:]) * 2
+
+
+def sparse_product(node: Node, inputs: list[Sizes], outputs: list[Sizes]) -> int:
+    """Entries of the sparse factor · columns of the dense one · 2."""
+    return elements(inputs[0][:1]) * elements(outputs[0][-1:]) * 2
+
+
+def einsum(node: Node, inputs: list[Sizes], outputs: list[Sizes]) -> int:
+    """All different indices · 2 where something is summed, · 1 where not."""
+    equation = node.attrs["equation"]
+    assert isinstance(equation, bytes)
+    left, _, right = equation.decode().replace(" ", "").partition("->")
+    if "..." in left:
+        raise ValueError("not known")
+    sizes = {label: size for term, shape in zip(left.split(","), inputs, strict=True)
+             for label, size in zip(term, shape, strict=True)}  # fmt: skip
+    all_of_them = elements(tuple(sizes.values()))
+    if len(inputs) == 1:
+        return all_of_them if set(left) - set(right) else 0
+    return all_of_them * (2 if set(left) - set(right) - {","} else 1)
+
+
+def pool(node: Node, inputs: list[Sizes], outputs: list[Sizes]) -> int:
+    """out · window: additions and one division, or comparisons."""
+    return elements(outputs[0]) * _window(node)
+
+
+def pool_gradient(node: Node, inputs: list[Sizes], outputs: list[Sizes]) -> int:
+    return elements(inputs[-1]) * _window(node)
+
+
+def _window(node: Node) -> int:
+    sizes = node.attrs["ksize"]  # MaxPoolV2 has it as an input: then the cost is unknown
+    assert isinstance(sizes, tuple)
+    return math.prod(int(size) for size in sizes if isinstance(size, int))
+
+
+def batch_norm(node: Node, inputs: list[Sizes], outputs: list[Sizes]) -> int:
+    """x · scale + offset, 4 operations a channel to get these; in training mean and variance besides (4 a value)."""
+    channels = elements(inputs[1])
+    each = 6 if node.attr("is_training", node.op.startswith("Fused")) else 2
+    return each * elements(inputs[0]) + 4 * channels
+
+
+def local_response(node: Node, inputs: list[Sizes], outputs: list[Sizes]) -> int:
+    """Squares, sum over 2r+1 neighbours, scale and bias, power, division."""
+    radius = node.attr("depth_radius", 5)
+    assert isinstance(radius, int)
+    return elements(outputs[0]) * (1 + 2 * radius + 2 + 2)
+
+
+def summed(node: Node, inputs: list[Sizes], outputs: list[Sizes]) -> int:
+    """(number of terms - 1) additions an element."""
+    return (len(inputs) - 1) * elements(outputs[0])
+
+
+def mean(node: Node, inputs: list[Sizes], outputs: list[Sizes]) -> int:
+    return elements(inputs[0]) + elements(outputs[0])
+
+
+def lstm_block(node: Node, inputs: list[Sizes], outputs: list[Sizes]) -> int:
+    """A step of a cell: [x, h]·W (four gates), bias, five activations, two additions, three products, forget bias."""
+    time, x, h = (1, inputs[0], inputs[2]) if node.op == "LSTMBlockCell" else (inputs[1][0], inputs[1][1:], inputs[3])
+    batch, width = x
+    units = h[1]
+    return time * batch * ((width + units) * 4 * units * 2 + 4 * units + 11 * units) if min(batch, width) >= 0 else -1
+
+
+def gru_block(node: Node, inputs: list[Sizes], outputs: list[Sizes]) -> int:
+    """A step of a cell: three gates' products and biases, three activations, r·h and u·h + (1-u)·c."""
+    (batch, width), (_, units) = inputs[0], inputs[1]
+    return batch * ((width + units) * 3 * units * 2 + 3 * units + 8 * units)
+
+
+def fourier(node: Node, inputs: list[Sizes], outputs: list[Sizes]) -> int:
+    """5 · n · log₂ n a transform, half of it for real values."""
+    axes = 3 if node.op.endswith("3D") else 2 if node.op.endswith("2D") else 1
+    whole = outputs[0] if node.op.startswith("I") else inputs[0]
+    length = elements(whole[-axes:])
+    each = 5 * length * math.log2(max(2, length)) * (0.5 if "RFFT" in node.op else 1)
+    return round(elements(whole[:-axes]) * each)
+
+
+def spectrogram(node: Node, inputs: list[Sizes], outputs: list[Sizes]) -> int:
+    """Window, transform of the next power of two, squared magnitude."""
+    window = node.attrs["window_size"]
+    assert isinstance(window, int)
+    length = 1 << max(1, window - 1).bit_length()
+    channels, frames, bins = outputs[0]
+    return round(channels * frames * (window + 2.5 * length * math.log2(length) + 3 * bins))
+
+
+def mfcc(node: Node, inputs: list[Sizes], outputs: list[Sizes]) -> int:
+    """Mel filters (each bin in two of them), logarithm, cosine transform."""
+    filters = node.attr("filterbank_channel_count", 40)
+    assert isinstance(filters, int)
+    channels, frames, bins = inputs[0]
+    return channels * frames * (4 * bins + filters + 2 * filters * outputs[0][-1])
+
+
+def rows_added(node: Node, inputs: list[Sizes], outputs: list[Sizes]) -> int:
+    """Rows taken, each added once."""
+    return elements(inputs[1]) * elements(inputs[0][1:])
+
+
+def sorted_rows(node: Node, inputs: list[Sizes], outputs: list[Sizes]) -> int:
+    """n · log₂ k comparisons a row: a heap of the best k."""
+    kept = max(2, outputs[0][-1] if node.op != "NthElement" else 2)
+    return round(elements(inputs[0]) * math.log2(kept))
+
+
+def searched(node: Node, inputs: list[Sizes], outputs: list[Sizes]) -> int:
+    """log₂ n comparisons for each value that is looked up."""
+    if node.op == "Bucketize":
+        boundaries = node.attrs["boundaries"]
+        assert isinstance(boundaries, tuple)
+        return round(elements(inputs[0]) * math.log2(max(2, len(boundaries))))
+    return round(elements(inputs[1]) * math.log2(max(2, inputs[0][-1])))
+
+
+def cubic(factor: float) -> Formula:
+    """factor · n³ a matrix."""
+    return lambda node, inputs, outputs: round(elements(inputs[0]) * inputs[0][-1] * factor)
+
+
+def solved(factor: float, square: float) -> Formula:
+    """factor · n³ + square · n² · m a system."""
+
+    def formula(node: Node, inputs: list[Sizes], outputs: list[Sizes]) -> int:
+        matrix = elements(inputs[0])
+        return round(matrix * (factor * inputs[0][-1] + square * outputs[0][-1]))
+
+    return formula
+
+
+FORMULAS: dict[str, Formula] = {}
+"""The formula of each op that costs something."""
+
+
+def _table(formula: Formula, ops: str) -> None:
+    FORMULAS.update(dict.fromkeys(ops.split(), formula))
+
+
+_table(convolution, "Conv2D Conv3D QuantizedConv2D _FusedConv2D QuantizedConv2DPerChannel Conv")
+_table(convolution_input_gradient, "Conv2DBackpropInput Conv3DBackpropInput Conv3DBackpropInputV2")
+_table(convolution_filter_gradient, "Conv2DBackpropFilter Conv3DBackpropFilter Conv3DBackpropFilterV2")
+_table(fused_pad_convolution, "FusedPadConv2D FusedResizeAndPadConv2D")
+_table(depthwise, "DepthwiseConv2dNative _FusedDepthwiseConv2dNative QuantizedDepthwiseConv2D Dilation2D")
+_table(depthwise_input_gradient, "DepthwiseConv2dNativeBackpropInput Dilation2DBackpropInput")
+_table(depthwise_filter_gradient, "DepthwiseConv2dNativeBackpropFilter")
+_table(product, "MatMul QuantizedMatMul SparseMatMul _FusedMatMul BatchMatMul BatchMatMulV2 BatchMatMulV3")
+_table(sparse_product, "SparseTensorDenseMatMul")
+_table(einsum, "Einsum XlaEinsum")
+_table(pool, "AvgPool MaxPool AvgPool3D MaxPool3D MaxPoolV2 MaxPoolWithArgmax QuantizedAvgPool QuantizedMaxPool")
+_table(pool_gradient, "AvgPoolGrad AvgPool3DGrad MaxPoolGrad MaxPool3DGrad MaxPoolGradWithArgmax")
+_table(batch_norm, "FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3 BatchNormWithGlobalNormalization")
+_table(per_input(11), "FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3")
+_table(per_input(6), "QuantizedInstanceNorm")
+_table(per_input(2), "QuantizedBatchNormWithGlobalNormalization")
+_table(local_response, "LRN")
+_table(per_output(5), "Softmax LogSoftmax")
+_table(per_input(7), "SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits")
+_table(per_input(2), "L2Loss L2Normalize")
+_table(summed, "AddN AccumulateNV2")
+_table(mean, "Mean EuclideanNorm SegmentMean")
+_table(per_input(1), "Sum Max Min Prod All Any ArgMax ArgMin Cumsum Cumprod SegmentSum SegmentMax SegmentMin "
+       "SegmentProd UnsortedSegmentSum UnsortedSegmentMax UnsortedSegmentMin "
+       "UnsortedSegmentProd BiasAddGrad")  # fmt: skip
+_table(per_output(1), """
+    Abs Acos Acosh Asin Asinh Atan Atanh Ceil Cos Cosh Digamma Elu Erf Erfc Erfinv Exp Expm1 Floor Inv Invert IsFinite
+    IsInf IsNan Lgamma Log Log1p LogicalNot Ndtri Neg Reciprocal Relu Relu6 Rint Round Rsqrt Selu Sigmoid Sign Sin Sinh
+    Softplus Softsign Sqrt Square Tan Tanh LeakyRelu QuantizedRelu QuantizedRelu6 QuantizedReluX CheckNumerics
+    Add AddV2 Sub Mul Div RealDiv DivNoNan MulNoNan FloorDiv TruncateDiv FloorMod Mod TruncateMod Maximum Minimum Pow
+    Atan2 Equal NotEqual Greater GreaterEqual Less LessEqual ApproximateEqual LogicalAnd LogicalOr BitwiseAnd BitwiseOr
+    BitwiseXor LeftShift RightShift BiasAdd BiasAddV1 QuantizedBiasAdd QuantizedAdd QuantizedMul Range LinSpace
+    NextAfter PopulationCount ReluGrad Relu6Grad LeakyReluGrad EluGrad SeluGrad ClipByValue Conj ComplexAbs Betainc
+    Igamma Igammac
+    Polygamma Zeta _FusedAdd
+""")  # fmt: skip
+_table(per_output(1), """
+    RandomUniform RandomUniformInt RandomStandardNormal TruncatedNormal RandomGamma RandomPoisson RandomPoissonV2
+    StatelessRandomUniform StatelessRandomUniformInt StatelessRandomNormal StatelessTruncatedNormal Angle
+    CheckNumericsV2 CountUpTo FakeQuantWithMinMaxArgsGradient QuantizeAndDequantize
+""")  # fmt: skip
+_table(per_input(1), "Bincount DenseBincount HistogramFixedWidth InTopK InTopKV2 MirrorPadGrad CTCGreedyDecoder")
+_table(per_input(2), "CumulativeLogsumexp FakeQuantWithMinMaxVarsGradient FakeQuantWithMinMaxVarsPerChannelGradient")
+_table(per_output(3), "Cross")
+_table(per_input(1, 2), """
+    ScatterMax ScatterMin ResourceScatterAdd ResourceScatterSub ResourceScatterMul ResourceScatterDiv ResourceScatterMax
+    ResourceScatterMin ScatterNdNonAliasingAdd TensorScatterAdd TensorScatterSub TensorScatterMax TensorScatterMin
+""")  # fmt: skip
+_table(per_input(1, 1), "SparseTensorDenseAdd")
+_table(rows_added, "SparseSegmentSum SparseSegmentMean SparseSegmentSqrtN SparseSegmentSumWithNumSegments "
+       "SparseSegmentMeanWithNumSegments SparseSegmentSqrtNWithNumSegments")  # fmt: skip
+_table(sorted_rows, "TopK TopKV2 NthElement")
+_table(searched, "Bucketize UpperBound LowerBound")
+_table(per_output(2), "SquaredDifference Xlogy Xdivy Xlog1py QuantizeV2 Dequantize Requantize RequantizePerChannel "
+       "QuantizeDownAndShrinkRange SqrtGrad SoftplusGrad SoftsignGrad ReciprocalGrad InvGrad")  # fmt: skip
+_table(per_output(3), "SigmoidGrad TanhGrad RsqrtGrad Lerp")
+_table(per_output(4), "FakeQuantWithMinMaxArgs FakeQuantWithMinMaxVars FakeQuantWithMinMaxVarsPerChannel "
+       "QuantizeAndDequantizeV2 QuantizeAndDequantizeV3 QuantizeAndDequantizeV4")  # fmt: skip
+_table(per_output(9), "ResizeBilinear QuantizedResizeBilinear CropAndResize")  # three interpolations of 3
+_table(per_output(35), "ResizeBicubic")  # five interpolations between four values, 7 each
+_table(per_input(2), "ResizeArea AdjustContrastv2 QuantizedConcat RequantizationRange")
+_table(per_input(9), "ResizeBilinearGrad")
+_table(per_input(12), "RGBToHSV HSVToRGB AdjustHue AdjustSaturation")
+_table(lstm_block, "LSTMBlockCell BlockLSTM BlockLSTMV2")
+_table(gru_block, "GRUBlockCell")
+_table(fourier, "FFT IFFT FFT2D IFFT2D FFT3D IFFT3D RFFT IRFFT RFFT2D IRFFT2D RFFT3D IRFFT3D")
+_table(spectrogram, "AudioSpectrogram")
+_table(mfcc, "Mfcc")
+_table(cubic(1 / 3), "Cholesky BatchCholesky")
+_table(cubic(2), "MatrixInverse BatchMatrixInverse")
+_table(cubic(2 / 3), "MatrixDeterminant LogMatrixDeterminant Lu BatchMatrixDeterminant")
+_table(solved(2 / 3, 2), "MatrixSolve BatchMatrixSolve")
+_table(solved(0, 1), "MatrixTriangularSolve BatchMatrixTriangularSolve")
+_table(per_output(1), "AssignAdd AssignSub ScatterAdd ScatterSub ScatterMul ScatterDiv")
+_table(per_input(1, 1), "AssignAddVariableOp AssignSubVariableOp")
+for _name, _each, _gradient in (
+    ("GradientDescent", 2, 2), ("Momentum", 4, 3), ("Adagrad", 5, 3), ("Adam", 12, 9), ("RMSProp", 9, 7),
+    ("Adadelta", 11, 6),
+):  # fmt: skip
+    _table(per_input(_each, _gradient), f"Apply{_name} ResourceApply{_name}")
+
+FREE = frozenset("""
+    Const Placeholder PlaceholderV2 PlaceholderWithDefault ImmutableConst Identity IdentityN StopGradient
+    PreventGradient Snapshot NoOp Assert Print PrintV2 Reshape ExpandDims Squeeze Shape ShapeN Size Rank EnsureShape
+    Bitcast Cast Pack Unpack Concat ConcatV2 ConcatOffset Split SplitV Slice StridedSlice Gather GatherV2 GatherNd
+    Fill ZerosLike OnesLike Transpose ConjugateTranspose InvertPermutation Tile Pad PadV2 MirrorPad Reverse ReverseV2
+    ReverseSequence OneHot BroadcastTo BroadcastArgs BroadcastGradientArgs SpaceToBatch SpaceToBatchND BatchToSpace
+    BatchToSpaceND SpaceToDepth DepthToSpace ResizeNearestNeighbor ResizeNearestNeighborGrad Select SelectV2 Where
+    Switch Merge Enter Exit NextIteration LoopCond ControlTrigger RefSwitch RefMerge RefEnter RefExit RefNextIteration
+    RefIdentity Variable VariableV2 VarHandleOp ReadVariableOp Assign AssignVariableOp IsVariableInitialized
+    VarIsInitializedOp VariableShape TensorArrayV3 TensorArrayReadV3 TensorArrayWriteV3 TensorArrayGatherV3
+    TensorArrayScatterV3 TensorArraySizeV3 TensorArraySplitV3 TensorArrayConcatV3 TensorArrayCloseV3 TensorArrayGradV3
+    TensorListReserve TensorListSetItem TensorListGetItem TensorListStack TensorListFromTensor TensorListLength
+    TensorListPushBack TensorListPopBack Stack StackV2 StackPush StackPushV2 StackPop StackPopV2 DynamicStitch
+    ParallelDynamicStitch DynamicPartition MatrixDiag MatrixDiagPart MatrixSetDiag MatrixBandPart DiagPart Diag
+    ScatterNd ScatterUpdate TensorScatterUpdate SparseToDense ExtractImagePatches ExtractGlimpse QuantizedReshape
+    QuantizedConcatV2 Real Imag Complex DecodeWav EncodeWav DecodeJpeg DecodePng DecodeBmp DecodeGif DecodeRaw
+    EncodePng EncodeJpeg StringJoin AsString StringToNumber ReadFile WriteFile SaveV2 RestoreV2 MergeV2Checkpoints
+    ShardedFilename HashTable HashTableV2 LookupTableFind LookupTableFindV2 InitializeTable InitializeTableV2
+    InitializeTableFromTextFileV2 _Arg _Retval _Send _Recv PartitionedCall StatefulPartitionedCall StatelessIf If
+    While StatelessWhile Case ScalarSummary HistogramSummary ImageSummary MergeSummary MergeV2Summary
+    DataFormatVecPermute DataFormatDimMap Copy CopyHost DeepCopy HostConst _HostCast _ArrayToList _ListToArray
+    DebugGradientIdentity Empty EmptyTensorList Roll DecodeBase64 EncodeBase64 DecodeImage DestroyResourceOp
+    DestroyTemporaryVariable TemporaryVariable ResourceGather ResourceScatterUpdate InitializeTableFromTextFile
+    ListDiff LookupTableExport LookupTableExportV2 LookupTableImport LookupTableImportV2 LookupTableInsert
+    LookupTableInsertV2 LookupTableRemoveV2 LookupTableSize LookupTableSizeV2 MutableHashTable MutableHashTableV2
+    MutableHashTableOfTensors MutableHashTableOfTensorsV2 MatchingFiles Restore MatrixDiagV2 MatrixDiagV3
+    MatrixDiagPartV2 MatrixDiagPartV3 MatrixSetDiagV2 MatrixSetDiagV3 ParallelConcat RandomShuffle ReduceJoin
+    RegexFullMatch RegexReplace StaticRegexFullMatch StaticRegexReplace RestoreSlice ShardedFilespec
+    SparseFillEmptyRows SparseReorder SparseReshape StackClose StackCloseV2 StridedSliceGrad StringFormat StringLength
+    StringLower StringSplit StringSplitV2 StringStrip StringToHashBucketFast StringUpper Substr
+    TensorStridedSliceUpdate UnravelIndex TensorArray TensorArrayClose TensorArrayCloseV2 TensorArrayConcat
+    TensorArrayConcatV2 TensorArrayGather TensorArrayGatherV2 TensorArrayGrad TensorArrayGradV2 TensorArrayPack
+    TensorArrayRead TensorArrayReadV2 TensorArrayScatter TensorArrayScatterV2 TensorArraySize TensorArraySizeV2
+    TensorArraySplit TensorArraySplitV2 TensorArrayUnpack TensorArrayV2 TensorArrayWrite TensorArrayWriteV2
+    TensorListConcatLists TensorListConcatV2 TensorListElementShape TensorListGather TensorListResize
+    TensorListScatterIntoExistingList TensorListScatterV2
+""".split())  # fmt: skip  # noqa: SIM905
+"""Ops that move values only. Calls and branches cost what the nodes inside of them cost."""

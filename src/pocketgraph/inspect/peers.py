@@ -1,0 +1,187 @@
+"""Other programs on the same model and the same input: each in a process of its own, timed the same way."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pocketgraph.errors import UsageError
+
+if TYPE_CHECKING:
+    from pocketgraph.graph import Graph
+    from pocketgraph.inspect.benchmark import Layer
+
+PEERS = ("reference", "litert", "tensorflow", "onnxruntime", "openvino")
+OURS = ("reference", "litert")
+SECONDS = 5.0  # of runs, for each program
+PATIENCE = 300  # seconds until a program is given up
+MOST_RUNS = 1000
+
+
+@dataclass(frozen=True)
+class PeerResult:
+    """What one program did; times in microseconds.
+
+    Attributes:
+        name: the program.
+        problem: why there are no figures; "" when there are.
+        version: of the program.
+        load_us: making it ready.
+        first_us: its first run.
+        median_us: the median of its further runs.
+        runs: how many these were.
+        peak_bytes: the most memory that its process had in use.
+        difference: the largest difference of an output from the first program's, as a part of the largest value.
+    """
+
+    name: str
+    problem: str = ""
+    version: str = ""
+    load_us: float = 0.0
+    first_us: float = 0.0
+    median_us: float = 0.0
+    runs: int = 0
+    peak_bytes: int | None = None
+    difference: float | None = None
+
+
+def compare(
+    graph: Graph,
+    layers: Sequence[Layer],
+    outputs: Sequence[str],
+    programs: Sequence[str],
+    *,
+    threads: int,
+    max_runs: int,
+    max_seconds: float,
+    python: str = "",
+    beside: str = "",
+) -> list[PeerResult]:
+    """Times the programs one after the other.
+
+    Args:
+        graph: a frozen graph.
+        layers: what is fed.
+        outputs: what is fetched.
+        programs: of ``PEERS``.
+        threads: for each of them.
+        max_runs, max_seconds: when to stop; at most 1000 runs and 5 seconds each.
+        python: the interpreter that has the other programs; this one by default.
+        beside: the model's file; an ``.onnx`` file of the same name is what ONNX Runtime runs, without one tf2onnx
+            converts.
+
+    Raises:
+        UsageError: an unknown program.
+    """
+    from pocketgraph.formats import save
+    from pocketgraph.graph import parse_ref
+    from pocketgraph.graph.order import reachable
+
+    unknown = [name for name in programs if name not in PEERS]
+    if unknown:
+        raise UsageError(f"there is no program '{unknown[0]}' to compare with", hint=f"choose of {', '.join(PEERS)}")
+    wanted = reachable(graph, [parse_ref(name).name for name in outputs], stop={parse_ref(x.name).name for x in layers})
+    with tempfile.TemporaryDirectory(prefix="pocketgraph-compare-") as folder:
+        model = os.path.join(folder, "model.pb")
+        save(graph.replace([node for node in graph if node.name in wanted]), model)
+        onnx = os.path.splitext(beside)[0] + ".onnx" if beside else ""
+        arrays = {f"feed_{index}": _spread(layer.array()) for index, layer in enumerate(layers)}
+        np.savez(os.path.join(folder, "feeds.npz"), **arrays)  # type: ignore[arg-type]
+        job = {
+            "folder": folder,
+            "model": model,
+            "onnx": os.path.abspath(onnx) if onnx and os.path.isfile(onnx) else "",
+            "inputs": [layer.name for layer in layers],
+            "outputs": list(outputs),
+            "threads": threads,
+            "runs": min(max_runs, MOST_RUNS) if max_runs > 0 else MOST_RUNS,
+            "seconds": min(max_seconds, SECONDS) if max_seconds > 0 else SECONDS,
+        }
+        if any(array.dtype == object for array in arrays.values()):
+            return [PeerResult(name, "string inputs are not compared") for name in programs]
+        found = [_one(name, job, python) for name in programs]
+        return _with_differences(found, folder)
+
+
+def _spread(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The layer's values; floats that are all zero are spread over 0…1, since zeros hide differences."""
+    if array.dtype.kind == "f" and array.size and not array.any():
+        spread: np.ndarray[Any, Any] = np.random.default_rng(0).random(array.shape).astype(array.dtype)
+        return spread
+    return array
+
+
+def _one(name: str, job: dict[str, Any], python: str) -> PeerResult:
+    program = sys.executable if name in OURS or not python else python
+    # As text and not as a file: a script's own folder would come before the standard library.
+    worker = Path(__file__).with_name("peer_worker.py").read_text(encoding="utf-8")
+    environment = dict(os.environ)
+    if name in OURS:
+        ours = str(Path(__file__).parents[2])
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, (ours, environment.get("PYTHONPATH"))))
+    try:
+        done = subprocess.run(
+            [program, "-c", worker, name],
+            input=json.dumps(job),
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+            cwd=job["folder"],
+            env=environment,
+        )
+    except subprocess.TimeoutExpired:
+        return PeerResult(name, f"gave no answer in {PATIENCE} s")
+    except OSError as error:
+        return PeerResult(name, f"{program} cannot be started: {error.strerror}")
+    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+    if not lines:
+        said = (done.stderr.strip() or "nothing").splitlines()[-1]
+        return PeerResult(name, f"failed: {said[:200]}")
+    answer = json.loads(lines[-1])
+    if "problem" in answer:
+        return PeerResult(name, str(answer["problem"])[:300])
+    times = answer["times_us"]
+    return PeerResult(
+        name, "", answer["version"], answer["load_us"], answer["first_us"], float(np.median(times)), len(times),
+        answer["peak_bytes"],
+    )  # fmt: skip
+
+
+def _with_differences(found: Sequence[PeerResult], folder: str) -> list[PeerResult]:
+    from dataclasses import replace
+
+    first: dict[str, np.ndarray[Any, Any]] = {}
+    results = []
+    for result in found:
+        path = os.path.join(folder, f"{result.name}.npz")
+        if result.problem or not os.path.isfile(path):
+            results.append(result)
+            continue
+        with np.load(path, allow_pickle=False) as data:
+            arrays = {key: data[key] for key in data.files}
+        if first:
+            results.append(
+                replace(result, difference=max((_difference(first[k], arrays[k]) for k in first), default=0.0))
+            )
+        else:
+            first = arrays
+            results.append(result)
+    return results
+
+
+def _difference(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> float:
+    if a.shape != b.shape or a.dtype.kind not in "fiub":
+        return float("inf") if a.shape != b.shape else 0.0
+    x, y = a.astype(np.float64), b.astype(np.float64)
+    peak = max(float(np.max(np.abs(x), initial=0.0)), 1e-30)
+    return float(np.max(np.abs(x - y), initial=0.0)) / peak

@@ -1,0 +1,131 @@
+"""Encoded tf.train.Example records, walked in place: from bytes to the values of each feature.
+
+A record is Example { Features features = 1 }, Features { map<string, Feature> feature = 1 }, Feature { one of
+BytesList bytes_list = 1, FloatList float_list = 2, Int64List int64_list = 3 }, each list { repeated value = 1 }
+(packed or not). https://www.tensorflow.org/api_docs/python/tf/train/Example
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.graph import DType
+from pocketgraph.graph.dtype import FLOAT, INT64, STRING
+from pocketgraph.kernels.arrays import Array, strings
+
+VARINT, FIXED64, LEN, FIXED32 = 0, 1, 2, 5  # wire types
+LISTS = {1: STRING, 2: FLOAT, 3: INT64}
+"""What each of Feature's fields holds."""
+LIST_NAMES = {STRING: "bytes", FLOAT: "float", INT64: "int64"}
+
+
+class MalformedRecordError(ValueError):
+    """The bytes are no record."""
+
+
+def fields(data: bytes) -> Iterator[tuple[int, int, Any]]:
+    """The fields of a message: (number, wire type, payload); the payload is bytes, or an unsigned int of a varint."""
+    position, end = 0, len(data)
+    while position < end:
+        tag, position = varint(data, position)
+        wire = tag & 7
+        payload: Any
+        if wire == VARINT:
+            payload, position = varint(data, position)
+        else:
+            size = {FIXED32: 4, FIXED64: 8}.get(wire, 0)
+            if wire == LEN:
+                size, position = varint(data, position)
+            elif not size:
+                raise MalformedRecordError
+            payload, position = data[position : position + size], position + size
+        if position > end or not tag >> 3:
+            raise MalformedRecordError
+        yield tag >> 3, wire, payload
+
+
+def varint(data: bytes, position: int) -> tuple[int, int]:
+    """The number at ``position`` (modulo 2^64) and the position behind it."""
+    value = 0
+    for shift in range(0, 70, 7):
+        if position >= len(data):
+            raise MalformedRecordError
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value & 0xFFFF_FFFF_FFFF_FFFF, position
+    raise MalformedRecordError
+
+
+def features_of(record: bytes) -> dict[bytes, bytes]:
+    """The encoded Feature of each key; the last of a key that comes twice, and none for one that holds nothing.
+
+    Raises:
+        MalformedRecordError: this is no Example.
+    """
+    found: dict[bytes, bytes] = {}
+    for number, wire, features in fields(record):
+        if (number, wire) != (1, LEN):
+            continue
+        for entry_number, entry_wire, entry in fields(features):
+            if (entry_number, entry_wire) != (1, LEN):
+                raise MalformedRecordError
+            parts = {n: payload for n, w, payload in fields(entry) if w == LEN}
+            if parts.get(2):
+                found[parts.get(1, b"")] = parts[2]
+    return found
+
+
+def kind_of(feature: bytes) -> DType:
+    """The element type of an encoded Feature.
+
+    Raises:
+        ValueError: it is none of the three there are.
+    """
+    number, _ = varint(feature, 0)
+    if number & 7 != LEN or number >> 3 not in LISTS:
+        raise ValueError("Unsupported datatype.")
+    return LISTS[number >> 3]
+
+
+def values_of(feature: bytes) -> Array:
+    """The values of an encoded Feature, a vector.
+
+    Raises:
+        MalformedRecordError: a list is cut off or of another kind of element.
+    """
+    kind = kind_of(feature)
+    texts: list[bytes] = []
+    numbers: list[int] = []
+    raw: list[bytes] = []
+    _, _, body = next(fields(feature))  # TensorFlow looks at the first list alone, and in it at the first packed run
+    for number, wire, payload in fields(body):
+        if number != 1:
+            raise MalformedRecordError
+        if kind is STRING and wire == LEN:
+            texts.append(payload)
+        elif kind is FLOAT and wire == FIXED32:
+            raw.append(payload)
+        elif kind is INT64 and wire == VARINT:
+            numbers.append(payload)
+        elif kind is not STRING and wire == LEN and not raw and not numbers:
+            position = 0
+            while kind is INT64 and position < len(payload):
+                value, position = varint(payload, position)
+                numbers.append(value)
+            raw.append(payload)
+            break
+        else:
+            raise MalformedRecordError
+    if kind is STRING:
+        return strings(texts, (len(texts),))
+    if kind is FLOAT:
+        whole = b"".join(raw)
+        if any(len(piece) % 4 for piece in raw):
+            raise MalformedRecordError
+        return np.frombuffer(whole, "<f4").astype(np.float32)
+    return np.array(numbers, np.uint64).view(np.int64)

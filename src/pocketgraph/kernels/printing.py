@@ -1,0 +1,77 @@
+"""The Print op: hands its input on and writes values to stderr, in the form that the original's log files have."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.kernels.registry import Context, Value, kernel
+
+ESCAPES = {9: "\\t", 10: "\\n", 13: "\\r", 34: '\\"', 39: "\\'", 92: "\\\\"}
+"""How bytes that are not printed as they are look; others are octal."""
+
+
+@kernel("Print")
+def print_(
+    input: Value, *data: Value, context: Context, message: str = "", first_n: int = -1, summarize: int = 3
+) -> Value:
+    """Hands ``input`` on.
+
+    Writes one line ``MESSAGE[VALUES][VALUES]…`` with up to ``summarize`` elements of each tensor (-1: all), the first
+    ``first_n`` times that the node runs (-1: always).
+    """
+    if first_n >= 0:
+        printed = context.state.setdefault("printed lines", {})
+        printed[context.node.name] = printed.get(context.node.name, 0) + 1
+        if printed[context.node.name] > first_n:
+            return input
+    sys.stderr.write(message + "".join(f"[{summary(values, summarize)}]" for values in data) + "\n")
+    sys.stderr.flush()
+    return input
+
+
+def summary(values: Any, most: int) -> str:
+    """The first ``most`` elements (-1: all), with brackets round the rows of tensors of more than one dimension."""
+    array = np.asarray(values)
+    limit = array.size if most < 0 else min(most, array.size)
+    elements = iter([one(v) for v in array.reshape(-1)[:limit]])
+    if array.ndim < 2:
+        text = " ".join(elements)
+    else:
+        text = "".join(_rows(array.shape, elements, [limit]))
+    return text + ("..." if array.size > limit else "")
+
+
+def _rows(shape: Sequence[int], elements: Iterator[str], left: list[int]) -> Iterator[str]:
+    """The text of what ``elements`` has left for a tensor of this shape, which is not the outermost."""
+    for _ in range(shape[0]):
+        if not left[0]:
+            return
+        yield "["
+        if len(shape) > 2:
+            yield from _rows(shape[1:], elements, left)
+        else:
+            count = min(shape[1], left[0])
+            left[0] -= count
+            yield " ".join(next(elements) for _ in range(count)) + ("..." if count < shape[1] else "")
+        yield "]"
+
+
+def one(value: Any) -> str:
+    """One element: numbers as short as they can be read back, strings escaped."""
+    if isinstance(value, bytes):
+        return "".join(ESCAPES.get(b) or (chr(b) if 32 <= b < 127 else f"\\{b:03o}") for b in value)
+    kind = np.asarray(value).dtype
+    if kind.kind == "b":
+        return str(int(value))
+    if kind.kind in "iu":
+        return str(value)
+    if kind.kind == "c" or kind.kind not in "fV":
+        return "?"
+    number = float(value)
+    short, long, wide = (15, 17, np.float64) if kind == np.float64 else (6, 9, np.float32)
+    text = f"{number:.{short}g}"
+    return text if wide(text) == wide(number) or number != number else f"{number:.{long}g}"

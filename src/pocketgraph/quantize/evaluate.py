@@ -1,0 +1,116 @@
+"""Runs several models over the same samples and judges each."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.errors import UsageError
+from pocketgraph.quantize.judge import Accuracy, Comparison, interval
+from pocketgraph.quantize.models import Model
+from pocketgraph.quantize.pipeline import Progress
+from pocketgraph.quantize.running import Samples
+
+Truth = Callable[[int], "list[int] | None"]
+"""Gives the class of each sample, or None, when told how many scores there are."""
+
+
+@dataclass
+class Verdict:
+    """What is known of one model after all samples.
+
+    Attributes:
+        path: its file.
+        accuracy: against the data's classes, when they tell them.
+        comparison: with the first model; None for that one.
+        seconds: the median time of one sample.
+    """
+
+    path: str
+    accuracy: Accuracy | None
+    comparison: Comparison | None
+    seconds: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """All numbers by name; None for what is not known."""
+        right, beside = self.accuracy, self.comparison
+        size = os.path.getsize(self.path) if os.path.isfile(self.path) else None
+        row: dict[str, Any] = {"model": os.path.basename(self.path) or self.path, "bytes": size}
+        if right is not None:
+            row |= {"top1": right.top1, "top1_interval": right.top1_interval, "top5": right.top5}
+        if beside is not None:
+            row |= {
+                "agreement": beside.agreement,
+                "agreement_interval": interval(beside.agreed, beside.count),
+                "kl": beside.kl,
+                "snr_db": beside.snr if math.isfinite(beside.snr) else None,
+                "mean_error": beside.absolute / max(beside.count, 1),
+                "largest_error": beside.largest,
+            }
+        return {**row, "milliseconds": self.seconds * 1e3}
+
+
+def evaluate(
+    models: Sequence[Model], samples: Samples, count: int, truth: Truth, progress: Progress | None = None
+) -> list[Verdict]:
+    """Judges models by the first output of each.
+
+    Args:
+        models: the models; the first is what the others are compared with.
+        samples: arrays in the form that the first model takes.
+        count: how many samples there are.
+        truth: see Truth.
+        progress: told how far it is.
+
+    Raises:
+        UsageError: there are no samples, or the models do not take or give the same shapes.
+    """
+    if count < 1:
+        raise UsageError("there is no sample to judge with")
+    for model in models[1:]:
+        if [item.shape for item in model.inputs] != [item.shape for item in models[0].inputs]:
+            raise UsageError(
+                f"it takes {_shapes(model)}, and {models[0].path} takes {_shapes(models[0])}", where=model.path
+            )
+    comparisons = [None if index == 0 else Comparison() for index in range(len(models))]
+    accuracies: list[Accuracy | None] = [None] * len(models)
+    times: list[list[float]] = [[] for _ in models]
+    labels: list[int] | None = None
+    for done, sample in enumerate(samples()):
+        reference: Any = None
+        for index, model in enumerate(models):
+            start = time.perf_counter()
+            answer = np.asarray(model.run(sample)[0])
+            times[index].append(time.perf_counter() - start)
+            if index == 0:
+                reference = answer
+                if done == 0:
+                    labels = truth(answer.size)
+                    accuracies = [Accuracy() if labels is not None and answer.size > 1 else None for _ in models]
+            if answer.size != reference.size:
+                raise UsageError(
+                    f"its output is {list(answer.shape)}, that of {models[0].path} {list(reference.shape)}",
+                    where=model.path,
+                    hint="name the outputs with --outputs",
+                )
+            comparison, accuracy = comparisons[index], accuracies[index]
+            if comparison is not None:
+                comparison.add(reference, answer)
+            if accuracy is not None and labels is not None:
+                accuracy.add(answer, labels[done])
+        if progress is not None:
+            progress("judging", done + 1, count)
+    return [
+        Verdict(model.path, accuracies[index], comparisons[index], float(np.median(times[index])))
+        for index, model in enumerate(models)
+    ]
+
+
+def _shapes(model: Model) -> str:
+    return ", ".join(str(list(item.shape)) for item in model.inputs)

@@ -1,0 +1,131 @@
+"""How far a model's answers are from another's, and from the truth."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+SMALLEST = 1e-10  # added to probabilities before their logarithm
+SURE = 1.959964  # standard deviations to each side that 95 % of a normal distribution lie in
+
+
+def signal_to_noise(signal: float, noise: float) -> float:
+    """Decibels of the squares' sums; infinite for no noise."""
+    if noise <= 0:
+        return math.inf
+    return 10 * math.log10(signal / noise) if signal > 0 else -math.inf
+
+
+def interval(hits: int, count: int) -> tuple[float, float]:
+    """Between which shares the true one lies in 95 of 100 cases (Wilson's score interval)."""
+    if not count:
+        return 0.0, 1.0
+    share, square = hits / count, SURE**2
+    middle = (share + square / (2 * count)) / (1 + square / count)
+    half = SURE * math.sqrt(share * (1 - share) / count + square / (4 * count**2)) / (1 + square / count)
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def probabilities(scores: Array) -> Array:
+    """Rows that are probabilities as they are; others through softmax."""
+    rows = scores.reshape(1, -1).astype(np.float64)
+    if rows.min(initial=0) >= -1e-6 and abs(rows.sum() - 1) < 0.05:
+        return np.maximum(rows, 0)
+    shifted = np.exp(rows - rows.max())
+    result: Array = shifted / shifted.sum()
+    return result
+
+
+@dataclass
+class Comparison:
+    """A model beside the one it stands for, over samples taken in one by one.
+
+    Attributes:
+        count: how many samples.
+        agreed: in how many both have the same largest element.
+        divergence: the sum of the Kullback-Leibler divergences, in nats, of the answers as probabilities.
+        signal, noise: sums of squares of the reference and of the difference.
+        absolute: the sum of mean absolute differences.
+        largest: the largest absolute difference.
+    """
+
+    count: int = 0
+    agreed: int = 0
+    divergence: float = 0.0
+    signal: float = 0.0
+    noise: float = 0.0
+    across: float = 0.0
+    own: float = 0.0
+    absolute: float = 0.0
+    largest: float = 0.0
+
+    def add(self, reference: Array, answer: Array) -> None:
+        """Takes in one sample's outputs, of the same shape."""
+        left = reference.reshape(-1).astype(np.float64)
+        right = answer.reshape(-1).astype(np.float64)
+        apart = np.abs(left - right)
+        self.count += 1
+        self.agreed += int(left.argmax() == right.argmax())
+        p, q = probabilities(left), probabilities(right)
+        self.divergence += float((p * np.log((p + SMALLEST) / (q + SMALLEST))).sum())
+        self.signal += float(left @ left)
+        self.noise += float(apart @ apart)
+        self.across += float(left @ right)
+        self.own += float(right @ right)
+        self.absolute += float(apart.mean())
+        self.largest = max(self.largest, float(apart.max(initial=0)))
+
+    @property
+    def agreement(self) -> float:
+        """The share of samples whose largest element is the same."""
+        return self.agreed / max(self.count, 1)
+
+    @property
+    def kl(self) -> float:
+        """The mean divergence."""
+        return self.divergence / max(self.count, 1)
+
+    @property
+    def snr(self) -> float:
+        """Signal to noise in decibels."""
+        return signal_to_noise(self.signal, self.noise)
+
+    @property
+    def cosine(self) -> float:
+        """Of the angle between all outputs of both."""
+        length = math.sqrt(self.signal * self.own)
+        return self.across / length if length else 1.0
+
+
+@dataclass
+class Accuracy:
+    """How often the right class is the first, or among the first five."""
+
+    count: int = 0
+    first: int = 0
+    among: int = 0
+    missed: list[int] = field(default_factory=list)
+
+    def add(self, scores: Array, label: int) -> None:
+        """Takes in one sample; ``label`` is the index of the right class."""
+        row = scores.reshape(-1)
+        best = np.argsort(-row, kind="stable")[:5]
+        self.count += 1
+        self.first += int(best[0] == label)
+        self.among += int(label in best)
+
+    @property
+    def top1(self) -> float:
+        return self.first / max(self.count, 1)
+
+    @property
+    def top5(self) -> float:
+        return self.among / max(self.count, 1)
+
+    @property
+    def top1_interval(self) -> tuple[float, float]:
+        return interval(self.first, self.count)

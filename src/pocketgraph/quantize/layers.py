@@ -1,0 +1,210 @@
+"""A quantized model layer by layer: how far each tensor is off, through what, and what to do about it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.quantize import operators
+from pocketgraph.quantize.harm import decibels
+from pocketgraph.quantize.judge import Comparison
+from pocketgraph.quantize.observe import BINS
+from pocketgraph.quantize.operators import KINDS, Kind
+from pocketgraph.quantize.pipeline import Outcome, Progress
+from pocketgraph.quantize.running import Running, Samples
+from pocketgraph.quantize.weights import float_weights, rounded
+from pocketgraph.runtime.engines.litert.program import Operation, Value
+
+BARS = 64  # of a histogram in the report
+LOUD = 25.0  # decibels; a tensor whose codes alone leave less is worth a word
+SATURATED = 0.001  # share of values outside of the range
+UNEVEN = 64.0  # times between the strongest and the weakest channel
+
+
+@dataclass
+class Layer:
+    """One operation of the float model and its eight-bit form.
+
+    Attributes:
+        name: the tensor that it makes.
+        operator: LiteRT's name of it.
+        in_float: whether it still computes in float.
+        low, high: the smallest and largest value seen.
+        chosen_low, chosen_high: the range that has codes; NaN for a tensor without.
+        scale: between two codes.
+        clipped: the share of values outside of the range.
+        histogram: shares of the values in equal bins from ``low`` to ``high``.
+        activation_noise: decibels left at the scores when this tensor alone has codes.
+        weight_noise: decibels of the layer's own weights, codes against float.
+        snr, cosine: of this tensor in the eight-bit model, with all errors before it.
+        action: what was done or can be.
+    """
+
+    name: str
+    operator: str
+    in_float: bool
+    low: float
+    high: float
+    chosen_low: float = math.nan
+    chosen_high: float = math.nan
+    scale: float = math.nan
+    clipped: float = 0.0
+    histogram: list[float] = field(default_factory=list)
+    activation_noise: float = math.nan
+    weight_noise: float = math.nan
+    snr: float = math.inf
+    cosine: float = 1.0
+    action: str = ""
+
+
+@dataclass
+class Report:
+    """What is known of a quantized model.
+
+    Attributes:
+        layers: in running order.
+        total: the model's outputs beside those of the float model, over the samples looked at.
+        notes: what was done and why.
+        samples: how many samples were looked at.
+        float_bytes, bytes: of the weights in float and of the file.
+    """
+
+    layers: list[Layer]
+    total: Comparison
+    notes: list[str]
+    samples: int
+    float_bytes: int
+    bytes: int
+
+    def ranked(self) -> list[Layer]:
+        """The layers with measured harm, the most harmful first."""
+        measured = [layer for layer in self.layers if not math.isnan(layer.activation_noise)]
+        return sorted(measured, key=lambda layer: layer.activation_noise)
+
+
+def report(
+    outcome: Outcome, samples: Samples, size: int, most: int = 16, threads: int = 1, progress: Progress | None = None
+) -> Report:
+    """Looks at every layer.
+
+    Args:
+        outcome: what ``quantize`` gave.
+        samples: inputs to run both models on.
+        size: bytes of the model file.
+        most: how many samples at most.
+        threads: how many threads to compute with.
+        progress: told how far it is.
+    """
+    tell = progress or (lambda stage, done, total: None)
+    exact = outcome.exact
+    shown = [o for o in exact.operations if any(v in outcome.converted.values and v in outcome.seen for v in o.outputs)]
+    values = [o.outputs[0] for o in shown]
+    alive = {v for o in outcome.converted.program.operations for v in (*o.outputs, *o.inputs) if v is not None}
+    values = [v for v in values if outcome.converted.values[v] in alive]
+    first = Running(exact, [*values, *exact.outputs], threads)
+    second = Running(
+        outcome.converted.program,
+        [*(outcome.converted.values[v] for v in values), *outcome.converted.program.outputs],
+        threads,
+    )
+    by_tensor = {value: Comparison() for value in values}
+    total = Comparison()
+    used = 0
+    for sample in islice(samples(), most):
+        given = [_coded(array, value) for array, value in zip(sample, outcome.converted.program.inputs, strict=True)]
+        left, right = first(sample), second.numbers(given)
+        for value, a, b in zip(values, left, right[: len(values)], strict=False):
+            by_tensor[value].add(a, b)
+        total.add(
+            np.concatenate([a.reshape(-1) for a in left[len(values) :]]),
+            np.concatenate([b.reshape(-1) for b in right[len(values) :]]),
+        )
+        used += 1
+        tell("comparing layers", used, most)
+    coded = set(outcome.converted.quantized)
+    layers = [_layer(outcome, operation, operation in coded, by_tensor) for operation in shown]
+    weights = sum(v.constant.nbytes for v in _constants(exact.operations) if v.constant is not None)
+    return Report(layers, total, list(outcome.notes), used, weights, size)
+
+
+def _constants(operations: list[Operation]) -> list[Value]:
+    found = dict.fromkeys(v for operation in operations for v in operation.inputs if v is not None)
+    return [value for value in found if value.constant is not None]
+
+
+def _coded(array: Any, value: Value) -> Any:
+    """A float sample as the model's input takes it."""
+    if value.quantization is None:
+        return array
+    from pocketgraph.quantize.ranges import codes
+
+    return codes(array, value.quantization)
+
+
+def _layer(outcome: Outcome, operation: Operation, coded: bool, compared: dict[Value, Comparison]) -> Layer:
+    value = operation.outputs[0]
+    seen = outcome.seen[value]
+    layer = Layer(value.name, operation.code, not coded, float(seen.low), float(seen.high))
+    layer.histogram = _bars(seen.counts, seen.centres, layer.low, layer.high)
+    stand_in = outcome.converted.values[value]
+    if stand_in.quantization is not None:
+        scale, zero = stand_in.quantization.scales[0], stand_in.quantization.zero_points[0]
+        layer.scale = scale
+        layer.chosen_low, layer.chosen_high = (-128 - zero) * scale, (127 - zero) * scale
+        outside = (seen.centres < layer.chosen_low - scale) | (seen.centres > layer.chosen_high + scale)
+        layer.clipped = float(seen.counts[outside].sum() / max(seen.counts.sum(), 1))
+    if value in outcome.harm:
+        layer.activation_noise = decibels(outcome.harm[value])
+    if coded and KINDS[operation.code] is Kind.WEIGHTED:
+        layer.weight_noise = _weight_noise(outcome, operation)
+    if value in compared and compared[value].count:
+        layer.snr, layer.cosine = compared[value].snr, compared[value].cosine
+    layer.action = _action(outcome, operation, layer)
+    return layer
+
+
+def _weight_noise(outcome: Outcome, operation: Operation) -> float:
+    """Of the codes nearest to the float weights; fitted ones are off on purpose."""
+    values, _ = float_weights(operation)
+    source = outcome.converted.values[operators.data(operation)].quantization
+    apart = rounded(operation, source.scales[0] if source else 1.0).numpy() - values
+    power = float((values**2).sum())
+    return decibels(float((apart**2).sum()) / power) if power else math.inf
+
+
+def _action(outcome: Outcome, operation: Operation, layer: Layer) -> str:
+    if operation in outcome.kept:
+        return "kept in float: eight bits would hurt here"
+    if operation in outcome.hybrid:
+        return "weights in eight bits, results in float: their steps would be most of the noise"
+    if layer.in_float:
+        return "float: no eight-bit form, or it would lose for nothing"
+    seen = outcome.seen[operation.outputs[0]]
+    words = []
+    if operation in outcome.weights:
+        words.append("weights fitted")
+    if not math.isnan(layer.activation_noise) and layer.activation_noise < LOUD:
+        words.append(f"hurts most: try --keep={layer.name} or a higher --float_share")
+    if layer.clipped > SATURATED:
+        words.append(f"{layer.clipped:.2%} of the values are cut off: --ranges=minmax keeps them")
+    if seen.channel_low is not None and seen.channel_high is not None:
+        strength = np.maximum(np.abs(seen.channel_low), np.abs(seen.channel_high))
+        alive = strength[strength > 0]
+        if alive.size and alive.max() / alive.min() > UNEVEN:
+            words.append("channels of very different strength: try --equalize")
+    if seen.low == seen.high:
+        words.append("constant: this layer always gives the same")
+    return "; ".join(words)
+
+
+def _bars(counts: Any, centres: Any, low: float, high: float) -> list[float]:
+    if high <= low:
+        return [1.0]
+    index = np.clip(((centres - low) / (high - low) * BARS).astype(int), 0, BARS - 1)
+    inside = (centres >= low - (high - low) / BINS) & (centres <= high + (high - low) / BINS)
+    bars = np.bincount(index[inside], weights=counts[inside], minlength=BARS)
+    return [float(bar) for bar in bars / max(bars.sum(), 1e-30)]

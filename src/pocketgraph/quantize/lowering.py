@@ -1,0 +1,74 @@
+"""A graph as one float program of LiteRT operators, which is what gets quantized."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.errors import UsageError
+from pocketgraph.graph import DType, Graph, Node, Tensor, canonical
+from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.runtime.engines.litert.engine import lowered
+from pocketgraph.runtime.engines.litert.program import Program
+from pocketgraph.runtime.engines.litert.unsupported import Unsupported
+from pocketgraph.runtime.feeds import FeedSpec
+from pocketgraph.runtime.names import feed_endpoints, fetch_endpoint
+from pocketgraph.runtime.samples import sample_fetches, sample_shapes
+from pocketgraph.runtime.specialize import specialized
+
+Shapes = Mapping[str, tuple[int, ...]]
+
+
+def float_program(
+    graph: Graph,
+    outputs: Sequence[str] | None = None,
+    shapes: Shapes | None = None,
+    values: Mapping[str, Any] | None = None,
+) -> Program:
+    """The graph in LiteRT's terms, batch norms folded and activations fused.
+
+    Args:
+        graph: a frozen graph.
+        outputs: tensors to compute; by default the graph's own or likely outputs.
+        shapes: the shape of each input (any tensor may be one); by default the placeholders that the outputs need, in
+            their declared shapes, with 1 where a size is open.
+        values: what other placeholders are set to for good, such as ``{"keep_prob": 1.0}``.
+
+    Raises:
+        UsageError: an input or output is unknown or of unknown shape, or an operation has no LiteRT form; the message
+            names the node.
+    """
+    fixed = dict(values or {})
+    graph = graph.map_nodes(lambda node: _set(graph, node, fixed))
+    wanted = list(outputs) if outputs else list(sample_fetches(graph))
+    fed = dict(shapes) if shapes else sample_shapes(graph, wanted)
+    specs = {}
+    for (endpoint, label), shape in zip(feed_endpoints(graph, fed).items(), fed.values(), strict=True):
+        dtype = FeedSpec.of(graph, endpoint, label).dtype or FLOAT
+        specs[endpoint] = (dtype, tuple(shape))
+    fetches = [fetch_endpoint(graph, name) for name in wanted]
+    known = specialized(graph, specs, {}, fetches, ())
+    inputs: dict[str, tuple[DType, tuple[int, ...]]] = {
+        str(endpoint): (dtype, shape) for endpoint, (dtype, shape) in specs.items() if dtype is not None
+    }
+    nodes = [item.node for item in known.plan.items.values()]
+    try:
+        return lowered(known.graph, nodes, list(inputs), [str(f) for f in fetches], inputs, known.inferred)
+    except Unsupported as refusal:
+        raise UsageError(
+            f"the part to quantize must run on LiteRT alone, but {refusal.reason}",
+            where=f"node '{refusal.node}'",
+            hint="name the part with --inputs and --outputs; `pocketgraph plan MODEL` shows what runs where",
+        ) from refusal
+
+
+def _set(graph: Graph, node: Node, values: Mapping[str, Any]) -> Node:
+    """The node, or the constant that takes its place."""
+    for name, value in values.items():
+        if canonical(name) == canonical(node.name):
+            dtype = node.attr("dtype", FLOAT)
+            array = np.asarray(value, dtype.numpy if isinstance(dtype, DType) else None)
+            return Node(node.name, "Const", (), {"dtype": dtype, "value": Tensor.from_numpy(array)})
+    return node

@@ -1,0 +1,169 @@
+"""Models of two kinds to be judged side by side: graphs, and LiteRT files that may take and give codes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from pocketgraph.errors import FormatError, UsageError
+from pocketgraph.graph import Graph, canonical
+from pocketgraph.quantize.running import Array, Sample
+from pocketgraph.runtime.samples import sample_fetches, sample_shapes
+
+IDENTIFIER = b"TFL3"
+AT = 4  # where in a LiteRT file the identifier stands
+
+
+@dataclass(frozen=True)
+class Input:
+    """What a model takes in one place.
+
+    Attributes:
+        name: of the tensor.
+        shape: its shape; 1 where it is open.
+        dtype: the NumPy type of what is fed; float32 also where the file takes codes.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
+class Model(Protocol):
+    """A model that is ready to run."""
+
+    path: str
+    inputs: tuple[Input, ...]
+
+    def run(self, sample: Sample) -> list[Array]:
+        """The outputs as numbers for one array an input."""
+        ...
+
+
+def is_litert(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is a LiteRT model."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(AT + len(IDENTIFIER))[AT:] == IDENTIFIER
+    except OSError:
+        return False
+
+
+def open_model(
+    path: str | os.PathLike[str],
+    *,
+    outputs: Sequence[str] | None = None,
+    inputs: Sequence[str] | None = None,
+    values: Mapping[str, Any] | None = None,
+    threads: int | None = None,
+) -> Model:
+    """A model file, ready to run.
+
+    Args:
+        path: a graph (any form that ``load`` takes) or a LiteRT file.
+        outputs, inputs: of a graph; its own by default.
+        values: what a graph's other placeholders are fed with.
+        threads: how many threads to compute with.
+
+    Raises:
+        FormatError: it is neither, or damaged.
+        UsageError: the graph has no such inputs or outputs.
+    """
+    name = os.fspath(path)
+    if is_litert(name):
+        return LiteRTModel(name, threads or 1)
+    from pocketgraph.formats import load
+
+    return GraphModel(load(name), name, outputs, inputs, values, threads)
+
+
+class GraphModel:
+    """A graph in a session."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        path: str = "",
+        outputs: Sequence[str] | None = None,
+        inputs: Sequence[str] | None = None,
+        values: Mapping[str, Any] | None = None,
+        threads: int | None = None,
+    ) -> None:
+        from pocketgraph.runtime import Session
+        from pocketgraph.runtime.feeds import FeedSpec
+        from pocketgraph.runtime.names import feed_endpoints
+
+        self.path = path
+        self.graph = graph
+        self.values = {canonical(name): value for name, value in (values or {}).items()}
+        self.outputs = list(outputs) if outputs else list(sample_fetches(graph))
+        shapes: dict[str, tuple[int, ...]] = sample_shapes(graph, self.outputs, tuple(self.values))
+        if inputs:
+            missing = [name for name in inputs if canonical(name) not in map(canonical, shapes)]
+            if missing:
+                raise UsageError(f"'{missing[0]}' is no placeholder that the outputs need", where=path)
+            shapes = {name: shape for name, shape in shapes.items() if canonical(name) in map(canonical, inputs)}
+        made = []
+        for endpoint, label in feed_endpoints(graph, shapes).items():
+            dtype = FeedSpec.of(graph, endpoint, label).numpy
+            made.append(Input(canonical(label), shapes[label], dtype or np.dtype(np.float32)))
+        self.inputs = tuple(made)
+        self._session = Session(graph, threads=threads)
+
+    def run(self, sample: Sample) -> list[Array]:
+        feeds = {item.name: array for item, array in zip(self.inputs, sample, strict=True)}
+        return self._session.run(self.outputs, {**feeds, **self.values})
+
+
+class LiteRTModel:
+    """A LiteRT file in its interpreter; codes go in and come out as numbers."""
+
+    def __init__(self, path: str, threads: int = 1) -> None:
+        from ai_edge_litert.interpreter import Interpreter
+
+        from pocketgraph.runtime.engines.litert.runner import quiet
+
+        self.path = path
+        try:
+            with quiet():
+                self._interpreter: Any = Interpreter(model_path=path, num_threads=threads)
+                self._interpreter.allocate_tensors()
+        except (RuntimeError, ValueError) as error:
+            raise FormatError(f"LiteRT cannot run this file: {' '.join(str(error).split())}", where=path) from error
+        self._given = self._interpreter.get_input_details()
+        self._made = self._interpreter.get_output_details()
+        self.inputs = tuple(
+            Input(
+                str(detail["name"]),
+                tuple(int(size) for size in detail["shape"]),
+                np.dtype(np.float32) if detail["quantization"][0] else np.dtype(detail["dtype"]),
+            )
+            for detail in self._given
+        )
+
+    def run(self, sample: Sample) -> list[Array]:
+        for detail, array in zip(self._given, sample, strict=True):
+            self._interpreter.set_tensor(detail["index"], _coded(array, detail))
+        self._interpreter.invoke()
+        return [_number(self._interpreter.get_tensor(detail["index"]), detail) for detail in self._made]
+
+
+def _coded(array: Array, detail: Mapping[str, Any]) -> Array:
+    scale, zero = detail["quantization"]
+    if not scale:
+        return np.ascontiguousarray(array)
+    info = np.iinfo(detail["dtype"])
+    result: Array = np.clip(np.rint(array / scale) + zero, info.min, info.max).astype(detail["dtype"])
+    return result
+
+
+def _number(array: Array, detail: Mapping[str, Any]) -> Array:
+    scale, zero = detail["quantization"]
+    if not scale:
+        return np.asarray(array)
+    result: Array = (array.astype(np.float32) - np.float32(zero)) * np.float32(scale)
+    return result

@@ -1,0 +1,103 @@
+"""What LiteRT's operators ask of eight-bit operands: the table of how each one is quantized.
+
+Source: the LiteRT 8-bit quantization specification. An operator that is not listed computes in float.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.runtime.engines.litert.linear import LINEAR
+from pocketgraph.runtime.engines.litert.program import Operation, Quantization, Value
+
+
+class Kind(Enum):
+    """How the codes of an operator's results relate to those of its operands."""
+
+    WEIGHTED = "constant weights with a scale for each output channel, a 32-bit bias, and results of their own range"
+    SAME = "results and operands all have the same codes"
+    OWN = "results have a range of their own"
+    FIXED = "results have codes that the operator prescribes"
+
+
+KINDS: dict[str, Kind] = {
+    **dict.fromkeys(LINEAR, Kind.WEIGHTED),
+    **dict.fromkeys(
+        (
+            "AVERAGE_POOL_2D", "BATCH_TO_SPACE_ND", "BROADCAST_TO", "CONCATENATION", "DEPTH_TO_SPACE", "GATHER",
+            "GATHER_ND", "MAXIMUM", "MAX_POOL_2D", "MINIMUM", "MIRROR_PAD", "PACK", "PAD", "PADV2", "REDUCE_MAX",
+            "REDUCE_MIN", "RESHAPE", "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR", "REVERSE_V2", "SELECT_V2", "SLICE",
+            "SPACE_TO_BATCH_ND", "SPACE_TO_DEPTH", "SPLIT", "SPLIT_V", "STRIDED_SLICE", "TILE", "TRANSPOSE", "UNPACK",
+        ),
+        Kind.SAME,
+    ),
+    **dict.fromkeys(
+        (
+            "ADD", "BATCH_MATMUL", "ELU", "LEAKY_RELU", "MEAN", "MUL", "RELU", "RELU6", "RELU_N1_TO_1",
+            "SQUARED_DIFFERENCE", "SUB", "SUM",
+        ),
+        Kind.OWN,
+    ),
+    **dict.fromkeys(("LOGISTIC", "LOG_SOFTMAX", "SOFTMAX", "TANH"), Kind.FIXED),
+}  # fmt: skip
+
+PRESCRIBED = {
+    "LOGISTIC": Quantization((1 / 256,), (-128,)),
+    "SOFTMAX": Quantization((1 / 256,), (-128,)),
+    "LOG_SOFTMAX": Quantization((16 / 256,), (127,)),
+    "TANH": Quantization((1 / 128,), (0,)),
+}
+"""The codes of the results of FIXED operators."""
+
+WEIGHT_AXIS = {"CONV_2D": 0, "DEPTHWISE_CONV_2D": 3, "FULLY_CONNECTED": 0, "TRANSPOSE_CONV": 0}
+"""The axis of the weights that goes along output channels."""
+
+MOST_RANK = 4  # above this many dimensions LiteRT's eight-bit arithmetic operators do not broadcast
+
+
+def can_quantize(operation: Operation) -> bool:
+    """Whether the operator computes with eight-bit codes, given these operands."""
+    kind = KINDS.get(operation.code)
+    if kind is None or not any(value.dtype is FLOAT for value in operation.outputs):
+        return False
+    if any(value.dtype is not FLOAT for value in operation.outputs) and operation.code not in ("ARG_MAX",):
+        return False
+    if kind is Kind.WEIGHTED:
+        return _has_known_weights(operation)
+    if kind is Kind.OWN and any(len(value.shape) > MOST_RANK for value in float_operands(operation)):
+        return False
+    if operation.code in ("MAXIMUM", "MINIMUM"):
+        return all(len(value.shape) <= MOST_RANK for value in float_operands(operation))
+    return any(value.constant is None for value in float_operands(operation))
+
+
+def float_operands(operation: Operation) -> list[Value]:
+    """The operands that are real numbers."""
+    return [value for value in operation.inputs if value is not None and value.dtype is FLOAT]
+
+
+def data(operation: Operation) -> Value:
+    """The operand of a WEIGHTED operator that is not its weights or bias."""
+    value = operation.inputs[LINEAR[operation.code][0]]
+    assert value is not None
+    return value
+
+
+def weights(operation: Operation) -> Value:
+    """The weights of a WEIGHTED operator."""
+    value = operation.inputs[LINEAR[operation.code][1]]
+    assert value is not None
+    return value
+
+
+def bias(operation: Operation) -> Value | None:
+    """The bias of a WEIGHTED operator, when it has one."""
+    index = LINEAR[operation.code][2]
+    return operation.inputs[index] if len(operation.inputs) > index else None
+
+
+def _has_known_weights(operation: Operation) -> bool:
+    kernel, offset = weights(operation), bias(operation)
+    known = kernel.constant is not None and kernel.dtype is FLOAT and data(operation).constant is None
+    return known and (offset is None or offset.constant is not None)

@@ -1,0 +1,88 @@
+"""Runs programs on samples, and shows any of their tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from pocketgraph.runtime.engines.litert import writer
+from pocketgraph.runtime.engines.litert.program import Operation, Program, Value
+from pocketgraph.runtime.engines.litert.runner import PlainRunner
+
+Array = np.ndarray[Any, Any]
+Sample: TypeAlias = Sequence[Array]
+Samples: TypeAlias = Callable[[], Iterable[Sample]]
+"""Gives all samples anew each time it is called; a sample is one array for each input of the program."""
+
+
+def model_bytes(program: Program) -> bytes:
+    """The program as a LiteRT model file."""
+    return b"".join(bytes(piece) for piece in writer.pieces(program))
+
+
+def part(program: Program, outputs: Sequence[Value]) -> Program:
+    """The part of a program that makes these of its tensors; the program stays as it is."""
+    result = Program(list(program.inputs), list(outputs), list(program.operations))
+    result.drop_unused()
+    return result
+
+
+def copied(program: Program) -> Program:
+    """A program with operations of its own and the same tensors."""
+    operations = [
+        Operation(op.code, list(op.inputs), list(op.outputs), dict(op.options), op.nodes) for op in program.operations
+    ]
+    return Program(list(program.inputs), list(program.outputs), operations)
+
+
+class Running:
+    """A program that is ready to run.
+
+    Args:
+        program: the program.
+        outputs: the tensors to compute, by default the program's outputs; its inputs may be among them.
+        threads: how many threads to compute with.
+    """
+
+    def __init__(self, program: Program, outputs: Sequence[Value] | None = None, threads: int = 1) -> None:
+        self.outputs = list(program.outputs if outputs is None else outputs)
+        self._inputs = program.inputs
+        computed = [v for v in dict.fromkeys(self.outputs) if v not in program.inputs and v.constant is None]
+        self._computed = computed
+        trimmed = part(program, computed)
+        used = trimmed.uses()
+        self._fed = [index for index, value in enumerate(program.inputs) if used[value]]
+        trimmed.inputs = [program.inputs[index] for index in self._fed]
+        self._runner = PlainRunner(model_bytes(trimmed), threads) if computed else None
+
+    def __call__(self, sample: Sample) -> list[Array]:
+        """The outputs for one sample, in the form the tensors have (int8 codes for quantized ones)."""
+        known: dict[Value, Array] = dict(zip(self._inputs, sample, strict=True))
+        if self._runner is not None:
+            results = self._runner.run([np.ascontiguousarray(sample[index]) for index in self._fed])
+            known.update(zip(self._computed, results, strict=True))
+        return [known[value] if value.constant is None else value.constant.numpy() for value in self.outputs]
+
+    def visit(self, sample: Sample, look: Callable[[Value, Array], None]) -> None:
+        """Shows each output for one sample without copying it; ``look`` must not keep the array."""
+        for value, array in zip(self._inputs, sample, strict=True):
+            if value in self.outputs:
+                look(value, array)
+        if self._runner is not None:
+            given = [np.ascontiguousarray(sample[index]) for index in self._fed]
+            self._runner.visit(given, lambda index, array: look(self._computed[index], array))
+
+    def numbers(self, sample: Sample) -> list[Array]:
+        """The outputs as float32 where they are codes."""
+        return [real(value, array) for value, array in zip(self.outputs, self(sample), strict=True)]
+
+
+def real(value: Value, array: Array) -> Array:
+    """What an array of codes stands for; other arrays as they are."""
+    if value.quantization is None:
+        return array
+    from pocketgraph.quantize.ranges import numbers
+
+    return numbers(array, value.quantization)

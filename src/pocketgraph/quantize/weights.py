@@ -1,0 +1,79 @@
+"""Weights as int8 codes, with a scale for each output channel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.quantize import operators
+from pocketgraph.runtime.engines.litert.program import Operation
+
+Array = np.ndarray[Any, Any]
+LARGEST_CODE = 127  # symmetric: -128 is not used, as the LiteRT specification asks
+LARGEST_BIAS = 2**30  # of a 32-bit sum, which must hold the products as well
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The weights of one layer.
+
+    Attributes:
+        codes: int8, of the weights' shape.
+        scales: float64 [output channels].
+        bias: float64 [output channels], in real numbers.
+        axis: the axis of ``codes`` that goes along output channels.
+    """
+
+    codes: Array
+    scales: Array
+    bias: Array
+    axis: int
+
+    def numpy(self) -> Array:
+        """The weights that the codes stand for, float64."""
+        across = [-1 if axis == self.axis else 1 for axis in range(self.codes.ndim)]
+        result: Array = self.codes * self.scales.reshape(across)
+        return result
+
+
+def float_weights(operation: Operation) -> tuple[Array, Array]:
+    """The weights and the bias (zeros when there is none) of a weighted operator, float64."""
+    kernel, offset = operators.weights(operation), operators.bias(operation)
+    assert kernel.constant is not None
+    values = kernel.constant.numpy().astype(np.float64)
+    channels = values.shape[operators.WEIGHT_AXIS[operation.code]]
+    if offset is None or offset.constant is None:
+        return values, np.zeros(channels)
+    return values, offset.constant.numpy().astype(np.float64).reshape(-1)
+
+
+def channel_scales(values: Array, axis: int, bias: Array, data_scale: float) -> Array:
+    """The smallest scale for each channel with which int8 holds the weights and int32 the bias.
+
+    Args:
+        values: the weights.
+        axis: the axis along output channels.
+        bias: in real numbers, one for each channel.
+        data_scale: of the codes of the layer's operand; the bias has the product of both scales.
+    """
+    across = tuple(other for other in range(values.ndim) if other != axis)
+    largest = np.abs(values).max(axis=across, initial=0)
+    least = np.maximum(np.abs(bias) / (data_scale * LARGEST_BIAS), np.finfo(np.float32).tiny * 2**20)
+    scales: Array = np.maximum(largest / LARGEST_CODE, least).astype(np.float32).astype(np.float64)
+    return scales
+
+
+def rounded(operation: Operation, data_scale: float) -> Weights:
+    """The layer's weights, each as the nearest code."""
+    values, bias = float_weights(operation)
+    axis = operators.WEIGHT_AXIS[operation.code]
+    return with_scales(values, channel_scales(values, axis, bias, data_scale), bias, axis)
+
+
+def with_scales(values: Array, scales: Array, bias: Array, axis: int) -> Weights:
+    """Weights as the nearest codes of given scales."""
+    across = [-1 if index == axis else 1 for index in range(values.ndim)]
+    coded = np.clip(np.rint(values / scales.reshape(across)), -LARGEST_CODE, LARGEST_CODE)
+    return Weights(coded.astype(np.int8), scales, bias, axis)

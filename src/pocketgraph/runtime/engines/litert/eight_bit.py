@@ -1,0 +1,163 @@
+"""Puts operations on LiteRT's eight-bit kernels: on codes throughout where ranges are known, else on coded weights.
+
+Known ranges arrive as QUANTIZE and DEQUANTIZE pairs (lower_quantized.on_grid). An operation between such pairs
+
+    a8 ─DEQUANTIZE─ CONV_2D ─QUANTIZE─ b8
+becomes
+    a8 ─CONV_2D─ b8
+
+with int8 weights, one scale a channel, and an int32 bias. What is left over of the operations marked ``may_code`` gets
+int8 weights and keeps float values: LiteRT then finds the range of the values by itself while it runs.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pocketgraph.graph.dtype import FLOAT, INT8, INT32
+from pocketgraph.runtime.engines.litert.constant import Array, Constant
+from pocketgraph.runtime.engines.litert.program import Operation, Program, Quantization, Value
+from pocketgraph.runtime.engines.litert.view import View
+
+WEIGHTED = {"CONV_2D": 0, "FULLY_CONNECTED": 0, "DEPTHWISE_CONV_2D": 3}
+"""For each operator with weights the axis of them that counts the output channels."""
+SAME_GRID = frozenset(("MAX_POOL_2D", "AVERAGE_POOL_2D", "RESHAPE", "CONCATENATION", "RESIZE_BILINEAR", "TRANSPOSE"))
+"""Operators whose operands and results must lie on one grid."""
+OWN_GRIDS = frozenset(("ADD", "SUB", "MUL"))
+LARGEST_CODE = 127
+MOST_LEVELS = 255.5
+SMALLEST_SHARE = 1 / 1024  # of the largest weight; below, a number stands for zero that float32 arithmetic missed
+ROUNDING = 0.02  # of a level: what float32 leaves of 255 levels
+
+
+def use_eight_bits(program: Program) -> None:
+    """Rewrites the marked operations; a program without any stays as it is."""
+    if any(operation.code == "QUANTIZE" for operation in program.operations):
+        _join_grids(program)
+        _stay_in_codes(program)
+        program.drop_unused()
+    for operation in program.operations:
+        if operation.may_code and operation.code in ("CONV_2D", "FULLY_CONNECTED"):
+            _code_weights(operation)
+
+
+def coded_weights(weights: Value, axis: int) -> Value | None:
+    """float32 weights as int8 codes with one scale for each index of ``axis``; None when they cannot be."""
+    constant = weights.constant
+    if constant is None or weights.dtype is not FLOAT:
+        return None
+    values = constant.numpy()
+    others = tuple(a for a in range(values.ndim) if a != axis)
+    largest = np.abs(values).max(axis=others, keepdims=True)
+    if not np.isfinite(largest).all():
+        return None
+    scales = np.where(largest > 0, largest / np.float32(LARGEST_CODE), np.float32(1)).astype(np.float32)
+    unit = _unit(values, float(largest.max(initial=0)))
+    scales = np.where((largest > 0) & (largest <= LARGEST_CODE * unit * 1.001), np.float32(unit), scales)
+    codes = np.clip(np.rint(values / scales), -LARGEST_CODE, LARGEST_CODE).astype(np.int8)
+    quantization = Quantization(tuple(scales.reshape(-1).tolist()), (0,) * scales.size, axis)
+    return Value(f"{weights.name}/codes", INT8, weights.shape, Constant.of(codes), quantization)
+
+
+def _unit(values: Array, largest: float) -> float:
+    """What all weights are multiples of when they were eight-bit codes before; 0 when they were not."""
+    sizes = np.abs(values)
+    unit = float(sizes.min(where=sizes > largest * SMALLEST_SHARE, initial=np.inf))
+    if not np.isfinite(unit) or largest > MOST_LEVELS * unit:
+        return 0.0
+    levels = sizes / np.float32(unit)
+    return unit if float(np.abs(levels - np.rint(levels)).max()) < ROUNDING else 0.0
+
+
+def _code_weights(operation: Operation) -> None:
+    """Gives an operation on floats int8 weights."""
+    weights, result = operation.inputs[1], operation.outputs[0]
+    if weights is None or result.dtype is not FLOAT:
+        return
+    coded = coded_weights(weights, WEIGHTED[operation.code])
+    if coded is not None:
+        operation.inputs[1] = coded
+        if operation.code == "FULLY_CONNECTED":
+            operation.options["asymmetric_inputs"] = True
+
+
+def _join_grids(program: Program) -> None:
+    """Codes that are turned to floats and at once to the same codes again are just codes."""
+    producers = program.producers()
+    replaced: dict[Value, Value] = {}
+    for operation in program.operations:
+        if operation.code != "QUANTIZE" or operation.inputs[0] is None:
+            continue
+        before = producers.get(operation.inputs[0])
+        if before is None or before.code != "DEQUANTIZE" or before.inputs[0] is None:
+            continue
+        if before.inputs[0].quantization == operation.outputs[0].quantization:
+            replaced[operation.outputs[0]] = before.inputs[0]
+    program.substitute(replaced)
+
+
+def _stay_in_codes(program: Program) -> None:
+    """Lets operations between codes work on the codes."""
+    view = View(program)
+    gone = []
+    for last in list(program.operations):
+        if last.code != "QUANTIZE":
+            continue
+        operation = view.only_source(last.inputs[0])
+        if operation is None or len(operation.outputs) != 1:
+            continue
+        opened = [view.producers.get(v) if v is not None and v.constant is None else None for v in operation.inputs]
+        codes = [before.inputs[0] if before is not None and before.code == "DEQUANTIZE" else None for before in opened]
+        if _takes_codes(program, operation, codes, last.outputs[0]):
+            view.absorb(operation, last)
+            gone.append(last)
+    program.drop(gone)
+
+
+def _on_grid(program: Program, operation: Operation, codes: Value, like: Value) -> Value:
+    """Codes as those of another grid, made before ``operation``."""
+    if codes.quantization == like.quantization:
+        return codes
+    moved = Value(f"{codes.name}/moved", INT8, codes.shape, None, like.quantization)
+    program.operations.insert(program.operations.index(operation), Operation("QUANTIZE", [codes], [moved]))
+    return moved
+
+
+def _takes_codes(program: Program, operation: Operation, codes: list[Value | None], result: Value) -> bool:
+    """Puts ``operation`` on codes, where it can be; ``codes`` are those of its operands that have any."""
+    if operation.code in WEIGHTED:
+        return operation.may_code and codes[0] is not None and _convolves_codes(operation, codes[0])
+    moving = [index for index, value in enumerate(operation.inputs) if value is not None and value.dtype is FLOAT]
+    found = [codes[index] for index in moving]
+    if any(value is None for value in found):
+        return False
+    if operation.code == "CONCATENATION":
+        found = [_on_grid(program, operation, value, result) for value in found if value is not None]
+        for index, value in zip(moving, found, strict=True):
+            operation.inputs[index] = value
+        return True
+    if operation.code in SAME_GRID:
+        if any(value is None or value.quantization != result.quantization for value in found):
+            return False
+    elif operation.code not in OWN_GRIDS:
+        return False
+    for index in moving:
+        operation.inputs[index] = codes[index]
+    return True
+
+
+def _convolves_codes(operation: Operation, source: Value) -> bool:
+    weights, bias = operation.inputs[1], operation.inputs[2] if len(operation.inputs) > 2 else None
+    if weights is None or source.quantization is None or bias is None or bias.constant is None:
+        return False
+    coded = coded_weights(weights, WEIGHTED[operation.code])
+    if coded is None or coded.quantization is None:
+        return False
+    scales = np.array(coded.quantization.scales, np.float64) * source.quantization.scales[0]
+    levels: Array = np.rint(bias.constant.numpy().astype(np.float64) / scales)
+    if not (np.abs(levels) < 2**31).all():
+        return False
+    grid = Quantization(tuple(scales.astype(np.float32).tolist()), (0,) * scales.size)
+    codes = Constant.of(levels.astype(np.int32))
+    operation.inputs[:3] = [source, coded, Value(f"{bias.name}/codes", INT32, bias.shape, codes, grid)]
+    return True

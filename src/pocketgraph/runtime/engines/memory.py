@@ -1,0 +1,149 @@
+"""A limit on the memory of a run's tensors: what a node would make is worked out before the node runs."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.errors import PocketgraphError, RunError
+from pocketgraph.graph import DType, Graph, Node
+from pocketgraph.runtime.engines.region import DEAD, Run, Step, execute, execute_traced
+from pocketgraph.runtime.profile import StepTrace
+
+Array = np.ndarray[Any, Any]
+MOST_KNOWN_VALUES = 1024  # elements of an integer input whose values are looked at: shapes, sizes, indices
+
+
+class Ledger:
+    """Which arrays of a run live, and how many bytes they are together.
+
+    Arrays leave by themselves when nothing holds them any more; views count with what they look at; constants that lie
+    in the model's file do not count.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.live = 0
+        self._arrays: dict[int, weakref.ref[Array]] = {}
+        self._lock = threading.RLock()
+
+    def hold(self, value: Any) -> None:
+        """Counts an array from now on."""
+        if not isinstance(value, np.ndarray):
+            return
+        while isinstance(value.base, np.ndarray):
+            value = value.base
+        if not value.flags.owndata:
+            return
+        key, size = id(value), value.nbytes
+
+        def let_go(_: object) -> None:
+            with self._lock:
+                if self._arrays.pop(key, None) is not None:
+                    self.live -= size
+
+        with self._lock:
+            if key not in self._arrays:
+                self._arrays[key] = weakref.ref(value, let_go)
+                self.live += size
+
+    def check(self, more: int, where: str, what: str) -> None:
+        """Refuses ``more`` bytes that do not fit.
+
+        Raises:
+            RunError: they do not; says who wants them, how many, and how many there are.
+        """
+        if self.live + more > self.limit:
+            raise RunError(
+                f"out of memory: {what} takes {more} bytes, {self.live} of {self.limit} are in use",
+                where=where,
+                hint="feed less at once, or pass a larger memory_limit to Session",
+            )
+
+    def settle(self, where: str) -> None:
+        """Refuses what was made although it could not be foreseen.
+
+        Raises:
+            RunError: the limit is passed already.
+        """
+        if self.live > self.limit:
+            raise RunError(
+                f"out of memory: {self.live} bytes are in use, {self.limit} are allowed",
+                where=where,
+                hint="feed less at once, or pass a larger memory_limit to Session",
+            )
+
+
+def execute_within(ledger: Ledger, steps: Sequence[Step], values: list[Any], trace: StepTrace | None) -> None:
+    """Takes the steps in order; each one's outputs are checked before it runs.
+
+    Raises:
+        RunError: as ``region.execute``, and when a step's outputs would not fit into the limit.
+    """
+    for value in values:
+        ledger.hold(value)
+    ledger.settle("the feeds")
+    for step in steps:
+        if not any(values[slot] is DEAD for slot in step.guard) and not getattr(step.call, "traces_itself", False):
+            arguments = [value for value in step.gather(values) if not isinstance(value, Run)]
+            wanted = bytes_made(step, arguments)
+            if wanted:
+                ledger.check(wanted, f"node '{step.node.name}'", f"the output of this {step.node.op}")
+        if trace is None:
+            execute((step,), values)
+        else:
+            execute_traced((step,), values, trace)
+        for _, slot in step.more or ((0, step.out),):
+            ledger.hold(values[slot])
+        ledger.settle(f"node '{step.node.name}'")
+
+
+def bytes_made(step: Step, arguments: Sequence[Any]) -> int:
+    """Bytes that a step will allocate for its outputs; 0 where that cannot be told beforehand."""
+    program: Any = getattr(getattr(step.call, "executable", None), "program", None)
+    if program is not None:
+        return max((sum(v.size * v.dtype.size for v in op.outputs) for op in program.operations), default=0)
+    if not all(isinstance(value, np.ndarray) for value in arguments) or step.node.op in SHARING:
+        return 0
+    from pocketgraph.kernels.shapes import infer
+
+    names = [f"input_{index}" for index in range(len(arguments))]
+    node = Node(step.node.name, step.node.op, tuple(names), step.node.attrs)
+    if node.name in names:
+        return 0
+    try:
+        feeds = {f"{n}:0": (DType.of_numpy(a.dtype), a.shape) for n, a in zip(names, arguments, strict=True)}
+        known = {
+            f"{n}:0": a
+            for n, a in zip(names, arguments, strict=True)
+            if a.dtype.kind in "iub" and a.size <= MOST_KNOWN_VALUES
+        }
+        graph = Graph([*(Node(n, "Placeholder", (), {"dtype": feeds[f"{n}:0"][0]}) for n in names), node])
+        inferred = infer(graph, _shaped(feeds), known)
+        return sum(_bytes(inferred, f"{node.name}:{port}") for port, _ in step.more or ((0, step.out),))
+    except (PocketgraphError, ValueError, TypeError):
+        return 0  # the kernel itself will say what is wrong
+
+
+SHARING = frozenset(("Reshape", "Identity", "ExpandDims", "Squeeze", "StopGradient", "PreventGradient", "Snapshot"))
+"""Ops whose output is a view of the input."""
+
+
+def _shaped(feeds: dict[str, tuple[DType, tuple[int, ...]]]) -> Any:
+    from pocketgraph.graph import Shape
+
+    return {name: (dtype, Shape(shape)) for name, (dtype, shape) in feeds.items()}
+
+
+def _bytes(inferred: Any, name: str) -> int:
+    shape, dtype = inferred.shape(name), inferred.dtype(name)
+    if dtype is None or not shape.is_known:
+        return 0
+    count: int = max(1, dtype.base.size)
+    for size in shape.known:
+        count *= size
+    return count

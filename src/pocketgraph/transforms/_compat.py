@@ -1,0 +1,51 @@
+"""Whether rules do what the original tool did, to the letter, or what is right."""
+
+from __future__ import annotations
+
+import enum
+
+from pocketgraph.errors import UsageError, did_you_mean
+
+
+class Compat(enum.Enum):
+    """How to treat what the original tool got wrong.
+
+    A rule that makes a difference has a keyword argument ``compat: Compat = Compat.FIXED``, which the tool fills in; it
+    is no parameter in transform strings. Where the original aborts or never ends, both do the right thing.
+
+    Attributes:
+        EXACT: the same nodes as TensorFlow 1.15.5, but a mistake in the call is an error and versions are kept. This
+            is what transform_graph does when nothing else is asked for.
+        ORIGINAL: the same to the letter, also in passing over mistakes in the call and in dropping versions.
+        FIXED: the right thing, and more than the original could; each difference stands in the rule's description
+            under "Differs".
+    """
+
+    EXACT = "exact"
+    ORIGINAL = "original"
+    FIXED = "fixed"
+
+    @property
+    def original(self) -> bool:
+        """Whether rules make the nodes that the original makes."""
+        return self is not Compat.FIXED
+
+    @property
+    def lenient(self) -> bool:
+        """Whether mistakes that the original passes over are passed over."""
+        return self is Compat.ORIGINAL
+
+    @staticmethod
+    def named(name: str | Compat) -> Compat:
+        """The member of this name.
+
+        Raises:
+            UsageError: there is none.
+        """
+        if isinstance(name, Compat):
+            return name
+        known = [member.value for member in Compat]
+        if name not in known:
+            hint = did_you_mean(name, known) or "it is 'exact', 'original' or 'fixed'"
+            raise UsageError(f"unknown compatibility '{name}'", where="compat", hint=hint)
+        return Compat(name)

@@ -1,0 +1,1 @@
+"""The passes of quantize_nodes, one a file; each takes a graph and gives a graph."""

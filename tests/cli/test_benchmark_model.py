@@ -1,0 +1,223 @@
+"""benchmark_model: flags of both generations, its lines, files, JSON, and what it refuses."""
+
+import json
+import pathlib
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from pocketgraph.cli.benchmark_model import command
+from pocketgraph.errors import PocketgraphError, RunError, UsageError
+from pocketgraph.formats import save
+from pocketgraph.formats.protos import message
+from pocketgraph.graph.text import parse
+
+TABLES_OFF = ("--show_run_order=false", "--show_time=false", "--show_memory=false", "--show_type=false",
+              "--show_summary=false")  # fmt: skip
+
+
+@pytest.fixture
+def model(tmp_path: pathlib.Path) -> str:
+    path = tmp_path / "model.pb"
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?, 4])
+        w = Const(float[4, 3] [[1, 2, 3], [1, 1, 1], [1, 1, 1], [1, 1, 1]])
+        product = MatMul(x, w, T=float, transpose_a=false, transpose_b=false)
+        y = Relu(product, T=float)
+    """)
+    save(graph, path)
+    return str(path)
+
+
+def run(*arguments: str) -> Result:
+    result = CliRunner().invoke(command, list(arguments), catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def refused(*arguments: str) -> PocketgraphError:
+    with pytest.raises(PocketgraphError) as caught:
+        CliRunner().invoke(command, list(arguments), catch_exceptions=False)
+    return caught.value
+
+
+def test_the_banner_the_phases_and_the_average(model: str) -> None:
+    said = run(f"--graph={model}", "--max_num_runs=3", "--num_threads=1", "--engine=reference").output
+    lines = said.splitlines()
+    assert lines[:13] == [
+        f"Graph: [{model}]", "Input layers: [x]", "Input shapes: [1,4]", "Input types: [float]", "Output layers: [y]",
+        "Num runs: [3]", "Inter-inference delay (seconds): [-1.0]", "Inter-benchmark delay (seconds): [-1.0]",
+        "Num threads: [1]", "Benchmark name: []", "Output prefix: []", "Show sizes: [0]", "Warmup runs: [1]",
+    ]  # fmt: skip
+    assert lines[13] == "Got config, 0 devices"
+    assert lines[14].startswith("Initialized session in ")
+    for runs, seconds, how in ((1, -1, "without"), (3, 10, "without"), (3, 10, "with")):
+        assert (
+            f"Running benchmark for max {runs} iterations, max {seconds} seconds {how} detailed stat logging, "
+            "with -1s sleep between inferences" in lines
+        )
+    assert any(line.startswith("Average inference timings in us: Warmup: ") for line in lines)
+    for title in ("Run Order", "Top by Computation Time", "Top by Memory Use", "Summary by node type"):
+        assert f"{'=' * 30} {title} {'=' * 30}" in lines
+    assert "2 nodes observed" in lines
+
+
+def test_the_oldest_flags(model: str) -> None:
+    said = run(model, "--num_runs=2", "--run_delay=0.001", *TABLES_OFF).output
+    assert "Inter-run delay (seconds): [0.001]" in said
+    assert "Warmup runs: [2]" in said
+    assert said.count("Running benchmark for 2 iterations without detailed stat logging:") == 2
+    assert "Running benchmark for 2 iterations with detailed stat logging:" in said
+
+
+def test_shapes_types_values_and_sizes(model: str) -> None:
+    said = run(
+        model, "--input_layer=x", "--input_layer_shape=2,4", "--input_layer_type=float", "--input_layer_values=1,2",
+        "--output_layer=y,product:0", "--max_num_runs=1", "--engine=reference", "--show_sizes", *TABLES_OFF,
+    ).output  # fmt: skip
+    assert "Input shapes: [2,4]" in said
+    assert "============ Node output tensor sizes in run order ========\nproduct\t1\tfloat\t2\t2\t3\ny\t1" in said
+
+
+@pytest.mark.parametrize(
+    ("flags", "problem"),
+    [
+        (["--input_layer=x", "--input_layer_shape=1,4:1,4"], "There must be the same number of items in --input_layer"),
+        (["--input_layer=x", "--input_layer_shape=1,4", "--input_layer_type=flot"], "flot was an invalid type"),
+        (["--input_layer=x", "--input_layer_shape=1,b"], "Incorrect size string specified: 1,b"),
+        (["--input_layer=x", "--input_layer_shape=-1,4"], "Any unknown sizes in the shapes (-1's) must be replaced"),
+        (
+            ["--input_layer=x", "--input_layer_shape=1,4", "--input_layer_values=1,q"],
+            "Incorrect initialization values string specified: 1,q",
+        ),
+        (["--input_layer=x", "--input_layer_shape=1,4", "--input_layer_values=1,2,3,4,5"], "5 values for 4 elements"),
+        (["--max_num_runs=0", "--max_time=0"], "a benchmark needs an end"),
+        (["--num_runs=0"], "a benchmark needs an end"),
+        (["--trace_file=t.txt"], "a trace is written as .json"),
+        (["--compare=caffe", "--max_num_runs=1"], "no program 'caffe' to compare with"),
+    ],
+)
+def test_wrong_calls(model: str, flags: list[str], problem: str) -> None:
+    error = refused(model, *flags)
+    assert isinstance(error, UsageError)
+    assert problem in str(error)
+
+
+def test_failing_models(model: str, tmp_path: pathlib.Path) -> None:
+    missing = str(tmp_path / "none.pb")
+    assert str(refused(missing)).startswith(f"{missing}: Could not create TensorFlow Graph: there is no such file")
+    error = refused(model, "--input_layer=x", "--input_layer_shape=1,5", "--engine=reference")
+    assert isinstance(error, RunError)
+    assert "Timing failed with Cannot feed value of shape (1, 5)" in str(error)
+    result = CliRunner().invoke(command, [model, "--input_layer=x", "--input_layer_shape=1,5"])
+    assert "Failed on run 0\n" in result.output
+
+
+def test_result_files(model: str, tmp_path: pathlib.Path) -> None:
+    prefix = str(tmp_path / "out-")
+    named = ["--benchmark_name=group/test", f"--output_prefix={prefix}"]
+    flags = [model, "--max_num_runs=4", "--engine=reference", *named]
+    said = run(*flags, *TABLES_OFF).output
+    assert "Outputting: [MatMul]\nOutputting: [Relu]\n" in said
+    stems = ["", "_meta-init", "_meta-first-inference", "_meta-init-plus-first-inference", "_MatMul", "_Relu"]
+    assert sorted(p.name for p in tmp_path.glob("out-*")) == sorted(f"out-group__test{stem}" for stem in stems)
+    entries: Any = message("tensorflow.BenchmarkEntries")
+    (whole,) = entries.FromString((tmp_path / "out-group__test").read_bytes()).entry
+    assert (whole.name, whole.iters) == ("group/test", 4)
+    assert whole.wall_time > 0
+    assert whole.throughput == pytest.approx(16 / whole.wall_time / 2**20)
+    (by_type,) = entries.FromString((tmp_path / "out-group__test_MatMul").read_bytes()).entry
+    assert by_type.throughput == -1
+    assert "Cannot create TestReporter, file exists" in str(refused(*flags))
+
+
+def test_traces(model: str, tmp_path: pathlib.Path) -> None:
+    chrome, stats, metadata = tmp_path / "t.json", tmp_path / "s.bin", tmp_path / "m.pb"
+    run(model, "--num_runs=1", f"--trace_file={chrome}", f"--step_stats_name={stats}", "--engine=reference")
+    run(model, "--num_runs=1", f"--trace_file={metadata}", "--engine=reference")
+    assert "Relu" in [event["name"] for event in json.loads(chrome.read_text())["traceEvents"]]
+    found: Any = message("tensorflow.StepStats").FromString(stats.read_bytes())
+    labels = [node.timeline_label for node in found.dev_stats[0].node_stats]
+    assert labels == ["_SOURCE = NoOp()", "product = MatMul(x, w)", "y = Relu(product)"]
+    whole: Any = message("tensorflow.RunMetadata").FromString(metadata.read_bytes())
+    assert len(whole.step_stats.dev_stats[0].node_stats) == 3
+
+
+def test_flops_and_percentiles(model: str) -> None:
+    said = run(model, "--max_num_runs=5", "--show_flops", *TABLES_OFF).output
+    assert "FLOPs estimate: 24\n" in said  # 1 x 3 outputs, 4 factors each
+    assert "FLOPs of all ops: 27\n  MatMul: 24\n  Relu: 3\n" in said
+    assert "FLOPs/second: " in said
+    assert "Latency percentiles in us: p50 " in said
+    assert "Peak memory of the process: " in said
+
+
+def test_json(model: str) -> None:
+    document = json.loads(run(model, "--max_num_runs=3", "--json", "--engine=reference").output)
+    assert document["no_stats"]["count"] == 3
+    assert document["flops"]["by_op"] == {"MatMul": 24, "Relu": 3}
+    assert document["runs_on"] == {"reference": 2}
+    assert {node["name"] for node in document["nodes"]} == {"product", "y"}
+    assert document["machine"]["usable_processors"] >= 1
+    assert set(document["percentiles"]) == {"p50", "p90", "p95", "p99"}
+    assert document["inputs"] == [{"name": "x", "dtype": "float", "shape": [1, 4]}]
+
+
+def test_programs_side_by_side(model: str) -> None:
+    document = json.loads(run(model, "--max_num_runs=3", "--json", "--compare=reference,litert,openvino").output)
+    reference, litert, openvino = document["compared"]
+    assert (reference["problem"], litert["problem"]) == ("", "")
+    assert reference["runs"] == 3
+    assert litert["difference"] < 1e-6
+    assert litert["median_us"] > 0
+    assert openvino["problem"] == "" or "not installed" in openvino["problem"]
+
+
+def test_csv(model: str) -> None:
+    said = run(model, "--num_runs=1", "--format_as_csv").output
+    assert "node type, start, first, avg_ms, %, cdf%, mem KB, times called, name\n" in said
+
+
+def test_nodes_in_loops_count_as_often_as_they_run(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "loop.pb"
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[10])
+        enter = Enter(x, T=float, frame_name="loop")
+        merge = Merge(enter, next, T=float, N=2)
+        axis = Const(int32 [0])
+        axis_in = Enter(axis, T=int32, frame_name="loop", is_constant=true)
+        first = Max(merge, axis_in, T=float, Tidx=int32)
+        most = Const(float 100.0)
+        bound = Enter(most, T=float, frame_name="loop", is_constant=true)
+        less = Less(first, bound, T=float)
+        condition = LoopCond(less)
+        switch = Switch(merge, condition, T=float)
+        body = AddV2(switch:1, switch:1, T=float)
+        next = NextIteration(body, T=float)
+        leave = Exit(switch, T=float)
+    """)
+    save(graph, path)
+    values = ",".join(["1"] * 10)
+    said = run(
+        str(path), "--num_runs=2", "--show_flops", "--input_layer=x", "--input_layer_shape=10",
+        f"--input_layer_values={values}", "--output_layer=leave", *TABLES_OFF,
+    ).output  # fmt: skip
+    # 1 doubles to 128 in 7 steps of 10 additions; 8 comparisons of one value, 8 maxima over 10
+    assert "  AddV2: 70\n" in said
+    assert "  Max: 80\n" in said
+    assert "  Less: 8\n" in said
+
+
+def test_open_sizes_are_asked_for_with_the_flags_to_pass(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "open.pb"
+    graph = parse("""
+        image = Placeholder(dtype=float, shape=[?, ?, 3])
+        scale = Placeholder(dtype=float)
+        unused = Placeholder(dtype=float)
+        y = Mul(image, scale, T=float)
+    """)
+    save(graph, path)
+    error = refused(str(path))
+    assert "the graph does not fix the size of input 'image' ([?,?,3])" in str(error)
+    assert error.hint.startswith("pass --input_layer=image,scale --input_layer_shape=1,?,3:? with sizes")

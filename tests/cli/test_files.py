@@ -1,0 +1,156 @@
+"""identify, convert, seal, unseal and convert_graphdef_memmapped_format on the command line."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import stat
+
+import numpy as np
+import pytest
+
+from pocketgraph import formats
+from pocketgraph.cli.main import main
+from pocketgraph.graph import DType, Graph, Node, const
+from support import model_dir, needs_shared
+
+IDENTITY = Node("y", "Identity", ["w"], {"T": DType.named("float")})
+GRAPH = Graph([const("w", np.arange(4000, dtype=np.float32)), IDENTITY], outputs=["y"])
+SIZE = len(formats.to_bytes(GRAPH))
+
+
+def call(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    """(exit code, stdout, stderr) of a call."""
+    with pytest.raises(SystemExit) as stop:
+        main([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    return int(stop.value.code or 0), captured.out, captured.err
+
+
+@pytest.fixture
+def model(tmp_path: pathlib.Path) -> pathlib.Path:
+    formats.save(GRAPH, tmp_path / "model.pb")
+    return tmp_path / "model.pb"
+
+
+def test_the_original_tool(model: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = model.with_name("model.mmap")
+    code, _, err = call(capsys, "convert_graphdef_memmapped_format", f"--in_graph={model}", f"--out_graph={out}")
+    assert (code, err) == (0, "Converted 1 nodes\n")
+    assert formats.load(out)["w"].tensor.numpy()[3999] == 3999
+    flags = [f"--in_graph={model}", f"--out_graph={out}", "--min_conversion_tensor_size=16001"]
+    assert call(capsys, "convert_graphdef_memmapped_format", *flags) == (0, "", "Converted 0 nodes\n")
+
+
+@pytest.mark.parametrize(
+    ("flags", "code", "what"),
+    [
+        ([], 2, "in_graph graph can't be empty"),
+        (["--in_graph=IN"], 2, "out_graph graph can't be empty"),
+        (["--in_graph=IN", "--out_graph=OUT", "--min_conversion_tensor_size=0"], 2, "size must be > 0"),
+        (["--in_graph=GONE", "--out_graph=OUT"], 1, "Failed to load graph at 'GONE' : there is no such file"),
+        (["--in_graph=IN", "--out_graph=/nowhere/x"], 1, "Conversion failed /nowhere/x: the directory to write to"),
+        (["--in_graph=IN", "--out_grph=OUT"], 2, "--out_grph"),
+    ],
+)
+def test_its_errors(
+    model: pathlib.Path, capsys: pytest.CaptureFixture[str], flags: list[str], code: int, what: str
+) -> None:
+    places = {"IN": str(model), "OUT": str(model.with_name("out"))}
+    filled = [flag.replace("IN", places["IN"], 1) if flag.endswith("=IN") else flag for flag in flags]
+    filled = [flag.replace("=OUT", f"={places['OUT']}") for flag in filled]
+    got, out, err = call(capsys, "convert_graphdef_memmapped_format", *filled)
+    assert (got, out) == (code, "")
+    assert err.startswith("error: ")
+    assert what in err
+
+
+def test_identify_says_one_line_each(model: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    notes = model.with_name("notes.txt")
+    notes.write_text("hello\n")
+    code, out, _ = call(capsys, "identify", model, notes)
+    assert code == 0
+    first, second = out.splitlines()
+    assert (
+        first == f"{model}: a GraphDef, 16.08 kB; 2 nodes, 1 constants of 16.00 kB; next: pocketgraph summarize {model}"
+    )
+    assert second == f"{notes}: a text file that describes no model, 6 B; next: give the model file instead"
+
+
+def test_identify_what_is_missing_or_damaged(model: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = call(capsys, "identify", model.with_name("modle.pb"))
+    assert code == 1
+    assert "not there; next: did you mean 'model.pb'?" in out
+    model.write_bytes(model.read_bytes()[:-100])
+    code, out, _ = call(capsys, "identify", model)
+    assert code == 1
+    assert "cannot be read: the file is cut short" in out
+
+
+def test_identify_as_json(model: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    call(capsys, "convert", model, model.with_name("sm"), "--outputs=y")
+    _, out, _ = call(capsys, "identify", "--json", model, model.with_name("sm"))
+    file, folder = json.loads(out)
+    assert (file["kind"], file["bytes"], file["graphs"][0]["const_bytes"]) == ("graph_def", SIZE, 16000)
+    assert (folder["kind"], folder["graphs"][0]["signatures"]) == ("saved_model", ["serving_default"])
+    assert folder["graphs"][0]["tags"] == ["serve"]
+
+
+@needs_shared
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        (
+            "ckpt_v1_neo/model.ckpt",
+            "a checkpoint of the old format V1 (variables only, no graph), 283 B, 2 tensors of 56 B",
+        ),
+        ("ckpt_v2_haensel/test_model", "26 tensors of 1.20 MB"),
+        (
+            "sm_half_plus_two_tf2/saved_model_half_plus_two_tf2_cpu/00000123",
+            "[serve] TensorFlow 2.14.0, 29 nodes, 14 functions",
+        ),
+        ("metagraphs_scisharp/tensorflowlib.meta", ""),
+    ],
+)
+def test_identify_real_files(name: str, what: str, capsys: pytest.CaptureFixture[str]) -> None:
+    path = model_dir(name)
+    if not what:
+        path = next(path.parent.glob("*.meta"))
+        what = "a MetaGraphDef"
+    code, out, _ = call(capsys, "identify", path)
+    assert code == 0
+    assert what in out
+
+
+def test_convert_says_what_it_did(model: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = model.with_name("sm")
+    code, _, err = call(capsys, "convert", model, target)
+    assert (code, "name them: --outputs=NAME" in err, target.exists()) == (1, True, False)
+    assert call(capsys, "convert", model, target, "--outputs=y") == (
+        0, f"{model}: a GraphDef; {target}: written as saved_model\n", ""
+    )  # fmt: skip
+    back = model.with_name("back.pb")
+    assert call(capsys, "convert", target, back)[2] == "left out: the signatures serving_default\n"
+    assert list(formats.load(back).nodes) == ["w", "y"]
+    code, _, err = call(capsys, "convert", model, model.with_name("x.jpg"))
+    assert code == 2
+    assert "the suffix .jpg says no form" in err
+
+
+def test_seal_and_unseal(
+    model: pathlib.Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("cryptography")
+    key, sealed, back = (model.with_name(name) for name in ("key", "model.sealed", "back.pb"))
+    assert call(capsys, "seal", model, sealed, "--new-key", key)[0] == 0
+    assert stat.S_IMODE(key.stat().st_mode) == 0o600
+    assert call(capsys, "unseal", sealed, back, "--key-file", key)[0] == 0
+    assert back.read_bytes() == model.read_bytes()
+    monkeypatch.setenv("OTHER_KEY", "00" * 32)
+    code, _, err = call(capsys, "unseal", sealed, back, "--key-env", "OTHER_KEY")
+    assert (code, "the key is not the one" in err) == (1, True)
+    assert call(capsys, "seal", model, sealed)[0] == 2
+    code, _, err = call(capsys, "seal", model, sealed, "--new-key", key)
+    assert (code, "a key is never overwritten" in err) == (2, True)
+    code, _, err = call(capsys, "summarize", sealed)
+    assert (code, "this is a sealed file" in err) == (2, True)

@@ -1,0 +1,121 @@
+"""Every kind of file cut at 20 places and with 20 flipped bytes: an error of ours or what was there, in little memory.
+
+Where a checksum exists, a changed value is never given.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import pathlib
+import random
+import resource
+import shutil
+import time
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from pocketgraph import formats
+from pocketgraph.errors import PocketgraphError
+from pocketgraph.formats import sealed
+from pocketgraph.formats.checkpoint_writer import write_checkpoint
+from pocketgraph.formats.facts import facts
+from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, const
+
+FLOAT = DType.named("float")
+KEY = bytes(32)
+ROUNDS = 20
+MOST_MEMORY = 300 << 10  # KiB that the process may grow by
+MOST_SECONDS = 30
+FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures"
+GRAPH = Graph(
+    [
+        Node("x", "Placeholder", attrs={"dtype": FLOAT, "shape": Shape((1, 16))}),
+        const("w", np.arange(16 * 8, dtype=np.float32).reshape(16, 8)),
+        const("words", np.array([b"a", b"bc"], object)),
+        Node("y", "MatMul", ["x", "w"], {"T": FLOAT, "transpose_a": False, "transpose_b": False}),
+    ],
+    outputs=["y"],
+)
+
+
+def tensors(path: pathlib.Path) -> dict[str, Tensor]:
+    return dict(formats.open_checkpoint(path))
+
+
+def constants(graph: Graph) -> dict[str, Tensor]:
+    found = {}
+    for node in graph:
+        _ = node.attrs
+        if node.op == "Const" and isinstance(value := node.attr("value"), Tensor):
+            found[node.name] = value
+    return found
+
+
+def of_file(path: pathlib.Path) -> dict[str, Tensor]:
+    return constants(formats.load(path))
+
+
+def of_sealed(path: pathlib.Path) -> dict[str, Tensor]:
+    return constants(formats.load(path, key=KEY))
+
+
+def make(
+    folder: pathlib.Path, kind: str
+) -> tuple[pathlib.Path, pathlib.Path, Callable[[pathlib.Path], dict[str, Tensor]], bool]:
+    """What to damage, what to open, how, and whether checksums find every change of a value."""
+    path = folder / f"model.{kind}"
+    if kind in ("graphdef", "text", "memmapped", "meta"):
+        formats.save(GRAPH, path, form=kind)
+        return path, path, of_file, False
+    if kind == "saved_model":
+        formats.save(GRAPH, path, form=kind)
+        return path / "saved_model.pb", path, of_file, False
+    if kind == "sealed":
+        pytest.importorskip("cryptography")
+        formats.save(GRAPH, folder / "plain")
+        sealed.seal(folder / "plain", path, KEY)
+        return path, path, of_sealed, True
+    if kind.startswith("v2"):
+        write_checkpoint(folder / "c", constants(GRAPH))
+        for file in (FIXTURES / "checkpoints").glob("types.*"):
+            shutil.copy(file, folder)
+        target = "types.index" if kind == "v2_index" else "types.data-00000-of-00001"
+        return folder / target, folder / "types", tensors, True
+    shutil.copy(FIXTURES / "checkpoints" / "v1" / "types.ckpt", path)
+    return path, path, tensors, True
+
+
+@pytest.mark.parametrize(
+    "kind", ["graphdef", "text", "memmapped", "meta", "saved_model", "sealed", "v2_index", "v2_data", "v1"]
+)
+def test_damage(kind: str, tmp_path: pathlib.Path) -> None:
+    target, opened, read, has_checksums = make(tmp_path, kind)
+    content = target.read_bytes()
+    whole = {name: value.numpy() for name, value in read(opened).items()}
+    assert whole
+    rng = random.Random(kind)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    start = time.monotonic()
+    refused = 0
+    for round_ in range(2 * ROUNDS):
+        damaged = bytearray(content)
+        if round_ < ROUNDS:
+            del damaged[rng.randrange(len(damaged)) :]
+        else:
+            damaged[rng.randrange(len(damaged))] ^= rng.randrange(1, 256)
+        target.write_bytes(damaged)
+        with contextlib.suppress(PocketgraphError):
+            facts(opened)
+        try:
+            for name, tensor in read(opened).items():
+                values = tensor.numpy()
+                if has_checksums:
+                    np.testing.assert_array_equal(values, whole[name])
+        except PocketgraphError as error:
+            assert "\n" not in str(error)  # noqa: PT017
+            refused += 1
+    assert refused >= ROUNDS // 2
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < MOST_MEMORY
+    assert time.monotonic() - start < MOST_SECONDS

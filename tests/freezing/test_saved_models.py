@@ -1,0 +1,232 @@
+"""SavedModels of TensorFlow 2: functions inlined, control flow kept or lowered, tables told of; against TensorFlow."""
+
+import json
+import pathlib
+import shutil
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pocketgraph import formats
+from pocketgraph.errors import FormatError, FreezeError, PocketgraphError, UsageError
+from pocketgraph.formats import meta_graph
+from pocketgraph.freezing import freeze, freeze_and_tell
+from pocketgraph.graph import Graph
+from pocketgraph.graph.dtype import STRING
+from pocketgraph.runtime import Session
+from support import assert_close, model_dir, model_info, needs_shared, shared
+
+MODELS = pathlib.Path(__file__).parent.parent / "fixtures" / "saved_models"
+CASES: dict[str, list[dict[str, Any]]] = json.loads((MODELS / "cases.json").read_text())
+RUNNABLE = sorted(set(CASES) - {"tables"})
+FUNCTIONAL = {"If", "StatelessIf", "Case", "StatelessCase", "While", "StatelessWhile"}
+
+
+def results(graph: Graph, feeds: dict[str, Any]) -> dict[str, Any]:
+    """What the graph gives by the signature's keys."""
+    graph = formats.from_bytes(formats.to_bytes(graph)).replace(signatures=graph.signatures)
+    signature = graph.signatures["serving_default"]
+    fed = {}
+    for key, value in feeds.items():
+        tensor = signature.inputs.get(key, "")  # what is bound or not needed is no input any more
+        if tensor:
+            dtype = graph[tensor.partition(":")[0]].dtype("dtype")
+            fed[tensor] = np.array(value, dtype.numpy)
+    return dict(zip(signature.outputs, Session(graph).run(list(signature.outputs.values()), fed), strict=True))
+
+
+@pytest.mark.parametrize("control_flow", ["lower", "keep"])
+@pytest.mark.parametrize("name", RUNNABLE)
+def test_frozen_saved_models_compute_what_tensorflow_does(name: str, control_flow: Any) -> None:
+    graph = freeze(MODELS / name, control_flow=control_flow, allow_training_batch_norm=True)
+    for case in CASES[name]:
+        got = results(graph, case["feeds"])
+        assert got.keys() == case["results"].keys()
+        for key, value in case["results"].items():
+            assert_close(got[key], np.array(value, got[key].dtype), 1e-5)
+
+
+@pytest.mark.parametrize("name", RUNNABLE)
+def test_lowered_graphs_have_no_function(name: str) -> None:
+    graph = freeze(MODELS / name, control_flow="lower", allow_training_batch_norm=True)
+    assert not graph.functions
+    ops = {node.op for node in graph}
+    assert not ops & (FUNCTIONAL | {"PartitionedCall", "StatefulPartitionedCall", "VarHandleOp", "ReadVariableOp"})
+    assert freeze(MODELS / name, allow_training_batch_norm=True).nodes.keys() == graph.nodes.keys()  # the default
+
+
+def test_kept_control_flow_keeps_only_the_functions_it_names() -> None:
+    graph = freeze(MODELS / "loops", control_flow="keep")
+    assert [node.op for node in graph if node.op in FUNCTIONAL] == ["While"]
+    whole = meta_graph.read_saved_model(MODELS / "loops")[0].graph
+    assert 0 < len(graph.functions) < len(whole.functions)
+
+
+def test_a_value_that_does_not_go_round_enters_once() -> None:
+    graph = freeze(MODELS / "loops")
+    constant = [node for node in graph if node.op == "Enter" and node.attr("is_constant")]
+    assert constant
+    for node in constant:
+        assert not any(user.op in ("Merge", "Switch") for user in graph.consumers[node.name])
+
+
+def test_names_of_inputs_and_outputs_stay() -> None:
+    graph = freeze(MODELS / "nested")
+    assert graph.inputs == ("serving_default_x:0",)
+    assert graph.outputs == ("StatefulPartitionedCall:0", "StatefulPartitionedCall:1")
+    assert graph["StatefulPartitionedCall"].op == "IdentityN"
+    assert graph["serving_default_x"].op == "Placeholder"
+
+
+def test_a_signature_by_name() -> None:
+    graph = freeze(MODELS / "nested", signature="serving_default", tags="serve")
+    assert len(graph.outputs) == 2
+    with pytest.raises(UsageError, match="no signature 'serve'; it has serving_default"):
+        freeze(MODELS / "nested", signature="serve")
+    with pytest.raises(UsageError, match="no graph has the tags 'train'; there is 'serve'"):
+        freeze(MODELS / "nested", tags="train")
+
+
+def test_a_bound_input_decides_a_functional_branch() -> None:
+    with pytest.raises(
+        FreezeError, match="there is no node 'default_training' to bind; did you mean 'serving_default_tr"
+    ):
+        freeze(MODELS / "training", bind={"default_training": False})
+    by_key = freeze(MODELS / "training", bind={"training": False})
+    graph = freeze(MODELS / "training", bind={"serving_default_training": "false"})
+    assert by_key.nodes.keys() == graph.nodes.keys()
+    assert not {node.op for node in graph} & (FUNCTIONAL | {"Switch", "Merge", "AssignSubVariableOp", "RandomUniform"})
+    (norm,) = (node for node in graph if node.op.startswith("FusedBatchNorm"))
+    assert norm.attr("is_training") is False
+    case = CASES["training"][0]
+    got = results(graph, case["feeds"])
+    assert_close(got["y"], np.array(case["results"]["y"], np.float32), 1e-5)
+
+
+def test_a_batch_norm_that_goes_on_training_is_refused() -> None:
+    with pytest.raises(FreezeError, match=r"frozen with is_training=true.*--bind is_training=false"):
+        freeze(MODELS / "training", bind={"serving_default_training": True})
+    graph = freeze(MODELS / "training", bind={"serving_default_training": True}, allow_training_batch_norm=True)
+    assert any(node.attr("is_training", True) for node in graph if node.op.startswith("FusedBatchNorm"))
+    undecided = freeze(MODELS / "training")  # the run decides which branch is taken: that is not refused
+    assert "serving_default_training:0" in undecided.inputs
+
+
+def test_a_table_that_needs_an_asset_is_told() -> None:
+    told = freeze_and_tell(MODELS / "tables")
+    (warning,) = told.warnings
+    assert "the lookup table" in warning
+    assert "from the file 'assets/words.txt'" in warning
+    runs = warning.split("stays empty: '")[1].split("'")[0]
+    both = freeze_and_tell(MODELS / "tables", [*told.graph.outputs, runs])
+    assert both.warnings == ()
+    assert any(node.op.startswith("InitializeTableFromTextFile") for node in both.graph)
+
+
+def goldens(folder: str, directory: str) -> dict[str, np.ndarray]:
+    for name in (f"golden_{directory}_0.npz", "golden.npz"):
+        if (model_dir(folder) / name).exists():
+            with np.load(model_dir(folder) / name) as data:
+                return {key: data[key] for key in data.files}
+    return {}
+
+
+CHANGED = ("incr_counter", "incr_counter_by", "reset_counter", "train", "b", "w")
+"""Signatures that change variables, or whose golden result was taken after such a one: they have no frozen equal."""
+
+
+def shared_signatures() -> list[tuple[str, str, str]]:
+    """(folder, directory in it, signature) of every shared SavedModel that has a golden result."""
+    folders = sorted(path.name for path in model_dir("").glob("sm_*")) if shared() else []
+    return [
+        (folder, model["dir"], signature)
+        for folder in folders
+        for model in model_info(folder)["models"]
+        for signature in model["signatures"]
+        if signature not in CHANGED
+        and any(key.startswith(f"{signature}|out_") for key in goldens(folder, model["dir"]))
+    ]
+
+
+RECORDS = np.array(
+    [b"\x0a\x0f\x0a\x0d\x0a\x01x\x12\x08\x12\x06\x0a\x04" + np.float32(x).tobytes() for x in (1, 2)], object
+)
+"""Two encoded Examples with a feature x: what the golden results of signatures without a golden input were made of."""
+
+
+@needs_shared
+@pytest.mark.parametrize(("folder", "directory", "signature"), shared_signatures())
+def test_shared_saved_models_compute_the_golden_results(folder: str, directory: str, signature: str) -> None:
+    tags = next(model["tags"] for model in model_info(folder)["models"] if model["dir"] == directory)
+    frozen = freeze(model_dir(folder) / directory, tags=",".join(tags), signature=signature)
+    assert not any(node.op in ("VariableV2", "VarHandleOp", "StatefulPartitionedCall") for node in frozen)
+    arrays = goldens(folder, directory)
+    chosen = frozen.signatures[signature]
+    feeds = {}
+    for tensor in chosen.inputs.values():
+        node = frozen[tensor.partition(":")[0]]
+        is_records = node.op == "Placeholder" and node.dtype("dtype") is STRING
+        feeds[tensor] = RECORDS if is_records else arrays[f"{signature}|in_{tensor.replace(':', '_')}"]
+    wanted = {tensor: arrays[f"{signature}|out_{tensor.replace(':', '_')}"] for tensor in chosen.outputs.values()}
+    for value, expected in zip(Session(frozen).run(list(wanted), feeds), wanted.values(), strict=True):
+        assert_close(value, expected, 1e-5)
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_damaged_saved_models_say_so(name: str, tmp_path: pathlib.Path) -> None:
+    """A flipped byte is found or does no harm: no error but our own, and no endless inlining."""
+    random = np.random.default_rng(3)
+    folder = tmp_path / name
+    shutil.copytree(MODELS / name, folder)
+    whole = (folder / "saved_model.pb").read_bytes()
+    failed = 0
+    for _ in range(20):
+        data = bytearray(whole)
+        data[random.integers(len(data))] ^= 1 << random.integers(8)
+        (folder / "saved_model.pb").write_bytes(data)
+        try:
+            freeze(folder, control_flow="lower", allow_training_batch_norm=True)
+        except PocketgraphError:
+            failed += 1
+    for _ in range(20):
+        (folder / "saved_model.pb").write_bytes(whole[: random.integers(len(whole))])
+        with pytest.raises(PocketgraphError):
+            freeze(folder, control_flow="lower", allow_training_batch_norm=True)
+    assert failed
+
+
+def test_an_asset_that_climbs_out(tmp_path: pathlib.Path) -> None:
+    folder = tmp_path / "tables"
+    shutil.copytree(MODELS / "tables", folder)
+    data = (folder / "saved_model.pb").read_bytes()
+    assert data.count(b"words.txt") == 1
+    (folder / "saved_model.pb").write_bytes(data.replace(b"words.txt", b"../../etc"))
+    with pytest.raises(FormatError, match=r"the asset '../../etc' is outside of the model's directory"):
+        freeze(folder)
+
+
+def test_two_variables_of_one_name() -> None:
+    """``nested`` has two variables called w: TensorFlow's names do not tell them apart, its restore function does."""
+    told = freeze_and_tell(MODELS / "nested")
+    assert len(told.variables) == 2
+    assert sorted(told.graph[name].tensor.shape for name in told.variables) == [(3,), (3, 3)]
+
+
+def test_the_commands_flags_for_saved_models(tmp_path: pathlib.Path) -> None:
+    from click.testing import CliRunner
+
+    from pocketgraph.cli.freeze_graph import command
+
+    out = str(tmp_path / "frozen.pb")
+    model = str(MODELS / "choices")
+    flags = [f"--input_saved_model_dir={model}", "--saved_model_tags=serve", f"--output_graph={out}"]
+    result = CliRunner().invoke(
+        command, [*flags, "--output_node_names=StatefulPartitionedCall"], catch_exceptions=False
+    )
+    assert result.exit_code == 0
+    assert formats.load(out)["StatefulPartitionedCall"].op == "IdentityN"
+    flags[1] = "--saved_model_tags=train"
+    for call in (flags, [model, "--saved_model_tags=train", "-o", out]):
+        with pytest.raises(UsageError, match="no graph has the tags 'train'; there is 'serve'"):
+            CliRunner().invoke(command, call, catch_exceptions=False)

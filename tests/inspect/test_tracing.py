@@ -1,0 +1,58 @@
+"""Trace files: what TensorBoard and Chrome find in them."""
+
+import json
+import pathlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pocketgraph.errors import UsageError
+from pocketgraph.formats.protos import message
+from pocketgraph.formats.run_records import benchmark_entries
+from pocketgraph.graph.text import parse
+from pocketgraph.inspect.tracing import step_stats_of, write_trace
+from pocketgraph.runtime import Session, StepTrace
+
+GRAPH = parse("x = Placeholder(dtype=float)\n y = Neg(x, T=float)\n z = Mul(y, y, T=float)")
+
+
+@pytest.fixture(scope="module")
+def trace() -> StepTrace:
+    with Session(GRAPH, engine="reference") as session:
+        return session.profile("z", {"x": np.ones((2, 3), np.float32)})
+
+
+def test_run_metadata(trace: StepTrace, tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "run.pb"
+    write_trace(trace, path, GRAPH)
+    found: Any = message("tensorflow.RunMetadata").FromString(path.read_bytes())
+    (device,) = found.step_stats.dev_stats
+    assert device.device == "/job:localhost/replica:0/task:0/device:CPU:0"
+    source, y, z = device.node_stats
+    assert source.timeline_label == "_SOURCE = NoOp()"
+    assert (y.node_name, y.timeline_label, z.timeline_label) == ("y", "y = Neg(x)", "z = Mul(y, y)")
+    assert y.all_start_micros <= z.all_start_micros
+    assert z.memory[0].total_bytes == 24
+    description = z.output[0].tensor_description
+    assert description.dtype == 1
+    assert [dim.size for dim in description.shape.dim] == [2, 3]
+    alone: Any = message("tensorflow.StepStats").FromString(step_stats_of(trace))
+    assert alone.dev_stats[0].node_stats[2].timeline_label == "z = Mul()"
+
+
+def test_chrome_trace(trace: StepTrace, tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "run.json"
+    write_trace(trace, path, GRAPH)
+    events = json.loads(path.read_text())["traceEvents"]
+    done = [event for event in events if event["ph"] == "X"]
+    assert [event["name"] for event in done] == ["Neg", "Mul"]
+    assert done[1]["args"] == {"name": "z", "bytes": 24, "input0": "y", "input1": "y", "output0": "float32[2, 3]"}
+    assert done[1]["ts"] >= done[0]["ts"] + done[0]["dur"]
+    with pytest.raises(UsageError, match=r"not as 'x\.txt'"):
+        write_trace(trace, "x.txt")
+
+
+def test_benchmark_entries() -> None:
+    (entry,) = message("tensorflow.BenchmarkEntries").FromString(benchmark_entries("b", 4, 0.5, -1)).entry  # type: ignore[attr-defined]
+    assert (entry.name, entry.iters, entry.cpu_time, entry.wall_time, entry.throughput) == ("b", 4, -0.25, 0.5, -1)

@@ -1,0 +1,142 @@
+"""The eight-bit ops against TensorFlow, bit for bit, on random ranges and shapes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernels.cases import Case, cases
+from pocketgraph.errors import RunError
+from pocketgraph.graph import Node
+from pocketgraph.graph.dtype import QUINT8
+from pocketgraph.kernels import evaluate
+from pocketgraph.kernels.eight_bit import BYTE, WIDE, byte_codes, from_codes, quantized, to_codes, used_range
+
+LAST_PLACE = {"QuantizedInstanceNorm": (1, 2), "FakeQuantWithMinMaxVarsPerChannelGradient": (1, 2)}
+"""Outputs that may differ in the last place: TensorFlow takes a reciprocal root from the processor's estimate, and sums
+columns in an order that depends on the build."""
+
+
+def assert_same(case: Case, index: int, actual: Any, expected: np.ndarray[Any, Any]) -> None:
+    assert actual.dtype == expected.dtype
+    assert actual.shape == expected.shape
+    if index in LAST_PLACE.get(case.node.op, ()):
+        np.testing.assert_allclose(actual, expected, rtol=4e-7, atol=2e-6 * float(np.abs(case.inputs[0]).max()))
+    else:
+        np.testing.assert_array_equal(actual, expected)
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=case.node.name) for case in cases("eight_bit")])
+def test_an_eight_bit_op_gives_what_tensorflow_gives(case: Case) -> None:
+    results = evaluate(case.node, case.inputs)
+    assert len(results) == len(case.expected)
+    for index, (actual, expected) in enumerate(zip(results, case.expected, strict=True)):
+        assert_same(case, index, actual, expected)
+
+
+def test_tensorflow_1_15_gives_the_same_but_for_simulated_quantization() -> None:
+    """There, the lower end is added to the value, where now the zero point is taken from the code."""
+    different = list(cases("eight_bit_1_15"))
+    assert different
+    for case in different:
+        results = evaluate(case.node, case.inputs)
+        if not case.node.op.startswith("FakeQuant"):  # zeros of another sign
+            for actual, expected in zip(results, case.expected, strict=True):
+                np.testing.assert_array_equal(actual, expected)
+            continue
+        (actual,) = results
+        (expected,) = case.expected
+        bits = int(case.node.attr("num_bits", 8))
+        limits = case.inputs[1:] or (case.node.attrs["min"], case.node.attrs["max"])
+        step = float(np.max(np.asarray(limits[1]) - np.asarray(limits[0]))) / (2**bits - 2)
+        assert np.abs(actual - expected).max() <= step * 1.001  # what lies between two steps may go either way
+
+
+def run(op: str, inputs: list[Any], **attrs: Any) -> tuple[Any, ...]:
+    attrs = {key: value.encode() if isinstance(value, str) else value for key, value in attrs.items()}
+    return evaluate(Node("case", op, [], attrs), [np.asarray(value) for value in inputs])
+
+
+F32 = np.float32
+NAN, INF = F32("nan"), F32("inf")
+X = np.linspace(-1, 1, 7, dtype=F32)
+
+
+@pytest.mark.parametrize("limits", [(NAN, F32(1)), (F32(0), NAN), (F32(0), INF), (-INF, F32(0)), (F32(2), F32(1))])
+@pytest.mark.parametrize("mode", ["MIN_FIRST", "MIN_COMBINED", "SCALED"])
+def test_a_range_that_is_none_is_refused(limits: tuple[Any, Any], mode: str) -> None:
+    with pytest.raises(RunError, match=r"input_max_range must be larger|must be finite"):
+        run("QuantizeV2", [X, *limits], T=QUINT8, mode=mode)
+
+
+def test_a_range_of_no_width_is_widened() -> None:
+    """2…2 becomes 0…2, and 0…0 as wide as a hundredth (TensorFlow 2.21)."""
+    codes, low, high = run("QuantizeV2", [F32([2, 1]), F32(2), F32(2)], T=QUINT8, mode="MIN_FIRST")
+    assert (codes.tolist(), float(low), float(high)) == ([255, 128], 0.0, 2.0)
+    codes, low, high = run("QuantizeV2", [F32([0, 0]), F32(0), F32(0)], T=QUINT8, mode="MIN_FIRST")
+    assert (codes.tolist(), float(low), float(high)) == ([0, 0], 0.0, float(F32(0.01)))
+
+
+def test_what_is_empty_stays_empty() -> None:
+    empty = np.zeros((0, 3), F32)
+    codes, *_ = run("QuantizeV2", [empty, F32(-1), F32(1)], T=QUINT8)
+    assert codes.shape == (0, 3)
+    assert run("Dequantize", [codes, F32(-1), F32(1)])[0].shape == (0, 3)
+    wide = np.zeros(0, np.int32)
+    low, high = run("RequantizationRange", [wide, F32(-1), F32(1)])
+    assert (float(low), float(high)) == (0.0, float(from_codes(-(2**31), -1.0, 1.0, WIDE)))
+    assert run("Requantize", [wide, F32(-1), F32(1), F32(0), F32(1)], out_type=QUINT8)[0].shape == (0,)
+
+
+def test_constant_activations_survive() -> None:
+    low, high = used_range(np.full(5, 7, np.int32), -100.0, 100.0)
+    assert low == 0.0
+    assert 0 < high < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "attrs", "words"),
+    [
+        ("QuantizeV2", [X, F32(0), F32(1)], {"T": QUINT8, "mode": "FIRST"}, "Mode string must be"),
+        ("QuantizeV2", [X, F32(0), F32(1)], {"T": QUINT8, "round_mode": "UP"}, "Round mode string must be"),
+        ("QuantizeV2", [X, F32(0), F32(1)], {"T": QUINT8, "round_mode": "HALF_TO_EVEN"}, "only supported for mode"),
+        ("QuantizeV2", [X, F32([0]), F32([1])], {"T": QUINT8, "axis": 0}, "ranges of shape"),
+        ("QuantizeAndDequantizeV2", [X, F32(1), F32(0)], {"range_given": True}, "input_min > input_max"),
+        ("FakeQuantWithMinMaxArgs", [X], {"min": 1.0, "max": 1.0}, "min has to be smaller than max"),
+        ("FakeQuantWithMinMaxVars", [X, F32(0), F32(1)], {"num_bits": 17}, "num_bits must be between 2 and 16"),
+        ("Requantize", [np.zeros(2, np.int32), F32(-1), F32(1), F32(0.5), F32(1)], {}, "must be <= 0"),
+        ("QuantizedMatMul", [np.zeros((2, 2), np.uint8)] * 2 + [F32(1), F32(1), F32(0), F32(1)], {}, "max_a must be"),
+    ],
+)
+def test_wrong_calls_are_refused(op: str, inputs: list[Any], attrs: dict[str, Any], words: str) -> None:
+    with pytest.raises(RunError, match=words):
+        run(op, inputs, **attrs)
+
+
+def test_weights_are_coded_as_single_numbers_are() -> None:
+    values = np.random.default_rng(0).normal(0, 3, 40_000).astype(F32)
+    low, high = float(values.min()), float(values.max())
+    expected = np.clip(to_codes(values, low, high, BYTE), 0, 255)
+    np.testing.assert_array_equal(byte_codes(values, low, high), expected)
+
+
+def test_quantized_and_back_is_within_half_a_step() -> None:
+    values = np.random.default_rng(0).uniform(-1, 2, 1000).astype(F32)
+    codes, low, high = quantized(values, -1.0, 2.0, BYTE, "MIN_FIRST")
+    assert np.abs(from_codes(codes, low, high, BYTE) - values).max() <= 0.51 * 3 / 255
+
+
+def test_print_writes_the_lines_of_the_original(capfd: pytest.CaptureFixture[str]) -> None:
+    """The line is TensorFlow's for these values."""
+    tensors = [
+        F32([1.5, -2.25, 1e-7, 3e10, 0.1]), F32(-0.5), np.array([[1, 2, 3], [4, 5, 6]]),
+        np.array([b"a b", b"c\n"], object), np.array([True, False]), np.zeros(0, F32), F32(123456.789), F32("nan"),
+        np.float64(0.1), F32([[[1, 2], [3, 4]]]), np.array([0, 255], np.uint8),
+    ]  # fmt: skip
+    (result,) = run("Print", [F32(7), *tensors], message="msg;", summarize=3)
+    assert result == 7
+    assert capfd.readouterr().err == (
+        "msg;[1.5 -2.25 1e-07...][-0.5][[1 2 3]...][a b c\\n][1 0][][123456.789][nan][0.1][[[1 2][3...]]...][0 255]\n"
+    )

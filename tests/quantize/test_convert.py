@@ -1,0 +1,211 @@
+"""The rewriting of programs: LiteRT runs what comes out, and it is near what went in."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pocketgraph.errors import RunError, UsageError
+from pocketgraph.graph import Graph
+from pocketgraph.graph.text import parse
+from pocketgraph.quantize.convert import Recipe, convert
+from pocketgraph.quantize.equalize import equalize
+from pocketgraph.quantize.judge import Comparison
+from pocketgraph.quantize.light import lighter
+from pocketgraph.quantize.lowering import float_program
+from pocketgraph.quantize.pipeline import Options, observe, quantize
+from pocketgraph.quantize.ranges import Range
+from pocketgraph.quantize.running import Running, model_bytes
+from pocketgraph.runtime.engines.litert.program import Program
+
+QUIET = lambda stage, done, total: None  # noqa: E731
+SHAPE = (1, 12, 12, 3)
+
+
+def net(seed: int = 0) -> Graph:
+    """A small net with every kind of operator: weights, pools, joins, additions, fixed codes."""
+    from pocketgraph.graph import const
+
+    rng = np.random.default_rng(seed)
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1,12,12,3])
+        c1 = Conv2D(x, w1, strides=[1,2,2,1], padding="SAME", T=float)
+        b1 = BiasAdd(c1, v1, T=float)
+        r1 = Relu6(b1, T=float)
+        dw = DepthwiseConv2dNative(r1, w2, strides=[1,1,1,1], padding="SAME", T=float)
+        r2 = Relu(dw, T=float)
+        pool = MaxPool(r2, ksize=[1,3,3,1], strides=[1,1,1,1], padding="SAME", T=float)
+        both = ConcatV2(r1, pool, axis, T=float, N=2, Tidx=int32)
+        pw = Conv2D(both, w3, strides=[1,1,1,1], padding="VALID", T=float)
+        sum = AddV2(pw, pool, T=float)
+        s = Sigmoid(sum, T=float)
+        t = Mul(sum, s, T=float)
+        mean = Mean(t, axes, T=float, Tidx=int32)
+        fc = MatMul(mean, w4, T=float)
+        y = Softmax(fc, T=float)
+    """)
+    extra = [
+        const("w1", rng.normal(0, 0.4, (3, 3, 3, 8)).astype(np.float32)),
+        const("v1", rng.normal(0, 0.2, 8).astype(np.float32)),
+        const("w2", (rng.normal(0, 0.4, (3, 3, 8, 1)) * np.logspace(-1, 1, 8)[:, None]).astype(np.float32)),
+        const("w3", rng.normal(0, 0.3, (1, 1, 16, 8)).astype(np.float32)),
+        const("w4", rng.normal(0, 0.8, (8, 5)).astype(np.float32)),
+        const("axis", np.int32(3)),
+        const("axes", np.array([1, 2], np.int32)),
+    ]
+    return Graph([*graph, *extra])
+
+
+@pytest.fixture(scope="module")
+def program() -> Program:
+    return float_program(net(), ["y"])
+
+
+def samples(count: int = 24, seed: int = 1) -> list[list[np.ndarray]]:
+    rng = np.random.default_rng(seed)
+    return [[rng.uniform(-1, 1, SHAPE).astype(np.float32)] for _ in range(count)]
+
+
+def judged(a: Program, b: Program, given: list[list[np.ndarray]]) -> Comparison:
+    comparison = Comparison()
+    first, second = Running(a), Running(b)
+    for sample in given:
+        comparison.add(first.numbers(sample)[0], second.numbers(sample)[0])
+    return comparison
+
+
+def ranges(program: Program) -> dict:
+    return {v: o.range for v, o in observe(program, lambda: iter(samples()), 24, QUIET, 1).items()}
+
+
+def test_all_of_it_runs_in_codes_and_is_near(program: Program) -> None:
+    converted = convert(program, Recipe(ranges(program)))
+    codes = {operation.code for operation in converted.program.operations}
+    assert {"CONV_2D", "DEPTHWISE_CONV_2D", "CONCATENATION", "MAX_POOL_2D", "ADD", "LOGISTIC", "MUL", "MEAN"} <= codes
+    assert [o.code for o in converted.program.operations].count("QUANTIZE") <= 2
+    assert judged(program, converted.program, samples(seed=5)).snr > 20
+
+
+def test_int8_goes_in_and_comes_out_when_asked(program: Program) -> None:
+    converted = convert(program, Recipe(ranges(program), io="int8")).program
+    assert [v.dtype.name for v in (*converted.inputs, *converted.outputs)] == ["int8", "int8"]
+    assert not any(operation.code == "DEQUANTIZE" for operation in converted.operations)
+    quantization = converted.inputs[0].quantization
+    assert quantization is not None
+    from pocketgraph.quantize.ranges import codes
+
+    coded = [[codes(sample[0], quantization)] for sample in samples(seed=5)]
+    wanted = [Running(program)(sample)[0] for sample in samples(seed=5)]
+    got = [Running(converted).numbers(sample)[0] for sample in coded]
+    assert np.abs(np.array(wanted) - np.array(got)).max() < 0.15
+
+
+def test_what_is_kept_in_float_is_float(program: Program) -> None:
+    kept = [operation for operation in program.operations if operation.code == "DEPTHWISE_CONV_2D"]
+    converted = convert(program, Recipe(ranges(program), kept)).program
+    depthwise = next(o for o in converted.operations if o.code == "DEPTHWISE_CONV_2D")
+    assert [v.dtype.name for v in depthwise.inputs if v is not None] == ["float"] * 3
+    assert judged(program, converted, samples(seed=5)).snr > 20
+
+
+def test_the_float_program_is_not_changed(program: Program) -> None:
+    before = model_bytes(program)
+    quantize(program, lambda: iter(samples()), 24, Options(equalize=True))
+    assert model_bytes(program) == before
+
+
+def test_fitted_weights_are_nearer_than_nearest_ones(program: Program) -> None:
+    snr = {}
+    for rounding in ("nearest", "fitted"):
+        options = Options(rounding=rounding, float_share=0)
+        outcome = quantize(program, lambda: iter(samples(64)), 64, options)
+        snr[rounding] = judged(program, outcome.converted.program, samples(40, seed=9)).snr
+    assert snr["fitted"] > snr["nearest"]
+
+
+def test_the_same_seed_gives_the_same_bytes(program: Program) -> None:
+    made = [
+        model_bytes(quantize(program, lambda: iter(samples()), 24, Options(seed=3)).converted.program) for _ in range(2)
+    ]
+    assert made[0] == made[1]
+
+
+def test_equalized_programs_compute_the_same(program: Program) -> None:
+    seen = observe(program, lambda: iter(samples()), 24, QUIET, 1)
+    even, count = equalize(program, seen)
+    assert count == 0 or judged(program, even, samples()).snr > 60
+
+
+@pytest.mark.parametrize("dynamic", [True, False])
+def test_lighter_programs_have_int8_weights_and_are_near(dynamic: bool) -> None:
+    from pocketgraph.graph import const
+
+    rng = np.random.default_rng(0)
+    graph = Graph([
+        *parse("x = Placeholder(dtype=float, shape=[1,64])\ny = MatMul(x, w, T=float)"),
+        const("w", rng.normal(size=(64, 32)).astype(np.float32)),
+    ])  # fmt: skip
+    program = float_program(graph, ["y"])
+    light = lighter(program, dynamic=dynamic)
+    assert len(model_bytes(light)) < 0.5 * len(model_bytes(program))
+    given = [[rng.normal(size=(1, 64)).astype(np.float32)] for _ in range(8)]
+    assert judged(program, light, given).snr > 30
+
+
+def test_no_samples_are_refused(program: Program) -> None:
+    with pytest.raises(UsageError, match="no sample to calibrate with"):
+        quantize(program, lambda: iter(()), 0, Options())
+
+
+def test_samples_that_are_not_finite_are_refused(program: Program) -> None:
+    bad = samples(3)
+    bad[2][0][0, 3, 3, 1] = np.nan
+    with pytest.raises(RunError, match="sample 3 gives a value that is not finite"):
+        quantize(program, lambda: iter(bad), 3, Options())
+
+
+def test_constant_activations_are_quantized_too(program: Program) -> None:
+    same = [[np.full(SHAPE, 0.25, np.float32)] for _ in range(4)]
+    outcome = quantize(program, lambda: iter(same), 4, Options())
+    assert judged(program, outcome.converted.program, same).snr > 15
+
+
+def test_nothing_to_quantize_and_unknown_layers_are_said() -> None:
+    graph = parse("x = Placeholder(dtype=float, shape=[1,4])\ny = Relu(x, T=float)")
+    with pytest.raises(UsageError, match="no layer of this model can be quantized"):
+        quantize(float_program(graph, ["y"]), lambda: iter([[np.ones((1, 4), np.float32)]]), 1, Options())
+    with pytest.raises(UsageError, match="the model has no layer 'dx'"):
+        quantize(float_program(net(), ["y"]), lambda: iter(samples(2)), 2, Options(keep=["dx"]))
+    with pytest.raises(UsageError, match="--rounding is one of"):
+        Options(rounding="up")
+
+
+def test_a_node_that_litert_cannot_run_is_named() -> None:
+    graph = parse("x = Placeholder(dtype=float, shape=[4,4])\ny = MatrixInverse(x, T=float)")
+    with pytest.raises(UsageError, match=r"node 'y'.*must run on LiteRT alone"):
+        float_program(graph, ["y"])
+
+
+def test_an_addition_whose_operands_are_too_far_apart_for_litert_stays_in_float() -> None:
+    graph = Graph([
+        *parse("""
+            x = Placeholder(dtype=float, shape=[1,4])
+            f = MatMul(x, w, T=float)
+            y = AddV2(f, tiny, T=float)
+        """),
+        *net_constants(),
+    ])  # fmt: skip
+    program = float_program(graph, ["y"])
+    spans = {value: Range(0, 3e8) for value in program.inputs}
+    for operation in program.operations:
+        spans.update({value: Range(0, 3e8) for value in operation.outputs})
+    spans[program.outputs[0]] = Range(0, 1)
+    converted = convert(program, Recipe(spans))
+    result = Running(converted.program)([np.zeros((1, 4), np.float32)])
+    assert np.isfinite(result[0]).all()
+
+
+def net_constants() -> list:
+    from pocketgraph.graph import const
+
+    return [const("w", np.ones((4, 4), np.float32)), const("tiny", np.float32([[1e-3, 1, 2, 3]]).repeat(2, 0))]

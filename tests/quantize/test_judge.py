@@ -1,0 +1,47 @@
+"""The figures that models are judged by, against figures worked out by hand or by other formulas."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from pocketgraph.quantize.judge import Accuracy, Comparison, interval, probabilities, signal_to_noise
+
+
+def test_signal_to_noise_in_decibels() -> None:
+    assert signal_to_noise(100, 1) == pytest.approx(20)
+    assert signal_to_noise(1, 0) == math.inf
+    assert signal_to_noise(0, 1) == -math.inf
+
+
+def test_the_interval_is_wilsons() -> None:
+    low, high = interval(9, 10)  # as worked out from the formula by hand
+    assert (low, high) == (pytest.approx(0.5958, abs=1e-3), pytest.approx(0.9821, abs=1e-3))
+    assert interval(0, 0) == (0, 1)
+    assert interval(50, 50)[1] == pytest.approx(1)
+
+
+def test_scores_become_probabilities_once() -> None:
+    row = np.array([0.2, 0.3, 0.5])
+    np.testing.assert_allclose(probabilities(row)[0], row)
+    np.testing.assert_allclose(probabilities(np.log(row) + 7)[0], row)
+
+
+def test_a_comparison_by_hand() -> None:
+    comparison = Comparison()
+    comparison.add(np.array([0.5, 0.5]), np.array([0.25, 0.75]))
+    comparison.add(np.array([1.0, 0.0]), np.array([1.0, 0.0]))
+    assert comparison.agreement == 0.5
+    assert comparison.kl == pytest.approx((0.5 * math.log(2) + 0.5 * math.log(2 / 3)) / 2, abs=1e-6)
+    assert comparison.snr == pytest.approx(10 * math.log10(1.5 / 0.125))
+    assert comparison.largest == 0.25
+
+
+def test_accuracy_counts_the_first_and_the_first_five() -> None:
+    right = Accuracy()
+    scores = np.array([0.3, 0.2, 0.1, 0.09, 0.08, 0.07])
+    for label in (0, 4, 5):
+        right.add(scores, label)
+    assert (right.top1, right.top5) == (pytest.approx(1 / 3), pytest.approx(2 / 3))

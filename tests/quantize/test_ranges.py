@@ -1,0 +1,96 @@
+"""Ranges and the codes for them, and how a range is chosen."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pocketgraph.errors import RunError, UsageError
+from pocketgraph.quantize.choose_range import CHOICES, choose, percentile
+from pocketgraph.quantize.observe import Observation
+from pocketgraph.quantize.ranges import Range, codes, numbers
+
+finite = st.floats(-1e6, 1e6, allow_nan=False, width=32)
+
+
+@settings(max_examples=60, deadline=None)
+@given(finite, finite)
+def test_zero_has_a_code_and_no_value_is_off_by_more_than_a_step(a: float, b: float) -> None:
+    span = Range(min(a, b), max(a, b))
+    quantization = span.quantization()
+    assert -128 <= quantization.zero_points[0] <= 127
+    assert numbers(codes(np.zeros(1), quantization), quantization)[0] == 0
+    values = np.linspace(span.low, span.high, 50)
+    apart = np.abs(numbers(codes(values, quantization), quantization) - values)
+    assert apart.max() <= quantization.scales[0] * 1.01
+
+
+def test_values_outside_of_the_range_get_the_codes_of_its_ends() -> None:
+    quantization = Range(0, 6).quantization()
+    assert codes(np.array([-1.0, 0, 2.99, 6, 99]), quantization).tolist() == [-128, -128, -1, 127, 127]
+
+
+@pytest.mark.parametrize("ends", [(np.nan, 1), (0, np.inf), (-np.inf, 0), (2, 1)])
+def test_a_range_that_is_none_is_refused(ends: tuple[float, float]) -> None:
+    with pytest.raises(UsageError):
+        Range(*ends)
+
+
+@pytest.mark.parametrize("value", [0.0, 3.5, -2.0])
+def test_a_constant_tensor_has_a_usable_scale(value: float) -> None:
+    quantization = Range(value, value).quantization()
+    assert quantization.scales[0] > 0
+    back = numbers(codes(np.array([value]), quantization), quantization)
+    np.testing.assert_allclose(back, value, atol=quantization.scales[0])
+
+
+def seen(*arrays: np.ndarray) -> Observation:
+    observation = Observation("t")
+    for array in arrays:
+        observation.add(array.astype(np.float32))
+    return observation
+
+
+def test_an_observation_knows_extremes_by_channel_and_counts_everything_as_the_range_grows() -> None:
+    found = seen(np.zeros((4, 2)), np.array([[1.0, -2], [3, -4]]), np.array([[100.0, 0], [-50, 0]]))
+    assert (found.low, found.high) == (-50, 100)
+    assert found.channel_low is not None
+    assert found.channel_low.tolist() == [-50, -4]
+    assert found.counts.sum() == pytest.approx(8 + 4 + 4)
+    near_zero = found.counts[np.abs(found.centres) < 0.5].sum()
+    assert near_zero == pytest.approx(10)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_an_observation_refuses_what_is_not_finite_and_says_which_sample(bad: float) -> None:
+    with pytest.raises(RunError, match="t: sample 2 gives a value that is not finite"):
+        seen(np.ones(3), np.array([1, bad, 2.0]))
+
+
+def test_an_empty_array_changes_nothing() -> None:
+    found = seen(np.ones(3), np.zeros((0, 4)))
+    assert (found.samples, found.low, found.high) == (1, 1, 1)
+
+
+def test_every_choice_stays_within_what_was_seen_and_outliers_are_cut_where_that_pays() -> None:
+    rng = np.random.default_rng(3)
+    values = rng.normal(0, 1, 100_000)
+    values[0] = 400
+    found = seen(values)
+    for method in (*CHOICES, "auto"):
+        span = choose(found, method)
+        assert found.low <= span.low <= span.high <= found.high
+    assert choose(found, "minmax").high == 400
+    assert percentile(found).high < 10
+    exact = np.square(
+        values - numbers(codes(values, choose(found, "auto").quantization()), choose(found, "auto").quantization())
+    )
+    plain = np.square(values - numbers(codes(values, found.range.quantization()), found.range.quantization()))
+    assert exact[1:].mean() < plain[1:].mean()
+
+
+def test_an_unknown_choice_is_named_with_what_there_is() -> None:
+    with pytest.raises(UsageError, match="did you mean 'minmax'"):
+        choose(seen(np.ones(2)), "minimax")

@@ -1,0 +1,191 @@
+"""The two ways to run rules: to the original's letter, or right where the original is not."""
+
+from __future__ import annotations
+
+import pathlib
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from fixed_transform import transform
+from pocketgraph import formats
+from pocketgraph.cli.transform_graph import command
+from pocketgraph.errors import TransformError, UsageError
+from pocketgraph.graph import Graph, Versions
+from pocketgraph.graph.text import parse, print_graph
+from pocketgraph.transforms import Compat, TransformGraph, tool
+
+GRAPH = """
+    x = Placeholder(dtype=float, shape=[2])
+    a = Relu(x, T=float)
+    b = Relu(x, T=float)
+    y = Add(a, b, T=float)
+"""
+
+
+def both(text: str, rule: str, inputs: str = "x", outputs: str = "y") -> tuple[Graph, Graph]:
+    graph = parse(text)
+    return transform(graph, rule, inputs, outputs, compat="original"), transform(graph, rule, inputs, outputs)
+
+
+def test_the_original_forgets_who_wrote_the_graph() -> None:
+    graph = parse(GRAPH).replace(versions=Versions(27, 12))
+    assert transform(graph, "remove_device").versions == Versions(27, 12)
+    assert transform(graph, "remove_device", compat="original").versions == Versions()
+    assert transform(graph, "add_default_attributes", compat=Compat.ORIGINAL).versions == Versions(27, 12)
+
+
+def test_the_original_passes_over_what_it_does_not_know() -> None:
+    assert len(transform(parse(GRAPH), "remove_device(devise=1)", compat="original")) == 4
+    with pytest.raises(UsageError, match="unknown parameter 'devise'"):
+        transform(parse(GRAPH), "remove_device(devise=1)")
+
+
+@pytest.mark.parametrize("text", ["rename_op(", "rename_op(old_op_name=", "rename_op(old_op_name=Relu"])
+def test_the_original_drops_a_transform_without_its_end(text: str) -> None:
+    assert [name for name, _ in tool.parse_transforms(f"remove_device {text}", compat=Compat.ORIGINAL)] == [
+        "remove_device"
+    ]
+    with pytest.raises(UsageError):
+        tool.parse_transforms(text)
+
+
+def test_a_backslash_at_the_end_of_a_line() -> None:
+    assert len(tool.parse_transforms("remove_device \\\n remove_device")) == 2
+    with pytest.raises(UsageError, match="Looking for transform name"):
+        tool.parse_transforms("remove_device \\\n remove_device", compat=Compat.ORIGINAL)
+
+
+def test_ports_of_outputs_protect_nothing_in_the_original() -> None:
+    original, fixed = both(GRAPH, "obfuscate_names", "x:0", "y:0")
+    assert (list(original.nodes), list(fixed.nodes)) == (["0", "1", "2", "3"], ["x", "0", "1", "y"])
+    original, fixed = both(GRAPH, "merge_duplicate_nodes", "x", "b:0")
+    assert ("b" in original, "b" in fixed) == (False, True)
+
+
+def test_backport_concatv2_with_a_control_input() -> None:
+    text = "x = Placeholder(dtype=float)\naxis = Const(int32 0)\ny = ConcatV2(x, x, axis, ^x, N=2, T=float, Tidx=int32)"
+    original, fixed = both(text, "backport_concatv2")
+    assert original["y"].inputs == ("^x", "x", "x", "axis")
+    assert fixed["y"].inputs == ("axis", "x", "x", "^x")
+
+
+CONV = """
+    x = Placeholder(dtype=float)
+    sizes = Const(int32 [[0, 0], [1, 1], [1, 1], [0, 0]])
+    before = {before}
+    w = Const(float[1,1,1,1] 2.0)
+    y = Conv2D(before, w, ^x, T=float, padding="VALID", strides=[1,1,1,1], data_format="{layout}")
+"""
+MIRROR = 'MirrorPad(x, sizes, T=float, mode="REFLECT")'
+RESIZE = "ResizeBilinear(x, sizes, T=float, align_corners=false, half_pixel_centers={half})"
+
+
+@pytest.mark.parametrize(
+    ("before", "layout"),
+    [(MIRROR, "NCHW"), (RESIZE.format(half="false"), "NCHW"), (RESIZE.format(half="true"), "NHWC")],
+)
+def test_convolutions_that_the_fused_ops_do_otherwise(before: str, layout: str) -> None:
+    original, fixed = both(CONV.format(before=before, layout=layout), "fuse_convolutions")
+    assert original["y"].op.startswith("Fused")
+    assert fixed["y"].op == "Conv2D"
+
+
+@pytest.mark.parametrize("before", [MIRROR, RESIZE.format(half="false")])
+def test_fused_convolutions_wait_for_what_they_waited_for(before: str) -> None:
+    original, fixed = both(CONV.format(before=before, layout="NHWC"), "fuse_convolutions")
+    assert fixed["y"].inputs == (*original["y"].inputs, "^x")
+
+
+ATROUS = """
+    x = Placeholder(dtype=float, shape=[1,6,6,1])
+    block = Const(int32 [2, 2])
+    pads = Const(int32 {pads})
+    space = SpaceToBatchND(x, block, pads, T=float, Tblock_shape=int32, Tpaddings=int32)
+    w = Const(float [[[[1.0]], [[2.0]], [[3.0]]]])
+    conv = Conv2D(space, w, T=float, padding="{inner}", strides=[1,1,1,1], data_format="NHWC")
+    crops = Const(int32 {crops})
+    y = BatchToSpaceND(conv, block, crops, T=float, Tblock_shape=int32, Tcrops=int32)
+"""
+
+
+@pytest.mark.parametrize(
+    ("pads", "inner", "crops", "expected"),
+    [
+        ("[[0,0],[2,2]]", "VALID", "[[0,0],[0,0]]", b"SAME"),
+        ("[[0,0],[0,0]]", "SAME", "[[0,0],[0,0]]", b"SAME"),
+        ("[[0,0],[0,0]]", "VALID", "[[0,0],[0,0]]", b"VALID"),
+        ("[[0,0],[2,4]]", "VALID", "[[0,0],[0,2]]", b"SAME"),
+        ("[[2,2],[2,2]]", "VALID", "[[0,0],[0,0]]", None),
+        ("[[0,0],[4,0]]", "VALID", "[[0,0],[0,0]]", None),
+    ],
+)
+def test_an_atrous_convolution_keeps_its_padding(pads: str, inner: str, crops: str, expected: bytes | None) -> None:
+    from pocketgraph.runtime import Session
+
+    text = ATROUS.format(pads=pads, inner=inner, crops=crops)
+    original, fixed = both(text, "flatten_atrous_conv")
+    assert original["y"].attr("padding") == b"SAME"
+    assert fixed["y"].attr("padding") == expected
+    x = np.arange(36, dtype=np.float32).reshape(1, 6, 6, 1)
+    (want,), (have,) = (Session(graph).run(["y:0"], {"x:0": x}) for graph in (parse(text), fixed))
+    np.testing.assert_allclose(have, want)
+
+
+def test_rounding_keeps_to_the_range_and_the_number_of_steps() -> None:
+    values = "[-4.0, -3.0, -2.5, -2.0, -1.0, -4.0, -3.0, -2.5, -2.0, -1.0, -4.0, -3.0, -2.5, -2.0, -1.0, -1.0]"
+    original, fixed = both(f"y = Const(float {values})", "round_weights(num_steps=2)", "")
+    assert sorted(set(original["y"].tensor.numpy().tolist())) == [-3.0, -1.0]  # the steps reach from -4 to 0
+    assert sorted(set(fixed["y"].tensor.numpy().tolist())) == [-3.25, -1.75]
+    numbers = "[1.0, 2.0, 3.0, 4.0, 1.0, 2.0, 3.0, 4.0, 1.0, 2.0, 3.0, 4.0, 1.0, 2.0, nan, inf]"
+    _, fixed = both(f"y = Const(float {numbers})", "round_weights(num_steps=3)", "")
+    rounded = fixed["y"].tensor.numpy()
+    np.testing.assert_array_equal(rounded[:4], [1.5, 2.5, 3.5, 3.5])
+    np.testing.assert_array_equal(rounded[14:], [np.nan, np.inf])
+
+
+def test_a_constant_of_one_value_keeps_it() -> None:
+    original, fixed = both("y = Const(float[16] 3.0)", "round_weights", "")
+    assert fixed["y"].tensor.numpy()[0] == 3.0
+    assert original["y"].tensor.numpy()[0] != 3.0
+
+
+def test_ops_that_tensorflow_1_does_not_know() -> None:
+    graph = parse("x = Placeholder(dtype=float)\ny = StatelessRandomGetKeyCounter(x)")
+    assert len(transform(graph, "add_default_attributes")) == 2
+    with pytest.raises(TransformError, match="Op type not registered 'StatelessRandomGetKeyCounter'"):
+        transform(graph, "add_default_attributes", compat="original")
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "fuse_remote_graph(remote_fused_graph_executor_name=hexagon, fused_nodes=a)",
+        "place_remote_graph_arguments",
+        'rewrite_quantized_stripped_model_for_hexagon(input_shape0="1,2", input_type0=float)',
+    ],
+)
+def test_hexagon_is_refused_by_name(rule: str) -> None:
+    with pytest.raises(TransformError, match="needs the Hexagon SDK"):
+        transform(parse(GRAPH), rule)
+
+
+def test_the_name_of_the_mode_is_checked() -> None:
+    with pytest.raises(UsageError, match="unknown compatibility 'orginal'; did you mean 'original'"):
+        transform(parse(GRAPH), "remove_device", compat="orginal")
+
+
+def test_the_python_call_and_the_command_take_it(tmp_path: pathlib.Path) -> None:
+    data = formats.to_bytes(parse(GRAPH))
+    result = formats.from_bytes(TransformGraph(data, ["x:0"], ["y:0"], ["obfuscate_names"], compat="original"))
+    assert list(result.nodes) == ["0", "1", "2", "3"]
+    (tmp_path / "in.pb").write_bytes(data)
+    arguments = [
+        f"--in_graph={tmp_path}/in.pb", f"--out_graph={tmp_path}/out.pb", "--inputs=x:0", "--outputs=y:0",
+        "--transforms=obfuscate_names", "--compat=original",
+    ]  # fmt: skip
+    ran = CliRunner().invoke(command, arguments)
+    assert ran.exit_code == 0, ran.output
+    assert print_graph(formats.load(tmp_path / "out.pb")) == print_graph(result)
+    assert CliRunner().invoke(command, [*arguments[:-1], "--compat=precise"]).exit_code == 2
