@@ -24,10 +24,10 @@ from pocketgraph.kernels.eight_bit import (
     sum_range,
     to_code,
 )
-from pocketgraph.runtime import eight_bit_choice
-from pocketgraph.runtime.eight_bit_islands import without_codes
-from pocketgraph.runtime.eight_bit_numbers import Number
-from pocketgraph.runtime.eight_bit_ranges import RangeWriter, Span
+from pocketgraph.runtime.eight_bit import choice as eight_bit_choice
+from pocketgraph.runtime.eight_bit.islands import without_codes
+from pocketgraph.runtime.eight_bit.numbers import Number
+from pocketgraph.runtime.eight_bit.ranges import RangeWriter, Span
 from pocketgraph.runtime.names import Endpoint
 from pocketgraph.transforms.tool import run
 

@@ -11,8 +11,8 @@ from pocketgraph.graph import Function, Graph
 from pocketgraph.graph.text import parse
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.engines.needed import needed
-from pocketgraph.runtime.inlined_calls import without_calls
 from pocketgraph.runtime.names import Endpoint
+from pocketgraph.runtime.planning.inlined_calls import without_calls
 
 GRAPHS = pathlib.Path(__file__).parent / "inlined"
 CASES = ["chosen", "gru_any_length", "inside", "lstm", "repeated"]

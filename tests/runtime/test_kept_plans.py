@@ -11,7 +11,8 @@ import pytest
 from pocketgraph.errors import RunError
 from pocketgraph.formats import save
 from pocketgraph.graph.text import parse
-from pocketgraph.runtime import Session, plan
+from pocketgraph.runtime import Session
+from pocketgraph.runtime.planning import plan
 
 WEIGHTS = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)
 GRAPH = f"""
@@ -104,7 +105,7 @@ def test_the_next_session_reads_neither_the_graph_nor_kernels_it_does_not_run(
 ) -> None:
     first = run(model, 2)
     monkeypatch.setattr("pocketgraph.formats.load", refuse)
-    monkeypatch.setattr("pocketgraph.runtime.plan.prepare", refuse)
+    monkeypatch.setattr("pocketgraph.runtime.planning.plan.prepare", refuse)
     np.testing.assert_array_equal(run(model, 2), first)
     program = (
         "import sys, numpy, pocketgraph\n"
@@ -114,10 +115,10 @@ def test_the_next_session_reads_neither_the_graph_nor_kernels_it_does_not_run(
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
-    assert "pocketgraph.runtime.kept_plans" in loaded
+    assert "pocketgraph.runtime.planning.kept_plans" in loaded
     assert not loaded & {
-        "pocketgraph.runtime.plan",
-        "pocketgraph.runtime.specialize",
+        "pocketgraph.runtime.planning.plan",
+        "pocketgraph.runtime.planning.specialize",
         "pocketgraph.kernels.shapes",
         "pocketgraph.kernels.convolution",
         "pocketgraph.graph.opdefs",

@@ -13,7 +13,7 @@ from pocketgraph.runtime.engines.needed import needed
 from pocketgraph.runtime.engines.reference import Program, Run
 from pocketgraph.runtime.engines.units import Plan, Segment
 from pocketgraph.runtime.names import Endpoint
-from pocketgraph.runtime.segments import Cut, cut, is_worth_it
+from pocketgraph.runtime.planning.segments import Cut, cut, is_worth_it
 
 
 def plan_of(graph: Graph, feeds: list[str], fetches: list[str]) -> Plan:

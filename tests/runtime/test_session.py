@@ -104,7 +104,7 @@ def test_plans_are_kept_per_shape(session: Session) -> None:
 
 
 def test_old_plans_are_let_go(monkeypatch: pytest.MonkeyPatch, session: Session) -> None:
-    monkeypatch.setattr("pocketgraph.runtime.preparing.MOST_PLANS", 3)
+    monkeypatch.setattr("pocketgraph.runtime.planning.preparing.MOST_PLANS", 3)
     for rows in (1, 2, 3, 4, 5, 1, 5):
         assert session.run(["y"], {"x": np.zeros((rows, 2), np.float32)})[0].shape == (rows, 2)
         assert len(session._plans.prepared) <= 3

@@ -14,7 +14,7 @@ from pocketgraph import Session
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph, Node, canonical, opdefs
 from pocketgraph.kernels import registry
-from pocketgraph.runtime import segments
+from pocketgraph.runtime.planning import segments
 from random_graphs.known import explained, is_wild
 
 segments.LEAST_WORK = 0  # single nodes go to LiteRT as well, where a session finds them too small

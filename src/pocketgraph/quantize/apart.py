@@ -15,8 +15,8 @@ from pocketgraph.quantize.patches import REDUCIBLE
 from pocketgraph.quantize.pipeline import Outcome
 from pocketgraph.quantize.running import Running, Samples, copied
 from pocketgraph.runtime.engines.litert.constant import Constant
-from pocketgraph.runtime.engines.litert.linear import LINEAR
 from pocketgraph.runtime.engines.litert.program import Operation, Value
+from pocketgraph.runtime.engines.litert.rewriting.linear import LINEAR
 
 
 @dataclass

@@ -21,8 +21,8 @@ from pocketgraph.graph.dtype import FLOAT, INT8, INT32
 from pocketgraph.graph.order import reachable, topological
 from pocketgraph.quantize.operators import WEIGHT_AXIS
 from pocketgraph.runtime.engines.litert.emitter import MARK
-from pocketgraph.runtime.engines.litert.linear import LINEAR
 from pocketgraph.runtime.engines.litert.program import Operation, Program, Quantization, Value
+from pocketgraph.runtime.engines.litert.rewriting.linear import LINEAR
 
 ENDINGS = ("/int8", "/float", "/numbers")
 """Of the names of tensors that are another's in codes, or in plain numbers again."""

@@ -22,8 +22,8 @@ from pocketgraph.quantize.operators import KINDS, PRESCRIBED, PRESCRIBED_16, Kin
 from pocketgraph.quantize.ranges import Range, codes
 from pocketgraph.quantize.weights import Array, Weights, packed, rounded
 from pocketgraph.runtime.engines.litert.constant import Constant
-from pocketgraph.runtime.engines.litert.linear import LINEAR
 from pocketgraph.runtime.engines.litert.program import Operation, Program, Quantization, Value
+from pocketgraph.runtime.engines.litert.rewriting.linear import LINEAR
 
 ADDING = ("ADD", "SUB", "SQUARED_DIFFERENCE")
 MOST_APART = 2.0**14  # times that an operand's step may be the result's; LiteRT ends the process at 2^19

@@ -24,8 +24,8 @@ from pocketgraph.quantize.ranges import Range
 from pocketgraph.quantize.running import Array
 from pocketgraph.quantize.weights import float_weights
 from pocketgraph.runtime.engines.litert.constant import Constant
-from pocketgraph.runtime.engines.litert.linear import LINEAR
 from pocketgraph.runtime.engines.litert.program import Operation, Program, Value
+from pocketgraph.runtime.engines.litert.rewriting.linear import LINEAR
 
 MUCH = 0.25  # of all noise, from which the input's is seen to
 QUIET = 40.0  # decibels of the input's own noise, from which it is not

@@ -19,8 +19,8 @@ from pocketgraph.quantize.observe import Observation
 from pocketgraph.quantize.running import copied
 from pocketgraph.quantize.weights import Array, float_weights
 from pocketgraph.runtime.engines.litert.constant import Constant
-from pocketgraph.runtime.engines.litert.linear import LINEAR
 from pocketgraph.runtime.engines.litert.program import Operation, Program, Value
+from pocketgraph.runtime.engines.litert.rewriting.linear import LINEAR
 
 STRONGEST = 256.0  # the largest factor; beyond it a channel is taken for dead, not for weak
 PASSING = ("AVERAGE_POOL_2D", "MAX_POOL_2D")

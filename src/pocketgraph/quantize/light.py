@@ -14,8 +14,8 @@ from pocketgraph.quantize.patches import is_grouped
 from pocketgraph.quantize.pipeline import Outcome, silent
 from pocketgraph.quantize.running import Samples, copied
 from pocketgraph.quantize.weights import Weights, rounded
-from pocketgraph.runtime.engines.litert.linear import LINEAR
 from pocketgraph.runtime.engines.litert.program import Operation, Program, Value
+from pocketgraph.runtime.engines.litert.rewriting.linear import LINEAR
 
 SMALLEST = 1024  # weights; fewer are not worth the loss
 DYNAMIC = ("CONV_2D", "FULLY_CONNECTED")

@@ -16,8 +16,8 @@ from pocketgraph.runtime.engines.litert.program import Program
 from pocketgraph.runtime.engines.litert.unsupported import Unsupported
 from pocketgraph.runtime.feeds import FeedSpec
 from pocketgraph.runtime.names import feed_endpoints, fetch_endpoint
+from pocketgraph.runtime.planning.specialize import specialized
 from pocketgraph.runtime.samples import sample_fetches, sample_shapes
-from pocketgraph.runtime.specialize import specialized
 
 Shapes = Mapping[str, tuple[int, ...]]
 

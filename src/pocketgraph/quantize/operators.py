@@ -8,8 +8,8 @@ from __future__ import annotations
 from enum import Enum
 
 from pocketgraph.graph.dtype import FLOAT
-from pocketgraph.runtime.engines.litert.linear import LINEAR
 from pocketgraph.runtime.engines.litert.program import Operation, Quantization, Value
+from pocketgraph.runtime.engines.litert.rewriting.linear import LINEAR
 
 
 class Kind(Enum):

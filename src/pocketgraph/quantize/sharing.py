@@ -6,8 +6,8 @@ import hashlib
 from collections import defaultdict
 
 from pocketgraph.quantize.operators import KINDS, Kind, weights
-from pocketgraph.runtime.engines.litert.linear import LINEAR
 from pocketgraph.runtime.engines.litert.program import Operation, Program, Value
+from pocketgraph.runtime.engines.litert.rewriting.linear import LINEAR
 
 
 def share_weights(program: Program) -> None:

@@ -28,8 +28,8 @@ from pocketgraph.quantize.reconstruct import BOUNDS
 from pocketgraph.quantize.running import Array
 from pocketgraph.quantize.weights import float_weights
 from pocketgraph.runtime.engines.litert.constant import Constant
-from pocketgraph.runtime.engines.litert.linear import LINEAR
 from pocketgraph.runtime.engines.litert.program import Operation, Program, Value
+from pocketgraph.runtime.engines.litert.rewriting.linear import LINEAR
 
 T = TypeVar("T")
 PASSING = ("AVERAGE_POOL_2D", "DEPTHWISE_CONV_2D", "MAX_POOL_2D")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from pocketgraph.runtime.engines.needed import Item
     from pocketgraph.runtime.engines.units import Segment
-    from pocketgraph.runtime.prepared import Request
-    from pocketgraph.runtime.segments import Cut
+    from pocketgraph.runtime.planning.prepared import Request
+    from pocketgraph.runtime.planning.segments import Cut
 
 
 class Part(NamedTuple):

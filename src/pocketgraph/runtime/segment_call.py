@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pocketgraph.runtime.planning.segments import HEAVY
 from pocketgraph.runtime.profile import NodeTiming, StepTrace
-from pocketgraph.runtime.segments import HEAVY
 from pocketgraph.runtime.warm import Executable
 
 Array = np.ndarray[Any, Any]

@@ -17,14 +17,14 @@ from pocketgraph.runtime.arguments import check_arguments, check_options, model_
 from pocketgraph.runtime.asked import Array, Asked, asked, asked_by_shape
 from pocketgraph.runtime.names import TensorName, listed
 from pocketgraph.runtime.permissions import allowed_ops
-from pocketgraph.runtime.preparing import Preparing
+from pocketgraph.runtime.planning.preparing import Preparing
 
 if TYPE_CHECKING:
     from pocketgraph.runtime.description import Description
     from pocketgraph.runtime.engines.deadline import Deadline
     from pocketgraph.runtime.engines.region import Run
     from pocketgraph.runtime.files import Directory
-    from pocketgraph.runtime.prepared import Prepared
+    from pocketgraph.runtime.planning.prepared import Prepared
     from pocketgraph.runtime.profile import StepTrace
     from pocketgraph.runtime.run_options import RunOptions
 

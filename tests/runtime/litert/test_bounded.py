@@ -12,7 +12,7 @@ from pocketgraph import Session
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.text import parse
-from pocketgraph.runtime import eight_bit_choice
+from pocketgraph.runtime.eight_bit import choice as eight_bit_choice
 from pocketgraph.runtime.engines.litert.program import Operation
 from pocketgraph.transforms.tool import run
 

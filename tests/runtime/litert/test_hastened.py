@@ -11,8 +11,9 @@ from pocketgraph import Session
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.text import parse
-from pocketgraph.runtime.engines.litert import engine, widths
+from pocketgraph.runtime.engines.litert import engine
 from pocketgraph.runtime.engines.litert.program import Operation
+from pocketgraph.runtime.engines.litert.rewriting import widths
 from runtime.litert.single_ops import run_graph, run_reference
 from support import assert_close
 

@@ -26,7 +26,7 @@ NOT_HELD_TO = {
     "Minimum_10": "NaN",
     "Sigmoid_0": "1e30",
 }
-"""Cases about values for which LiteRT answers differently (see lower_math); the finite ones are still compared."""
+"""Cases of values for which LiteRT answers differently (see lowerings/math.py); the finite ones are still compared."""
 
 RELATIVE = 1e-5
 

@@ -80,7 +80,7 @@ def late_segments(
     if len(heavy) < 2:
         parts = [[unit for unit, first in group.items() if first in heavy]] if heavy else []
     else:
-        from pocketgraph.runtime.merging import merged
+        from pocketgraph.runtime.planning.merging import merged
 
         parts = merged(depends, {unit: first for unit, first in group.items() if first in heavy}, kinds)
     return [

@@ -2,9 +2,9 @@
 
 The way of a segment, and the file that holds each step:
 
-    nodes ──emitter.py + lower_*.py──▶ Program ──optimize.py──▶ Program ──writer.py──▶ model file ──runner.py──▶ arrays
-           one table row an op          (program.py)   layout, linear,     flatbuffer      cache.py
-           statics.py folds constants                  borders, activations  + schema
+    nodes ──emitter.py + lowerings/──▶ Program ──rewriting/──▶ Program ──writer.py──▶ model file ──runner.py──▶ arrays
+           one table row an op          (program.py)  layout, linear,     flatbuffer      cache.py
+           statics.py folds constants                 borders, widths…    + schema
 
 ``engine.py`` is the front: which nodes are supported, and compiling. ``executable.py`` is what a warm start needs, and
 ``digest.py`` tells models apart.

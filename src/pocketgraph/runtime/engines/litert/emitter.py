@@ -17,7 +17,7 @@ from pocketgraph.runtime.engines.litert.statics import Inference, Statics
 from pocketgraph.runtime.engines.litert.unsupported import Unsupported
 
 MARK = "_eight_bit"
-"""The attribute of nodes that may be computed with eight-bit numbers (see runtime/eight_bit_islands.py)."""
+"""The attribute of nodes that may be computed with eight-bit numbers (see runtime/eight_bit/islands.py)."""
 LARGEST = 2**31 - 1  # bytes of one tensor: some kernels count them in 32 bits
 
 

@@ -110,7 +110,7 @@ def compile(
             found = open_entry(folder, name, threads)
             if found is not None:
                 return found
-    from pocketgraph.runtime.engines.litert.optimize import hasten
+    from pocketgraph.runtime.engines.litert.rewriting.optimize import hasten
 
     program = lowered(graph, nodes, inputs, outputs, input_specs, inferred)
     hasten(program)
@@ -128,8 +128,8 @@ def lowered(
     """The segment in LiteRT's terms, optimized (arguments as for ``compile``)."""
     from pocketgraph.runtime.engines.litert import lowerings  # noqa: F401  (fills the table)
     from pocketgraph.runtime.engines.litert.emitter import Emit
-    from pocketgraph.runtime.engines.litert.optimize import optimize
     from pocketgraph.runtime.engines.litert.program import Program, Value
+    from pocketgraph.runtime.engines.litert.rewriting.optimize import optimize
     from pocketgraph.runtime.engines.litert.statics import Statics
 
     taken = [canonical(name) for name in inputs]

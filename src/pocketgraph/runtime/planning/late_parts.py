@@ -21,7 +21,7 @@ from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.engines.reference import Program
 from pocketgraph.runtime.engines.units import Plan
 from pocketgraph.runtime.names import Endpoint
-from pocketgraph.runtime.segments import HEAVY
+from pocketgraph.runtime.planning.segments import HEAVY
 from pocketgraph.runtime.warm import Executable, directly
 
 Array = np.ndarray[Any, Any]

@@ -7,7 +7,7 @@ import numpy as np
 from pocketgraph.graph.dtype import INT32
 from pocketgraph.runtime.engines.litert.constant import Constant
 from pocketgraph.runtime.engines.litert.program import Operation, Program, Value
-from pocketgraph.runtime.engines.litert.view import View
+from pocketgraph.runtime.engines.litert.rewriting.view import View
 
 CONVOLUTIONS = ("CONV_2D", "DEPTHWISE_CONV_2D")
 

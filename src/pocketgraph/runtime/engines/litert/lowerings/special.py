@@ -7,8 +7,8 @@ import numpy as np
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import BOOL
 from pocketgraph.runtime.engines.litert.emitter import Emit
-from pocketgraph.runtime.engines.litert.lower_math import binary
 from pocketgraph.runtime.engines.litert.lowering import lowers
+from pocketgraph.runtime.engines.litert.lowerings.math import binary
 from pocketgraph.runtime.engines.litert.program import Value
 
 

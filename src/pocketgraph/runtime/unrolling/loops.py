@@ -22,8 +22,8 @@ from pocketgraph.runtime.engines.frames import ROOT, Loop
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.engines.units import Plan, in_order
 from pocketgraph.runtime.names import Endpoint
-from pocketgraph.runtime.unroll_arrays import Arrays
-from pocketgraph.runtime.unroll_values import (
+from pocketgraph.runtime.unrolling.arrays import Arrays
+from pocketgraph.runtime.unrolling.values import (
     ARRAYS,
     DEAD,
     LISTS,

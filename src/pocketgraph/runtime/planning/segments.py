@@ -8,8 +8,8 @@ from typing import NamedTuple
 from pocketgraph.runtime.engines.frames import ROOT, split
 from pocketgraph.runtime.engines.grouping import grouped
 from pocketgraph.runtime.engines.units import Plan, in_order, key_of
-from pocketgraph.runtime.merging import merged
 from pocketgraph.runtime.names import Endpoint
+from pocketgraph.runtime.planning.merging import merged
 
 HEAVY = frozenset((
     "Conv2D", "DepthwiseConv2dNative", "Conv2DBackpropInput", "Conv3D", "MatMul", "BatchMatMul", "BatchMatMulV2",

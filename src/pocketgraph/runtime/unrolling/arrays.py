@@ -12,7 +12,7 @@ from pocketgraph.graph.dtype import INT32
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.names import Endpoint
-from pocketgraph.runtime.unroll_values import (
+from pocketgraph.runtime.unrolling.values import (
     ARRAYS,
     CONCATS,
     COUNTED,
@@ -34,7 +34,7 @@ from pocketgraph.runtime.unroll_values import (
     changing,
     element_type,
 )
-from pocketgraph.runtime.unroll_writing import Writing
+from pocketgraph.runtime.unrolling.writing import Writing
 
 
 class Arrays(Writing):

@@ -14,7 +14,7 @@ from pocketgraph.kernels import registry
 from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.runtime.engines.units import Plan
 from pocketgraph.runtime.names import Endpoint
-from pocketgraph.runtime.unroll_values import (
+from pocketgraph.runtime.unrolling.values import (
     COUNTED,
     MOST_KNOWN,
     MOST_NODES,

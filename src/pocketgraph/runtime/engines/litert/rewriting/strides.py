@@ -13,9 +13,9 @@ from __future__ import annotations
 import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT, INT32
-from pocketgraph.runtime.engines.litert.borders import CONVOLUTIONS, same_borders
 from pocketgraph.runtime.engines.litert.constant import Constant
 from pocketgraph.runtime.engines.litert.program import Operation, Program, Value
+from pocketgraph.runtime.engines.litert.rewriting.borders import CONVOLUTIONS, same_borders
 
 UNARY = frozenset(("ABS", "ELU", "EXP", "LEAKY_RELU", "LOGISTIC", "NEG", "RELU", "RELU6", "RELU_N1_TO_1", "TANH"))
 BINARY = frozenset(("ADD", "MAXIMUM", "MINIMUM", "MUL", "SUB"))

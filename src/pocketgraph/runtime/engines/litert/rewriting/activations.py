@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.runtime.engines.litert.program import Operation, Program, Value
-from pocketgraph.runtime.engines.litert.view import View
+from pocketgraph.runtime.engines.litert.rewriting.view import View
 
 ACTIVATIONS = ("RELU", "RELU6", "RELU_N1_TO_1")
 TAKES_ACTIVATION = frozenset(

@@ -1,6 +1,6 @@
 """Puts operations on LiteRT's eight-bit kernels: on codes throughout where ranges are known, else on coded weights.
 
-Known ranges arrive as QUANTIZE and DEQUANTIZE pairs (lower_quantized.on_grid). An operation between such pairs
+Known ranges arrive as QUANTIZE and DEQUANTIZE pairs (lowerings/quantized.on_grid). An operation between such pairs
 
     a8 ─DEQUANTIZE─ CONV_2D ─QUANTIZE─ b8
 becomes
@@ -16,12 +16,12 @@ from __future__ import annotations
 import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT, INT8, INT32
-from pocketgraph.runtime.engines.litert.bounded import add_bounded_grids
 from pocketgraph.runtime.engines.litert.constant import Array, Constant
 from pocketgraph.runtime.engines.litert.program import Operation, Program, Quantization, Value
-from pocketgraph.runtime.engines.litert.shifted_codes import shifts_codes
-from pocketgraph.runtime.engines.litert.view import View
-from pocketgraph.runtime.engines.litert.wide_weights import widened
+from pocketgraph.runtime.engines.litert.rewriting.bounded import add_bounded_grids
+from pocketgraph.runtime.engines.litert.rewriting.shifted_codes import shifts_codes
+from pocketgraph.runtime.engines.litert.rewriting.view import View
+from pocketgraph.runtime.engines.litert.rewriting.wide_weights import widened
 
 WEIGHTED = {"CONV_2D": 0, "FULLY_CONNECTED": 0, "DEPTHWISE_CONV_2D": 3}
 """For each operator with weights the axis of them that counts the output channels."""

@@ -32,9 +32,9 @@ from pocketgraph.kernels.eight_bit import (
 )
 from pocketgraph.kernels.image_resizing import neighbours
 from pocketgraph.kernels.shapes import Inferred
-from pocketgraph.runtime.eight_bit_numbers import HALF_RANGE, Number
-from pocketgraph.runtime.eight_bit_operands import Operand, known_number, operands
-from pocketgraph.runtime.eight_bit_ranges import RangeWriter, Span
+from pocketgraph.runtime.eight_bit.numbers import HALF_RANGE, Number
+from pocketgraph.runtime.eight_bit.operands import Operand, known_number, operands
+from pocketgraph.runtime.eight_bit.ranges import RangeWriter, Span
 
 Array = np.ndarray[Any, Any]
 LERP = 128.0  # what stands for 1 in weights of seven binary digits

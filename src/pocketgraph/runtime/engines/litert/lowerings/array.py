@@ -7,8 +7,8 @@ import numpy as np
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import BOOL, INT32, INT64
 from pocketgraph.runtime.engines.litert.emitter import Emit, attr_text
-from pocketgraph.runtime.engines.litert.lower_nn import mirror_pad, pad
 from pocketgraph.runtime.engines.litert.lowering import lowers
+from pocketgraph.runtime.engines.litert.lowerings.nn import mirror_pad, pad
 from pocketgraph.runtime.engines.litert.program import Value
 from pocketgraph.runtime.engines.litert.statics import PASS_THROUGH
 

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from pocketgraph.runtime.engines.litert.activations import fuse_activations, recognise_activations
-from pocketgraph.runtime.engines.litert.borders import absorb_padding, dilate
-from pocketgraph.runtime.engines.litert.eight_bit import use_eight_bits
-from pocketgraph.runtime.engines.litert.layout import sink_transposes
-from pocketgraph.runtime.engines.litert.linear import add_missing_biases, fold_affine
 from pocketgraph.runtime.engines.litert.program import Program, Value
-from pocketgraph.runtime.engines.litert.simpler import (
+from pocketgraph.runtime.engines.litert.rewriting.activations import fuse_activations, recognise_activations
+from pocketgraph.runtime.engines.litert.rewriting.borders import absorb_padding, dilate
+from pocketgraph.runtime.engines.litert.rewriting.eight_bit import use_eight_bits
+from pocketgraph.runtime.engines.litert.rewriting.layout import sink_transposes
+from pocketgraph.runtime.engines.litert.rewriting.linear import add_missing_biases, fold_affine
+from pocketgraph.runtime.engines.litert.rewriting.simpler import (
     flatten_inside_products,
     recognise_leaky_rectifiers,
     reshape_instead_of_transposing,
     scale_without_convolutions,
 )
-from pocketgraph.runtime.engines.litert.strides import take_fewer_pixels
-from pocketgraph.runtime.engines.litert.widths import widen_narrow_convolutions, write_out_narrow_vectors
+from pocketgraph.runtime.engines.litert.rewriting.strides import take_fewer_pixels
+from pocketgraph.runtime.engines.litert.rewriting.widths import widen_narrow_convolutions, write_out_narrow_vectors
 
 
 def optimize(program: Program) -> None:

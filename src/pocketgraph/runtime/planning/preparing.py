@@ -17,7 +17,7 @@ from pocketgraph.runtime.permissions import check_permissions
 
 if TYPE_CHECKING:
     from pocketgraph.runtime.asked import Asked
-    from pocketgraph.runtime.prepared import Prepared
+    from pocketgraph.runtime.planning.prepared import Prepared
 
 Array = np.ndarray[Any, Any]
 
@@ -103,8 +103,8 @@ class Preparing:
             return found
         from pocketgraph.runtime.engines.functions import Library
         from pocketgraph.runtime.engines.needed import needed
-        from pocketgraph.runtime.plan import prepare
-        from pocketgraph.runtime.prepared import Request
+        from pocketgraph.runtime.planning.plan import prepare
+        from pocketgraph.runtime.planning.prepared import Request
 
         with self.lock:
             found = self.prepared.get(key)
@@ -151,7 +151,7 @@ class Preparing:
 
     def _whole(self, arrays: Mapping[str, Array], wanted: Sequence[str]) -> Prepared | None:
         """One executable that does it all."""
-        from pocketgraph.runtime.prepared import Prepared
+        from pocketgraph.runtime.planning.prepared import Prepared
         from pocketgraph.runtime.warm import from_cache
 
         found = from_cache(self._model_key(), arrays, wanted, self.threads, self._cache_dir)
@@ -168,8 +168,8 @@ class Preparing:
         key = self._model_key()
         if self.engine is not None or not key:
             return None
-        from pocketgraph.runtime.kept_plans import find
-        from pocketgraph.runtime.prepared import Request
+        from pocketgraph.runtime.planning.kept_plans import find
+        from pocketgraph.runtime.planning.prepared import Request
 
         request = Request(
             Graph(()),

@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping
 
 from pocketgraph.graph import DType, Graph, Node, Shape
 from pocketgraph.kernels.shapes import Inferred, infer
-from pocketgraph.runtime.eight_bit_operands import operands
+from pocketgraph.runtime.eight_bit.operands import operands
 from pocketgraph.runtime.names import Endpoint
 
 MOST_SEARCHED = 500_000_000

@@ -14,12 +14,12 @@ from pocketgraph.runtime.engines.frames import ROOT, frames_of, has_loops
 from pocketgraph.runtime.engines.functions import Library
 from pocketgraph.runtime.engines.needed import Item, needed
 from pocketgraph.runtime.engines.units import Plan
-from pocketgraph.runtime.idle_dropout import without_idle_dropout
-from pocketgraph.runtime.joined_parts import with_joined_parts
-from pocketgraph.runtime.missing import check_kernels
 from pocketgraph.runtime.names import Endpoint
-from pocketgraph.runtime.static_branches import SWITCH, known_predicates, without_static_branches
-from pocketgraph.runtime.unroll import unrolled
+from pocketgraph.runtime.planning.idle_dropout import without_idle_dropout
+from pocketgraph.runtime.planning.joined_parts import with_joined_parts
+from pocketgraph.runtime.planning.missing import check_kernels
+from pocketgraph.runtime.planning.static_branches import SWITCH, known_predicates, without_static_branches
+from pocketgraph.runtime.unrolling.loops import unrolled
 
 MOST_PASSES = 6  # writing a loop out may tell how often another one turns
 STATIC_WITH_INPUTS = frozenset(("Const", "NoOp", "Identity", "StopGradient", "Snapshot", "PreventGradient"))

@@ -14,8 +14,8 @@ from pocketgraph.kernels.arrays import number
 from pocketgraph.kernels.eight_bit import half_away, nudged
 from pocketgraph.runtime.engines.litert.constant import Array, Constant
 from pocketgraph.runtime.engines.litert.emitter import MARK, Emit
-from pocketgraph.runtime.engines.litert.lower_math import binary
 from pocketgraph.runtime.engines.litert.lowering import lowers
+from pocketgraph.runtime.engines.litert.lowerings.math import binary
 from pocketgraph.runtime.engines.litert.program import Quantization, Value
 
 

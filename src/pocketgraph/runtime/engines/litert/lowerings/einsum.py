@@ -10,8 +10,8 @@ import math
 
 from pocketgraph.graph import Node
 from pocketgraph.runtime.engines.litert.emitter import Emit
-from pocketgraph.runtime.engines.litert.lower_reduce import reduced
 from pocketgraph.runtime.engines.litert.lowering import lowers
+from pocketgraph.runtime.engines.litert.lowerings.reduce import reduced
 from pocketgraph.runtime.engines.litert.program import Value
 
 

@@ -9,8 +9,8 @@ from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.kernels.image_resizing import resize_nearest_neighbor
 from pocketgraph.runtime.engines.litert.emitter import Emit, attr_text
 from pocketgraph.runtime.engines.litert.images import data_format, image, yield_image
-from pocketgraph.runtime.engines.litert.lower_nn import convolve, mirror_pad
 from pocketgraph.runtime.engines.litert.lowering import lowers
+from pocketgraph.runtime.engines.litert.lowerings.nn import convolve, mirror_pad
 from pocketgraph.runtime.engines.litert.program import Value
 
 PIXELS = ("float", "int32", "int64", "uint8", "int8")

@@ -7,7 +7,7 @@ import numpy as np
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.runtime.engines.litert.constant import Array, Constant
 from pocketgraph.runtime.engines.litert.program import Operation, Program, Value
-from pocketgraph.runtime.engines.litert.view import View
+from pocketgraph.runtime.engines.litert.rewriting.view import View
 
 LINEAR = {
     "CONV_2D": (0, 1, 2),

@@ -19,11 +19,11 @@ from typing import Any
 from pocketgraph.graph import Graph, Node, canonical, const, node_name, parse_ref
 from pocketgraph.graph.dtype import FLOAT, QINT32, QUINT8
 from pocketgraph.kernels.eight_bit import BYTE, bias_range, from_code, joint_range, sum_range, widened_range
-from pocketgraph.runtime.eight_bit_choice import Feeds, shapes_of, wants_codes
-from pocketgraph.runtime.eight_bit_codes import OPS, Codes
-from pocketgraph.runtime.eight_bit_operands import known_number, operands
-from pocketgraph.runtime.eight_bit_rounding import rounded_values
-from pocketgraph.runtime.eight_bit_sums import bias_offset, sum_line
+from pocketgraph.runtime.eight_bit.choice import Feeds, shapes_of, wants_codes
+from pocketgraph.runtime.eight_bit.codes import OPS, Codes
+from pocketgraph.runtime.eight_bit.operands import known_number, operands
+from pocketgraph.runtime.eight_bit.rounding import rounded_values
+from pocketgraph.runtime.eight_bit.sums import bias_offset, sum_line
 
 MARK = "_eight_bit"  # engines/litert/emitter.py reads it
 Range = tuple[float, float]

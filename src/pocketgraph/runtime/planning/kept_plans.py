@@ -24,15 +24,15 @@ from pocketgraph.runtime.engines.litert.executable import lookup
 from pocketgraph.runtime.engines.needed import Item, needed
 from pocketgraph.runtime.engines.reference import Program
 from pocketgraph.runtime.engines.units import Segment
-from pocketgraph.runtime.late_parts import LateParts
-from pocketgraph.runtime.late_planning import late_parts
 from pocketgraph.runtime.names import Endpoint
-from pocketgraph.runtime.prepared import Prepared, Request
+from pocketgraph.runtime.planning.late_parts import LateParts
+from pocketgraph.runtime.planning.late_planning import late_parts
+from pocketgraph.runtime.planning.prepared import Prepared, Request
 from pocketgraph.runtime.segment_call import SegmentCall
 from pocketgraph.runtime.warm import Executable, with_switches
 
 if TYPE_CHECKING:
-    from pocketgraph.runtime.plan import Made
+    from pocketgraph.runtime.planning.plan import Made
 
 FORM = 5  # raise it when other things than before are kept
 LARGEST = 16 << 20  # bytes of the graph that is left; more is not worth writing

@@ -10,7 +10,7 @@ import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.kernels.eight_bit import BYTE, F32, WIDE, half_away, quantized_first, to_code, widened_range
-from pocketgraph.runtime.eight_bit_numbers import HALF_RANGE, SMALLEST_WIDTH, TENS, Number, Writer
+from pocketgraph.runtime.eight_bit.numbers import HALF_RANGE, SMALLEST_WIDTH, TENS, Number, Writer
 
 
 class Span(NamedTuple):

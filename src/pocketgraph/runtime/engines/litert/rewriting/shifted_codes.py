@@ -12,7 +12,7 @@ import numpy as np
 from pocketgraph.graph.dtype import INT8, INT32
 from pocketgraph.runtime.engines.litert.constant import Array, Constant
 from pocketgraph.runtime.engines.litert.program import Operation, Program, Quantization, Value
-from pocketgraph.runtime.engines.litert.view import View
+from pocketgraph.runtime.engines.litert.rewriting.view import View
 
 ONE = 64  # the code of a weight of 1: the bias has steps of 1/64 of the codes'
 

@@ -11,22 +11,22 @@ import numpy as np
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Graph, Node
 from pocketgraph.graph.dtype import RESOURCE, VARIANT
-from pocketgraph.runtime import kept_plans
 from pocketgraph.runtime.description import described
-from pocketgraph.runtime.eight_bit_islands import without_codes
+from pocketgraph.runtime.eight_bit.islands import without_codes
 from pocketgraph.runtime.engines.functions import Library
 from pocketgraph.runtime.engines.needed import Item, needed
 from pocketgraph.runtime.engines.reference import Program
 from pocketgraph.runtime.engines.units import Plan, Segment
-from pocketgraph.runtime.inlined_calls import without_calls
-from pocketgraph.runtime.late_parts import LateParts, may_be_late
-from pocketgraph.runtime.late_planning import late_parts
-from pocketgraph.runtime.missing import check_kernels
 from pocketgraph.runtime.names import Endpoint
-from pocketgraph.runtime.prepared import Prepared, Request
+from pocketgraph.runtime.planning import kept_plans
+from pocketgraph.runtime.planning.inlined_calls import without_calls
+from pocketgraph.runtime.planning.late_parts import LateParts, may_be_late
+from pocketgraph.runtime.planning.late_planning import late_parts
+from pocketgraph.runtime.planning.missing import check_kernels
+from pocketgraph.runtime.planning.prepared import Prepared, Request
+from pocketgraph.runtime.planning.segments import Cut, cut, is_worth_it
+from pocketgraph.runtime.planning.specialize import Known, specialized
 from pocketgraph.runtime.segment_call import SegmentCall
-from pocketgraph.runtime.segments import Cut, cut, is_worth_it
-from pocketgraph.runtime.specialize import Known, specialized
 from pocketgraph.runtime.warm import Executable, with_switches
 
 Array = np.ndarray[Any, Any]

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.graph import Graph
-from pocketgraph.runtime.late_parts import LateParts, Planned, Reordered
 from pocketgraph.runtime.names import Endpoint
-from pocketgraph.runtime.prepared import Request
+from pocketgraph.runtime.planning.late_parts import LateParts, Planned, Reordered
+from pocketgraph.runtime.planning.prepared import Request
 from pocketgraph.runtime.warm import Executable, from_cache, with_switches
 
 Array = np.ndarray[Any, Any]
@@ -30,14 +30,16 @@ def late_parts(
     def plan(
         graph: Graph, feeds: Mapping[Endpoint, Any], fetches: tuple[Endpoint, ...], key: str, by_steps: bool
     ) -> Planned:
-        from pocketgraph.runtime import kept_plans
+        from pocketgraph.runtime.planning import kept_plans
 
         asked = Request(
             graph, feeds, fetches, (), {}, request.threads, request.cache_dir, key, None, by_steps, exact=True
         )  # fmt: skip
         found = kept_plans.find(asked) if key and not by_steps else None
         if found is None:
-            from pocketgraph.runtime.plan import prepare  # takes as long to import as all that a warm start needs
+            from pocketgraph.runtime.planning.plan import (
+                prepare,  # takes as long to import as all that a warm start needs
+            )
 
             found = prepare(asked)
         opened.extend(found.executables)

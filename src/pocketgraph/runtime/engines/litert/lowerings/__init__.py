@@ -1,0 +1,17 @@
+"""The table of lowerings with all rows in it."""
+
+from pocketgraph.runtime.engines.litert.lowering import LOWERINGS
+from pocketgraph.runtime.engines.litert.lowerings import (  # noqa: F401
+    array,
+    einsum,
+    image,
+    math,
+    nn,
+    norm,
+    quantized,
+    recurrent,
+    reduce,
+    special,
+)
+
+__all__ = ["LOWERINGS"]

@@ -1,0 +1,1 @@
+"""Rewritings of a program in LiteRT's terms: fewer, simpler, wider and eight-bit operations."""

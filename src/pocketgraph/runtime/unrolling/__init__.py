@@ -1,0 +1,1 @@
+"""Loops of known length, written out before planning."""
