@@ -4,9 +4,9 @@ running the same graph, in one run.
     python benchmarks/quantized_road.py MODELS --tensorflow PYTHON [--rounds 21] [--networks NAME …]
 
 MODELS is a folder with NAME.pb for the networks in measure.NETWORKS; PYTHON is the interpreter of an environment that
-has TensorFlow 2. ``dynamic`` finds the ranges while it runs; ``frozen`` has those that a few random images gave. With
-depthwise convolutions (MobileNet) a frozen graph keeps the original's arithmetic to the code, which takes longer than
-float (docs/eight-bit-arithmetic.md); there is no bound for it.
+has TensorFlow 2. ``dynamic`` finds the ranges while it runs; ``frozen`` has those that a few random images gave and
+keeps the original's arithmetic to the code, which takes longer than float with depthwise convolutions (MobileNet);
+there is no bound for it (docs/eight-bit-arithmetic.md).
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ import json
 import pathlib
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
@@ -237,3 +238,29 @@ def test_targets_run_without_outputs_when_told_so(model: str) -> None:
 
 def test_an_empty_output_layer_without_targets_is_none_given(model: str) -> None:
     assert json.loads(run(model, "--output_layer=", "--num_runs=1", "--json").output)["outputs"] == ["y"]
+
+
+@pytest.mark.parametrize(
+    ("flag", "problem"),
+    [
+        ("--compare=foo", "there is no program 'foo' to compare with"),
+        ("--trace_file={}/none/run.json", "the directory to write to does not exist"),
+        ("--step_stats_name={}/none/run.pb", "the directory to write to does not exist"),
+    ],
+)
+def test_what_cannot_be_done_is_said_before_anything_is_measured(
+    model: str, tmp_path: pathlib.Path, flag: str, problem: str
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pocketgraph.inspect.benchmark.benchmark", lambda *_: pytest.fail("it was measured"))
+        assert problem in str(refused(model, flag.format(tmp_path)))
+
+
+def test_pictures_of_zeros_are_spread_when_programs_are_compared() -> None:
+    from pocketgraph.inspect.peers import _spread
+
+    spread = _spread(np.zeros((1, 8, 8, 3), np.uint8))
+    assert (spread.dtype, spread.shape) == (np.uint8, (1, 8, 8, 3))
+    assert len(np.unique(spread)) > 50
+    ids = np.zeros(4, np.int32)
+    assert _spread(ids) is ids

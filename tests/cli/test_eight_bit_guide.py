@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import wave
 from pathlib import Path
 
 import numpy as np
@@ -18,13 +19,21 @@ GUIDE = ROOT / "docs" / "eight-bit-guide.md"
 PHOTOS = 6
 
 
-def commands() -> list[str]:
-    """The guide's shell blocks."""
-    return re.findall(r"^```sh\n(.*?)^```", GUIDE.read_text(), re.DOTALL | re.MULTILINE)
+def run_section(title: str, folder: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """Runs the shell blocks of a section of the guide, one after the other."""
+    _, _, rest = GUIDE.read_text().partition(f"\n## {title}\n")
+    section = rest.partition("\n## ")[0]
+    commands = re.findall(r"^```sh\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
+    assert commands
+    script = 'set -e\npocketgraph() { "$PYTHON" -m pocketgraph "$@"; }\n' + "\n".join(commands)
+    known = {**os.environ, "PYTHON": sys.executable, "POCKETGRAPH_CACHE": str(folder / "cache"), **environment}
+    return subprocess.run(
+        ["bash", "-c", script], cwd=folder, env=known, capture_output=True, text=True, timeout=300, check=False
+    )
 
 
 @needs_shared
-def test_the_guide_works_command_by_command(tmp_path: Path) -> None:
+def test_the_guide_works_command_by_command_with_pictures(tmp_path: Path) -> None:
     shutil.copy(model_dir("mobilenet_v1_025_128") / "frozen_graph.pb", tmp_path / "graph.pb")
     shutil.copy(model_dir("mobilenet_v1_025_128") / "labels.txt", tmp_path / "labels.txt")
     photos = sorted(model_dir("data_flower_photos").glob("*/*.jpg"))[:: 400 // PHOTOS]
@@ -32,17 +41,8 @@ def test_the_guide_works_command_by_command(tmp_path: Path) -> None:
     for index, photo in enumerate(photos[:PHOTOS]):
         shutil.copy(photo, tmp_path / "photos" / f"{index}.jpg")
     shutil.copy(photos[PHOTOS], tmp_path / "test.jpg")
-    script = 'set -e\npocketgraph() { "$PYTHON" -m pocketgraph "$@"; }\n' + "\n".join(commands())
-    environment = {
-        **os.environ,
-        "PYTHON": sys.executable,
-        "POCKETGRAPH_CACHE": str(tmp_path / "cache"),
-        "INPUT": "input",
-        "OUTPUT": "MobilenetV1/Predictions/Reshape_1",
-    }
-    done = subprocess.run(
-        ["bash", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False
-    )
+    names = {"INPUT": "input", "OUTPUT": "MobilenetV1/Predictions/Reshape_1"}
+    done = run_section("With pictures", tmp_path, names)
     assert done.returncode == 0, done.stderr
     eight, frozen = (formats.load(tmp_path / name) for name in ("eightbit.pb", "frozen.pb"))
     ranges = sum(node.op == "RequantizationRange" for node in eight)
@@ -56,3 +56,35 @@ def test_the_guide_works_command_by_command(tmp_path: Path) -> None:
         image = np.zeros((1, 128, 128, 3), np.float32)
         plan = session.plan("MobilenetV1/Predictions/Reshape_1", {"input": image})
         assert [part.runs_on for part in plan.parts] == ["litert"]
+
+
+def tone(path: Path, pitch: float) -> None:
+    """A second of a tone that swells, at 16 kHz."""
+    time = np.arange(16000) / 16000
+    samples = 8000 * np.sin(2 * np.pi * pitch * time) * np.sin(np.pi * time) ** 2
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(16000)
+        file.writeframes(samples.astype("<i2").tobytes())
+
+
+@needs_shared
+def test_the_guide_works_command_by_command_with_recordings(tmp_path: Path) -> None:
+    shutil.copy(model_dir("kws_ds_cnn_s") / "DS_CNN_S.pb", tmp_path / "speech.pb")
+    for word in ("yes", "no"):
+        (tmp_path / "words" / word).mkdir(parents=True)
+        shutil.copy(model_dir("data_speech_wavs") / f"{word}_1000ms.wav", tmp_path / "words" / word)
+        for number in range(6):
+            tone(tmp_path / "words" / word / f"{number}.wav", 200 + 90 * number + 40 * (word == "no"))
+    done = run_section("The same with recordings", tmp_path, {})
+    assert done.returncode == 0, done.stderr
+    eight, frozen = (formats.load(tmp_path / name) for name in ("speech8.pb", "speech_frozen.pb"))
+    ranges = sum(node.op == "RequantizationRange" for node in eight)
+    assert ranges > 10
+    assert not any(node.op in ("RequantizationRange", "Print") for node in frozen)
+    logs = [(tmp_path / name).read_text().count("__requant_min_max:") for name in ("first.log", "second.log")]
+    assert logs == [10 * ranges, 4 * ranges]
+    table = done.stdout.splitlines()
+    assert [line.split()[0] for line in table[-3:]] == ["speech.pb", "speech8.pb", "speech_frozen.pb"]

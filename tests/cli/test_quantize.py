@@ -223,6 +223,52 @@ def test_constant_samples_are_quantized(small: pathlib.Path, capsys: Any) -> Non
     assert call("evaluate", small / "net.pb", small / "net.tflite", "--data", small / "same.npz", "--json") == 0
 
 
+@pytest.mark.parametrize(
+    ("samples", "said"),
+    [
+        (np.zeros((40, 16)), "warning: all samples hold nothing but 0 for 'x:0'"),
+        (np.full((40, 16), 3.0), "warning: all samples hold nothing but 3 for 'x:0'"),
+        (np.tile(np.arange(16.0), (40, 1)), "warning: the first 16 samples are all the same"),
+        (np.arange(32.0).reshape(2, 16), "warning: only 2 samples to calibrate with"),
+    ],
+)
+def test_hollow_samples_are_warned_of(
+    small: pathlib.Path, capsys: Any, samples: np.ndarray[Any, Any], said: str
+) -> None:
+    np.savez(small / "hollow.npz", x=samples.astype(np.float32))
+    out = small / "net.tflite"
+    assert call("quantize", small / "net.pb", "--calibrate", small / "hollow.npz", "-o", out) == 0
+    assert said in capsys.readouterr().out
+    assert said in json.loads((small / "net.report.json").read_text())["notes"][0]
+
+
+@pytest.mark.parametrize("factor", [1e-40, 1e-25, 1e15])
+def test_samples_of_very_small_or_large_numbers_are_counted_without_a_warning_of_numpy(
+    small: pathlib.Path, capsys: Any, factor: float, recwarn: Any
+) -> None:
+    samples = np.random.default_rng(0).normal(size=(20, 16)) * factor
+    np.savez(small / "far.npz", x=samples.astype(np.float32))
+    out = small / "net.tflite"
+    assert call("quantize", small / "net.pb", "--calibrate", small / "far.npz", "-o", out) == 0
+    assert not [warning for warning in recwarn if issubclass(warning.category, RuntimeWarning)]
+
+
+@pytest.mark.parametrize("mode", ["static", "dynamic", "weights"])
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_weights_that_are_no_numbers_are_refused(tmp_path: pathlib.Path, capsys: Any, mode: str, bad: float) -> None:
+    weights = np.ones((16, 100), np.float32)
+    weights[3, 4] = bad
+    graph = parse("x = Placeholder(dtype=float, shape=[?,16])\ny = MatMul(x, a, T=float)")
+    save(Graph([*graph, const("a", weights)]), tmp_path / "net.pb")
+    np.savez(tmp_path / "cal.npz", x=np.ones((3, 16), np.float32))
+    said = refused(
+        capsys, "quantize", tmp_path / "net.pb", "--calibrate", tmp_path / "cal.npz", "--mode", mode,
+        "-o", tmp_path / "o.tflite",
+    )  # fmt: skip
+    assert "y:0: its weights hold NaN or infinity" in said
+    assert not (tmp_path / "o.tflite").exists()
+
+
 def refused(capsys: Any, *arguments: object) -> str:
     code = call(*arguments)
     assert code in (1, 2)
@@ -273,6 +319,27 @@ def test_what_does_not_go_together_is_refused(
     placed = [small / flag if flag.startswith("o.") else flag for flag in flags]
     assert said in refused(capsys, "quantize", small / "net.pb", "--calibrate", small / "cal.npz", *placed)
     assert not list(small.glob("o.*"))
+
+
+def test_places_that_are_not_there_are_refused_before_any_work(small: pathlib.Path, capsys: Any) -> None:
+    flags = ["quantize", small / "net.pb", "--calibrate", small / "missing.npz"]
+    for place in (["-o", small / "no" / "o.tflite"], ["-o", small / "o.tflite", "--report", small / "no" / "r.html"]):
+        assert "the directory to write to does not exist" in refused(capsys, *flags, *place)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("w = VariableV2(dtype=float, shape=[4,4])\ny = MatMul(x, w, T=float)", "freeze_graph"),
+        ("q = QuantizeV2(x, lo, hi, T=quint8)\ny = Dequantize(q, q:1, q:2, T=quint8)", "give the float one"),
+    ],
+)
+def test_graphs_that_are_not_ready_are_told_what_to_do(
+    tmp_path: pathlib.Path, capsys: Any, text: str, said: str
+) -> None:
+    graph = parse(f"x = Placeholder(dtype=float, shape=[1,4])\nlo = Const(float 0)\nhi = Const(float 1)\n{text}")
+    save(graph, tmp_path / "net.pb")
+    assert said in refused(capsys, "quantize", tmp_path / "net.pb", "--mode=weights", "-o", tmp_path / "o.tflite")
 
 
 def test_labels_that_do_not_fit_are_refused(small: pathlib.Path, capsys: Any) -> None:

@@ -153,6 +153,107 @@ def test_wrong_calls_are_refused(op: str, inputs: list[Any], attrs: dict[str, An
         run(op, inputs, **attrs)
 
 
+WIDE_CODES = np.array([-5, 7, 1 << 20], np.int32)
+IMAGE = np.arange(8, dtype=np.uint8).reshape(1, 2, 2, 2)
+COMPUTES = {
+    "QuantizedConv2D": ([IMAGE, BYTES.reshape(1, 1, 2, 2)], {"strides": (1, 1, 1, 1), "padding": "SAME"}),
+    "QuantizedMatMul": ([BYTES.reshape(2, 2)] * 2, {}),
+    "QuantizedMul": ([BYTES, BYTES], {}),
+    "QuantizedAdd": ([BYTES, BYTES], {}),
+    "QuantizedBiasAdd": ([BYTES, BYTES], {}),
+    "QuantizedRelu": ([BYTES], {}),
+    "QuantizedRelu6": ([BYTES], {}),
+    "QuantizedInstanceNorm": ([IMAGE], {}),
+    "Requantize": ([WIDE_CODES], {}),
+    "RequantizationRange": ([WIDE_CODES], {}),
+    "QuantizeDownAndShrinkRange": ([WIDE_CODES], {}),
+}
+"""Ops that compute codes or a range with the ranges of their operands: the operands, and the attributes."""
+PAIRS = {
+    "Requantize": 2,
+    "QuantizedConv2D": 2,
+    "QuantizedMatMul": 2,
+    "QuantizedMul": 2,
+    "QuantizedAdd": 2,
+    "QuantizedBiasAdd": 2,
+}
+NO_RANGES = [
+    (NAN, NAN),
+    (NAN, F32(1)),
+    (F32(-1), NAN),
+    (-INF, INF),
+    (F32(0), INF),
+    (-INF, F32(0)),
+    (F32(-3e38), F32(3e38)),
+]
+
+
+@pytest.mark.parametrize("limits", NO_RANGES, ids=str)
+@pytest.mark.parametrize("op", COMPUTES)
+def test_no_codes_are_computed_with_a_range_that_is_none(op: str, limits: tuple[Any, Any]) -> None:
+    """TensorFlow's versions turn these into codes that mean nothing, and not the same ones."""
+    operands, attrs = COMPUTES[op]
+    count = PAIRS.get(op, 1)
+    for bad in range(count):
+        ranges = [end for index in range(count) for end in (limits if index == bad else (F32(-1), F32(1)))]
+        with pytest.raises(RunError, match=r"finite numbers|wider than a float32|must be larger") as refusal:
+            run(op, [*operands, *ranges], **attrs)
+        assert "Python" not in str(refusal.value)
+
+
+def test_no_range_among_those_of_a_join_or_a_batch_norm() -> None:
+    with pytest.raises(RunError, match="finite numbers"):
+        run("QuantizedConcat", [np.int32(0), BYTES, BYTES, F32(0), F32(0), F32(1), NAN], N=2)
+    ranges = [F32(0), F32(1)]
+    given = [IMAGE, *ranges, *([BYTES[:2], *ranges] * 3), BYTES[:2], F32(0), INF]
+    with pytest.raises(RunError, match="finite numbers"):
+        run("QuantizedBatchNormWithGlobalNormalization", given, variance_epsilon=1e-3, scale_after_normalization=True)
+    codes, ends = np.zeros((1, 1, 1, 2), np.int32), np.array([1, np.nan], F32)
+    with pytest.raises(RunError, match="finite numbers"):
+        run("RequantizationRangePerChannel", [codes, -ends, ends], clip_value_max=6.0)
+    with pytest.raises(RunError, match="finite numbers"):
+        run("RequantizePerChannel", [codes, -ends, ends, F32(-1), F32(1)], out_type=QUINT8)
+
+
+@pytest.mark.parametrize("limits", [*NO_RANGES, (F32(1), F32(-1))], ids=str)
+def test_what_only_hands_a_range_on_does_so_whatever_it_is(limits: tuple[Any, Any]) -> None:
+    """As both versions of TensorFlow do; codes from such a range become NaN, as there."""
+    window = {"ksize": (1, 2, 2, 1), "strides": (1, 2, 2, 1), "padding": "VALID"}
+    results = [
+        run("QuantizedMaxPool", [IMAGE, *limits], **window),
+        run("QuantizedAvgPool", [IMAGE, *limits], **window),
+        run("QuantizedReshape", [IMAGE, np.array([8]), *limits]),
+        run("QuantizedResizeBilinear", [IMAGE, np.array([1, 1]), *limits]),
+    ]
+    for _, low, high in results:
+        np.testing.assert_array_equal([float(low), float(high)], limits)
+    if np.isnan(limits).any():
+        assert np.isnan(run("Dequantize", [BYTES, *limits], mode="MIN_FIRST")[0]).all()
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted", "codes", "expected"),
+    [
+        ((-17.414791107177734, 6.760067208233522e-06), (-7.725440502166748, 1.4206100185099046e-10),
+         [1939578115, 1925975400, -1542371276, -1054708873], [227, 225, 0, 0]),
+        ((-0.629992663860321, 1.3229317708447745e26), (-2.823010947721855e18, 4.153688042956038e26),
+         [284716347, 1398898787, 1123656379, 818099054], [46, 67, 62, 56]),
+        ((-1e30, 1e30), (-0.0013984492979943752, 0.00019482435891404748), [826411835, -1115681418], [224, 224]),
+        ((0.0, 1e-30), (-0.004829163197427988, 0.0016670454060658813), [-186943560, -24816249], [190, 190]),
+        ((-1e-40, 1e-40), (-1.0, 1.0), [5, -5], [128, 128]),
+        ((1.0, -1.0), (-1.0, 1.0), [1 << 30, -(1 << 30)], [64, 191]),
+    ],
+)  # fmt: skip
+def test_narrow_wide_and_reversed_ranges_give_what_tensorflow_gives(
+    given: tuple[float, float], wanted: tuple[float, float], codes: list[int], expected: list[int]
+) -> None:
+    """Numbers of TensorFlow 2.21, the same in 1.15.5."""
+    ranges = [F32(end) for end in (*given, *wanted)]
+    found, low, high = run("Requantize", [np.array(codes, np.int32), *ranges])
+    assert found.tolist() == expected
+    assert (low, high) == (ranges[2], ranges[3])
+
+
 def test_weights_are_coded_as_single_numbers_are() -> None:
     values = np.random.default_rng(0).normal(0, 3, 40_000).astype(F32)
     low, high = float(values.min()), float(values.max())

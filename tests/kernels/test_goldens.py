@@ -32,6 +32,9 @@ GROUPS = (
     "sparse",
     "stateless",
     "unicode",
+    "warps",
+    "decompositions",
+    "fused",
 )
 
 ELEMENTWISE = ("elementwise", "binary")
@@ -56,6 +59,12 @@ LOOSER = {
     "StatelessRandomNormalV2": 4, "StatelessTruncatedNormalV2": 12,
     # a solution by decomposition, magnified by the matrix's condition
     "MatrixSolveLs": 16,
+    # a factorisation, and functions of matrices, in steps that TensorFlow rounds to the type
+    "Lu": 16, "MatrixExponential": 64, "MatrixSquareRoot": 32, "MatrixLogarithm": 32,
+    # series of a hundred terms, which TensorFlow differentiates term by term
+    "IgammaGradA": 32, "RandomGammaGrad": 32,
+    # weights of sines, divided by their sum
+    "ScaleAndTranslate": 4, "ScaleAndTranslateGrad": 4,
     # six float32 steps through hue and back
     "AdjustHue": 3,
 }  # fmt: skip

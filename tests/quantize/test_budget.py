@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from pocketgraph.errors import RunError, UsageError
+from pocketgraph.graph import Graph, const
+from pocketgraph.graph.text import parse
 from pocketgraph.quantize import resume
 from pocketgraph.quantize.budget import Budget, Judged, judged, quantize_within
 from pocketgraph.quantize.judge import Accuracy, Comparison
@@ -46,6 +48,18 @@ def test_a_tight_budget_leaves_more_in_float_and_is_kept(program: Program) -> No
 def test_a_budget_that_nothing_keeps_is_an_error(program: Program) -> None:
     with pytest.raises(RunError, match="no form with eight bits keeps the budget"):
         within(program, Budget(kl=0.0))
+
+
+def test_a_model_without_classes_is_refused_before_any_work_is_done() -> None:
+    graph = parse("x = Placeholder(dtype=float, shape=[1,4])\ny = MatMul(x, w, T=float)")
+    program = float_program(Graph([*graph, const("w", np.ones((4, 1), np.float32))]), ["y"])
+
+    def judge(outcome: Outcome) -> Judged:
+        raise AssertionError("it was quantized")
+
+    given = [[np.ones((1, 4), np.float32)]] * 20
+    with pytest.raises(UsageError, match="gives no scores of classes"):
+        quantize_within(program, lambda: iter(given), 20, Options(), Budget(kl=1.0), judge)
 
 
 def test_the_drop_is_of_right_answers_where_classes_are_known_and_of_agreement_elsewhere() -> None:

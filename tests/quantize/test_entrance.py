@@ -7,10 +7,12 @@ import pytest
 
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text import parse
+from pocketgraph.quantize.as_graph import as_graph
 from pocketgraph.quantize.judge import Comparison
-from pocketgraph.quantize.lowering import float_program
+from pocketgraph.quantize.lowering import float_program, lowered_graph
 from pocketgraph.quantize.pipeline import Options, quantize
 from pocketgraph.quantize.running import Running
+from pocketgraph.runtime import Session
 from pocketgraph.runtime.engines.litert.program import Program
 
 FRAMES, CHANNELS = 20, 10
@@ -18,6 +20,10 @@ STRENGTH = np.array([100, *[2.0] * (CHANNELS - 1)])  # as the first cepstral coe
 
 
 def flat(shape: str = f"[1,{FRAMES},{CHANNELS}]") -> Program:
+    return float_program(flat_graph(shape), ["y"])
+
+
+def flat_graph(shape: str = f"[1,{FRAMES},{CHANNELS}]") -> Graph:
     rng = np.random.default_rng(0)
     graph = parse(f"""
         x = Placeholder(dtype=float, shape={shape})
@@ -32,10 +38,14 @@ def flat(shape: str = f"[1,{FRAMES},{CHANNELS}]") -> Program:
         const("w1", weights.astype(np.float32)),
         const("w2", rng.normal(0, 0.5, (24, 6)).astype(np.float32)),
     ]
-    return float_program(Graph([*graph, *extra]), ["y"])
+    return Graph([*graph, *extra])
 
 
 def image(wide: int = 48, classes: int = 12) -> Program:
+    return float_program(image_graph(wide, classes), ["y"])
+
+
+def image_graph(wide: int = 48, classes: int = 12) -> Graph:
     rng = np.random.default_rng(0)
     graph = parse(f"""
         x = Placeholder(dtype=float, shape=[1,{FRAMES},{CHANNELS}])
@@ -51,7 +61,7 @@ def image(wide: int = 48, classes: int = 12) -> Program:
         const("w2", rng.normal(0, 0.1, (3, 3, wide, classes)).astype(np.float32)),
         const("axes", np.array([1, 2], np.int32)),
     ]
-    return float_program(Graph([*graph, *extra]), ["y"])
+    return Graph([*graph, *extra])
 
 
 def samples(strength: np.ndarray, count: int = 40, seed: int = 1) -> list[list[np.ndarray]]:
@@ -119,3 +129,17 @@ def test_a_layer_that_is_kept_in_float_is_left_alone(name: str) -> None:
     program = flat()
     outcome = quantize(program, lambda: iter(samples(STRENGTH)), 40, Options(float_share=0, keep=[f"{name}"]))
     assert not any("made even" in note for note in outcome.notes)
+
+
+@pytest.mark.parametrize(("graph", "said"), [(flat_graph(), "made even"), (image_graph(), "staggered")])
+def test_what_is_put_before_the_first_layer_is_written_into_a_graph_too(graph: Graph, said: str) -> None:
+    program, lowered = lowered_graph(graph, ["y"])
+    strength = STRENGTH if said == "made even" else np.array([100, *[0.5] * (CHANNELS - 1)])
+    held = samples(strength)
+    outcome = quantize(program, lambda: iter(held), 40, Options(float_share=0))
+    assert any(said in note for note in outcome.notes), outcome.notes
+    running = Running(outcome.converted.program)
+    session = Session(as_graph(outcome.converted.program, lowered, ["y"]))
+    for sample in samples(strength, 5, 2):
+        wanted = running.numbers(sample)[0]
+        np.testing.assert_allclose(session.run(["y"], {"x": sample[0]})[0], wanted, atol=0.02 * np.abs(wanted).max())

@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 
 from pocketgraph.quantize.evaluate import Verdict
-from pocketgraph.quantize.judge import Accuracy, Comparison, interval, probabilities, signal_to_noise
+from pocketgraph.quantize.judge import (
+    Accuracy,
+    Comparison,
+    interval,
+    mean_interval,
+    probabilities,
+    signal_to_noise,
+)
+from pocketgraph.runtime.statistic import Statistic
 
 
 def test_signal_to_noise_in_decibels() -> None:
@@ -93,3 +101,52 @@ def test_each_row_of_a_matrix_is_an_answer() -> None:
     comparison = Comparison()
     comparison.add(np.array([[3.0, 1, 0], [0, 1, 5]]), np.array([[3.0, 1, 0], [6, 1, 5]]))
     assert comparison.agreement == 0.5
+
+
+@pytest.mark.parametrize(
+    ("hits", "count", "low", "high"),
+    [
+        (0, 20, 0.0, 0.16112515805),
+        (297, 300, 0.97101650664, 0.99659338156),
+        (1, 1, 0.20654931438, 1.0),
+        (780, 780, 0.99509918903, 1.0),
+    ],
+)
+def test_shares_have_the_intervals_of_a_statistics_package(hits: int, count: int, low: float, high: float) -> None:
+    """scipy.stats.binomtest(hits, count).proportion_ci(method='wilson')"""
+    assert interval(hits, count) == (pytest.approx(low, abs=2e-8), pytest.approx(high, abs=2e-8))
+
+
+@pytest.mark.parametrize(
+    ("numbers", "low", "high"),
+    [
+        ((1, 2), -4.853102, 7.853102),
+        ((1, 2, 4), -1.461250, 6.127916),
+        ((1, 2, 4, 8), -1.175943, 8.675943),
+        ((0.1, 0.2, 0.15, 0.4, 0.33, 0.27), 0.123045, 0.360288),
+    ],
+)
+def test_means_have_the_intervals_of_a_statistics_package(numbers: tuple[float, ...], low: float, high: float) -> None:
+    """scipy.stats.t.interval(0.95, n - 1, mean, sem), cut off at 0, below which no mean error lies"""
+    seen: Statistic[float] = Statistic()
+    for number in numbers:
+        seen.update(number)
+    assert mean_interval(seen) == (pytest.approx(max(low, 0), rel=2e-3), pytest.approx(high, rel=2e-3))
+
+
+def test_one_number_says_nothing_of_the_mean() -> None:
+    seen: Statistic[float] = Statistic()
+    seen.update(3.0)
+    assert mean_interval(seen) == (0, math.inf)
+    verdict = Verdict("m", None, None, 0.1, seen)
+    assert verdict.as_dict()["true_error_interval"] == [0, None]  # JSON knows no infinity
+
+
+def test_the_first_five_of_five_classes_say_nothing() -> None:
+    few, many = Accuracy(), Accuracy()
+    few.add(np.arange(5), 0)
+    many.add(np.arange(6), 1)
+    assert "top5" not in Verdict("m", few, None, 0.1).as_dict()
+    found = Verdict("m", many, None, 0.1).as_dict()
+    assert found["top5"] == 1
+    assert found["top5_interval"][0] == pytest.approx(interval(1, 1)[0])

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from pocketgraph.errors import UsageError
+from pocketgraph.graph import Graph, const
+from pocketgraph.graph.text import parse
 from pocketgraph.quantize.adaround import adaround
 from pocketgraph.quantize.light import lighter
 from pocketgraph.quantize.lowering import float_program
@@ -84,3 +86,13 @@ def test_adaround_goes_up_or_down_only_and_beats_the_nearest_codes() -> None:
     assert loss(weights, round_rows(weights, scales, moments, 7, start=found), scales, moments).sum() <= loss(
         weights, found, scales, moments
     ).sum() * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("results", [1, 2])
+def test_a_single_channel_keeps_eight_bits(results: int) -> None:
+    """TensorFlow 2.21's interpreter refuses four bits there."""
+    graph = parse("x = Placeholder(dtype=float, shape=[1,2000])\ny = MatMul(x, w, T=float)")
+    weights = np.random.default_rng(0).normal(size=(2000, results)).astype(np.float32)
+    light = lighter(float_program(Graph([*graph, const("w", weights)]), ["y"]), dynamic=True, bits=4)
+    kinds = {v.dtype.name for o in light.operations for v in o.inputs if v is not None and v.constant is not None}
+    assert ("int4" in kinds) == (results > 1)

@@ -116,6 +116,8 @@ def test_few_samples_keep_every_value() -> None:
     few = quantize(program, lambda: iter(samples(6)), 6, Options(float_share=0, widen=0))
     many = quantize(program, lambda: iter(samples(40)), 40, Options(float_share=0, widen=0))
     cut = {found.name: found.range for found in few.seen.values() if found.samples}
-    assert all(few.ranges[value] == cut[value.name] for value in few.ranges)
+    for value, span in few.ranges.items():
+        assert span.low <= cut[value.name].low
+        assert span.high >= cut[value.name].high
     assert any(many.ranges[value] != many.seen[value].range for value in many.ranges)
     assert judged(program, few.converted.program, samples(20, seed=9)).snr > 25

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
+import pathlib
 
+import numpy as np
+import pytest
+
+from pocketgraph.formats import load
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text import parse
 from pocketgraph.quantize.judge import Comparison
@@ -14,6 +18,7 @@ from pocketgraph.quantize.running import Running
 from pocketgraph.runtime.engines.litert.program import Program
 
 STEPS, INPUTS, STATE = 6, 12, 32
+RECURRENT = pathlib.Path(__file__).parent.parent / "runtime" / "recurrent"
 
 
 def unrolled() -> Program:
@@ -93,3 +98,20 @@ def test_codes_in_and_out_leave_nothing_in_float() -> None:
     program = unrolled()
     outcome = quantize(program, lambda: iter(samples()), 30, Options(float_share=0, io="int8"))
     assert not outcome.hybrid
+
+
+@pytest.mark.parametrize("name", ["functional_lstm", "functional_gru", "functional_two_ways"])
+def test_loops_that_are_functions_are_written_out(name: str) -> None:
+    """As TensorFlow 2 freezes Keras' recurrent layers; the goldens are TensorFlow's results."""
+    golden = np.load(RECURRENT / f"{name}.npz")
+    program = float_program(load(RECURRENT / f"{name}.pb"))
+    assert "WHILE" not in {operation.code for operation in program.operations}
+    (given,) = Running(program)([golden["in_0_x:0"]])
+    np.testing.assert_allclose(given, golden["out_0_Identity:0"], atol=1e-5)
+    rows = [[row.reshape(1, 6, 3)] for row in np.random.default_rng(0).normal(size=(24, 6, 3)).astype(np.float32)]
+    outcome = quantize(program, lambda: iter(rows), len(rows), Options())
+    comparison = Comparison()
+    exact, coded = Running(program), Running(outcome.converted.program)
+    for row in rows:
+        comparison.add(exact.numbers(row)[0], coded.numbers(row)[0])
+    assert comparison.snr > 30

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from pocketgraph.quantize.apart import errors_apart
+from pocketgraph.quantize.judge import Comparison
 from pocketgraph.quantize.layers import Report, report
 from pocketgraph.quantize.light import light_outcome
 from pocketgraph.quantize.lowering import float_program
@@ -73,3 +74,13 @@ def test_without_samples_the_weights_are_reported_on() -> None:
     assert len(found.ranked()) == 2  # the last layer has too few weights
     assert any("weights' codes cost most" in line for line in summary(found))
     assert json.loads(to_json(found))["kl"] is None
+
+
+def test_warnings_stand_out_and_outputs_without_classes_have_no_agreement(outcome: Outcome) -> None:
+    found = report(outcome, lambda: iter(rows(16, 2)), 1000)
+    found.notes = ["warning: too <few>", "a note"]
+    found.total = Comparison()
+    found.total.add(np.zeros((1, 1)), np.ones((1, 1)))
+    assert "<li class=warning>warning: too &lt;few&gt;</li><li>a note</li>" in to_html(found, "title")
+    content = json.loads(to_json(found))
+    assert (content["agreement"], content["kl"]) == (None, None)

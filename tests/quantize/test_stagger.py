@@ -18,7 +18,7 @@ from pocketgraph.quantize.pipeline import Options, measure_harm, observe, quanti
 from pocketgraph.quantize.ranges import Range
 from pocketgraph.quantize.running import Running
 from pocketgraph.quantize.stagger import Chain, Staggered, chains, effort, stagger
-from pocketgraph.runtime.engines.litert.program import Program, Value
+from pocketgraph.runtime.engines.litert.program import Operation, Program, Value
 
 SIDE, NARROW, IDLE = 24, 8, 3
 NOTHING = 1e-12  # of noise: never quiet enough
@@ -192,3 +192,27 @@ def test_copies_go_where_they_spare_most() -> None:
     assert chain.copies(6).tolist() == [4, 1, 1]
     for width, wider in itertools.pairwise(range(3, 12)):
         assert chain.left(wider) < chain.left(width)
+
+
+def test_effort_counts_channels_by_the_blocks_that_are_computed_and_each_number_that_comes_out() -> None:
+    """Times of XNNPACK's layers on 62 x 62 places: 27 us for 32 channels from one by 3 x 3, 51 us for 64."""
+
+    def layer(inputs: int, outputs: int) -> Operation:
+        program = float_program(
+            Graph(
+                [
+                    *parse(f"""
+        x = Placeholder(dtype=float, shape=[1,64,64,{inputs}])
+        y = Conv2D(x, w, T=float, strides=[1,1,1,1], padding="VALID", data_format="NHWC")
+    """),
+                    const("w", np.ones((3, 3, inputs, outputs), np.float32)),
+                ]
+            ),
+            ["y"],
+        )
+        return next(operation for operation in program.operations if operation.code == "CONV_2D")
+
+    assert effort(layer(1, 64)) == 2 * effort(layer(1, 32))
+    assert effort(layer(1, 8)) == effort(layer(1, 16))
+    assert effort(layer(1, 16)) == effort(layer(8, 16))
+    assert 1.5 < effort(layer(16, 16)) / effort(layer(8, 16)) < 2

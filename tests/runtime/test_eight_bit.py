@@ -15,6 +15,7 @@ from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.text import parse
 from pocketgraph.kernels.eight_bit import width
 from pocketgraph.runtime.eight_bit import choice as eight_bit_choice
+from pocketgraph.runtime.eight_bit import islands as eight_bit_islands
 from pocketgraph.runtime.eight_bit.islands import without_codes
 from pocketgraph.runtime.engines.litert.constant import Constant
 from pocketgraph.runtime.engines.litert.program import Value
@@ -285,3 +286,45 @@ def test_weights_that_were_codes_stay_what_they_were() -> None:
     np.testing.assert_array_equal(found[[0, 2, 3]], levels[[0, 2, 3]])
     scales = np.array(coded.quantization.scales).reshape(-1, 1, 1, 1)
     assert np.abs(found * scales - values).max() <= 0.0173 * 1.01
+
+
+def test_a_few_weights_beyond_the_codes_are_cut_and_made_up_for_beside_them() -> None:
+    """All others keep their levels: the channel's scale is not widened for one."""
+    levels = np.random.default_rng(0).integers(-120, 121, (4, 3, 3, 8)).astype(np.float32)
+    levels[1, 1, 1, 3], levels[2, 0, 0, 0] = 128, -129
+    values = levels * np.float32(0.0173)
+    coded = coded_weights(Value("w", FLOAT, values.shape, Constant.of(values)), 0)
+    assert coded is not None
+    assert coded.constant is not None
+    assert coded.quantization is not None
+    np.testing.assert_allclose(coded.quantization.scales, 0.0173, rtol=1e-6)
+    lost = levels - coded.constant.numpy()
+    assert np.argwhere(lost).tolist() == [[1, 0, 1, 3], [1, 1, 1, 3], [2, 0, 0, 0], [2, 0, 1, 0]]
+    assert lost[1, 1, 1, 3] == 1
+    assert lost[2, 0, 0, 0] == -2
+    np.testing.assert_array_equal(lost.sum(axis=(1, 2, 3)), 0)
+
+
+def test_joined_codes_are_moved_as_in_the_original(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(eight_bit_islands, "wants_codes", lambda *_: False)
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1, 4, 4, 16])
+        z = Placeholder(dtype=float, shape=[1, 4, 4, 16])
+        axis = Const(int32 3)
+        low1 = Const(float -0.7)
+        high1 = Const(float 1.9)
+        low2 = Const(float -1.1)
+        high2 = Const(float 5.37)
+        one = QuantizeV2(x, low1, high1, T=quint8, mode="MIN_FIRST")
+        two = QuantizeV2(z, low2, high2, T=quint8, mode="MIN_FIRST")
+        both = QuantizedConcat(axis, one, two, one:1, two:1, one:2, two:2, N=2, T=quint8)
+        relu = QuantizedRelu(both, both:1, both:2, Tinput=quint8, out_type=quint8)
+        y = Dequantize(relu, relu:1, relu:2, T=quint8, mode="MIN_FIRST")
+    """)
+    ends = {"x": (-0.7, 1.9), "z": (-1.1, 5.37)}
+    feeds = {name: np.linspace(*pair, 256, dtype=np.float32).reshape(1, 4, 4, 16) for name, pair in ends.items()}
+    results = []
+    for exact in (True, False):
+        with Session(graph, 1, exact=exact, cache_dir=tmp_path) as session:
+            results.append(session.run("y", feeds)[0])
+    np.testing.assert_allclose(results[1], results[0], atol=1e-5)

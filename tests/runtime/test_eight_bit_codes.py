@@ -12,7 +12,7 @@ import pytest
 from pocketgraph import Session
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph, Node, const
-from pocketgraph.graph.dtype import FLOAT, QUINT8
+from pocketgraph.graph.dtype import FLOAT, INT8, QUINT8
 from pocketgraph.graph.text import parse
 from pocketgraph.kernels.eight_bit import (
     BYTE,
@@ -24,6 +24,7 @@ from pocketgraph.kernels.eight_bit import (
     sum_range,
     to_code,
 )
+from pocketgraph.quantize.lowering import float_program
 from pocketgraph.runtime.eight_bit import choice as eight_bit_choice
 from pocketgraph.runtime.eight_bit.islands import without_codes
 from pocketgraph.runtime.eight_bit.numbers import Number
@@ -367,9 +368,9 @@ def test_large_networks_keep_their_values_between_layers(monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize(
     ("layers", "follows", "codes"),
-    [(4, False, True), (10, False, False), (16, False, True), (60, False, False), (10, True, True), (60, True, False)],
+    [(4, False, True), (10, False, False), (16, False, True), (60, False, True), (10, True, True), (60, True, False)],
 )
-def test_deep_networks_of_fixed_ranges_are_as_exact_as_searching_ones(layers: int, follows: bool, codes: bool) -> None:
+def test_deep_networks_of_fixed_ranges_are_exact_however_large(layers: int, follows: bool, codes: bool) -> None:
     """Ten million products a layer."""
     lines = [
         f"m{i} = QuantizedMatMul(x, w, low, high, low, high, T1=quint8, T2=quint8, Toutput=qint32)"
@@ -380,3 +381,99 @@ def test_deep_networks_of_fixed_ranges_are_as_exact_as_searching_ones(layers: in
     shapes = eight_bit_choice.shapes_of(graph, {Endpoint("x", 0): (QUINT8, (1000, 100))})
     inside = [node for node in graph if node.op == "QuantizedMatMul"]
     assert eight_bit_choice.wants_codes(inside, shapes, follows, 0) == codes
+
+
+@pytest.mark.parametrize("limits", [("nan", "1"), ("-inf", "inf"), ("2", "1"), ("0", "0"), ("-3e38", "3e38")])
+@pytest.mark.parametrize("exact", [False, True])
+def test_constant_ranges_that_are_none_are_refused_on_the_fast_engine_too(limits: tuple[str, str], exact: bool) -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[2,4])
+        bottom = Const(float -1)
+        top = Const(float 1)
+        codes = QuantizeV2(x, bottom, top, T=quint8, mode="MIN_FIRST")
+        y = QuantizedMatMul(codes, w, codes:1, codes:2, low, high, T1=quint8, T2=quint8, Toutput=qint32)
+        used = RequantizationRange(y, y:1, y:2, Tinput=qint32)
+        small = Requantize(y, y:1, y:2, used, used:1, Tinput=qint32, out_type=quint8)
+        z = Dequantize(small, small:1, small:2, T=quint8, mode="MIN_FIRST")
+    """)
+    weights = const("w", np.arange(8, dtype=np.uint8).reshape(4, 2), QUINT8)
+    ends = [const(name, F32(end)) for name, end in zip(("low", "high"), limits, strict=True)]
+    said = r"node 'y': .*(must be larger|finite numbers|wider than)"
+    with (
+        Session(graph.replace([*graph, weights, *ends]), 1, exact=exact) as session,
+        pytest.raises(PocketgraphError, match=said),
+    ):
+        session.run("z:0", {"x:0": np.ones((2, 4), F32)})
+
+
+@pytest.mark.parametrize("taps", [1, 3])
+@pytest.mark.parametrize("seed", range(4))
+def test_products_of_codes_run_on_eight_bit_kernels(tmp_path: Path, taps: int, seed: int) -> None:
+    """Code for code, whatever the weights' zero and however few parts the factor to the next range has."""
+    random = np.random.default_rng(seed)
+    size = (1, 12, 12, 16 if taps > 1 else 96)  # of fewer it would not pay
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape={list(size)})
+        codes = QuantizeV2(x, bottom, top, T=quint8, mode="MIN_FIRST")
+        sums = QuantizedConv2D(codes, w, codes:1, codes:2, low, high, Tinput=quint8, Tfilter=quint8, out_type=qint32, strides=[1, 1, 1, 1], padding="SAME")
+        small = Requantize(sums, sums:1, sums:2, from, until, Tinput=qint32, out_type=quint8)
+        relu = QuantizedRelu(small, small:1, small:2, Tinput=quint8, out_type=quint8)
+        y = Dequantize(relu, relu:1, relu:2, T=quint8, mode="MIN_FIRST")
+    """)  # noqa: E501
+    share = random.uniform(0.2, 0.8, 3)
+    ends = {"bottom": -share[0], "top": 1 - share[0], "low": -share[1], "high": 1 - share[1]}
+    reach = 4.0 * taps
+    ends |= {"from": -share[2] * reach, "until": (1 - share[2]) * reach}
+    parts = [const(name, F32(end), FLOAT) for name, end in ends.items()]
+    parts.append(const("w", random.integers(0, 256, (taps, taps, size[3], 48)).astype(np.uint8), QUINT8))
+    graph = graph.replace([*parts, *graph], inputs=["x"], outputs=["y"])
+    rewritten = without_codes(graph, {"x", "y"}, graph.nodes, {Endpoint("x", 0): (FLOAT, size)})
+    program = float_program(rewritten, ["y:0"], {"x:0": size})
+    (convolution,) = (operation for operation in program.operations if operation.code == "CONV_2D")
+    assert convolution.inputs[1] is not None
+    assert convolution.inputs[1].dtype is INT8
+    with Session(graph, 1, exact=True, cache_dir=tmp_path) as exact, Session(graph, 1, cache_dir=tmp_path) as fast:
+        for _ in range(5):
+            image = random.uniform(-share[0], 1 - share[0], size).astype(F32)
+            np.testing.assert_array_equal(fast.run("y", {"x": image})[0], exact.run("y", {"x": image})[0])
+
+
+def test_halves_are_rounded_away_from_zero_and_what_is_just_below_them_is_not(tmp_path: Path) -> None:
+    below = [np.nextafter(F32(half), F32(0)) for half in (0.5, 1.5, 2.5, 7.5, 100.5)]
+    values = np.array([*below, 0.5, 1.5, 2.5, 7.5, 100.5, 0, 1, 3], F32)
+    values = np.concatenate([values, -values])
+    graph = parse(f"values = Placeholder(dtype=float, shape=[{values.size}])")
+    writer = RangeWriter(graph.nodes)
+    writer.begin(Node("made", "NoOp"))
+    found = writer.away("values")
+    with Session(graph.replace([*graph, *writer.nodes]), 1, cache_dir=tmp_path) as session:
+        np.testing.assert_array_equal(session.run(found, {"values": values})[0], half_away(values))
+
+
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+@pytest.mark.parametrize("is_fixed", [False, True])
+def test_ranges_below_zero_have_the_padding_of_the_original(tmp_path: Path, padding: str, is_fixed: bool) -> None:
+    """The code of zero is 300 there, of which a byte holds 44."""
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape=[1, 7, 7, 6])
+        codes = QuantizeV2(x, bottom, top, T=quint8, mode="MIN_FIRST")
+        sums = QuantizedConv2D(codes, w, codes:1, codes:2, low, high, Tinput=quint8, Tfilter=quint8, out_type=qint32, strides=[1, 1, 1, 1], padding="VALID")
+        used = RequantizationRange(sums, sums:1, sums:2, Tinput=qint32)
+        small = Requantize(sums, sums:1, sums:2, {"from, until" if is_fixed else "used, used:1"}, Tinput=qint32, out_type=quint8)
+        next = QuantizedConv2D(small, v, small:1, small:2, less, more, Tinput=quint8, Tfilter=quint8, out_type=qint32, strides=[1, 2, 2, 1], padding="{padding}")
+        span = RequantizationRange(next, next:1, next:2, Tinput=qint32)
+        last = Requantize(next, next:1, next:2, span, span:1, Tinput=qint32, out_type=quint8)
+        y = Dequantize(last, last:1, last:2, T=quint8, mode="MIN_FIRST")
+    """)  # noqa: E501
+    random = np.random.default_rng(0)
+    ends = {"bottom": 0, "top": 1, "low": -1, "high": 0, "from": -3.0, "until": -0.45, "less": -1, "more": 1}
+    parts = [const(name, F32(end), FLOAT) for name, end in ends.items()]
+    parts.append(const("w", random.integers(0, 200, (1, 1, 6, 5)).astype(np.uint8), QUINT8))
+    parts.append(const("v", random.integers(0, 256, (3, 3, 5, 4)).astype(np.uint8), QUINT8))
+    graph = graph.replace([*parts, *graph], inputs=["x"], outputs=["y"])
+    with Session(graph, 1, exact=True, cache_dir=tmp_path) as exact, Session(graph, 1, cache_dir=tmp_path) as fast:
+        for _ in range(3):
+            image = random.uniform(0.4, 0.9, (1, 7, 7, 6)).astype(F32)
+            expected, high = exact.run(["y", "small:2"], {"x": image})
+            assert high < 0
+            np.testing.assert_array_equal(fast.run("y", {"x": image})[0], expected)

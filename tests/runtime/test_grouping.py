@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pocketgraph.runtime.engines.grouping import grouped
-from pocketgraph.runtime.planning.merging import merged
+from pocketgraph.runtime.engines.merging import merged
 
 Sources = dict[int, list[int]]
 

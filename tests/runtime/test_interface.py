@@ -92,7 +92,7 @@ def test_bytes_are_uint8_and_a_wrong_type_fails_in_the_run() -> None:
     android.run(["c"])
     assert android.fetch("c").tolist() == [[1], [255]]
     android.feed("b", np.zeros((1, 2)))
-    with pytest.raises(RunError, match="float64, the graph wants uint8"):
+    with pytest.raises(RunError, match=r"Expects arg\[0\] to be uint8 but double is provided \('b:0'\)"):
         android.run(["c"])
 
 
@@ -252,3 +252,44 @@ def test_a_list_of_sizes_and_a_single_name(android: InferenceInterface) -> None:
     android.run(["y"], False, "y")
     with pytest.raises(RunError, match=r"buffer with 2 elements is not compatible with a Tensor with shape \[1, 3\]"):
         android.feed("x", [1.0, 2.0], [1, 3])
+
+
+def test_nothing_is_cast_when_it_runs(android: InferenceInterface) -> None:
+    for value in (np.zeros((1, 2)), np.zeros((1, 2), np.int32), b"\0\0"):
+        android.feed("x", value, 1, 2)
+        with pytest.raises(RunError, match=r"Expects arg\[0\] to be float but (double|int32|uint8) is provided"):
+            android.run(["x"])
+    with pytest.raises(RunError, match="not provided to run"):
+        android.fetch("x")
+
+
+def test_a_list_of_floats_is_not_cut_to_integers() -> None:
+    android = InferenceInterface(parse("x = Placeholder(dtype=int32)\ny = Identity(x, T=int32)"))
+    android.feed("x", [1, 2])
+    android.run("y")
+    assert android.fetch("y").tolist() == [1, 2]
+    android.feed("x", [1.5, 2])
+    with pytest.raises(RunError, match=r"Expects arg\[0\] to be int32 but float is provided"):
+        android.run("y")
+
+
+def test_feeds_and_names_that_are_none(android: InferenceInterface) -> None:
+    with pytest.raises(RunError, match="feed 'x': this is no array"):
+        android.feed("x", [[1.0], [1.0, 2.0]])
+    for dims in (("a", 2), (1.0, 2)):
+        with pytest.raises(RunError, match="a shape is a list of integers"):
+            android.feed("x", np.zeros(2, np.float32), *dims)  # type: ignore[arg-type]
+    with pytest.raises(RunError, match="a list of tensor names is wanted, not NoneType"):
+        android.run(None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("model", [3, io.StringIO("text"), None])
+def test_what_is_no_model(model: object) -> None:
+    with pytest.raises(RunError, match="a model is a path, a Graph or a file opened for reading bytes"):
+        InferenceInterface(model)  # type: ignore[arg-type]
+
+
+def test_a_closed_interface_is_not_entered(android: InferenceInterface) -> None:
+    android.close()
+    with pytest.raises(RunError, match=r"close\(\) has been called"), android:
+        pass

@@ -182,3 +182,83 @@ def test_a_fed_output_of_a_compiled_node(tmp_path: pathlib.Path) -> None:
         with Session(path, cache_dir=tmp_path / "cache") as session:
             (y,) = session.run(["y"], {"x": x, "parts:0": np.ones((2, 2), np.float32)})
             np.testing.assert_array_equal(y, x[:, 2:] + 1)
+
+
+LOOP = f"""
+    x = Placeholder(dtype=float, shape=[2, 4])
+    w = Const(float {WEIGHTS.tolist()})
+    zero = Const(int32 0)
+    limit = Placeholder(dtype=int32, shape=[])
+    e0 = Enter(zero, T=int32, frame_name="loop", is_constant=false)
+    e1 = Enter(x, T=float, frame_name="loop", is_constant=false)
+    ew = Enter(w, T=float, frame_name="loop", is_constant=true)
+    el = Enter(limit, T=int32, frame_name="loop", is_constant=true)
+    m0 = Merge(e0, n0, T=int32, N=2)
+    m1 = Merge(e1, n1, T=float, N=2)
+    less = Less(m0, el, T=int32)
+    cond = LoopCond(less)
+    s0 = Switch(m0, cond, T=int32)
+    s1 = Switch(m1, cond, T=float)
+    b0 = Identity(s0:1, T=int32)
+    b1 = Identity(s1:1, T=float)
+    step = Const(int32 1, ^b0)
+    half = Const(float 0.5, ^b0)
+    add = Add(b0, step, T=int32)
+    mul = MatMul(b1, ew, T=float)
+    tanh = Tanh(mul, T=float)
+    scaled = Mul(tanh, half, T=float)
+    n0 = NextIteration(add, T=int32)
+    n1 = NextIteration(scaled, T=float)
+    y = Exit(s1, T=float)
+"""
+
+
+def test_parts_that_are_planned_late_are_not_looked_for_again(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pocketgraph.runtime.engines import builder
+    from pocketgraph.runtime.planning.late_parts import LatePart
+
+    save(parse(LOOP), tmp_path / "loop.pb")
+    x = np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4)
+    results = []
+    for again in (False, True):
+        if again:
+            monkeypatch.setattr(builder, "late_segments", refuse)
+            monkeypatch.setattr(plan, "_on_litert", refuse)
+            monkeypatch.setattr(LatePart, "graph", property(refuse))
+        with Session(tmp_path / "loop.pb", cache_dir=tmp_path / "cache") as session:
+            results.append(session.run(["y"], {"x": x, "limit": np.array(7, np.int32)})[0])
+    expected = x
+    for _ in range(7):
+        expected = np.tanh(expected @ WEIGHTS) * np.float32(0.5)
+    np.testing.assert_allclose(results[0], expected, rtol=1e-4, atol=1e-6)
+    np.testing.assert_array_equal(*results)
+
+
+def test_a_late_part_that_takes_a_truth_value_is_found_again(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = LOOP.replace(
+        "scaled = Mul(tanh, half, T=float)",
+        """last = GreaterEqual(m0, el, T=int32)
+    size = Const(int32[1] [2], ^b0)
+    ended = Fill(size, last, T=bool, index_type=int32)
+    halved = Mul(tanh, half, T=float)
+    scaled = Select(ended, b1, halved, T=float)""",
+    )
+    assert text != LOOP
+    text = text.replace("[2, 4]", "[1, 4]").replace("int32[1] [2]", "int32[1] [1]")
+    save(parse(text), tmp_path / "loop.pb")
+    x = np.linspace(-1, 1, 4, dtype=np.float32).reshape(1, 4)
+    results = []
+    for again in (False, True):
+        if again:
+            monkeypatch.setattr(plan, "_on_litert", refuse)
+        with Session(tmp_path / "loop.pb", cache_dir=tmp_path / "cache") as session:
+            results.append(session.run(["y"], {"x": x, "limit": np.array(5, np.int32)})[0])
+    expected = x
+    for _ in range(5):
+        expected = np.tanh(expected @ WEIGHTS) * np.float32(0.5)
+    np.testing.assert_allclose(results[0], expected, rtol=1e-4, atol=1e-6)
+    np.testing.assert_array_equal(*results)

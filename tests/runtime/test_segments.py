@@ -26,7 +26,7 @@ def as_segment(part: Cut, plan: Plan, index: int) -> Segment:
     """The part as a step that runs its nodes on a program of their own; what they wait for is the outer one's care."""
     members = {*part.nodes, "one"} & plan.items.keys()
     items = {name: plan.items[name]._replace(control=()) for name in members}
-    inside = Program(Graph(), part.inputs, part.outputs, items=items)
+    inside = Program(Graph(), part.inputs, part.outputs, library=Library(Graph()), items=items)
     return Segment(
         Node(f"part {index}", "Part"),
         frozenset(part.nodes),
@@ -65,9 +65,11 @@ def test_a_cut_graph_computes_the_same(drawn: tuple[Graph, set[str], list[str]])
     assert len(lowered) == len(set(lowered))
     segments = [as_segment(part, plan, index) for index, part in enumerate(parts)]
     values = [np.array([2.0, 3.0], np.float32)]
-    plain = Program(graph, [Endpoint("x", 0)], wanted).run(values, Run({}, None, 0))
+    plain = Program(graph, [Endpoint("x", 0)], wanted, library=plan.library).run(values, Run({}, None, 0))
     for kept in (segments, segments[::2], segments[1::2]):  # the caller may leave parts to the reference engine
-        in_parts = Program(graph, [Endpoint("x", 0)], wanted, segments=kept).run(values, Run({}, None, 0))
+        in_parts = Program(graph, [Endpoint("x", 0)], wanted, library=plan.library, segments=kept).run(
+            values, Run({}, None, 0)
+        )
         for a, b in zip(plain, in_parts, strict=True):
             np.testing.assert_array_equal(a, b)
 

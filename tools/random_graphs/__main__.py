@@ -35,6 +35,7 @@ from random_graphs.growth import Growth
 from random_graphs.judging import WORKER
 
 BATCH = 60  # graphs for which TensorFlow is started once
+REAL = ("differs", "refused")
 RELATIVE = 1e-3  # what whole graphs may be off: errors of one op grow in the next
 
 
@@ -49,8 +50,14 @@ def main() -> int:
         registered = json.loads(kernels.read_text())
         report = Report(arguments.keep)
         for batch in batches(arguments, registered):
-            for growth, answer in answered(arguments.oracle, path, batch):
-                report.take(growth, answer, arguments.sessions)
+            judged = [(growth, answer, found(growth, answer, arguments.sessions))
+                      for growth, answer in answered(arguments.oracle, path, batch)]  # fmt: skip
+            doubtful = [growth for growth, _, finds in judged if arguments.also and finds]
+            others = {id(growth): answer for growth, answer in answered(arguments.also, path, doubtful)}
+            for growth, answer, finds in judged:
+                report.take(
+                    growth, answer, agreed(growth, others[id(growth)], finds) if id(growth) in others else finds
+                )
         report.show(arguments.all)
     return 1 if report.found else 0
 
@@ -58,6 +65,8 @@ def main() -> int:
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="random_graphs", description="Random graphs, ours against TensorFlow's.")
     parser.add_argument("--oracle", required=True, help="a python with TensorFlow")
+    parser.add_argument("--also", default="", help="a python with another TensorFlow: where that one agrees with us, "
+                        "the versions differ")  # fmt: skip
     parser.add_argument("--graphs", type=int, default=300, help="how many")
     parser.add_argument("--size", type=int, default=8, help="nodes a graph, sources not counted")
     parser.add_argument("--seed", type=int, default=0)
@@ -150,6 +159,58 @@ def answered(python: str, folder: pathlib.Path, batch: list[Growth]) -> Iterator
         yield growth, formats.from_bytes(path.read_bytes()) if path.exists() else None
 
 
+def stored(growth: Growth) -> Graph:
+    """The graph with its attributes as a file holds them."""
+    return formats.from_bytes(formats.to_bytes(growth.graph()))
+
+
+def told(answer: Graph) -> tuple[dict[str, Any], dict[str, str]]:
+    """(values by tensor, refusals by node) of what TensorFlow answered."""
+    values, refusals = {}, {}
+    for name in answer.nodes:
+        value = answer[name].tensor.numpy()
+        if name.endswith("/error"):
+            refusals[name[:-6]] = value.item().decode(errors="replace")
+        else:
+            values[canonical(growth_name(name))] = value
+    return values, refusals
+
+
+def found(growth: Growth, answer: Graph | None, sessions: bool) -> list[judging.Find]:
+    """Where we disagree with an answer."""
+    if answer is None:
+        return []
+    graph, (theirs, refusals) = stored(growth), told(answer)
+    finds = judging.judge_nodes(graph, theirs, refusals)
+    if sessions and not finds and not refusals and not growth.wild:
+        for engine in ("reference", None):
+            finds += judging.judge_session(graph, growth.feeds, theirs, engine, RELATIVE)
+    return finds
+
+
+def agreed(growth: Growth, answer: Graph | None, finds: list[judging.Find]) -> list[judging.Find]:
+    """The finds, those as known in which the other TensorFlow says what we say (or refuses what we refuse)."""
+    if answer is None:
+        return finds
+    values, refusals = told(answer)
+    graph = stored(growth)
+    against = {find.node for find in judging.judge_nodes(graph, values, refusals) if find.kind in REAL}
+    if any(find.kind == "engine" for find in finds):
+        for engine in ("reference", None):
+            against |= {find.node for find in judging.judge_session(graph, growth.feeds, values, engine, RELATIVE)}
+    return [
+        judging.Find("known", find.op, "TensorFlow's versions differ", find.node)
+        if find.kind in (*REAL, "engine") and find.node not in against and known_to(find, values, refusals)
+        else find
+        for find in finds
+    ]
+
+
+def known_to(find: judging.Find, values: dict[str, Any], refusals: dict[str, str]) -> bool:
+    """Whether there is an answer for the find's node."""
+    return find.node in values or f"{find.node}:0" in values or find.node.partition(":")[0] in refusals
+
+
 class Report:
     """Counts and finds, by kind and op.
 
@@ -169,28 +230,14 @@ class Report:
     def found(self) -> bool:
         return any(kind not in ("accepted", "known") for kind, _ in self.counts)
 
-    def take(self, growth: Growth, answer: Graph | None, sessions: bool) -> None:
+    def take(self, growth: Growth, answer: Graph | None, finds: list[judging.Find]) -> None:
         self.graphs += 1
         if answer is None:
             self.crashes += 1
             return
-        graph = formats.from_bytes(formats.to_bytes(growth.graph()))  # attributes as a file holds them
-        theirs = {
-            canonical(growth_name(name)): answer[name].tensor.numpy()
-            for name in answer.nodes
-            if not name.endswith("/error")
-        }
-        refusals = {
-            name[:-6]: answer[name].tensor.numpy().item().decode(errors="replace")
-            for name in answer.nodes
-            if name.endswith("/error")
-        }
+        graph, (_, refusals) = stored(growth), told(answer)
         self.nodes.update(n.op for n in graph if n.name not in refusals)
         self.refused.update(n.op for n in graph if n.name in refusals)
-        finds = judging.judge_nodes(graph, theirs, refusals)
-        if sessions and not finds and not refusals and not growth.wild:
-            for engine in ("reference", None):
-                finds += judging.judge_session(graph, growth.feeds, theirs, engine, RELATIVE)
         for find in finds:
             key = (find.kind, find.op)
             self.counts[key] += 1
@@ -232,7 +279,7 @@ def picture(graph: Graph, growth: Growth, find: judging.Find) -> str:
     if find.kind == "engine":
         names = reachable(graph, [find.node])
         return print_graph(graph.replace([node for node in graph if node.name in names]))[:4000]
-    node = graph[find.node]
+    node = graph[find.node.partition(":")[0]]
     lines = [f"    {node.op}({', '.join(node.inputs)}) {dict(node.attrs)}"]
     for ref in node.data_inputs:
         value = growth.pool.get(ref)

@@ -150,6 +150,8 @@ class Growth:
         for port, result in enumerate(results):
             if port and op.startswith("FusedBatchNorm"):  # beside the first, what is no statistic is undefined
                 break
+            if port and not (attrs.get("compute_v", True) and attrs.get("compute_uv", True)):  # memory as it was
+                break
             ref = name if port == 0 else f"{name}:{port}"
             if isinstance(result, np.ndarray) and result.size <= LARGEST:
                 self.pool[ref] = result

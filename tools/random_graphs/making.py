@@ -9,12 +9,15 @@ import numpy as np
 
 from pocketgraph.errors import GraphError
 from pocketgraph.graph import DType, opdefs
+from random_graphs import array_rules as array_rules
 from random_graphs import cell_rules as cell_rules
 from random_graphs import gradient_rules as gradient_rules
 from random_graphs import linear_rules as linear_rules
 from random_graphs import network_rules as network_rules
+from random_graphs import place_rules as place_rules
 from random_graphs import quantized_rules as quantized_rules
 from random_graphs import sparse_rules as sparse_rules
+from random_graphs import sum_rules as sum_rules
 from random_graphs import text_rules as text_rules
 from random_graphs.growth import COMMON, Growth, UnfitError
 from random_graphs.rules import ALIKE, BROADCASTING, RULES

@@ -169,6 +169,31 @@ def resize(g: Growth) -> Given:
     return [image(g, g.types["T"]), g.const([g.int(1, 12), g.int(1, 12)])], attrs
 
 
+RESAMPLING = (b"lanczos1", b"lanczos3", b"lanczos5", b"gaussian", b"box", b"triangle", b"keyscubic", b"mitchellcubic")
+
+
+@rule("ScaleAndTranslate", "ScaleAndTranslateGrad")
+def scale_translate(g: Growth) -> Given:
+    kind, real = g.types["T"], DType.named("float")
+    given = [g.ordinary(real, (2,), 0.3, 3), g.ordinary(real, (2,), -3, 3)]
+    attrs = {"kernel_type": g.pick(RESAMPLING), "antialias": g.chance()}
+    x = image(g, kind)
+    if g.op == "ScaleAndTranslate":
+        return [x, g.const([g.int(1, 9), g.int(1, 9)]), *given], attrs
+    n, _, _, c = g.shape(x)
+    return [g.new(real, (n, g.int(1, 9), g.int(1, 9), c)), x, *given], attrs
+
+
+@rule("ImageProjectiveTransformV2", "ImageProjectiveTransformV3")
+def projective(g: Growth) -> Given:
+    x, real = image(g, g.types["dtype"]), DType.named("float")
+    near_one = g.rng.standard_normal((g.pick([1, g.shape(x)[0]]), 8)) * [0.2, 0.2, 2, 0.2, 0.2, 2, 0.02, 0.02]
+    near_one += [1, 0, 0, 0, 1, 0, 0, 0]
+    inputs = [x, g.source(near_one, real), g.const([g.int(1, 9), g.int(1, 9)]), g.const(g.pick([0.0, 2.5]), real)]
+    return inputs, {"interpolation": g.pick([b"NEAREST", b"BILINEAR"]),
+                    "fill_mode": g.pick([b"CONSTANT", b"REFLECT", b"WRAP", b"NEAREST"])}  # fmt: skip
+
+
 @rule("CropAndResize")
 def crop(g: Growth) -> Given:
     count = g.int(0, 4)

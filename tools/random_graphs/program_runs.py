@@ -15,7 +15,10 @@ from pocketgraph import Session, formats
 from pocketgraph.graph import DType, Graph, const
 from pocketgraph.graph.text import print_graph
 from random_graphs import flow_programs as flow_programs
+from random_graphs import keeping_programs as keeping_programs
+from random_graphs import net_programs as net_programs
 from random_graphs import state_programs as state_programs
+from random_graphs.channels_last import channels_last
 from random_graphs.judging import WORKER, loose_difference
 from random_graphs.programs import PROGRAMS, Program, grown
 
@@ -53,7 +56,7 @@ def answered(oracle: str, folder: pathlib.Path, batch: list[tuple[str, Program]]
     for old in folder.glob("*.pb"):
         old.unlink()
     for number, (_, program) in enumerate(batch):
-        (folder / f"p{number}.pb").write_bytes(formats.to_bytes(program.graph()))
+        (folder / f"p{number}.pb").write_bytes(formats.to_bytes(channels_last(program.graph())))
         (folder / f"p{number}.json").write_text(json.dumps(program.steps))
         feeds = [const(name, value, dtype_of(program, name)) for name, value in program.feeds.items()]
         (folder / f"p{number}.feeds.pb").write_bytes(formats.to_bytes(Graph(feeds)))

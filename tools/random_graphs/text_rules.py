@@ -176,3 +176,46 @@ def wav(g: Growth) -> Given:
 @rule("EncodeWav")
 def to_wav(g: Growth) -> Given:
     return [g.ordinary(FLOAT, [g.int(0, 9), g.int(1, 2)], -1.2, 1.2), g.const(g.pick([8000, 16000]))], {}
+
+
+@rule("Substr")
+def substr(g: Growth) -> Given:
+    text = DType.named("string")
+    words = np.array([b"hello", b"word", b"abcdef"], object)[g.rng.integers(0, 3, g.int(1, 3))]
+    return [g.source(words, text), g.const(g.int(-4, 3), g.types["T"]), g.const(g.int(0, 5), g.types["T"])], {}
+
+
+@rule("StringToNumber")
+def to_number(g: Growth) -> Given:
+    return [g.source(np.array([b"1", b" -22 ", b"7"], object), DType.named("string"))], {}
+
+
+@rule("StringSplit", "StringSplitV2")
+def string_split(g: Growth) -> Given:
+    text = DType.named("string")
+    return [g.tensor(text, rank=1), g.const(np.array(g.pick([b"", b" ", b","]), object), text)], {
+        "skip_empty": g.chance()
+    }
+
+
+@rule("StringToHashBucketFast")
+def hashes(g: Growth) -> Given:
+    return [g.tensor(DType.named("string"))], {"num_buckets": g.int(1, 1000)}
+
+
+@rule("ScalarSummary", "HistogramSummary", "TensorSummary", "TensorSummaryV2", "MergeSummary")
+def summary(g: Growth) -> Given:
+    text = DType.named("string")
+    if g.op == "MergeSummary":
+        made = [b"", b"\n\x0b\n\x04loss\x15\x00\x00\x00?", b"\n\x08\n\x01n\x15\x00\x00\x80?"]
+        count = g.int(1, 3)
+        return [g.const(np.array(made[i], object), text) for i in g.rng.permutation(3)[:count]], {"N": count}
+    x = g.tensor(g.types["T"])
+    if g.op == "ScalarSummary":
+        tags = np.full(g.shape(x), b"", object)
+        tags.flat = [b"tag%d" % i for i in range(tags.size)]
+        return [g.const(tags, text), x], {}
+    tag, metadata = (g.const(np.array(word, object), text) for word in (b"tag", b"\x12\x01d"))
+    if g.op == "TensorSummaryV2":
+        return [tag, x, metadata], {}
+    return [x] if g.op == "TensorSummary" else [tag, x], {}

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.apps import images, tables
+from pocketgraph.apps import images, tables, truths
 from pocketgraph.apps.picture_input import PictureInput
+from pocketgraph.apps.stored_arrays import SampleArray, read_arrays, sample_of, subset_of, whole
 from pocketgraph.errors import FormatError, PocketgraphError, UsageError
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.quantize.models import Input
@@ -55,15 +56,17 @@ class Data:
         scaling: of pictures.
         front: makes the inputs out of a recording, for a model that reads such by itself.
         classes: the name of each sample's class, when folders, a list or arrays say it; else empty.
+        targets: the numbers that the model should give for each sample, float64 [samples, size]; None when unknown.
     """
 
     place: str
     inputs: tuple[Input, ...]
     files: list[str] = field(default_factory=list)
-    arrays: list[Array] = field(default_factory=list)
+    arrays: list[SampleArray] = field(default_factory=list)
     scaling: Scaling = field(default_factory=Scaling)
     classes: list[str] = field(default_factory=list)
     front: Callable[[str], list[Array]] | None = None
+    targets: Array | None = None
 
     def __len__(self) -> int:
         return len(self.files) if self.files else len(self.arrays[0]) if self.arrays else 0
@@ -89,8 +92,8 @@ class Data:
             for index in range(len(self)):
                 yield [self._sample(array, index, item) for array, item in zip(self.arrays, self.inputs, strict=True)]
 
-    def _sample(self, array: Array, index: int, item: Input) -> Array:
-        values = array[index]
+    def _sample(self, array: SampleArray, index: int, item: Input) -> Array:
+        values = sample_of(array, index)
         if item.dtype.kind == "f" and (self.scaling.mean is not None or self.scaling.std is not None):
             values = images.normalise(values, self.scaling.mean or 0.0, self.scaling.std or 1.0)
         result: Array = values.astype(item.dtype).reshape(item.shape)
@@ -123,10 +126,11 @@ class Data:
             self.place,
             self.inputs,
             [self.files[index] for index in chosen] if self.files else [],
-            [array[chosen] for array in self.arrays],
+            [subset_of(array, chosen) for array in self.arrays],
             self.scaling,
             [self.classes[index] for index in chosen] if self.classes else [],
             self.front,
+            None if self.targets is None else self.targets[chosen],
         )
 
     def identity(self) -> str:
@@ -144,29 +148,16 @@ class Data:
             scores: how many scores the model gives.
 
         Raises:
-            UsageError: there are fewer names than scores, or a sample's class is not among the names.
+            UsageError: there are fewer names than scores, or a sample's class is not among those of the scores.
         """
-        if names is not None and len(names) < scores:
-            raise UsageError(f"the labels file has {len(names)} lines, but the model gives {scores} scores")
-        if not self.classes:
-            return None
-        if names is None:
-            if all(name.isdigit() and int(name) < scores for name in self.classes):
-                return [int(name) for name in self.classes]
-            known = sorted(set(self.classes), key=lambda name: (int(name) if name.isdigit() else -1, name))
-            return [known.index(name) for name in self.classes] if len(known) == scores else None
-        index = {name.strip().lower(): position for position, name in enumerate(names)}
-        missing = sorted({name for name in self.classes if name.lower() not in index})
-        if missing and all(name.isdigit() and int(name) < scores for name in self.classes):
-            return [int(name) for name in self.classes]
-        if missing:
-            raise UsageError(
-                f"the labels file does not have the class '{missing[0]}'", hint="leave --labels out to judge without"
-            )
-        return [index[name.lower()] for name in self.classes]
+        return truths.indices(self.classes, names, scores)
+
+    def wanted(self, size: int) -> Array | None:
+        """What the model should give for each sample, float64 [samples, size]; None when the data do not tell."""
+        return None if self.targets is None or self.targets.shape[1] != size else self.targets
 
 
-def _digest(array: Array) -> str:
+def _digest(array: SampleArray) -> str:
     digest = hashlib.sha256()
     for sample in array:
         digest.update(np.ascontiguousarray(sample).tobytes())
@@ -334,43 +325,39 @@ def _list(name: str, inputs: tuple[Input, ...], scaling: Scaling) -> Data:
 
 def _table(name: str, inputs: tuple[Input, ...], scaling: Scaling) -> Data:
     columns, classes = tables.read_table(name, [math.prod(item.shape) for item in inputs])
-    return Data(name, inputs, [], columns, scaling, classes)
+    return Data(name, inputs, [], [*columns], scaling, classes, targets=truths.numbers_of(classes))
 
 
 def _arrays(name: str, inputs: tuple[Input, ...], scaling: Scaling) -> Data:
-    try:
-        loaded = np.load(name, allow_pickle=False)
-        found: dict[str, Array] = (
-            {key: loaded[key] for key in loaded.files} if hasattr(loaded, "files") else {inputs[0].name: loaded}
-        )
-    except OSError as error:
-        raise FormatError(f"the data cannot be read: {error.strerror or error}", where=name) from None
-    except Exception as error:  # NumPy answers a damaged file with whatever its parser runs into
-        why = "it does not hold plain numbers" if "pickle" in str(error) else error
-        raise FormatError(f"this is no .npz or .npy file, or a damaged one ({why})", where=name) from None
+    found = read_arrays(name)
+    if "" in found:
+        found = {inputs[0].name: found[""]}
     taken = {item.name.split(":")[0] for item in inputs}
-    labels = next((found.pop(key) for key in LABEL_KEYS if key in found and key not in taken), None)
+    key = next((key for key in LABEL_KEYS if key in found and key not in taken), None)
+    labels = None if key is None else whole(found.pop(key))
     arrays = [_fitting(name, found, item, len(inputs) == 1) for item in inputs]
     counts = {len(array) for array in arrays}
     if len(counts) > 1:
         raise UsageError(f"the arrays have {' and '.join(map(str, sorted(counts)))} samples", where=name)
     classes: list[str] = []
+    targets: Array | None = None
     if labels is not None and len(arrays[0]):
-        flat = labels.argmax(axis=-1) if labels.ndim > 1 and labels.shape[-1] > 1 else labels.reshape(-1)
-        if len(flat) < len(arrays[0]):
-            raise UsageError(f"there are {len(arrays[0])} samples but only {len(flat)} labels", where=name)
-        if flat.dtype.kind == "f" and np.array_equal(flat, np.rint(flat)):
-            flat = flat.astype(np.int64)
-        classes = [str(label) for label in flat[: len(arrays[0])]]
-    return Data(name, inputs, [], arrays, scaling, classes)
+        if labels.ndim < 1 or len(labels) < len(arrays[0]):
+            count = len(labels) if labels.ndim else 1
+            raise UsageError(f"there are {len(arrays[0])} samples but only {count} labels", where=name)
+        classes, targets = truths.told_by(labels[: len(arrays[0])])
+    return Data(name, inputs, [], arrays, scaling, classes, targets=targets)
 
 
-def _fitting(place: str, found: Mapping[str, Array], item: Input, alone: bool) -> Array:
+def _fitting(place: str, found: Mapping[str, SampleArray], item: Input, alone: bool) -> SampleArray:
     """The array for an input, its samples along the first axis."""
     name = item.name
     keys = [key for key in found if key in (name, name.split(":")[0], name.replace(":", "_"), name.replace("/", "_"))]
+    plain = name.replace("/", "_")
     keys += [
-        key for key in found if key.removeprefix("in_").replace("/", "_") == name.replace(":", "_").replace("/", "_")
+        key
+        for key in found
+        if key.removeprefix("in_").replace("/", "_") in (plain.replace(":", "_"), plain.removesuffix(":0"))
     ]
     if not keys and alone and len(found) == 1:
         keys = list(found)
@@ -382,9 +369,10 @@ def _fitting(place: str, found: Mapping[str, Array], item: Input, alone: bool) -
     size = int(np.prod(item.shape))
     if array.ndim < 1 or not len(array):
         raise UsageError("there are no samples here", where=place)
-    if array[0].size != size:
+    numbers = math.prod(array.shape[1:])
+    if numbers != size:
         raise UsageError(
-            f"the array '{keys[0]}' is {list(array.shape)}, and each of its {len(array)} samples has {array[0].size} "
+            f"the array '{keys[0]}' is {list(array.shape)}, and each of its {len(array)} samples has {numbers} "
             f"numbers; the model takes {list(item.shape)}",
             where=place,
         )

@@ -73,7 +73,7 @@ def command(model: str | None, graph: str, as_json: bool, **flags: Any) -> None:
     from pocketgraph.cli import benchmark_report as report
     from pocketgraph.cli.benchmark_inputs import banner, chosen_layers, likely_output_names, number
     from pocketgraph.inspect.benchmark import Limits, benchmark
-    from pocketgraph.inspect.benchmark_files import refuse_existing
+    from pocketgraph.inspect.benchmark_files import refuse_existing, refuse_no_folder
     from pocketgraph.inspect.step_flops import count_step
     from pocketgraph.inspect.tracing import check_ending
     from pocketgraph.runtime.stat_summarizer import Options, StatSummarizer
@@ -87,6 +87,10 @@ def command(model: str | None, graph: str, as_json: bool, **flags: Any) -> None:
         refuse_existing(flags["output_prefix"], flags["benchmark_name"])
     if flags["trace_file"]:
         check_ending(flags["trace_file"])
+    for file in filter(None, (flags["trace_file"], flags["step_stats_name"])):
+        refuse_no_folder(file)
+    if flags["compare"]:
+        report.programs(flags["compare"])
     say = (lambda line: None) if as_json else click.echo
     start = time.perf_counter()
     session = opened(path, flags)

@@ -76,14 +76,27 @@ def written(
         yield f"Wrote {flags['trace_file']}"
 
 
+def programs(text: str) -> list[str]:
+    """The programs that ``--compare`` names.
+
+    Raises:
+        UsageError: there is no such program.
+    """
+    from pocketgraph.cli.options import names
+    from pocketgraph.inspect.peers import PEERS, check_programs
+
+    wanted = list(PEERS) if text == "all" else names(text)
+    check_programs(wanted)
+    return wanted
+
+
 def compared(
     path: str, session: Session, layers: Sequence[Layer], outputs: Sequence[str], limits: Limits, flags: dict[str, Any]
 ) -> list[PeerResult]:
     """Times the other programs."""
-    from pocketgraph.cli.options import names
-    from pocketgraph.inspect.peers import PEERS, compare
+    from pocketgraph.inspect.peers import compare
 
-    wanted = list(PEERS) if flags["compare"] == "all" else names(flags["compare"])
+    wanted = programs(flags["compare"])
     return compare(
         session.graph, layers, outputs, wanted, threads=session.threads, max_runs=limits.max_runs,
         max_seconds=limits.max_seconds, python=flags["compare_python"], beside=path,

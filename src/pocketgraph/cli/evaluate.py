@@ -35,7 +35,8 @@ def command(
     """Judge MODELS (graphs and .tflite files) on the same samples.
 
     Where the data tell the classes: the share of right answers, first and among five, with the interval that the true
-    share lies in with 95 % confidence. For all but the first model: how far its answers are from those of the first.
+    share lies in with 95 % confidence; where they tell numbers: the mean error. For all but the first model: how far
+    its answers are from those of the first. Models are judged by their first output; --outputs chooses another.
     """
     from pocketgraph.apps.data import open_data
     from pocketgraph.apps.label_image import read_labels
@@ -62,7 +63,9 @@ def command(
         data = data.take(limit)
     known = read_labels(labels) if labels else None
     with progress_bar() as tell:
-        verdicts = evaluate(opened, data.samples, len(data), lambda scores: data.truth(known, scores), tell)
+        verdicts = evaluate(
+            opened, data.samples, len(data), lambda scores: data.truth(known, scores), tell, data.wanted
+        )
     for note in notes(verdicts, data):
         click.echo(f"note: {note}", err=True)
     if as_json:
@@ -74,7 +77,7 @@ def command(
 
 def notes(verdicts: list[Verdict], data: Data) -> Iterator[str]:
     """What the numbers do not say by themselves."""
-    if data.classes and all(verdict.accuracy is None for verdict in verdicts):
+    if data.classes and all(verdict.accuracy is None and verdict.errors is None for verdict in verdicts):
         yield (
             f"{data.place} tells classes, such as '{data.classes[0]}', but not which score is whose; "
             "--labels names the class of each score"
@@ -88,6 +91,9 @@ COLUMNS = (
     ("top1", "top-1", "{:.2%}"),
     ("top1_interval", "95 % confident", "{0[0]:.1%}-{0[1]:.1%}"),
     ("top5", "top-5", "{:.2%}"),
+    ("top5_interval", "95 % confident", "{0[0]:.1%}-{0[1]:.1%}"),
+    ("true_error", "true error", "{:.4g}"),
+    ("true_error_interval", "95 % confident", "{0[0]:.3g}-{0[1]:.3g}"),
     ("agreement", "agrees", "{:.2%}"),
     ("agreement_interval", "95 % confident", "{0[0]:.1%}-{0[1]:.1%}"),
     ("kl", "KL", "{:.5f}"),
@@ -99,12 +105,17 @@ COLUMNS = (
 )
 
 
+def _is_told(value: Any) -> bool:
+    """Whether there is a number, or an interval with both ends."""
+    return value is not None and not (isinstance(value, list) and None in value)
+
+
 def table(rows: list[dict[str, Any]], count: int) -> list[str]:
     """The verdicts in columns."""
-    used = [column for column in COLUMNS if any(row.get(column[0]) is not None for row in rows)]
+    used = [column for column in COLUMNS if any(_is_told(row.get(column[0])) for row in rows)]
     cells = [["model", *(title for _, title, _ in used)]]
     for row in rows:
-        filled = [form.format(row[key]) if row.get(key) is not None else "" for key, _, form in used]
+        filled = [form.format(row[key]) if _is_told(row.get(key)) else "" for key, _, form in used]
         cells.append([row["model"], *filled])
     widths = [max(len(line[index]) for line in cells) for index in range(len(cells[0]))]
     lines = [f"{count} samples" + (f"; agreement is with {rows[0]['model']}" if len(rows) > 1 else "")]

@@ -103,11 +103,17 @@ def _check(model: str, calibrate: str | None, out: str, mode: str, how: dict[str
 
     Raises:
         UsageError: something does not.
+        PocketgraphError: there is no place for what is to be written.
     """
+    from pocketgraph.formats.files import check_place
+
     if not out.endswith((".tflite", ".pb")):
         raise UsageError(f"'{out}' does not end in .tflite or .pb, the forms that are written")
     if os.path.exists(model) and os.path.exists(out) and os.path.samefile(model, out):
         raise UsageError(f"'{out}' is the model itself, which would be lost", hint="give -o another name")
+    for place in (out, how["report_path"]):
+        if place:
+            check_place(place)
     if out.endswith(".pb"):
         for option, value in (("--activations", how["activations"]), ("--weights", how["weights"])):
             if value != "int8":
@@ -154,6 +160,10 @@ class _Job:
         self.program: Program
         self.graph: Graph
         self.program, self.graph = lowered_graph(graph, self.outputs, shapes, values)
+        if out.endswith(".pb"):
+            from pocketgraph.quantize.as_graph import as_graph
+
+            as_graph(self.program, self.graph, self.outputs)  # what this form does not hold is said before the work
 
     def open(self, place: str) -> Data:
         """Data for the program."""
@@ -184,7 +194,8 @@ class _Job:
         budget = Budget(how["max_kl"], how["max_accuracy_drop"])
         chosen = ("ranges", "rounding", "equalize", "io", "float_share", "widen", "activations", "weights", "threads",
                   "seed")  # fmt: skip
-        options = Options(keep=names(how["keep"]), **{name: how[name] for name in chosen})
+        keep = [*names(how["keep"]), *self.inner()]
+        options = Options(keep=keep, **{name: how[name] for name in chosen})
         everything = self.open(self.calibrate)
         say_of(everything)
         data = everything.take(limit)
@@ -205,6 +216,15 @@ class _Job:
                 outcome.notes.append(f"on {len(judging)} samples{self.which(judging, data)}: {judged.words()}")
             self.write(outcome, samples, self.content(outcome), tell)
         findings.remove()
+
+    def inner(self) -> list[str]:
+        """What has to stay in float because the form that is written has no place for its codes."""
+        from pocketgraph.quantize.as_graph import inner_operations
+        from pocketgraph.quantize.channelwise import with_channelwise_layers
+
+        if not self.out.endswith(".pb"):
+            return []
+        return inner_operations(with_channelwise_layers(self.program, ()), self.graph)
 
     def judging(self, everything: Data, data: Data) -> Data:
         """The samples to judge on: those asked for, else others than those calibrated with, else the same."""

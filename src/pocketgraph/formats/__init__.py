@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pocketgraph.errors import FormatError, UsageError
-from pocketgraph.formats import graphdef, meta_graph
-from pocketgraph.formats.content import SEAL, Kind, of_content
-from pocketgraph.formats.detect import Identity, identify, identity_of
-from pocketgraph.formats.files import PathLike, mapped, write_atomically
-from pocketgraph.formats.wire import Buffer
+from pocketgraph.formats import graphdef
 from pocketgraph.graph import Graph, Tensor
 from pocketgraph.graph.collector import collector_paused
 
 if TYPE_CHECKING:
+    from pocketgraph.formats.content import Kind
+    from pocketgraph.formats.detect import Identity, identify
+    from pocketgraph.formats.files import PathLike
+    from pocketgraph.formats.meta_graph import MetaGraph
     from pocketgraph.formats.sealed import Key
+    from pocketgraph.formats.wire import Buffer
 
 __all__ = ["Identity", "Kind", "from_bytes", "identify", "load", "open_checkpoint", "save", "to_bytes"]
 
+HOMES = {"Identity": "detect", "identify": "detect", "Kind": "content"}
+"""What is imported when it is asked for: a session that finds its plan in the cache reads GraphDefs only."""
 FIRST_BYTE = 0x0A  # of a GraphDef that begins with a node
 STUMP = 64  # bytes; what a cut left of a GraphDef may look like text when it is shorter
 
@@ -54,12 +57,18 @@ def load(
         FormatError: there is no such file, it is damaged, or it is something else; the message says what.
         UsageError: the file has no such tags or signature; a sealed file comes without a key.
     """
+    from pocketgraph.formats.content import SEAL, Kind
+    from pocketgraph.formats.files import mapped
+
     name = os.fspath(path)
     if decrypt is not None:
         if key is not None:
             raise UsageError("give a key or a routine that decrypts, not both", where=name)
         return _secret(decrypt(bytes(mapped(name))), name, tags, signature)
     if not os.path.exists(name) or os.path.isdir(name):
+        from pocketgraph.formats import meta_graph
+        from pocketgraph.formats.detect import identify
+
         identity = identify(name)
         if identity.kind is not Kind.SAVED_MODEL:
             raise identity.refusal()
@@ -81,6 +90,9 @@ def _secret(content: object, name: str, tags: str | Iterable[str] | None, signat
 
 def _of_buffer(buffer: Buffer, name: str, tags: str | Iterable[str] | None, signature: str | None) -> Graph:
     """The graph of a file with this content."""
+    from pocketgraph.formats import meta_graph
+    from pocketgraph.formats.content import Kind, of_content
+
     kind = of_content(buffer, name)
     if kind in (Kind.SAVED_MODEL_FILE, Kind.SAVED_MODEL_TEXT):
         if kind is Kind.SAVED_MODEL_TEXT:
@@ -144,6 +156,8 @@ def save(graph: Graph, path: PathLike, text: bool | None = None, *, form: str = 
         GraphError: an attribute has a value that no file can hold.
         UsageError: there is no such form.
     """
+    from pocketgraph.formats.files import write_atomically
+
     if text is None:
         text = os.fspath(path).endswith(".pbtxt")
     chosen = form or ("text" if text else "graphdef")
@@ -187,8 +201,10 @@ def _binary(buffer: Buffer, message: str, name: str) -> bytes:
 
 
 def _of_saved_model(
-    graphs: list[meta_graph.MetaGraph], name: str, tags: str | Iterable[str] | None, signature: str | None
+    graphs: list[MetaGraph], name: str, tags: str | Iterable[str] | None, signature: str | None
 ) -> Graph:
+    from pocketgraph.formats import meta_graph
+
     if not graphs:
         raise FormatError("the SavedModel holds no graph", where=name)
     return meta_graph.with_signature(meta_graph.with_tags(graphs, tags, name).graph, signature, name)
@@ -200,6 +216,9 @@ def _undetected(buffer: Buffer, kind: Kind, name: str) -> Graph:
     Raises:
         FormatError: what the file is, or where reading it as the GraphDef that it seems to be fails.
     """
+    from pocketgraph.formats.content import Kind
+    from pocketgraph.formats.detect import identity_of
+
     if kind is Kind.TEXT and name.endswith(".pbtxt"):
         return graphdef.parse(_binary(buffer, "tensorflow.GraphDef", name), name)
     stump = kind is Kind.TEXT and len(buffer) < STUMP
@@ -208,3 +227,12 @@ def _undetected(buffer: Buffer, kind: Kind, name: str) -> Graph:
         if len(graph):
             return graph
     raise identity_of(name, kind).refusal()
+
+
+def __getattr__(name: str) -> Any:
+    """The members of ``HOMES``."""
+    if name not in HOMES:
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{HOMES[name]}"), name)

@@ -73,13 +73,7 @@ def write_atomically(path: PathLike, content: Content) -> None:
     Raises:
         PocketgraphError: the directory does not exist or the file cannot be written.
     """
-    name = os.fspath(path)
-    target = os.path.realpath(name)
-    folder = os.path.dirname(target)
-    if os.path.isdir(target):
-        raise PocketgraphError("this is a directory, not a place for a file", where=name)
-    if not os.path.isdir(folder):
-        raise PocketgraphError("the directory to write to does not exist", where=name, hint=f"mkdir -p {folder}")
+    name, target = os.fspath(path), check_place(path)
     try:
         if os.path.exists(target) and not os.path.isfile(target):
             with open(target, "wb") as file:
@@ -90,6 +84,25 @@ def write_atomically(path: PathLike, content: Content) -> None:
         replace(target, content)
     except OSError as error:
         raise PocketgraphError(f"the file cannot be written: {reason(error)}", where=name) from None
+
+
+def check_place(path: PathLike) -> str:
+    """Refuses a path that no file can be written to; long work does so before it begins.
+
+    Returns:
+        The path with symbolic links followed.
+
+    Raises:
+        PocketgraphError: it is a directory, or in one that does not exist.
+    """
+    name = os.fspath(path)
+    target = os.path.realpath(name)
+    folder = os.path.dirname(target)
+    if os.path.isdir(target):
+        raise PocketgraphError("this is a directory, not a place for a file", where=name)
+    if not os.path.isdir(folder):
+        raise PocketgraphError("the directory to write to does not exist", where=name, hint=f"mkdir -p {folder}")
+    return target
 
 
 def replace(target: str, content: Content) -> None:

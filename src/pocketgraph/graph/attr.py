@@ -3,32 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from pocketgraph.graph.dtype import DType
+from pocketgraph.graph.record import Record
 from pocketgraph.graph.shape import Shape
 from pocketgraph.graph.tensor import Tensor
 
 
-@dataclass(frozen=True, slots=True)
-class Func:
+class Func(Record):
     """A function by name, with values for its own attributes."""
 
     name: str
-    attrs: Mapping[str, AttrValue] = field(default_factory=lambda: MappingProxyType({}))
+    attrs: Mapping[str, AttrValue] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(Record):
     """An attribute inside a function body that takes its value from the caller's attribute of this name."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Opaque:
+class Opaque(Record):
     """An attribute value that says more than this program knows; it is kept as it was encoded."""
 
     encoded: bytes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -11,14 +10,14 @@ from weakref import ref as weak
 
 from pocketgraph.errors import GraphError, did_you_mean
 from pocketgraph.graph.node import Node, node_name, parse_ref
+from pocketgraph.graph.record import Record
 from pocketgraph.graph.tensor import Tensor
 
 MERGES = frozenset({"Merge", "RefMerge", "_XlaMerge"})
 """The ops that run as soon as one of their inputs is there: a cycle through one is a loop."""
 
 
-@dataclass(frozen=True, slots=True)
-class Versions:
+class Versions(Record):
     """Which GraphDef version wrote the file (producer) and who may read it; producer 0 means not stated."""
 
     producer: int = 0
@@ -26,8 +25,7 @@ class Versions:
     bad_consumers: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True)
-class Function:
+class Function(Record):
     """A function of the graph's library.
 
     Attributes:
@@ -41,8 +39,7 @@ class Function:
     encoded: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class Signature:
+class Signature(Record):
     """A named entry point: which tensors go in and out under which keys."""
 
     inputs: Mapping[str, str]

@@ -190,9 +190,9 @@ class Node:
         return value
 
     def __repr__(self) -> str:
-        from pocketgraph.graph.text import print_node
+        from pocketgraph.graph.spelling import node_line  # seldom needed, and it compiles expressions
 
-        return print_node(self)
+        return node_line(self.name, self.op, self.inputs, self.attrs, self.device)
 
 
 def const(name: str, value: Any, dtype: DType | None = None, *, inputs: Iterable[str] = (), device: str = "") -> Node:

@@ -159,7 +159,10 @@ def output_dtypes(node: Node) -> tuple[DType, ...]:
     Raises:
         GraphError: the op is unknown, or the node lacks an attribute that tells.
     """
-    return tuple(dtype for arg in get(node.op).outputs for dtype in arg_dtypes(node, arg))
+    args = get(node.op).outputs
+    if len(args) == 1:
+        return arg_dtypes(node, args[0])
+    return tuple([dtype for arg in args for dtype in arg_dtypes(node, arg)])
 
 
 def input_dtypes(node: Node) -> tuple[DType, ...]:

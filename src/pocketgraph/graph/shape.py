@@ -22,9 +22,13 @@ class Shape:
         if dims is None:
             object.__setattr__(self, "dims", None)
             return
-        clean = tuple(None if d is None or d == -1 else int(d) for d in dims)
-        if any(d is not None and d < 0 for d in clean):
-            raise GraphError(f"a shape has a dimension below -1: {list(clean)}")
+        clean: tuple[int | None, ...] = tuple(dims)
+        for size in clean:
+            if type(size) is not int or size < 0:  # mostly none: then they are taken as they are
+                clean = tuple([None if d is None or d == -1 else int(d) for d in clean])
+                if any(d is not None and d < 0 for d in clean):
+                    raise GraphError(f"a shape has a dimension below -1: {list(clean)}")
+                break
         object.__setattr__(self, "dims", clean)
 
     def __setattr__(self, name: str, value: object) -> None:

@@ -14,10 +14,9 @@ from pocketgraph.graph.dtype import BOOL, STRING, DType
 from pocketgraph.graph.graph import Graph
 from pocketgraph.graph.node import Node
 from pocketgraph.graph.shape import Shape
+from pocketgraph.graph.spelling import BARE_NAME, BARE_REF, is_shape_key
 from pocketgraph.graph.tensor import Tensor
 
-BARE_NAME = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_./>\\-]*")
-BARE_REF = re.compile(r"\^?[A-Za-z0-9_.][A-Za-z0-9_./>\\-]*(?::[A-Za-z0-9_]+)*")
 MOST_ELEMENTS = 1 << 26  # of one tensor that the text fills with a single value
 DEEPEST = 64  # nested lists and functions
 INT64 = range(-(1 << 63), 1 << 63)
@@ -48,11 +47,6 @@ def parse(text: str, *, inputs: Iterable[str] = (), outputs: Iterable[str] = ())
         GraphError: the text is not in that form, with line and column; or two nodes share a name.
     """
     return Graph(_Reader(text).nodes(), inputs=inputs, outputs=outputs)
-
-
-def is_shape_key(key: str) -> bool:
-    """Whether an integer list under this attribute name is a shape."""
-    return key == "shape" or key.endswith("_shape")
 
 
 class _Reader:

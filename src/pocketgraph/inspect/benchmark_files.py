@@ -62,8 +62,18 @@ def refuse_existing(prefix: str, name: str) -> None:
         raise PocketgraphError(
             f"Cannot create TestReporter, file exists: {path}", hint="remove it or take another --output_prefix"
         )
-    if not os.path.isdir(os.path.dirname(path) or "."):
-        raise PocketgraphError("the directory to write to does not exist", where=path)
+    refuse_no_folder(path)
+
+
+def refuse_no_folder(path: str) -> None:
+    """Checks, before anything is measured, that a file's folder is there.
+
+    Raises:
+        PocketgraphError: it is not.
+    """
+    folder = os.path.dirname(path)
+    if folder and not os.path.isdir(folder):
+        raise PocketgraphError("the directory to write to does not exist", where=path, hint=f"mkdir -p {folder}")
 
 
 def write(prefix: str, record: Record) -> str:

@@ -86,9 +86,7 @@ def compare(
     from pocketgraph.graph import node_name
     from pocketgraph.graph.order import reachable
 
-    unknown = [name for name in programs if name not in PEERS]
-    if unknown:
-        raise UsageError(f"there is no program '{unknown[0]}' to compare with", hint=f"choose of {', '.join(PEERS)}")
+    check_programs(programs)
     wanted = reachable(graph, [node_name(name) for name in outputs], stop={node_name(x.name) for x in layers})
     with tempfile.TemporaryDirectory(prefix="pocketgraph-compare-") as folder:
         model = os.path.join(folder, "model.pb")
@@ -112,10 +110,25 @@ def compare(
         return _with_differences(found, folder)
 
 
+def check_programs(programs: Sequence[str]) -> None:
+    """Refuses names of programs that ``compare`` does not know.
+
+    Raises:
+        UsageError: names the first.
+    """
+    unknown = [name for name in programs if name not in PEERS]
+    if unknown:
+        raise UsageError(f"there is no program '{unknown[0]}' to compare with", hint=f"choose of {', '.join(PEERS)}")
+
+
 def _spread(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The layer's values; floats that are all zero are spread over 0…1, since zeros hide differences."""
-    if array.dtype.kind == "f" and array.size and not array.any():
-        spread: np.ndarray[Any, Any] = np.random.default_rng(0).random(array.shape).astype(array.dtype)
+    """The layer's values; floats that are all zero are spread over 0…1 and pictures' bytes over 0…255.
+
+    Zeros hide differences, or show those of a detector that orders equal scores.
+    """
+    if array.size and not array.any() and (array.dtype.kind == "f" or array.dtype == np.uint8):
+        scale = 1 if array.dtype.kind == "f" else 256
+        spread: np.ndarray[Any, Any] = (np.random.default_rng(0).random(array.shape) * scale).astype(array.dtype)
         return spread
     return array
 

@@ -88,7 +88,8 @@ for _op, _grad in GRADIENTS.items():
 @kernel("LeakyReluGrad")
 def leaky_relu_grad(gradients: Array, features: Array, *, alpha: float = SLOPE) -> Array:
     slope = gradients.dtype.type(alpha)
-    return np.asarray(np.where(features > 0, gradients, gradients * slope)).astype(features.dtype, copy=False)
+    with np.errstate(all="ignore"):
+        return np.asarray(np.where(features > 0, gradients, gradients * slope)).astype(features.dtype, copy=False)
 
 
 def shifted(logits: Array) -> Array:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable
 
 import numpy as np
 
 from pocketgraph.kernels.arrays import Array, integer, number, reserve, widened
 from pocketgraph.kernels.registry import kernel
+from pocketgraph.kernels.soft_suppression import softly_apart
 
 FLOAT = np.float32
 
@@ -159,30 +159,7 @@ def suppressed(
         with np.errstate(all="ignore"):
             found = apart(wide, marks, limit, threshold, score_threshold)
         return found.astype(np.int32), scores[found]
-    kept: list[int] = []
-    kept_scores: list[float] = []
-    # a heap of (-score, index, how many kept boxes it has been compared with)
-    waiting = [(-float(s), i, 0) for i, s in enumerate(marks.tolist()) if s > score_threshold]
-    heapq.heapify(waiting)
-    decay = FLOAT(-0.5 / sigma) if sigma > 0 else FLOAT(0)
-    while waiting and len(kept) < max(limit, 0):
-        negative, index, seen = heapq.heappop(waiting)
-        score = original = FLOAT(-negative)
-        dropped = False
-        for shared in overlap(wide[index], wide[kept[seen:]])[::-1].tolist():
-            if sigma > 0:
-                score = score * np.exp(decay * FLOAT(shared) * FLOAT(shared))
-            elif shared > threshold:
-                dropped = True
-            if dropped or score <= score_threshold:
-                break
-        if dropped:
-            continue
-        if score == original:
-            kept.append(index)
-            kept_scores.append(float(score))
-        elif score > score_threshold:
-            heapq.heappush(waiting, (-float(score), index, len(kept)))
+    kept, kept_scores = softly_apart(wide, marks, limit, sigma, score_threshold)
     return np.array(kept, dtype=np.int32), np.array(kept_scores, dtype=marks.dtype).astype(scores.dtype)
 
 

@@ -51,9 +51,18 @@ def hsv_to_rgb(images: Array) -> Array:
 @kernel("AdjustContrastv2")
 def adjust_contrast(images: Array, contrast_factor: Array) -> Array:
     """Each channel of each image drawn away from its mean."""
+    if not images.size:
+        return np.asarray(images.copy())
     wide = widened(images)
     mean = wide.mean(axis=(-3, -2), keepdims=True, dtype=np.float64).astype(wide.dtype)
     return np.asarray((wide - mean) * wide.dtype.type(number(contrast_factor)) + mean).astype(images.dtype)
+
+
+@kernel("AdjustContrast")
+def adjust_contrast_v1(images: Array, contrast_factor: Array, min_value: Array, max_value: Array) -> Array:
+    """The same in float32 for any number type, kept between two values."""
+    drawn = adjust_contrast(images.astype(np.float32), contrast_factor)
+    return np.clip(drawn, np.float32(number(min_value)), np.float32(number(max_value)))
 
 
 @kernel("AdjustHue")

@@ -8,6 +8,7 @@ import numpy as np
 
 from pocketgraph.graph import DType
 from pocketgraph.kernels.arrays import Array, ints, reserve, widened
+from pocketgraph.kernels.crops import samples
 from pocketgraph.kernels.image_resizing import cubic_weights
 from pocketgraph.kernels.registry import kernel
 
@@ -15,7 +16,10 @@ FLOAT = np.float32
 
 
 def _steps(low: Array, high: Array, size: int, wanted: int) -> tuple[Array, Array, Array]:
-    """(positions (boxes, wanted) in float32, and how much each moves with ``low`` and with ``high``)."""
+    """(positions (boxes, wanted) in float32, and how much each moves with ``low`` and with ``high``).
+
+    TensorFlow rounds these positions otherwise than those of the image's gradient, which are CropAndResize's own.
+    """
     if wanted > 1:
         ratio = FLOAT(size - 1) / FLOAT(wanted - 1)
         along = np.arange(wanted, dtype=FLOAT) * ratio
@@ -51,8 +55,8 @@ def crop_and_resize_grad_image(
     shape = ints(image_size)
     _checked(grads, boxes, box_ind, shape, method)
     reserve(shape, np.float64)
-    down_good, down = _inside(_steps(boxes[:, 0], boxes[:, 2], shape[1], grads.shape[1])[0], shape[1])
-    along_good, along = _inside(_steps(boxes[:, 1], boxes[:, 3], shape[2], grads.shape[2])[0], shape[2])
+    down_good, down = _inside(samples(boxes[:, 0], boxes[:, 2], shape[1], grads.shape[1]), shape[1])
+    along_good, along = _inside(samples(boxes[:, 1], boxes[:, 3], shape[2], grads.shape[2]), shape[2])
     total = np.zeros(shape, dtype=np.float64)
     seen = down_good[:, :, None, None] & along_good[:, None, :, None]
     wide = np.where(seen, grads, FLOAT(0))

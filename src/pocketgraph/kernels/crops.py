@@ -10,7 +10,7 @@ from pocketgraph.kernels.registry import kernel
 FLOAT = np.float32
 
 
-def _samples(start: Array, end: Array, size: int, count: int) -> Array:
+def samples(start: Array, end: Array, size: int, count: int) -> Array:
     """(boxes, count) positions in an axis of ``size`` pixels, for boxes given in fractions of it."""
     last = FLOAT(size - 1)
     if count > 1:
@@ -37,8 +37,8 @@ def crop_and_resize(
     if bool(np.any((box_ind < 0) | (box_ind >= image.shape[0]))):
         raise ValueError(f"box_index has values outside [0, {image.shape[0]})")
     result = np.empty(reserve((count, rows, columns, depth), FLOAT), dtype=FLOAT)
-    down = _samples(boxes[:, 0], boxes[:, 2], height, rows)
-    along = _samples(boxes[:, 1], boxes[:, 3], width, columns)
+    down = samples(boxes[:, 0], boxes[:, 2], height, rows)
+    along = samples(boxes[:, 1], boxes[:, 3], width, columns)
     if method not in ("bilinear", "nearest"):
         raise ValueError(f"method must be bilinear or nearest, not '{method}'")
     outside = ~((down >= 0) & (down <= height - 1))[:, :, None] | ~((along >= 0) & (along <= width - 1))[:, None, :]
@@ -47,11 +47,13 @@ def crop_and_resize(
     for start in range(0, count, block):
         some = slice(start, start + block)
         values = _resampled(image, box_ind[some].astype(np.int64), down[some], along[some], method)
-        result[some] = np.where(outside[some, :, :, None], FLOAT(extrapolation_value), values)
+        result[some] = values
+    if outside.any():
+        result[outside] = FLOAT(extrapolation_value)
     return result
 
 
-BOX_BLOCK = 1 << 18  # elements of the boxes that are resized at once
+BOX_BLOCK = 1 << 16  # elements of the boxes that are resized at once: what a processor's cache holds
 
 
 def _resampled(image: Array, which: Array, y: Array, x: Array, method: str) -> Array:
@@ -80,6 +82,18 @@ def _resampled(image: Array, which: Array, y: Array, x: Array, method: str) -> A
         result += corner
         return result
 
+    rows = y.shape[1]
+    if height < 2 * rows:  # each row of the image once for every box, instead of two for every row of the result
+        whole = along(np.broadcast_to(np.arange(height), (y.shape[0], height)))
+        lines = whole.reshape(-1, x.shape[1] * depth)
+        offset = (np.arange(y.shape[0]) * height)[:, None]
+        shape = (y.shape[0], rows, x.shape[1], depth)
+        upper = lines.take(offset + above, 0).reshape(shape)
+        result: Array = lines.take(offset + below, 0).reshape(shape)
+        result -= upper
+        result *= by_row
+        result += upper
+        return result
     upper, result = along(above), along(below)
     result -= upper
     result *= by_row

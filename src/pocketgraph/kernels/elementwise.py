@@ -46,7 +46,18 @@ def _reciprocal(x: Array) -> Any:
 
 
 def _rsqrt(x: Array) -> Any:
+    if x.dtype.kind == "c":
+        return _complex_rsqrt(x)
     return x.dtype.type(1) / np.sqrt(x)
+
+
+def _complex_rsqrt(x: Array) -> Array:
+    """Of a negative number -i/sqrt(-x), whatever the sign of its imaginary zero; of 0 an infinity, of infinities 0."""
+    found = np.asarray(x.dtype.type(1) / np.sqrt(x))
+    endless = np.isinf(x.real) | np.isinf(x.imag)
+    found = np.where((x.imag == 0) & (x.real < 0), -1j * np.abs(found.imag), found)
+    found = np.where(x == 0, complex(np.inf, np.nan), found)
+    return np.where(endless, 0, found).astype(x.dtype)
 
 
 def _sign(x: Array) -> Any:

@@ -33,7 +33,12 @@ def gather(params: Array, indices: Array, *, validate_indices: bool = True) -> A
     if params.ndim < 1:
         raise ValueError("params must be at least 1 dimensional")
     check_indices(indices, params.shape[0])
-    return np.asarray(params[indices.astype(np.int64), ...])
+    index = indices.astype(np.int64, copy=False)
+    if params.size * index.size > SMALL:
+        reserve((*index.shape, *params.shape[1:]), params.dtype)
+    if not params.flags.c_contiguous:  # of which ``take`` would make a copy first
+        return np.asarray(params[index, ...])
+    return np.asarray(params.take(index, 0), dtype=params.dtype)
 
 
 @kernel("GatherV2")

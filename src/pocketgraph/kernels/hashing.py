@@ -113,6 +113,46 @@ def fingerprint64(data: bytes) -> int:
     return _paired(first, _paired(v[1], w[1], mul) + x & MASK, mul)
 
 
+MURMUR, SEED = 0xC6A4A7935BD1E995, 0xDECAFCAFFE
+
+
+def hash64(data: bytes) -> int:
+    """Murmur's second hash of 64 bits (Austin Appleby, public domain), with the seed that TensorFlow gives it."""
+    found = SEED ^ (len(data) * MURMUR & MASK)
+    whole = len(data) // 8 * 8
+    for place in range(0, whole, 8):
+        word = _word(data, place) * MURMUR & MASK
+        word = _mixed(word) * MURMUR & MASK
+        found = (found ^ word) * MURMUR & MASK
+    if whole < len(data):
+        found = (found ^ int.from_bytes(data[whole:], "little")) * MURMUR & MASK
+    return _mixed(_mixed(found) * MURMUR)
+
+
+@kernel("StringToHashBucket")
+def string_to_hash_bucket(string_tensor: Array, *, num_buckets: int) -> Array:
+    if num_buckets < 1:
+        raise RunError(f"num_buckets must be 1 or more, not {num_buckets}")
+    found = np.array([hash64(item) % num_buckets for item in string_tensor.ravel().tolist()], dtype=np.int64)
+    return np.asarray(found.reshape(string_tensor.shape))
+
+
+@kernel("Fingerprint")
+def fingerprint(data: Array, method: Array) -> Array:
+    """uint8 (rows, 8): FarmHash's fingerprint of each row's bytes; of texts, of their own fingerprints."""
+    if method.item() != b"farmhash64":
+        raise RunError(f"Unsupported fingerprint method {method.item()!r}; farmhash64 is the only one")
+    if data.ndim < 1:
+        raise RunError("data must have a first axis")
+    if data.dtype == object:
+        own = np.array([fingerprint64(item) for item in data.ravel().tolist()], np.uint64).reshape(data.shape)
+        if data.ndim == 1:
+            return np.asarray(own.astype("<u8").view(np.uint8).reshape(-1, 8))
+        data = own
+    rows = [fingerprint64(row.tobytes()) for row in data]
+    return np.array(rows, "<u8").view(np.uint8).reshape(-1, 8)
+
+
 @kernel("StringToHashBucketFast")
 def string_to_hash_bucket_fast(input: Array, *, num_buckets: int) -> Array:
     if num_buckets < 1:

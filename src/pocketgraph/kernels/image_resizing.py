@@ -127,7 +127,8 @@ def resize_nearest_neighbor_grad(
     seen = resize_nearest_neighbor(
         index, np.array(grads.shape[1:3]), align_corners=align_corners, half_pixel_centers=half_pixel_centers
     )
-    flat = np.zeros(reserve((grads.shape[0], rows * columns, grads.shape[3]), np.float64))
+    kind = grads.dtype if grads.dtype.kind in "iu" else np.float64  # integers wrap around as in TensorFlow
+    flat = np.zeros(reserve((grads.shape[0], rows * columns, grads.shape[3]), np.float64), dtype=kind)
     where: Any = (slice(None), seen.ravel())
     np.add.at(flat, where, grads.reshape(grads.shape[0], -1, grads.shape[3]))
     return flat.reshape(grads.shape[0], rows, columns, -1).astype(grads.dtype)

@@ -93,14 +93,25 @@ def matrix_solve_ls(matrix: Array, rhs: Array, l2_regularizer: Array, *, fast: b
 
 @kernel("Svd", "BatchSvd")
 def svd(input: Array, *, compute_uv: bool = True, full_matrices: bool = False) -> tuple[Array, Array, Array]:
-    """(singular values, u, v), input = u diag(s) v*; the signs of the vectors are free."""
+    """(singular values, u, v), input = u diag(s) v*; the signs of the vectors are free. Of a matrix that holds what is
+    not finite, all three are NaN."""
     wide = input.astype(np.complex128 if input.dtype.kind == "c" else np.float64)
+    endless = ~np.isfinite(wide).all(axis=(-2, -1))
+    if endless.any():
+        wide[endless] = 0
+    nan = input.dtype.type(np.nan)
+
+    def marked(found: Array) -> Array:
+        found = found.astype(input.dtype)
+        found[endless] = nan
+        return found
+
     if not compute_uv:
         values = np.linalg.svd(wide, compute_uv=False)
         none = np.zeros(0, dtype=input.dtype)  # as TensorFlow infers; its kernel leaves a scalar of memory as it was
-        return values.astype(input.dtype), none, none
+        return marked(values), none, none
     u, values, v = np.linalg.svd(wide, full_matrices=full_matrices)
-    return values.astype(input.dtype), u.astype(input.dtype), _adjoint(v).astype(input.dtype)
+    return marked(values), marked(u), marked(_adjoint(v))
 
 
 @kernel("Qr")

@@ -56,6 +56,10 @@ class Table:
             return strings(found, keys.shape)
         return np.asarray(np.array(found, dtype=kind).reshape(keys.shape + self.shape))
 
+    def remove(self, keys: Array) -> None:
+        for key in keys.ravel().tolist():
+            self.entries.pop(key, None)
+
     def listed(self) -> tuple[Array, Array]:
         """(keys, values) in the order of insertion."""
         if self.keys.numpy.kind == "O":
@@ -145,8 +149,7 @@ def lookup_table_import(table_handle: Table, keys: Array, values: Array) -> tupl
 
 @kernel("LookupTableRemoveV2")
 def lookup_table_remove(table_handle: Table, keys: Array) -> tuple[()]:
-    for key in keys.ravel().tolist():
-        table_handle.entries.pop(key, None)
+    table_handle.remove(keys)
     return ()
 
 

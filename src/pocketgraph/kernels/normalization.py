@@ -65,8 +65,9 @@ def _fused_batch_norm(
     if is_training:
         axes = tuple(a for a in range(x.ndim) if a != _channels(x, data_format))
         count = x.size // max(channels, 1)
-        center = wide.mean(axis=axes, dtype=np.float64)
-        spread = np.square(wide - _along_channels(center, x.ndim, data_format)).mean(axis=axes)
+        with np.errstate(all="ignore"):  # and not mean(), which warns of batches without samples all the same
+            center = wide.sum(axis=axes, dtype=np.float64) / np.float64(count)
+            spread = np.square(wide - _along_channels(center, x.ndim, data_format)).sum(axis=axes) / np.float64(count)
         used_mean, used_variance = center.astype(kind), spread.astype(kind)
         unbiased = (spread * (count / max(count - 1, 1))).astype(kind)
         out_mean, out_variance = used_mean, unbiased

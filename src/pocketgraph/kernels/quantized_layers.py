@@ -31,6 +31,7 @@ from pocketgraph.kernels.eight_bit import (
     to_code,
     to_codes,
 )
+from pocketgraph.kernels.given_ranges import checked, ends, flushed
 from pocketgraph.kernels.joining import concatenated
 from pocketgraph.kernels.pooling import inside_counts, largest_in_windows
 from pocketgraph.kernels.registry import kernel
@@ -46,20 +47,21 @@ def ranged(codes: Array, low: float, high: float) -> Quantized:
 
 def centered(codes: Array, low: Array, high: Array) -> Array:
     """The codes less the code of zero, as float64, in which sums of their products are exact."""
-    zero = to_code(0.0, number(low), number(high), codes_of(codes.dtype))
+    zero = to_code(0.0, *ends(low, high), codes_of(codes.dtype))
     return codes.astype(np.float64) - zero
 
 
 def _product_range(a: Array, low_a: Array, high_a: Array, b: Array, low_b: Array, high_b: Array) -> tuple[float, float]:
     """The range of sums of products of the codes of ``a`` and ``b``."""
-    first, second = (number(low_a), number(high_a)), (number(low_b), number(high_b))
-    return product_range(first, codes_of(a.dtype), second, codes_of(b.dtype))
+    first, second = ends(low_a, high_a), ends(low_b, high_b)
+    return checked(*product_range(first, codes_of(a.dtype), second, codes_of(b.dtype)))
 
 
 def _check_widths(**ranges: tuple[Array, Array]) -> None:
     """Refuses ranges of no width; one of which an end is no number has none."""
-    for name, (low, high) in ranges.items():
-        if not number(high) > number(low):
+    for name, limits in ranges.items():
+        low, high = (flushed(number(end)) for end in limits)
+        if not high > low:
             raise RunError(f"max_{name} must be larger than min_{name}.")
 
 
@@ -103,7 +105,7 @@ def quantized_conv2d(
     if input.ndim != 4 or filter.ndim != 4 or input.shape[3] != filter.shape[2]:
         raise RunError(f"shapes that do not fit: input {list(input.shape)} and filter {list(filter.shape)}")
     x, weights = centered(input, min_input, max_input), centered(filter, min_filter, max_filter)
-    zero = to_code(0.0, number(min_input), number(max_input), codes_of(input.dtype))
+    zero = to_code(0.0, *ends(min_input, max_input), codes_of(input.dtype))
     held = max(zero, 0) & 255  # what a byte holds of it; borders are not 0 where the range lies below zero
     border = float(held - max(zero, 0))
     spans = []
@@ -164,8 +166,8 @@ def quantized_add(
     _check_widths(x=(min_x, max_x), y=(min_y, max_y))
     if not x.size or not y.size:
         raise RunError("Must have some elements to add")
-    first, second = (number(min_x), number(max_x)), (number(min_y), number(max_y))
-    wanted = sum_range(*first, *second)
+    first, second = ends(min_x, max_x), ends(min_y, max_y)
+    wanted = checked(*sum_range(*first, *second))
     # the first single number is not put on the line through two codes
     is_single = (x.size == 1, y.size == 1 and x.size != 1)
     terms = [
@@ -190,20 +192,22 @@ def quantized_bias_add(
 ) -> Quantized:
     if bias.ndim != 1 or input.shape[-1:] != bias.shape:
         raise RunError(f"Must provide as many biases as the last dimension of the input tensor: {list(bias.shape)}")
-    low, high = bias_range(number(min_input), number(max_input), number(min_bias), number(max_bias))
+    first, second = ends(min_input, max_input), ends(min_bias, max_bias)
+    low, high = checked(*bias_range(*first, *second))
     total = np.full(input.shape, limited_code(0.0, low, high, WIDE), dtype=np.int64)
-    for codes, bottom, top in ((input, min_input, max_input), (bias, min_bias, max_bias)):
-        floats = dequantized_first(codes, number(bottom), number(top), codes_of(codes.dtype))
+    for codes, limits in ((input, first), (bias, second)):
+        floats = dequantized_first(codes, *limits, codes_of(codes.dtype))
         total = total + quantized_first(floats, low, high, WIDE)
     return ranged(_int32(total), low, high)
 
 
 def _between(features: Array, low: Array, high: Array, top: float | None) -> Quantized:
     kind = codes_of(features.dtype)
-    bottom = limited_code(0.0, number(low), number(high), kind)
+    limits = ends(low, high)
+    bottom = limited_code(0.0, *limits, kind)
     result = np.maximum(features, features.dtype.type(bottom))
     if top is not None:
-        result = np.minimum(result, features.dtype.type(limited_code(top, number(low), number(high), kind)))
+        result = np.minimum(result, features.dtype.type(limited_code(top, *limits, kind)))
     return ranged(np.asarray(result), number(low), number(high))
 
 
@@ -281,12 +285,11 @@ def quantized_concat(concat_dim: Array, *values_and_ranges: Array, N: int) -> Qu
     """The values joined in the range that holds all of theirs; those of another range are converted."""
     values, lows, highs = (values_and_ranges[i * N : (i + 1) * N] for i in range(3))
     kind = codes_of(values[0].dtype)
-    low, high = joint_range([number(v) for v in lows], [number(v) for v in highs], kind)
+    spans = [ends(*limits) for limits in zip(lows, highs, strict=True)]
+    low, high = joint_range([span[0] for span in spans], [span[1] for span in spans], kind)
     converted = [
-        codes
-        if (number(mine), number(top)) == (low, high)
-        else quantized_first(dequantized_first(codes, number(mine), number(top), kind), low, high, kind)
-        for codes, mine, top in zip(values, lows, highs, strict=True)
+        codes if span == (low, high) else quantized_first(dequantized_first(codes, *span, kind), low, high, kind)
+        for codes, span in zip(values, spans, strict=True)
     ]
     return ranged(concatenated(tuple(converted), concat_dim), low, high)
 
@@ -310,10 +313,12 @@ def quantized_instance_norm(
     if x.ndim != 4 or not x.size:
         raise RunError(f"QuantizedInstanceNorm takes images with pixels, not {list(x.shape)}")
     _check_widths(x=(x_min, x_max))
-    scale = F32((F32(number(x_max)) - F32(number(x_min))) / F32(255))
+    bottom, top = ends(x_min, x_max)
+    scale = F32((F32(top) - F32(bottom)) / F32(255))
     pixels = x.reshape(x.shape[0], -1, x.shape[3]).astype(F32)
     distance = scale * (pixels - _mean(pixels))
-    values = distance * (F32(1) / np.sqrt(_mean(distance * distance) + F32(variance_epsilon)))
+    with np.errstate(over="ignore"):
+        values = distance * (F32(1) / np.sqrt(_mean(distance * distance) + F32(variance_epsilon)))
     low, high = (given_y_min, given_y_max) if output_range_given else (float(values.min()), float(values.max()))
     if high - low < min_separation:
         high = float(F32(low) + F32(min_separation))
@@ -351,7 +356,7 @@ def quantized_batch_norm(
     high = float(1 << 20)
     wide = -high, high
     floats = [
-        from_codes(codes, number(low), number(top), codes_of(codes.dtype))
+        from_codes(codes, *ends(low, top), codes_of(codes.dtype))
         for codes, low, top in (
             (m, m_min, m_max),
             (v, v_min, v_max),
@@ -367,6 +372,6 @@ def quantized_batch_norm(
         offset = -mean * scale + shift
     by, plus = (np.asarray(limited(to_codes(values, *wide, WIDE), WIDE)) for values in (scale, offset))
     one = limited_code(1.0, *wide, WIDE)
-    x = moved(t, (number(t_min), number(t_max)), codes_of(t.dtype), wide, WIDE)
+    x = moved(t, ends(t_min, t_max), codes_of(t.dtype), wide, WIDE)
     products = (x * by).astype(np.int32).astype(np.int64)
     return ranged(_int32(np.sign(products) * (np.abs(products) // one) + plus), *wide)

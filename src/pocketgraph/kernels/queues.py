@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -75,10 +75,18 @@ class Queue:
             there = len(self.elements)
             if fewer and self.closed and there:
                 count = min(count, there)
-            if there < count:
+            if not self.enough(count):
                 state = "is closed and has insufficient elements" if self.closed else "has too few elements"
                 raise RunError(f"Queue '{self.name}' {state} (requested {count}, current size {there})")
-            return [self.elements.popleft() for _ in range(count)]
+            return [self.pop() for _ in range(count)]
+
+    def enough(self, count: int) -> bool:
+        """Whether so many can be taken."""
+        return len(self.elements) >= count
+
+    def pop(self) -> tuple[Array, ...]:
+        """The next element, taken out."""
+        return self.elements.popleft()
 
     def stacked(self, elements: Sequence[tuple[Array, ...]]) -> tuple[Array, ...]:
         """Elements as one, each component with a first axis more; a padding queue's are filled up with zeros."""
@@ -109,16 +117,32 @@ class Queue:
                 )
 
 
-def _queue(
-    context: Context, component_types: Sequence[DType], shapes: Sequence[Shape], capacity: int, shared: str, pads: bool
-) -> Queue:
+Q = TypeVar("Q", bound=Queue)
+
+
+def shared_queue(
+    context: Context,
+    component_types: Sequence[DType],
+    shapes: Sequence[Shape],
+    capacity: int,
+    shared: str,
+    kind: type[Q],
+    pads: bool = False,
+) -> Q:
+    """The session's queue of this name, made when it is asked for first.
+
+    Raises:
+        RunError: it has other types, or is another kind of queue.
+    """
     name = shared or context.node.name
     if shapes and len(shapes) != len(component_types):
         raise RunError(f"{len(component_types)} component types and {len(shapes)} shapes")
     place = f"queue/{name}"
     found = context.state.get(place)
-    if not isinstance(found, Queue):
-        found = context.state[place] = Queue(name, component_types, shapes, capacity, pads)
+    if found is None:
+        found = context.state[place] = kind(name, component_types, shapes, capacity, pads)
+    if type(found) is not kind:
+        raise RunError(f"Shared queue '{name}' is a {type(found).__name__}, requested a {kind.__name__}")
     if found.dtypes != tuple(component_types):
         raise RunError(f"Shared queue '{name}' has component types {found.dtypes}, requested {tuple(component_types)}")
     return found
@@ -136,7 +160,7 @@ def fifo_queue(
     """The queue of this name, which lives as long as the session."""
     if any(shape.dims is None or None in shape.dims for shape in shapes):
         raise RunError("a FIFOQueue's shapes must be fully defined; a PaddingFIFOQueue takes others")
-    return _queue(context, component_types, shapes, capacity, shared_name, False)
+    return shared_queue(context, component_types, shapes, capacity, shared_name, Queue)
 
 
 @kernel("PaddingFIFOQueue", "PaddingFIFOQueueV2")
@@ -148,7 +172,7 @@ def padding_fifo_queue(
     capacity: int = -1,
     shared_name: str = "",
 ) -> Value:
-    return _queue(context, component_types, shapes, capacity, shared_name, True)
+    return shared_queue(context, component_types, shapes, capacity, shared_name, Queue, pads=True)
 
 
 @kernel("QueueEnqueue", "QueueEnqueueV2")

@@ -60,8 +60,9 @@ def mean(input: Array, axis: Array, *, keep_dims: bool = False) -> Array:
         if input.dtype.kind == "u":
             whole = np.sum(input, axis=axes, keepdims=keep_dims, dtype=np.uint64)
             return np.asarray(whole // np.uint64(max(count, 1))).astype(input.dtype)
-        total = np.sum(input, axis=axes, keepdims=keep_dims, dtype=np.int64)
-        return np.asarray(np.sign(total) * (np.abs(total) // max(count, 1))).astype(input.dtype)
+        total = np.asarray(np.sum(input, axis=axes, keepdims=keep_dims, dtype=np.int64))
+        whole = total // max(count, 1)
+        return np.asarray((whole + ((total < 0) & (whole * max(count, 1) != total))).astype(input.dtype))
     with np.errstate(all="ignore"):
         sums = np.sum(widened(input), axis=axes, keepdims=keep_dims, dtype=_accumulator(input.dtype))
         return np.asarray(np.true_divide(sums, np.float64(count))).astype(input.dtype)
@@ -170,7 +171,7 @@ def cumprod(x: Array, axis: Array, *, exclusive: bool = False, reverse: bool = F
 def _log_sums(values: Array, axis: int) -> Array:
     """The logarithms of running sums of exponentials, as TensorFlow's comparisons have them."""
     rows = np.moveaxis(values, axis, 0)
-    totals = np.array(rows)
+    totals = np.where(np.isnan(rows), -np.inf, rows).astype(rows.dtype)  # the first: no number is less than no sum
     for place in range(1, rows.shape[0]):
         so_far, new = totals[place - 1], rows[place]
         least, most = np.where(new < so_far, new, so_far), np.where(so_far < new, new, so_far)

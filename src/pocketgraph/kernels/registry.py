@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -25,9 +25,11 @@ MODULES = (
     "segment_gradients", "sets", "ctc_loss", "unicode_texts",
     "sparse_optimizers", "variable_parts", "summaries", "image_summaries", "counting", "crosses", "strong_hashing",
     "serialized", "fractional_pools", "accumulators", "ragged", "recurrent_gradients", "distances", "fields_of_text",
-    "in_place", "scripts", "encoded_pictures",
+    "in_place", "scripts", "encoded_pictures", "other_queues", "staging", "barriers",
+    "dense_tables", "candidates", "image_warping", "boosted_trees", "bessel_functions",
+    "decompositions", "gamma_gradients", "stateful_randoms",
 )  # fmt: skip
-"""The modules of this package that hold kernels; they are imported when the first op is looked up."""
+"""The modules of this package that hold kernels, the common ones first; ``find`` imports them until it has the op."""
 
 Value = Any
 """What flows along an edge: an ndarray (strings: an object array of bytes) or a handle such as a TensorArray's."""
@@ -72,7 +74,8 @@ class Kernel(NamedTuple):
 
 
 _TABLE: dict[str, Kernel] = {}
-_loaded = False
+_loaded = 0  # how many of MODULES ``find`` has looked through
+_loading = threading.RLock()
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -86,36 +89,52 @@ def kernel(*ops: str) -> Callable[[F], F]:
     """
 
     def register(function: F) -> F:
-        parameters = inspect.signature(function).parameters.values()
-        keywords = [p for p in parameters if p.kind is p.KEYWORD_ONLY and p.name != "context"]
+        attrs, defaults, takes_context = _signature(function)
         for op in ops:
             if op in _TABLE:
                 raise ValueError(f"{op} has two kernels")
-            _TABLE[op] = Kernel(
-                op,
-                function,
-                tuple(p.name for p in keywords),
-                {p.name: p.default for p in keywords if p.default is not p.empty},
-                any(p.name == "context" for p in parameters),
-            )
+            _TABLE[op] = Kernel(op, function, attrs, defaults, takes_context)
         return function
 
     return register
+
+
+def _signature(function: Callable[..., Any]) -> tuple[tuple[str, ...], Mapping[str, Any], bool]:
+    """The attributes that a kernel takes, the defaults of those that have one, and whether it takes ``context``.
+
+    Of a plain function they are read where Python keeps them: a session that starts registers hundreds of kernels, and
+    ``inspect.signature`` would take as long as importing them.
+    """
+    code = getattr(function, "__code__", None)
+    if code is None or hasattr(function, "__wrapped__") or hasattr(function, "__signature__"):
+        import inspect
+
+        parameters = inspect.signature(function).parameters.values()
+        given = {p.name: p.default for p in parameters if p.default is not p.empty}
+        attrs = tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.name != "context")
+        takes_context = any(p.name == "context" for p in parameters)
+        return attrs, {name: given[name] for name in attrs if name in given}, takes_context
+    positional, count = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
+    attrs = tuple(name for name in code.co_varnames[positional:count] if name != "context")
+    given = function.__kwdefaults__ or {}
+    return attrs, {name: given[name] for name in attrs if name in given}, "context" in code.co_varnames[:count]
 
 
 def find(op: str) -> Kernel | None:
     """The kernel of an op, or None when there is none."""
     global _loaded
     found = _TABLE.get(op)
-    if found is not None or _loaded:
+    if found is not None or _loaded == len(MODULES):
         return found
-    load(MODULES)
-    _loaded = True
+    with _loading:
+        while op not in _TABLE and _loaded < len(MODULES):
+            load(MODULES[_loaded : _loaded + 1])
+            _loaded += 1
     return _TABLE.get(op)
 
 
 def load(modules: Iterable[str]) -> None:
-    """Imports these of ``MODULES``; ``find`` imports all of them only for an op that is in none imported so far."""
+    """Imports these of ``MODULES``, such as those that ``homes`` gave for the ops of a graph."""
     for name in modules:
         if name not in MODULES:
             continue

@@ -9,13 +9,14 @@ from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import QINT8, QUINT8
 from pocketgraph.kernels.arrays import Array, number
 from pocketgraph.kernels.eight_bit import F32, codes_of, moved, requantized, used_range
+from pocketgraph.kernels.given_ranges import ends
 from pocketgraph.kernels.image_resizing import neighbours, resize_bilinear
 from pocketgraph.kernels.registry import kernel
 
 
 @kernel("RequantizationRange")
 def requantization_range(input: Array, input_min: Array, input_max: Array) -> tuple[Array, Array]:
-    low, high = used_range(input, number(input_min), number(input_max))
+    low, high = used_range(input, *ends(input_min, input_max))
     return np.array(low, F32), np.array(high, F32)
 
 
@@ -29,26 +30,27 @@ def requantize(
     *,
     out_type: DType = QUINT8,
 ) -> tuple[Array, Array, Array]:
-    low, high = number(requested_output_min), number(requested_output_max)
+    low, high = ends(requested_output_min, requested_output_max)
+    old = ends(input_min, input_max)
     if low > 0:
         raise RunError(f"requested_output_min must be <= 0, but got {low:g}")
     if high < low:
         raise RunError(f"requested_output_max must be >= requested_output_min, but got {high:g} and {low:g}")
     if out_type == QINT8:  # which goes through floats
         kinds = codes_of(np.dtype(np.int32)), codes_of(np.dtype(np.int8))
-        old = number(input_min), number(input_max)
         codes = moved(input, old, kinds[0], (low, high), kinds[1]).astype(np.int8)
     else:
-        codes = requantized(input, number(input_min), number(input_max), low, high)
-    return codes, np.array(low, F32), np.array(high, F32)
+        codes = requantized(input, *old, low, high)
+    return codes, np.array(number(requested_output_min), F32), np.array(number(requested_output_max), F32)
 
 
 @kernel("QuantizeDownAndShrinkRange")
 def quantize_down_and_shrink_range(
     input: Array, input_min: Array, input_max: Array, *, out_type: DType = QUINT8
 ) -> tuple[Array, Array, Array]:
-    low, high = used_range(input, number(input_min), number(input_max))
-    codes = requantized(input, number(input_min), number(input_max), low, high)
+    given = ends(input_min, input_max)
+    low, high = used_range(input, *given)
+    codes = requantized(input, *given, low, high)
     return codes, np.array(low, F32), np.array(high, F32)
 
 
@@ -57,6 +59,8 @@ def _channel_sizes(input: Array, input_min: Array, input_max: Array) -> Array:
     sizes = np.maximum(np.abs(input_min), np.abs(input_max)).astype(F32)
     if input.ndim != 4 or sizes.shape != input.shape[-1:]:
         raise RunError(f"one range for each channel of 4 dimensions, not {list(sizes.shape)} for {list(input.shape)}")
+    if not np.isfinite(sizes).all():
+        raise RunError("the range of a channel is none: both ends must be finite numbers")
     return sizes
 
 
@@ -86,7 +90,7 @@ def requantize_per_channel(
     """int32 codes of a range for each channel as codes of one range about zero, halves rounded to even."""
     if out_type not in (QINT8, QUINT8):
         raise RunError(f"out_type must be qint8 or quint8, but got: {out_type.name}")
-    low, high = F32(number(requested_output_min)), F32(number(requested_output_max))
+    low, high = (F32(end) for end in ends(requested_output_min, requested_output_max))
     wanted, largest = max(abs(low), abs(high)), F32(127 if out_type is QINT8 else 255)
     with np.errstate(all="ignore"):
         scales = largest * (_channel_sizes(input, input_min, input_max) / wanted / F32(1 << 31))

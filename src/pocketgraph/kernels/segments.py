@@ -90,6 +90,11 @@ def _averaged(data: Array, ids: Array, count: int | None, root: bool) -> Array:
     totals = sorted_groups(SUM, data, ids, count)
     sizes = np.bincount(ids.astype(np.int64), minlength=totals.shape[0])[: totals.shape[0]]
     divisor = np.maximum(sizes, 1).reshape(-1, *[1] * (totals.ndim - 1))
+    if totals.dtype.kind in "iu" and not root:
+        wide = totals if totals.dtype == np.uint64 else totals.astype(np.int64)
+        whole = wide // divisor.astype(wide.dtype)
+        towards_zero = whole + ((wide < 0) & (whole * divisor.astype(wide.dtype) != wide)).astype(wide.dtype)
+        return np.asarray(towards_zero).astype(data.dtype)
     double = np.complex128 if totals.dtype.kind == "c" else np.float64
     wide = totals.astype(double) / (np.sqrt(divisor) if root else divisor)
     return np.asarray(wide).astype(data.dtype)

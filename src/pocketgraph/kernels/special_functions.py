@@ -80,6 +80,8 @@ def zeta(s: float, q: float) -> float:
         return math.nan
     if s == 1:
         return math.inf
+    if math.isinf(s) and math.isfinite(q):  # q^-s, whatever comes after it
+        return math.inf if q < 1 else float(q == 1)
     if q <= 0:
         if math.isinf(s) or s != math.floor(s):
             return math.nan

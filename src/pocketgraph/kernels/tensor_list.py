@@ -215,6 +215,24 @@ def scatter(
     return _scattered(_filled(count, element_dtype, as_shape(element_shape)), tensor, indices)
 
 
+@kernel("TensorListScatter")
+def scatter_v1(tensor: Array, indices: Array, element_shape: Array, *, element_dtype: DType) -> TensorList:
+    """As many elements as the largest index asks for."""
+    count = int(indices.max()) + 1 if indices.size else 0
+    return _scattered(_filled(count, element_dtype, as_shape(element_shape)), tensor, indices)
+
+
+@kernel("TensorListPushBackBatch")
+def push_back_batch(input_handles: Array, tensor: Array, *, element_dtype: DType) -> Array:
+    """Each list with one row of ``tensor`` behind its elements."""
+    if input_handles.shape[:1] != tensor.shape[:1]:
+        raise RunError(f"{input_handles.shape[:1]} lists and {tensor.shape[:1]} rows")
+    made = np.empty(input_handles.shape, object)
+    for place, (items, row) in enumerate(zip(input_handles.tolist(), tensor, strict=True)):
+        made[place] = TensorList(items.dtype, items.shape, [*items.items, np.asarray(row, dtype=tensor.dtype)])
+    return made
+
+
 @kernel("TensorListScatterIntoExistingList")
 def scatter_into(input_handle: TensorList, tensor: Array, indices: Array, *, element_dtype: DType) -> TensorList:
     made = TensorList(input_handle.dtype, input_handle.shape, list(input_handle.items))

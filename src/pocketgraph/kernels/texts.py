@@ -166,27 +166,37 @@ def as_string(
 
 
 @lru_cache(maxsize=256)
-def pattern_of(pattern: bytes) -> re.Pattern[bytes]:
-    """The pattern, compiled; the syntax that RE2 and Python share.
+def pattern_of(pattern: bytes) -> re.Pattern[str]:
+    """The pattern, compiled; the syntax that RE2 and Python share. It is matched against characters, not bytes.
 
     Raises:
         RunError: it is no pattern.
     """
     try:
-        return re.compile(pattern)
+        return re.compile(characters(pattern), re.ASCII)
     except re.error as error:
         raise RunError(f"Invalid pattern: {pattern.decode(errors='replace')}, error: {error}") from error
 
 
+def characters(item: bytes) -> str:
+    """Bytes as the characters of UTF-8; each byte that is none stands for itself."""
+    return item.decode("utf-8", "surrogateescape")
+
+
 def _replaced(input: Array, pattern: bytes, rewrite: bytes, every: bool) -> Array:
     compiled = pattern_of(pattern)
-    escaped = re.sub(rb"\\0", rb"\\g<0>", rewrite)
-    if every and compiled.match(b"") is not None:
-        return mapped(lambda item: _everywhere(compiled, escaped, item), input)
-    return mapped(lambda item: compiled.sub(escaped, item, count=0 if every else 1), input)
+    escaped = re.sub(r"\\0", r"\\g<0>", characters(rewrite))
+
+    def replaced(item: bytes) -> bytes:
+        text = characters(item)
+        if every and compiled.match("") is not None:
+            return _everywhere(compiled, escaped, text).encode("utf-8", "surrogateescape")
+        return compiled.sub(escaped, text, count=0 if every else 1).encode("utf-8", "surrogateescape")
+
+    return mapped(replaced, input)
 
 
-def _everywhere(compiled: re.Pattern[bytes], rewrite: bytes, item: bytes) -> bytes:
+def _everywhere(compiled: re.Pattern[str], rewrite: str, item: str) -> str:
     """All matches replaced but empty ones right behind another match, which RE2 passes over and Python does not."""
     parts, copied, last = [], 0, -1
     for match in compiled.finditer(item):
@@ -194,7 +204,7 @@ def _everywhere(compiled: re.Pattern[bytes], rewrite: bytes, item: bytes) -> byt
             continue
         parts += [item[copied : match.start()], match.expand(rewrite)]
         copied = last = match.end()
-    return b"".join([*parts, item[copied:]])
+    return "".join([*parts, item[copied:]])
 
 
 @kernel("RegexReplace")
@@ -209,7 +219,7 @@ def static_regex_replace(input: Array, *, pattern: str, rewrite: str, replace_gl
 
 def _matches(input: Array, pattern: bytes) -> Array:
     compiled = pattern_of(pattern)
-    found = [compiled.fullmatch(item) is not None for item in input.ravel().tolist()]
+    found = [compiled.fullmatch(characters(item)) is not None for item in input.ravel().tolist()]
     return np.asarray(np.array(found, dtype=np.bool_).reshape(input.shape))
 
 

@@ -10,7 +10,7 @@ ours run it on codes: the nodes carry the mark that the fast engine looks for. W
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Any
 
 import numpy as np
@@ -24,8 +24,13 @@ from pocketgraph.runtime.engines.litert.emitter import MARK
 from pocketgraph.runtime.engines.litert.program import Operation, Program, Quantization, Value
 from pocketgraph.runtime.engines.litert.rewriting.linear import LINEAR
 
-ENDINGS = ("/int8", "/float", "/numbers")
+ENDINGS = ("/int8", "/float", "/numbers", "/prescribed")
 """Of the names of tensors that are another's in codes, or in plain numbers again."""
+LOCATION = b"loc:@"
+ADDED = ("/even", "/staggered")
+"""Of the names of tensors that the quantizer puts between an input and the first layer."""
+CHANGES = {"ADD": "Add", "MUL": "Mul"}
+"""The operators that make them, and their nodes."""
 ACTIVATIONS = {"": None, "RELU": "Relu", "RELU6": "Relu6"}
 
 
@@ -43,6 +48,19 @@ def as_graph(program: Program, graph: Graph, outputs: Iterable[str]) -> Graph:
     return _Writing(program, graph).written(list(outputs))
 
 
+def inner_operations(program: Program, graph: Graph) -> list[str]:
+    """The results of operations that stand for a part of a node only, such as those that Softplus is made of.
+
+    There are no nodes that could give their tensors codes, so that they have to stay in float.
+    """
+    inner = {v for o in program.operations for v in o.outputs if node_name(v.name) not in graph.nodes}
+    return [
+        operation.outputs[0].name
+        for operation in program.operations
+        if operation.code not in LINEAR and any(v in inner for v in (*operation.inputs, *operation.outputs))
+    ]
+
+
 class _Writing:
     def __init__(self, program: Program, graph: Graph) -> None:
         self.program = program
@@ -50,6 +68,8 @@ class _Writing:
         self.graph = graph
         self.refs: dict[Value, str] = {}
         """Where each tensor of the program is found in the graph."""
+        self.held: dict[tuple[Value, str], str] = {}
+        """Where the weights of each kind of layer are: the steps of a loop that is written out share them."""
 
     def written(self, outputs: list[str]) -> Graph:
         for value in self.program.inputs:
@@ -68,6 +88,7 @@ class _Writing:
         ordered = topological(found.replace([node for node in found if node.name in kept]))
         first = [node_name(value.name) for value in self.program.inputs]  # whoever feeds by place counts on the order
         place = {name: index for index, name in enumerate(first)}
+        ordered = [_with_places(node, kept) for node in ordered]
         return found.replace(sorted(ordered, key=lambda node: place.get(node.name, len(first))))
 
     def entering(self, value: Value) -> str:
@@ -81,7 +102,8 @@ class _Writing:
     def ref(self, value: Value) -> str:
         if value not in self.refs:
             raise UsageError(
-                f"the tensor '{value.name}' of the eight-bit program is not in the graph", hint="write a .tflite file"
+                f"the graph has no place for codes of '{value.name}', which the program computes inside of a node",
+                hint="write a .tflite file",
             )
         return self.refs[value]
 
@@ -118,7 +140,7 @@ class _Writing:
 
     def named(self, value: Value, source: str) -> None:
         """Gives the tensor's name in the graph to what ``source`` makes, on the steps of codes where it has such."""
-        name, port, _ = parse_ref(value.name)
+        name, port, _ = parse_ref(_plain(value.name))
         if value.quantization is not None:
             source = self.rounded(f"{name}/codes", source, value.quantization)
         self.refs[value] = source  # readers go straight to the codes: the engine looks for them next to the operation
@@ -143,17 +165,22 @@ class _Writing:
         assert kernel is not None
         result = self.product(operation, name, data, self.weights(name, operation, kernel))
         if bias is not None:
-            assert bias.constant is not None
-            offset = bias.constant.numpy().astype(np.float64).reshape(-1)
-            if bias.quantization is not None:
-                offset = offset * np.array(bias.quantization.scales)
-            shift = self.constant(f"{name}/bias", offset.astype(np.float32))
-            result = self.add(f"{name}/sum", "BiasAdd", [result, shift], {"T": FLOAT})
+            result = self.add(f"{name}/sum", "BiasAdd", [result, self.offsets(name, bias)], {"T": FLOAT})
         if ACTIVATIONS[activation]:
             result = self.add(f"{name}/activation", str(ACTIVATIONS[activation]), [result], {"T": FLOAT})
         if operation.code == "FULLY_CONNECTED" and len(value.shape) != 2:
             result = self.reshaped(f"{name}/shaped", result, value.shape)
         self.named(value, result)
+
+    def offsets(self, name: str, bias: Value) -> str:
+        """The bias of a layer, in numbers."""
+        if (bias, "") not in self.held:
+            assert bias.constant is not None
+            offset = bias.constant.numpy().astype(np.float64).reshape(-1)
+            if bias.quantization is not None:
+                offset = offset * np.array(bias.quantization.scales)
+            self.held[bias, ""] = self.constant(f"{name}/bias", offset.astype(np.float32))
+        return self.held[bias, ""]
 
     def reshaped(self, name: str, source: str, shape: tuple[int, ...]) -> str:
         wanted = self.constant(f"{name}/shape", np.array(shape, np.int32))
@@ -165,6 +192,13 @@ class _Writing:
         coded = kernel if producer is None else producer.inputs[0]
         if coded is None or coded.constant is None or coded.dtype not in (FLOAT, INT8):
             raise UsageError(f"the weights of '{name}' are no int8 codes", hint="write a .tflite file")
+        key = (coded, operation.code)
+        if key not in self.held:
+            self.held[key] = self.written_weights(name, operation, kernel, coded)
+        return self.held[key]
+
+    def written_weights(self, name: str, operation: Operation, kernel: Value, coded: Value) -> str:
+        assert coded.constant is not None
         values = _in_order(operation, coded.constant.numpy())
         if coded.quantization is None:
             return self.constant(f"{name}/weights", values)
@@ -206,7 +240,8 @@ class _Writing:
                 self.redirect(operation, canonical(_plain(value.name)), self.refs[value])
         for value in operation.outputs:
             name, port, _ = parse_ref(_plain(value.name))
-            if name not in self.nodes:
+            if name not in self.nodes or value.name.endswith(ADDED):
+                self.change(operation, value)
                 continue
             if value.quantization is None:
                 self.refs[value] = f"{name}:{port}"
@@ -219,6 +254,17 @@ class _Writing:
                 node = self.nodes[node_name(node.inputs[0])]
             self.named(value, self.add(f"{node.name}/plain", node.op, node.inputs, dict(node.attrs)))
 
+    def change(self, operation: Operation, value: Value) -> None:
+        """What the quantizer put in front of the first layer: an operation on floats that no node of the graph is."""
+        if operation.code not in CHANGES:
+            return
+        data, by = operation.inputs
+        if data is None or by is None or by.constant is None or data not in self.refs:
+            return
+        name = value.name.replace(":", "_")
+        other = self.constant(f"{name}/by", by.constant.numpy())
+        self.refs[value] = self.add(name, CHANGES[operation.code], [self.refs[data], other], {"T": FLOAT})
+
     def redirect(self, operation: Operation, old: str, new: str) -> None:
         """Lets the nodes of an operation read another tensor."""
         for name in operation.nodes:
@@ -226,6 +272,15 @@ class _Writing:
             if node is not None and any(canonical(ref) == old for ref in node.inputs):
                 inputs = [new.removesuffix(":0") if canonical(ref) == old else ref for ref in node.inputs]
                 self.nodes[name] = Node(name, node.op, inputs, dict(node.attrs))
+
+
+def _with_places(node: Node, kept: Container[str]) -> Node:
+    """The node without the wish to be on the same device as nodes that are no more."""
+    places = node.attrs.get("_class")
+    if not isinstance(places, tuple):
+        return node
+    left = tuple(p for p in places if not p.startswith(LOCATION) or p.removeprefix(LOCATION).decode() in kept)
+    return node if left == places else node.replace(attrs={**node.attrs, "_class": left})
 
 
 def _plain(name: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from pocketgraph.errors import RunError, UsageError
-from pocketgraph.quantize.judge import Accuracy, Comparison
+from pocketgraph.quantize.judge import Accuracy, Comparison, scores_of_classes
 from pocketgraph.quantize.options import Options, Progress
 from pocketgraph.quantize.pipeline import Outcome, finish, prepare, silent
 from pocketgraph.quantize.resume import Findings
@@ -78,7 +78,8 @@ class Judged:
     def words(self) -> str:
         """The figures in words."""
         if self.comparison.width < 2:
-            return f"signal to noise {self.comparison.snr:.1f} dB, mean error {self.comparison.mean_error:.3g}"
+            noise = f"{self.comparison.snr:.1f} dB" if math.isfinite(self.comparison.snr) else "exact"
+            return f"signal to noise {noise}, mean error {self.comparison.mean_error:.3g}"
         lost = "top-1 lost" if self.exact is not None else "answers that differ"
         return f"KL {self.comparison.kl:.4g}, {lost} {self.drop:.2f} points"
 
@@ -109,6 +110,16 @@ def judged(outcome: Outcome, samples: Samples, count: int, truth: Truth, threads
     return result
 
 
+def _check_classes(program: Program, samples: Samples, threads: int) -> None:
+    """Refuses a model whose first output does not tell classes apart, before any work is done."""
+    for sample in islice(samples(), 1):
+        if scores_of_classes(Running(program, threads=threads)(sample)[0]) is None:
+            raise UsageError(
+                "a budget is of a classifier's answers, and this model gives no scores of classes",
+                hint="leave --max-kl and --max-accuracy-drop out; the summary tells signal to noise",
+            )
+
+
 def quantize_within(
     program: Program,
     samples: Samples,
@@ -133,6 +144,8 @@ def quantize_within(
         RunError: even with three quarters in float too much is lost.
     """
     tell = progress or silent
+    if budget.is_set:
+        _check_classes(program, samples, options.threads)
     prepared = prepare(program, samples, count, options, progress, findings)
     shares = [options.float_share, *(share for share in SHARES if share > options.float_share)]
     found: Judged | None = None
@@ -141,8 +154,6 @@ def quantize_within(
         how = replace(options, float_share=share, quiet=math.inf, loud=math.inf) if tried else options
         outcome = finish(prepared, samples, count, how, progress, findings)
         found = judge(outcome)
-        if budget.is_set and found.comparison.width < 2:
-            raise UsageError("a budget is of a classifier's answers, and this model gives no scores of classes")
         tell("keeping the budget", tried + 1, len(shares))
         if found.keeps(budget):
             if budget.is_set:

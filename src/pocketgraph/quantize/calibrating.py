@@ -45,7 +45,12 @@ def observe(
     bounds = {o.outputs[0]: BOUNDS[a] for o in program.operations if (a := o.options.get("activation")) in BOUNDS}
     derived = {v for o in program.operations if KINDS.get(o.code) is Kind.SAME for v in o.outputs}
     seen = {
-        value: Observation(value.name, bounds.get(value, (-math.inf, math.inf)), is_derived=value in derived)
+        value: Observation(
+            value.name,
+            bounds.get(value, (-math.inf, math.inf)),
+            is_derived=value in derived,
+            is_input=value in program.inputs,
+        )
         for value in values
     }
     kept = findings or Findings()

@@ -72,11 +72,16 @@ def beside_ties(seen: Observation, span: Range) -> Range:
     steps are as wide as theirs: the worst of all places. With steps a 256th instead of a 255th of the range wide, they
     lie anywhere.
     """
-    different = np.count_nonzero(seen.counts)
-    if different > FEW_VALUES or seen.counts.sum() < OFTEN * different:
+    if not has_few_values(seen):
         return span
     spans = [Range(span.low * factor, span.high * factor) for factor in STRETCHES]
     return min(spans, key=lambda tried: _rounding_error(seen, tried))
+
+
+def has_few_values(seen: Observation) -> bool:
+    """Whether the tensor takes few different values, each many times, as pixels do."""
+    different = np.count_nonzero(seen.counts)
+    return bool(different <= FEW_VALUES and seen.counts.sum() >= OFTEN * different)
 
 
 def _best(seen: Observation, cost: Callable[[Observation, Range], float]) -> Range:

@@ -3,8 +3,8 @@
     y = relu(W x + b);  z = V y      becomes      y' = relu(S W x + S b);  z = (V / S) y'
 
 with a factor S for each channel of y (Nagel et al., "Data-Free Quantization Through Weight Equalization and Bias
-Correction", 2019). With RELU6 the factors are at least 1 and keep each channel below 6, where it stays what it was for
-all values up to the largest one observed.
+Correction", 2019). With RELU6 the factors are at least 1 and keep each channel below 3, where it stays what it was for
+all values up to twice the largest one observed.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from pocketgraph.runtime.engines.litert.program import Operation, Program, Value
 from pocketgraph.runtime.engines.litert.rewriting.linear import LINEAR
 
 STRONGEST = 256.0  # the largest factor; beyond it a channel is taken for dead, not for weak
+CLIPPED = 6.0  # where RELU6 ends
+ROOM = 2.0  # times the largest value observed that other samples may reach
 PASSING = ("AVERAGE_POOL_2D", "MAX_POOL_2D")
 """What may stand between two layers: it treats channels alike, and scaling commutes with it."""
 
@@ -95,7 +97,7 @@ def _factors(first: Operation, low: Array, high: Array, power: float) -> Array:
     alive = strength > strength.max(initial=0) / STRONGEST
     if not alive.any():
         return np.ones_like(strength)
-    limit = 6.0 if first.options.get("activation") == "RELU6" else float(strength.max())
+    limit = CLIPPED / ROOM if first.options.get("activation") == "RELU6" else float(strength.max())
     factors = np.where(alive, limit / np.where(alive, strength, 1), 1.0) ** power
     result: Array = np.maximum(factors, 1.0)
     return result

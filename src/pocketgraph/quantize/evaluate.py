@@ -12,13 +12,16 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.errors import UsageError
-from pocketgraph.quantize.judge import Accuracy, Comparison, interval
+from pocketgraph.quantize.judge import Accuracy, Comparison, interval, mean_interval
 from pocketgraph.quantize.models import Input, Model
 from pocketgraph.quantize.pipeline import Progress
 from pocketgraph.quantize.running import Samples
+from pocketgraph.runtime.statistic import Statistic
 
 Truth = Callable[[int], "list[int] | None"]
 """Gives the class of each sample, or None, when told how many scores there are."""
+Wanted = Callable[[int], "np.ndarray[Any, Any] | None"]
+"""Gives the numbers that a model should give, [samples, size], or None, when told how many it gives."""
 
 
 @dataclass
@@ -28,6 +31,7 @@ class Verdict:
     Attributes:
         path: its file.
         accuracy: against the data's classes, when they tell them.
+        errors: the samples' mean absolute differences from the numbers that the data tell, when they do.
         comparison: with the first model; None for that one.
         seconds: the median time of one sample.
     """
@@ -36,6 +40,7 @@ class Verdict:
     accuracy: Accuracy | None
     comparison: Comparison | None
     seconds: float
+    errors: Statistic[float] | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """All numbers by name; None for what is not known."""
@@ -43,7 +48,11 @@ class Verdict:
         size = os.path.getsize(self.path) if os.path.isfile(self.path) else None
         row: dict[str, Any] = {"model": os.path.basename(self.path) or self.path, "bytes": size}
         if right is not None:
-            row |= {"top1": right.top1, "top1_interval": right.top1_interval, "top5": right.top5}
+            row |= {"top1": right.top1, "top1_interval": right.top1_interval}
+            if right.tells_five:
+                row |= {"top5": right.top5, "top5_interval": right.top5_interval}
+        if self.errors is not None:
+            row |= {"true_error": self.errors.average, "true_error_interval": mean_interval(self.errors)}
         if beside is not None:
             if beside.width > 1:
                 row |= {
@@ -52,16 +61,28 @@ class Verdict:
                     "kl": beside.kl,
                 }
             row |= {
-                "snr_db": beside.snr if math.isfinite(beside.snr) else None,
+                "snr_db": beside.snr,
                 "mean_error": beside.mean_error,
                 "mean_error_interval": beside.mean_error_interval,
                 "largest_error": beside.largest,
             }
-        return {**row, "milliseconds": self.seconds * 1e3}
+        return {**{key: _finite(value) for key, value in row.items()}, "milliseconds": self.seconds * 1e3}
+
+
+def _finite(value: Any) -> Any:
+    """None in place of infinities and NaN, which JSON does not know."""
+    if isinstance(value, tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def evaluate(
-    models: Sequence[Model], samples: Samples, count: int, truth: Truth, progress: Progress | None = None
+    models: Sequence[Model],
+    samples: Samples,
+    count: int,
+    truth: Truth,
+    progress: Progress | None = None,
+    wanted: Wanted | None = None,
 ) -> list[Verdict]:
     """Judges models by the first output of each.
 
@@ -71,6 +92,7 @@ def evaluate(
         count: how many samples there are.
         truth: see Truth.
         progress: told how far it is.
+        wanted: see Wanted.
 
     Raises:
         UsageError: there are no samples, or the models do not take or give the same shapes.
@@ -84,8 +106,10 @@ def evaluate(
             )
     comparisons = [None if index == 0 else Comparison() for index in range(len(models))]
     accuracies: list[Accuracy | None] = [None] * len(models)
+    errors: list[Statistic[float] | None] = [None] * len(models)
     times: list[list[float]] = [[] for _ in models]
     labels: list[int] | None = None
+    numbers: Any = None
     for done, sample in enumerate(samples()):
         reference: Any = None
         for index, model in enumerate(models):
@@ -96,7 +120,10 @@ def evaluate(
                 reference = answer
                 if done == 0:
                     labels = truth(answer.size)
-                    accuracies = [Accuracy() if labels is not None and answer.size > 1 else None for _ in models]
+                    has_classes = labels is not None and answer.size > 1
+                    accuracies = [Accuracy() if has_classes else None for _ in models]
+                    numbers = None if has_classes or wanted is None else wanted(answer.size)
+                    errors = [None if numbers is None else Statistic() for _ in models]
             if answer.size != reference.size:
                 raise UsageError(
                     f"its output is {list(answer.shape)}, that of {models[0].path} {list(reference.shape)}",
@@ -108,10 +135,13 @@ def evaluate(
                 comparison.add(reference, answer)
             if accuracy is not None and labels is not None:
                 accuracy.add(answer, labels[done])
+            off = errors[index]
+            if off is not None:
+                off.update(float(np.abs(answer.reshape(-1).astype(np.float64) - numbers[done]).mean()))
         if progress is not None:
             progress("judging", done + 1, count)
     return [
-        Verdict(model.path, accuracies[index], comparisons[index], float(np.median(times[index])))
+        Verdict(model.path, accuracies[index], comparisons[index], float(np.median(times[index])), errors[index])
         for index, model in enumerate(models)
     ]
 

@@ -25,9 +25,14 @@ SMALL = ("CONV_2D", "FULLY_CONNECTED")
 """Operators whose weights may have four bits; depthwise layers have few weights and are hurt most."""
 
 
+def may_have_four_bits(operation: Operation) -> bool:
+    """Whether LiteRT takes weights of four bits: not for groups, nor (in TensorFlow 2.21) for a single channel."""
+    return operation.code in SMALL and not is_grouped(operation) and operators.weights(operation).shape[0] > 1
+
+
 def weight_bits(operation: Operation, program: Program, options: Options) -> int:
     """How many bits the weights of a layer get: 4 where asked for, but not in layers that read the program's inputs."""
-    if options.weights != "int4" or operation.code not in SMALL or is_grouped(operation):
+    if options.weights != "int4" or not may_have_four_bits(operation):
         return 8
     is_first = operators.data(operation) in program.inputs
     return 8 if is_first or operators.weights(operation).size < FEWEST_FOR_4 else 4

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.errors import FormatError, RunError, UsageError
-from pocketgraph.graph import Graph, canonical, node_name
+from pocketgraph.graph import Graph, Node, Shape, canonical, node_name
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.order import reachable
 from pocketgraph.kernels.shapes import infer
@@ -97,6 +97,22 @@ def front_of(graph: Graph, outputs: Sequence[str], fed: Collection[str] = ()) ->
     inferred = infer(graph)
     shapes = {name: known_shape(inferred, name) for name in cuts}
     return Front(graph, canonical(sources[0]), shapes)
+
+
+def behind(graph: Graph, cuts: Mapping[str, tuple[int, ...]]) -> Graph:
+    """The graph with placeholders where the part that reads recordings ends.
+
+    Other nodes may wait for the nodes that are cut off (constants that quantize_nodes makes do), which must not make
+    that part run, and ask for a recording, when what it makes is fed.
+    """
+    inferred = infer(graph)
+    made = {}
+    for name, shape in cuts.items():
+        dtype = inferred.dtype(name)
+        if name.endswith(":0") and dtype is not None:
+            node = node_name(name)
+            made[node] = Node(node, "Placeholder", (), {"dtype": dtype, "shape": Shape(shape)})
+    return graph.map_nodes(lambda node: made.get(node.name, node))
 
 
 def input_shapes(

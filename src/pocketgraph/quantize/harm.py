@@ -31,6 +31,9 @@ def scores(program: Program) -> list[Value]:
     return [value for value in dict.fromkeys(judged) if value.dtype is FLOAT and value.constant is None]
 
 
+IN_FLOAT = 3  # bytes more of a weight
+
+
 class Harm:
     """Measures single changes of a program by their effect on its scores.
 
@@ -98,7 +101,7 @@ def work(operation: Operation) -> int:
 
 
 def worst_stretch(
-    program: Program, coded: Collection[Operation], harm: Mapping[Value, float], most: float
+    program: Program, coded: Collection[Operation], harm: Mapping[Value, float], most: float, larger: float = math.inf
 ) -> list[Operation]:
     """The operations in a row to keep in float that spare the most harm for their work.
 
@@ -109,7 +112,9 @@ def worst_stretch(
         coded: the operations that would compute with codes.
         harm: the noise that each tensor's codes cause.
         most: the share of the program's work to give up for it.
+        larger: by what share its weights may grow for it; those in float take four times the bytes.
     """
+    room = larger * max(sum(_weights(operation) for operation in program.operations), 1)
     operations = [operation for operation in program.operations if operation in set(coded)]
     total = sum(work(operation) for operation in program.operations) or 1
     readers: dict[Value, set[int]] = {}
@@ -121,10 +126,11 @@ def worst_stretch(
     best: tuple[float, int, int] = (0.0, 0, 0)
     for start in range(len(operations)):
         inside: set[int] = set()
-        spent = 0
+        spent = grown = 0
         for end in range(start, len(operations)):
             spent += work(operations[end])
-            if spent > most * total:
+            grown += IN_FLOAT * _weights(operations[end])
+            if spent > most * total or grown > room:
                 break
             inside.add(id(operations[end]))
             spared = sum(
@@ -136,6 +142,10 @@ def worst_stretch(
             if spared > best[0] * 1.02:
                 best = spared, start, end + 1
     return operations[best[1] : best[2]]
+
+
+def _weights(operation: Operation) -> int:
+    return weights(operation).size if KINDS.get(operation.code) is Kind.WEIGHTED else 0
 
 
 def decibels(noise: float) -> float:

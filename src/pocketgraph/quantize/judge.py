@@ -32,6 +32,33 @@ def interval(hits: float, count: int) -> tuple[float, float]:
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
+def mean_interval(numbers: Statistic[float]) -> tuple[float, float]:
+    """Between which means the true one lies in 95 of 100 cases, by the spread of the numbers (Student's t)."""
+    if numbers.count < 2:
+        return 0.0, math.inf
+    half = _student(numbers.count - 1) * math.sqrt(numbers.variance / (numbers.count - 1))
+    return max(0.0, numbers.average - half), numbers.average + half
+
+
+def _student(freedom: int) -> float:
+    """The 97.5 % quantile of Student's t: exact up to 2 degrees of freedom, then the series about the normal one.
+
+    The series is that of Abramowitz and Stegun, 26.7.5; it is off by 0.2 % with 3 degrees and less with more.
+    """
+    if freedom == 1:
+        return math.tan(math.pi * 0.475)
+    if freedom == 2:
+        return 0.95 * math.sqrt(2 / (1 - 0.95**2))
+    z = SURE
+    terms = (
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
+    )
+    return float(z + sum(term / freedom ** (power + 1) for power, term in enumerate(terms)))
+
+
 def probabilities(scores: Array) -> Array:
     """Rows that are probabilities as they are; others through softmax; a vector is one row. float64 [rows, classes]."""
     rows = np.atleast_2d(scores.astype(np.float64))
@@ -97,7 +124,8 @@ class Comparison:
             given = right.reshape(wanted.shape)
             self.agreed += float((wanted.argmax(axis=1) == given.argmax(axis=1)).mean())
             p, q = probabilities(wanted), probabilities(given)
-            self.divergence += float((p * np.log((p + SMALLEST) / (q + SMALLEST))).sum(axis=1).mean())
+            apart_by = float((p * np.log((p + SMALLEST) / (q + SMALLEST))).sum(axis=1).mean())
+            self.divergence += max(apart_by, 0.0)  # sums of float32 are not quite 1
         self.signal += float(left @ left)
         self.noise += float(apart @ apart)
         self.across += float(left @ right)
@@ -118,8 +146,7 @@ class Comparison:
     @property
     def mean_error_interval(self) -> tuple[float, float]:
         """Between which means the true one lies in 95 of 100 cases, by the spread over samples."""
-        half = SURE * math.sqrt(self.errors.variance / max(self.count - 1, 1))
-        return max(0.0, self.mean_error - half), self.mean_error + half
+        return mean_interval(self.errors)
 
     @property
     def kl(self) -> float:
@@ -140,18 +167,26 @@ class Comparison:
 
 @dataclass
 class Accuracy:
-    """How often the right class is the first, or among the first five."""
+    """How often the right class is the first, or among the first five.
+
+    Attributes:
+        count: how many samples.
+        first: in how many the right class has the largest score.
+        among: in how many it has one of the five largest.
+        width: how many classes there are.
+    """
 
     count: int = 0
     first: int = 0
     among: int = 0
-    missed: list[int] = field(default_factory=list)
+    width: int = 0
 
     def add(self, scores: Array, label: int) -> None:
         """Takes in one sample; ``label`` is the index of the right class."""
         row = scores.reshape(-1)
         best = np.argsort(-row, kind="stable")[:5]
         self.count += 1
+        self.width = row.size
         self.first += int(best[0] == label)
         self.among += int(label in best)
 
@@ -162,6 +197,15 @@ class Accuracy:
     @property
     def top5(self) -> float:
         return self.among / max(self.count, 1)
+
+    @property
+    def tells_five(self) -> bool:
+        """Whether to be among the first five says anything, which it does of more classes than that."""
+        return self.width > 5
+
+    @property
+    def top5_interval(self) -> tuple[float, float]:
+        return interval(self.among, self.count)
 
     @property
     def top1_interval(self) -> tuple[float, float]:

@@ -221,7 +221,7 @@ def _action(outcome: Outcome, operation: Operation, layer: Layer) -> str:
     if operation in outcome.kept:
         return "kept in float: eight bits would hurt here"
     if operation in outcome.hybrid:
-        return "weights in eight bits, results in float: their steps would be most of the noise"
+        return "weights in eight bits, results in float, so that none is cut off or rounded"
     if layer.in_float:
         if operation in outcome.weights:
             return f"weights in {outcome.weights[operation].bits} bits"

@@ -8,11 +8,11 @@ from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.quantize import operators
 from pocketgraph.quantize.calibrating import observe
 from pocketgraph.quantize.convert import Converted, coded_kernel
-from pocketgraph.quantize.fitting import SMALL
+from pocketgraph.quantize.fitting import may_have_four_bits
 from pocketgraph.quantize.options import Progress
-from pocketgraph.quantize.patches import is_grouped
 from pocketgraph.quantize.pipeline import Outcome, silent
 from pocketgraph.quantize.running import Samples, copied
+from pocketgraph.quantize.soundness import check_weights
 from pocketgraph.quantize.weights import Weights, rounded
 from pocketgraph.runtime.engines.litert.program import Operation, Program, Value
 from pocketgraph.runtime.engines.litert.rewriting.linear import LINEAR
@@ -39,7 +39,11 @@ def light_outcome(
         samples, count: to see what values the tensors take; perhaps none.
         threads: how many threads to compute with.
         progress: told how far it is.
+
+    Raises:
+        RunError: weights are not finite, or a sample leads to values that are not.
     """
+    check_weights(program)
     light = lighter(program, dynamic=dynamic, bits=bits)
     seen = observe(program, samples, count, progress or silent, threads) if count else {}
     values = {value: value for value in program.inputs}
@@ -47,6 +51,8 @@ def light_outcome(
     weights = {o: _rounded(o, bits) for o in program.operations if _is_lightened(o)}
     few = "and LiteRT quantizes the tensors as they come" if dynamic else "expanded to float when the model is loaded"
     notes = [f"weights of {len(weights)} layers in few bits, {few}"]
+    if not weights:
+        notes = [f"no layer has {SMALLEST} weights or more, so that nothing was made smaller"]
     return Outcome(program, Converted(light, values, []), seen, {}, {}, [], [], weights, notes)
 
 
@@ -91,4 +97,4 @@ def _is_lightened(operation: Operation) -> bool:
 
 def _rounded(operation: Operation, bits: int) -> Weights:
     """The weights as codes; without a bias of 32 bits the operand's scale is no bound."""
-    return rounded(operation, math.inf, bits if operation.code in SMALL and not is_grouped(operation) else 8)
+    return rounded(operation, math.inf, bits if may_have_four_bits(operation) else 8)

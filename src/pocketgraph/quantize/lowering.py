@@ -14,8 +14,10 @@ from pocketgraph.quantize.sharing import share_weights
 from pocketgraph.runtime.engines.litert.engine import lowered
 from pocketgraph.runtime.engines.litert.program import Program
 from pocketgraph.runtime.engines.litert.unsupported import Unsupported
+from pocketgraph.runtime.engines.needed import needed
 from pocketgraph.runtime.feeds import FeedSpec
 from pocketgraph.runtime.names import feed_endpoints, fetch_endpoint
+from pocketgraph.runtime.planning.inlined_calls import without_calls
 from pocketgraph.runtime.planning.specialize import specialized
 from pocketgraph.runtime.samples import sample_fetches, sample_shapes
 
@@ -60,7 +62,9 @@ def lowered_graph(
         dtype = FeedSpec.of(graph, endpoint, label).dtype or FLOAT
         specs[endpoint] = (dtype, tuple(shape))
     fetches = [fetch_endpoint(graph, name) for name in wanted]
-    known = specialized(graph, specs, {}, fetches, ())
+    kept = {endpoint.node for endpoint in (*specs, *fetches)}
+    graph = without_calls(graph, needed(graph, frozenset(specs), fetches, ()), specs, kept)
+    known = specialized(graph, specs, {}, fetches, (), may_chunk=False)
     inputs: dict[str, tuple[DType, tuple[int, ...]]] = {
         str(endpoint): (dtype, shape) for endpoint, (dtype, shape) in specs.items() if dtype is not None
     }
@@ -71,10 +75,20 @@ def lowered_graph(
         raise UsageError(
             f"the part to quantize must run on LiteRT alone, but {refusal.reason}",
             where=f"node '{refusal.node}'",
-            hint="name the part with --inputs and --outputs; `pocketgraph plan MODEL` shows what runs where",
+            hint=_hint(known.graph, str(refusal.node)),
         ) from refusal
     share_weights(program)
     return program, known.graph
+
+
+def _hint(graph: Graph, name: str) -> str:
+    """What to do about a node that stands in the way."""
+    op = graph.nodes[name].op if name in graph.nodes else ""
+    if op.startswith("Var") or op in ("ReadVariableOp", "RestoreV2"):
+        return "its weights are variables: `pocketgraph freeze_graph` makes constants of them"
+    if op.startswith(("Quantize", "Requantiz", "Dequantize")) and "AndDequantize" not in op:
+        return "the graph is in eight bits already; give the float one that it was made from"
+    return "name the part with --inputs and --outputs; `pocketgraph plan MODEL` shows what runs where"
 
 
 def _set(graph: Graph, node: Node, values: Mapping[str, Any]) -> Node:

@@ -11,7 +11,7 @@ import numpy as np
 
 from pocketgraph.errors import FormatError
 from pocketgraph.graph import Graph, canonical
-from pocketgraph.quantize.front import front_of, input_shapes
+from pocketgraph.quantize.front import behind, front_of, input_shapes
 from pocketgraph.quantize.running import Array, Sample
 from pocketgraph.runtime.samples import sample_fetches
 
@@ -66,7 +66,8 @@ def open_model(
 
     Args:
         path: a graph (any form that ``load`` takes) or a LiteRT file.
-        outputs, inputs: of a graph; its own by default.
+        outputs: to compute, by default the model's own; of a LiteRT file those that have these names come first.
+        inputs: of a graph; its own by default.
         values: what a graph's other placeholders are fed with.
         threads: how many threads to compute with.
 
@@ -76,7 +77,7 @@ def open_model(
     """
     name = os.fspath(path)
     if is_litert(name):
-        return LiteRTModel(name, threads or 1)
+        return LiteRTModel(name, threads or 1, outputs)
     from pocketgraph.formats import load
 
     return GraphModel(load(name), name, outputs, inputs, values, threads)
@@ -106,6 +107,7 @@ class GraphModel:
         shapes: dict[str, tuple[int, ...]]
         if self.front is not None:
             shapes = dict(self.front.shapes)
+            graph = behind(graph, shapes)
         else:
             shapes = input_shapes(graph, self.outputs, inputs or (), tuple(self.values))
         made = []
@@ -123,7 +125,7 @@ class GraphModel:
 class LiteRTModel:
     """A LiteRT file in its interpreter; codes go in and come out as numbers."""
 
-    def __init__(self, path: str, threads: int = 1) -> None:
+    def __init__(self, path: str, threads: int = 1, outputs: Sequence[str] | None = None) -> None:
         from ai_edge_litert.interpreter import Interpreter
 
         from pocketgraph.runtime.engines.litert.runner import quiet
@@ -136,7 +138,7 @@ class LiteRTModel:
         except (RuntimeError, ValueError) as error:
             raise FormatError(f"LiteRT cannot run this file: {' '.join(str(error).split())}", where=path) from error
         self._given = self._interpreter.get_input_details()
-        self._made = self._interpreter.get_output_details()
+        self._made = _in_order(self._interpreter.get_output_details(), outputs or ())
         self.inputs = tuple(
             Input(
                 str(detail["name"]),
@@ -151,6 +153,17 @@ class LiteRTModel:
             self._interpreter.set_tensor(detail["index"], _coded(array, detail))
         self._interpreter.invoke()
         return [_number(self._interpreter.get_tensor(detail["index"]), detail) for detail in self._made]
+
+
+def _in_order(details: list[dict[str, Any]], wanted: Sequence[str]) -> list[dict[str, Any]]:
+    """What a file gives, those of the wanted names first; names of a graph may have got an ending in the file."""
+
+    def place(detail: Mapping[str, Any]) -> int:
+        name = str(detail["name"])
+        found = (at for at, other in enumerate(wanted) if name == other or name.startswith(canonical(other)))
+        return next(found, len(wanted))
+
+    return sorted(details, key=place)
 
 
 def _coded(array: Array, detail: Mapping[str, Any]) -> Array:

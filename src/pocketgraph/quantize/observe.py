@@ -20,6 +20,8 @@ MOST_ROWS = 96  # of one tensor and sample that the channels' extremes come from
 FIRST = 16  # samples that are looked at this closely; each later one adds less that is new
 LATER = 2  # times fewer values, rows and blocks of those
 WHOLE = 8  # samples whose extremes are those of all values
+TINY = 1e-30  # what is closer to zero counts as zero: no float32 says how many bins of such a width fit in anything
+HUGE = 1e30  # width of a bin, from which differences do not fit in float32
 BLOCK = 1 << 15  # values whose smallest and largest are found while they are in the cache
 
 
@@ -30,9 +32,17 @@ class Observation:
         name: the tensor's name.
         samples: how many arrays were added.
         channel_low, channel_high: float32 [channels], over some places of each sample; None without channels.
+        peaks: for a program's inputs, the largest magnitude of each sample.
     """
 
-    def __init__(self, name: str, bounds: tuple[float, float] = (-np.inf, np.inf), *, is_derived: bool = False) -> None:
+    def __init__(
+        self,
+        name: str,
+        bounds: tuple[float, float] = (-np.inf, np.inf),
+        *,
+        is_derived: bool = False,
+        is_input: bool = False,
+    ) -> None:
         """An observation of nothing yet.
 
         Args:
@@ -40,10 +50,13 @@ class Observation:
             bounds: what no value can be beyond; extremes that they settle are not searched for in every value.
             is_derived: the tensor only holds values of others that are observed too, so that its own extremes need
                 not be exact: they come from the places that the channels' do.
+            is_input: the tensor is an input, of which each sample's largest magnitude is kept.
         """
         self.name = name
         self.bounds = bounds
         self.is_derived = is_derived
+        self.is_input = is_input
+        self.peaks: list[float] = []
         self.samples = 0
         self.low = np.inf
         self.high = -np.inf
@@ -69,10 +82,12 @@ class Observation:
                 hint="take that sample out, or check the preprocessing (input_mean, input_std)",
             )
         self.samples += 1
+        if self.is_input:
+            self.peaks.append(max(-low, high))
         self.low, self.high = min(self.low, low), max(self.high, high)
         self._count(values)
 
-    STATE = ("ends", "bins", "counts", "channel_low", "channel_high")
+    STATE = ("ends", "bins", "counts", "channel_low", "channel_high", "peaks")
 
     def state(self) -> dict[str, Array]:
         """All that was seen, as arrays by the names in STATE (without those of channels when there are none)."""
@@ -81,6 +96,8 @@ class Observation:
             "bins": np.array([self._start, self._width, self.samples]),
             "counts": self.counts,
         }
+        if self.is_input:
+            found["peaks"] = np.array(self.peaks)
         if self.channel_low is not None and self.channel_high is not None:
             found |= {"channel_low": self.channel_low, "channel_high": self.channel_high}
         return found
@@ -92,6 +109,7 @@ class Observation:
         self.samples = int(state["bins"][2])
         self.counts = np.array(state["counts"])
         self.channel_low, self.channel_high = state.get("channel_low"), state.get("channel_high")
+        self.peaks = np.asarray(state.get("peaks", ())).tolist()
 
     @property
     def range(self) -> Range:
@@ -157,6 +175,8 @@ class Observation:
         step = 1 if values.size <= MOST_COUNTED else -(-values.size // self._fewer(MOST_COUNTED))
         # an odd step does not keep to the same channels
         taken = values.reshape(-1)[self.samples % step :: step | 1] if step > 1 else values.reshape(-1)
+        if self._width > HUGE:
+            taken = taken.astype(np.float64)
         index = ((taken - self._start) * (1 / self._width)).astype(np.int64)
         np.minimum(index, BINS - 1, out=index)
         np.maximum(index, 0, out=index)
@@ -165,7 +185,7 @@ class Observation:
     def _make_room(self) -> None:
         """Doubles the width of the bins until they hold every value; the counts move with them."""
         if not self._width:
-            if self.low == self.high == 0:
+            if self.low > -TINY and self.high < TINY:
                 return
             zeros = self.counts[0]
             low, high = min(self.low, 0.0), max(self.high, 0.0)

@@ -53,8 +53,10 @@ PRESCRIBED = {
 PRESCRIBED_16 = dict.fromkeys(("LOGISTIC", "SOFTMAX", "TANH"), Quantization((1 / 32768,), (0,)))
 """Those with int16 codes."""
 
-ONLY_8 = frozenset(("DEPTH_TO_SPACE", "ELU", "LOG_SOFTMAX", "RELU_N1_TO_1", "SPACE_TO_DEPTH", "SQUARED_DIFFERENCE"))
-"""Operators that have int8 but no int16 form in LiteRT."""
+ONLY_8 = frozenset((
+    "DEPTH_TO_SPACE", "ELU", "LOG_SOFTMAX", "RELU_N1_TO_1", "SPACE_TO_DEPTH", "SQUARED_DIFFERENCE", "TILE",
+))  # fmt: skip
+"""Operators that have int8 but no int16 form in LiteRT (TILE: not in that of TensorFlow 2.21)."""
 
 WEIGHT_AXIS = {"CONV_2D": 0, "DEPTHWISE_CONV_2D": 3, "FULLY_CONNECTED": 0, "TRANSPOSE_CONV": 0}
 """The axis of the weights that goes along output channels."""

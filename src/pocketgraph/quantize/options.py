@@ -26,7 +26,8 @@ class Options:
         equalize: whether channels are made even across layers first.
         io: what goes in and comes out: ``float``, or the type of the tensors in between.
         keep: names of tensors whose operations stay in float.
-        float_share: the largest share of the program's multiplications that may stay in float where eight bits hurt.
+        float_share: the largest share of the program's multiplications that may stay in float where eight bits hurt,
+            and by what share the weights may grow for it.
         widen: the largest share of the program's multiplications that may be added by computing channels of narrow
             tensors several times, so that they get finer steps.
         quiet: decibels; when all tensors' codes together make less noise at the scores, no channels are copied for it.

@@ -20,7 +20,8 @@ STYLE = """
 body { font: 14px/1.5 system-ui, sans-serif; margin: 0 auto; padding: 1.5em 2em 4em; max-width: 1500px; color: #1d2329;
   background: #fff; }
 h1 { font-size: 1.5em; margin: 0 0 .6em; overflow-wrap: anywhere; } h2 { font-size: 1.15em; margin: 2em 0 .3em; }
-p { max-width: 60em; } .cards { display: flex; flex-wrap: wrap; gap: .8em; margin: 1em 0; }
+p, li { max-width: 60em; } li { overflow-wrap: anywhere; } li.warning { color: var(--red); font-weight: 600; }
+.cards { display: flex; flex-wrap: wrap; gap: .8em; margin: 1em 0; }
 .card { border: 1px solid #dde1e6; border-radius: 6px; padding: .5em 1em; min-width: 8em; }
 .card b { display: block; font-size: 1.45em; font-weight: 600; } .card span { color: #5b646e; font-size: .9em; }
 .wide { overflow-x: auto; } table { border-collapse: collapse; width: 100%; font-size: 13px; }
@@ -30,7 +31,8 @@ th:first-child, th:last-child, td.name { text-align: left; max-width: 22em; over
 td.words { text-align: left; min-width: 14em; } td.name { min-width: 13em; }
 td.name small { color: #5b646e; display: block; } tr.float { color: #7a828b; background: #fafbfc; }
 td.bad { color: var(--red); font-weight: 600; } td.fair { color: #9a6a10; }
-svg { display: block; } .cut, .cut_off { fill: var(--red); } .bar, .steps { fill: var(--blue); }
+svg { display: block; } .curve { min-width: 700px; }
+.cut, .cut_off { fill: var(--red); } .bar, .steps { fill: var(--blue); }
 .weights { fill: var(--amber); } .operand { fill: var(--violet); } .all { fill: var(--grey); }
 .line { stroke: var(--blue); fill: none; stroke-width: 2; }
 .dot { fill: var(--blue); } .dot.float { fill: var(--grey); }
@@ -55,8 +57,8 @@ def to_json(report: Report, about: dict[str, Any] | None = None) -> str:
     content = {
         **(about or {}),
         "samples": report.samples,
-        "agreement": total.agreement if judged else None,
-        "kl": total.kl if judged else None,
+        "agreement": total.agreement if judged and total.width > 1 else None,
+        "kl": total.kl if judged and total.width > 1 else None,
         "snr_db": total.snr if judged else None,
         "cosine": total.cosine if judged else None,
         "float_bytes": report.float_bytes,
@@ -78,7 +80,7 @@ def to_html(report: Report, title: str) -> str:
         "<!doctype html><html lang='en'><meta charset='utf-8'><meta name='viewport' content='width=device-width'>",
         f"<title>{escape(title)}</title><style>{STYLE}</style><h1>{escape(title)}</h1>",
         _cards(report),
-        "<ul>" + "".join(f"<li>{escape(note)}</li>" for note in report.notes) + "</ul>",
+        "<ul>" + "".join(_note(note) for note in report.notes) + "</ul>",
     ]
     if report.total.count:
         parts += [
@@ -116,7 +118,7 @@ def summary(report: Report, most: int = 5) -> list[str]:
     if total.count:
         classes = f"same best class {total.agreement:.1%}, KL {total.kl:.4f}, " if total.width > 1 else ""
         lines.append(
-            f"{report.samples} calibration samples: {classes}"
+            f"on {report.samples} of the calibration samples: {classes}"
             f"signal to noise {_with_unit(total.snr)} (unseen data do worse: pocketgraph evaluate)"
         )
     lines += [
@@ -137,6 +139,10 @@ def summary(report: Report, most: int = 5) -> list[str]:
             left = layer.weight_noise if math.isnan(layer.from_weights) else layer.from_weights
             lines.append(f"  {_number(left):>6}  {layer.name}")
     return lines
+
+
+def _note(note: str) -> str:
+    return f"<li{' class=warning' if note.startswith('warning:') else ''}>{escape(note)}</li>"
 
 
 def _cards(report: Report) -> str:
@@ -256,8 +262,8 @@ def _curve(layers: Sequence[Layer]) -> str:
         for x, y, layer in places
     )
     return (
-        f"<svg viewBox='0 0 {wide} {tall}' width='100%' style='max-width:{wide}px'>{grid}"
-        f"<polyline class='line' points='{line}'/>{dots}</svg>"
+        f"<div class='wide'><svg class='curve' viewBox='0 0 {wide} {tall}' width='100%' style='max-width:{wide}px'>"
+        f"{grid}<polyline class='line' points='{line}'/>{dots}</svg></div>"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,15 +19,18 @@ from pocketgraph.quantize.equalize import equalize
 from pocketgraph.quantize.evening import evened
 from pocketgraph.quantize.fitting import fit_weights
 from pocketgraph.quantize.harm import Harm, decibels, work, worst_stretch
+from pocketgraph.quantize.headroom import with_headroom
 from pocketgraph.quantize.observe import Observation
 from pocketgraph.quantize.operators import KINDS, Kind
 from pocketgraph.quantize.options import Options, Progress
+from pocketgraph.quantize.outliers import outliers, without
 from pocketgraph.quantize.ranges import Range
 from pocketgraph.quantize.recurrence import recurrent
 from pocketgraph.quantize.resume import Findings
 from pocketgraph.quantize.running import Array, Samples, part
+from pocketgraph.quantize.soundness import check_weights, warnings
 from pocketgraph.quantize.stagger import stagger
-from pocketgraph.quantize.staying_float import last_normalizations, loud_ends, named, preparation
+from pocketgraph.quantize.staying_float import float_ends, last_normalizations, named, preparation
 from pocketgraph.quantize.weights import Weights
 from pocketgraph.runtime.engines.litert.program import Operation, Program, Value
 
@@ -34,6 +38,9 @@ __all__ = ["Options", "Outcome", "Prepared", "Progress", "finish", "observe", "p
 
 MOST_LAYERS = 1500  # operations with codes; weighing and fitting them takes time as the square of their number
 FEWEST_TO_CUT = 16  # samples; fewer do not show how large values get, so that nothing they show is cut off
+HEADROOM = 2.0
+"""How much further int16 codes reach than the samples: other inputs do, and one bit of sixteen is easily spared."""
+SLOWER = 2  # times its time that a multiplication in float takes more, about
 MOST_WEIGHED = 64  # samples that measure each tensor's harm
 HEAVY = 300_000_000  # multiplications of a program from which fewer samples measure each tensor's harm
 
@@ -73,6 +80,7 @@ class Prepared:
         apart: operations that stay in float because codes would gain nothing there.
         loops: layers in the steps of unrolled loops, which quantize their operand themselves.
         bits: of the codes of tensors.
+        left_out: the numbers, from 0, of samples that are unlike all others.
     """
 
     exact: Program
@@ -84,6 +92,7 @@ class Prepared:
     loops: list[Operation]
     notes: list[str]
     bits: int = 8
+    left_out: Sequence[int] = ()
 
     @cached_property
     def coded(self) -> list[Operation]:
@@ -113,7 +122,7 @@ def quantize(
 
     Raises:
         UsageError: there are no samples, nothing to quantize, or ``keep`` names no tensor of the program.
-        RunError: a sample has values that are not finite, or leads to some.
+        RunError: a sample has values that are not finite, or leads to some, or weights are not.
     """
     prepared = prepare(program, samples, count, options, progress, findings)
     return finish(prepared, samples, count, options, progress, findings)
@@ -131,9 +140,15 @@ def prepare(
     tell = progress or silent
     if count < 1:
         raise UsageError("there is no sample to calibrate with", hint="give at least a few, better 100")
+    check_weights(program)
     program = with_channelwise_layers(program, options.keep)
     seen = observe(program, samples, count, tell, options.threads, findings)
-    notes: list[str] = []
+    notes = list(warnings(program, seen, samples, count))
+    left_out, warning = outliers(program, seen) if options.ranges == "auto" else ([], "")
+    if left_out:
+        notes.append(warning)
+        samples, count = without(samples, left_out), count - len(left_out)
+        seen = observe(program, samples, count, tell, options.threads, findings, "seen without outliers")
     if options.equalize:
         program, changed = equalize(program, seen)
         notes.append(f"made the channels of {changed} tensors even")
@@ -147,6 +162,10 @@ def prepare(
     is_wide = options.bits == 16 or count < FEWEST_TO_CUT
     method = "minmax" if is_wide and options.ranges == "auto" else options.ranges
     ranges = {value: choose(found, method) for value, found in seen.items() if found.samples}
+    if options.ranges == "auto" and options.bits == 8:
+        ranges = with_headroom(program, seen, ranges, count)
+    if options.bits == 16:
+        ranges = {value: Range(HEADROOM * span.low, HEADROOM * span.high) for value, span in ranges.items()}
     kept = named(program, options.keep)
     apart = [*last_normalizations(program), *preparation(program)] if options.io == "float" else []
     loops: list[Operation] = []
@@ -159,7 +178,7 @@ def prepare(
                 f"{len(loops)} layers in the steps of a loop: weights in eight bits, the operand quantized anew in "
                 "each step, and what is between them in float, because a step's rounding comes back in all later ones"
             )
-    prepared = Prepared(program, seen, ranges, {}, kept, apart, loops, notes, options.bits)
+    prepared = Prepared(program, seen, ranges, {}, kept, apart, loops, notes, options.bits, left_out)
     coded = prepared.coded
     if not loops and not any(KINDS[operation.code] is Kind.WEIGHTED for operation in coded):
         raise UsageError("no layer of this model can be quantized", hint="it has no convolutions or matrix products")
@@ -198,12 +217,18 @@ def finish(
 ) -> Outcome:
     """Decides what stays in float, finds the weights' codes and rewrites the program; as ``quantize``."""
     tell = progress or silent
+    samples, count = without(samples, prepared.left_out), count - len(prepared.left_out)
     notes, kept = list(prepared.notes), list(prepared.named)
     if len(prepared.coded) > MOST_LAYERS:
         notes.append(
             f"{len(prepared.coded)} operations are too many to weigh and fit one by one: weights are just rounded"
         )
         options = replace(options, rounding="nearest", float_share=0.0)
+    ends: set[Value] = set()
+    if options.io == "float" and options.bits == 8:
+        found = float_ends(prepared.exact, prepared.coded, prepared.harm, [*kept, *prepared.apart])
+        ends = {operation.outputs[0] for operation in found}
+        prepared = replace(prepared, harm={value: n for value, n in prepared.harm.items() if value not in ends})
     shifts: Mapping[Value, Array] = {}
     if prepared.harm and options.rounding != "nearest" and options.bits == 8:
         finer = stagger(
@@ -222,22 +247,23 @@ def finish(
     program, coded, ranges, harm = prepared.exact, prepared.coded, prepared.ranges, prepared.harm
     total = sum(harm.values())
     if harm and decibels(total) < options.loud and options.float_share > 0:
-        stretch = worst_stretch(program, coded, harm, options.float_share)
+        larger = options.float_share if math.isfinite(options.loud) else math.inf  # a budget comes before the size
+        stretch = worst_stretch(program, coded, harm, options.float_share, larger)
         if stretch:
             share = sum(work(operation) for operation in stretch) / sum(work(o) for o in program.operations)
             notes.append(
                 f"kept {len(stretch)} operations in float ({share:.1%} of all multiplications), from "
                 f"{stretch[0].outputs[0].name} to {stretch[-1].outputs[0].name}, because the rounding of all tensors "
-                f"together would leave {decibels(total):.1f} dB; expect up to {share:.0%} more time, "
+                f"together would leave {decibels(total):.1f} dB; expect up to {SLOWER * share:.0%} more time, "
                 "--float_share=0 keeps everything in eight bits"
             )
             kept += stretch
     apart = [*kept, *prepared.apart]
-    hybrid = loud_ends(program, coded, harm, apart) if options.io == "float" and options.bits == 8 else []
+    hybrid = [operation for operation in coded if operation.outputs[0] in ends and operation not in apart]
     if hybrid:
         notes.append(
-            f"{', '.join(operation.outputs[0].name for operation in hybrid)}: results in float, because their steps "
-            "would be most of the noise; weights and operand are in eight bits all the same"
+            f"{', '.join(operation.outputs[0].name for operation in hybrid)}: results in float, so that no score "
+            "is cut off or rounded; weights and operand are in eight bits all the same"
         )
     hybrid += prepared.loops
     recipe = Recipe(ranges, apart, {}, options.io, hybrid, options.bits, shifts)

@@ -37,7 +37,9 @@ PASSING = ("AVERAGE_POOL_2D", "DEPTHWISE_CONV_2D", "MAX_POOL_2D")
 WIDEST = 64  # channels; a wider tensor's noise is averaged away by the layer that reads it, and widening it is dear
 WORTHWHILE = 0.02  # of all noise; sparing less is not worth a change of the program
 LANES = 16  # output channels that XNNPACK's kernels compute at a time
-DEPTHWISE = 4  # times that a multiplication of a depthwise layer takes
+TOGETHER = 8  # input channels that they take at a time
+DEPTHWISE = 8  # times that a multiplication of a depthwise layer takes
+OUTPUT = 35  # multiplications that one more number takes as long as
 STILL = 1e-4  # of a tensor's range; a channel that moves less is constant
 
 
@@ -262,15 +264,22 @@ def _noise(program: Program, chain: Chain, harm: Mapping[Value, float]) -> float
     return sum(harm.get(program.operations[place].outputs[0], 0.0) for place in chain.places[:-1])
 
 
-def effort(operation: Operation) -> float:
-    """What an operation costs in eight bits, about, in multiplications.
+def effort(operation: Operation) -> int:
+    """What an operation costs in eight bits, about, in multiplications of a wide layer.
 
-    XNNPACK computes output channels in blocks of 16 (8 in its oldest kernels), so that fewer cost as much; a depthwise
-    layer makes less of each load, and takes about four times as long for a multiplication.
+    XNNPACK computes output channels in blocks of 16 (8 in its oldest kernels), so that fewer cost as much, and takes
+    input channels by eight; a depthwise layer makes less of each load. Each number that comes out costs something, too.
     """
     result = operation.outputs[0]
-    blocks = -(-result.shape[-1] // LANES) * LANES / max(result.shape[-1], 1) if operation.code in LINEAR else 1.0
-    return work(operation) * blocks * (DEPTHWISE if operation.code == "DEPTHWISE_CONV_2D" else 1)
+    if operation.code not in ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"):
+        return work(operation)
+    kernel, channels = operators.weights(operation), result.shape[-1]
+    if operation.code == "DEPTHWISE_CONV_2D":
+        each = DEPTHWISE * kernel.size // channels
+    else:
+        inputs = kernel.shape[-1]
+        each = kernel.size // (kernel.shape[0] * inputs) * -(-inputs // TOGETHER) * TOGETHER
+    return result.size // channels * (-(-channels // LANES) * LANES) * (each + OUTPUT)
 
 
 def _widened(

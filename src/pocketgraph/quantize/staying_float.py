@@ -10,20 +10,30 @@ from pocketgraph.quantize.operators import KINDS, Kind
 from pocketgraph.runtime.engines.litert.program import Operation, Program, Value
 
 LAST = ("SOFTMAX", "LOG_SOFTMAX", "LOGISTIC")
+FEW_ROWS = 16  # of a normalization, which are never dear
+ROW = 500  # eight-bit multiplications that a row of a normalization in float takes as long as, about
+DEAR = 0.1  # of the program's time
 MOST_SCORES = 1 << 16  # of a last layer that gives its results in float
 LITTLE = 0.02  # share of the program's multiplications that preparing the data may take
 
 
 def last_normalizations(program: Program) -> list[Operation]:
-    """The normalizations at the outputs: in float they cost next to nothing and lose nothing."""
+    """The normalizations at the outputs: in float they lose nothing, and mostly cost next to nothing.
+
+    Where they would be much of a program's time, as that of each place of a picture in a small network, they are not
+    among these: LiteRT looks the exponentials of codes up.
+    """
     producers = program.producers()
+    total = sum(work(operation) for operation in program.operations)
     found = []
     for output in program.outputs:
         before = producers.get(output)
         while before is not None and before.code == "RESHAPE" and before.inputs[0] is not None:
             before = producers.get(before.inputs[0])
         if before is not None and before.code in LAST:
-            found.append(before)
+            rows = 1 if before.code == "LOGISTIC" else before.outputs[0].size // max(before.outputs[0].shape[-1], 1)
+            if rows <= FEW_ROWS or ROW * rows <= DEAR * total:
+                found.append(before)
     return found
 
 
@@ -45,18 +55,26 @@ def preparation(program: Program) -> list[Operation]:
     return found if computes and sum(work(operation) for operation in found) <= LITTLE * total else []
 
 
-def loud_ends(
+def float_ends(
     program: Program, coded: Sequence[Operation], harm: Mapping[Value, float], keep: Collection[Operation]
 ) -> list[Operation]:
-    """Last layers whose results' codes make more noise than everything else together."""
+    """Last layers that compute with eight-bit weights and a quantized operand, but give their results in float.
+
+    The scores of samples not seen reach farther than those seen, and codes would cut off just what decides. Where there
+    is one row of scores it costs nothing; where there are many, it is done when their codes would make more noise than
+    everything else together.
+    """
     ends = set(scores(program))
+    layers = [operation for operation in coded if KINDS[operation.code] is Kind.WEIGHTED]
     total = sum(harm.values())
     found = []
-    for operation in coded:
+    for operation in layers:
         value = operation.outputs[0]
         if operation.code not in ("CONV_2D", "FULLY_CONNECTED") or value not in ends or operation in keep:
             continue
-        if harm.get(value, 0.0) > total / 2 and value.size <= MOST_SCORES:
+        is_loud = harm.get(value, 0.0) > total / 2 and value.size <= MOST_SCORES
+        is_one_row = value.size == value.shape[-1] and len(layers) > 1
+        if is_loud or is_one_row:
             found.append(operation)
     return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from operator import index
 from typing import SupportsIndex
 
 from pocketgraph.errors import UsageError
@@ -11,12 +12,17 @@ ENGINES = (None, "reference", "litert")
 
 
 def check_arguments(
-    engine: str | None, threads: int | None, inter_op_threads: int | None, memory_limit: int | None
+    engine: str | None,
+    threads: int | None,
+    inter_op_threads: int | None,
+    memory_limit: int | None,
+    step_limit: int = 1,
+    seed: int | None = None,
 ) -> None:
     """Refuses arguments of ``Session`` that mean nothing.
 
     Raises:
-        UsageError: there is no such engine, or a number is no positive integer.
+        UsageError: there is no such engine, a number is no positive integer, or a seed is no integer of 0 or more.
     """
     if engine not in ENGINES:
         raise UsageError(f"there is no engine '{engine}'", hint="use 'reference', 'litert' or None")
@@ -24,9 +30,12 @@ def check_arguments(
         (threads, "a session needs at least 1 thread"),
         (inter_op_threads, "a session needs at least 1 inter-op thread"),
         (memory_limit, "a memory limit is a number of bytes"),
+        (step_limit, "a step limit is a number of nodes"),
     ):
-        if value is not None and (not isinstance(value, SupportsIndex) or value < 1):
+        if value is not None and (not isinstance(value, SupportsIndex) or index(value) < 1):
             raise UsageError(f"{wanted}, not {value!r}")
+    if seed is not None and (not isinstance(seed, SupportsIndex) or index(seed) < 0):
+        raise UsageError(f"a seed is an integer of 0 or more, not {seed!r}")
 
 
 def model_path(model: object) -> str:

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from pocketgraph.runtime.planning.prepared import Request
     from pocketgraph.runtime.planning.segments import Cut
 
+LATE = "which is only known when running"  # how a reason ends that names a tensor and its open shape
+OPEN_SHAPE = "the shape of what it reads or makes is only known when running"
+
 
 class Part(NamedTuple):
     """A part of the needed graph and where it runs.
@@ -54,8 +57,15 @@ class Description(NamedTuple):
     ops: Mapping[str, str]
 
     def grouped(self) -> list[tuple[int, str, str]]:
-        """(number of nodes, op, reason) of what LiteRT does not run, constants left out; the most frequent first."""
-        pairs = Counter((self.ops.get(n, "?"), r) for n, r in self.reasons.items() if self.ops.get(n) != "Const")
+        """(number of nodes, op, reason) of what LiteRT does not run, constants left out; the most frequent first.
+
+        Which tensor has a shape that only the run knows is left to ``reasons``.
+        """
+        pairs = Counter(
+            (self.ops.get(n, "?"), OPEN_SHAPE if r.endswith(LATE) else r)
+            for n, r in self.reasons.items()
+            if self.ops.get(n) != "Const"
+        )
         return [(count, op, reason) for (op, reason), count in pairs.most_common()]
 
     def __str__(self) -> str:

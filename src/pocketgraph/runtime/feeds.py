@@ -94,7 +94,7 @@ class FeedSpec:
             return array.astype(wanted)  # TensorFlow takes 0 and 1 for False and True as well
         if not self._convertible(array.dtype, wanted):
             raise RunError(
-                f"the feed for '{self.label}' is {array.dtype}, the graph wants {self.dtype.name}",
+                f"the feed for '{self.label}' is {_kind(array)}, the graph wants {self.dtype.name}",
                 hint=f"convert it yourself if that is meant: value.astype('{wanted.name}')",
             )
         with np.errstate(all="ignore"):
@@ -123,6 +123,15 @@ def is_switch(value: np.ndarray[Any, Any]) -> bool:
     if value.dtype == np.bool_:
         return True
     return value.dtype.kind == "f" and value.ndim == 0 and float(value) in (0.0, 1.0)
+
+
+def _kind(array: np.ndarray[Any, Any]) -> str:
+    """A type in words: text has one NumPy type a length, and objects are mostly bytes."""
+    return "string" if array.dtype.kind in "SUT" or _holds_text(array) else str(array.dtype)
+
+
+def _holds_text(array: np.ndarray[Any, Any]) -> bool:
+    return array.dtype.kind == "O" and array.size > 0 and isinstance(array.flat[0], bytes | str)
 
 
 def _as_strings(array: np.ndarray[Any, Any], label: str) -> np.ndarray[Any, Any]:

@@ -10,15 +10,17 @@ import logging
 import math
 import operator
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, SupportsIndex
 
 import numpy as np
 
-from pocketgraph.errors import PocketgraphError, RunError, did_you_mean
-from pocketgraph.graph import Graph
+from pocketgraph.errors import PocketgraphError, RunError, UsageError, did_you_mean
+from pocketgraph.graph import DType, Graph
+from pocketgraph.graph.dtype import RESOURCE, VARIANT
 from pocketgraph.runtime.graph_operation import GraphOperation
+from pocketgraph.runtime.names import listed, output_types
 from pocketgraph.runtime.profile import StepTrace
 from pocketgraph.runtime.session import Session
 from pocketgraph.runtime.stat_summarizer import StatSummarizer
@@ -26,6 +28,7 @@ from pocketgraph.runtime.stat_summarizer import StatSummarizer
 Array = np.ndarray[Any, Any]
 FED_TYPES = ("float32", "int32", "int64", "float64", "uint8", "bool")
 TOP = 10  # rows of the time table in the stat string
+UNFED = (RESOURCE, VARIANT)  # the session says that these cannot be fed
 log = logging.getLogger(__name__)
 
 
@@ -61,7 +64,7 @@ class InferenceInterface:
         try:
             if isinstance(model, str | os.PathLike):
                 return formats.load(self.model_name.removeprefix("file:///android_asset/"))
-            return formats.from_bytes(model.read(), "the input stream")
+            return formats.from_bytes(_contents(model), "the input stream")
         except PocketgraphError as error:
             source = f"'{self.model_name}'" if self.model_name else "the input stream"
             raise RunError(f"Failed to load model from {source}: {error.what}", hint=error.hint) from error
@@ -95,6 +98,18 @@ class InferenceInterface:
                 f"No Operation named [{operation}] in the Graph", hint=did_you_mean(operation, self.graph().nodes)
             )
 
+    def _check_types(self, feeds: Mapping[str, Array]) -> None:
+        """Refuses values of another type than the graph's, as TensorFlow does when a run begins; nothing is cast."""
+        if not self._is_open:
+            return
+        for number, (name, value) in enumerate(sorted(feeds.items())):
+            node, _, index = name.rpartition(":")
+            types = output_types(self.graph()[node]) or ()
+            wanted = types[int(index)].base if int(index) < len(types) else None
+            given = DType.of_numpy(value.dtype)
+            if wanted is not None and wanted not in UNFED and wanted.numpy != given.numpy:
+                raise RunError(f"Expects arg[{number}] to be {wanted.name} but {given.name} is provided ('{name}')")
+
     def _keep(self, name: str, value: Array) -> None:
         """Takes a feed for the next run."""
         self._check_open()
@@ -122,7 +137,10 @@ class InferenceInterface:
         if isinstance(source, bytes | bytearray):
             array: Array = np.frombuffer(source, np.uint8).copy()
         else:
-            array = np.array(source)
+            try:
+                array = np.array(source)
+            except (ValueError, TypeError) as error:
+                raise RunError(f"this is no array: {error}", where=f"feed '{name}'") from None
             if isinstance(source, list | tuple | int | float) and array.dtype.kind in "fi":
                 array = self._as_declared(name, array)
         shape: Sequence[Any] | None = dims or None
@@ -131,6 +149,8 @@ class InferenceInterface:
         if array.dtype.name not in FED_TYPES:
             raise RunError(f"cannot use {array.dtype.name} with a Tensor", where=f"feed '{name}'")
         if shape is not None:
+            if not all(isinstance(size, SupportsIndex) for size in shape):
+                raise RunError(f"a shape is a list of integers, not {list(shape)}", where=f"feed '{name}'")
             sizes = [operator.index(size) for size in shape]
             if any(size < 0 for size in sizes) or math.prod(sizes) != array.size:
                 raise RunError(
@@ -142,11 +162,10 @@ class InferenceInterface:
 
     def _as_declared(self, name: str, array: Array) -> Array:
         """Python numbers in the type that the graph's placeholder declares."""
-        from pocketgraph.graph import DType
-
         node = self.graph().nodes.get(_exact(name).rpartition(":")[0])
         dtype = node.attr("dtype") if node is not None else None
-        if isinstance(dtype, DType) and dtype.base.numpy.name in FED_TYPES:
+        kinds = "f" if array.dtype.kind == "f" else "iuf"  # 1.5 is not cut to 1
+        if isinstance(dtype, DType) and dtype.base.numpy.name in FED_TYPES and dtype.base.numpy.kind in kinds:
             array = array.astype(dtype.base.numpy)
         elif array.dtype.kind == "f":
             array = array.astype(np.float32)
@@ -180,8 +199,7 @@ class InferenceInterface:
         Raises:
             RunError: no such node, a tensor that was fed twice, and all that ``Session.run`` raises.
         """
-        output_names = [output_names] if isinstance(output_names, str) else list(output_names)
-        target_node_names = [target_node_names] if isinstance(target_node_names, str) else list(target_node_names)
+        output_names, target_node_names = list(listed(output_names)), list(listed(target_node_names))
         feeds, twice = self._feeds, self._twice
         self._feeds, self._twice, self._fetched = {}, "", {}
         trace = StepTrace() if enable_stats else None
@@ -191,6 +209,7 @@ class InferenceInterface:
                     self._check_operation(name)
             if twice:
                 raise RunError(f'Endpoint "{twice}" fed more than once')
+            self._check_types(feeds)
             results = self._session.run(
                 [_exact(name) if ":" in name else name for name in output_names],
                 feeds,
@@ -260,12 +279,16 @@ class InferenceInterface:
         self._feeds, self._fetched, self._stats = {}, {}, None
 
     def __enter__(self) -> InferenceInterface:
+        self._check_open()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def __reduce__(self) -> Any:
+        return self._session.__reduce__()
 
     feedString = feed_string  # noqa: N815
     graphOperation = graph_operation  # noqa: N815
@@ -276,6 +299,17 @@ def _exact(name: str) -> str:
     """``node:index`` of a name; what ends in something else than a number is all node name."""
     node, colon, index = name.rpartition(":")
     return name if colon and node and index.isdecimal() else f"{name}:0"
+
+
+def _contents(stream: BinaryIO) -> bytes:
+    """All that a binary file holds."""
+    data = stream.read() if hasattr(stream, "read") else None
+    if not isinstance(data, bytes):
+        raise UsageError(
+            f"a model is a path, a Graph or a file opened for reading bytes, not {type(stream).__name__}",
+            hint="such as open(path, 'rb')",
+        )
+    return data
 
 
 def _room(destination: Any) -> Array:

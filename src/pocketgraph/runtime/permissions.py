@@ -51,6 +51,7 @@ NETWORK = frozenset((
     "DataServiceDatasetV3", "DataServiceDatasetV4",
 ))  # fmt: skip
 GROUPS = {"files": FILES, "code": CODE, "network": NETWORK}
+RESTRICTED = FILES | CODE | NETWORK
 DOES = {"files": "reads or writes files", "code": "runs code", "network": "talks to other machines"}
 
 
@@ -58,8 +59,10 @@ def allowed_ops(allow: Collection[str]) -> frozenset[str]:
     """The ops that ``allow`` names, one by one or by group (``files``, ``code``, ``network``).
 
     Raises:
-        UsageError: a name is neither a group nor such an op.
+        UsageError: a name is neither a group nor such an op, or this is no collection of names.
     """
+    if not isinstance(allow, Collection):
+        raise UsageError(f"allow is a list of names, not {allow!r}", hint="such as allow=['files']")
     found: set[str] = set()
     for name in (allow,) if isinstance(allow, str) else allow:
         if name in GROUPS:
@@ -79,7 +82,8 @@ def check_permissions(nodes: Iterable[Node], allowed: frozenset[str]) -> None:
     Raises:
         RunError: names every such node.
     """
-    refused = [(node, group) for node in nodes for group, ops in GROUPS.items() if node.op in ops - allowed]
+    asking = [node for node in nodes if node.op in RESTRICTED]
+    refused = [(node, group) for node in asking for group, ops in GROUPS.items() if node.op in ops - allowed]
     if refused:
         listed = ", ".join(f"'{node.name}' ({node.op})" for node, _ in refused)
         groups = sorted({group for _, group in refused})

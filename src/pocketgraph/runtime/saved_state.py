@@ -6,6 +6,8 @@ import contextlib
 import os
 from typing import Any
 
+import numpy as np
+
 from pocketgraph.errors import FreezeError, PocketgraphError, RunError
 from pocketgraph.formats import open_checkpoint
 from pocketgraph.formats.meta_graph import asset_files, init_op, read_saved_model, saved_model_file, with_tags
@@ -17,6 +19,9 @@ from pocketgraph.freezing.values import values_of
 from pocketgraph.graph import Graph, Node
 from pocketgraph.kernels.state import Variable, variable_key
 from pocketgraph.runtime.permissions import check_permissions
+
+ENSEMBLES = frozenset(("BoostedTreesDeserializeEnsemble", "BoostedTreesQuantileStreamResourceDeserialize"))
+"""What the saver of boosted trees runs to put them back."""
 
 FILLED_FROM = frozenset(("InitializeTableFromTextFile", "InitializeTableFromTextFileV2"))
 """The only ops that may read files here, and these only in the model's own directory."""
@@ -48,7 +53,26 @@ def restore(folder: str, graph: Graph, state: dict[str, Any]) -> None:
                 key, held = _held(graph[name], variable)
                 held.assign(value.numpy())
                 state[key] = held
+        _fill_ensembles(found.checkpoint, graph, state)
     _fill_tables(folder, graph, state)
+
+
+def _fill_ensembles(checkpoint: str, graph: Graph, state: dict[str, Any]) -> None:
+    """Runs the part of the graph's saver that reads boosted trees from the checkpoint."""
+    targets = [node.name for node in graph if node.op in ENSEMBLES]
+    if not targets:
+        return
+    from pocketgraph.runtime.session import Session
+
+    prefixes = {node.inputs[0] for node in graph if node.op == "RestoreV2"}
+    where = np.array(os.path.abspath(checkpoint).encode(), object)
+    files = os.path.dirname(os.path.abspath(checkpoint))
+    session = Session(graph, engine="reference", allow=frozenset(("RestoreV2",)), files_dir=files)
+    session._state = state  # shared: what it fills is the caller's
+    try:
+        session.run([], dict.fromkeys(prefixes, where), targets=targets)
+    except PocketgraphError as error:
+        raise RunError(f"the trees of the SavedModel cannot be restored: {error.what}", where=checkpoint) from error
 
 
 def _held(node: Node, stored: variables.Variable) -> tuple[str, Variable]:

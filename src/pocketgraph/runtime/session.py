@@ -22,7 +22,7 @@ from pocketgraph.runtime.planning.preparing import Preparing
 if TYPE_CHECKING:
     from pocketgraph.runtime.description import Description
     from pocketgraph.runtime.engines.deadline import Deadline
-    from pocketgraph.runtime.engines.region import Run
+    from pocketgraph.runtime.engines.steps import Run
     from pocketgraph.runtime.files import Directory
     from pocketgraph.runtime.planning.prepared import Prepared
     from pocketgraph.runtime.profile import StepTrace
@@ -71,7 +71,7 @@ class Session:
         seed: int | None = None,
         exact: bool = False,
     ) -> None:
-        check_arguments(engine, threads, inter_op_threads, memory_limit)
+        check_arguments(engine, threads, inter_op_threads, memory_limit, step_limit, seed)
         self.threads = threads or processors()
         self.engine = engine
         self.exact = exact
@@ -260,6 +260,14 @@ class Session:
     ) -> None:
         self.close()
 
+    def __reduce__(self) -> Any:
+        """Pickling and copying, which would need two owners of the variables, threads and compiled parts.
+
+        Raises:
+            TypeError: always, as pickle's own refusals are.
+        """
+        raise TypeError("a Session cannot be pickled or copied: give its model's path and make a new Session there")
+
     # Running
 
     def _run(
@@ -342,11 +350,11 @@ class Session:
         return lambda values: program.run(values, self._new_run())
 
     def _new_run(self, trace: StepTrace | None = None, deadline: Deadline | None = None) -> Run:
-        from pocketgraph.runtime.engines.region import Run
+        from pocketgraph.runtime.engines.steps import Run
 
         run = Run(self._state, self._rng, self._step_limit, trace=trace, files=self._files, deadline=deadline)
         if self._memory_limit is not None:
-            from pocketgraph.runtime.engines.memory import Ledger
+            from pocketgraph.runtime.engines.ledger import Ledger
 
             run.ledger = Ledger(self._memory_limit)
         return run

@@ -10,6 +10,7 @@ from pocketgraph.graph import Graph
 from pocketgraph.graph.graph import Signature
 
 DEFAULT = "serving_default"
+INITIALIZER = "__saved_model_init_op"  # TensorFlow 2 notes the loader's own step as a signature
 
 
 def chosen(graph: Graph, name: str | None = None) -> Signature:
@@ -18,7 +19,7 @@ def chosen(graph: Graph, name: str | None = None) -> Signature:
     Raises:
         RunError: there is no such signature, or it is not clear which one.
     """
-    found = {key: signature for key, signature in graph.signatures.items() if signature.outputs}
+    found = {key: signature for key, signature in graph.signatures.items() if signature.outputs and key != INITIALIZER}
     if name is not None:
         if name not in found:
             hint = did_you_mean(name, found) or (f"it has {', '.join(map(repr, found))}" if found else "it has none")

@@ -14,7 +14,7 @@ from pocketgraph.runtime.feeds import is_switch
 Array = np.ndarray[Any, Any]
 
 
-PLAN_VERSION = 3
+PLAN_VERSION = 4
 """Raise it when other nodes than before are left out of plans or taken for constants."""
 
 
@@ -44,7 +44,13 @@ def with_switches(key: str, values: Mapping[str, Array]) -> str:
 
 
 def from_cache(
-    key: str, feeds: Mapping[str, Array], fetches: Sequence[str], threads: int, cache_dir: Any
+    key: str,
+    feeds: Mapping[str, Array],
+    fetches: Sequence[str],
+    threads: int,
+    cache_dir: Any,
+    *,
+    by_values: bool = True,
 ) -> tuple[Executable, tuple[int, ...]] | None:
     """What an earlier process compiled for these feeds and fetches of this model, and which feed each input takes.
 
@@ -53,11 +59,12 @@ def from_cache(
         feeds: the arrays by tensor name (``x:0``), each of just the type and shape that will be run.
         fetches: the tensor names, each once.
         threads, cache_dir: as for ``Request``.
+        by_values: whether the plan may rest on values (see feeds.is_switch).
     """
     from pocketgraph.runtime.engines.litert.executable import lookup
 
     names = sorted(feeds)
-    key = with_switches(key, {name: feeds[name] for name in names if is_switch(feeds[name])})
+    key = with_switches(key, {name: feeds[name] for name in names if by_values and is_switch(feeds[name])})
     try:
         specs = {name: (DType.of_numpy(feeds[name].dtype), feeds[name].shape) for name in names}
     except GraphError:

@@ -17,14 +17,14 @@ Array = np.ndarray[Any, Any]
 
 STATIC: dict[str, tuple[int, ...]] = {
     "ArgMax": (1,), "ArgMin": (1,), "BatchToSpace": (1,), "BatchToSpaceND": (1, 2), "BroadcastTo": (1,),
-    "Concat": (0,), "ConcatV2": (-1,), "Conv2D": (1,), "Conv2DBackpropInput": (0, 1), "Cumsum": (1,),
+    "Concat": (0,), "ConcatV2": (-1,), "Conv2D": (1,), "Conv2DBackpropInput": (0, 1), "Conv3D": (1,), "Cumsum": (1,),
     "DepthwiseConv2dNative": (1,), "ExpandDims": (1,), "FakeQuantWithMinMaxVars": (1, 2),
     "FakeQuantWithMinMaxVarsPerChannel": (1, 2), "Fill": (0,), "FusedPadConv2D": (1, 2),
     "FusedResizeAndPadConv2D": (1, 2, 3), "GatherV2": (2,), "MirrorPad": (1,), "OneHot": (1,), "Pad": (1,),
     "PadV2": (1, 2), "Reshape": (1,), "ResizeBilinear": (1,), "ResizeNearestNeighbor": (1,), "ReverseV2": (1,),
     "Slice": (1, 2), "SpaceToBatch": (1,), "SpaceToBatchND": (1, 2), "Split": (0,), "SplitV": (1, 2),
     "StridedSlice": (1, 2, 3), "Tile": (1,), "TopKV2": (1,), "Transpose": (1,),
-    "LSTMBlockCell": (3, 7), "GRUBlockCell": (2, 3, 4, 5),
+    "Conv3DBackpropInputV2": (0, 1), "LSTMBlockCell": (3, 7), "GRUBlockCell": (2, 3, 4, 5),
     **dict.fromkeys(("BlockLSTM", "BlockLSTMV2"), (0, 4, 8)),
     **dict.fromkeys(("All", "Any", "Max", "Mean", "Min", "Prod", "Sum"), (1,)),
 }  # fmt: skip

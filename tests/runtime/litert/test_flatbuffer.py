@@ -150,3 +150,24 @@ def test_constants_are_permuted_and_scaled(shape: tuple[int, ...], scaled: bool)
         constant.reshaped((-1,)).numpy() if 0 in shape else constant.numpy(),
         expected.reshape(constant.shape if 0 not in shape else -1),
     )
+
+
+def test_what_may_be_shared_lies_in_the_file_once() -> None:
+    from flatbuffers import table
+
+    shape, options = (3, 5, 7), ((0, "i8", 1), (1, "[i32]", (9, 8)))
+    tables = [((0, "=[i32]", shape), (1, "=table", options), (2, "string", str(index))) for index in range(3)]
+    apart = [((0, "[i32]", shape), (1, "table", options), (2, "string", str(index))) for index in range(3)]
+    data, _, _ = flatbuffer.layout(((0, "[table]", tables),), b"TEST")
+    assert data.count(struct.pack("<4I", 3, *shape)) == 1
+    assert data.count(struct.pack("<3I", 2, 9, 8)) == 1
+    assert len(data) < len(flatbuffer.layout(((0, "[table]", apart),), b"TEST")[0])
+    (root,) = struct.unpack_from("<I", data)
+    reader = table.Table(data, root)
+    start = reader.Vector(reader.Offset(4))
+    for index in range(3):
+        each = table.Table(data, reader.Indirect(start + 4 * index))
+        at = each.Vector(each.Offset(4))
+        assert struct.unpack_from("<3i", data, at) == shape
+        inner = table.Table(data, each.Indirect(each.Pos + each.Offset(6)))
+        assert struct.unpack_from("<2i", data, inner.Vector(inner.Offset(6))) == (9, 8)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -22,13 +21,16 @@ MALFORMED = (TypeError, ValueError, IndexError, KeyError, OverflowError, Attribu
 """What a rule stumbles over when a node of an untrusted file has attributes of the wrong kind."""
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(NamedTuple):
     """What is known of one node's outputs, one entry an output."""
 
     shapes: tuple[Shape, ...]
     dtypes: tuple[DType | None, ...]
     known: tuple[Known, ...]
+
+
+_Row: TypeAlias = tuple[Shape, DType | None, Known]
+"""What is known of one tensor: its shape, its element type, its value."""
 
 
 class Inferred:
@@ -40,12 +42,12 @@ class Inferred:
 
     def __init__(self, facts: Mapping[str, Facts], problems: Mapping[str, str]) -> None:
         self._facts = facts
+        self._rows: dict[str, _Row] = {}  # a tensor is asked for ten times while a graph is planned
         self.problems = problems
 
     def shape(self, ref: str) -> Shape:
         """The shape, as far as known; that of unknown rank for a tensor nobody knows."""
-        found = self._entry(ref, "shapes")
-        return found if isinstance(found, Shape) else UNKNOWN
+        return (self._rows.get(ref) or self._row(ref))[0]
 
     def shapes(self, node: str) -> tuple[Shape, ...]:
         """The shapes of all outputs of a node."""
@@ -53,17 +55,16 @@ class Inferred:
 
     def dtype(self, ref: str) -> DType | None:
         """The element type, or None where the op is unknown."""
-        found = self._entry(ref, "dtypes")
-        return found if isinstance(found, DType) else None
+        return (self._rows.get(ref) or self._row(ref))[1]
 
     def value(self, ref: str) -> np.ndarray[Any, Any] | None:
         """The value when it is the same in every run, small (values.LARGEST), and could be computed; else None."""
-        found = self._entry(ref, "known")
+        found = (self._rows.get(ref) or self._row(ref))[2]
         return found if isinstance(found, np.ndarray) else None
 
     def numbers(self, ref: str) -> list[int | None] | None:
         """The elements of an integer vector (or scalar) of which some are known, e.g. ``[None, 7, 7, 64]``."""
-        found = self._entry(ref, "known")
+        found = (self._rows.get(ref) or self._row(ref))[2]
         if isinstance(found, Partial) and found.known.ndim <= 1:
             pairs = zip(found.numbers.reshape(-1), found.known.reshape(-1), strict=True)
             return [int(n) if k else None for n, k in pairs]
@@ -71,11 +72,19 @@ class Inferred:
             return [int(n) for n in found.reshape(-1)]
         return None
 
-    def _entry(self, ref: str, kind: str) -> object:
-        name, port = (ref[:-2], 0) if ref.endswith(":0") else parse_ref(ref)[:2]  # it is asked ten times a node
+    def _row(self, ref: str) -> _Row:
+        name, port = (ref[:-2], 0) if ref.endswith(":0") else parse_ref(ref)[:2]
         facts = self._facts.get(name)
-        row: tuple[object, ...] = getattr(facts, kind) if facts is not None else ()
-        return row[port] if 0 <= port < len(row) else None
+        found: _Row = (UNKNOWN, None, None)
+        if facts is not None and port >= 0:
+            shapes, dtypes, known = facts.shapes, facts.dtypes, facts.known
+            found = (
+                shapes[port] if port < len(shapes) else UNKNOWN,
+                dtypes[port] if port < len(dtypes) else None,
+                known[port] if port < len(known) else None,
+            )
+        self._rows[ref] = found
+        return found
 
 
 def infer(
@@ -166,10 +175,13 @@ class _Walk:
         inputs, known = [], []
         for name, port, _ in refs:
             source = self.facts.get(name)
-            here = source is not None and port < len(source.shapes)
-            inputs.append(source.shapes[port] if source is not None and here else UNKNOWN)
-            known.append(source.known[port] if source is not None and here else None)
-        handles = tuple(self.handles.get(ref.name) for ref in refs)
+            if source is not None and port < len(source.shapes):
+                inputs.append(source.shapes[port])
+                known.append(source.known[port])
+            else:
+                inputs.append(UNKNOWN)
+                known.append(None)
+        handles = tuple([self.handles.get(ref.name) for ref in refs]) if self.handles else (None,) * len(refs)
         outputs = None if dtypes is None else len(dtypes)
         call = rules.Call(node, tuple(inputs), tuple(known), handles, outputs, self.graph.versions.producer)
         shapes = self._shapes(call)
@@ -177,8 +189,11 @@ class _Walk:
             found = self._known(call, shapes)
         except (GraphError, *MALFORMED):
             found = []
-        found = (found + [None] * len(shapes))[: len(shapes)]
-        shapes = [Shape(v.shape) if isinstance(v, np.ndarray) else s for s, v in zip(shapes, found, strict=True)]
+        if found:
+            found = (found + [None] * len(shapes))[: len(shapes)]
+            shapes = [Shape(v.shape) if isinstance(v, np.ndarray) else s for s, v in zip(shapes, found, strict=True)]
+        else:
+            found = [None] * len(shapes)
         types: list[DType | None] = list(dtypes) if dtypes is not None else [None] * len(shapes)
         if node.op == "VarHandleOp":
             self.handles[node.name] = call.declared()
@@ -233,6 +248,8 @@ class _Walk:
             return [call.known[0] if call.known and node.attrs.get("is_constant") is True else None]
         if node.op == "PlaceholderWithDefault":
             return list(call.known) if self.complete else []
+        if all(value is None for value in call.known):
+            return []
         if node.op in ("Merge", "Switch", "_SwitchN") or is_stateful(node):
             return []
         return list(result(node, call.known, call.inputs, shapes))

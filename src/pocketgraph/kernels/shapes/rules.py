@@ -16,11 +16,12 @@ from pocketgraph.kernels.shapes.values import Known
 
 MODULES = (
     "elementwise", "array", "indexing", "math", "nn", "image", "quantized", "state", "examples", "gradients", "sparse",
+    "spectra",
 )  # fmt: skip
 """The modules of this package that hold rules; they are imported when the first rule is looked up."""
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True, eq=False)
 class Call:
     """One node with what is known of its data inputs.
 

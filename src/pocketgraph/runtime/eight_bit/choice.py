@@ -1,11 +1,12 @@
 """Chooses how eight-bit operations run: in the original's own arithmetic, or as fast as the engine can.
 
 Two things take the fast kernels away from the original's codes. Ranges found while running are searched for and rounded
-to in each layer, which takes as long as the layer does in float. Fixed ranges are rounded to by the fast kernels too,
-but not in every last digit, and their weights are signed, with less room on the longer side of zero. Where a run is
-short either way, the original's arithmetic is kept; where a network is large, speed is. Fixed ranges with searched ones
-all along between them (behind depthwise convolutions, which the original computes in float) are kept in the original's
-arithmetic always: such a network stands and falls with the rounding of single codes.
+to in each layer, which takes as long as the layer does on eight-bit kernels, or longer. Fixed ranges are rounded to by
+the fast kernels too, but not in every last digit. Single codes that are rounded otherwise become ten times as many with
+each layer, so that a deep network comes to the original's result either by its very codes or not at all: networks of
+fixed ranges are kept in its arithmetic where they are deep or their run is short, those of searched ones where it is
+short. Fixed ranges with searched ones all along between them (behind depthwise convolutions, which the original
+computes in float) are kept in the original's arithmetic always.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ MOST_SEARCHED = 500_000_000
 MOST_FIXED = 50_000_000
 """Multiplications of a run, up to which fixed ranges are rounded to in the original's arithmetic."""
 DEEP = 16
-"""Layers, from which on fixed ranges are treated as searched ones up to ``MOST_SEARCHED``: single codes that the fast
-kernels round otherwise add up (25 convolutions of a trained network were 22 codes off, 4 of another 1)."""
+"""Layers, from which on fixed ranges are rounded to in the original's arithmetic however long the run: single codes
+that the fast kernels round otherwise add up (25 convolutions of a trained network were 22 codes off, 4 of one 1)."""
 MOST_APART = 2
 """Layers for each range found while running between fixed ones, from which on the fast kernels are near enough."""
 LAYERS = ("QuantizedConv2D", "QuantizedMatMul")
@@ -46,9 +47,9 @@ def wants_codes(nodes: Collection[Node], shapes: Inferred, follows: bool, found_
         found_between: how many other tensors between layers have such ranges.
     """
     layers = sum(node.op in LAYERS for node in nodes)
-    if not follows and found_between * MOST_APART > layers:
+    if not follows and (layers >= DEEP or found_between * MOST_APART > layers):
         return True
-    most = MOST_SEARCHED if follows or layers >= DEEP else MOST_FIXED
+    most = MOST_SEARCHED if follows else MOST_FIXED
     return sum(products(node, shapes) for node in nodes) <= most
 
 

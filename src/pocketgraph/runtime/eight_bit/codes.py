@@ -4,9 +4,10 @@
 becomes
     x ─× scale, floor, limit─ Conv2D(centred codes) ─Min, Max, × scale, floor─ × step─ y
 
-Sums of products of codes are exact in float32 up to 2^24, and nearly so beyond. What is left of a difference is that a
-number just between two codes may go the other way. The fast engine runs all of it, more slowly than coded weights with
-values that stay float, but it comes to the original's codes where these do not.
+Sums of products of codes are exact in float32 up to 2^24, and nearly so beyond. Products carry the ends between which
+their codes lie, so that the fast engine can do them on its eight-bit kernels (``WHOLE``). What is left of a difference
+is that a number just between two codes may go the other way. The fast engine runs all of it, more slowly than coded
+weights with values that stay float, but it comes to the original's codes where these do not.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from pocketgraph.runtime.eight_bit.operands import Operand, known_number, operan
 from pocketgraph.runtime.eight_bit.ranges import RangeWriter, Span
 
 Array = np.ndarray[Any, Any]
+WHOLE = "_whole_numbers"  # engines/litert/emitter.py reads it
 LERP = 128.0  # what stands for 1 in weights of seven binary digits
 WINDOWS = ("strides", "padding", "ksize")
 OPS = frozenset((
@@ -71,6 +73,8 @@ class Codes:
         self.write = RangeWriter(graph.nodes)
         self.spans: dict[str, Span] = {}
         """The ranges of eight-bit codes, by node."""
+        self.around_zero: set[Span] = set()
+        """Ranges found while running that contain zero for certain."""
         self.units: dict[str, Number] = {}
         """What a wide code is worth, by node."""
 
@@ -140,9 +144,8 @@ class Codes:
         write.nodes.append(Node(name, "Dequantize", [operand.codes, *ends], {"T": QUINT8, "mode": b"MIN_FIRST"}))
         return name
 
-    def centred(self, operand: Operand) -> str:
+    def centred(self, operand: Operand, zero: Number) -> str:
         """Codes less the code of zero, as floats."""
-        zero = self.write.zero(self.span(operand))
         tensor = self.constant_codes(operand)
         if tensor is not None and zero.value is not None:
             return self.write.constant(tensor.astype(np.float32) - np.float32(zero.value))
@@ -173,6 +176,7 @@ class Codes:
             return
         span = write.widened(low, high, _least(node))
         self.spans[node.name] = span
+        self.around_zero.add(span)
         found = write.codes(node.data_inputs[0], span)
         self.finish(found, node)
 
@@ -185,9 +189,31 @@ class Codes:
         first, second = operands(node)
         kept = ("strides", "padding", "transpose_a", "transpose_b")
         attrs: dict[str, Any] = {key: node.attrs[key] for key in kept if key in node.attrs}
-        found = write.op(op, self.centred(first), self.centred(second), **attrs)
+        span = self.span(first)
+        zero = held = write.zero(span)
+        leaves_out_zero = span not in self.around_zero if zero.value is None else zero.value > BYTE.high
+        sums = self.sums_of_weights(second) if op == "Conv2D" and leaves_out_zero else None
+        if sums is not None:
+            held = write.in_a_byte(zero)
+        if op != "Mul":
+            is_told = held.value is not None or sums is not None or not leaves_out_zero
+            attrs[WHOLE] = (-int(held.value or 0), BYTE.high - int(held.value or 0)) if is_told else (0, 0)
+        found = write.op(op, self.centred(first, held), self.centred(second, write.zero(self.span(second))), **attrs)
+        if sums is not None:
+            found = write.op("Add", found, write.op("Mul", write.constant(sums), write.number("Sub", held, zero)))
         self.units[node.name] = write.number("Mul", *(write.step(self.span(operand)) for operand in (first, second)))
         self.finish(found, node)
+
+    def sums_of_weights(self, operand: Operand) -> Array | None:
+        """What a convolution gives for each channel where its input is one everywhere.
+
+        A range that lies below zero has a code of zero that no byte holds. The original pads with what a byte holds of
+        it: centred around that code, the padding is zero as ever, and what is missing everywhere alike is added.
+        """
+        codes, known = self.constant_codes(operand), self.span(operand).known
+        if codes is None or known is None or codes.ndim != 4:
+            return None
+        return np.asarray((codes.astype(np.float64) - to_code(0.0, *known, BYTE)).sum(axis=(0, 1, 2)), np.float32)
 
     def bias_add(self, node: Node) -> None:
         write = self.write
@@ -283,8 +309,7 @@ class Codes:
         for operand, span in zip(parts, spans, strict=True):
             codes = self.codes(operand)
             if joint.known is None or span.known != joint.known:
-                scaled, start = write.values(codes, span)
-                codes = write.codes(write.scaled(scaled, Number(1.0), start), joint)
+                codes = write.moved(codes, span, joint)
             moved.append(codes)
         self.finish(write.op("Concat", node.data_inputs[0], *moved, N=len(moved)), node)
 

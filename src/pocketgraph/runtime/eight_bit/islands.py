@@ -21,7 +21,7 @@ from pocketgraph.graph.dtype import FLOAT, QINT32, QUINT8
 from pocketgraph.kernels.eight_bit import BYTE, bias_range, from_code, joint_range, sum_range, widened_range
 from pocketgraph.runtime.eight_bit.choice import Feeds, shapes_of, wants_codes
 from pocketgraph.runtime.eight_bit.codes import OPS, Codes
-from pocketgraph.runtime.eight_bit.operands import known_number, operands
+from pocketgraph.runtime.eight_bit.operands import has_ranges, known_number, operands
 from pocketgraph.runtime.eight_bit.rounding import rounded_values
 from pocketgraph.runtime.eight_bit.sums import bias_offset, sum_line
 
@@ -102,6 +102,8 @@ class _Islands:
         try:
             if any(low == codes or high == codes for codes, low, high in operands(node)):
                 return False
+            if not has_ranges(self.graph, node):
+                return False  # the kernel says what is wrong with it
         except (IndexError, TypeError):
             return False  # inputs are missing; whoever runs the node will say so
         if node.op == "QuantizeV2":
@@ -115,7 +117,7 @@ class _Islands:
             )
         if node.op == "Requantize":
             low, high = self.number(node, 3), self.number(node, 4)
-            is_fixed = low is not None and high is not None and low <= 0 and low <= high and math.isfinite(high - low)
+            is_fixed = low is not None and high is not None and low <= 0 and low <= high
             return node.attr("out_type") is QUINT8 and (is_fixed or self.follows_range(node))
         if node.op == "QuantizeDownAndShrinkRange":
             return node.attr("out_type") is QUINT8

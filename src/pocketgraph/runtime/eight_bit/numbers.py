@@ -16,6 +16,8 @@ from pocketgraph.kernels.eight_bit import F32
 
 SMALLEST_WIDTH = 1e-30  # stands for no width at all where something is divided by it
 HALF_RANGE = 2.0**31  # codes of 32 bits on either side of zero
+ALMOST_HALF = 0.5 - 2.0**-25
+"""Added to a positive float32, it gives the next whole number from halves on; a half does so for this number too."""
 TENS = (2.0**16, 2.0**20)
 """The steps of the parts of a factor: its product with a whole number of 21 bits, if below 256 or 16, is exact."""
 
@@ -132,7 +134,7 @@ class Writer:
 
     def away(self, values: str) -> str:
         """Values rounded, halves away from zero."""
-        sizes = self.op("Floor", self.op("Add", self.op("Abs", values), 0.5))
+        sizes = self.op("Floor", self.op("Add", self.op("Abs", values), ALMOST_HALF))
         return self.op("Mul", sizes, self.op("Sign", values))
 
     def whole(self, values: int | list[int]) -> str:

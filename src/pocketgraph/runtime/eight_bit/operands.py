@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from pocketgraph.errors import RunError
 from pocketgraph.graph import Graph, Node, canonical, node_name
+from pocketgraph.kernels.given_ranges import checked
 
 
 class Operand(NamedTuple):
@@ -28,6 +30,29 @@ def operands(node: Node) -> list[Operand]:
     if node.op in ("QuantizedConv2D", "QuantizedMatMul", "QuantizedBiasAdd", "QuantizedAdd", "QuantizedMul"):
         return [Operand(refs[0], refs[2], refs[3]), Operand(refs[1], refs[4], refs[5])]
     return [] if node.op == "QuantizeV2" else [Operand(*refs[:3])]
+
+
+WITH_WIDTH = frozenset(("QuantizedMatMul", "QuantizedAdd", "QuantizedMul"))
+"""Ops that refuse ranges of no width, or the wrong way round."""
+
+
+def has_ranges(graph: Graph, node: Node) -> bool:
+    """Whether none of the constant ranges of an eight-bit op is one that its kernel refuses."""
+    refs = [canonical(ref) for ref in node.data_inputs]
+    limits = [(refs[1], refs[2])] if node.op == "QuantizeV2" else [(low, high) for _, low, high in operands(node)]
+    if node.op == "Requantize":
+        limits.append((refs[3], refs[4]))
+    for names in limits:
+        low, high = (known_number(graph, ref) for ref in names)
+        if low is None or high is None:
+            continue
+        try:
+            low, high = checked(low, high)
+        except RunError:
+            return False
+        if node.op in WITH_WIDTH and low >= high:
+            return False
+    return True
 
 
 def known_number(graph: Graph, ref: str) -> float | None:

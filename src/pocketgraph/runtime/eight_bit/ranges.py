@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT, INT32
-from pocketgraph.kernels.eight_bit import BYTE, F32, WIDE, half_away, quantized_first, to_code, widened_range
+from pocketgraph.kernels.eight_bit import (
+    BYTE,
+    F32,
+    WIDE,
+    dequantized_first,
+    half_away,
+    quantized_first,
+    to_code,
+    widened_range,
+)
+from pocketgraph.runtime.eight_bit.fixed_point import moved, parts, simplest
 from pocketgraph.runtime.eight_bit.numbers import HALF_RANGE, SMALLEST_WIDTH, TENS, Number, Writer
+
+Array = np.ndarray[Any, Any]
 
 
 class Span(NamedTuple):
@@ -24,6 +36,26 @@ class Span(NamedTuple):
         """Both ends, where both are known."""
         low, high = self.low.value, self.high.value
         return None if low is None or high is None else (low, high)
+
+
+def moving_line(limits: tuple[float, float], wanted: tuple[float, float]) -> tuple[np.float32, np.float32] | None:
+    """(gain, offset) for which ``floor(code * gain + offset)`` in float32 is the code that QuantizedConcat gives.
+
+    Args:
+        limits: the range of the code.
+        wanted: the range into which it is moved.
+
+    Returns:
+        None where no line goes through all 256 codes.
+    """
+    every = np.arange(BYTE.steps, dtype=BYTE.dtype)
+    levels = quantized_first(dequantized_first(every, *limits, BYTE), *wanted, BYTE).astype(np.float64)
+    if not limits[0] < limits[1] or not wanted[0] < wanted[1]:
+        return None
+    gain = F32((limits[1] - limits[0]) / (wanted[1] - wanted[0]))
+    products = every.astype(F32) * gain
+    offset = F32(((levels - products).max() + (levels + 1 - products).min()) / 2)
+    return (gain, offset) if np.array_equal(np.floor(products + offset), levels) else None
 
 
 class RangeWriter(Writer):
@@ -56,6 +88,11 @@ class RangeWriter(Writer):
         """The code of zero."""
         known = span.known
         return Number(float(to_code(0.0, *known, BYTE))) if known is not None else self.below(span, 0.0)
+
+    def in_a_byte(self, code: Number) -> Number:
+        """What a byte holds of a code."""
+        do = self.number
+        return do("Sub", code, do("Mul", do("Floor", do("Mul", code, 1 / BYTE.steps)), float(BYTE.steps)))
 
     def below(self, span: Span, value: float) -> Number:
         """``value`` in steps above the low end, both rounded by themselves.
@@ -108,6 +145,19 @@ class RangeWriter(Writer):
         moved = rounded if start.value == 0 else self.op("Sub", rounded, start)
         return self.op("Minimum", self.op("Relu", moved), float(BYTE.high))
 
+    def moved(self, codes: str, span: Span, wanted: Span) -> str:
+        """Codes of one range as those of another that contains it: values, and these rounded again.
+
+        Where both are known a line through the 256 codes is looked for that, cut to whole numbers, gives just that.
+        """
+        if span.known is not None and wanted.known is not None:
+            line = moving_line(span.known, wanted.known)
+            if line is not None:
+                gain, offset = (Number(float(number)) for number in line)
+                return self.op("Floor", self.op("Add", self.op("Mul", codes, gain), offset))
+        scaled, start = self.values(codes, span)
+        return self.codes(self.scaled(scaled, Number(1.0), start), wanted)
+
     def used(self, codes: str, unit: Number, rank: int | None) -> Span:
         """The range that RequantizationRange finds in codes of ``rank`` dimensions."""
         ends = []
@@ -138,18 +188,16 @@ class RangeWriter(Writer):
     def requantized(self, codes: str, unit: Number, wanted: Span, *, limited: bool) -> str:
         """Wide codes as eight-bit codes of a range; ``limited``: some may lie beyond its upper end.
 
-        The original counts in fixed point with 16 binary digits, ``floor(code * factor + offset)``. A float32 has too
-        few digits for that: so the factor comes in three parts whose products are exact, or as good as that, and whole
-        codes are set aside before the smaller parts are added.
+        Source: RequantizeManyInNewRange in tensorflow/core/kernels/quantization_utils.h.
         """
         factors, offset = self.factors(unit, wanted)
-        first = self.op("Add", self.op("Mul", codes, factors[0]), offset)
-        whole = self.op("Floor", first)
-        rest = self.op("Sub", first, whole)
-        for factor in factors[1:]:
-            if factor.value != 0:
-                rest = self.op("Add", rest, self.op("Mul", codes, factor))
-        found = self.op("Relu", self.op("Add", whole, self.op("Floor", rest)))
+        is_known = None not in [number.value for number in (*factors, offset)]
+        finely = not is_known
+        if is_known and unit.value is not None:
+            width = self.number("Sub", wanted.high, wanted.low).value
+            few, finely = simplest(255.0 * unit.value / width if width else 0.0, offset.value or 0.0)
+            factors = [Number(factor) for factor in few]
+        found = self.op("Relu", moved(self.op, codes, factors, offset, finely=finely))
         return self.op("Minimum", found, float(BYTE.high)) if limited else found
 
     def factors(self, unit: Number, wanted: Span) -> tuple[list[Number], Number]:
@@ -158,11 +206,8 @@ class RangeWriter(Writer):
         width = do("Sub", wanted.high, wanted.low)
         if known is not None and unit.value is not None:
             exact = 255.0 * unit.value / width.value if width.value else 0.0
-            parts = [np.rint(exact * TENS[0]) / TENS[0]]
-            parts.append(np.rint((exact - parts[0]) * TENS[1]) / TENS[1])
-            parts.append(exact - parts[0] - parts[1])
             bottom = half_away(TENS[0] * (known[0] * 255.0) / width.value) / TENS[0] if width.value else 0.0
-            return [Number(float(F32(part))) for part in parts], Number(float(0.5 - bottom))
+            return [Number(part) for part in parts(exact, 3)], Number(float(0.5 - bottom))
         width = do("Maximum", width, SMALLEST_WIDTH)
         if known is not None:
             high, low = self.ratio(unit, width)

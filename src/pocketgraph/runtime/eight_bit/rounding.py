@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from pocketgraph.graph import Node, const
 from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.runtime.eight_bit.numbers import ALMOST_HALF
 
 
 def rounded_values(node: Node, result: str, fresh: Callable[[str], str]) -> Iterator[Node]:
@@ -44,12 +45,12 @@ def rounded_values(node: Node, result: str, fresh: Callable[[str], str]) -> Iter
     for part, of in (("start", "bottom"), ("levels", source)):
         yield from do(f"{part}_scaled", "Mul", of, "scale")
         yield from do(f"{part}_negative", "Minimum", f"{part}_scaled", 0.0)
-        yield from do(f"{part}_down", "Sub", f"{part}_negative", 0.5)
+        yield from do(f"{part}_down", "Sub", f"{part}_negative", ALMOST_HALF)
         yield from do(f"{part}_ceil", "Ceil", f"{part}_down")
         if part == "start":
             continue
         yield from do(f"{part}_positive", "Maximum", f"{part}_scaled", 0.0)
-        yield from do(f"{part}_up", "Add", f"{part}_positive", 0.5)
+        yield from do(f"{part}_up", "Add", f"{part}_positive", ALMOST_HALF)
         yield from do(f"{part}_floor", "Floor", f"{part}_up")
         yield from do(part, "Add", f"{part}_ceil", f"{part}_floor")
     yield from do("last", "Add", "start_ceil", 255.0)

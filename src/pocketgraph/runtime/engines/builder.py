@@ -14,21 +14,23 @@ from pocketgraph.runtime.engines.calls import (
     bound,
     dereferenced,
     first_live,
-    gatherer,
     is_reference_output,
     not_fed,
     reference_inputs,
     same,
     takes_run,
 )
-from pocketgraph.runtime.engines.frames import Frame, Loop
+from pocketgraph.runtime.engines.draft import Draft, Unstructured
+from pocketgraph.runtime.engines.frames import Loop
 from pocketgraph.runtime.engines.late import late_segments
-from pocketgraph.runtime.engines.liveness import LIVE, Atom, Liveness, either, together
+from pocketgraph.runtime.engines.liveness import LIVE, Liveness, either, together
+from pocketgraph.runtime.engines.loop_builder import add_loop
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.engines.quick_calls import MAKERS, prepared
-from pocketgraph.runtime.engines.region import RUN, Region, Step, StepList
+from pocketgraph.runtime.engines.quick_math import MATH
+from pocketgraph.runtime.engines.steps import RUN
 from pocketgraph.runtime.engines.switches import add_switch, add_switch_of_many
-from pocketgraph.runtime.engines.units import Plan, Segment, Unit, first_name, in_order, waits_of
+from pocketgraph.runtime.engines.units import Segment, Unit, first_name, in_order, waits_of
 from pocketgraph.runtime.names import Endpoint
 
 SAME = ("Identity", "StopGradient", "PreventGradient", "Snapshot", "PlaceholderWithDefault", "LoopCond")
@@ -44,102 +46,13 @@ STRUCTURAL = frozenset((
 """Ops that the engine itself carries out, without a kernel."""
 
 
-class Unstructured(Exception):  # noqa: N818  (not an error: the loop is built again, with guards)
-    """A loop whose variables do not all hang on its condition."""
-
-
-class Builder:
-    """Compiles the nodes of one region.
-
-    Attributes:
-        slots: the slot of each tensor.
-        live: when each tensor is live.
-        node_live: when each node runs, for those who wait for it.
-        steps: the steps so far, with the conditions of each; ``frees`` are filled in at the end.
-    """
-
-    def __init__(self, plan: Plan, within: Frame, *, structured: bool = True) -> None:
-        self.plan = plan
-        self.within = within
-        self.structured = structured
-        self.condition: int | None = None
-        self.is_trial = False  # made only to learn what is live when: nothing of it will run
-        self.size = 1  # slot RUN
-        self.constants: list[tuple[int, Any]] = []
-        self.slots: dict[Endpoint, int] = {}
-        self.live: dict[Endpoint, Liveness] = {}
-        self.node_live: dict[str, Liveness] = {}
-        self.references: set[int] = set()
-        self.markers: dict[tuple[int, bool], int] = {}
-        self.steps: list[tuple[frozenset[Atom], Step]] = []
-        self.kept: set[int] = {RUN}
-
-    # Slots
-
-    def new_slot(self) -> int:
-        self.size += 1
-        return self.size - 1
-
-    def bind(self, endpoint: Endpoint, live: Liveness = LIVE) -> int:
-        """A new slot for a tensor that comes from outside of the steps."""
-        slot = self.new_slot()
-        self.slots[endpoint] = slot
-        self.live[endpoint] = live
-        self.kept.add(slot)
-        return slot
-
-    def slot(self, endpoint: Endpoint) -> int:
-        """The slot of a tensor.
-
-        Raises:
-            RunError: the node does not have this output here.
-        """
-        known = self.slots.get(endpoint)
-        if known is not None:
-            return known
-        item = self.plan.items.get(endpoint.node)
-        if item is None or item.node.op != "Const" or endpoint.port != 0:
-            raise RunError(f"the tensor '{endpoint}' is not computed here", where=f"node '{endpoint.node}'")
-        slot = self.new_slot()
-        self.kept.add(slot)
-        self.constants.append((slot, item.node.tensor))
-        self.slots[endpoint] = slot
-        self.live.setdefault(endpoint, self.node_live.get(endpoint.node, LIVE))
-        return slot
-
-    def live_of(self, endpoint: Endpoint) -> Liveness:
-        self.slot(endpoint)
-        return self.live[endpoint]
-
-    def materialized(self, endpoint: Endpoint) -> int:
-        """A slot that holds the tensor, and DEAD when it is dead."""
-        slot, live = self.slot(endpoint), self.live_of(endpoint)
-        if live.witnesses == (slot,) or all(decides == self.condition for decides, _ in live.atoms):
-            return slot
-        out = self.new_slot()
-        self.add_step(self.plan.items[endpoint.node].node, same, (slot,), ((0, out),), live)
-        if slot in self.references:
-            self.references.add(out)
-        return out
-
-    def add_step(
-        self, node: Node, call: Callable[..., Any], inputs: Sequence[int], outputs: tuple[tuple[int, int], ...],
-        live: Liveness,
-    ) -> None:  # fmt: skip
-        out = next((slot for port, slot in outputs if port == 0), -1)
-        if out < 0:
-            out = self.new_slot()  # nobody looks at it
-        self.steps.append((live.atoms, Step(call, gatherer(inputs), out, outputs, live.witnesses, (), node)))
-        self._uses.append({*inputs, *live.witnesses})
-
-    # Nodes
+class Builder(Draft):
+    """Compiles the nodes of one region."""
 
     def build(self, names: Sequence[str], wanted: Sequence[Endpoint] = ()) -> None:
-        """Compiles these nodes and the loops inside, in an order that respects every input."""
-        self._uses: list[set[int]] = []
         own, inner = loops.split(names, self.within, self.plan.items, self.plan.frames)
         self.used_ports(own, wanted)
-        if self.plan.late is not None:
+        if self.plan.late is not None and self.plan.finds_late:
             self.leave_for_later(own, inner, wanted)
         self.add_units(in_order(own, inner, self.plan))
 
@@ -168,7 +81,7 @@ class Builder:
         for unit, _ in units:
             try:
                 if isinstance(unit, Loop):
-                    self.add_loop(unit)
+                    add_loop(self, unit)
                 elif isinstance(unit, Segment):
                     self.add_segment(unit)
                 else:
@@ -273,7 +186,9 @@ class Builder:
             inputs = []
         else:
             inputs = [self.slot(endpoint) for endpoint in item.data]
-            call, wants_run = (same, takes_run(node, self.plan.library)) if self.is_trial else self.called(item)
+            call, wants_run = (
+                (same, self.plan.library.is_call(node) or takes_run(node)) if self.is_trial else self.called(item)
+            )
             given = [i for i, slot in enumerate(inputs) if slot in self.references]
             # The table of ops takes milliseconds to read: only what has state or is given a variable can give one.
             may_refer |= wants_run or bool(given)
@@ -296,11 +211,15 @@ class Builder:
                 self.references.add(slot)
         self.add_step(node, call, inputs, tuple(outputs), live)
 
+    def takes_run(self, node: Node) -> bool:
+        """Whether what computes a node wants the Run as its first argument."""
+        return self.plan.library.is_call(node) or takes_run(node)
+
     def called(self, item: Item) -> tuple[Callable[..., Any], bool]:
         """What computes a node, and whether it wants the Run as its first argument."""
         node = item.node
         call, wants_run = (self.plan.library.call(node), True) if self.plan.library.is_call(node) else bound(node)
-        if node.op in MAKERS and not wants_run:
+        if not wants_run and (node.op in MAKERS or node.op in MATH):
             call = prepared(node, self.constant_inputs(item), call)
         if self.plan.late is not None and not wants_run:
             call = self.plan.late.quicker(node, call)
@@ -335,45 +254,3 @@ class Builder:
         inputs = [self.slot(endpoint) for endpoint in segment.inputs]
         first = [RUN] if segment.is_late else []
         self.add_step(segment.node, segment.call, [*first, *inputs], tuple(outputs), live)
-
-    def add_loop(self, loop: Loop) -> None:
-        from pocketgraph.runtime.engines.loop_builder import add_loop
-
-        add_loop(self, loop)
-
-    # Results
-
-    def region(self) -> Region:
-        return Region(self.size, self.constants)
-
-    def parted(self) -> tuple[tuple[Step, ...], tuple[Step, ...], tuple[Step, ...]]:
-        """The steps that always run, those that run while the loop's condition is true, and those after it."""
-        head: list[int] = []
-        body: list[int] = []
-        final: list[int] = []
-        for index, (atoms, _) in enumerate(self.steps):
-            on = self.condition is not None and (self.condition, True) in atoms
-            off = self.condition is not None and (self.condition, False) in atoms
-            if on and off:
-                continue  # never live
-            (body if on else final if off else head).append(index)
-        elsewhere = set().union(*(self._uses[i] for i in (*body, *final))) if body or final else set()
-        made_in_body = {slot for i in body for _, slot in self.steps[i][1].more}
-        return (
-            self.finished(head, self.kept | elsewhere),
-            self.finished(body, self.kept | (set(range(self.size)) - made_in_body)),
-            self.finished(final, set(range(self.size))),
-        )
-
-    def finished(self, chosen: Sequence[int], kept: set[int]) -> tuple[Step, ...]:
-        """The chosen steps, each with the slots that nobody of them needs after it."""
-        seen = set(kept)
-        done: list[Step] = []
-        for index in reversed(chosen):
-            step = self.steps[index][1]
-            touched = self._uses[index] | {slot for _, slot in step.more}
-            frees = touched - seen
-            seen |= touched
-            done.append(step._replace(frees=tuple(sorted(frees))))
-        done.reverse()
-        return StepList(done)

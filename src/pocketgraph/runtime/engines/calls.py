@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from pocketgraph.errors import MissingKernelError, RunError
 from pocketgraph.graph import DType, Node
 from pocketgraph.kernels import registry
-from pocketgraph.runtime.engines.region import DEAD, Run
-
-if TYPE_CHECKING:
-    from pocketgraph.runtime.engines.functions import Library
+from pocketgraph.runtime.engines.steps import DEAD, Run
 
 
 def same(value: Any) -> Any:
@@ -99,10 +96,10 @@ PLAIN: set[str] = set()
 """Ops that take and give values only, as far as that was found out before (reading the table takes long)."""
 
 
-def takes_run(node: Node, library: Library) -> bool:
-    """Whether what computes a node wants the Run as its first argument."""
+def takes_run(node: Node) -> bool:
+    """Whether a node's kernel wants the Run as its first argument."""
     found = registry.find(node.op)
-    return library.is_call(node) or (found is not None and found.takes_context)
+    return found is not None and found.takes_context
 
 
 @lru_cache(maxsize=4096)

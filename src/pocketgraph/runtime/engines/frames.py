@@ -118,13 +118,18 @@ def frames_of(items: Mapping[str, Item], fed: Collection[Endpoint]) -> dict[str,
 def split(
     names: Iterable[str], within: Frame, items: Mapping[str, Item], frames: Mapping[str, Frame]
 ) -> tuple[list[str], list[Loop]]:
-    """Parts the nodes of one region into those that run in ``within`` itself and the loops directly inside it."""
+    """Parts the nodes of one region into those that run in ``within`` itself and the loops directly inside it.
+
+    Constants that wait for nothing are in neither: they do not run, whoever reads one has its value.
+    """
     own: list[str] = []
     inner: list[str] = []
     for name in names:
-        frame = frames[name]
+        frame, item = frames[name], items[name]
+        if item.node.op == "Const" and not item.control:
+            continue
         is_inside = frame.depth > within.depth
-        leaves = items[name].node.op in EXIT and frame == within
+        leaves = item.node.op in EXIT and frame == within
         (inner if is_inside or leaves else own).append(name)
     groups: dict[str, str] = {name: name for name in inner}
 

@@ -5,17 +5,15 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from pocketgraph.errors import RunError, did_you_mean
 from pocketgraph.graph import AttrValue, Func, Function, Graph, Node, Parameter
+from pocketgraph.runtime.engines.reference import Program
+from pocketgraph.runtime.engines.units import Late
 from pocketgraph.runtime.names import Endpoint
-
-if TYPE_CHECKING:
-    from pocketgraph.runtime.engines.late import Late
-    from pocketgraph.runtime.engines.reference import Program
 
 CALLS = ("PartitionedCall", "StatefulPartitionedCall")
 BRANCHES = ("If", "StatelessIf", "Case", "StatelessCase")
@@ -97,7 +95,6 @@ class Library:
     def _compiled(self, function: Function, attrs: Mapping[str, AttrValue]) -> Program:
         from pocketgraph.formats.function_def import arguments, result_names, results
         from pocketgraph.graph import opdefs
-        from pocketgraph.runtime.engines.reference import Program
 
         given = arguments(function)
         inside = {node.name: node for node in function.nodes}

@@ -1,41 +1,21 @@
 """Finds the parts of a region that another engine could run if it knew their shapes, which only the run tells.
 
 These are the heavy parts of loop bodies, of branches, of functions, and of what follows a tensor whose size depends on
-values. Each becomes one step that is planned when it is first called (see ``Late``).
+values. Each becomes one step that is planned when it is first called (see ``units.Late``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
 
 from pocketgraph.graph import Node
 from pocketgraph.runtime.engines.grouping import grouped
 from pocketgraph.runtime.engines.liveness import LIVE, Atom, Liveness
-from pocketgraph.runtime.engines.needed import Item
-from pocketgraph.runtime.engines.units import Plan, Segment, Unit, key_of
+from pocketgraph.runtime.engines.merging import merged
+from pocketgraph.runtime.engines.units import Late, Plan, Segment, Unit, key_of
 from pocketgraph.runtime.names import Endpoint
 
-
-class Late(Protocol):
-    """Whoever plans parts when they run."""
-
-    def is_able(self, item: Item) -> bool:
-        """Whether the node may be in such a part."""
-
-    def is_heavy(self, item: Item) -> bool:
-        """Whether the node makes a part worth it."""
-
-    def is_static(self, name: str, plan: Plan) -> bool:
-        """Whether the node gives the same in every run, so that parts take it in rather than its value."""
-
-    def quicker(self, node: Node, call: Callable[..., Any]) -> Callable[..., Any]:
-        """A call that gives the same as the node's kernel ``call``, with the other engine's help; or ``call``."""
-
-    def call(
-        self, plan: Plan, members: Sequence[str], inputs: Sequence[Endpoint], outputs: Sequence[Endpoint]
-    ) -> Callable[..., tuple[Any, ...]]:
-        """What runs the part: takes the Run and the inputs' values, gives the outputs' values."""
+PASSED = ("Identity", "StopGradient", "Snapshot", "PreventGradient")
 
 
 def late_segments(
@@ -64,29 +44,80 @@ def late_segments(
     fed = {endpoint.node for endpoint in plan.fed}
     kinds: dict[object, frozenset[Atom] | None] = {}
     depends: dict[object, list[object]] = {}
+    waits: dict[object, list[object]] = {}  # of constants, which parts take in: who takes them waits as they do
     for unit, sources in units:
         own: frozenset[Atom] | None = None
+        before = [key for source in sources for key in waits.get(key_of(source), [key_of(source)])]
         if isinstance(unit, str):
             item = plan.items[unit]
-            if late.is_static(unit, plan) and not item.control:
+            if late.is_static(unit, plan) and (not item.control or item.node.op == "Const"):
+                waits[unit] = before
                 continue
             is_plain = unit not in fed and not any(is_reference(e) for e in item.data)
             if is_plain and late.is_able(item):
                 own = node_live.get(unit, LIVE).atoms
         kinds[key_of(unit)] = own
-        depends[key_of(unit)] = [key_of(source) for source in sources]
+        depends[key_of(unit)] = before
     group = grouped(depends, kinds)
     heavy = {group[unit] for unit in group if late.is_heavy(plan.items[str(unit)])}
     if len(heavy) < 2:
         parts = [[unit for unit, first in group.items() if first in heavy]] if heavy else []
     else:
-        from pocketgraph.runtime.planning.merging import merged
-
         parts = merged(depends, {unit: first for unit, first in group.items() if first in heavy}, kinds)
-    return [
-        _segment(late, plan, [str(name) for name in part], kinds[part[0]] or frozenset(), live, wanted)
-        for part in parts
-    ]
+    found = []
+    for part in parts:
+        members = _without_last_copies(_hanging_together([str(name) for name in part], depends, late, plan), plan)
+        found.append(_segment(late, plan, members, kinds[part[0]] or frozenset(), live, wanted))
+    return found
+
+
+def _without_last_copies(part: Sequence[str], plan: Plan) -> Sequence[str]:
+    """The part without what passes its results on: under one name each, a predicate decides for all who ask it."""
+    kept = list(part)
+    inside = set(part)
+    for name in reversed(part):
+        takers = (taker for found in plan.taken_from(name).values() for taker in found)
+        if plan.items[name].node.op in PASSED and inside.isdisjoint(takers) and len(kept) > 1:
+            kept.remove(name)
+            inside.remove(name)
+    return kept
+
+
+def _hanging_together(
+    part: Sequence[str], depends: Mapping[object, Sequence[object]], late: Late, plan: Plan
+) -> Sequence[str]:
+    """The part without what only waits for it: a loop's counter would be computed beside it, not by it.
+
+    Args:
+        part: the nodes of a part, in order.
+        depends: what each unit of the region depends on, for its data or by waiting.
+        late: tells the heavy nodes.
+        plan: what is compiled.
+    """
+    inside, group = set(part), {name: name for name in part}
+
+    def home(name: str) -> str:
+        while group[name] != name:
+            group[name] = group[group[name]]
+            name = group[name]
+        return name
+
+    for name in part:
+        for endpoint in plan.items[name].data:
+            if endpoint.node in inside and endpoint not in plan.fed:
+                group[home(name)] = home(endpoint.node)
+    heavy = {home(name) for name in part if late.is_heavy(plan.items[name])}
+    if len({home(name) for name in part}) == len(heavy):
+        return part
+    kept = {name for name in part if home(name) in heavy}
+    before, after = set(kept), set(kept)  # what kept nodes depend on, and what depends on them
+    for name in reversed(part):
+        if name in before:
+            before.update(str(source) for source in depends[name] if source in inside)
+    for name in part:
+        if not after.isdisjoint(map(str, depends[name])):
+            after.add(name)
+    return [name for name in part if name in kept or (name in before and name in after)]
 
 
 def _segment(

@@ -24,6 +24,10 @@ class Liveness(NamedTuple):
 LIVE = Liveness(frozenset(), ())
 
 
+def _count_of_witnesses(part: Liveness) -> int:
+    return len(part.witnesses)
+
+
 def together(parts: Iterable[Liveness], known: object = None) -> Liveness:
     """When all of these are live, with few witnesses.
 
@@ -34,6 +38,11 @@ def together(parts: Iterable[Liveness], known: object = None) -> Liveness:
     conditional = [part for part in parts if part.atoms]
     if not conditional:
         return LIVE
+    first = conditional[0]
+    if all(part.atoms == first.atoms for part in conditional):  # as nearly always: one of them stands for all
+        if known is not None and all(atom[0] == known for atom in first.atoms):
+            return Liveness(first.atoms, ()) if first.witnesses else first
+        return min(conditional, key=_count_of_witnesses)
     atoms = frozenset().union(*(part.atoms for part in conditional))
     missing = {atom for atom in atoms if atom[0] != known} if known is not None else set(atoms)
     witnesses: list[int] = []

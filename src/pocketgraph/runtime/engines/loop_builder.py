@@ -7,16 +7,17 @@ from typing import Any
 
 from pocketgraph.errors import RunError
 from pocketgraph.runtime.engines import frames as loops
-from pocketgraph.runtime.engines.builder import Builder, Unstructured
 from pocketgraph.runtime.engines.calls import dereferenced
+from pocketgraph.runtime.engines.draft import Draft, Unstructured
 from pocketgraph.runtime.engines.frames import Loop
 from pocketgraph.runtime.engines.liveness import LIVE, Liveness, together
 from pocketgraph.runtime.engines.needed import Item
-from pocketgraph.runtime.engines.region import RUN, WhileLoop
+from pocketgraph.runtime.engines.region import WhileLoop
+from pocketgraph.runtime.engines.steps import RUN
 from pocketgraph.runtime.names import Endpoint
 
 
-def add_loop(outer: Builder, loop: Loop) -> None:
+def add_loop(outer: Draft, loop: Loop) -> None:
     """Compiles a loop into one step of the region around it."""
     items, frames = outer.plan.items, outer.plan.frames
     members = [items[name] for name in loop.members]
@@ -70,7 +71,7 @@ def add_loop(outer: Builder, loop: Loop) -> None:
 
 
 def loop_call(
-    outer: Builder, loop: Loop, enters: Sequence[Item], exits: Sequence[Item], body: Sequence[str], *, structured: bool
+    outer: Draft, loop: Loop, enters: Sequence[Item], exits: Sequence[Item], body: Sequence[str], *, structured: bool
 ) -> tuple[WhileLoop, set[int]]:
     """Compiles the inside of a loop, once however often the region around it is tried.
 
@@ -92,7 +93,7 @@ def loop_call(
 
 
 def compiled_loop(
-    outer: Builder, loop: Loop, enters: Sequence[Item], exits: Sequence[Item], body: Sequence[str], *, structured: bool
+    outer: Draft, loop: Loop, enters: Sequence[Item], exits: Sequence[Item], body: Sequence[str], *, structured: bool
 ) -> tuple[WhileLoop, set[int]]:
     """What ``loop_call`` gives, made anew.
 
@@ -100,7 +101,7 @@ def compiled_loop(
         Unstructured: as there.
     """
     items = outer.plan.items
-    inside = Builder(outer.plan, loop.frame, structured=structured)
+    inside = outer.inside(loop.frame, structured=structured)
     for item in enters:
         endpoint = Endpoint(item.node.name, 0)
         slot = inside.bind(endpoint)
@@ -158,7 +159,7 @@ def compiled_loop(
     return call, references
 
 
-def leaving_slot(inside: Builder, item: Item, live: Liveness) -> int:
+def leaving_slot(inside: Draft, item: Item, live: Liveness) -> int:
     """A slot that holds what an Exit passes on, DEAD while it does not."""
     key = Endpoint(item.node.name, -2)
     inside.slots[key], inside.live[key] = inside.slot(item.data[0]), live

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from pocketgraph.errors import RunError, did_you_mean
@@ -24,10 +24,16 @@ class Item(NamedTuple):
     control: tuple[str, ...]
 
 
+_new_tuple = tuple.__new__
+
+
 def item_of(node: Node) -> Item:
     """A node with its inputs taken apart."""
     data, control = [], []
     for text in node.inputs:
+        if ":" not in text and text[:1] != "^":
+            data.append(_new_tuple(Endpoint, (text, 0)))  # as Endpoint(…), in half of its time
+            continue
         ref = parse_ref(text)
         if ref.control:
             control.append(ref.name)
@@ -37,40 +43,49 @@ def item_of(node: Node) -> Item:
 
 
 def needed(
-    graph: Graph, feeds: Collection[Endpoint], fetches: Iterable[Endpoint], targets: Iterable[str]
+    graph: Graph,
+    feeds: Collection[Endpoint],
+    fetches: Iterable[Endpoint],
+    targets: Iterable[str],
+    known: Mapping[str, Item] | None = None,
 ) -> dict[str, Item]:
     """The nodes that have to run, by name, in graph order.
 
     A fed placeholder does not run, not even for those who wait for it; any other fed node runs when a tensor of it
-    that is not fed is needed, or when somebody waits for it.
+    that is not fed is needed, or when somebody waits for it. ``known`` are items of the same feeds in an earlier form
+    of the graph; those of nodes that are still the same are taken over.
 
     Raises:
         RunError: an input refers to no node.
     """
     fed_placeholders = {e.node for e in feeds if graph.nodes[e.node].op.startswith("Placeholder")}
+    nodes, earlier = graph.nodes, known or {}
     found: dict[str, Item] = {}
     waiting = [e.node for e in fetches if e not in feeds] + [t for t in targets if t not in fed_placeholders]
     while waiting:
         name = waiting.pop()
         if name in found:
             continue
-        item = item_of(graph.nodes[name])
+        node = nodes[name]
+        item = earlier.get(name)
+        if item is None or item.node is not node:
+            item = item_of(node)
         found[name] = item
         sources = [e.node for e in item.data if e not in feeds]
-        sources += [c for c in item.control if c not in fed_placeholders]
+        if item.control:
+            sources += [c for c in item.control if c not in fed_placeholders]
         for source in sources:
-            if source not in graph.nodes:
+            if source in found:
+                continue
+            if source not in nodes:
                 raise RunError(
                     f"the input '{source}' is no node of the graph",
                     where=f"node '{name}'",
                     hint=did_you_mean(source, graph.nodes),
                 )
-            if source not in found:
-                waiting.append(source)
-    order = {name: index for index, name in enumerate(graph.nodes)}
-    kept = {name: found[name] for name in sorted(found, key=order.__getitem__)}
-    return {
-        name: item if all(c not in fed_placeholders for c in item.control)
-        else item._replace(control=tuple(c for c in item.control if c not in fed_placeholders))
-        for name, item in kept.items()
-    }  # fmt: skip
+            waiting.append(source)
+    kept = {name: found[name] for name in nodes if name in found}
+    for name, item in kept.items():
+        if item.control and not fed_placeholders.isdisjoint(item.control):
+            kept[name] = item._replace(control=tuple(c for c in item.control if c not in fed_placeholders))
+    return kept

@@ -15,6 +15,7 @@ import numpy as np
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import DType, Node
 from pocketgraph.kernels.arrays import Array, ints
+from pocketgraph.runtime.engines.quick_math import MATH
 
 Call = Callable[..., Any]
 Constants = Mapping[int, Array]
@@ -35,7 +36,7 @@ def prepared(node: Node, constants: Constants, call: Call) -> Call:
         constants: its constant inputs.
         call: the kernel with its attributes; it takes all inputs.
     """
-    maker = MAKERS.get(node.op)
+    maker = MAKERS.get(node.op) or MATH.get(node.op)
     if maker is None:
         return call
     try:
@@ -92,17 +93,28 @@ def _concat(node: Node, constants: Constants, call: Call) -> Call | None:
 
 
 def _strided_slice(node: Node, constants: Constants, call: Call) -> Call | None:
+    masks = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
     if not {1, 2, 3} <= constants.keys():
-        return None
+        return _row(call) if [node.attr(m, 0) or 0 for m in masks] == [0, 0, 0, 0, 1] else None
     from pocketgraph.kernels.slicing import strided_index
 
-    masks = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
     index = strided_index(constants[1], constants[2], constants[3], *(int(node.attr(m, 0) or 0) for m in masks))
 
     def strided_slice(input: Array, begin: Array, end: Array, strides: Array) -> Any:
         return input[index]  # the index ends with or holds an ellipsis: always an array
 
     return strided_slice
+
+
+def _row(call: Call) -> Call:
+    """Takes one row whose number is computed."""
+
+    def row(input: Array, begin: Array, end: Array, strides: Array) -> Any:
+        if begin.size == end.size == strides.size == 1 and strides.item() > 0 and begin.ndim == 1:
+            return input[begin.item(), ...]
+        return call(input, begin, end, strides)
+
+    return row
 
 
 def _reshape(node: Node, constants: Constants, call: Call) -> Call | None:

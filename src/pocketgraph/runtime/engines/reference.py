@@ -16,11 +16,10 @@ from pocketgraph.graph import Graph
 from pocketgraph.kernels.state import Variable
 from pocketgraph.runtime.engines.builder import Builder
 from pocketgraph.runtime.engines.frames import ROOT, frames_of, has_loops
-from pocketgraph.runtime.engines.functions import Library
-from pocketgraph.runtime.engines.late import Late
 from pocketgraph.runtime.engines.needed import Item, needed
-from pocketgraph.runtime.engines.region import DEAD, Run, take
-from pocketgraph.runtime.engines.units import Plan, Segment
+from pocketgraph.runtime.engines.region import take
+from pocketgraph.runtime.engines.steps import DEAD, Run
+from pocketgraph.runtime.engines.units import Functions, Late, Plan, Segment
 from pocketgraph.runtime.names import Endpoint
 
 __all__ = ["Program", "Run", "Segment"]
@@ -42,9 +41,9 @@ class Program:
         fetches: Sequence[Endpoint],
         targets: Sequence[str] = (),
         *,
+        library: Functions,
         items: Mapping[str, Item] | None = None,
         segments: Collection[Segment] = (),
-        library: Library | None = None,
         late: Late | None = None,
     ) -> None:
         """Compiles the needed part of ``graph``; nothing is computed and no constant is read yet.
@@ -54,9 +53,9 @@ class Program:
             feeds: tensors that the caller gives.
             fetches: tensors that the caller takes.
             targets: nodes to run without taking anything.
+            library: runs the graph's functions.
             items: the needed nodes, when the caller knows them already.
             segments: parts that another engine runs.
-            library: the graph's functions, when the caller has them compiled already.
             late: who plans parts when they run.
 
         Raises:
@@ -75,7 +74,11 @@ class Program:
                     hint="fetch what leaves the loop (an Exit node)",
                 )
         by_member = {name: segment for segment in segments for name in segment.members}
-        plan = Plan(items, fed, frames, by_member, library or Library(graph), late)
+        plan = Plan(items, fed, frames, by_member, library, late)
+        decided = late.decided(plan) if late is not None else None
+        if decided is not None:
+            plan.finds_late = False
+            plan.segments.update((name, segment) for segment in decided for name in segment.members)
         builder = Builder(plan, ROOT)
         self._feed_slots = tuple(builder.bind(endpoint) for endpoint in self.feeds)
         builder.build(list(items), [e for e in fetches if e not in fed])

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from pocketgraph.runtime.engines.region import Step
+    from pocketgraph.runtime.engines.steps import Step
 
 MOST_STEPS = 20_000  # of one function; compiling takes some ten microseconds a step
 

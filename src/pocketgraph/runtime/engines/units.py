@@ -1,21 +1,17 @@
-"""The units of a region, nodes and loops and segments of other engines, and the order in which they run."""
+"""What a compilation works on: nodes, loops and segments of other engines as units, and the order in which they run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from pocketgraph.errors import RunError
 from pocketgraph.graph import Node
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.frames import Frame, Loop
-from pocketgraph.runtime.engines.functions import Library
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.names import Endpoint
-
-if TYPE_CHECKING:
-    from pocketgraph.runtime.engines.late import Late
 
 
 class Segment(NamedTuple):
@@ -38,6 +34,47 @@ class Segment(NamedTuple):
     is_late: bool = False
 
 
+class Functions(Protocol):
+    """Whoever runs the graph's functions (see ``functions``)."""
+
+    def is_call(self, node: Node) -> bool:
+        """Whether a node runs functions."""
+
+    def with_bodies(self, nodes: Iterable[Node]) -> Iterator[Node]:
+        """The nodes, and those of all functions that they may run."""
+
+    def call(self, node: Node) -> Callable[..., tuple[Any, ...]]:
+        """What such a node does: takes the Run and the inputs, gives the outputs.
+
+        Raises:
+            RunError: it names a function that the graph does not have.
+        """
+
+
+class Late(Protocol):
+    """Whoever plans parts when they run (see ``late``)."""
+
+    def is_able(self, item: Item) -> bool:
+        """Whether the node may be in such a part."""
+
+    def is_heavy(self, item: Item) -> bool:
+        """Whether the node makes a part worth it."""
+
+    def is_static(self, name: str, plan: Plan) -> bool:
+        """Whether the node gives the same in every run, so that parts take it in rather than its value."""
+
+    def decided(self, plan: Plan) -> list[Segment] | None:
+        """The parts of the whole plan where they are known beforehand; None: they are to be found (see ``late``)."""
+
+    def quicker(self, node: Node, call: Callable[..., Any]) -> Callable[..., Any]:
+        """A call that gives the same as the node's kernel ``call``, with the other engine's help; or ``call``."""
+
+    def call(
+        self, plan: Plan, members: Sequence[str], inputs: Sequence[Endpoint], outputs: Sequence[Endpoint]
+    ) -> Callable[..., tuple[Any, ...]]:
+        """What runs the part: takes the Run and the inputs' values, gives the outputs' values."""
+
+
 @dataclass(eq=False, repr=False)
 class Plan:
     """What a whole compilation shares.
@@ -49,6 +86,7 @@ class Plan:
         segments: parts that run elsewhere, by member name.
         library: the graph's functions.
         late: who plans the parts whose shapes only the run tells; None: nobody does.
+        finds_late: whether these parts are still to be found.
         loops: the loops that are compiled already.
     """
 
@@ -56,8 +94,9 @@ class Plan:
     fed: frozenset[Endpoint]
     frames: Mapping[str, Frame]
     segments: dict[str, Segment]
-    library: Library
+    library: Functions
     late: Late | None = None
+    finds_late: bool = True
     loops: dict[Any, Any] = field(default_factory=dict)
     _taken: dict[str, dict[Endpoint, list[str]]] = field(default_factory=dict)
 

@@ -2,11 +2,15 @@
 
 TensorFlow exports dropout as ``x / keep * floor(uniform + keep)`` or ``x * scale * cast(uniform >= rate)``. Where keep
 is 1, or rate 0, the mask is all ones, as ``RandomUniform`` gives numbers from 0 up to, but not, 1.
+
+Inside of a loop (a DropoutWrapper around a cell) the same is done where a value is dead, after the last round, without
+the mask as well: what goes round would go round once more otherwise.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +22,7 @@ from pocketgraph.runtime.names import Endpoint
 
 ADD, MULTIPLY, DIVIDE = ("Add", "AddV2"), ("Mul",), ("RealDiv", "Div")
 PASSING = ("Identity", "StopGradient", "Snapshot")
+SWITCHES = ("Switch", "_SwitchN", "RefSwitch")
 MOST_STEPS = 8  # nodes between the random numbers and the comparison; exporters write at most five
 
 
@@ -38,10 +43,12 @@ def without_idle_dropout(
     for name, item in plan.items.items():
         if item.node.op not in (*MULTIPLY, *DIVIDE) or len(item.data) != 2 or name in conditional:
             continue
-        if plan.frames[name].depth:
-            continue
         for kept, other in ((0, 1), (1, 0))[: 1 if item.node.op in DIVIDE else 2]:
-            if found.same_shape(name, item.data[kept]) and found.is_one(item.data[other], item.node.op in MULTIPLY):
+            if not found.is_one(item.data[other], item.node.op in MULTIPLY):
+                continue
+            if not found.same_shape(name, item.data[kept], item.data[other]):
+                continue
+            if not plan.frames[name].depth or found.ends_with_its_loop(item.data[kept]):
                 waits = tuple(f"^{waited}" for waited in item.control)
                 attrs = {"T": item.node.attrs["T"]} if "T" in item.node.attrs else {}
                 changed[name] = Node(name, "Identity", (str(item.data[kept]), *waits), attrs)
@@ -55,10 +62,66 @@ class _Finder:
     def __init__(self, plan: Plan, inferred: Inferred) -> None:
         self.plan = plan
         self.inferred = inferred
+        self._branched: dict[Any, bool] = {}
 
-    def same_shape(self, name: str, source: Endpoint) -> bool:
+    def ends_with_its_loop(self, endpoint: Endpoint) -> bool:
+        """Whether a tensor inside of a loop is dead when the loop's condition ends it, and in no branch inside."""
+        frame = self.plan.frames.get(endpoint.node)
+        if endpoint in self.plan.fed or frame is None or self._has_branches(frame):
+            return False
+        waiting, seen = [endpoint.node], set()
+        while waiting:
+            item = self.plan.items[waiting.pop()]
+            if item.node.op in SWITCHES:
+                return True
+            if item.node.op in ("Merge", "Enter", "Exit"):
+                continue
+            new = {source.node for source in item.data if source.node not in seen}
+            seen |= new
+            waiting += new
+        return False
+
+    def _has_branches(self, frame: Any) -> bool:
+        if frame not in self._branched:
+            self._branched[frame] = any(
+                item.node.op in SWITCHES and self.plan.items[item.data[1].node].node.op != "LoopCond"
+                for name, item in self.plan.items.items()
+                if self.plan.frames[name] == frame
+            )
+        return self._branched[frame]
+
+    def same_shape(self, name: str, source: Endpoint, ones: Endpoint) -> bool:
+        """Whether a node has the shape of its input ``source``; the other one is ``ones``."""
         shape, given = self.inferred.shape(f"{name}:0"), self.inferred.shape(str(source))
-        return shape.is_known and given.is_known and shape.known == given.known
+        if shape.is_known and given.is_known:
+            return shape.known == given.known
+        if self.inferred.shape(str(ones)).rank == 0:
+            return True
+        drawn = self._uniform_of(ones)
+        like = self._passed(drawn.data[0]) if drawn is not None else None
+        return like is not None and like.node.op == "Shape" and self._origin(like.data[0]) == self._origin(source)
+
+    def _uniform_of(self, mask: Endpoint) -> Item | None:
+        """The RandomUniform from which a full mask was made, past its comparison."""
+        waiting = [mask]
+        for _ in range(2 * MOST_STEPS):
+            item = self._passed(waiting.pop()) if waiting else None
+            if item is None or item.node.op == "RandomUniform":
+                return item
+            waiting += [e for e in item.data if self.inferred.value(str(e)) is None]
+        return None
+
+    def _origin(self, endpoint: Endpoint) -> Endpoint:
+        """The tensor whose shape this one surely has: past what passes it on and products with a scalar."""
+        while endpoint not in self.plan.fed:
+            item = self.plan.items.get(endpoint.node)
+            if item is None or not item.data:
+                break
+            scaled = item.node.op in MULTIPLY and self.inferred.shape(str(item.data[1])).rank == 0
+            if not scaled and item.node.op not in PASSING:
+                break
+            endpoint = item.data[0]
+        return endpoint
 
     def is_one(self, endpoint: Endpoint, masks: bool) -> bool:
         """Whether every element is 1; ``masks``: also where random numbers were compared to make it so."""
@@ -110,7 +173,10 @@ class _Finder:
         """The node that makes a tensor, past those that only pass it on; None for a fed one."""
         while endpoint not in self.plan.fed:
             item = self.plan.items.get(endpoint.node)
-            if item is None or item.node.op not in PASSING or not item.data:
+            if item is None or not item.data:
+                return item
+            enters = item.node.op == "Enter" and item.node.attrs.get("is_constant") is True
+            if not enters and item.node.op not in PASSING:
                 return item
             endpoint = item.data[0]
         return None

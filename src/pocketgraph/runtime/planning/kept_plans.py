@@ -16,16 +16,15 @@ from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import DType, Graph, Node, parse_ref
 from pocketgraph.graph.collector import collector_paused
 from pocketgraph.kernels import registry
-from pocketgraph.runtime.description import Description
 from pocketgraph.runtime.engines.calls import PLAIN, is_plain
 from pocketgraph.runtime.engines.functions import Library
 from pocketgraph.runtime.engines.litert import cache
 from pocketgraph.runtime.engines.litert.executable import lookup
-from pocketgraph.runtime.engines.needed import Item, needed
+from pocketgraph.runtime.engines.needed import Item, item_of, needed
 from pocketgraph.runtime.engines.reference import Program
 from pocketgraph.runtime.engines.units import Segment
 from pocketgraph.runtime.names import Endpoint
-from pocketgraph.runtime.planning.late_parts import LateParts
+from pocketgraph.runtime.planning.late_parts import LatePart
 from pocketgraph.runtime.planning.late_planning import late_parts
 from pocketgraph.runtime.planning.prepared import Prepared, Request
 from pocketgraph.runtime.segment_call import SegmentCall
@@ -34,7 +33,7 @@ from pocketgraph.runtime.warm import Executable, with_switches
 if TYPE_CHECKING:
     from pocketgraph.runtime.planning.plan import Made
 
-FORM = 5  # raise it when other things than before are kept
+FORM = 7  # raise it when other things than before are kept
 LARGEST = 16 << 20  # bytes of the graph that is left; more is not worth writing
 STAND_IN = "litert_segment"
 
@@ -51,9 +50,17 @@ def keep(
     graph: Graph,
     items: Mapping[str, Item],
     made: Sequence[Made],
-    late: LateParts,
+    later: Sequence[Segment],
 ) -> None:
-    """Writes a plan; does nothing where the disk or the graph does not take it."""
+    """Writes a plan; does nothing where the disk or the graph does not take it.
+
+    Args:
+        request: what was asked for.
+        graph: the whole graph.
+        items: its needed nodes.
+        made: the compiled parts.
+        later: the parts that are planned when they run.
+    """
     from pocketgraph.formats import to_bytes
 
     folder = cache.directory(request.cache_dir)
@@ -88,7 +95,8 @@ def keep(
     targets = [home.get(name, name) for name in request.targets]
     try:
         rest = graph.replace(nodes, inputs=(), outputs=(), signatures={})
-        left = {*needed(rest, fed, fetches, targets), *(endpoint.node for endpoint in fed)}
+        running = needed(rest, fed, fetches, targets)
+        left = {*running, *(endpoint.node for endpoint in fed)}
         data = to_bytes(rest.replace([node for node in nodes if node.name in left]))
     except PocketgraphError:
         return
@@ -105,13 +113,26 @@ def keep(
         "parts": [part for part in parts if part[0] in left],
         "fetches": [*map(str, fetches)],
         "targets": targets,
-        "able": sorted(name for name in late.able or () if name in left and late.is_able(items[name])),
-        "static": sorted(name for name in late.static if name in left),
+        "given": sorted(left - running.keys()),
+        "late": [
+            (
+                part.node.name,
+                part.call.members,
+                *([str(e if e in fed else moved.get(e, e)) for e in ends] for ends in (part.inputs, part.outputs)),
+            )
+            for part in later
+            if isinstance(part.call, LatePart)
+        ],
         "kernels": registry.homes(ops),
         "plain": sorted(filter(is_plain, ops)),
         "checksum": zlib.crc32(data),
     }
     cache.store(folder, name_of(request), [data], about)
+
+
+def is_kept(request: Request) -> bool:
+    """Whether plans of such requests are kept at all."""
+    return bool(request.key) and request.engine is None and not request.by_steps
 
 
 def find(request: Request) -> Prepared | None:
@@ -120,6 +141,8 @@ def find(request: Request) -> Prepared | None:
     Args:
         request: what is to be run; its graph is not looked at.
     """
+    if not is_kept(request) or request.described:
+        return None
     folder = cache.directory(request.cache_dir)
     entry = cache.find(folder, name_of(request)) if folder is not None else None
     if entry is None:
@@ -163,10 +186,18 @@ def _opened(request: Request, entry: cache.Entry, opened: list[Executable]) -> P
         taken = tuple(map(_endpoint, inputs))
         segments.append(Segment(Node(title, "LiteRT"), frozenset((stand_in,)), taken, outputs, call))
     fetches, targets = tuple(map(_endpoint, about["fetches"])), tuple(about["targets"])
-    late = late_parts(request, graph, frozenset(about["able"]), frozenset(about["static"]), opened, judged=True)
+    kept = [
+        (name, members, list(map(_endpoint, taken)), list(map(_endpoint, given)))
+        for name, members, taken, given in about["late"]
+    ]
+    late = late_parts(request, graph, (), (), opened, parts=kept)
     library = Library(graph, late.for_bodies())
-    program = Program(graph, tuple(request.feeds), fetches, targets, segments=segments, library=library, late=late)
-    return Prepared(program, None, (), Description({}, (), (), {}, {}), opened)
+    given = set(about["given"])
+    items = {node.name: item_of(node) for node in graph if node.name not in given}
+    program = Program(
+        graph, tuple(request.feeds), fetches, targets, items=items, segments=segments, library=library, late=late
+    )
+    return Prepared(program, None, (), executables=opened)
 
 
 def _endpoint(text: str) -> Endpoint:

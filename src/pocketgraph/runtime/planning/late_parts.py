@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from pocketgraph.graph.dtype import RESOURCE, VARIANT
 from pocketgraph.runtime.engines.functions import Library
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.engines.reference import Program
-from pocketgraph.runtime.engines.units import Plan
+from pocketgraph.runtime.engines.units import Plan, Segment
 from pocketgraph.runtime.names import Endpoint
 from pocketgraph.runtime.planning.segments import HEAVY
 from pocketgraph.runtime.warm import Executable, directly
@@ -28,6 +29,8 @@ Array = np.ndarray[Any, Any]
 Sizes = tuple[tuple[int, ...], ...]
 Planned = tuple[Executable | None, Program | None]
 """What runs a part: one executable that does it all, or a program."""
+KeptPart = tuple[str, list[str], list[Endpoint], list[Endpoint]]
+"""A part as it is kept between processes: the node that it is called by, its nodes, what it takes, what it gives."""
 
 MOST_SHAPES = 64  # shapes that one part keeps plans for; the oldest go
 TRUSTED = (
@@ -42,24 +45,24 @@ class LateParts:
 
     Args:
         graph: where constants and functions are found.
-        plan: plans a small graph: (graph, feeds with type and shape, fetches, key, whether by steps).
+        plan: plans a part: (the part, feeds with type and shape, fetches, key, whether by steps).
         key: names the request across processes; "" when nothing may be kept.
         able: the nodes that may be in a late part; None for all (the body of a function).
         static: nodes whose outputs are the same in every run.
-        judged: whether ``able`` holds only nodes that LiteRT can run, as far as op and types tell.
         from_cache: finds what an earlier process compiled for (key, arrays by name, fetches).
+        parts: what an earlier process found to be the parts; None: they are to be found.
     """
 
     def __init__(
         self,
         graph: Graph,
-        plan: Callable[[Graph, Mapping[Endpoint, Any], tuple[Endpoint, ...], str, bool], Planned],
+        plan: Callable[[LatePart, Mapping[Endpoint, Any], tuple[Endpoint, ...], str, bool], Planned],
         key: str,
         able: Collection[str] | None = None,
         static: Collection[str] = (),
         from_cache: Callable[[str, Mapping[str, Array], Sequence[str]], Executable | None] | None = None,
         *,
-        judged: bool = False,
+        parts: Sequence[KeptPart] | None = None,
     ) -> None:
         self.graph = graph
         self.plan = plan
@@ -67,7 +70,7 @@ class LateParts:
         self.able = able
         self.static = static
         self.from_cache = from_cache
-        self.judged = judged
+        self.parts = parts
         self._is_static: dict[tuple[int, str], bool] = {}
         self._lowered: Collection[str] | None = None
 
@@ -79,8 +82,6 @@ class LateParts:
         return item.node.op in HEAVY and self.is_able(item)
 
     def is_able(self, item: Item) -> bool:
-        if self.judged and self.able is not None:
-            return item.node.name in self.able
         if self._lowered is None:
             from pocketgraph.runtime.engines.litert.lowerings import LOWERINGS
 
@@ -115,6 +116,17 @@ class LateParts:
             name = item.data[0].node
         return False
 
+    def decided(self, plan: Plan) -> list[Segment] | None:
+        if self.parts is None:
+            return None
+        return [
+            Segment(
+                Node(heaviest, plan.items[heaviest].node.op), frozenset(members), tuple(inputs), tuple(outputs),
+                self.call(plan, members, inputs, outputs), is_late=True,
+            )
+            for heaviest, members, inputs, outputs in self.parts
+        ]  # fmt: skip
+
     def quicker(self, node: Node, call: Callable[..., Any]) -> Callable[..., Any]:
         if "NonMaxSuppression" not in node.op:  # as cheap as can be: it is asked for every node
             return call
@@ -129,6 +141,12 @@ class LateParts:
         taken = {endpoint: f"given_{index}" for index, endpoint in enumerate(inputs)}
         while any(name in plan.items for name in taken.values()):
             taken = {endpoint: f"{name}_" for endpoint, name in taken.items()}
+        key = f"{self.key}|{members[0]} {len(members)}" if self.key else ""
+        made = partial(self._graph_of, plan, tuple(members), taken)
+        return LatePart(self, made, tuple(members), tuple(taken.values()), tuple(outputs), key)
+
+    def _graph_of(self, plan: Plan, members: Sequence[str], taken: Mapping[Endpoint, str]) -> Graph:
+        """The nodes of a part with what they read from outside, the ``taken``, as placeholders."""
         nodes: dict[str, Node] = {name: Node(name, "Placeholder") for name in taken.values()}
         waiting = list(members)
         while waiting:
@@ -142,9 +160,7 @@ class LateParts:
             data = [e if e in taken else _before_switches(e, plan) for e in item.data]
             nodes[name] = Node(name, op, [taken.get(e) or str(e) for e in data], attrs)
             waiting.extend(e.node for e in data if e not in taken)
-        graph = self.graph.replace(nodes.values(), inputs=(), outputs=(), signatures={})
-        key = f"{self.key}|{members[0]} {len(members)}" if self.key else ""
-        return LatePart(self, graph, tuple(taken.values()), tuple(outputs), key)
+        return self.graph.replace(nodes.values(), inputs=(), outputs=(), signatures={})
 
 
 def _before_switches(endpoint: Endpoint, plan: Plan) -> Endpoint:
@@ -182,10 +198,16 @@ class LatePart:
     traces_itself = True
 
     def __init__(
-        self, parts: LateParts, graph: Graph, inputs: tuple[str, ...], outputs: tuple[Endpoint, ...], key: str
+        self,
+        parts: LateParts,
+        made: Callable[[], Graph],
+        members: tuple[str, ...],
+        inputs: tuple[str, ...],
+        outputs: tuple[Endpoint, ...],
+        key: str,
     ) -> None:
         self.parts = parts
-        self.graph = graph
+        self.members = members
         self.inputs = inputs
         self.outputs = outputs
         self.key = key
@@ -196,6 +218,12 @@ class LatePart:
         self._plain: Program | None = None
         self._unreturned = 0
         self._lock = threading.Lock()
+        self._made = made
+
+    @cached_property
+    def graph(self) -> Graph:
+        """Its nodes; seldom needed where an earlier process has compiled them."""
+        return self._made()
 
     def __call__(self, run: Any, *arrays: Any) -> tuple[Any, ...]:
         try:
@@ -252,7 +280,7 @@ class LatePart:
                 feeds[Endpoint(name, 0)] = (DType.of_numpy(array.dtype), array.shape)
             except GraphError:
                 return None, self._plainly()
-        return self.parts.plan(self.graph, feeds, self.outputs, "" if by_steps else self.key, by_steps)
+        return self.parts.plan(self, feeds, self.outputs, "" if by_steps else self.key, by_steps)
 
     def _plainly(self) -> Program:
         """The part on the reference engine, whatever the shapes."""

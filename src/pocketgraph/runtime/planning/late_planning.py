@@ -9,11 +9,13 @@ import numpy as np
 
 from pocketgraph.graph import Graph
 from pocketgraph.runtime.names import Endpoint
-from pocketgraph.runtime.planning.late_parts import LateParts, Planned, Reordered
+from pocketgraph.runtime.planning.late_parts import KeptPart, LatePart, LateParts, Planned, Reordered
 from pocketgraph.runtime.planning.prepared import Request
 from pocketgraph.runtime.warm import Executable, from_cache, with_switches
 
 Array = np.ndarray[Any, Any]
+NO_GRAPH = Graph(())
+"""Stands for the part's until that is needed: a plan of an earlier process is found without."""
 
 
 def late_parts(
@@ -23,25 +25,28 @@ def late_parts(
     static: Collection[str],
     opened: list[Executable],
     *,
-    judged: bool = False,
+    parts: Sequence[KeptPart] | None = None,
 ) -> LateParts:
-    """Plans what only the run knows the shapes of (see LateParts); what it compiles is added to ``opened``."""
+    """Plans what only the run knows the shapes of (see LateParts); what it compiles is added to ``opened``.
+
+    ``parts`` are those of an earlier process.
+    """
 
     def plan(
-        graph: Graph, feeds: Mapping[Endpoint, Any], fetches: tuple[Endpoint, ...], key: str, by_steps: bool
+        part: LatePart, feeds: Mapping[Endpoint, Any], fetches: tuple[Endpoint, ...], key: str, by_steps: bool
     ) -> Planned:
         from pocketgraph.runtime.planning import kept_plans
 
         asked = Request(
-            graph, feeds, fetches, (), {}, request.threads, request.cache_dir, key, None, by_steps, exact=True
+            NO_GRAPH, feeds, fetches, (), {}, request.threads, request.cache_dir, key, None, by_steps, exact=True
         )  # fmt: skip
-        found = kept_plans.find(asked) if key and not by_steps else None
+        found = kept_plans.find(asked)
         if found is None:
             from pocketgraph.runtime.planning.plan import (
                 prepare,  # takes as long to import as all that a warm start needs
             )
 
-            found = prepare(asked)
+            found = prepare(asked._replace(graph=part.graph))
         opened.extend(found.executables)
         order = found.whole_inputs == tuple(range(len(feeds)))
         if found.whole is not None and not by_steps and not order:  # the executable takes them by name
@@ -50,7 +55,7 @@ def late_parts(
         return found.whole, found.program
 
     def kept(key: str, arrays: Mapping[str, Array], fetches: Sequence[str]) -> Executable | None:
-        found = from_cache(key, arrays, fetches, request.threads, request.cache_dir)
+        found = from_cache(key, arrays, fetches, request.threads, request.cache_dir, by_values=False)
         if found is None:
             return None
         opened.append(found[0])
@@ -58,4 +63,4 @@ def late_parts(
 
     given = sorted((str(e), str(dtype), shape) for e, (dtype, shape) in request.feeds.items())
     key = with_switches(f"{request.key} {given}", request.values) if request.key else ""
-    return LateParts(graph, plan, key, able, static, kept, judged=judged)
+    return LateParts(graph, plan, key, able, static, kept, parts=parts)

@@ -8,7 +8,7 @@ from pocketgraph.errors import MissingKernelError, did_you_mean
 from pocketgraph.graph import Node
 from pocketgraph.kernels import registry
 from pocketgraph.runtime.engines.builder import STRUCTURAL
-from pocketgraph.runtime.engines.functions import Library
+from pocketgraph.runtime.engines.units import Functions
 
 BETWEEN = (
     "TensorFlow makes it while it cuts a graph up for devices or calls a function; save the graph from before that"
@@ -21,7 +21,7 @@ WHY_NOT = {
 """By op: why it has no kernel, and what to do."""
 
 
-def check_kernels(nodes: Iterable[Node], library: Library) -> None:
+def check_kernels(nodes: Iterable[Node], library: Functions) -> None:
     """Makes sure that every node has a kernel, those of the functions that they call too.
 
     Raises:

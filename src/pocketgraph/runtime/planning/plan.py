@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Graph, Node
+from pocketgraph.graph.collector import collector_paused
 from pocketgraph.graph.dtype import RESOURCE, VARIANT
 from pocketgraph.runtime.description import described
 from pocketgraph.runtime.eight_bit.islands import without_codes
@@ -28,6 +29,9 @@ from pocketgraph.runtime.planning.segments import Cut, cut, is_worth_it
 from pocketgraph.runtime.planning.specialize import Known, specialized
 from pocketgraph.runtime.segment_call import SegmentCall
 from pocketgraph.runtime.warm import Executable, with_switches
+
+if TYPE_CHECKING:
+    from pocketgraph.runtime.engines.litert.trial import Trial
 
 Array = np.ndarray[Any, Any]
 MOST_RECUTS = 40  # each gives one more node to the reference engine
@@ -59,21 +63,20 @@ class Made:
         return Segment(Node(name, "LiteRT"), frozenset(self.cut.nodes), self.inputs, self.outputs, call)
 
 
-def prepare(request: Request) -> Prepared:
-    """Decides and compiles.
+@collector_paused()
+def prepare(request: Request, items: dict[str, Item] | None = None) -> Prepared:
+    """Decides and compiles, and keeps the plan for later processes (``kept_plans.find``).
+
+    ``items`` are the graph's needed nodes, when the caller knows them.
 
     Raises:
         MissingKernelError: ops that nothing can run; all of them are named.
         RunError: the graph cannot be run as asked.
     """
-    may_keep = bool(request.key) and request.engine is None and not request.by_steps
-    if may_keep and not request.described:
-        found = kept_plans.find(request)
-        if found is not None:
-            return found
     graph = request.graph
     fed = frozenset(request.feeds)
-    items = needed(graph, fed, request.fetches, request.targets)
+    if items is None:
+        items = needed(graph, fed, request.fetches, request.targets)
     reasons: dict[str, str] = {}
     made: list[Made] = []
     late: LateParts | None = None
@@ -110,8 +113,8 @@ def prepare(request: Request) -> Prepared:
     later = program.late_segments if program is not None else ()
     description = described(request, items, [part.cut for part in made], later, reasons)
     opened.extend(part.executable for part in made)
-    if may_keep and whole is None and late is not None:
-        kept_plans.keep(request, graph, items, made, late)
+    if kept_plans.is_kept(request) and whole is None:
+        kept_plans.keep(request, graph, items, made, later)
     return Prepared(program, whole, whole_inputs, description, opened)
 
 
@@ -128,9 +131,9 @@ def _able_late(known: Known) -> frozenset[str]:
 
 def _on_litert(
     request: Request, items: dict[str, Item], opened: list[Executable]
-) -> tuple[dict[str, Item], list[Made], dict[str, str], LateParts]:
+) -> tuple[dict[str, Item], list[Made], dict[str, str], LateParts | None]:
     """The needed nodes (without branches known not to be taken), the compiled parts, why the rest is in none, and who
-    plans parts of that when they run."""
+    plans parts of that when they run (nobody where one part is everything)."""
     from pocketgraph.runtime.engines.litert import engine
 
     kept = {endpoint.node for endpoint in (*request.feeds, *request.fetches)} | set(request.targets)
@@ -139,9 +142,11 @@ def _on_litert(
         items = needed(graph, request.feeds, request.fetches, request.targets)
     if not request.exact:
         graph = without_codes(graph, kept, items, request.feeds)
-    known = specialized(graph, request.feeds, request.values, request.fetches, request.targets)
+    may_chunk = request.engine != "litert"
+    known = specialized(
+        graph, request.feeds, request.values, request.fetches, request.targets, items, may_chunk=may_chunk
+    )
     graph, plan, inferred, static = known.graph, known.plan, known.inferred, known.static
-    late = late_parts(request, graph, _able_late(known), static, opened)
     items, frames = dict(plan.items), plan.frames
     reasons = {name: "it runs in a loop" for name in items if frames[name].depth}
     reasons.update(dict.fromkeys(known.conditional, "it runs on a branch only"))
@@ -150,7 +155,8 @@ def _on_litert(
         for name, item in items.items()
         if name not in static and name not in reasons and item.node.op not in ("NoOp", "ControlTrigger")
     ]
-    reasons.update(engine.supported(graph, candidates, inferred))
+    trial = engine.tried(graph, candidates, list(map(str, request.fetches)), inferred, list(map(str, request.feeds)))
+    reasons.update(trial.reasons)
     reasons.update(_with_unknown_inputs(plan, [n.name for n in candidates], static, reasons, inferred))
     compiled: dict[Cut, Made] = {}
     for _ in range(MOST_RECUTS):
@@ -168,7 +174,7 @@ def _on_litert(
             try:
                 inside = set(part.nodes)
                 left = [n for n in items if n not in inside and n not in static and items[n].node.op != "NoOp"]
-                compiled[part] = _compiled(request, graph, plan, part, inferred, is_whole=not left)
+                compiled[part] = _compiled(request, graph, plan, part, inferred, trial, is_whole=not left)
             except engine.Unsupported as error:
                 failed = True
                 name = getattr(error, "node", "") or ""
@@ -180,13 +186,18 @@ def _on_litert(
                 reasons.update(dict.fromkeys(part.nodes, "too little work between nodes that LiteRT cannot hold"))
             for part in set(compiled) - set(parts):
                 compiled.pop(part).executable.close()
-            return items, [compiled[part] for part in parts], reasons, late
+            made = [compiled[part] for part in parts]
+            is_whole = len(made) == 1 and made[0].is_whole and not request.by_steps
+            late = None if is_whole else late_parts(request, graph, _able_late(known), static, opened)
+            return items, made, reasons, late
     for part_made in compiled.values():
         part_made.executable.close()
-    return items, [], reasons, late
+    return items, [], reasons, late_parts(request, graph, _able_late(known), static, opened)
 
 
-def _compiled(request: Request, graph: Graph, plan: Plan, part: Cut, inferred: Any, *, is_whole: bool) -> Made:
+def _compiled(
+    request: Request, graph: Graph, plan: Plan, part: Cut, inferred: Any, trial: Trial, *, is_whole: bool
+) -> Made:
     """Compiles one part.
 
     A part that is everything between feeds and fetches takes all feeds, by name, and gives the fetches as they were
@@ -226,6 +237,7 @@ def _compiled(request: Request, graph: Graph, plan: Plan, part: Cut, inferred: A
         cache_dir=request.cache_dir,
         key=key,
         inferred=inferred,
+        trial=trial,
     )
     listed = [(name, dtype.name, shape) for name, (dtype, shape) in specs.items()]
     found_by = None if key is None else (key, listed, [str(e) for e in outputs])
@@ -237,15 +249,18 @@ def _with_unknown_inputs(
 ) -> dict[str, str]:
     """Candidates that take a tensor whose shape or type is not known before the run."""
     found: dict[str, str] = {}
+    fine: set[Endpoint] = set(plan.fed)
     for name in names:
         if name in reasons:
             continue
         for endpoint in plan.items[name].data:
-            if endpoint in plan.fed or endpoint.node in static:
+            if endpoint in fine or endpoint.node in static:
                 continue
             dtype = inferred.dtype(str(endpoint))
             if not inferred.shape(str(endpoint)).is_known:
                 found[name] = f"the shape of its input '{endpoint}' is not known before the run"
             elif dtype is None or dtype.base in (RESOURCE, VARIANT) or dtype.is_ref:
                 found[name] = f"its input '{endpoint}' is no plain tensor"
+            else:
+                fine.add(endpoint)
     return found

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -53,7 +52,6 @@ class Request(NamedTuple):
     described: bool = False
 
 
-@dataclass(eq=False, repr=False)
 class Prepared:
     """Everything decided for one set of feeds with their shapes, fetches and targets.
 
@@ -62,10 +60,19 @@ class Prepared:
         whole: the executable that runs everything between feeds and fetches, when there is one.
         whole_inputs: the feed that goes into each input of it.
         description: for ``Session.plan``.
+        executables: what has to be closed.
     """
 
-    program: Program | None
-    whole: Executable | None
-    whole_inputs: tuple[int, ...]
-    description: Description = NOTHING
-    executables: list[Executable] = field(default_factory=list)
+    def __init__(
+        self,
+        program: Program | None,
+        whole: Executable | None,
+        whole_inputs: tuple[int, ...],
+        description: Description = NOTHING,
+        executables: Sequence[Executable] = (),
+    ) -> None:
+        self.program = program
+        self.whole = whole
+        self.whole_inputs = whole_inputs
+        self.description = description
+        self.executables = executables

@@ -103,7 +103,8 @@ class Preparing:
             return found
         from pocketgraph.runtime.engines.functions import Library
         from pocketgraph.runtime.engines.needed import needed
-        from pocketgraph.runtime.planning.plan import prepare
+        from pocketgraph.runtime.planning.kept_plans import find
+        from pocketgraph.runtime.planning.late_reads import with_late_reads
         from pocketgraph.runtime.planning.prepared import Request
 
         with self.lock:
@@ -114,11 +115,17 @@ class Preparing:
                 nodes = Library(self.graph).with_bodies(item.node for item in items.values())
                 check_permissions(nodes, self._allowed)
                 digest = "" if traced or self.engine == "reference" else self._model_key()
+                graph, items = with_late_reads(self.graph, items, frozenset(call.feeds))
                 request = Request(
-                    self.graph, call.feeds, call.outputs, call.targets, call.switches, self.threads, self._cache_dir,
+                    graph, call.feeds, call.outputs, call.targets, call.switches, self.threads, self._cache_dir,
                     digest, self.engine, traced, self.exact, described,
                 )  # fmt: skip
-                found = self._kept(key, prepare(request))
+                found = find(request)
+                if found is None:
+                    from pocketgraph.runtime.planning.plan import prepare  # as much to import as all of the rest
+
+                    found = prepare(request, items)
+                self._kept(key, found)
         return found
 
     def earlier(self, fetches: Sequence[str], feeds: Mapping[Any, Any], targets: Sequence[str]) -> Prepared | None:

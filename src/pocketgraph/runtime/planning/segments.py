@@ -7,14 +7,15 @@ from typing import NamedTuple
 
 from pocketgraph.runtime.engines.frames import ROOT, split
 from pocketgraph.runtime.engines.grouping import grouped
+from pocketgraph.runtime.engines.merging import merged
 from pocketgraph.runtime.engines.units import Plan, in_order, key_of
 from pocketgraph.runtime.names import Endpoint
-from pocketgraph.runtime.planning.merging import merged
 
 HEAVY = frozenset((
     "Conv2D", "DepthwiseConv2dNative", "Conv2DBackpropInput", "Conv3D", "MatMul", "BatchMatMul", "BatchMatMulV2",
     "FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", "MaxPool", "AvgPool", "ResizeBilinear",
     "ResizeNearestNeighbor", "LRN", "Softmax", "LSTMBlockCell", "BlockLSTM", "BlockLSTMV2", "GRUBlockCell",
+    "MaxPool3D", "AvgPool3D", "Conv3DBackpropInputV2",
 ))  # fmt: skip
 FREE = frozenset((
     "Const", "Identity", "StopGradient", "Snapshot", "PreventGradient", "NoOp", "PlaceholderWithDefault", "Reshape",
@@ -56,7 +57,10 @@ def cut(plan: Plan, able: Collection[str], static: Collection[str], fetched: Col
             continue
         kinds[key_of(unit)] = True if isinstance(unit, str) and unit in able else None
         depends[key_of(unit)] = [key_of(source) for source in sources]
-    parts = [[str(name) for name in part] for part in merged(depends, grouped(depends, kinds))]
+    if None in kinds.values():
+        parts = [[str(name) for name in part] for part in merged(depends, grouped(depends, kinds))]
+    else:  # all of it: nothing can lie between
+        parts = [[str(name) for name in depends]] if depends else []
     home = {name: index for index, part in enumerate(parts) for name in part}
     leaving: dict[str, set[int]] = {}
     for endpoint in fetched:

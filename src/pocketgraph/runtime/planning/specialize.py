@@ -15,6 +15,7 @@ from pocketgraph.runtime.engines.functions import Library
 from pocketgraph.runtime.engines.needed import Item, needed
 from pocketgraph.runtime.engines.units import Plan
 from pocketgraph.runtime.names import Endpoint
+from pocketgraph.runtime.planning.equal_constants import with_equal_constants_once
 from pocketgraph.runtime.planning.idle_dropout import without_idle_dropout
 from pocketgraph.runtime.planning.joined_parts import with_joined_parts
 from pocketgraph.runtime.planning.missing import check_kernels
@@ -50,8 +51,14 @@ def specialized(
     values: Mapping[str, np.ndarray[Any, Any]],
     fetches: Collection[Endpoint],
     targets: Collection[str],
+    items: Mapping[str, Item] | None = None,
+    *,
+    may_chunk: bool = True,
 ) -> Known:
     """Works out what follows from the types and shapes of the feeds (and from the values given), and uses it.
+
+    ``items`` are the graph's needed nodes, when the caller knows them. Where one program has to hold the whole graph,
+    ``may_chunk`` is False: loops are written out whole, or stay.
 
     Raises:
         RunError: a loop of the graph is wrong.
@@ -62,7 +69,7 @@ def specialized(
     wanted = [*map(str, fetches), *targets]
     fed_nodes = {endpoint.node for endpoint in fed}
     graph = graph.map_nodes(lambda node: node if node.name in fed_nodes else _without_default(node))
-    items = needed(graph, fed, fetches, targets)
+    items = needed(graph, fed, fetches, targets, items)
     inferred = infer(graph, known, values, outputs=wanted)
     predicates = known_predicates(items, inferred)
     if predicates:
@@ -72,13 +79,20 @@ def specialized(
     plan = _plan(graph, items, fed)
     conditional = conditional_nodes(plan)
     graph = with_known_values(graph, plan, conditional, inferred, fetches)
-    plan = _plan(graph, needed(graph, fed, fetches, targets), fed)
     held = {*fed_nodes, *(e.node for e in fetches), *targets}
+    graph = with_equal_constants_once(graph, plan, inferred, held)
+    plan = _plan(graph, needed(graph, fed, fetches, targets, plan.items), fed)
+    if any(frame.depth for frame in plan.frames.values()):
+        idle = without_idle_dropout(graph, plan, inferred, conditional, fetches)
+        if idle is not graph:  # a loop that draws no numbers any more can be written out
+            graph = idle
+            plan = _plan(graph, needed(graph, fed, fetches, targets, plan.items), fed)
+            conditional &= plan.items.keys()
     for _ in range(MOST_PASSES):
-        straight = unrolled(graph, plan, inferred, conditional, held)
+        straight = unrolled(graph, plan, inferred, conditional, held, may_chunk=may_chunk)
         if straight is graph:
             break
-        items = needed(straight, fed, fetches, targets)
+        items = needed(straight, fed, fetches, targets, plan.items)
         graph = straight.replace([node for node in straight if node.name in items or node.name in fed_nodes])
         inferred = infer(graph, known, values, outputs=wanted)
         plan = _plan(graph, items, fed)
@@ -86,24 +100,24 @@ def specialized(
         simpler = with_known_values(graph, plan, conditional, inferred, fetches)
         if simpler is not graph:
             graph = simpler
-            plan = _plan(graph, needed(graph, fed, fetches, targets), fed)
+            plan = _plan(graph, needed(graph, fed, fetches, targets, plan.items), fed)
     joined = with_joined_parts(graph, plan, held)
     if joined is not graph:
         graph = joined
         inferred = infer(graph, known, values, outputs=wanted)
-        plan = _plan(graph, needed(graph, fed, fetches, targets), fed)
+        plan = _plan(graph, needed(graph, fed, fetches, targets, plan.items), fed)
         conditional = conditional_nodes(plan)
     idle = without_idle_dropout(graph, plan, inferred, conditional, fetches)
     if idle is not graph:
         graph = idle
-        plan = _plan(graph, needed(graph, fed, fetches, targets), fed)
+        plan = _plan(graph, needed(graph, fed, fetches, targets, plan.items), fed)
     if (
         not conditional
         and any(item.control for item in plan.items.values())
         and all(map(_is_pure, plan.items.values()))
     ):
         graph = graph.map_nodes(lambda node: node.replace(inputs=node.data_inputs) if node.control_inputs else node)
-        plan = _plan(graph, needed(graph, fed, fetches, targets), fed)
+        plan = _plan(graph, needed(graph, fed, fetches, targets, plan.items), fed)
     return Known(graph, plan, inferred, conditional & plan.items.keys(), static_nodes(plan))
 
 

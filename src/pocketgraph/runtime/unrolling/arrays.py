@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.graph import Graph, Node, const
+from pocketgraph.graph import DType, Graph, Node, Shape, const
 from pocketgraph.graph.dtype import INT32
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.needed import Item
@@ -70,10 +70,10 @@ class Arrays(Writing):
             return known
         node, data = item.node, item.data
         if node.op in CREATES:
-            size = self.known_outside(data[0])
-            if size.size != 1 or not 0 < int(size) <= MOST_ROUNDS:
+            size, grows = self.known_outside(data[0]), bool(node.attr("dynamic_size", False))
+            if size.size != 1 or not 0 <= int(size) <= MOST_ROUNDS or not (grows or int(size)):
                 raise CannotUnrollError("a TensorArray of unknown size")
-            found = Held(node.name, int(size), {})
+            found = Held(node.name, int(size), {}, grows)
         elif node.op in WRITES:
             found = self.put(self.outside(data[3]), self.known_outside(data[1]), self.outside(data[2]))
         elif node.op in SCATTERS:
@@ -117,33 +117,33 @@ class Arrays(Writing):
         places = list(range(count)) if indices is None else indices
         if len(places) != count:
             raise CannotUnrollError("more or fewer rows than indices")
-        name = self.name(f"{node.name}/rows")
-        self.add(Node(name, "Unpack", [str(source)], {"num": count, "axis": 0, "T": dtype.base}))
+        name = self.unpacked(f"{node.name}/rows", str(source), count, dtype.base, Shape(shape.known[1:]))
         found = {index: Ref(f"{name}:{place}") for place, index in enumerate(places)}
-        return Held(before.array, before.size or count, {**before.elements, **found})
+        held = before.filled(found)
+        return held if held.size else Held(held.array, count, held.elements)
 
     # TensorArrays
 
     def put(self, flow: Value, index: np.ndarray[Any, Any], value: Value) -> Held:
         place = int(index)
-        if not isinstance(flow, Held) or place in flow.elements or not 0 <= place < flow.size:
+        if not isinstance(flow, Held) or place in flow.elements or not flow.takes(place):
             raise CannotUnrollError("a TensorArray is written in an unknown way")
-        element = Ref(self.text(value))
-        return Held(flow.array, flow.size, {**flow.elements, place: element})
+        return flow.filled({place: Ref(self.text(value))})
 
     def replaced_in(self, held: Value, index: np.ndarray[Any, Any], value: Value) -> Held:
         """A list with one element set; lists, unlike TensorArrays, may have one set again."""
         place = int(index)
         if not isinstance(held, Held) or not 0 <= place < held.size:
             raise CannotUnrollError("a list is written in an unknown way")
-        return Held(held.array, held.size, {**held.elements, place: Ref(self.text(value))})
+        return held.filled({place: Ref(self.text(value))})
 
     def known(self, value: Value) -> np.ndarray[Any, Any]:
         if not isinstance(value, Known):
             raise CannotUnrollError("an index or size that is computed")
         return value.array
 
-    def run_array(self, item: Item, data: Sequence[Value], state: dict[Endpoint, Value]) -> None:
+    def run_array(self, item: Item, data: Sequence[Value], state: dict[Endpoint, Value], turn: int) -> None:
+        """What a round does with a TensorArray or a list."""
         node, op = item.node, item.node.op
         result = Endpoint(node.name, 0)
         if op in WRITES:
@@ -161,7 +161,7 @@ class Arrays(Writing):
                 raise CannotUnrollError("it reads what was not written")
             state[result] = changing(element)
         elif op in SIZES or op == "TensorListLength":
-            state[result] = Known(np.array(flow.size, np.int32))
+            state[result] = Known(np.array(flow.size, np.int32), flow.grows)
         else:
             raise CannotUnrollError(f"{op} inside of the loop")
 
@@ -214,11 +214,22 @@ class Arrays(Writing):
             raise CannotUnrollError("nothing to join")
         attrs: dict[str, Any] = {"T": element_type(item.node), "N": len(names)}
         if op == "Pack":
-            return Node(item.node.name, op, names, {**attrs, "axis": 0})
+            return self.put_together(item.node.name, names, attrs["T"])
         if len(names) == 1:
             return Node(item.node.name, "Identity", names, {"T": attrs["T"]})
         axis = self.constant(np.array(0, np.int32))
         return Node(item.node.name, op, [*names, axis], {**attrs, "Tidx": INT32})
+
+    def put_together(self, name: str, names: Sequence[str], dtype: DType) -> Node:
+        """These tensors, one below the other, as a node of this name."""
+        pieces = self.pieces(names, dtype)
+        if len(pieces) > 1:
+            axis = self.constant(np.array(0, np.int32))
+            return Node(name, "ConcatV2", [*pieces, axis], {"T": dtype, "N": len(pieces), "Tidx": INT32})
+        made = self.fresh.get(pieces[0])
+        if made is not None and made.op == "Pack":
+            return Node(name, "Pack", made.inputs, made.attrs)
+        return Node(name, "Identity", pieces, {"T": dtype})
 
     def result(self) -> Graph:
         # Nobody takes the content of a hollow node any more, but some may wait for it; unless a loop that stays has it.
@@ -228,4 +239,4 @@ class Arrays(Writing):
             if all(taker in self.gone for taker in entering):
                 self.replaced[name] = Node(name, "NoOp")
         nodes = [self.replaced.get(node.name, node) for node in self.graph]
-        return self.graph.replace([*nodes, *self.fresh.values()])
+        return self.graph.replace(self.with_few_rows([*nodes, *self.fresh.values()]))

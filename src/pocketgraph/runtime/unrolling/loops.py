@@ -11,6 +11,7 @@ straight graph that a static_rnn would have been, which LiteRT takes as a whole.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -18,11 +19,12 @@ from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph, Node, opdefs
 from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.runtime.engines import frames as loops
-from pocketgraph.runtime.engines.frames import ROOT, Loop
-from pocketgraph.runtime.engines.needed import Item
+from pocketgraph.runtime.engines.frames import ROOT, Loop, frames_of
+from pocketgraph.runtime.engines.needed import Item, needed
 from pocketgraph.runtime.engines.units import Plan, in_order
 from pocketgraph.runtime.names import Endpoint
-from pocketgraph.runtime.unrolling.arrays import Arrays
+from pocketgraph.runtime.unrolling.chunks import BY_CHUNKS, CONVOLUTIONS, FEWEST_CHUNKS, MOST_IN_CHUNK, Chunks
+from pocketgraph.runtime.unrolling.forecast import forecast
 from pocketgraph.runtime.unrolling.values import (
     ARRAYS,
     DEAD,
@@ -30,6 +32,7 @@ from pocketgraph.runtime.unrolling.values import (
     MOST_KNOWN,
     MOST_NODES,
     MOST_ROUNDS,
+    MOST_WRITTEN,
     NOTHING,
     PASSED,
     SAME,
@@ -45,9 +48,19 @@ from pocketgraph.runtime.unrolling.values import (
     ports_of,
 )
 
+MOST_TRIES = 8  # of one loop
+FAILURES = (CannotUnrollError, PocketgraphError, ValueError, TypeError, IndexError, KeyError, ZeroDivisionError)
+"""What is raised where a loop must stay one, or is damaged."""
+
 
 def unrolled(
-    graph: Graph, plan: Plan, inferred: Inferred, conditional: Collection[str], kept: Collection[str]
+    graph: Graph,
+    plan: Plan,
+    inferred: Inferred,
+    conditional: Collection[str],
+    kept: Collection[str],
+    *,
+    may_chunk: bool = True,
 ) -> Graph:
     """The graph without the loops that can be written out; itself when there are none.
 
@@ -57,34 +70,76 @@ def unrolled(
         inferred: what is known of its tensors.
         conditional: nodes that do not run in every run; loops among them stay.
         kept: nodes that are fetched or targets.
+        may_chunk: whether long loops may become shorter ones (see ``chunks``).
     """
     if all(frame is ROOT for frame in plan.frames.values()):
         return graph
+    straight, has_chunks = _written(graph, plan, inferred, conditional, kept, may_chunk=may_chunk)
+    if has_chunks and not _is_runnable(straight, plan.fed, kept):
+        straight, _ = _written(graph, plan, inferred, conditional, kept, may_chunk=False)
+    return straight
+
+
+def _is_runnable(graph: Graph, fed: Collection[Endpoint], kept: Collection[str]) -> bool:
+    """Whether what runs in the loops that were made stays in them, however odd the graph was."""
+    try:
+        frames_of(needed(graph, fed, (), [name for name in kept if name in graph]), fed)
+    except PocketgraphError:
+        return False
+    return True
+
+
+def _written(
+    graph: Graph, plan: Plan, inferred: Inferred, conditional: Collection[str], kept: Collection[str], *,
+    may_chunk: bool,
+) -> tuple[Graph, bool]:  # fmt: skip
+    """As ``unrolled``; and whether shorter loops were made of some."""
     own, found = loops.split(list(plan.items), ROOT, plan.items, plan.frames)
-    work = _Unrolling(graph, plan, inferred, frozenset(kept))
+    work = _Unrolling(graph, plan, inferred, frozenset(kept), may_chunk=may_chunk)
     done = 0
     for unit, _ in in_order(own, found, plan):
-        if isinstance(unit, Loop):
+        if isinstance(unit, Loop) and BY_CHUNKS not in unit.frame.name:
             before = work.mark()
             try:
                 work.loop(unit, conditional)
                 done += 1
-            except (
-                CannotUnrollError,
-                PocketgraphError,
-                ValueError,
-                TypeError,
-                IndexError,
-                KeyError,
-                ZeroDivisionError,
-            ):
+            except FAILURES:
                 work.back_to(before)
     if not done:
-        return graph
-    return work.result()
+        return graph, False
+    return work.result(), bool(work.chunked)
 
 
-class _Unrolling(Arrays):
+@dataclass
+class _Rounds:
+    """What is done in every round of a loop.
+
+    Attributes:
+        frame: the loop's name.
+        first: the nodes that the condition needs, in order.
+        second: the others.
+        condition: the LoopCond.
+        back: for each loop variable (its Merge), what it is in the next round.
+        before: what every tensor was in the last round.
+    """
+
+    frame: str
+    first: Sequence[Item]
+    second: Sequence[Item]
+    condition: Item
+    back: Mapping[str, Endpoint]
+    before: Mapping[Endpoint, Value] = field(default_factory=dict)
+
+
+def _chunk(rounds: int, per_round: int) -> int:
+    """How many rounds to write out at once so that few are left over; 0: all of them are few enough."""
+    most = max(2, MOST_IN_CHUNK // per_round)
+    if rounds < FEWEST_CHUNKS * most:
+        return 0
+    return min(range(most, most // 2, -1), key=lambda length: rounds % length)
+
+
+class _Unrolling(Chunks):
     """Writes loops out, one after the other."""
 
     def loop(self, loop: Loop, conditional: Collection[str]) -> None:
@@ -115,30 +170,68 @@ class _Unrolling(Arrays):
         condition = next(i for i in order if i.node.op == "LoopCond")
         first_part = [i for i in order if i.node.name in gate]
         second_part = [i for i in order if i.node.name not in gate]
-        before = len(self.fresh)
-        for turn in range(MOST_ROUNDS):
-            if turn == 1:
-                rounds = max((value.size for value in state.values() if isinstance(value, Held)), default=1)
-                if (len(self.fresh) - before) * rounds > MOST_NODES:  # no need to find out the long way
-                    raise CannotUnrollError("too many nodes")
-            self.run(first_part, state, invariant, turn)
-            if not bool(self.known(state[condition.data[0]])):
-                break
-            self.run(second_part, state, invariant, turn)
-            back = {
-                name: state[next(e for e in head.data if items[e.node].node.op in loops.NEXT)]
-                for name, head in heads.items()
-            }
-            for name, value in back.items():
-                state[Endpoint(name, 0)] = changing(value)
-        else:
-            raise CannotUnrollError("too many rounds")
+        back = {name: next(e for e in head.data if items[e.node].node.op in loops.NEXT) for name, head in heads.items()}
+        work = _Rounds(loop.frame.name, first_part, second_part, condition, back)
+        self.rounds(work, state, invariant)
         self.gone.update(loop.members)
         for item in exits:
             source = item.data[0]
             while items[source.node].node.op == "Switch" or items[source.node].node.op in SAME:
                 source = items[source.node].data[0]
             self.leave(item, state[source])
+
+    def rounds(self, work: _Rounds, state: dict[Endpoint, Value], invariant: dict[Endpoint, Value]) -> None:
+        """Writes the rounds, many of them as a shorter loop where they are too many."""
+        before = written = len(self.fresh)
+        turn = skipped = tries = 0
+        worth_a_try = {1, 2}  # in the second round it may be seen that the first one was an exception
+        while True:
+            if self.may_chunk and turn in worth_a_try and tries < MOST_TRIES:
+                done, left = self.skipped(work, state, invariant, max(1, len(self.fresh) - written))
+                tries += 1
+                skipped += done
+                turn += done
+                if left:  # rounds until another branch is taken; the round after that shows how it goes on
+                    worth_a_try |= {turn + left + 1, turn + left + 2}
+            written = len(self.fresh)
+            if not skipped and turn == 3:
+                rounds = max((value.size for value in state.values() if isinstance(value, Held)), default=1)
+                if (written - before) // 3 * rounds > MOST_NODES:  # no need to find out the long way
+                    raise CannotUnrollError("too many nodes")
+            if turn - skipped > MOST_WRITTEN:
+                raise CannotUnrollError("too many rounds")
+            self.run(work.first, state, invariant, turn)
+            if not bool(self.known(state[work.condition.data[0]])):
+                return
+            self.run(work.second, state, invariant, turn)
+            following = {name: state[source] for name, source in work.back.items()}
+            work.before = dict(state)
+            for name, value in following.items():
+                state[Endpoint(name, 0)] = changing(value)
+            turn += 1
+
+    def skipped(
+        self, work: _Rounds, state: dict[Endpoint, Value], invariant: dict[Endpoint, Value], per_round: int
+    ) -> tuple[int, int]:
+        """Does many rounds as a loop of chunks: how many, 0 when they are few or cannot be done so; and how many more
+        are like the last one."""
+        start = {name: state[Endpoint(name, 0)] for name in work.back}
+        order = [*work.first, *work.second]
+        mark, found, rounds = self.mark(), dict(state), 0
+        try:
+            ahead = forecast(order, work.condition, work.back, work.before, start, MOST_ROUNDS)
+            rounds = ahead.rounds
+            length = _chunk(rounds, per_round)
+            convolves = any(item.node.op in CONVOLUTIONS for item in order)
+            if not length or rounds == MOST_ROUNDS or (convolves and rounds * per_round <= MOST_NODES):
+                return 0, rounds
+            done = self.in_chunks(work.frame, order, work.back, found, invariant, ahead, length)
+            self.chunked.add(work.frame)
+        except FAILURES:
+            self.back_to(mark)
+            return 0, rounds
+        state.update(found)
+        return done, rounds - done
 
     def entering(self, item: Item) -> Value:
         if item.control and any(name in self.plan.items for name in item.control):
@@ -205,7 +298,7 @@ class _Unrolling(Arrays):
             elif op in PASSED and not self.guards_of(item):
                 state[result] = data[0]
             elif op in ARRAYS or op in LISTS:
-                self.run_array(item, data, state)
+                self.run_array(item, data, state, turn)
             elif op == "Assert":
                 self.guard(item, data, turn)
             else:
@@ -235,7 +328,7 @@ class _Unrolling(Arrays):
         """Where branches come together again: what the one that was taken gives."""
         place = next((index for index, value in enumerate(data) if not isinstance(value, Dead)), None)
         state[Endpoint(item.node.name, 0)] = DEAD if place is None else data[place]
-        state[Endpoint(item.node.name, 1)] = DEAD if place is None else Known(np.array(place, np.int32))
+        state[Endpoint(item.node.name, 1)] = DEAD if place is None else Known(np.array(place, np.int32), True)
 
     def constant_inside(self, node: Node, invariant: dict[Endpoint, Value]) -> Value:
         """A constant that waits for the round to begin, without the waiting."""
@@ -262,7 +355,7 @@ class _Unrolling(Arrays):
             for port, value in enumerate(known):
                 state[Endpoint(node.name, port)] = value
             return
-        changes = bool(guards) or any(not isinstance(value, Ref) or value.changes for value in data)
+        changes = bool(guards) or any(not isinstance(value, (Ref, Known)) or value.changes for value in data)
         if not changes:
             name = self.add(node.replace(name=self.name(f"{node.name}/once"), inputs=[self.text(v) for v in data]))
         else:

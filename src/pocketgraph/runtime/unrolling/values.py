@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from pocketgraph.graph import DType, Node, opdefs
+from pocketgraph.graph import DType, Node, Shape, opdefs
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.names import Endpoint
 
 NOTHING = np.zeros(0, np.int32)
 MOST_NODES = 5000  # written-out nodes of one graph: planning takes about 0.1 ms for each
-MOST_ROUNDS = 2000
+MOST_ROUNDS = 20_000  # of a loop that is written in chunks: a second of counting
+MOST_WRITTEN = 2000  # rounds that are written out by themselves
 MOST_KNOWN = 4096  # elements of a value that is computed here
 SAME = ("Identity", "StopGradient", "Snapshot", "PreventGradient")
 PASSED = (*SAME, "LoopCond", "Enter", "NextIteration")
@@ -51,18 +52,69 @@ class Ref:
 
 @dataclass(frozen=True)
 class Known:
-    """A value that is known now."""
+    """A value that is known now; ``changes`` when it may be another one each round."""
 
     array: np.ndarray[Any, Any]
+    changes: bool = False
 
 
 @dataclass(frozen=True)
 class Held:
-    """What a TensorArray holds at one moment: its handle, or the flow that stands for its content."""
+    """What a TensorArray holds at one moment: its handle, or the flow that stands for its content.
+
+    Attributes:
+        array: the TensorArray.
+        size: how many elements it has.
+        elements: those that are written.
+        grows: whether writing past the end makes it longer.
+    """
 
     array: str
     size: int
     elements: Mapping[int, Ref]
+    grows: bool = False
+
+    def filled(self, elements: Mapping[int, Ref]) -> Held:
+        """It with these elements besides, longer where it has to be."""
+        size = max([self.size, *(index + 1 for index in elements)]) if self.grows else self.size
+        return Held(self.array, size, {**self.elements, **elements}, self.grows)
+
+    def takes(self, index: int) -> bool:
+        """Whether there is, or may be, an element of this number."""
+        return 0 <= index < (MOST_ROUNDS if self.grows else self.size)
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A known value that is another one in each chunk of rounds: ``endpoint``'s in round ``turn`` of the chunk."""
+
+    endpoint: Endpoint
+    turn: int
+
+
+@dataclass(frozen=True)
+class Filling:
+    """A TensorArray that chunks of rounds fill: what it holds before them, and whose loop variable it is."""
+
+    head: str
+    before: Held
+
+
+@dataclass(frozen=True)
+class Table:
+    """A tensor whose rows have names of their own.
+
+    Attributes:
+        tensor: the tensor.
+        count: its rows.
+        dtype: their type.
+        shape: the shape of one.
+    """
+
+    tensor: str
+    count: int
+    dtype: DType
+    shape: Shape
 
 
 @dataclass(frozen=True)
@@ -71,7 +123,7 @@ class Dead:
 
 
 DEAD = Dead()
-Value: TypeAlias = "Ref | Known | Held | Dead"
+Value: TypeAlias = "Ref | Known | Held | Counted | Filling | Dead"
 
 
 class CannotUnrollError(Exception):
@@ -89,7 +141,7 @@ def is_dead(name: str, state: Mapping[Endpoint, Value]) -> bool:
 
 
 def changing(value: Value) -> Value:
-    return Ref(value.name, True) if isinstance(value, Ref) else value
+    return replace(value, changes=True) if isinstance(value, (Ref, Known)) else value
 
 
 def element_type(node: Node) -> DType:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.graph import DType, Graph, Node, const
+from pocketgraph.graph import DType, Graph, Node, Shape, const, parse_ref
 from pocketgraph.graph.dtype import INT32
 from pocketgraph.kernels import registry
 from pocketgraph.kernels.shapes import Inferred
@@ -22,6 +22,7 @@ from pocketgraph.runtime.unrolling.values import (
     Held,
     Known,
     Ref,
+    Table,
     Value,
 )
 
@@ -39,6 +40,10 @@ class Writing:
         guards: the assertions of the round at hand that a node stands for.
         gone: nodes of loops that are written out.
         hollow: nodes whose TensorArray nobody looks at any more.
+        tables: by the new node that gives them, the rows of a tensor.
+        constants: small constants, by what they hold.
+        may_chunk: whether shorter loops may be made of long ones.
+        chunked: the loops of which they were made.
     """
 
     graph: Graph
@@ -51,14 +56,19 @@ class Writing:
     guards: dict[str, tuple[str, ...]] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
     hollow: set[str] = field(default_factory=set)
+    tables: dict[str, Table] = field(default_factory=dict)
+    constants: dict[str, str] = field(default_factory=dict)
+    may_chunk: bool = True
+    chunked: set[str] = field(default_factory=set)
 
     # Undoing
 
     def mark(self) -> tuple[Any, ...]:
-        return dict(self.fresh), dict(self.replaced), dict(self.arrays), {}, set(self.gone), set(self.hollow)
+        kept = dict(self.fresh), dict(self.replaced), dict(self.arrays), dict[str, Any]()
+        return *kept, set(self.gone), set(self.hollow), dict(self.tables)
 
     def back_to(self, mark: tuple[Any, ...]) -> None:
-        self.fresh, self.replaced, self.arrays, self.guards, self.gone, self.hollow = mark
+        self.fresh, self.replaced, self.arrays, self.guards, self.gone, self.hollow, self.tables = mark
 
     # New nodes
 
@@ -74,13 +84,92 @@ class Writing:
         return node.name
 
     def constant(self, array: np.ndarray[Any, Any]) -> str:
-        name = f"known/{array.dtype.name}{list(array.shape)}/{array.tobytes().hex()}" if array.size <= 16 else ""
-        if not name or name not in self.fresh:
-            name = self.name(
-                name.replace(" ", "").replace(",", "x").replace("[", "_").replace("]", "") or "known/value"
-            )
-            name = self.add(const(name, array, DType.of_numpy(array.dtype)))
+        if array.size > 16:
+            return self.add(const(self.name("known/value"), array, DType.of_numpy(array.dtype)))
+        shape = "x".join(map(str, array.shape))
+        wanted = f"known/{array.dtype.name}_{shape}/{array.tobytes().hex()}"
+        name = self.constants.get(wanted)
+        if name is None or name not in self.fresh:
+            name = self.constants[wanted] = self.add(const(self.name(wanted), array, DType.of_numpy(array.dtype)))
         return name
+
+    # Rows
+
+    def unpacked(self, name: str, tensor: str, count: int, dtype: DType, shape: Shape) -> str:
+        """A new node that has an output for each row of a tensor.
+
+        Args:
+            name: what it may be called.
+            tensor: the tensor.
+            count: its rows.
+            dtype: its type.
+            shape: the shape of one row.
+        """
+        made = self.add(Node(self.name(name), "Unpack", [tensor], {"num": count, "axis": 0, "T": dtype}))
+        self.tables[made] = Table(tensor, count, dtype, shape)
+        return made
+
+    def stacked(self, names: Sequence[str], dtype: DType) -> str:
+        """These tensors, one below the other; rows of a tensor are taken from it together."""
+        pieces = self.pieces(names, dtype)
+        if len(pieces) == 1:
+            return pieces[0]
+        axis = self.constant(np.array(0, np.int32))
+        attrs: dict[str, Any] = {"T": dtype, "N": len(pieces), "Tidx": INT32}
+        return self.add(Node(self.name("known/joined"), "ConcatV2", [*pieces, axis], attrs))
+
+    def pieces(self, names: Sequence[str], dtype: DType) -> list[str]:
+        """What ``stacked`` joins: tensors of one or more rows each."""
+        runs: list[tuple[Table | None, list[tuple[str, int]]]] = []
+        for name in names:
+            source, port, _ = parse_ref(name)
+            table = self.tables.get(source)
+            if not runs or runs[-1][0] is not table:
+                runs.append((table, []))
+            runs[-1][1].append((name, port))
+        axis = self.constant(np.array(0, np.int32))
+        found = []
+        for table, run in runs:
+            if table is None:
+                attrs: dict[str, Any] = {"T": dtype, "N": len(run), "axis": 0}
+                found.append(self.add(Node(self.name("known/packed"), "Pack", [name for name, _ in run], attrs)))
+            elif [port for _, port in run] == list(range(table.count)):
+                found.append(table.tensor)
+            else:
+                chosen = self.constant(np.array([port for _, port in run], np.int32))
+                attrs = {"Tparams": dtype, "Tindices": INT32, "Taxis": INT32, "batch_dims": 0}
+                found.append(self.add(Node(self.name("known/rows"), "GatherV2", [table.tensor, chosen, axis], attrs)))
+        return found
+
+    def with_few_rows(self, nodes: Sequence[Node]) -> list[Node]:
+        """The nodes, with only those rows of tensors by themselves that somebody takes by themselves."""
+        taken: dict[str, set[int]] = {name: set() for name in self.tables if name in self.fresh}
+        for node in nodes:
+            for ref in node.inputs:
+                source, port, control = parse_ref(ref)
+                if source in taken and not control:
+                    taken[source].add(port)
+        few = {name: sorted(ports) for name, ports in taken.items() if 2 * len(ports) < self.tables[name].count}
+        if not few:
+            return list(nodes)
+        done: list[Node] = []
+        for node in nodes:
+            ports = few.get(node.name)
+            if ports is not None:
+                table = self.tables[node.name]
+                axis, chosen = const(f"{node.name}/axis", np.array(0, np.int32)), const(f"{node.name}/chosen", ports)
+                if not ports:
+                    continue
+                attrs: dict[str, Any] = {"Tparams": table.dtype, "Tindices": INT32, "Taxis": INT32, "batch_dims": 0}
+                some = Node(f"{node.name}/some", "GatherV2", [table.tensor, chosen.name, axis.name], attrs)
+                done += [axis, chosen, some, node.replace(inputs=[some.name], attrs={**node.attrs, "num": len(ports)})]
+                continue
+            refs = []
+            for ref in node.inputs:
+                source, port, control = parse_ref(ref)
+                refs.append(f"{source}:{few[source].index(port)}" if source in few and not control else ref)
+            done.append(node.replace(inputs=refs) if refs != list(node.inputs) else node)
+        return done
 
     def text(self, value: Value) -> str:
         """A value as a node's input."""
@@ -106,4 +195,5 @@ class Writing:
         arrays = [np.asarray(value) for value in outputs]
         if any(a.size > MOST_KNOWN or a.dtype.kind not in "iub" for a in arrays):
             return None
-        return [Known(a) for a in arrays]
+        changes = any(isinstance(value, Known) and value.changes for value in data)
+        return [Known(a, changes) for a in arrays]

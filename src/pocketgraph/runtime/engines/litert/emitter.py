@@ -17,7 +17,10 @@ from pocketgraph.runtime.engines.litert.statics import Inference, Statics
 from pocketgraph.runtime.engines.litert.unsupported import Unsupported
 
 MARK = "_eight_bit"
+WHOLE = "_whole_numbers"
 """The attribute of nodes that may be computed with eight-bit numbers (see runtime/eight_bit/islands.py)."""
+COMPUTABLE = schema.TENSOR_TYPES.keys() - {"string", "double", "half", "complex64", "complex128"}
+"""The element types that LiteRT's operators take, by name."""
 LARGEST = 2**31 - 1  # bytes of one tensor: some kernels count them in 32 bits
 
 
@@ -89,9 +92,7 @@ class Emit:
         dtype = self.dtype(ref) if constant is None else DType.of_numpy(constant.dtype)
         shape = self.shape(ref) if constant is None else constant.shape
         self.check(dtype, shape)
-        made = Value(ref, dtype, shape, constant)
-        if constant is not None:
-            self.values[ref] = made
+        made = self.values[ref] = Value(ref, dtype, shape, constant)
         return made
 
     def outcome(self, ref: str) -> Value:
@@ -150,9 +151,9 @@ class Emit:
 
     def check(self, dtype: DType, shape: Sequence[int]) -> None:
         """Refuses what no LiteRT operator takes."""
-        if schema.tensor_type(dtype) is None or dtype.name in ("string", "double", "half", "complex64", "complex128"):
+        if dtype.name not in COMPUTABLE:
             raise self.unsupported(f"LiteRT does not compute with {dtype.name}")
-        if min(shape, default=1) < 1:
+        if shape and min(shape) < 1:
             what = "empty tensors" if 0 in shape else "tensors of negative size"
             raise self.unsupported(f"LiteRT does not compute with {what}, here {list(shape)}")
         if math.prod(shape) * dtype.size > LARGEST:
@@ -204,7 +205,8 @@ class Emit:
             self.check(dtype, shape)
         made = [Value(self._name(code), dtype, tuple(int(d) for d in shape)) for dtype, shape in outputs]
         may_code = bool(self._node.attr(MARK, False))
-        self.operations.append(Operation(code, list(inputs), made, options, (self._node.name,), may_code))
+        whole = self._node.attr(WHOLE, None)
+        self.operations.append(Operation(code, list(inputs), made, options, (self._node.name,), may_code, whole))
         return made
 
     def result(self, value: Value, port: int = 0) -> None:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pocketgraph.errors import PocketgraphError, RunError
-from pocketgraph.graph import Graph, Node, Shape, canonical, node_name
+from pocketgraph.errors import RunError
+from pocketgraph.graph import Graph, Node, Shape, canonical
 from pocketgraph.runtime.engines.litert import cache
 from pocketgraph.runtime.engines.litert.cache import Folder, Specs
 from pocketgraph.runtime.engines.litert.executable import Executable, encoded, lookup, open_entry, runner_for
@@ -19,11 +19,11 @@ from pocketgraph.runtime.engines.litert.runner import PlainRunner, Runner
 from pocketgraph.runtime.engines.litert.unsupported import Unsupported
 
 if TYPE_CHECKING:
-    from pocketgraph.runtime.engines.litert.emitter import Emit
     from pocketgraph.runtime.engines.litert.program import Program, Value
     from pocketgraph.runtime.engines.litert.statics import Inference
+    from pocketgraph.runtime.engines.litert.trial import Trial
 
-__all__ = ["Executable", "Specs", "Unsupported", "compile", "lookup", "lowered", "supported"]
+__all__ = ["Executable", "Specs", "Unsupported", "compile", "lookup", "lowered", "supported", "tried"]
 
 MOST_TEXT = 1 << 20  # characters of constants that are fetched, beyond which a segment is not worth keeping
 
@@ -31,11 +31,8 @@ WEIGHTED = frozenset(("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"))
 LIGHT = 25_000
 """Multiplications of an average operation, about a microsecond's, below which one thread is faster than several."""
 
-MALFORMED = (ValueError, TypeError, IndexError, KeyError, OverflowError, ZeroDivisionError)
-"""What a lowering runs into when a node's attributes or operands contradict each other."""
 
-
-def supported(graph: Graph, nodes: Iterable[Node], inferred: Inference) -> dict[str, str]:
+def supported(graph: Graph, nodes: Sequence[Node], inferred: Inference) -> dict[str, str]:
     """Which of the nodes LiteRT can not run, and why.
 
     Args:
@@ -46,32 +43,25 @@ def supported(graph: Graph, nodes: Iterable[Node], inferred: Inference) -> dict[
     Returns:
         The reason by node name, in the order of ``nodes``; nodes that are not named can be part of a segment.
     """
-    from pocketgraph.runtime.engines.litert import lowerings  # noqa: F401  (fills the table)
-    from pocketgraph.runtime.engines.litert.emitter import Emit
-    from pocketgraph.runtime.engines.litert.statics import Statics
+    return tried(graph, nodes, (), inferred).reasons
 
-    statics = Statics(graph, inferred)
-    emit = Emit(graph, inferred, statics, trial=True)
-    reasons: dict[str, str] = {}
-    for node in nodes:
-        try:
-            if node.op == "Const" or statics.constant(f"{node.name}:0") is not None:
-                continue
-            emit.lower(node)
-        except Unsupported as refusal:
-            reasons[node.name] = refusal.reason
-        except (
-            PocketgraphError,
-            ValueError,
-            TypeError,
-            IndexError,
-            KeyError,
-            OverflowError,
-            ZeroDivisionError,
-        ) as error:
-            reasons[node.name] = f"{node.op} is not what it should be: {error}"
-        emit.operations.clear()
-    return reasons
+
+def tried(
+    graph: Graph, nodes: Sequence[Node], outputs: Sequence[str], inferred: Inference, fed: Sequence[str] = ()
+) -> Trial:
+    """Lowers the nodes to see which of them LiteRT can run; ``compile`` goes on from what became of it.
+
+    Args:
+        graph: the graph that the nodes belong to.
+        nodes: the nodes to judge.
+        outputs: the tensors that are wanted of the whole graph.
+        inferred: static shapes, types and values (kernels.shapes.infer with the feeds' shapes).
+        fed: tensors whose values come from outside.
+    """
+    from pocketgraph.runtime.engines.litert import lowerings  # noqa: F401  (fills the table)
+    from pocketgraph.runtime.engines.litert.trial import Trial
+
+    return Trial(graph, nodes, outputs, inferred, fed)
 
 
 def compile(
@@ -85,6 +75,7 @@ def compile(
     cache_dir: Folder | None = None,
     key: str | None = None,
     inferred: Inference | None = None,
+    trial: Trial | None = None,
 ) -> Executable:
     """Lowers a segment, or takes it from the cache.
 
@@ -98,6 +89,7 @@ def compile(
         cache_dir: see cache.directory.
         key: a digest of the model (see digest); None keeps the segment out of the cache.
         inferred: what is known of the tensors given these inputs; found out when None.
+        trial: what ``tried`` gave for the graph, by which the nodes need not be lowered once more.
 
     Raises:
         Unsupported: LiteRT cannot run some node, or refuses the segment as a whole.
@@ -110,9 +102,13 @@ def compile(
             found = open_entry(folder, name, threads)
             if found is not None:
                 return found
-    from pocketgraph.runtime.engines.litert.rewriting.optimize import hasten
+    from pocketgraph.runtime.engines.litert.rewriting.optimize import hasten, optimize
 
-    program = lowered(graph, nodes, inputs, outputs, input_specs, inferred)
+    program = trial.program(nodes, inputs, outputs, input_specs) if trial is not None else None
+    if program is None:
+        program = lowered(graph, nodes, inputs, outputs, input_specs, inferred)
+    else:
+        optimize(program)
     hasten(program)
     return _built(program, inputs, outputs, folder, name, threads, in_memory=graph.secret)
 
@@ -131,6 +127,7 @@ def lowered(
     from pocketgraph.runtime.engines.litert.program import Program, Value
     from pocketgraph.runtime.engines.litert.rewriting.optimize import optimize
     from pocketgraph.runtime.engines.litert.statics import Statics
+    from pocketgraph.runtime.engines.litert.trial import MALFORMED, in_order
 
     taken = [canonical(name) for name in inputs]
     specs = {canonical(name): spec for name, spec in input_specs.items()}
@@ -143,7 +140,7 @@ def lowered(
         dtype, shape = specs[name]
         emit.values[name] = Value(name, dtype, tuple(shape))
     entering = [emit.values[name] for name in taken]
-    for node in _order(emit, nodes, outputs):
+    for node in in_order(nodes, outputs, emit.values, emit.statics):
         try:
             emit.lower(node)
         except MALFORMED as error:
@@ -151,26 +148,6 @@ def lowered(
     program = Program(entering, [emit.outcome(canonical(name)) for name in outputs], emit.operations)
     optimize(program)
     return program
-
-
-def _order(emit: Emit, nodes: Sequence[Node], outputs: Sequence[str]) -> list[Node]:
-    """The nodes that the outputs need and that are not static, each after those it needs."""
-    inside = {node.name: node for node in nodes}
-    ordered: list[Node] = []
-    seen: set[str] = set()
-    stack: list[tuple[str, bool]] = [(canonical(ref), False) for ref in reversed(outputs)]
-    while stack:
-        ref, ready = stack.pop()
-        name = node_name(ref)
-        if ready:
-            ordered.append(inside[name])
-            continue
-        if name in seen or ref in emit.values or name not in inside or emit.statics.constant(ref) is not None:
-            continue
-        seen.add(name)
-        stack.append((ref, True))
-        stack.extend((canonical(i), False) for i in reversed(inside[name].data_inputs))
-    return ordered
 
 
 def _built(
@@ -212,6 +189,7 @@ def _split(program: Program, inputs: Sequence[str]) -> tuple[dict[str, Any], Pro
     LiteRT does not pass inputs or constants straight through, so those are seen to here.
     """
     from pocketgraph.runtime.engines.litert.program import Program
+    from pocketgraph.runtime.engines.litert.rewriting.shared import bytes_repeated
 
     computed = [v for v in dict.fromkeys(program.outputs) if v.constant is None and v not in program.inputs]
     constants = [v for v in dict.fromkeys(program.outputs) if v.constant is not None]
@@ -242,6 +220,7 @@ def _split(program: Program, inputs: Sequence[str]) -> tuple[dict[str, Any], Pro
         ],
         "operations": len(model.operations),
         "bytes": size,
+        "repeated": bytes_repeated(model),
         "one_thread": _is_light(model),
     }
     return about, model

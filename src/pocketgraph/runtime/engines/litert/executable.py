@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pocketgraph.runtime.engines.litert.constant import Array
     from pocketgraph.runtime.engines.litert.program import Program
 
+REPEATED_FROM = 4 << 20  # bytes of weights read again by later steps of a loop, from which packing them once pays
 PACKED_FROM = 24 << 20  # bytes of constants from which mapping packed weights is faster than packing them again
 
 PREPARED_AFTER = 2  # runs, after which looking for the quickest way to run pays; a process's first result is in no need
@@ -183,7 +184,8 @@ def runner_for(entry: cache.Entry, about: dict[str, Any], threads: int) -> Runne
     types = [np.dtype(dtype).name for _, dtype, _ in (about["inputs"][index] for index in about["fed"])]
     types += [dtype for _, dtype in about["computed"]]
     is_odd = not about["fed"] or any(name not in PACKED_TYPES for name in types)
-    if about["bytes"] < PACKED_FROM or is_odd or os.name != "posix":  # elsewhere a file in use cannot be renamed
+    is_small = about["bytes"] < PACKED_FROM and about.get("repeated", 0) < REPEATED_FROM
+    if is_small or is_odd or os.name != "posix":  # elsewhere a file in use cannot be renamed
         return PlainRunner(entry.model, threads, [shape for shape, _ in about["computed"]])
     outputs = [(tuple(shape), np.dtype(dtype)) for shape, dtype in about["computed"]]
     if entry.has_packed:

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeAlias
 
 SCALARS = {
     "i8": ("b", 1), "u8": ("B", 1), "bool": ("?", 1), "i16": ("h", 2), "u16": ("H", 2), "i32": ("i", 4),
     "u32": ("I", 4), "f32": ("f", 4), "i64": ("q", 8), "u64": ("Q", 8),
 }  # fmt: skip
 """struct codes and sizes of the scalar kinds; ``[kind]`` is a vector of one, ``table``, ``[table]``, ``string`` and
-``blob`` are the others."""
+``blob`` are the others. ``=`` before a kind that points somewhere says that equal values, which must be hashable, may
+share a place: thousands of operations have a dozen shapes and options."""
 
 Entry: TypeAlias = tuple[int, str, Any]
 Table: TypeAlias = Sequence[Entry]
@@ -68,58 +70,91 @@ def prefix(blob: Blob, position: int) -> bytes:
     return bytes(blob.position - 4 - position) + struct.pack("<I", blob.size)
 
 
+class _Form(NamedTuple):
+    """How tables with the same fields are laid out; a program has thousands of tables and a dozen forms.
+
+    Attributes:
+        head: bytes of the vtable, which comes before the table.
+        alignment: what the table's own position is a multiple of.
+        vtable: its bytes.
+        fields: packs the distance to the vtable and then, widest first, the fields; pointers are zero at first.
+        order: which entry of the table each of those is, -1 for a pointer.
+        pointers: (entry, place within the table, kind) of each field that points to something.
+    """
+
+    head: int
+    alignment: int
+    vtable: bytes
+    fields: struct.Struct
+    order: tuple[int, ...]
+    pointers: tuple[tuple[int, int, str], ...]
+
+
+@lru_cache(maxsize=256)
+def _form(entries: tuple[tuple[int, str], ...]) -> _Form:
+    """The layout of tables with these (slot, kind) entries."""
+    sizes = [_inline_size(kind) for _, kind in entries]
+    slots = max((slot for slot, _ in entries), default=-1) + 1
+    offsets = [0] * slots
+    cursor, packed = 4, "<i"
+    order: list[int] = []
+    pointers: list[tuple[int, int, str]] = []
+    for index in sorted(range(len(entries)), key=lambda index: -sizes[index]):
+        (slot, kind), size = entries[index], sizes[index]
+        gap = -cursor % size
+        offsets[slot] = cursor + gap
+        packed += f"{gap}x{SCALARS[kind][0] if kind in SCALARS else 'I'}"
+        order.append(index if kind in SCALARS else -1)
+        if kind not in SCALARS:
+            pointers.append((index, cursor + gap, kind))
+        cursor += gap + size
+    head = 4 + 2 * slots
+    vtable = struct.pack(f"<HH{slots}H", head, cursor, *offsets)
+    alignment = max(4, max(sizes, default=4))
+    return _Form(head, alignment, vtable, struct.Struct(packed), tuple(order), tuple(pointers))
+
+
+_POINTER = struct.Struct("<I")
+
+
 class _Writer:
     def __init__(self) -> None:
         self.out = bytearray()
         self.blobs: list[tuple[int, Blob]] = []
-        self.shared: dict[tuple[int, ...], list[int]] = {}
-        """Vectors of 64-bit numbers and where they are pointed at from: zero points, the same ones for many tensors."""
+        self.shared: dict[tuple[str, Any], list[int]] = {}
+        """What may be pointed at from many places, by kind and value, and from where it is."""
 
     def write_shared(self) -> None:
-        """Writes each of the vectors that were put off, once."""
-        for value, places in self.shared.items():
-            target = self.object("[i64]", value)
+        """Writes each of the objects that were put off, once."""
+        while self.shared:
+            (kind, value), places = self.shared.popitem()
+            target = self.object(kind[1:], value)
             for where in places:
                 self.point(where, target)
-        self.shared.clear()
 
     def align(self, size: int) -> None:
         self.out += bytes(-len(self.out) % size)
 
     def table(self, table: Table) -> int:
         """Writes a table with its vtable and then what it points to; gives its position."""
-        fields = sorted(table, key=lambda entry: -_inline_size(entry[1]))
-        slots = max((slot for slot, _, _ in table), default=-1) + 1
-        offsets = [0] * slots
-        cursor = 4
-        for slot, kind, _ in fields:
-            size = _inline_size(kind)
-            cursor = -(-cursor // size) * size
-            offsets[slot] = cursor
-            cursor += size
-        widest = max((_inline_size(kind) for _, kind, _ in table), default=4)
-        head = 4 + 2 * slots
-        self.out += bytes(-(len(self.out) + head) % max(4, widest))
-        self.out += struct.pack(f"<HH{slots}H", head, cursor, *offsets)
-        start = len(self.out)
-        self.out += struct.pack("<i", head) + bytes(cursor - 4)
-        pending: list[tuple[int, str, Any]] = []
-        for slot, kind, value in fields:
-            where = start + offsets[slot]
-            if kind in SCALARS:
-                struct.pack_into("<" + SCALARS[kind][0], self.out, where, value)
-            elif kind == "blob":
+        form = _form(tuple([(slot, kind) for slot, kind, _ in table]))
+        out = self.out
+        out += bytes(-(len(out) + form.head) % form.alignment)
+        start = len(out) + form.head
+        out += form.vtable
+        out += form.fields.pack(form.head, *[table[index][2] if index >= 0 else 0 for index in form.order])
+        for index, offset, kind in form.pointers:
+            value, where = table[index][2], start + offset
+            if kind == "blob":
                 self.blobs.append((where, value))
-            elif kind == "[i64]":
-                self.shared.setdefault(tuple(value), []).append(where)
+            elif kind[0] == "=":
+                self.shared.setdefault((kind, value), []).append(where)
             else:
-                pending.append((where, kind, value))
-        for where, kind, value in pending:
-            self.point(where, self.object(kind, value))
+                _POINTER.pack_into(out, where, self.object(kind, value) - where)
         return start
 
     def point(self, where: int, target: int) -> None:
-        struct.pack_into("<I", self.out, where, target - where)
+        _POINTER.pack_into(self.out, where, target - where)
 
     def object(self, kind: str, value: Any) -> int:
         if kind == "table":

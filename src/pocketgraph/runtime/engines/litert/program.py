@@ -76,6 +76,8 @@ class Operation:
         options: the fields of its option table by name.
         nodes: the graph nodes that it computes, the one whose value it yields last.
         may_code: whether its weights may be rounded to eight bits.
+        whole: the smallest and the largest that the whole numbers may be which it multiplies by weights that are such
+            too; less what is subtracted right before it, where that is only known while running.
     """
 
     code: str
@@ -84,6 +86,7 @@ class Operation:
     options: dict[str, Any] = field(default_factory=dict)
     nodes: tuple[str, ...] = ()
     may_code: bool = False
+    whole: tuple[int, int] | None = None
 
 
 @dataclass
@@ -101,8 +104,7 @@ class Program:
     def uses(self) -> Counter[Value]:
         """How often each value is read, being an output of the program counted once."""
         counts: Counter[Value] = Counter(self.outputs)
-        for operation in self.operations:
-            counts.update(value for value in operation.inputs if value is not None)
+        counts.update([value for operation in self.operations for value in operation.inputs if value is not None])
         return counts
 
     def substitute(self, replaced: dict[Value, Value]) -> None:
@@ -115,8 +117,10 @@ class Program:
                 value = replaced[value]
             return value
 
+        affected = replaced.keys()
         for operation in self.operations:
-            operation.inputs = [None if value is None else final(value) for value in operation.inputs]
+            if not affected.isdisjoint(operation.inputs):
+                operation.inputs = [None if value is None else final(value) for value in operation.inputs]
         self.outputs = [final(value) for value in self.outputs]
 
     def drop(self, removed: Iterable[Operation]) -> None:
@@ -126,10 +130,10 @@ class Program:
 
     def drop_unused(self) -> None:
         """Takes out every operation whose results nobody reads."""
-        needed = set(self.outputs)
+        needed: set[Value | None] = set(self.outputs)
         kept = []
         for operation in reversed(self.operations):
-            if any(value in needed for value in operation.outputs):
+            if not needed.isdisjoint(operation.outputs):
                 kept.append(operation)
-                needed.update(value for value in operation.inputs if value is not None)
+                needed.update(operation.inputs)
         self.operations = kept[::-1]

@@ -122,18 +122,20 @@ class PlainRunner:
         nothing is allocated anew between runs. The arrays keep the memory from being freed.
         """
         try:
-            *_, last = operations = self._interpreter._get_ops_details()
-            made = {int(index) for operation in operations[:-1] for index in operation["outputs"]}
+            core = self._interpreter._interpreter
+            codes = [core.NodeName(index) for index in range(core.NumNodes())]
+            if codes[-1:] != ["DELEGATE"] or codes.count("DELEGATE") > 1:
+                return None
+            last = len(codes) - 1
+            made = {int(index) for place in range(last) for index in core.NodeOutputs(place)}
+            taken, given = set(map(int, core.NodeInputs(last))), set(map(int, core.NodeOutputs(last)))
             inputs = [self._interpreter.tensor(index)() for index in self._inputs]
             outputs = [self._interpreter.tensor(index)() for index in self._outputs]
-        except (AttributeError, KeyError, TypeError, ValueError, RuntimeError):
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError, RuntimeError):
             return None  # another LiteRT, or a tensor without memory
         if not all(isinstance(window, np.ndarray) for window in (*inputs, *outputs)):
             return None  # of a tensor without dimensions LiteRT gives a copy
-        delegates = sum(operation["op_name"] == "DELEGATE" for operation in operations)
-        taken = {int(index) for index in last["inputs"]}
-        is_whole = delegates == 1 and last["op_name"] == "DELEGATE" and not taken & made
-        if not is_whole or not taken >= set(self._inputs) or not set(self._outputs) <= {*map(int, last["outputs"])}:
+        if taken & made or not taken >= set(self._inputs) or not set(self._outputs) <= given:
             return None
         return inputs, [
             o if shape is None else o.reshape(shape) for o, shape in zip(outputs, self._shapes, strict=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
 
 from pocketgraph.errors import PocketgraphError
-from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, canonical, parse_ref
+from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, canonical, node_name, opdefs, parse_ref
 from pocketgraph.runtime.engines.litert.constant import Array, Constant
 
 EAGER = 1 << 16  # bytes; a folded constant up to this size is computed at once, a larger one when it is written
@@ -43,6 +44,8 @@ class Statics:
 
     def constant(self, ref: str) -> Constant | None:
         """The value of a tensor name (``n:0``) when it is static, else None."""
+        if ref in self._known:
+            return self._known[ref]
         stack, on_stack = [ref], {ref}  # a long chain is asked for from its end
         while stack:
             top = stack[-1]
@@ -67,20 +70,27 @@ class Statics:
         """The inputs to be looked at first; None when the tensor is not static whatever they are."""
         if ref in self.fed:
             return None
-        name, port, _ = parse_ref(ref)
-        node = self.graph.nodes.get(name)
+        node = self.graph.nodes.get(node_name(ref))
         if node is None or node.op in NEVER_FOLDED:
             return None
         if node.op == "Const" or self._inferred_value(ref) is not None:
             return []
-        if node.op in PASS_THROUGH and port == 0 and node.data_inputs:
-            return [r for r in [canonical(node.data_inputs[0])] if r not in self._known]
-        if not node.data_inputs or not _is_pure(node):
+        inputs = node.data_inputs
+        if not inputs:
             return None
-        inputs = [canonical(i) for i in node.data_inputs]
-        if any(self._known.get(i, ...) is None for i in inputs):
+        if node.op in PASS_THROUGH and parse_ref(ref).port == 0:
+            return [r for r in [canonical(inputs[0])] if r not in self._known]
+        if not _is_pure(node.op):
             return None
-        return [i for i in dict.fromkeys(inputs) if i not in self._known][:1]
+        unknown: list[str] = []
+        for text in inputs:
+            source = canonical(text)
+            known = self._known.get(source, ...)
+            if known is None:
+                return None
+            if known is ...:
+                unknown.append(source)
+        return unknown[:1]
 
     def _make(self, ref: str) -> Constant | None:
         name, port, _ = parse_ref(ref)
@@ -103,9 +113,10 @@ class Statics:
         return self._folded(node, port, [operand for operand in operands if operand is not None])
 
     def _inferred_value(self, ref: str) -> Array | None:
-        value, dtype = self.inferred.value(ref), self.inferred.dtype(ref)
+        value = self.inferred.value(ref)
         if value is None or value.dtype == object:
             return None
+        dtype = self.inferred.dtype(ref)
         return value if dtype is None else value.astype(dtype.base.numpy, copy=False)
 
     def _folded(self, node: Node, port: int, operands: list[Constant]) -> Constant | None:
@@ -136,9 +147,8 @@ def _has_numpy(dtype: Any) -> bool:
     return dtype.base.name not in ("string", "resource", "variant")
 
 
-def _is_pure(node: Node) -> bool:
+@cache
+def _is_pure(op: str) -> bool:
     """Whether the op gives the same outputs for the same inputs whenever it runs."""
-    from pocketgraph.graph import opdefs
-
-    definition = opdefs.find(node.op)
+    definition = opdefs.find(op)
     return definition is not None and not definition.stateful

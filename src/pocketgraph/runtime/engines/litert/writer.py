@@ -70,12 +70,14 @@ def _values(program: Program) -> list[Value]:
 def _model(
     program: Program, values: list[Value], index: dict[Value, int], buffers: list[flatbuffer.Table]
 ) -> flatbuffer.Table:
-    codes = list(dict.fromkeys(operation.code for operation in program.operations))
+    codes: dict[str, int] = {}
+    for operation in program.operations:
+        codes.setdefault(operation.code, len(codes))
     tensors = []
     buffer = 0
     for value in values:
         fields: list[flatbuffer.Entry] = [
-            (0, "[i32]", value.shape),
+            (0, "=[i32]", value.shape),
             (1, "i8", schema.TENSOR_TYPES[value.dtype.name]),
             (3, "string", value.name),
             (8, "bool", True),
@@ -103,7 +105,7 @@ def _model(
 
 
 def _quantization(quantization: Quantization) -> flatbuffer.Table:
-    table: list[flatbuffer.Entry] = [(2, "[f32]", quantization.scales), (3, "[i64]", quantization.zero_points)]
+    table: list[flatbuffer.Entry] = [(2, "[f32]", quantization.scales), (3, "=[i64]", quantization.zero_points)]
     return [*table, (6, "i32", quantization.axis)] if len(quantization.scales) > 1 else table
 
 
@@ -111,20 +113,24 @@ def _operator_code(operator: schema.Operator) -> flatbuffer.Table:
     return (0, "i8", min(operator.number, 127)), (2, "i32", operator.version), (3, "i32", operator.number)
 
 
-def _operator(operation: Operation, codes: list[str], index: dict[Value, int]) -> flatbuffer.Table:
+def _operator(operation: Operation, codes: dict[str, int], index: dict[Value, int]) -> flatbuffer.Table:
     fields: list[flatbuffer.Entry] = [
-        (0, "u32", codes.index(operation.code)),
+        (0, "u32", codes[operation.code]),
         (1, "[i32]", [-1 if value is None else index[value] for value in operation.inputs]),
         (2, "[i32]", [index[value] for value in operation.outputs]),
     ]
     name = schema.OPERATORS[operation.code].options
     if name:
         options = schema.OPTIONS[name]
-        table = [
-            (options.fields[key].slot, options.fields[key].kind, _number(key, value))
-            for key, value in operation.options.items()
-        ]
-        fields += [(3, "u8", options.number), (4, "table", table)]
+        table = tuple(
+            [
+                (options.fields[key].slot, options.fields[key].kind, _number(key, value))
+                for key, value in operation.options.items()
+            ]
+        )
+        # Equal floats may be a zero and its negative.
+        kind = "table" if any(entry[1] == "f32" for entry in table) else "=table"
+        fields += [(3, "u8", options.number), (4, kind, table)]
     return fields
 
 

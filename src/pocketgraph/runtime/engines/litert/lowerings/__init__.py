@@ -12,6 +12,7 @@ from pocketgraph.runtime.engines.litert.lowerings import (  # noqa: F401
     recurrent,
     reduce,
     special,
+    volumes,
 )
 
 __all__ = ["LOWERINGS"]

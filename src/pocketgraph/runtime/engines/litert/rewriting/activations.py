@@ -8,8 +8,11 @@ from pocketgraph.runtime.engines.litert.rewriting.view import View
 
 ACTIVATIONS = ("RELU", "RELU6", "RELU_N1_TO_1")
 TAKES_ACTIVATION = frozenset(
-    ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "ADD", "SUB", "MUL", "DIV", "MAX_POOL_2D", "AVERAGE_POOL_2D")
-)
+    (
+        "CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV", "FULLY_CONNECTED", "ADD", "SUB", "MUL", "DIV", "MAX_POOL_2D",
+        "AVERAGE_POOL_2D",
+    )
+)  # fmt: skip
 
 
 def recognise_activations(program: Program) -> None:

@@ -6,9 +6,11 @@ Known ranges arrive as QUANTIZE and DEQUANTIZE pairs (lowerings/quantized.on_gri
 becomes
     a8 ─CONV_2D─ b8
 
-with int8 weights, one scale a channel, and an int32 bias. What is left over of the operations marked ``may_code`` gets
-int8 weights and keeps float values: LiteRT then finds the range of the values by itself while it runs. It does so on
-one thread, which costs more than it saves where few products are made of each value; those stay float.
+with int8 weights, one scale a channel, and an int32 bias. Convolutions of whole numbers (the original's codes, as
+runtime/eight_bit/codes.py writes them out) keep every digit: whole_products.py. What is left over of the operations
+marked ``may_code`` gets int8 weights and keeps float values: LiteRT then finds the range of the values by itself while
+it runs. It does so on one thread, which costs more than it saves where few products are made of each value; those stay
+float.
 """
 
 from __future__ import annotations
@@ -19,8 +21,10 @@ from pocketgraph.graph.dtype import FLOAT, INT8, INT32
 from pocketgraph.runtime.engines.litert.constant import Array, Constant
 from pocketgraph.runtime.engines.litert.program import Operation, Program, Quantization, Value
 from pocketgraph.runtime.engines.litert.rewriting.bounded import add_bounded_grids
+from pocketgraph.runtime.engines.litert.rewriting.coded_weights import coded_weights, unit_of
 from pocketgraph.runtime.engines.litert.rewriting.shifted_codes import shifts_codes
 from pocketgraph.runtime.engines.litert.rewriting.view import View
+from pocketgraph.runtime.engines.litert.rewriting.whole_products import multiply_whole_numbers
 from pocketgraph.runtime.engines.litert.rewriting.wide_weights import widened
 
 WEIGHTED = {"CONV_2D": 0, "FULLY_CONNECTED": 0, "DEPTHWISE_CONV_2D": 3}
@@ -31,11 +35,9 @@ QUANTIZE: XNNPACK has all three on floats, and LiteRT's own kernel for codes tak
 WIDE = frozenset(("FULLY_CONNECTED",))
 """Operators whose weights may be two int8 weights; for convolutions that would cost nearly as much as float does."""
 OWN_GRIDS = frozenset(("ADD", "SUB", "MUL"))
-LARGEST_CODE = 127
-MOST_LEVELS = 255.5
-SMALLEST_SHARE = 1 / 1024  # of the largest weight; below, a number stands for zero that float32 arithmetic missed
-EXACT = 1e-3  # of a level: what float32 leaves of 127 levels, with room to spare
-ROUNDING = 0.02  # of a level: what float32 leaves of 255 levels
+ONE = 64
+ABOUT_ONE = Quantization(((1 + 2.0**-20) / ONE,), (0,))  # the code ONE stands for a little more than 1
+SMALLEST_RATIO = 2.0**-9  # of steps, for codes that are multiplied by 1: XNNPACK takes no less than 2^-16 / ONE
 FEWEST_CHANNELS = 4  # of the input; XNNPACK's windows over fewer are slow on codes
 FEWEST_PRODUCTS = 30  # for each value that goes in or comes out
 
@@ -49,7 +51,11 @@ def use_eight_bits(program: Program) -> None:
         _stay_in_codes(program)
         program.drop_unused()
     for operation in list(program.operations):
-        if operation.code in ("CONV_2D", "FULLY_CONNECTED") and operation.may_code and (has_grids or _pays(operation)):
+        if operation.code == "CONV_2D" and operation.whole is not None and _pays(operation):
+            multiply_whole_numbers(program, operation)
+        elif (
+            operation.code in ("CONV_2D", "FULLY_CONNECTED") and operation.may_code and (has_grids or _pays(operation))
+        ):
             _code_weights(program, operation, has_grids)
 
 
@@ -60,77 +66,6 @@ def _pays(operation: Operation) -> bool:
         return True
     products = result.size * (weights.size // weights.shape[0])
     return weights.shape[3] >= FEWEST_CHANNELS and products >= FEWEST_PRODUCTS * (source.size + result.size)
-
-
-def coded_weights(weights: Value, axis: int) -> Value | None:
-    """float32 weights as int8 codes with one scale for each index of ``axis``; None when they cannot be."""
-    constant = weights.constant
-    if constant is None or weights.dtype is not FLOAT:
-        return None
-    values = constant.numpy()
-    others = tuple(a for a in range(values.ndim) if a != axis)
-    largest = np.abs(values).max(axis=others, keepdims=True)
-    if not np.isfinite(largest).all():
-        return None
-    scales = np.where(largest > 0, largest / np.float32(LARGEST_CODE), np.float32(1)).astype(np.float32)
-    unit = _unit(values, float(largest.max(initial=0)))
-    scales = np.where((largest > 0) & (largest <= LARGEST_CODE * unit * 1.001), np.float32(unit), scales)
-    if not unit:
-        units = np.array([_own_unit(row) for row in np.moveaxis(values, axis, 0).reshape(scales.size, -1)], np.float32)
-        scales = np.where(units.reshape(scales.shape) > 0, units.reshape(scales.shape), scales)
-        finer = np.floor(LARGEST_CODE * 1.001 * scales / np.where(largest > 0, largest, np.inf))
-        scales = scales / np.maximum(finer, 1).astype(np.float32)  # the bias is in these steps too
-    levels: Array = _balanced(values / scales, others) if unit else np.rint(values / scales)
-    codes = np.clip(levels, -LARGEST_CODE, LARGEST_CODE).astype(np.int8)
-    quantization = Quantization(tuple(scales.reshape(-1).tolist()), (0,) * scales.size, axis)
-    return Value(f"{weights.name}/codes", INT8, weights.shape, Constant.of(codes), quantization)
-
-
-def _balanced(levels: Array, others: tuple[int, ...]) -> Array:
-    """Levels rounded so that what is lost in one weight of a channel is made up by others.
-
-    What a channel's inputs have in common, such as being positive, then is multiplied by the right number in sum.
-    """
-    codes = np.clip(np.rint(levels), -LARGEST_CODE, LARGEST_CODE)
-    lost = levels - codes
-    excess = np.rint(lost.sum(axis=others)).reshape(-1)
-    axis = next(a for a in range(levels.ndim) if a not in others)
-    by_channel, errors = np.moveaxis(codes, axis, 0), np.moveaxis(lost, axis, 0)
-    for channel in np.flatnonzero(excess):
-        row = by_channel[channel].reshape(-1).copy()
-        way, error = np.sign(excess[channel]), errors[channel].reshape(-1)
-        free = np.flatnonzero((np.abs(row + way) <= LARGEST_CODE) & (error * way > 0))
-        count = min(int(abs(excess[channel])), free.size)
-        row[free[np.argsort(-error[free] * way, kind="stable")[:count]]] += way
-        by_channel[channel] = row.reshape(by_channel[channel].shape)
-    return codes
-
-
-def _unit(values: Array, largest: float) -> float:
-    """What all weights are multiples of when they were eight-bit codes before; 0 when they were not."""
-    sizes = np.abs(values)
-    unit = float(sizes.min(where=sizes > largest * SMALLEST_SHARE, initial=np.inf))
-    if not np.isfinite(unit) or largest > MOST_LEVELS * unit:
-        return 0.0
-    levels = sizes / np.float32(unit)
-    return unit if float(np.abs(levels - np.rint(levels)).max()) < ROUNDING else 0.0
-
-
-def _own_unit(values: Array) -> float:
-    """What the weights of one channel are small whole multiples of, up to the largest code; 0 for nothing."""
-    sizes = np.abs(values)
-    largest = float(sizes.max(initial=0))
-    smallest = float(sizes.min(where=sizes > largest * SMALLEST_SHARE, initial=np.inf))
-    if not largest:
-        return 0.0
-    for code in range(1, min(LARGEST_CODE, int(LARGEST_CODE * smallest / largest) + 1) + 1):
-        unit = smallest / code
-        if largest > (LARGEST_CODE + ROUNDING) * unit:
-            return 0.0
-        levels = sizes / np.float32(unit)
-        if float(np.abs(levels - np.rint(levels)).max()) < EXACT:
-            return unit
-    return 0.0
 
 
 def _code_weights(program: Program, operation: Operation, exactly: bool) -> None:
@@ -151,7 +86,7 @@ def _coded(
     """int8 weights and what they are multiplied with: ``source``, or that twice."""
     if exactly and operation.code in WIDE and weights.constant is not None:
         values = weights.constant.numpy()
-        unit = _unit(values, float(np.abs(values).max(initial=0)))
+        unit = unit_of(values, float(np.abs(values).max(initial=0)))
         if unit:
             twice, wide = widened(program, operation, weights, unit, source)
             if twice is not source:
@@ -214,11 +149,20 @@ def _stay_in_codes(program: Program) -> None:
 
 
 def _on_grid(program: Program, operation: Operation, codes: Value, like: Value) -> Value:
-    """Codes as those of another grid, made before ``operation``."""
-    if codes.quantization == like.quantization:
+    """Codes as those of another grid, made before ``operation``.
+
+    By a product with 1: XNNPACK multiplies by the ratio of two steps in float32 there, but in QUANTIZE by that ratio
+    rounded to multiples of 1/256, which moves one code of a hundred to the next. The 1 is a little more, for halves to
+    be rounded away from zero.
+    """
+    if codes.quantization == like.quantization or codes.quantization is None or like.quantization is None:
         return codes
     moved = Value(f"{codes.name}/moved", INT8, codes.shape, None, like.quantization)
-    program.operations.insert(program.operations.index(operation), Operation("QUANTIZE", [codes], [moved]))
+    made = Operation("QUANTIZE", [codes], [moved])
+    if codes.quantization.scales[0] / like.quantization.scales[0] >= SMALLEST_RATIO:
+        one = Value(f"{codes.name}/one", INT8, (1,), Constant.of(np.array([ONE], np.int8)), ABOUT_ONE)
+        made = Operation("MUL", [codes, one], [moved], {"activation": ""})
+    program.operations.insert(program.operations.index(operation), made)
     return moved
 
 

@@ -19,7 +19,10 @@ LINEAR = {
 
 
 def fold_affine(program: Program) -> None:
-    """Multiplications, divisions, additions and subtractions by a vector over channels become weights and bias."""
+    """Multiplications, divisions, additions and subtractions by a vector over channels become weights and bias.
+
+    Sums of products of whole numbers are left as they are: they lose no digits only as long as they are such.
+    """
     view = View(program)
     gone = []
     for operation in program.operations:
@@ -32,7 +35,7 @@ def fold_affine(program: Program) -> None:
             continue
         value, operand, turned = (left, right, False) if right.constant is not None else (right, left, True)
         linear = view.only_source(value)
-        if linear is None or linear.code not in LINEAR or linear.options.get("activation"):
+        if linear is None or linear.code not in LINEAR or linear.options.get("activation") or linear.whole is not None:
             continue
         channels = value.shape[-1]
         along_channels = operand.size == 1 or operand.size == operand.shape[-1] == channels

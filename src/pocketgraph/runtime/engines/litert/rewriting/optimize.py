@@ -8,6 +8,7 @@ from pocketgraph.runtime.engines.litert.rewriting.borders import absorb_padding,
 from pocketgraph.runtime.engines.litert.rewriting.eight_bit import use_eight_bits
 from pocketgraph.runtime.engines.litert.rewriting.layout import sink_transposes
 from pocketgraph.runtime.engines.litert.rewriting.linear import add_missing_biases, fold_affine
+from pocketgraph.runtime.engines.litert.rewriting.shared import share_constants
 from pocketgraph.runtime.engines.litert.rewriting.simpler import (
     flatten_inside_products,
     recognise_leaky_rectifiers,
@@ -45,6 +46,7 @@ def hasten(program: Program) -> None:
     flatten_inside_products(program)
     widen_narrow_convolutions(program)
     write_out_narrow_vectors(program)
+    share_constants(program)
     program.drop_unused()
 
 

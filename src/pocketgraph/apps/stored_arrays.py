@@ -1,0 +1,149 @@
+"""The arrays of .npz and .npy files; large ones stay there, and their samples are read when they are asked for."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from typing import IO, Any, TypeAlias
+
+import numpy as np
+
+from pocketgraph.errors import FormatError
+
+Array = np.ndarray[Any, Any]
+LARGE = 1 << 24  # bytes, from which an array stays in its file
+LOCAL_HEADER = 30  # bytes of a member's header in a zip file, before its name
+PIECE = 1 << 20  # bytes that are unpacked at a time
+READERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+
+
+class StoredArray:
+    """An array whose samples, along the first axis, are read from a file one at a time.
+
+    Args:
+        file: the open file, which must not be closed.
+        offset: where the numbers begin, in C order.
+        shape, dtype: of the array.
+        chosen: which samples there are; all of them by default.
+    """
+
+    def __init__(
+        self, file: IO[bytes], offset: int, shape: tuple[int, ...], dtype: np.dtype[Any], chosen: Array | None = None
+    ) -> None:
+        self._file, self._offset, self._shape, self.dtype = file, offset, shape, dtype
+        self._chosen = np.arange(shape[0]) if chosen is None else chosen
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return len(self._chosen), *self._shape[1:]
+
+    @property
+    def ndim(self) -> int:
+        return len(self._shape)
+
+    def __len__(self) -> int:
+        return len(self._chosen)
+
+    def __iter__(self) -> Iterator[Array]:
+        return (self.sample(index) for index in range(len(self)))
+
+    def sample(self, index: int) -> Array:
+        """One sample, of the array's shape without its first axis."""
+        size = math.prod(self._shape[1:]) * self.dtype.itemsize
+        found = os.pread(self._file.fileno(), size, self._offset + int(self._chosen[index]) * size)
+        if len(found) < size:
+            raise FormatError("the file has become shorter since it was opened", where=str(self._file.name))
+        result: Array = np.frombuffer(found, self.dtype).reshape(self._shape[1:])
+        return result
+
+    def subset(self, chosen: Array) -> StoredArray:
+        """The array of some of the samples."""
+        return StoredArray(self._file, self._offset, self._shape, self.dtype, self._chosen[chosen])
+
+
+SampleArray: TypeAlias = "Array | StoredArray"
+
+
+def sample_of(array: SampleArray, index: int) -> Array:
+    """One sample of an array of either kind."""
+    if isinstance(array, StoredArray):
+        return array.sample(index)
+    result: Array = array[index]
+    return result
+
+
+def subset_of(array: SampleArray, chosen: Array) -> SampleArray:
+    """Some of the samples of an array of either kind."""
+    return array.subset(chosen) if isinstance(array, StoredArray) else array[chosen]
+
+
+def whole(array: SampleArray) -> Array:
+    """All of an array of either kind, in memory."""
+    return np.stack(list(array)) if isinstance(array, StoredArray) else array
+
+
+def read_arrays(path: str) -> dict[str, SampleArray]:
+    """The arrays of a file by their names; that of an ``.npy`` file has the name "".
+
+    Raises:
+        FormatError: it cannot be read, is damaged, or holds other things than plain numbers.
+    """
+    try:
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                return {
+                    member.filename.removesuffix(".npy"): _member(path, archive, member)
+                    for member in archive.infolist()
+                    if member.filename.endswith(".npy")
+                }
+        if os.path.getsize(path) > LARGE:
+            return {"": _stored(open(path, "rb"), 0)}
+        loaded = np.load(path, allow_pickle=False)
+        return {"": loaded} if isinstance(loaded, np.ndarray) else dict(loaded)
+    except OSError as error:
+        raise FormatError(f"the data cannot be read: {error.strerror or error}", where=path) from None
+    except Exception as error:  # NumPy answers a damaged file with whatever its parser runs into
+        why = "it does not hold plain numbers" if "pickle" in str(error) else error
+        raise FormatError(f"this is no .npz or .npy file, or a damaged one ({why})", where=path) from None
+
+
+def _member(path: str, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> SampleArray:
+    if member.file_size <= LARGE:
+        with archive.open(member) as inside:
+            loaded: Array = np.lib.format.read_array(inside, allow_pickle=False)
+            return loaded
+    if member.compress_type == zipfile.ZIP_STORED:
+        file = open(path, "rb")  # noqa: SIM115 - stays open as long as the array
+        file.seek(member.header_offset)
+        header = file.read(LOCAL_HEADER)
+        name, extra = (int.from_bytes(header[at : at + 2], "little") for at in (26, 28))
+        return _stored(file, member.header_offset + LOCAL_HEADER + name + extra)
+    if shutil.disk_usage(tempfile.gettempdir()).free < member.file_size:
+        raise OSError(f"there is no room to unpack '{member.filename}' to")
+    unpacked = tempfile.TemporaryFile()  # noqa: SIM115 - stays open as long as the array
+    with archive.open(member) as inside:
+        shutil.copyfileobj(inside, unpacked, PIECE)
+    return _stored(unpacked, 0)
+
+
+def _stored(file: IO[bytes], start: int) -> SampleArray:
+    """The array that begins at a place of a file, with its header."""
+    file.seek(start)
+    version = np.lib.format.read_magic(file)
+    is_known = version in READERS
+    shape, is_fortran, dtype = READERS[version](file) if is_known else ((), True, np.dtype(np.uint8))
+    if is_fortran or not shape or dtype.hasobject:
+        file.seek(start)
+        loaded: Array = np.lib.format.read_array(file, allow_pickle=False)
+        return loaded
+    offset = file.tell()
+    if offset + math.prod(shape) * dtype.itemsize > os.fstat(file.fileno()).st_size:
+        raise ValueError("it is shorter than it says")
+    return StoredArray(file, offset, shape, dtype)

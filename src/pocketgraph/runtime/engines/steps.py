@@ -1,0 +1,186 @@
+"""A step, what it takes and gives, and how steps are taken one after the other.
+
+A slot holds the value of one tensor. ``DEAD`` is the value of a tensor on the branch not taken; a step whose guard
+slots are not all live does not run, and its outputs are dead too.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from pocketgraph.errors import PocketgraphError, RunError
+from pocketgraph.graph import Node
+from pocketgraph.runtime.profile import StepTrace
+
+if TYPE_CHECKING:
+    from pocketgraph.runtime.engines.deadline import Deadline
+    from pocketgraph.runtime.engines.ledger import Ledger
+
+
+class Dead:
+    """The type of ``DEAD``."""
+
+    def __repr__(self) -> str:
+        return "DEAD"
+
+
+DEAD = Dead()
+RUN = 0  # the slot that holds the Run, for steps that need it
+
+
+@dataclass(eq=False, repr=False)
+class Run:
+    """One execution of a program.
+
+    Attributes:
+        state: values that live as long as the session.
+        rng: the session's random generator.
+        budget: how many steps inside loops may still be taken.
+        step: values that live for this run.
+        trace: collects node times, when wanted.
+        depth: how many functions are being called, one inside of the other.
+        files: the files that the graph may reach, when it may reach any.
+        ledger: holds the run's tensors to a memory limit, when there is one.
+        deadline: when the run must be done, if it must.
+    """
+
+    state: dict[str, Any]
+    rng: np.random.Generator | None
+    budget: int
+    step: dict[str, Any] = field(default_factory=dict)
+    trace: StepTrace | None = None
+    depth: int = 0
+    files: Any = None
+    ledger: Ledger | None = None
+    deadline: Deadline | None = None
+
+    def spend(self, steps: int, loop: str) -> None:
+        """Counts the steps of one iteration.
+
+        Raises:
+            RunError: that is more than the run may take.
+        """
+        self.budget -= steps
+        if self.budget < 0:
+            raise RunError(
+                f"the loop '{loop}' does not end: the run's step limit is used up",
+                hint="check the feeds that bound the loop, or pass a larger step_limit to Session",
+            )
+
+
+class Step(NamedTuple):
+    """One thing to do.
+
+    Attributes:
+        call: takes the gathered values, gives one value or a tuple of them.
+        gather: picks the call's arguments out of the slots.
+        out: the slot of the first output.
+        more: (output, slot) of every used output, when the call gives a tuple.
+        guard: slots that must be live.
+        frees: slots that nobody needs after this step.
+        node: whom to name in errors and times.
+    """
+
+    call: Callable[..., Any]
+    gather: Callable[[list[Any]], Sequence[Any]]
+    out: int
+    more: tuple[tuple[int, int], ...]
+    guard: tuple[int, ...]
+    frees: tuple[int, ...]
+    node: Node
+
+
+def execute(steps: Sequence[Step], values: list[Any]) -> None:
+    """Takes the steps in order.
+
+    Raises:
+        RunError: a kernel refused its inputs; the message names the node and the inputs' shapes.
+    """
+    step = None
+    try:
+        for step in steps:
+            call, gather, out, more, guard, frees, _ = step
+            if guard:
+                alive = True
+                for slot in guard:
+                    if values[slot] is DEAD:
+                        alive = False
+                        break
+                if not alive:
+                    for _, slot in more:
+                        values[slot] = DEAD
+                    for slot in frees:
+                        values[slot] = None
+                    continue
+            result = call(*gather(values))
+            if type(result) is np.ndarray:
+                values[out] = result
+            else:
+                store(result, more, values)
+            for slot in frees:
+                values[slot] = None
+    except Exception as error:
+        assert step is not None
+        told = failure(step, values, error)
+        if told is error:
+            raise
+        raise told from error
+
+
+def execute_traced(steps: Sequence[Step], values: list[Any], trace: StepTrace) -> None:
+    """Like ``execute``, with the time of each step noted; loops note their inner steps themselves, and calls that have
+    a ``note_times`` say themselves how their time is made up."""
+    for step in steps:
+        if any(values[slot] is DEAD for slot in step.guard):
+            for _, slot in step.more:
+                values[slot] = DEAD
+            continue
+        arguments = step.gather(values)
+        began = time.perf_counter_ns()
+        try:
+            result = step.call(*arguments)
+        except Exception as error:
+            told = failure(step, values, error)
+            if told is error:
+                raise
+            raise told from error
+        ended = time.perf_counter_ns()
+        outputs = result if isinstance(result, tuple) else (result,)
+        note_times = getattr(step.call, "note_times", None)
+        if note_times is not None:
+            note_times(trace, arguments, outputs, began, ended)
+        elif not getattr(step.call, "traces_itself", False):
+            trace.add(step.node.name, step.node.op, began, ended, outputs, "reference")
+        store(result, step.more, values)
+        for slot in step.frees:
+            values[slot] = None
+
+
+def store(result: Any, more: Sequence[tuple[int, int]], values: list[Any]) -> None:
+    """Puts a call's outputs into their slots; NumPy scalars become arrays."""
+    outputs = result if isinstance(result, tuple) else (result,)
+    for port, slot in more:
+        value = outputs[port]
+        values[slot] = np.asarray(value) if isinstance(value, np.generic) else value
+
+
+def failure(step: Step, values: list[Any], error: Exception) -> PocketgraphError:
+    """What to tell of a kernel that raised something: the node and the shapes it was given, unless that was said."""
+    if isinstance(error, PocketgraphError):
+        if error.where or type(error) is not RunError:
+            return error
+        return RunError(error.what, where=f"node '{step.node.name}'", hint=error.hint)
+    arguments = [value for value in step.gather(values) if not isinstance(value, Run)]
+    shapes = ", ".join(
+        f"{value.dtype}{list(value.shape)}" if isinstance(value, np.ndarray) else type(value).__name__
+        for value in arguments
+    )
+    said = str(error) or type(error).__name__
+    if isinstance(error, MemoryError):
+        said = f"out of memory: {error}"
+    return RunError(f"{step.node.op}({shapes}) failed: {said}", where=f"node '{step.node.name}'")

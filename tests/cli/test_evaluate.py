@@ -1,0 +1,134 @@
+"""``evaluate`` on data that tell classes, numbers, or what does not fit the model."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pocketgraph.cli.main import main
+from pocketgraph.formats import save
+from pocketgraph.graph import Graph, const
+from pocketgraph.graph.text import parse
+
+ROWS = np.random.default_rng(0).normal(size=(30, 8)).astype(np.float32)
+
+
+def call(*arguments: object) -> int:
+    with pytest.raises(SystemExit) as stop:
+        main([str(argument) for argument in arguments])
+    return int(stop.value.code or 0)
+
+
+def judged(capsys: Any, *arguments: object) -> list[dict[str, Any]]:
+    assert call("evaluate", *arguments, "--json") == 0
+    found: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def linear(path: pathlib.Path, results: int) -> np.ndarray[Any, Any]:
+    """A model of ROWS @ weights; returns what it gives for ROWS."""
+    weights = np.random.default_rng(results).normal(size=(8, results)).astype(np.float32)
+    graph = parse("x = Placeholder(dtype=float, shape=[?,8])\ny = MatMul(x, w, T=float)")
+    save(Graph([*graph, const("w", weights)]), path)
+    made: np.ndarray[Any, Any] = ROWS @ weights
+    return made
+
+
+@pytest.mark.parametrize("results", [1, 3])
+def test_a_model_of_numbers_is_judged_by_its_mean_error(tmp_path: pathlib.Path, capsys: Any, results: int) -> None:
+    right = linear(tmp_path / "net.pb", results)
+    off = np.where(np.arange(30) % 2, 0.5, 1.0).reshape(-1, 1)  # mean 0.75
+    np.savez(tmp_path / "data.npz", x=ROWS, targets=right + off)
+    (row,) = judged(capsys, tmp_path / "net.pb", "--data", tmp_path / "data.npz")
+    assert row["true_error"] == pytest.approx(0.75, abs=1e-4)
+    assert row["true_error_interval"] == [pytest.approx(0.655, abs=2e-3), pytest.approx(0.845, abs=2e-3)]
+    assert "top1" not in row
+    assert call("evaluate", tmp_path / "net.pb", "--data", tmp_path / "data.npz") == 0
+    assert "true error" in capsys.readouterr().out
+
+
+def test_a_table_tells_numbers_as_well(tmp_path: pathlib.Path, capsys: Any) -> None:
+    right = linear(tmp_path / "net.pb", 1)
+    np.savetxt(tmp_path / "rows.csv", np.hstack([ROWS, right + 2]), delimiter=",")
+    (row,) = judged(capsys, tmp_path / "net.pb", "--data", tmp_path / "rows.csv")
+    assert row["true_error"] == pytest.approx(2, abs=1e-4)
+
+
+def test_classes_in_rows_are_classes(tmp_path: pathlib.Path, capsys: Any) -> None:
+    right = linear(tmp_path / "net.pb", 3).argmax(axis=1)
+    np.savez(tmp_path / "data.npz", x=ROWS, labels=np.eye(3)[right])
+    (row,) = judged(capsys, tmp_path / "net.pb", "--data", tmp_path / "data.npz")
+    assert row["top1"] == 1
+    assert "true_error" not in row
+    assert "top5" not in row  # of three classes
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ("cat\ndog\n", "has 2 lines, but the model gives 3 scores"),
+        ("", "has 0 lines, but the model gives 3 scores"),
+        ("cat\ndog\ncat\n", "has the class 'cat' 2 times"),
+        ("ape\nbat\nelk\ncat\ndog\n", "'cat' is line 4 of 5 in the labels file, but the model gives 3 scores"),
+        ("ape\nbat\nelk\n", "does not have the class 'cat'"),
+    ],
+)
+def test_label_files_that_do_not_fit_are_refused(tmp_path: pathlib.Path, capsys: Any, lines: str, said: str) -> None:
+    linear(tmp_path / "net.pb", 3)
+    (tmp_path / "labels.txt").write_text(lines)
+    np.savez(tmp_path / "data.npz", x=ROWS, labels=np.array(["cat", "dog"] * 15))
+    flags = ["evaluate", tmp_path / "net.pb", "--data", tmp_path / "data.npz", "--labels", tmp_path / "labels.txt"]
+    assert call(*flags) == 2
+    printed = capsys.readouterr().err.strip().splitlines()
+    assert len(printed) == 1
+    assert said in printed[0]
+
+
+def test_models_that_give_other_shapes_and_too_few_labels_are_refused(tmp_path: pathlib.Path, capsys: Any) -> None:
+    linear(tmp_path / "net.pb", 3)
+    linear(tmp_path / "other.pb", 4)
+    np.savez(tmp_path / "data.npz", x=ROWS, labels=np.zeros(30))
+    assert call("evaluate", tmp_path / "net.pb", tmp_path / "other.pb", "--data", tmp_path / "data.npz") == 2
+    assert "its output is [1, 4]" in capsys.readouterr().err
+    np.savez(tmp_path / "data.npz", x=ROWS, labels=np.float32(3))
+    assert call("evaluate", tmp_path / "net.pb", "--data", tmp_path / "data.npz") == 2
+    assert "30 samples but only 1 labels" in capsys.readouterr().err
+
+
+def test_arrays_are_found_by_the_names_of_inputs_in_scopes(tmp_path: pathlib.Path, capsys: Any) -> None:
+    graph = parse("""
+        scope/a = Placeholder(dtype=float, shape=[?,8])
+        scope/b = Placeholder(dtype=float, shape=[?,8])
+        y = AddV2(scope/a, scope/b, T=float)
+    """)
+    save(graph, tmp_path / "net.pb")
+    for names in (("scope/a", "scope/b"), ("scope_a", "scope_b"), ("in_scope_a_0", "in_scope_b_0"), ("b", "scope_b")):
+        np.savez(tmp_path / "data.npz", **dict.fromkeys(names, ROWS))
+        code = call("evaluate", tmp_path / "net.pb", tmp_path / "net.pb", "--data", tmp_path / "data.npz")
+        assert code == (2 if names[0] == "b" else 0)
+    assert "there is no array for the input 'scope/a:0'; there are b, scope_b" in capsys.readouterr().err
+
+
+def test_outputs_of_a_litert_file_are_chosen_by_the_graphs_names(tmp_path: pathlib.Path, capsys: Any) -> None:
+    rng = np.random.default_rng(0)
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,8])
+        h = MatMul(x, a, T=float)
+        r = Relu(h, T=float)
+        scores = MatMul(r, b, T=float)
+        boxes = MatMul(r, c, T=float)
+    """)
+    shapes = {"a": (8, 32), "b": (32, 3), "c": (32, 4)}
+    extra = [const(name, rng.normal(size=shape).astype(np.float32)) for name, shape in shapes.items()]
+    save(Graph([*graph, *extra]), tmp_path / "net.pb")
+    np.savez(tmp_path / "data.npz", x=ROWS)
+    both, files = "--outputs=scores,boxes", [tmp_path / "net.pb", tmp_path / "net.tflite"]
+    assert call("quantize", files[0], "--calibrate", tmp_path / "data.npz", "-o", files[1], both) == 0
+    capsys.readouterr()
+    for outputs in ("scores", "boxes", "boxes,scores"):
+        found = judged(capsys, *files, "--data", tmp_path / "data.npz", f"--outputs={outputs}")
+        assert found[1]["snr_db"] > 25
