@@ -19,11 +19,10 @@ import tempfile
 from collections.abc import Mapping
 from typing import Any
 
-from measure import HERE, Whole, Worker, paired, table, whole_process
+from measure import HERE, Whole, paired, table, timed, whole_process
 
 WORKER = str(HERE / "peers" / "catalogue_worker.py")
 KINDS = ("speech", "recurrent", "detection", "training", "image", "table")
-ENOUGH = 0.05  # seconds that a program computes in one round, at least: short runs are repeated
 
 
 def kind_of(info: Mapping[str, Any]) -> str:
@@ -54,17 +53,11 @@ def chosen(models: pathlib.Path, kinds: set[str], names: set[str]) -> dict[str, 
 
 def latency(folder: pathlib.Path, tensorflow: str, threads: int, rounds: int) -> tuple[float, float, float]:
     """(our microseconds, TensorFlow's, the ratio) of one model, the two in turn."""
-    workers = {
-        "ours": Worker([sys.executable, WORKER, "pocketgraph", str(folder), str(threads)]),
-        "theirs": Worker([tensorflow, WORKER, "tensorflow", str(folder), str(threads)]),
+    commands = {
+        "ours": [sys.executable, WORKER, "pocketgraph", str(folder), str(threads)],
+        "theirs": [tensorflow, WORKER, "tensorflow", str(folder), str(threads)],
     }
-    counts = {who: max(1, min(200, round(ENOUGH * 1e6 / worker.run(3)))) for who, worker in workers.items()}
-    times: dict[str, list[float]] = {who: [] for who in workers}
-    for _ in range(rounds):
-        for who, worker in workers.items():
-            times[who].append(worker.run(counts[who]))
-    for worker in workers.values():
-        worker.close()
+    times = timed(commands, rounds)
     return *(statistics.median(each) for each in times.values()), paired(times["ours"], times["theirs"])  # type: ignore[return-value]
 
 

@@ -19,27 +19,14 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 
-from catalogue import ENOUGH, chosen, mean
 from catalogue import WORKER as CATALOGUE_WORKER
-from measure import HERE, NETWORKS, Whole, Worker, paired, table, whole_process
+from catalogue import chosen, mean
+from measure import HERE, NETWORKS, Whole, paired, table, timed, whole_process
 
 WORKER = str(HERE / "peers" / "worker.py")
 TFLITE_WORKER = str(HERE / "peers" / "tflite_worker.py")
 CONVERTER = str(HERE / "peers" / "official_tflite.py")
 HEADER = ["model", "threads", "ours ms", "LiteRT ms", "TensorFlow ms", "ours/LiteRT", "ours/TensorFlow"]
-
-
-def timed(commands: Mapping[str, Sequence[str]], rounds: int) -> dict[str, list[float]]:
-    """Microseconds of each program in each round, the programs in turn."""
-    workers = {who: Worker(command) for who, command in commands.items()}
-    counts = {who: max(3, min(200, round(ENOUGH * 1e6 / worker.run(3)))) for who, worker in workers.items()}
-    times: dict[str, list[float]] = {who: [] for who in workers}
-    for _ in range(rounds):
-        for who, worker in workers.items():
-            times[who].append(worker.run(counts[who]))
-    for worker in workers.values():
-        worker.close()
-    return times
 
 
 def speed_models(models: pathlib.Path, tensorflow: str) -> dict[str, dict[str, list[str]]]:
@@ -79,9 +66,9 @@ def latency(programs: Mapping[str, Mapping[str, Sequence[str]]], rounds: int) ->
         for threads in (1, 2):
             filled = {who: [part.format(threads=threads) for part in parts] for who, parts in commands.items()}
             try:
-                times = timed(filled, rounds)
+                times = timed(filled, rounds, fewest=3)
             except SystemExit:  # LiteRT starts, but its interpreter lacks an op of the official file
-                times = timed({who: command for who, command in filled.items() if who != "litert"}, rounds)
+                times = timed({who: command for who, command in filled.items() if who != "litert"}, rounds, fewest=3)
             row = [name, str(threads)]
             row += [
                 f"{statistics.median(times[who]) / 1000:.3f}" if who in times else "-"

@@ -81,6 +81,23 @@ def whole_process(command: Sequence[str], environment: Mapping[str, str] | None 
     return Whole(time.perf_counter() - start, usage.ru_maxrss * 1024)
 
 
+ENOUGH = 0.05  # seconds that a program computes in one round, at least: short runs are repeated
+MOST_RUNS = 200  # in a round
+
+
+def timed(commands: Mapping[str, Sequence[str]], rounds: int, fewest: int = 1) -> dict[str, list[float]]:
+    """Microseconds of each program in each round, the programs in turn; ``fewest`` runs of it are one round."""
+    workers = {who: Worker(command) for who, command in commands.items()}
+    counts = {who: max(fewest, min(MOST_RUNS, round(ENOUGH * 1e6 / w.run(3)))) for who, w in workers.items()}
+    times: dict[str, list[float]] = {who: [] for who in workers}
+    for _ in range(rounds):
+        for who, worker in workers.items():
+            times[who].append(worker.run(counts[who]))
+    for worker in workers.values():
+        worker.close()
+    return times
+
+
 def paired(ours: Sequence[float], theirs: Sequence[float]) -> float:
     """The median of the ratios ours/theirs, round by round, so that a drifting machine cancels out."""
     return statistics.median(a / b for a, b in zip(ours, theirs, strict=True))

@@ -10,6 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pocketgraph.graph import Graph
+from pocketgraph.graph.text import parse, print_graph
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
@@ -49,6 +52,11 @@ def golden(folder: pathlib.Path) -> tuple[dict[str, np.ndarray], dict[str, np.nd
     feeds = {spelled[k[3:]]: v for k, v in arrays.items() if k.startswith("in_") and k[3:] in spelled}
     wanted = {spelled[k[4:]]: v for k, v in arrays.items() if k.startswith("out_") and k[4:] in spelled}
     return feeds, wanted
+
+
+def assert_text(graph: Graph, text: str) -> None:
+    """The graph is the one that the text describes, node for node, in its order."""
+    assert print_graph(graph).split("\n") == print_graph(parse(text)).split("\n")
 
 
 def assert_close(actual: Any, expected: Any, relative_to_peak: float = 1e-4) -> None:

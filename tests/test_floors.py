@@ -1,7 +1,8 @@
-"""Which file imports which: besides the floors (import-linter), no two files of a floor import each other."""
+"""Which file imports which: besides the floors (import-linter), no two files and no two folders import each other."""
 
 import ast
 import pathlib
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 
 import pytest
@@ -28,18 +29,53 @@ def imported(text: str, modules: frozenset[str]) -> set[str]:
     return found & modules
 
 
-def test_no_files_import_each_other() -> None:
+def rooms(imports: dict[str, set[str]], folder: str) -> dict[str, set[str]]:
+    """Which of a folder's rooms, its files and the folders in it, import which."""
+
+    def room(module: str) -> str:
+        return module[len(folder) + 1 :].partition(".")[0]
+
+    found: dict[str, set[str]] = {}
+    for module, others in imports.items():
+        if module.startswith(folder + "."):
+            inside = {room(other) for other in others if other.startswith(folder + ".")}
+            found.setdefault(room(module), set()).update(inside - {room(module)})
+    return found
+
+
+def circle(imports: dict[str, set[str]]) -> str:
+    """Those that import each other; "" if none do."""
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as found:
+        return " -> ".join(found.args[1])
+    return ""
+
+
+@cache
+def house() -> dict[str, set[str]]:
+    """What each module imports."""
     files = {module_of(path): path.read_text("utf-8") for path in SOURCE.rglob("*.py")}
     modules = frozenset(files)
     # The package's own front door names everything, each name loaded when it is used.
-    sorter = TopologicalSorter({m: imported(t, modules) - {m, "pocketgraph"} for m, t in files.items()})
-    try:
-        sorter.prepare()
-    except CycleError as circle:
-        pytest.fail(" -> ".join(circle.args[1]))
+    return {module: imported(text, modules) - {module, "pocketgraph"} for module, text in files.items()}
+
+
+def test_no_files_import_each_other() -> None:
+    assert circle(house()) == ""
+
+
+FOLDERS = sorted(module_of(path) for path in SOURCE.rglob("__init__.py"))
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_no_rooms_of_a_folder_import_each_other(folder: str) -> None:
+    assert circle(rooms(house(), folder)) == ""
 
 
 def test_a_circle_would_be_seen() -> None:
     modules = frozenset({"a", "b", "b.c"})
     assert imported("def f():\n    from b import c, d\n", modules) == {"b.c"}
     assert imported("from typing import Any\nif TYPE_CHECKING:\n    import a\nfrom b import d\n", modules) == {"a", "b"}
+    assert circle({"a": {"b"}, "b": {"c"}, "c": {"a"}})
+    assert rooms({"a.b.c": {"a.d", "a.b.e"}, "a.d": {"a.b.e", "f"}, "f": {"a.d"}}, "a") == {"b": {"d"}, "d": {"b"}}

@@ -80,6 +80,20 @@ def nested(n: Any) -> Any:
 
 
 @tf.function(autograph=False)
+def counted_body(i: Any, total: Any, rounds: Any) -> Any:
+    return total * 1.5 + tf.cast(i, tf.float32), rounds + 1
+
+
+def counted(n: Any) -> Any:
+    """For, up to n, down to it, and in steps."""
+    body = counted_body.get_concrete_function(NUMBER, tf.TensorSpec([], tf.float32), NUMBER)
+    found = []
+    for start, limit, step in ((0, n, 1), (20, n, -3), (n - 7, n, 2)):
+        found += tf.raw_ops.For(start=start, limit=limit, delta=step, input=[1.0, 0], body=body)
+    return found
+
+
+@tf.function(autograph=False)
 def squares(a: Any, b: Any) -> Any:
     return tf.split(a * a + b, 2, axis=1)
 
@@ -108,6 +122,7 @@ def recurrent(x: Any) -> Any:
 case("branches", branches, [NUMBER], [[5], [2]])
 case("cases", cases_of, [NUMBER], [[0], [1], [7], [-1]])
 case("nested", nested, [NUMBER], [[0], [4], [8]])
+case("counted", counted, [NUMBER], [[0], [5], [12]])
 case("calls", calls, [ROWS], [[[[1.0, 2.0], [3.0, -4.0]]]])
 case("mapped", mapped, [ROWS], [[[[1.0, 2.0], [3.0, -1.0], [0.5, 0.25]]]])
 case("recurrent", recurrent, [ROWS], [[[[1.0, 2.0], [3.0, -1.0], [0.5, 0.25]]]])

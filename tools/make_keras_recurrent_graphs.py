@@ -3,7 +3,7 @@
     PYTHON_OF_TENSORFLOW_2 tools/make_keras_recurrent_graphs.py tests/runtime/recurrent
 
 Keras layers whose loops are TensorLists in TensorFlow 1's control flow (``keras_…``), or functions (``functional_…``).
-The files are as make_recurrent_graphs.py describes them.
+The files are as frozen_graphs.py describes them.
 """
 
 import pathlib

@@ -6,12 +6,12 @@ Each NAME.pb is a frozen graph; NAME.npz has, for run number r, the feeds ``in_r
 ``out_r_TENSOR``.
 """
 
-import os
 import sys
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.framework.graph_util import convert_variables_to_constants
+
+from frozen_graphs import keep_all
 
 RNG = np.random.RandomState(11)
 
@@ -282,25 +282,4 @@ GRAPHS = (
 )  # fmt: skip
 
 
-def main():
-    os.makedirs(sys.argv[1], exist_ok=True)
-    for make in GRAPHS:
-        name = make.__name__
-        with tf.Graph().as_default() as graph, tf.Session() as session:
-            tf.set_random_seed(7)
-            fetched, runs = make()
-            session.run(tf.global_variables_initializer())
-            arrays = {}
-            for number, feeds in enumerate(runs):
-                for tensor, value in feeds.items():
-                    arrays[f"in_{number}_{tensor}"] = value
-                for tensor, value in zip(fetched, session.run(fetched, feeds)):  # noqa: B905  (Python 3.7 has no strict)
-                    arrays[f"out_{number}_{tensor.name}"] = value
-            frozen = convert_variables_to_constants(session, graph.as_graph_def(), [t.op.name for t in fetched])
-        with open(os.path.join(sys.argv[1], name + ".pb"), "wb") as file:
-            file.write(frozen.SerializeToString())
-        np.savez_compressed(os.path.join(sys.argv[1], name + ".npz"), **arrays)
-        print(name, len(frozen.node))
-
-
-main()
+keep_all(sys.argv[1], GRAPHS)

@@ -32,16 +32,9 @@ def pocketgraph_runner(
 def tensorflow_runner(
     path: str, threads: int, fetches: list[str], feeds: Mapping[str, Any], first: list[Any]
 ) -> Callable[[], object]:
-    import tensorflow as tf
+    from serving import tensorflow_session
 
-    tf1 = tf.compat.v1
-    graph_def = tf1.GraphDef()
-    with open(path, "rb") as file:
-        graph_def.ParseFromString(file.read())
-    with tf.Graph().as_default() as graph:
-        tf.import_graph_def(graph_def, name="")
-    config = tf1.ConfigProto(intra_op_parallelism_threads=threads, inter_op_parallelism_threads=1)
-    session = tf1.Session(graph=graph, config=config)
+    session = tensorflow_session(path, threads)
     for step in first:
         session.run(step["targets"], step["feeds"])
     return lambda: session.run(fetches, feeds)

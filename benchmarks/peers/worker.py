@@ -44,16 +44,9 @@ def litert_runner(model: str, threads: int, side: int) -> Callable[[], object]:
 
 def tensorflow_runner(model: str, threads: int, side: int) -> Callable[[], object]:
     import numpy as np
-    import tensorflow as tf
+    from serving import tensorflow_session
 
-    tf1 = tf.compat.v1
-    graph_def = tf1.GraphDef()
-    with open(model, "rb") as file:
-        graph_def.ParseFromString(file.read())
-    with tf.Graph().as_default() as graph:
-        tf.import_graph_def(graph_def, name="")
-    config = tf1.ConfigProto(intra_op_parallelism_threads=threads, inter_op_parallelism_threads=1)
-    session = tf1.Session(graph=graph, config=config)
+    session = tensorflow_session(model, threads)
     feeds = {"input:0": image(np, side)}
     return lambda: session.run(["Identity:0"], feeds)
 

@@ -7,8 +7,27 @@ The names below load what they need when they are first used:
 * ``transform(graph, transforms, inputs=None, outputs=None) -> Graph`` and the original tool's
   ``TransformGraph(graph_def, inputs, outputs, transforms)``: rewriting rules.
 * ``Session(graph, threads=None).run(fetches, feeds) -> list of arrays``: run it.
+* ``InferenceInterface(model)``: the same by Android's calls, feed, run and fetch.
 * ``summarize(graph)`` and ``verify(a, b, …)``: look at it, and prove it right.
 * ``formats.open_checkpoint(prefix)``: a mapping of variable name to Tensor.
+
+>>> import pocketgraph
+>>> from pocketgraph.graph.text import parse, print_graph
+>>> graph = parse('''
+...     x = Placeholder(dtype=float, shape=[2])
+...     kept = Identity(x, T=float)
+...     y = Relu(kept, T=float)
+... ''')
+>>> small = pocketgraph.transform(graph, "remove_nodes(op=Identity)", inputs="x", outputs="y")
+>>> print(print_graph(small), end="")
+x = Placeholder(dtype=float, shape=[2])
+y = Relu(x, T=float)
+>>> pocketgraph.save(small, "small.pb")
+>>> with pocketgraph.Session("small.pb") as session:
+...     session.run("y", {"x": [-1.0, 2.0]})
+[array([0., 2.], dtype=float32)]
+>>> pocketgraph.verify(graph, "small.pb").passed
+True
 """
 
 from __future__ import annotations

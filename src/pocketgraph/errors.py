@@ -62,6 +62,10 @@ class MissingExtraError(PocketgraphError):
     """An optional dependency is not installed; the message names the extra to install."""
 
 
+SHORTEST = 3
+"""Letters; what is shorter is inside of too many names to mean one of them."""
+
+
 def nearest(name: str, candidates: object, count: int = 3) -> list[str]:
     """The candidates (an iterable of str) that look most like ``name``, best first, for "did you mean" hints."""
     import difflib
@@ -71,8 +75,10 @@ def nearest(name: str, candidates: object, count: int = 3) -> list[str]:
     pool = [str(candidate) for candidate in candidates]
     lowered = {candidate.lower(): candidate for candidate in pool}
     close = difflib.get_close_matches(name.lower(), lowered, n=count, cutoff=0.55)
-    inside = [candidate for candidate in pool if name and name.lower() in candidate.lower()]
-    return list(dict.fromkeys([lowered[match] for match in close] + inside[:count]))[:count]
+    ends = [candidate for candidate in pool if name.endswith(f"/{candidate}")]  # import/softmax for softmax
+    inside = [candidate for candidate in pool if len(name) >= SHORTEST and name.lower() in candidate.lower()]
+    inside.sort(key=len)
+    return list(dict.fromkeys(ends + [lowered[match] for match in close] + inside[:count]))[:count]
 
 
 def did_you_mean(name: str, candidates: object) -> str:

@@ -13,6 +13,8 @@ from pocketgraph.errors import PocketgraphError, RunError, UsageError
 from pocketgraph.formats import save
 from pocketgraph.formats.protos import message
 from pocketgraph.graph.text import parse
+from pocketgraph.inspect.peer_worker import as_texts, from_texts
+from pocketgraph.inspect.peers import _difference
 
 TABLES_OFF = ("--show_run_order=false", "--show_time=false", "--show_memory=false", "--show_type=false",
               "--show_summary=false")  # fmt: skip
@@ -175,6 +177,30 @@ def test_programs_side_by_side(model: str) -> None:
     assert openvino["problem"] == "" or "not installed" in openvino["problem"]
 
 
+def test_a_saved_model_is_frozen_for_other_programs() -> None:
+    """Its variables lie in files that they would not find."""
+    folder = pathlib.Path(__file__).resolve().parents[1] / "fixtures" / "saved_models" / "on_device"
+    said = run(
+        str(folder), "--input_layer=infer_words", "--input_layer_shape=1,5", "--max_num_runs=2", "--json",
+        "--compare=reference,auto",
+    ).output  # fmt: skip
+    reference, auto = json.loads(said)["compared"]
+    assert (reference["problem"], auto["problem"]) == ("", "")
+    assert auto["difference"] < 1e-5
+
+
+def test_what_litert_cannot_run_alone_is_compared_as_a_session_runs_it(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "mixed.pb"
+    graph = parse("x = Placeholder(dtype=float, shape=[3])\ny = Betainc(x, x, x, T=float)\nz = Exp(y, T=float)")
+    save(graph, path)
+    said = run(str(path), "--max_num_runs=2", "--json", "--output_layer=z", "--compare=reference,litert,auto").output
+    _, litert, auto = json.loads(said)["compared"]
+    assert "LiteRT cannot run all of it" in litert["problem"]
+    assert auto["problem"] == ""
+    assert auto["runs"] == 2
+    assert auto["difference"] < 1e-6
+
+
 def test_csv(model: str) -> None:
     said = run(model, "--num_runs=1", "--format_as_csv").output
     assert "node type, start, first, avg_ms, %, cdf%, mem KB, times called, name\n" in said
@@ -254,6 +280,39 @@ def test_what_cannot_be_done_is_said_before_anything_is_measured(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("pocketgraph.inspect.benchmark.benchmark", lambda *_: pytest.fail("it was measured"))
         assert problem in str(refused(model, flag.format(tmp_path)))
+
+
+def test_texts_are_compared_too(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "texts.pb"
+    graph = parse("s = Placeholder(dtype=string, shape=[2])\nlow = StringLower(s)\nsizes = StringLength(s)")
+    save(graph, path)
+    said = run(str(path), "--max_num_runs=2", "--json", "--output_layer=low,sizes", "--compare=reference,auto").output
+    reference, auto = json.loads(said)["compared"]
+    assert (reference["problem"], auto["problem"], auto["difference"]) == ("", "", 0)
+    texts = np.array([[b"a\0", "\u00e4"], [b"", b"\xff"]], object)
+    back = from_texts(as_texts(texts))
+    assert back.tolist() == [[b"a\0", "\u00e4".encode()], [b"", b"\xff"]]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "difference"),
+    [
+        ([1.0, 2.0], [1.0, 1.5], 0.25),
+        ([1.0, np.nan], [1.0, np.nan], 0),
+        ([4.0, np.inf], [3.0, np.inf], 0.25),
+        ([1.0, np.nan], [1.0, 2.0], np.inf),
+        ([1.0, -np.inf], [1.0, np.inf], np.inf),
+        ([1 + 2j, 0], [1 - 2j, 0], 4 / abs(1 + 2j)),
+        ([1.0], [1.0, 2.0], np.inf),
+        (["61"], ["61"], 0),
+        (["61"], ["62"], np.inf),
+        (["61"], [1], np.inf),
+        ([], [], 0),
+        ([True, False], [True, True], 1),
+    ],
+)
+def test_how_far_results_are_apart(one: Any, other: Any, difference: float) -> None:
+    assert _difference(np.array(one), np.array(other)) == pytest.approx(difference)
 
 
 def test_pictures_of_zeros_are_spread_when_programs_are_compared() -> None:

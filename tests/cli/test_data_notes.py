@@ -8,16 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pocketgraph.cli.main import main
+from command_line import call
 from pocketgraph.formats import save
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text import parse
-
-
-def call(*arguments: object) -> int:
-    with pytest.raises(SystemExit) as stop:
-        main([str(argument) for argument in arguments])
-    return int(stop.value.code or 0)
 
 
 @pytest.fixture
@@ -80,6 +74,12 @@ def test_results_that_are_not_finite_are_pointed_out(folder: pathlib.Path, capsy
     np.savez(folder / "nan.npz", x=x)
     assert call("evaluate", folder / "a.pb", folder / "b.pb", "--data", folder / "nan.npz") == 0
     assert "look for NaN and infinities" in capsys.readouterr().err
+    assert call("evaluate", folder / "a.pb", "--data", folder / "nan.npz") == 0
+    assert "note: sample 3 holds NaN or infinity; take such out of" in capsys.readouterr().err
+    x[5] = np.inf
+    np.savez(folder / "nan.npz", x=x)
+    assert call("evaluate", folder / "a.pb", "--data", folder / "nan.npz") == 0
+    assert "note: 2 samples hold, the first being 3, NaN or infinity; take such out of" in capsys.readouterr().err
 
 
 def test_the_model_itself_is_not_written_over(folder: pathlib.Path, capsys: Any) -> None:
@@ -107,3 +107,102 @@ def test_a_file_that_only_looks_like_arrays(folder: pathlib.Path, capsys: Any) -
     assert said.count("\n") == 1
     assert "this is no .npz or .npy file" in said
     assert "pickle" not in said
+
+
+def speech(folder: pathlib.Path, rate: int, rate_in_graph: str = "pcm:1") -> None:
+    """A net of recordings in folder/speech.pb, one that takes samples in folder/plain.pb, and words in folder/words."""
+    rng = np.random.default_rng(1)
+    graph = parse(f"""
+        wav = Placeholder(dtype=string, shape=[])
+        pcm = DecodeWav(wav, desired_channels=1, desired_samples=1600)
+        rate = Const(int32 8000)
+        seen = AudioSpectrogram(pcm, window_size=256, stride=128, magnitude_squared=true)
+        heard = Mfcc(seen, {rate_in_graph}, dct_coefficient_count=10)
+        flat = Reshape(heard, shape, T=float, Tshape=int32)
+        y = MatMul(flat, w, T=float)
+    """)
+    extra = [const("shape", np.int32([1, 110])), const("w", rng.normal(0, 0.05, (110, 2)).astype(np.float32))]
+    save(Graph([*graph, *extra]), folder / "speech.pb")
+    plain = parse("x = Placeholder(dtype=float, shape=[?,1600])\ny = MatMul(x, w, T=float)")
+    save(Graph([*plain, const("w", rng.normal(size=(1600, 2)).astype(np.float32))]), folder / "plain.pb")
+    (folder / "words").mkdir()
+    for index in range(12):
+        sound(folder / "words" / f"{index}.wav", np.sin(np.arange(rate // 10) * (500 + 300 * index) / rate), rate)
+
+
+def sound(path: pathlib.Path, samples: np.ndarray[Any, Any], rate: int) -> None:
+    from pocketgraph.kernels.audio import encode_wav
+
+    path.write_bytes(bytes(np.asarray(encode_wav(samples[:, None].astype(np.float32), np.int32(rate))).item()))
+
+
+@pytest.mark.parametrize("model", ["speech", "plain"])
+def test_recordings_of_another_rate_are_resampled_and_pointed_out(
+    tmp_path: pathlib.Path, capsys: Any, model: str
+) -> None:
+    speech(tmp_path, 44100)
+    note = "12 of 12 recordings have 44,100 samples a second and are resampled to 16,000; --sample_rate"
+    net, out = tmp_path / f"{model}.pb", tmp_path / "o.tflite"
+    assert call("quantize", net, "--calibrate", tmp_path / "words", "-o", out) == 0
+    assert note in capsys.readouterr().err
+    assert call("evaluate", net, out, "--data", tmp_path / "words") == 0
+    assert note in capsys.readouterr().err
+    assert call("evaluate", net, out, "--data", tmp_path / "words", "--sample_rate=44100") == 0
+    assert "resampled" not in capsys.readouterr().err
+
+
+def test_the_rate_is_the_graphs_where_it_says(tmp_path: pathlib.Path, capsys: Any) -> None:
+    speech(tmp_path, 8000, "rate")
+    for flags, said in (([], ""), (["--sample-rate=16000"], "have 8,000 samples a second and are resampled to 16,000")):
+        assert call("evaluate", tmp_path / "speech.pb", "--data", tmp_path / "words", *flags) == 0
+        err = capsys.readouterr().err
+        assert said in err if said else not err
+
+
+def test_an_empty_recording_is_refused_by_name(tmp_path: pathlib.Path, capsys: Any) -> None:
+    speech(tmp_path, 16000)
+    sound(tmp_path / "words" / "5.wav", np.zeros(0), 16000)
+    for net in ("speech.pb", "plain.pb"):
+        for flags in (["evaluate", "--data"], ["quantize", "-o", tmp_path / "o.tflite", "--calibrate"]):
+            assert call(*flags, tmp_path / "words", tmp_path / net) == 1
+            err = capsys.readouterr().err.strip().splitlines()[-1]
+            assert err.endswith("5.wav: the recording is empty; take it out")
+
+
+def test_open_sizes_are_those_of_the_arrays_or_of_the_flags(tmp_path: pathlib.Path, capsys: Any) -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,?,?,3])
+        c = Conv2D(x, f, T=float, strides=[1, 2, 2, 1], padding="SAME")
+        axes = Const(int32[2] [1, 2])
+        y = Mean(c, axes, T=float)
+    """)
+    filters = np.random.default_rng(0).normal(size=(3, 3, 3, 4)).astype(np.float32)
+    save(Graph([*graph, const("f", filters)]), tmp_path / "open.pb")
+    pictures = np.random.default_rng(1).random((12, 10, 14, 3), np.float32)
+    np.savez(tmp_path / "x.npz", x=pictures)
+    out = tmp_path / "open.tflite"
+    assert call("quantize", tmp_path / "open.pb", "--calibrate", tmp_path / "x.npz", "-o", out) == 0
+    assert call("evaluate", tmp_path / "open.pb", "--data", tmp_path / "x.npz") == 0
+    assert call("evaluate", tmp_path / "open.pb", out, "--data", tmp_path / "x.npz") == 0
+    capsys.readouterr()
+    from PIL import Image
+
+    (tmp_path / "photos").mkdir()
+    for index, picture in enumerate(pictures):
+        Image.fromarray((picture * 255).astype(np.uint8)).save(tmp_path / "photos" / f"{index}.png")
+    size = ["--input_width=14", "--input_height=10"]
+    note = "leaves the size of its pictures open; they are resized to 224 x 224"
+    for flags, noted in (([], True), ([out], False), (size, False)):
+        assert call("evaluate", tmp_path / "open.pb", *flags, "--data", tmp_path / "photos") == 0
+        assert (note in capsys.readouterr().err) == noted
+    quantized = tmp_path / "photos.tflite"
+    assert call("quantize", tmp_path / "open.pb", "--calibrate", tmp_path / "photos", "-o", quantized, *size) == 0
+    assert call("evaluate", out, quantized, "--data", tmp_path / "photos") == 0  # both take the same size
+
+
+def test_recordings_of_a_length_that_nothing_tells_are_refused(tmp_path: pathlib.Path, capsys: Any) -> None:
+    (tmp_path / "words").mkdir()
+    sound(tmp_path / "words" / "a.wav", np.ones(900), 16000)
+    save(parse("x = Placeholder(dtype=float, shape=[?,?])\ny = Relu(x, T=float)"), tmp_path / "net.pb")
+    assert call("evaluate", tmp_path / "net.pb", "--data", tmp_path / "words") == 2
+    assert "the model does not say how long its recordings are; give an .npz file" in capsys.readouterr().err

@@ -9,18 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pocketgraph.cli.main import main
+from command_line import call
 from pocketgraph.formats import save
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text import parse
 
 ROWS = np.random.default_rng(0).normal(size=(30, 8)).astype(np.float32)
-
-
-def call(*arguments: object) -> int:
-    with pytest.raises(SystemExit) as stop:
-        main([str(argument) for argument in arguments])
-    return int(stop.value.code or 0)
 
 
 def judged(capsys: Any, *arguments: object) -> list[dict[str, Any]]:
@@ -132,3 +126,22 @@ def test_outputs_of_a_litert_file_are_chosen_by_the_graphs_names(tmp_path: pathl
     for outputs in ("scores", "boxes", "boxes,scores"):
         found = judged(capsys, *files, "--data", tmp_path / "data.npz", f"--outputs={outputs}")
         assert found[1]["snr_db"] > 25
+
+
+def test_a_graph_that_was_fixed_stands_beside_one_that_is_fed(tmp_path: pathlib.Path, capsys: Any) -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,8])
+        keep = Placeholder(dtype=float, shape=[])
+        m = MatMul(x, w, T=float)
+        y = Mul(m, keep, T=float)
+    """)
+    weights = np.random.default_rng(0).normal(size=(8, 3)).astype(np.float32)
+    save(Graph([*graph, const("w", weights)]), tmp_path / "net.pb")
+    np.savez(tmp_path / "data.npz", x=ROWS)
+    feed = "--feed=keep=1.0"
+    assert (
+        call("quantize", tmp_path / "net.pb", "--calibrate", tmp_path / "data.npz", "-o", tmp_path / "q.pb", feed) == 0
+    )
+    capsys.readouterr()
+    found = judged(capsys, tmp_path / "net.pb", tmp_path / "q.pb", "--data", tmp_path / "data.npz", feed)
+    assert found[1]["snr_db"] > 30

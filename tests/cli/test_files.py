@@ -9,8 +9,8 @@ import stat
 import numpy as np
 import pytest
 
+import command_line
 from pocketgraph import formats
-from pocketgraph.cli.main import main
 from pocketgraph.graph import DType, Graph, Node, const
 from support import model_dir, needs_shared
 
@@ -21,10 +21,9 @@ SIZE = len(formats.to_bytes(GRAPH))
 
 def call(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
     """(exit code, stdout, stderr) of a call."""
-    with pytest.raises(SystemExit) as stop:
-        main([str(argument) for argument in arguments])
+    code = command_line.call(*arguments)
     captured = capsys.readouterr()
-    return int(stop.value.code or 0), captured.out, captured.err
+    return code, captured.out, captured.err
 
 
 @pytest.fixture
@@ -161,3 +160,10 @@ def test_identify_leads_from_a_training_directory_to_freezing_it(capsys: pytest.
     code, out, _ = call(capsys, "identify", folder)
     assert code == 0
     assert out.endswith(f"; next: pocketgraph freeze_graph {folder} -o frozen.pb\n")
+
+
+def test_identify_names_a_signature_where_none_is_the_default(capsys: pytest.CaptureFixture[str]) -> None:
+    folder = pathlib.Path(__file__).resolve().parents[1] / "fixtures" / "saved_models"
+    for name, ending in (("on_device", "--signature=infer"), ("choices", f"={folder / 'choices'}")):
+        code, out, _ = call(capsys, "identify", folder / name)
+        assert (code, out.strip().endswith(ending)) == (0, True), out

@@ -6,8 +6,8 @@ import pathlib
 import pytest
 from PIL import Image
 
+import command_line
 from pocketgraph import save
-from pocketgraph.cli.main import main
 from pocketgraph.graph.text import parse
 
 
@@ -30,11 +30,7 @@ def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.P
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
     """Exit code, stdout, stderr of one call."""
-    code = 0
-    try:
-        main(["label_image", *arguments])
-    except SystemExit as stop:
-        code = int(stop.code or 0)
+    code = command_line.call("label_image", *arguments)
     out, err = capsys.readouterr()
     assert "Traceback" not in err
     return code, out, err

@@ -9,18 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from command_line import call
 from pocketgraph import Session
-from pocketgraph.cli.main import main
 from pocketgraph.formats import save
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text import parse
-from support import model_dir, needs_shared
-
-
-def call(*arguments: object) -> int:
-    with pytest.raises(SystemExit) as stop:
-        main([str(argument) for argument in arguments])
-    return int(stop.value.code or 0)
+from support import ROOT, model_dir, needs_shared
 
 
 @pytest.fixture
@@ -189,7 +183,7 @@ def test_recordings_go_through_the_front_of_the_graph(tmp_path: pathlib.Path, ca
     assert first["top1"] is not None
     assert second["snr_db"] > 25
     (tmp_path / "no" / "0.wav").write_bytes(b"RIFFnothing")
-    assert "the model does not take this recording" in refused(
+    assert "this is no recording: Header mismatch" in refused(
         capsys, "evaluate", tmp_path / "speech.pb", "--data", tmp_path
     )
 
@@ -309,7 +303,7 @@ def test_bad_calibration_data_are_refused_in_one_line(small: pathlib.Path, capsy
         (("-o", "o.pb", "--mode=dynamic"), "--mode=dynamic is for .tflite files"),
         (("-o", "o.pb", "--io=int8"), "float inputs and outputs"),
         (("-o", "o.tflite", "--io=int16"), "--io is one of float, int8, not 'int16'"),
-        (("-o", "o.tflite", "--max-kl=-1"), "--max-kl is not below 0"),
+        (("-o", "o.tflite", "--max-kl=-1"), "--max-kl must be 0 or more"),
         (("-o", "o.tflite", "--mode=weights", "--max-kl=1"), "--max-kl is for --mode=static"),
         (("-o", "o.tflite", "--float_share=2"), "--float_share is a share from 0 to 1"),
     ],
@@ -430,3 +424,19 @@ def test_what_stands_in_the_way_is_told_with_what_to_type(
     save(parse(text).replace(outputs=["y"]), tmp_path / "model.pb")
     assert call("quantize", tmp_path / "model.pb", "--mode=dynamic", "-o", tmp_path / "o.tflite") == 2
     assert hint in capsys.readouterr().err
+
+
+def test_a_training_directory_is_frozen_on_the_way(tmp_path: pathlib.Path, capsys: Any) -> None:
+    training = ROOT / "examples" / "digits" / "training"
+    held = np.load(ROOT / "examples" / "digits" / "data" / "held_out.npz")
+    images = (held["images"].astype(np.float32) / 255).reshape(-1, 8, 8, 1)
+    np.savez(tmp_path / "digits.npz", images=images, labels=held["labels"])
+    out, name = tmp_path / "digits.tflite", "--outputs=probabilities"
+    flags = ["--calibrate", tmp_path / "digits.npz", "-o", out, "--limit", 40, name]
+    assert call("quantize", training, *flags) == 0
+    assert "top-1 lost" in capsys.readouterr().out.splitlines()[0]
+    assert json.loads((tmp_path / "digits.report.json").read_text("utf-8"))["unseen"]["agreement"] > 0.98
+    assert call("evaluate", training, out, "--data", tmp_path / "digits.npz", "--skip", 40, name, "--json") == 0
+    first, second = json.loads(capsys.readouterr().out)
+    assert first["top1"] > 0.98
+    assert second["agreement"] > 0.98

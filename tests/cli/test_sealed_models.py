@@ -8,8 +8,9 @@ import pathlib
 import numpy as np
 import pytest
 
+import command_line
 from pocketgraph import formats
-from pocketgraph.cli.main import COMMANDS, WITHOUT_MODELS, Commands, main
+from pocketgraph.cli.main import COMMANDS, WITHOUT_MODELS, Commands
 from pocketgraph.formats import sealed
 from pocketgraph.graph import DType, Graph, Node, const
 
@@ -29,10 +30,9 @@ def model(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Pa
 
 
 def call(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str]:
-    with pytest.raises(SystemExit) as stop:
-        main([str(argument) for argument in arguments])
+    code = command_line.call(*arguments)
     captured = capsys.readouterr()
-    return int(stop.value.code or 0), captured.out + captured.err
+    return code, captured.out + captured.err
 
 
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name not in WITHOUT_MODELS])

@@ -8,18 +8,12 @@ from typing import Any
 
 import pytest
 
-from pocketgraph.cli.main import main
+from command_line import call
 from pocketgraph.formats import save
 from pocketgraph.graph.text import parse
 from support import model_dir, needs_shared
 
 TABLES = pathlib.Path(__file__).parent.parent / "fixtures" / "saved_models_with_tables"
-
-
-def call(*arguments: object) -> int:
-    with pytest.raises(SystemExit) as stop:
-        main([str(argument) for argument in arguments])
-    return int(stop.value.code or 0)
 
 
 def proposed(model: object, capsys: Any) -> list[list[str]]:

@@ -6,8 +6,8 @@ import pathlib
 
 import pytest
 
+import command_line
 from pocketgraph import formats
-from pocketgraph.cli.main import main
 from pocketgraph.graph.text import parse, print_graph
 
 GRAPH = """
@@ -26,11 +26,7 @@ def model(tmp_path: pathlib.Path) -> str:
 
 
 def call(*arguments: str) -> int:
-    try:
-        main(["transform_graph", *arguments])
-    except SystemExit as stop:
-        return int(stop.code or 0)
-    return 0
+    return command_line.call("transform_graph", *arguments)
 
 
 def test_the_original_flags(model: str, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:

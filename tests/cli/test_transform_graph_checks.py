@@ -8,8 +8,8 @@ import pathlib
 import numpy as np
 import pytest
 
+from command_line import call
 from pocketgraph import formats
-from pocketgraph.cli.main import main
 from pocketgraph.graph.text import parse
 from pocketgraph.transforms import tool
 
@@ -33,14 +33,6 @@ def model(tmp_path: pathlib.Path) -> str:
     path = tmp_path / "model.pb"
     formats.save(parse(GRAPH), path)
     return str(path)
-
-
-def call(*arguments: str) -> int:
-    try:
-        main(list(arguments))
-    except SystemExit as stop:
-        return int(stop.code or 0)
-    return 0
 
 
 def transform(model: str, out: pathlib.Path, *more: str) -> int:

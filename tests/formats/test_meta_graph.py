@@ -113,3 +113,15 @@ def test_a_real_meta_file() -> None:
     path = model_dir("ckpt_v2_enet_chain/modelfinal.ckpt-13800.meta")
     meta = meta_graph.parse(path.read_bytes(), str(path))
     assert (len(meta.graph), meta.version) == (5617, "1.11.0")
+
+
+def test_a_graph_saved_under_the_name_of_a_meta_graph_keeps_its_signatures(tmp_path: pathlib.Path) -> None:
+    from pocketgraph.graph.graph import Signature
+    from pocketgraph.graph.text import parse
+
+    graph = parse("x = Placeholder(dtype=float, shape=[2])\ny = Neg(x, T=float)")
+    signature = Signature({"in": "x:0"}, {"out": "y:0"}, "tensorflow/serving/predict")
+    formats.save(graph.replace(signatures={"go": signature}), tmp_path / "small.meta")
+    assert formats.load(tmp_path / "small.meta").signatures == {"go": signature}
+    formats.save(graph, tmp_path / "plain.meta", text=False)  # said, not guessed
+    assert formats.from_bytes((tmp_path / "plain.meta").read_bytes()).nodes.keys() == graph.nodes.keys()

@@ -12,8 +12,10 @@ from pocketgraph import formats
 from pocketgraph.errors import FormatError, FreezeError, PocketgraphError, UsageError
 from pocketgraph.formats import meta_graph
 from pocketgraph.freezing import freeze, freeze_and_tell
-from pocketgraph.graph import Graph
+from pocketgraph.graph import Graph, Tensor
 from pocketgraph.graph.dtype import STRING
+from pocketgraph.graph.graph import Signature
+from pocketgraph.graph.text import parse
 from pocketgraph.runtime import Session
 from support import assert_close, model_dir, model_info, needs_shared, shared
 
@@ -230,3 +232,30 @@ def test_the_commands_flags_for_saved_models(tmp_path: pathlib.Path) -> None:
     for call in (flags, [model, "--saved_model_tags=train", "-o", out]):
         with pytest.raises(UsageError, match="no graph has the tags 'train'; there is 'serve'"):
             CliRunner().invoke(command, call, catch_exceptions=False)
+
+
+def test_several_signatures_are_told_of() -> None:
+    folder = MODELS / "on_device"
+    told = freeze_and_tell(folder)
+    assert told.warnings[0] == "all signatures were taken: infer, restore, save, train; --signature=NAME takes one"
+    assert not freeze_and_tell(folder, signature="infer").warnings
+    assert not [line for line in freeze_and_tell(folder, "StatefulPartitionedCall").warnings if "signatures" in line]
+
+
+def test_a_signature_that_trains_is_told_with_the_others() -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?, 2, 2, 1])
+        v = VariableV2(dtype=float, shape=[1])
+        read = Identity(v, T=float)
+        none = Const(float[0] [])
+        norm = FusedBatchNorm(x, read, read, none, none, T=float, is_training=true)
+        y = Mul(x, read, T=float)
+    """).replace(
+        signatures={"fit": Signature({"x": "x:0"}, {"n": "norm:0"}), "go": Signature({"x": "x:0"}, {"y": "y:0"})}
+    )
+    values = {"v": Tensor.from_numpy(np.ones(1, np.float32))}
+    with pytest.raises(
+        FreezeError, match=r"batch norm 'norm'.*take one of the signatures fit, go, as in --signature=fit"
+    ):
+        freeze(graph, checkpoint=values)
+    assert "norm" not in freeze(graph, ["y"], checkpoint=values)

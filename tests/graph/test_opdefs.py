@@ -79,16 +79,20 @@ def test_unknown_ops() -> None:
 
 
 def test_versions() -> None:
-    assert opdefs.known_to("1.15", "FusedBatchNormV3", "epsilon")
-    assert not opdefs.known_to("1.15", "FusedBatchNormV3", "exponential_avg_factor")
-    assert opdefs.known_to("2.x", "FusedBatchNormV3", "exponential_avg_factor")
-    assert opdefs.known_to("1.15", "Conv2D")
-    assert not opdefs.known_to("1.15", "Conv2D", "no_such_attribute")
-    assert not opdefs.known_to("1.15", "Conv")  # a newer op
+    newer = opdefs.get("FusedBatchNormV3").attrs
+    assert (newer["epsilon"].since, newer["exponential_avg_factor"].since) == ("1.15", "2.x")
+    assert opdefs.get("Conv2D").only == ""
+    assert opdefs.get("Conv").only == "2.x"  # a newer op
     assert opdefs.get("Conv").attrs["T"].since == "2.x"
-    assert opdefs.known_to("1.15", "CompareAndBitpack")  # an op that newer versions keep elsewhere
-    assert not opdefs.known_to("2.x", "CompareAndBitpack")
-    assert not opdefs.known_to("1.15", "NoSuchOp")
+    assert opdefs.get("CompareAndBitpack").only == "1.15"  # an op that newer versions keep elsewhere
+
+
+def test_defaults_that_older_versions_do_not_know_are_not_written() -> None:
+    written = opdefs.get("FusedBatchNormV3").written_defaults
+    assert "exponential_avg_factor" not in written
+    assert written["epsilon"] == pytest.approx(1e-4)
+    assert "T" not in written  # it has no default
+    assert opdefs.get("Conv").written_defaults["data_format"] == b"CHANNELS_LAST"  # nobody older knows the op at all
 
 
 def test_types_of_inputs_and_outputs() -> None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from pocketgraph import formats
 from pocketgraph.graph import Node
+from pocketgraph.kernels.registry import evaluate
 
 FOLDER = pathlib.Path(__file__).parent.parent / "fixtures" / "kernels"
 
@@ -43,3 +44,9 @@ def cases(group: str) -> Iterator[Case]:
 
 def case_names(group: str) -> list[str]:
     return [case.node.name for case in cases(group)]
+
+
+def run(op: str, inputs: list[Any], **attrs: Any) -> tuple[Any, ...]:
+    """What our kernel makes of these inputs; text attributes may be ``str``."""
+    attrs = {key: value.encode() if isinstance(value, str) else value for key, value in attrs.items()}
+    return evaluate(Node("case", op, [], attrs), [np.asarray(value) for value in inputs])

@@ -39,8 +39,9 @@ def test_has_a_signature_and_a_kernel(op: str) -> None:
 
 
 def test_old_projective_transforms_have_no_fill_mode() -> None:
-    assert not opdefs.known_to("1.15", "ImageProjectiveTransformV2", "fill_mode")
-    assert opdefs.known_to("1.15", "ImageProjectiveTransformV2")
+    definition = opdefs.get("ImageProjectiveTransformV2")
+    assert definition.attrs["fill_mode"].since == "2.x"
+    assert definition.only != "2.x"
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels.cases import Case, cases
+from kernels.cases import Case, cases, run
 from pocketgraph.errors import RunError
-from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import QINT16, QUINT8, QUINT16
 from pocketgraph.kernels import evaluate
 from pocketgraph.kernels.eight_bit import BYTE, WIDE, byte_codes, from_codes, quantized, to_codes, used_range
@@ -52,11 +51,6 @@ def test_tensorflow_1_15_gives_the_same_but_for_simulated_quantization() -> None
         limits = case.inputs[1:] or (case.node.attrs["min"], case.node.attrs["max"])
         step = float(np.max(np.asarray(limits[1]) - np.asarray(limits[0]))) / (2**bits - 2)
         assert np.abs(actual - expected).max() <= step * 1.001  # what lies between two steps may go either way
-
-
-def run(op: str, inputs: list[Any], **attrs: Any) -> tuple[Any, ...]:
-    attrs = {key: value.encode() if isinstance(value, str) else value for key, value in attrs.items()}
-    return evaluate(Node("case", op, [], attrs), [np.asarray(value) for value in inputs])
 
 
 F32 = np.float32

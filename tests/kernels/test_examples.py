@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from kernels.cases import cases
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Graph, Node, Shape
 from pocketgraph.graph.dtype import FLOAT, INT32, INT64, STRING
 from pocketgraph.kernels import evaluate
+from pocketgraph.kernels.example_records import MalformedRecordError, value_list
 from pocketgraph.kernels.shapes.infer import infer
 
 
@@ -28,6 +32,26 @@ def record(key: bytes, kind: int, values: bytes) -> bytes:
 
 def floats(*values: float) -> bytes:
     return field(1, np.array(values, "<f4").tobytes())
+
+
+def length(size: int) -> bytes:
+    """A length as protobuf writes it."""
+    return bytes([size]) if size < 128 else bytes([size & 127 | 128]) + length(size >> 7)
+
+
+def spelled(kind: int, values: list[Any], *, packed: bool = True) -> bytes:
+    """An encoded Feature of these values, its lists as long as they may be."""
+    if kind == 1:
+        body = b"".join(b"\x0a" + length(len(text)) + text for text in values)
+    elif kind == 2:
+        single = [np.float32(value).tobytes() for value in values]
+        whole = b"".join(single)
+        body = b"\x0a" + length(len(whole)) + whole if packed else b"".join(b"\x0d" + piece for piece in single)
+    else:
+        numbers = [length(value) for value in values]
+        whole = b"".join(numbers)
+        body = b"\x0a" + length(len(whole)) + whole if packed else b"".join(b"\x08" + piece for piece in numbers)
+    return bytes([kind << 3 | 2]) + length(len(body)) + body
 
 
 def vector(*items: bytes) -> np.ndarray[Any, Any]:
@@ -163,6 +187,39 @@ def test_a_record_in_an_error_is_one_short_line() -> None:
         batch(b"\n\x00\xff" * 100_000)
     assert len(str(caught.value)) < 500
     assert str(caught.value).isprintable()
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.one_of(
+        st.tuples(st.just(1), st.lists(st.binary(max_size=140), max_size=4)),
+        st.tuples(st.just(2), st.lists(st.floats(width=32, allow_nan=False), max_size=40)),
+        st.tuples(st.just(3), st.lists(st.integers(0, 2**40), max_size=40)),
+    ),
+    st.booleans(),
+)
+def test_values_are_read_however_they_are_spelled(held: tuple[int, list[Any]], packed: bool) -> None:
+    kind, values = held
+    feature = spelled(kind, values, packed=packed)
+    found = value_list(feature)
+    assert found == values
+    with contextlib.suppress(MalformedRecordError):
+        assert isinstance(value_list(feature[:-1]), list)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.lists(st.floats(-9, 9, width=32), min_size=2, max_size=2) | st.none(), min_size=1, max_size=5))
+def test_dense_rows_however_they_are_spelled(rows: list[list[float] | None]) -> None:
+    """Packed in the usual few bytes or not, with the default where a record has none."""
+    default = np.array([7, -7], np.float32)
+    expected = np.array([default if row is None else row for row in rows], np.float32)
+    for packed in (True, False):
+        records = [
+            field(1, b"" if row is None else field(1, field(1, b"x") + field(2, spelled(2, row, packed=packed))))
+            for row in rows
+        ]
+        (found,) = batch(*records, shape=(2,), default=default)
+        np.testing.assert_array_equal(found, expected)
 
 
 def test_damaged_records_never_do_worse_than_an_error() -> None:

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels.cases import Case, cases
+from kernels.cases import Case, cases, run
 from pocketgraph.errors import RunError
-from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import QINT8, QINT32, QUINT8
 from pocketgraph.kernels import evaluate
 
@@ -24,11 +23,6 @@ def test_an_op_gives_what_tensorflow_gives(case: Case) -> None:
     for actual, expected in zip(results, case.expected, strict=True):
         assert np.asarray(actual).dtype == expected.dtype
         np.testing.assert_array_equal(actual, expected)
-
-
-def run(op: str, inputs: list[Any], **attrs: Any) -> tuple[Any, ...]:
-    attrs = {key: value.encode() if isinstance(value, str) else value for key, value in attrs.items()}
-    return evaluate(Node("case", op, [], attrs), [np.asarray(value) for value in inputs])
 
 
 IMAGE, WEIGHTS = np.ones((1, 3, 3, 2), np.uint8), np.ones((2, 2, 2, 4), np.int8)

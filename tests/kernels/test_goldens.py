@@ -38,6 +38,9 @@ GROUPS = (
     "rarer",
     "joined",
     "contrib",
+    "newer",
+    "covering",
+    "rest",
 )
 
 ELEMENTWISE = ("elementwise", "binary")
@@ -73,7 +76,7 @@ LOOSER = {
 }  # fmt: skip
 """By op: what is allowed instead, of the largest element, and why."""
 
-SINGLE = ("CTCLoss", "ResizeBicubicGrad")
+SINGLE = ("CTCLoss", "ResizeBicubicGrad", "FusedResizeAndPadConv2D")
 """Ops in which TensorFlow computes doubles in float32 too, so that units are those of float32."""
 
 UNDEFINED = {"FusedBatchNorm": 3, "FusedBatchNormV2": 3, "FusedBatchNormV3": 3}

@@ -69,3 +69,15 @@ def test_a_matrix_that_does_not_allow_it(op: str) -> None:
         run(op, *inputs)
     with pytest.raises(RunError, match="square"):
         run(op, np.ones((2, 3)), *inputs[1:])
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("shape", [(4, 3), (3, 3), (2, 5)])
+def test_least_squares_of_what_is_not_finite(bad: float, shape: tuple[int, int]) -> None:
+    """LAPACK's iterations need not end on such matrices, so they are kept from it; the others of a batch are solved."""
+    x = RANDOM.normal(size=(2, *shape))
+    x[1, 0, 1] = bad
+    right = RANDOM.normal(size=(2, shape[0], 1))
+    (found,) = run("MatrixSolveLs", x, right, np.float64(0), fast=False)
+    np.testing.assert_allclose(found[0], np.linalg.lstsq(x[0], right[0], rcond=None)[0], atol=1e-12)
+    assert np.isnan(found[1]).all()

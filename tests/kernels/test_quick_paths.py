@@ -103,6 +103,56 @@ def test_a_crop_is_what_resizing_makes_of_the_whole_image() -> None:
     np.testing.assert_allclose(flipped, found[:, ::-1], rtol=1e-5)
 
 
+def cropped(image: np.ndarray, boxes: np.ndarray, which: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+    """Bilinear crops pixel by pixel, in double precision: the op's definition."""
+    height, width, depth = image.shape[1:]
+    result = np.zeros((len(boxes), *size, depth))
+    for n, r, c in np.ndindex(len(boxes), *size):
+        places = []
+        for low, high, index, count, length in zip(
+            boxes[n, :2], boxes[n, 2:], (r, c), size, (height, width), strict=True
+        ):
+            along = low + (high - low) * index / (count - 1) if count > 1 else (low + high) / 2
+            places.append(float(along) * (length - 1))
+        (y, x), limits = places, (height - 1, width - 1)
+        if not all(0 <= place <= limit for place, limit in zip(places, limits, strict=True)):
+            result[n, r, c] = 7
+            continue
+        top, left = int(y), int(x)
+        for row, column in np.ndindex(2, 2):
+            share = (1 - abs(y - top - row)) * (1 - abs(x - left - column))
+            if share:
+                result[n, r, c] += share * image[which[n], top + row, left + column].astype(np.float64)
+    return result
+
+
+@pytest.mark.parametrize(
+    ("image", "boxes", "size"),
+    [
+        ((1, 16, 16, 48), 16, (14, 14)),  # one product for all boxes
+        ((3, 8, 9, 16), 7, (12, 10)),  # one for each image
+        ((2, 30, 40, 160), 5, (11, 12)),  # one for each box
+        ((2, 60, 50, 3), 6, (4, 5)),  # pixel by pixel
+        ((1, 9, 5, 4), 3, (1, 1)),
+    ],
+)
+def test_crops_by_products_and_by_pixels(image: tuple[int, ...], boxes: int, size: tuple[int, int]) -> None:
+    rng = np.random.default_rng(11)
+    pixels = rng.normal(size=image).astype(np.float32)
+    corners = rng.uniform(0, 1, (boxes, 4)).astype(np.float32)
+    corners[0] = (-0.2, 0.1, 0.7, 1.3)  # partly outside
+    corners[1] = (0, 0, 1, 1)
+    which = rng.integers(0, image[0], boxes).astype(np.int32)
+    found = crop_and_resize(pixels, corners, which, np.array(size, np.int32), extrapolation_value=7)
+    expected = cropped(pixels, corners.astype(np.float64), which, size)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=2e-5)
+    pixels[0, 1, 2] = np.nan  # reaches its neighbours only
+    broken = crop_and_resize(pixels, corners, which, np.array(size, np.int32), extrapolation_value=7)
+    reached = np.isnan(cropped(pixels, corners.astype(np.float64), which, size))
+    assert np.isnan(broken).sum() <= reached.sum() + 4 * boxes * image[3] * sum(size)
+    np.testing.assert_allclose(broken[~np.isnan(broken)], found[~np.isnan(broken)], rtol=1e-5, atol=1e-5)
+
+
 def test_a_spectrogram_in_blocks_is_the_transform_of_each_window() -> None:
     wave = np.random.default_rng(3).normal(size=(70_000, 2)).astype(np.float32)
     found = audio_spectrogram(wave, window_size=600, stride=300, magnitude_squared=True)

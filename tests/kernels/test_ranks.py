@@ -28,13 +28,13 @@ def test_a_row_has_a_letter_for_each_input(op: str) -> None:
     lists = [bool(argument.number_attr or argument.type_list_attr) for argument in definition.inputs]
     assert [letter for letter in row if letter == "…"] == ["…"] * sum(lists)
     assert len(row.replace("…", "")) == len(lists)
-    assert set(row) <= set("0123456789v=#*…")
+    assert set(row) <= set("0123456789sv=#*…")
 
 
 def test_letters_of_a_list_are_repeated() -> None:
     assert letters("AddN", 3) == "==="
-    assert letters("ConcatV2", 4) == "***0"
-    assert letters("Concat", 3) == "0**"
+    assert letters("ConcatV2", 4) == "***s"
+    assert letters("Concat", 3) == "s**"
     assert letters("Identity", 1) == ""
 
 
@@ -45,6 +45,8 @@ def test_what_is_said() -> None:
     assert wrong_input("TanhGrad", [(2,), (3,)]) == "dy must have as many elements as y: [3] and [2]"
     assert wrong_input("Fill", [(2, 1), ()]) == "dims must be a scalar or a vector, its shape is [2, 1]"
     assert wrong_input("AddN", [(2,), (2,), (3,)]) == "input 2 must have the same shape as input 0: [3] and [2]"
+    assert wrong_input("Range", [(), (1, 1), ()]) == "limit must be a scalar, its shape is [1, 1]"
+    assert wrong_input("Range", [(), (1,), ()]) == ""
     assert wrong_input("Add", [(2,), (3,)]) == ""
 
 
@@ -128,3 +130,34 @@ def test_a_negative_radius_brings_nobody_down(tmp_path: pathlib.Path, monkeypatc
             except RunError as error:
                 results.append(str(error))
     assert results[0] == results[1]
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "attrs", "problem"),
+    [
+        ("SparseTensorDenseMatMul", [np.zeros((3, 4), np.int64), np.ones(3, np.float32), np.array([3, 4]),
+                                     np.ones((4, 2), np.float32)], {}, r"indices of shape \[3, 4\]"),
+        ("TridiagonalMatMul", [*(np.ones((n, 1, 4), np.float32) for n in (2, 2, 1)), np.ones((2, 4, 3), np.float32)],
+         {}, r"for a right side of shape \[2, 4, 3\]"),
+        ("UniqueV2", [np.ones(7), np.int32([0, 0])], {}, "one axis is wanted"),
+        ("RaggedFillEmptyRows", [np.zeros(0, np.int64), np.ones(3), np.int64(5), np.float64(9)], {},
+         "3 values and 0 row ids"),
+        ("SparseCrossV2", [np.zeros((1, 2), np.int64), np.array([b"a"], object), np.array([2, 2, 2]),
+                           np.array(b"_", object)], {"N": 1}, r"two numbers, not \[2, 2, 2\]"),
+        ("Conv2DBackpropInput", [np.int32([2, 8, 9, 2]), np.ones((3, 3, 2, 3), np.float32),
+                                 np.ones((1, 8, 9, 3), np.float32)], {"strides": (1, 1, 1, 1), "padding": b"SAME"},
+         r"a batch of 2, out_backprop \[1, 8, 9, 3\] one of 1"),
+        ("MaxPoolGradGrad", [np.ones((1, 4, 4, 2), np.float32), np.ones((1, 2, 2, 3), np.float32),
+                             np.ones((1, 4, 4, 2), np.float32)],
+         {"ksize": (1, 2, 2, 1), "strides": (1, 2, 2, 1), "padding": b"VALID"}, r"\[1, 2, 2, 3\]"),
+        ("SerializeManySparse", [np.zeros((3, 4), np.int64), np.ones(3, np.int32), np.array([3, 4])],
+         {"T": INT32}, r"indices of shape \[3, 4\] for 3 values"),
+        ("GRUBlockCellGrad", [np.ones((2, 4)), np.ones((2, 3)), np.ones((7, 6)), np.ones((7, 3)), np.ones(5),
+                              np.ones(3), *[np.ones((2, 3))] * 4], {}, r"biases of shapes \[5\] and \[3\] for 3 cells"),
+        ("DecodeBmp", [np.array([b"BM"], object)], {}, r"contents must be a scalar, its shape is \[1\]"),
+    ],
+    ids=lambda value: value if isinstance(value, str) and value.isalnum() else "",
+)  # fmt: skip
+def test_shapes_that_would_be_taken_for_others(op: str, inputs: list[Any], attrs: dict[str, Any], problem: str) -> None:
+    with pytest.raises(RunError, match=problem):
+        evaluate(Node("bad", op, (), attrs), inputs)

@@ -77,6 +77,41 @@ def test_rules(line: str, expected: str) -> None:
     assert str(infer(modern(parse(text))).shape("y")) == expected
 
 
+GRADIENTS = {
+    'y = MaxPoolGrad(x, p, p, ksize=[1,2,2,1], strides=[1,2,2,1], padding="SAME")': "[2,8,6,3]",
+    'y = AvgPoolGrad(sizes, p, ksize=[1,2,2,1], strides=[1,2,2,1], padding="SAME")': "[2,8,6,3]",
+    "y = StridedSliceGrad(sizes, zeros, sizes, ones, x)": "[2,8,6,3]",
+    "y = BiasAddGrad(x)": "[3]",
+    'y = BiasAddGrad(x, data_format="NCHW")': "[8]",
+    "y = FusedBatchNormGradV3(x, x, v, v, v, v)": "[2,8,6,3]",
+    "y = ResizeBilinearGrad(p, x)": "[2,8,6,3]",
+    "y = ResizeNearestNeighborGrad(p, pair)": "[2,5,7,3]",
+    "y = MirrorPadGrad(x, borders)": "[2,6,5,3]",
+}
+
+
+@pytest.mark.parametrize(("line", "expected"), GRADIENTS.items())
+def test_gradients_have_the_shapes_of_what_they_are_by(line: str, expected: str) -> None:
+    graph = parse(
+        "x = Placeholder(dtype=float, shape=[2,8,6,3])\np = Placeholder(dtype=float, shape=[2,4,3,3])\n"
+        "v = Placeholder(dtype=float, shape=[3])\nsizes = Const(int32 [2,8,6,3])\nzeros = Const(int32 [0,0,0,0])\n"
+        "ones = Const(int32 [1,1,1,1])\npair = Const(int32 [5,7])\n"
+        "borders = Const(int32 [[0,0],[1,1],[0,1],[0,0]])\n" + line
+    )
+    assert str(infer(graph).shape("y:0")) == expected
+
+
+def test_the_axes_that_a_gradient_is_summed_over_are_known() -> None:
+    graph = parse(
+        "x = Placeholder(dtype=float, shape=[2,8,6,3])\nv = Placeholder(dtype=float, shape=[3])\n"
+        "sx = Shape(x, T=float)\nsv = Shape(v, T=float)\nb = BroadcastGradientArgs(sx, sv, T=int32)\n"
+        "y = Sum(x, b:1, T=float, Tidx=int32)\n"
+    )
+    found = infer(graph)
+    assert [found.value(f"b:{port}").tolist() for port in range(2)] == [[], [0, 1, 2]]
+    assert str(found.shape("y:0")) == "[3]"
+
+
 def test_sizes_are_followed_through_a_flattening() -> None:
     found = infer(
         parse("""

@@ -14,6 +14,7 @@ from pocketgraph.quantize.pipeline import Options, quantize
 from pocketgraph.quantize.running import Running
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.engines.litert.program import Program
+from quantize_nets import judged
 
 FRAMES, CHANNELS = 20, 10
 STRENGTH = np.array([100, *[2.0] * (CHANNELS - 1)])  # as the first cepstral coefficient is
@@ -67,14 +68,6 @@ def image_graph(wide: int = 48, classes: int = 12) -> Graph:
 def samples(strength: np.ndarray, count: int = 40, seed: int = 1) -> list[list[np.ndarray]]:
     rng = np.random.default_rng(seed)
     return [[(rng.normal(0, 1, (1, FRAMES, CHANNELS)) * strength).astype(np.float32)] for _ in range(count)]
-
-
-def judged(a: Program, b: Program, given: list[list[np.ndarray]]) -> Comparison:
-    comparison = Comparison()
-    first, second = Running(a), Running(b)
-    for sample in given:
-        comparison.add(first.numbers(sample)[0], second.numbers(sample)[0])
-    return comparison
 
 
 def test_channels_of_features_are_made_even() -> None:

@@ -30,6 +30,12 @@ def test_no_gain_is_told_with_the_reason() -> None:
     assert "slower" in time
 
 
+def test_sixteen_bits_are_slow_for_a_reason_of_their_own() -> None:
+    _, why = Gain(4000, 1000, 1e-6, 2e-4, 12, 900, 1, is_wide=True).lines()
+    assert "LiteRT computes codes of sixteen bits with plain kernels; --activations=int8" in why
+    assert "weights" not in why
+
+
 def test_both_programs_are_measured() -> None:
     program = float_program(net(), ["y"])
     outcome = quantize(program, lambda: iter(samples(12)), 12, Options(rounding="nearest"))

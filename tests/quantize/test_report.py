@@ -84,3 +84,15 @@ def test_warnings_stand_out_and_outputs_without_classes_have_no_agreement(outcom
     assert "<li class=warning>warning: too &lt;few&gt;</li><li>a note</li>" in to_html(found, "title")
     content = json.loads(to_json(found))
     assert (content["agreement"], content["kl"]) == (None, None)
+
+
+def test_layers_that_stay_in_float_come_last(outcome: Outcome) -> None:
+    """They would have done harm; the first ones do."""
+    found = report(outcome, lambda: iter(rows(4, 2)), 1000)
+    loudest = found.ranked()[0]
+    loudest.in_float = True
+    ranked = found.ranked()
+    assert ranked[-1] is loudest
+    noises = [layer.activation_noise for layer in ranked[:-1]]
+    assert noises == sorted(noises)
+    assert noises

@@ -271,3 +271,113 @@ def test_graphs_of_codes_stay_as_they_are() -> None:
     made = [operation.code for operation in plain.operations]
     assert has_codes
     assert codes_of(graph) == made
+
+
+@pytest.mark.parametrize(("channels", "stride", "padding"), [(1, 1, "VALID"), (3, 1, "VALID"), (1, 2, "SAME")])
+def test_rows_are_pixels_where_a_window_is_as_wide_as_the_picture(channels: int, stride: int, padding: str) -> None:
+    width = 9
+    across = width if padding == "SAME" else 1  # so that there is one result a row
+    graph = graph_of(
+        f"""
+        x = Placeholder(dtype=float, shape=[1, 30, {width}, {channels}])
+        conv = Conv2D(x, w, T=float, strides=[1, {stride}, {across}, 1], padding="{padding}")
+        y = Relu(conv, T=float)
+        """,
+        w=rng.normal(size=(4, width, channels, 8)).astype(np.float32),
+    )
+    (layer,) = [o for o in float_program(graph, ["y"]).operations if o.code == "CONV_2D"]
+    assert layer.inputs[0] is not None
+    assert layer.inputs[0].shape == (1, 30, 1, width * channels)
+    assert_same_numbers(graph, rng.normal(size=(1, 30, width, channels)).astype(np.float32))
+
+
+@pytest.mark.parametrize("width", [8, 10])
+def test_rows_stay_rows_where_the_window_is_narrower(width: int) -> None:
+    """With 10 columns a window of 9 has two results a row; with 8 it reaches into the padding."""
+    graph = graph_of(
+        f"""
+        x = Placeholder(dtype=float, shape=[1, 12, {width}, 1])
+        y = Conv2D(x, w, T=float, strides=[1, 1, {width if width == 8 else 1}, 1],
+            padding="{"SAME" if width == 8 else "VALID"}")
+        """.replace(",\n           ", ","),
+        w=rng.normal(size=(4, 9, 1, 8)).astype(np.float32),
+    )
+    (layer,) = [o for o in float_program(graph, ["y"]).operations if o.code == "CONV_2D"]
+    assert layer.inputs[0] is not None
+    assert layer.inputs[0].shape == (1, 12, width, 1)
+    assert_same_numbers(graph, rng.normal(size=(1, 12, width, 1)).astype(np.float32))
+
+
+def upwards(extent: int, wide: int) -> Graph:
+    """A convolution of ``wide`` outputs and a transposed one by two behind it."""
+    return graph_of(
+        """
+        x = Placeholder(dtype=float, shape=[1, 6, 6, 4])
+        deep = Conv2D(x, v, T=float, strides=[1, 1, 1, 1], padding="SAME")
+        y = Conv2DBackpropInput(size, w, deep, T=float, strides=[1, 2, 2, 1], padding="SAME")
+        """,
+        v=rng.normal(size=(3, 3, 4, wide)).astype(np.float32),
+        w=rng.normal(size=(extent, extent, 3, wide)).astype(np.float32),
+        size=np.array([1, 12, 12, 3], np.int32),
+    )
+
+
+@pytest.mark.parametrize(("extent", "is_turned"), [(2, True), (4, True), (5, False)])
+def test_transposed_convolutions_are_plain_ones_unless_the_file_would_grow(extent: int, is_turned: bool) -> None:
+    """A filter of 5 x 5 would have 11 zeros for 25 weights, more than a twelfth of all that there are."""
+    graph = upwards(extent, 8)
+    assert ("TRANSPOSE_CONV" not in codes_of(graph)) == is_turned
+    assert_same_numbers(graph, rng.normal(size=(1, 6, 6, 4)).astype(np.float32))
+
+
+def test_the_gelu_of_a_large_tensor_is_found_in_the_error_function_that_spells_it() -> None:
+    """As Keras writes it: 0.5 x erfc(-x / sqrt 2)."""
+    graph = graph_of(
+        """
+        x = Placeholder(dtype=float, shape=[1, 20, 20, 256])
+        turned = Neg(x, T=float)
+        small = Mul(turned, k, T=float)
+        rest = Erfc(small, T=float)
+        half = Mul(x, h, T=float)
+        y = Mul(half, rest, T=float)
+        """,
+        k=np.float32(np.sqrt(0.5)),
+        h=np.float32(0.5),
+    )
+    assert codes_of(graph) == ["GELU"]
+    assert_same_numbers(graph, rng.normal(0, 3, (1, 20, 20, 256)).astype(np.float32))
+
+
+def scaled(steps: str, **constants: np.ndarray) -> Graph:
+    graph = f"x = Placeholder(dtype=float, shape=[1, 6, 6, 3])\n{steps}\ny = Sin(d, T=float)"
+    return graph_of("\n".join(line.strip() for line in graph.splitlines()), **constants)
+
+
+@pytest.mark.parametrize(
+    ("means", "deviations", "left"),
+    [([0.4, 0.5, 0.6], [0.2, 0.3, 0.1], ["MUL", "ADD", "SIN"]), ([0, 0, 0], [1, 1, 1], ["MUL", "SIN"])],
+)
+def test_pictures_are_scaled_in_one_step(means: list[float], deviations: list[float], left: list[str]) -> None:
+    graph = scaled(
+        """a = Mul(x, k, T=float)
+        b = AddV2(a, z, T=float)
+        c = Sub(b, m, T=float)
+        d = RealDiv(c, s, T=float)""",
+        k=np.float32(1 / 255), z=np.float32(0), m=np.float32([[[means]]]), s=np.float32([[[deviations]]]),
+    )  # fmt: skip
+    assert codes_of(graph) == left
+    assert_same_numbers(graph, rng.uniform(0, 255, (1, 6, 6, 3)).astype(np.float32))
+
+
+@pytest.mark.parametrize(
+    "last", ["d = Sub(k, b, T=float)", "d = Mul(b, b, T=float)", "d = RealDiv(b, n, T=float)", "d = Mul(b, i, T=float)"]
+)
+def test_other_steps_stay_what_they_are(last: str) -> None:
+    """A number less x, a product of two tensors, a division by zero, a product with NaN."""
+    graph = scaled(
+        f"""a = Mul(x, k, T=float)
+        b = AddV2(a, m, T=float)
+        {last}""",
+        k=np.float32(0.5), m=np.float32([1, 2, 3]), n=np.float32([1, 0, 2]), i=np.float32([1, np.nan, 1]),
+    )  # fmt: skip
+    assert len(codes_of(graph)) == 4

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pocketgraph.errors import FormatError, PocketgraphError, RunError
+from pocketgraph.errors import FormatError, RunError
 from pocketgraph.formats import from_bytes, open_checkpoint
 from pocketgraph.formats.checkpoint_merge import parse_slice
 from pocketgraph.formats.protos import message
@@ -183,13 +183,13 @@ def test_wrong_checkpoint_calls(tmp_path: pathlib.Path) -> None:
         ({"slices": texts(b"2 3 0,9:-", b"")}, "no shape and slice"),
         ({"names": texts(b"a")}, "1 names and 2 slices for 2 tensors"),
     ):
-        with pytest.raises(PocketgraphError, match=problem):
+        with pytest.raises(RunError, match=f"node 'restore': .*{problem}"):
             saver.run(["restore:0", "restore:1"], {**asked, **change})
-    with pytest.raises(FormatError, match="saved twice"):
+    with pytest.raises(RunError, match=r"node 'save': .*saved twice"):
         saver.run([], {"prefix": "m", **BOTH, "names": texts(b"a", b"a")}, targets=["save"])
-    with pytest.raises(PocketgraphError, match="no such file"):
+    with pytest.raises(RunError, match=r"node 'merge': .*no such file"):
         saver.run([], {"prefix": "out", "parts": texts(b"p-0", b"p-1")}, targets=["merge"])
-    with pytest.raises(PocketgraphError, match="two parts hold the tensor"):
+    with pytest.raises(RunError, match=r"node 'merge': .*two parts hold the tensor"):
         saver.run([], {"prefix": "m2", **BOTH}, targets=["save"])
         saver.run([], {"prefix": "out", "parts": texts(b"m", b"m2")}, targets=["merge"])
 
@@ -198,3 +198,21 @@ def test_wrong_checkpoint_calls(tmp_path: pathlib.Path) -> None:
 def test_wrong_slices(text: str) -> None:
     with pytest.raises(FormatError, match="no shape and slice"):
         parse_slice(text)
+
+
+def test_many_refused_nodes_are_counted_and_the_message_says_what_to_pass() -> None:
+    lines = [f"r{index} = ReadFile(name)" for index in range(25)]
+    graph = parse("\n".join(["name = Placeholder(dtype=string, shape=[])", *lines]))
+    with pytest.raises(RunError, match=r"'r0' \(ReadFile\), .* and 5 more; if you .*files_dir=DIRECTORY") as told:
+        Session(graph).run([f"r{index}" for index in range(25)], {"name": "x"})
+    assert "\n" not in str(told.value)
+
+
+def test_a_file_that_cannot_be_read_is_told_with_the_node(tmp_path: pathlib.Path) -> None:
+    graph = parse("name = Placeholder(dtype=string, shape=[])\nread = ReadFile(name)")
+    with Session(graph, allow="files", files_dir=tmp_path) as opened:
+        for name, said in (("gone", "No such file"), (".", "Is a directory")):
+            with pytest.raises(RunError, match=f"node 'read': .*: the file cannot be read: {said}"):
+                opened.run("read", {"name": name})
+        with pytest.raises(RunError, match=r"node 'read': 'a\\x00b' is no file name; a graph reaches files in .* only"):
+            opened.run("read", {"name": b"a\0b"})

@@ -72,6 +72,14 @@ def test_a_loop_without_end() -> None:
         Session(graph, step_limit=5000).run("Identity", {"n": 3})
 
 
+def test_a_counted_loop_that_never_comes_to_its_limit() -> None:
+    graph = load(GRAPHS / "counted.pb")
+    with pytest.raises(RunError, match=r"Invalid start/limit/delta: 20 30 -3"):
+        Session(graph).run("Identity_2", {"n": 30})
+    with pytest.raises(RunError, match="does not end"):
+        Session(graph, step_limit=5000).run("Identity", {"n": 10**6})
+
+
 def test_a_function_that_calls_itself_without_end() -> None:
     graph = with_functions("", name="calls")
     name, function = next((k, f) for k, f in graph.functions.items() if "b" in {i for n in f.nodes for i in n.inputs})

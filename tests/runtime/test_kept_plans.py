@@ -219,7 +219,7 @@ def test_parts_that_are_planned_late_are_not_looked_for_again(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from pocketgraph.runtime.engines import builder
-    from pocketgraph.runtime.planning.late_parts import LatePart
+    from pocketgraph.runtime.planning.late_part import LatePart
 
     save(parse(LOOP), tmp_path / "loop.pb")
     x = np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4)

@@ -103,8 +103,24 @@ def test_a_compiled_part_is_held_to_the_limit() -> None:
     session = Session(CHAIN, memory_limit=400)
     fed = {"x": X, "again": np.ones((2, 3), np.float32)}
     assert session.run("y", fed)[0].shape == (2, 3)
-    with pytest.raises(RunError, match=r"out of memory: .* takes \d+ bytes, \d+ of 400 are in use"):
+    with pytest.raises(RunError, match=r"out of memory: .* takes \d+ bytes, \d+ of 400 are in use") as told:
         session.run("y", {"x": np.ones((12, 4), np.float32), "again": np.ones((12, 3), np.float32)})
+    assert "segment" not in str(told.value), "parts are named by the graph's nodes"
+
+
+def test_a_large_part_is_named_by_its_nodes_and_the_largest_output() -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1, 64, 64, 8])
+        grown = Mul(x, x, T=float)
+        wide = ConcatV2(grown, x, axis, T=float, N=2, Tidx=int32)
+        axis = Const(int32 3)
+        small = Max(wide, axes, T=float, Tidx=int32)
+        axes = Const(int32 [1, 2])
+        y = Tanh(small, T=float)
+    """)
+    session = Session(graph, memory_limit=300_000)
+    with pytest.raises(RunError, match=r"'.*'.*: out of memory: the output of .*(wide|ConcatV2).* takes 262144 bytes"):
+        session.run("y", {"x": np.ones((1, 64, 64, 8), np.float32)})
 
 
 def test_loops_under_a_limit_let_their_iterations_go() -> None:

@@ -11,6 +11,7 @@ from pocketgraph.errors import RunError
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.unrolling import loops
 from pocketgraph.runtime.unrolling.chunks import Chunks
+from recorded_runs import assert_near, recorded_runs
 
 HERE = pathlib.Path(__file__).parent
 LOOPS = sorted(path.stem for path in (HERE / "loops").glob("*.pb"))
@@ -37,15 +38,11 @@ def chunked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def check(folder: str, name: str, **options: Any) -> None:
-    with np.load(HERE / folder / f"{name}.npz") as data, Session(HERE / folder / f"{name}.pb", **options) as session:
-        runs = sorted({int(key.split("_", 2)[1]) for key in data.files})
-        for _ in range(2):
-            for run in runs:
-                feeds = {key.split("_", 2)[2]: data[key] for key in data.files if key.startswith(f"in_{run}_")}
-                expected = {key.split("_", 2)[2]: data[key] for key in data.files if key.startswith(f"out_{run}_")}
-                for tensor, found in zip(expected, session.run(list(expected), feeds), strict=True):
-                    assert (found.shape, found.dtype) == (expected[tensor].shape, expected[tensor].dtype)
-                    np.testing.assert_allclose(found, expected[tensor], rtol=2e-5, atol=2e-6, err_msg=tensor)
+    runs = recorded_runs(HERE / folder, name)
+    with Session(HERE / folder / f"{name}.pb", **options) as session:
+        for feeds, expected in [*runs, *runs]:
+            for found, value in zip(session.run(list(expected), feeds), expected.values(), strict=True):
+                assert_near(found, value)
 
 
 @pytest.mark.parametrize("engine", ["reference", None])

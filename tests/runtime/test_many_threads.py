@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pathlib
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -66,3 +67,38 @@ def test_eight_callers_with_eight_shapes(options: dict[str, object], tmp_path: p
     session.close()
     assert not problems, problems[0]
     assert not any(thread.is_alive() for thread in threads)
+
+
+@pytest.mark.parametrize("engine", [None, "reference"])
+def test_closing_while_others_run(engine: str | None) -> None:
+    """As in TensorFlow, a run ends or says that the session is closed, whatever was closed under it."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?, 64])
+        a = MatMul(x, x, T=float, transpose_a=true)
+        y = Tanh(a, T=float)
+    """)
+    for _ in range(3):
+        session = Session(graph, engine=engine)
+        said: list[str] = []
+        started = threading.Barrier(5)
+
+        def work(session: Session = session, said: list[str] = said, started: threading.Barrier = started) -> None:
+            started.wait()
+            rows = 1
+            while True:
+                rows = rows % 7 + 1
+                try:
+                    assert session.run("y", {"x": np.ones((rows, 64), np.float32)})[0].shape == (64, 64)
+                except Exception as error:
+                    said.append(f"{type(error).__name__}: {error}")
+                    return
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        started.wait()
+        time.sleep(0.02)
+        session.close()
+        for thread in threads:
+            thread.join()
+        assert said == ["RunError: Attempted to use a closed Session; make a new one"] * 4

@@ -38,7 +38,9 @@ def test_what_an_iterator_brings_in_is_to_be_fed() -> None:
         ("TextLineReaderV2", "training data"), ("PyFunc", "Python function"), ("CudnnRNNV3", "GPUs"),
         ("XlaDot", "other devices"), ("TPUReplicatedInput", "other devices"), ("_MklConv2D", "other devices"),
         ("WriteScalarSummary", "event files"), ("SummaryWriter", "event files"), ("DebugIdentityV2", "debugger"),
-        ("TensorForestTreePredict", "training"), ("_Arg", "cuts a graph up"), ("SymbolicGradient", "tf.gradients"),
+        ("BoostedTreesUpdateEnsemble", "training"), ("TensorForestTreePredict", ""), ("_Arg", "cuts a graph up"),
+        ("_While", "cuts a graph up"), ("Unbatch", "without batching"), ("DecodeJxl", "JPEG XL"),
+        ("SymbolicGradient", "tf.gradients"),
         ("Conv2D", ""),
     ],
 )  # fmt: skip

@@ -284,3 +284,20 @@ def test_one_operation_does_for_all_parts() -> None:
         assert sorted(op for op in plan.ops.values() if op in ("Minimum", "Maximum")) == ["Maximum", "Minimum"]
         x, low = np.full((5, 4), 3, np.float32), np.full((5, 1), 2, np.float32)
         assert session.run("side:0", {"x:0": x, "m0:0": low})[0].tolist() == [[-1.0]] * 5  # a part is fed
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.integers(-2, 6), max_size=6),
+    st.integers(1, 6),
+    st.sampled_from([np.int32, np.int64, np.uint8]),
+    st.sampled_from([np.float32, np.int64, np.bool_]),
+)
+def test_one_hot(places: list[int], depth: int, kind: Any, dtype: Any) -> None:
+    node = Node("o", "OneHot", ["a", "b", "c", "d"], {"axis": -1})
+    on, off = np.array(1, dtype), np.array(0, dtype)
+    constants = {1: np.array(depth, np.int32), 2: on, 3: off}
+    for shape in ((-1,), (-1, 1)):
+        indices = np.array(places, np.int64).astype(kind).reshape(shape)
+        both(node, [indices, constants[1], on, off], constants)
+    both(node, [np.array(1, kind), constants[1], on, off], constants)

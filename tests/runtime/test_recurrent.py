@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from pocketgraph.runtime import Session
+from recorded_runs import Arrays, assert_near, recorded_runs
 
 FOLDER = pathlib.Path(__file__).parent / "recurrent"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.pb"))
@@ -33,21 +34,8 @@ ENDS = {
 """Loops to the longest length; whether further rounds change nothing, so that the loop may be written out."""
 
 
-def runs_of(name: str) -> list[tuple[dict[str, np.ndarray], dict[str, np.ndarray]]]:
-    """(feeds, results) of each recorded run."""
-    found: list[tuple[dict[str, np.ndarray], dict[str, np.ndarray]]] = []
-    with np.load(FOLDER / f"{name}.npz") as data:
-        for key in data.files:
-            way, number, tensor = key.split("_", 2)
-            while len(found) <= int(number):
-                found.append(({}, {}))
-            found[int(number)][way == "out"][tensor] = data[key]
-    return found
-
-
-def assert_near(actual: np.ndarray, expected: np.ndarray) -> None:
-    assert (actual.shape, actual.dtype) == (expected.shape, expected.dtype)
-    np.testing.assert_allclose(actual, expected, rtol=2e-5, atol=2e-6)
+def runs_of(name: str) -> list[tuple[Arrays, Arrays]]:
+    return recorded_runs(FOLDER, name)
 
 
 @pytest.mark.parametrize("engine", ["reference", None])

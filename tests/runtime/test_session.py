@@ -2,6 +2,7 @@
 
 import pathlib
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -143,6 +144,10 @@ def test_lossless_values_become_the_declared_type(session: Session, value: objec
         ("float", [[1.0], [2.0, 3.0]], "no array"),
         ("float", None, "is None"),
         ("float", object(), "the graph wants float"),
+        ("float", {"a": 1}, "is a dict, the graph wants float; pass an array, a list or a number"),
+        ("float", (n for n in range(3)), "is a generator, the graph wants float"),
+        ("float", np.array([1, 2], object), r"holds objects \(int\), the graph wants float"),
+        ("int32", [1 << 70], "do not fit into int32"),
     ],
 )
 def test_lossy_values_are_refused(dtype: str, value: object, problem: str) -> None:
@@ -159,6 +164,13 @@ def test_strings_go_in_as_bytes_or_text_and_come_out_as_bytes() -> None:
         assert session.run("y", {"x": value})[0].tolist() == [b"a", b"\xff"]
     assert session.run("y", {"x": ["ä"]})[0].tolist() == ["ä".encode()]
     assert session.run("y", {"x": np.array(["ab", "c"])})[0].tolist() == [b"ab", b"c"]
+    assert session.run("y", {"x": []})[0].shape == (0,)
+
+
+@pytest.mark.filterwarnings("error")
+def test_integers_for_complex_numbers() -> None:
+    session = Session(parse("x = Placeholder(dtype=complex64, shape=[?])\n y = Conj(x, T=complex64)"))
+    assert session.run("y", {"x": [1, 2]})[0].tolist() == [1, 2]
 
 
 def test_a_feed_of_the_wrong_shape(session: Session) -> None:
@@ -189,7 +201,12 @@ def test_an_empty_shape_of_an_old_graph_means_any_shape() -> None:
         (["y"], {"x:1": X}, "FeedInputs: x:1 should have output index < 1"),
         (["product_"], {"x": X}, "FetchOutputs node product_: not found; did you mean 'product'"),
         (["parts:2"], {"x": X}, "FetchOutputs parts:2: output index too large, must be < 2"),
-        (["^y"], {"x": X}, "FetchOutputs node ^y: not found"),
+        (["^y"], {"x": X}, "FetchOutputs node ^y: not found; to run a node without fetching, pass targets=['y']"),
+        (["^q"], {"x": X}, "FetchOutputs node ^q: not found; one would fetch 'parts'"),
+        (["import/y"], {"x": X}, "FetchOutputs node import/y: not found; did you mean 'y'"),
+        (["y"], {"x:0x": X}, "FeedInputs: unable to find feed output x:0x; did you mean 'x'?"),
+        (["y"], {"image": X}, "FeedInputs: unable to find feed output image; one would feed 'x'"),
+        ({"result": "y"}, {"x": X}, "a list of tensor names is wanted, not a mapping; fetch list(names.values())"),
         ([], {"x": X}, "Must specify at least one target to fetch or execute"),
         ([7], {"x": X}, "named by a string or a Node, not by int"),
         (7, {"x": X}, "a list of tensor names is wanted, not int"),
@@ -198,7 +215,7 @@ def test_an_empty_shape_of_an_old_graph_means_any_shape() -> None:
         (["y"], {7: X}, "named by a string or a Node, not by int"),
     ],
 )
-def test_error_texts(session: Session, fetches: list[str], feeds: dict[str, object], text: str) -> None:
+def test_error_texts(session: Session, fetches: Any, feeds: Any, text: str) -> None:
     with pytest.raises(RunError) as caught:
         session.run(fetches, feeds)
     assert text in str(caught.value)

@@ -35,6 +35,7 @@ def test_it_is_neither_pickled_nor_copied(how: Callable[[Any], Any], make: type)
         ("seed", -1, "a seed is an integer of 0 or more, not -1"),
         ("allow", 3, "allow is a list of names, not 3"),
         ("threads", "2", "at least 1 thread, not '2'"),
+        ("threads", 1_000_000, "at most 1024 threads, not 1000000"),
     ],
 )
 def test_arguments_that_mean_nothing(argument: str, value: object, said: str) -> None:

@@ -7,34 +7,13 @@ import logging
 import numpy as np
 import pytest
 
-from pocketgraph.errors import PocketgraphError, TransformError, UsageError
+from folding import SUM, fold, lines, wiring
 from pocketgraph.graph import Graph, Node, Shape, Tensor, const, opdefs
 from pocketgraph.graph.dtype import FLOAT, QUINT8
 from pocketgraph.graph.text import parse, print_graph
+from pocketgraph.runtime import Session
 from pocketgraph.transforms import transform
 from pocketgraph.transforms._folding.hash_order import hash_order
-
-
-def fold(text: str, inputs: str, outputs: str, parameters: str = "") -> Graph:
-    return transform(parse(text), f"fold_constants{parameters}", inputs, outputs)
-
-
-def wiring(graph: Graph) -> str:
-    """Names, ops and inputs, one node a line."""
-    return "".join(f"{node.name} = {node.op}({', '.join(node.inputs)})\n" for node in graph)
-
-
-def lines(text: str) -> str:
-    return "".join(line.strip() + "\n" for line in text.strip().splitlines())
-
-
-SUM = """
-    x = Placeholder(dtype=float, shape=[2])
-    a = Const(float [1, 2])
-    b = Const(float [3, 4])
-    c = Add(a, b, T=float)
-    y = Add(x, c, T=float)
-"""
 
 
 def test_a_constant_sum_becomes_a_constant() -> None:
@@ -159,95 +138,6 @@ def test_a_placeholder_with_default_is_its_default_unless_fed() -> None:
     assert fed["p"].op == "Placeholder"
     assert fed["p"].inputs == ()
     assert fed["z"].inputs == ("y", "p:0")
-
-
-def test_shapes_that_are_known_beforehand_are_constants() -> None:
-    """The names count the two shapes, too, and the constants wait for what had the shape."""
-    result = fold(
-        """
-        x = Placeholder(dtype=float, shape=[2,3])
-        p = Placeholder(dtype=float, shape=[4])
-        e = Exp(x, T=float)
-        sn = ShapeN(x, e, T=float, N=2, out_type=int32)
-        q = AddV2(sn, sn:1, T=int32)
-        axis = Const(int32 0)
-        cc = ConcatV2(sn, sn:1, axis, T=int32, N=2, Tidx=int32)
-        t2 = Cast(cc, SrcT=int32, DstT=float)
-        z = Mul(t2, p, T=float)
-        idb = Identity(sn:1, T=int32)
-        """,
-        "x,p", "z,idb",
-    )  # fmt: skip
-    assert wiring(result) == lines("""
-        e = Exp(x:0)
-        sn = ShapeN(x:0, e)
-        z = Mul(t2/_1__cf__3, p:0)
-        idb = Identity(sn:1)
-        t2/_1__cf__3 = Const(^x, ^e)
-        p = Placeholder()
-        x = Placeholder()
-    """)
-    np.testing.assert_array_equal(result["t2/_1__cf__3"].tensor.numpy(), np.float32([2, 3, 2, 3]))
-    assert result["z"].attrs.keys() == {"T"}
-    assert result["sn"].attrs["N"] == 2
-
-
-def test_ranks_sizes_and_unknown_shapes() -> None:
-    text = """
-        x = Placeholder(dtype=float, shape=[?,3])
-        r = Rank(x, T=float)
-        s = Size(x, T=float, out_type=int32)
-        h = Shape(x, T=float, out_type=int32)
-        y = Pack(r, s, N=2, T=int32)
-        z = AddV2(h, r, T=int32)
-    """
-    assert wiring(fold(text, "x", "y,z")) == lines("""
-        s = Size(x:0)
-        h = Shape(x:0)
-        y = Pack(r/_0__cf__1, s)
-        z = AddV2(h, r/_0__cf__1)
-        r/_0__cf__1 = Const(^x)
-        x = Placeholder()
-    """)
-
-
-def test_the_shape_of_a_scalar_placeholder_is_not_believed() -> None:
-    """strip_unused_nodes writes [] where it does not know better."""
-    text = """
-        x = Placeholder(dtype=float, shape=[])
-        h = Shape(x, T=float, out_type=int32)
-        y = Fill(h, x, T=float)
-    """
-    assert [node.name for node in fold(text, "x", "y")] == ["h", "y", "x"]
-
-
-def test_output_shapes_of_the_file_are_dropped_unless_asked_for() -> None:
-    text = """
-        x = Placeholder(dtype=float, _output_shapes=[[1,1,3]])
-        h = Shape(x, T=float, out_type=int32)
-        f = Cast(h, SrcT=int32, DstT=float)
-        y = Mul(f, x, T=float)
-    """
-    graph = parse(text)
-    x = graph["x"].with_attrs(_output_shapes=(Shape((1, 1, 3)),))
-    graph = graph.replace([x, *list(graph)[1:]])
-    kept = transform(graph, "fold_constants(clear_output_shapes=false)", "x", "y")
-    assert [node.name for node in kept] == ["y", "f/_0__cf__1", "x"]
-    assert [node.name for node in transform(graph, "fold_constants", "x", "y")] == ["h", "f", "y", "x"]
-
-
-def test_output_shapes_stay_only_at_inputs_even_when_they_are_heeded() -> None:
-    """TensorFlow takes the attribute off every node that it imports; the inputs are put back as they were."""
-    text = """
-        x = Placeholder(dtype=float, shape=[2])
-        c = Const(float [1, 2])
-        m = Mul(x, c, T=float)
-        y = Tanh(m, T=float)
-    """
-    shapes = (Shape((2,)),)
-    graph = parse(text).map_nodes(lambda node: node.with_attrs(_output_shapes=shapes))
-    kept = transform(graph, "fold_constants(clear_output_shapes=false)", "x", "y")
-    assert [node.name for node in kept if "_output_shapes" in node.attrs] == ["x"]
 
 
 def test_denormal_numbers_are_zero_in_arithmetic_and_stay_in_moves() -> None:
@@ -417,60 +307,6 @@ def test_inputs_come_in_the_order_of_the_originals_hash_set() -> None:
     assert sorted(hash_order(f"n{i}" for i in range(500))) == sorted(f"n{i}" for i in range(500))
 
 
-@pytest.mark.parametrize(
-    ("inputs", "outputs", "message"),
-    [
-        ("nope", "y", "no node 'nope', which is given as input"),
-        ("x", "why", "no node 'why', which is given as output"),
-        ("x:1", "y", "the input 'x:1' is not there"),
-        ("x", "y:2", "the output 'y:2' is not there"),
-        ("x", "x", "'x' is both an input and an output"),
-        ("x,x", "y", "given more than once"),
-        ("x", "", "at least one output"),
-        ("", "y", "You must feed a value for placeholder tensor 'x'"),
-        ("c", "y", "You must feed a value for placeholder tensor 'x'"),
-        ("x,c", "y", "Input 'c' was expected to be a Placeholder or PlaceholderWithDefault op, but was Add"),
-    ],
-)
-def test_inputs_and_outputs_that_are_wrong(inputs: str, outputs: str, message: str) -> None:
-    with pytest.raises(TransformError, match=message) as caught:
-        fold(SUM, inputs, outputs)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("x = Placeholder(dtype=float)\ny = Add(x, gone, T=float)", "unknown input node 'gone'"),
-        ("x = Placeholder(dtype=float)\ny = Add(x, z, T=float)\nz = Neg(y, T=float)", "2 nodes are in a cycle"),
-        ("x = Placeholder(dtype=float)\ny = Madd(x, x, T=float)", "Op type not registered 'Madd'"),
-        (
-            "x = Placeholder(dtype=int32)\ny = Neg(x, T=float)",
-            "was passed int32 from x:0 incompatible with expected float",
-        ),
-        ('x = Placeholder(dtype=float)\ny = Neg(x, T=float, _class=["loc:@w"])', "colocated with unknown node 'w'"),
-        ("x = Placeholder(dtype=float)\ny = Neg(x, x, T=float)", "the Neg takes 1 inputs, not 2"),
-        ("x = Placeholder(dtype=float)\ny = Neg(x:3, T=float)", "output 3 of 'x', which has 1 outputs"),
-        (
-            "x = Placeholder(dtype=float)\na = Const(float [1, 2])\nb = Const(float [1, 2, 3])\n"
-            "c = Add(a, b, T=float)\ny = Add(x, c, T=float)",
-            "node 'c'",
-        ),
-    ],
-)
-def test_graphs_that_are_wrong(text: str, message: str) -> None:
-    with pytest.raises(PocketgraphError, match=message) as caught:
-        fold(text, "x", "y")
-    assert "\n" not in str(caught.value)
-    assert fold(text, "x", "y", "(ignore_errors=true)") if "gone" not in text else True
-
-
-@pytest.mark.parametrize("parameters", ["(max_constant_size_in_bytes=-1)", "(max_constant_size_in_bytes=many)"])
-def test_bad_parameters(parameters: str) -> None:
-    with pytest.raises((TransformError, UsageError)):
-        fold(SUM, "x", "y", parameters)
-
-
 def test_the_argument_is_not_changed() -> None:
     graph = parse(SUM, inputs=["x"], outputs=["y"])
     before = print_graph(graph, full=True)
@@ -491,3 +327,24 @@ def test_a_long_graph_takes_a_short_time() -> None:
     nodes.append(Node("out", "Add", ("y9999", deep), {"T": FLOAT}))
     result = transform(Graph(nodes), "fold_constants", "x", "out")
     assert len(result) == 20_003
+
+
+@pytest.mark.parametrize("compat", ["", "original"])
+def test_lists_stay_nodes_because_no_constant_holds_one(compat: str) -> None:
+    """A frozen Keras layer reserves a list of a length that is worked out from constants."""
+    text = """
+        x = Placeholder(dtype=float, shape=[2])
+        one = Const(int32 1)
+        two = Const(int32 2)
+        count = Add(one, two, T=int32)
+        shape = Const(int32 [2])
+        list = TensorListReserve(shape, count, element_dtype=float, shape_type=int32)
+        held = TensorListSetItem(list, one, x, element_dtype=float)
+        y = TensorListStack(held, shape, element_dtype=float)
+    """
+    before = parse(text)
+    folded = transform(before, "fold_constants", inputs=["x"], outputs=["y"], **({"compat": compat} if compat else {}))
+    assert [node.op for node in folded].count("TensorListReserve") == 1
+    assert "Add" not in [node.op for node in folded], "what is a number is folded"
+    x = np.array([1, 2], np.float32)
+    np.testing.assert_array_equal(Session(folded).run("y", {"x": x})[0], [[0, 0], [1, 2], [0, 0]])

@@ -123,6 +123,17 @@ def test_only_float_placeholders_take_eight_bits() -> None:
     assert after["y"].inputs == ("n",)
 
 
+@pytest.mark.parametrize("name", ["input", "fallback"])
+@pytest.mark.parametrize(
+    ("low", "high"), [("nan", "1"), ("0", "nan"), ("-inf", "1"), ("0", "inf"), ("2", "2"), ("3", "1")]
+)
+def test_ranges_that_are_none_are_refused(name: str, low: str, high: str) -> None:
+    with pytest.raises(
+        TransformError, match=f"{name}_min must be less than {name}_max, and both finite numbers; {low} "
+    ):
+        transform(parse("x = Placeholder(dtype=float)"), f"quantize_nodes({name}_min={low}, {name}_max={high})")
+
+
 @pytest.mark.parametrize("given", ["input_min=0", "input_max=1", "fallback_min=0", "fallback_max=1"])
 def test_half_a_range_is_an_error(given: str) -> None:
     name = given.split("_")[0]

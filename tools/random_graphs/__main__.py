@@ -5,6 +5,7 @@
     python tools/random_graphs --oracle PYTHON --programs 500     loops, branches, functions, lists, variables, queues …
     python tools/random_graphs --oracle PYTHON --broken 40        of every op, 40 goldens with one input broken
     python tools/random_graphs --oracle PYTHON --types 2          of every op, 2 goldens in all registered types
+    python tools/random_graphs --oracle PYTHON --gaps [--fill FILE]   what goldens do not show; more goldens that do
 
 ``--oracle`` is the python of an environment that has TensorFlow (1.15 or 2.x). Nodes are compared one by one on the
 inputs that TensorFlow had: integers, booleans and strings must be equal, floats within 2 units in the last place, of
@@ -32,11 +33,12 @@ from pocketgraph import formats
 from pocketgraph.graph import Graph, canonical, const
 from pocketgraph.graph.order import reachable
 from pocketgraph.graph.text import print_graph
-from random_graphs import broken_runs, judging, making, program_runs
+from random_graphs import broken_runs, features, gaps, judging, making, program_runs
+from random_graphs.asking import asked, emptied
 from random_graphs.growth import Growth
 from random_graphs.judging import WORKER
 
-BATCH = 60  # graphs for which TensorFlow is started once
+BATCH = 200  # graphs for which TensorFlow is started once
 REAL = ("differs", "refused")
 RELATIVE = 1e-3  # what whole graphs may be off: errors of one op grow in the next
 
@@ -47,11 +49,11 @@ def main() -> int:
         return programs(arguments)
     if arguments.broken or arguments.types:
         return broken(arguments)
+    if arguments.gaps:
+        return show_gaps(arguments)
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder)
-        kernels = path / "kernels.json"
-        subprocess.run([arguments.oracle, str(WORKER), "--kernels", str(kernels)], check=True, capture_output=True)
-        registered = json.loads(kernels.read_text())
+        registered = kernels_of(arguments.oracle)
         report = Report(arguments.keep)
         for batch in batches(arguments, registered):
             judged = [(growth, answer, found(growth, answer, arguments.sessions))
@@ -79,6 +81,9 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--programs", type=int, default=0, help="how many whole programs with state and control flow")
     parser.add_argument("--broken", type=int, default=0, help="how many broken goldens of each op")
     parser.add_argument("--types", type=int, default=0, help="how many goldens of each op in every type")
+    parser.add_argument("--gaps", action="store_true", help="list the types, attributes, empty and scalar inputs, NaN "
+                        "and infinities that the goldens of each op do not show")  # fmt: skip
+    parser.add_argument("--fill", default="", help="with --gaps: add goldens that show them to this file")
     parser.add_argument("--kinds", default="", help="only these kinds of programs, with commas between")
     parser.add_argument("--sessions", action="store_true", help="also run whole graphs in Sessions")
     parser.add_argument("--tame", action="store_true", help="no NaN, no infinities, no extremes")
@@ -102,12 +107,7 @@ def programs(arguments: argparse.Namespace) -> int:
 
 def broken(arguments: argparse.Namespace) -> int:
     """Goldens with one input broken, or in other types: what only one side refuses, and errors that are not ours."""
-    registered = None
-    if arguments.types:
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder) / "kernels.json"
-            subprocess.run([arguments.oracle, str(WORKER), "--kernels", str(path)], check=True, capture_output=True)
-            registered = json.loads(path.read_text())
+    registered = kernels_of(arguments.oracle) if arguments.types else None
     counts, finds = broken_runs.judged(
         arguments.oracle,
         arguments.seed,
@@ -120,6 +120,30 @@ def broken(arguments: argparse.Namespace) -> int:
         print(f"{key}\n    {text}\n")
     print("\n".join(f"{key} {count}" for key, count in sorted(counts.items())))
     return 1 if finds else 0
+
+
+def show_gaps(arguments: argparse.Namespace) -> int:
+    """Prints what the goldens do not show, op by op, after filling the gaps when that is asked for."""
+    registered = kernels_of(arguments.oracle)
+    missing = features.gaps({op for op in arguments.ops.split(",") if op}, registered)
+    if arguments.fill:
+        missing, differing = gaps.fill(
+            arguments.oracle, arguments.seed, missing, registered, pathlib.Path(arguments.fill)
+        )
+        print("\n".join(differing))
+    for op, lacking in missing.items():
+        print(f"{op:40} {' '.join(sorted(lacking))}")
+    print(f"{sum(map(len, missing.values()))} gaps of {len(missing)} ops")
+    return 0
+
+
+def kernels_of(oracle: str) -> making.Registered:
+    """The CPU kernels that a TensorFlow has registered, by op: the types of each."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "kernels.json"
+        subprocess.run([oracle, str(WORKER), "--kernels", str(path)], check=True, capture_output=True)
+        found: making.Registered = json.loads(path.read_text())
+        return found
 
 
 def batches(arguments: argparse.Namespace, registered: making.Registered) -> Iterator[list[Growth]]:
@@ -168,8 +192,7 @@ def covering(
 
 def answered(python: str, folder: pathlib.Path, batch: list[Growth]) -> Iterator[tuple[Growth, Graph | None]]:
     """Each graph with TensorFlow's answer; None where it brought TensorFlow down."""
-    for old in folder.glob("*.pb"):
-        old.unlink()
+    emptied(folder)
     for number, growth in enumerate(batch):
         fixed = growth.graph().map_nodes(
             lambda node, feeds=growth.feeds: (
@@ -177,14 +200,7 @@ def answered(python: str, folder: pathlib.Path, batch: list[Growth]) -> Iterator
             )
         )
         (folder / f"g{number}.pb").write_bytes(formats.to_bytes(fixed))
-    left = [f"g{number}" for number in range(len(batch))]
-    while left:
-        subprocess.run([python, str(WORKER), str(folder), *left], capture_output=True, check=False)
-        done = [name for name in left if (folder / f"{name}.out.pb").exists()]
-        left = left[len(done) + 1 :]  # the one that has no answer took the process with it
-    for number, growth in enumerate(batch):
-        path = folder / f"g{number}.out.pb"
-        yield growth, formats.from_bytes(path.read_bytes()) if path.exists() else None
+    yield from zip(batch, asked(python, folder, [f"g{n}" for n in range(len(batch))]), strict=True)
 
 
 def stored(growth: Growth) -> Graph:
@@ -249,6 +265,7 @@ class Report:
     def __init__(self, keep: str) -> None:
         self.nodes: Counter[str] = Counter()
         self.refused: Counter[str] = Counter()
+        self.down: Counter[str] = Counter()
         self.counts: Counter[tuple[str, str]] = Counter()
         self.examples: dict[tuple[str, str], tuple[int, str]] = {}
         self.graphs = self.crashes = 0
@@ -262,6 +279,7 @@ class Report:
         self.graphs += 1
         if answer is None:
             self.crashes += 1
+            self.down.update({node.op for node in growth.graph() if node.op not in ("Const", "Placeholder")})
             return
         graph, (_, refusals) = stored(growth), told(answer)
         self.nodes.update(n.op for n in graph if n.name not in refusals)
@@ -288,7 +306,8 @@ class Report:
         print(f"{self.graphs} graphs, {computed} nodes of {len(self.nodes)} ops computed by TensorFlow")
         known = sum(count for (kind, _), count in self.counts.items() if kind == "known")
         print(f"{known} known differences (docs/exactness.md; --all lists them)")
-        print(f"{refused} nodes refused by it, {self.crashes} graphs that brought it down")
+        down = ", ".join(op for op, _ in self.down.most_common(12))
+        print(f"{refused} nodes refused by it, {self.crashes} graphs that brought it down{down and ': ' + down}")
         if never:
             print("never computed:", ", ".join(never))
 

@@ -17,7 +17,14 @@ from pocketgraph.graph import DType, Graph, Node, Shape, opdefs
 from pocketgraph.graph.graph import Versions
 
 Array = np.ndarray[Any, Any]
-OTHER_FORM = ("eight_bit", "eight_bit_1_15", "variables", "summaries", "pictures")  # goldens that are no single nodes
+OTHER_FORM = (
+    "eight_bit",
+    "eight_bit_1_15",
+    "variables",
+    "steps",
+    "summaries",
+    "pictures",
+)  # goldens that are no single nodes
 OLD = {"TileGrad": 2, "AdjustContrast": 1}
 """Ops that TensorFlow allows in graphs of old producers only, and how old."""
 OLDER = frozenset((

@@ -8,7 +8,6 @@ import os
 import pathlib
 import resource
 import signal
-import subprocess
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,8 +21,8 @@ from pocketgraph.graph import Graph, Node, Shape, const, opdefs
 from pocketgraph.kernels import arrays
 from pocketgraph.runtime.engines.litert.lowerings import LOWERINGS
 from random_graphs import judging
+from random_graphs.asking import asked, emptied
 from random_graphs.breaking import FEW, Broken, broken, goldens, retyped
-from random_graphs.judging import WORKER
 
 Array = np.ndarray[Any, Any]
 Registered = Mapping[str, Sequence[Mapping[str, Sequence[int]]]]
@@ -126,20 +125,12 @@ def batches(
 
 def answered(oracle: str, folder: pathlib.Path, batch: Sequence[Broken]) -> Iterator[Graph | None]:
     """TensorFlow's answers; None where it came down."""
-    for old in folder.glob("*.pb"):
-        old.unlink()
+    emptied(folder)
     for number, one in enumerate(batch):
         (folder / f"b{number}.pb").write_bytes(formats.to_bytes(one.graph()))
         feeds = [const(f"in{n}", v, d) for n, (v, d) in enumerate(zip(one.inputs, dtypes(one.node), strict=True))]
         (folder / f"b{number}.feeds.pb").write_bytes(formats.to_bytes(Graph(feeds)))
-    left = [f"b{number}" for number in range(len(batch))]
-    while left:
-        subprocess.run([oracle, str(WORKER), "--broken", str(folder), *left], capture_output=True, check=False)
-        done = [name for name in left if (folder / f"{name}.out.pb").exists()]
-        left = left[len(done) + 1 :]
-    for number in range(len(batch)):
-        path = folder / f"b{number}.out.pb"
-        yield formats.from_bytes(path.read_bytes()) if path.exists() else None
+    yield from asked(oracle, folder, [f"b{n}" for n in range(len(batch))], "--broken")
 
 
 def dtypes(node: Node) -> Sequence[Any]:

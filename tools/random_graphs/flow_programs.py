@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pocketgraph.graph import DType, Shape
-from random_graphs.programs import BOOL, FLOAT, INT, NUMBERS, Body, Program, chain, program, some_shape
+from random_graphs.programs import BOOL, FLOAT, INT, NUMBERS, Body, Program, chain, ports, program, some_shape
 
 
 def predicate(p: Program, fed: bool = True) -> str:
@@ -143,17 +143,13 @@ def several(p: Program) -> tuple[list[str], list[DType], list[tuple[int, ...]]]:
     return [p.new(d, s, fed=p.chance()) for d, s in zip(dtypes, shapes, strict=True)], dtypes, shapes
 
 
-def outputs(node: str, count: int) -> list[str]:
-    return [node if number == 0 else f"{node}:{number}" for number in range(count)]
-
-
 @program
 def calls(p: Program) -> None:
     xs, dtypes, shapes = several(p)
     op = p.pick(["PartitionedCall", "StatefulPartitionedCall"])
     call = p.add(op, xs, Tin=tuple(dtypes), Tout=tuple(dtypes), f=branch(p, dtypes, shapes))
-    again = p.add(op, outputs(call, len(xs)), Tin=tuple(dtypes), Tout=tuple(dtypes), f=branch(p, dtypes, shapes))
-    p.step(outputs(again, len(xs)) + outputs(call, len(xs)))
+    again = p.add(op, ports(call, len(xs)), Tin=tuple(dtypes), Tout=tuple(dtypes), f=branch(p, dtypes, shapes))
+    p.step(ports(again, len(xs)) + ports(call, len(xs)))
 
 
 @program
@@ -169,7 +165,7 @@ def if_v2(p: Program) -> None:
         then_branch=branch(p, dtypes, shapes), else_branch=branch(p, dtypes, shapes),
         output_shapes=tuple(Shape(s) for s in shapes),
     )  # fmt: skip
-    p.step([chain(p, ref, d, s, 1) for ref, d, s in zip(outputs(node, len(xs)), dtypes, shapes, strict=True)])
+    p.step([chain(p, ref, d, s, 1) for ref, d, s in zip(ports(node, len(xs)), dtypes, shapes, strict=True)])
 
 
 @program
@@ -181,7 +177,7 @@ def case_v2(p: Program) -> None:
         p.pick(["Case", "StatelessCase"]), [p.const(p.int(-2, count + 1)), *xs], Tin=tuple(dtypes),
         Tout=tuple(dtypes), branches=branches, output_shapes=tuple(Shape(s) for s in shapes),
     )  # fmt: skip
-    p.step(outputs(node, len(xs)))
+    p.step(ports(node, len(xs)))
 
 
 @program
@@ -203,4 +199,4 @@ def while_v2(p: Program) -> None:
         p.pick(["While", "StatelessWhile"]), [p.const(0), *xs], T=(INT, *dtypes), cond=p.function(arguments, condition),
         body=p.function(arguments, body), output_shapes=tuple(Shape(s) for s in ((), *shapes)), parallel_iterations=10,
     )  # fmt: skip
-    p.step(outputs(node, len(xs) + 1))
+    p.step(ports(node, len(xs) + 1))

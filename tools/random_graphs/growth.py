@@ -11,6 +11,7 @@ from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import DType, Graph, Node, Shape, const, opdefs
 from pocketgraph.kernels import registry
 from random_graphs import values
+from random_graphs.choices import Choices
 
 Array = np.ndarray[Any, Any]
 Inputs = Sequence[str]
@@ -22,7 +23,7 @@ class UnfitError(Exception):
     """A rule cannot use the types that it was given."""
 
 
-class Growth:
+class Growth(Choices):
     """A graph that grows.
 
     Attributes:
@@ -48,16 +49,6 @@ class Growth:
         self.refused: dict[str, str] = {}
         self.count = 0
         self.op = ""
-
-    def chance(self, odds: float = 0.5) -> bool:
-        return bool(self.rng.random() < odds)
-
-    def pick(self, choices: Sequence[Any]) -> Any:
-        return choices[int(self.rng.integers(0, len(choices)))]
-
-    def int(self, low: int, high: int) -> int:
-        """A number of low…high, both possible."""
-        return int(self.rng.integers(low, high + 1))
 
     def value(self, ref: str) -> Array:
         return self.pool[ref]

@@ -29,7 +29,7 @@ SUMMED = frozenset((
     "Conv3D", "SegmentProd", "UnsortedSegmentSum",
     "UnsortedSegmentProd", "L2Loss",
     "AddN", "AccumulateNV2",
-    "RFFT2D", "RFFT3D", "IRFFT2D", "IRFFT3D", "Softmax", "SparseSoftmax", "LogSoftmax", "LRN", "Einsum", "Bincount",
+    "RFFT2D", "RFFT3D", "IRFFT2D", "IRFFT3D", "Softmax", "SparseSoftmax", "LogSoftmax", "LRN", "Bincount",
     "SoftmaxCrossEntropyWithLogits",
     "SparseSoftmaxCrossEntropyWithLogits", "FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3",
     "BatchNormWithGlobalNormalization", "ResizeBilinear", "ResizeBicubic", "ResizeArea", "CropAndResize",
@@ -48,7 +48,7 @@ LINEAR = frozenset((
     "CropAndResizeGradImage", "MaxPoolGradWithArgmax", "ResizeBilinearGrad", "ResizeNearestNeighborGrad",
     "SparseSegmentSumGrad", "SparseSegmentMeanGrad", "SparseSegmentSqrtNGrad", "SparseSegmentSumGradV2",
     "SparseSegmentMeanGradV2", "SparseSegmentSqrtNGradV2", "MirrorPadGrad", "TileGrad", "SparseTensorDenseMatMul",
-    "FusedPadConv2D", "FusedResizeAndPadConv2D",
+    "FusedPadConv2D", "FusedResizeAndPadConv2D", "Einsum", "Conv",
 ))  # fmt: skip
 """Ops that add products: bounded by the sum of the terms' sizes, which is what the op makes of its inputs' sizes."""
 SINGLE = frozenset((
@@ -56,11 +56,12 @@ SINGLE = frozenset((
 ))  # fmt: skip
 """Ops that TensorFlow computes in float32 for doubles too."""
 LOOSE = {
-    "Conv3D": 4.0, "Conv2DBackpropFilter": 4.0, "AdjustContrastv2": 16.0, "AdjustHue": 16.0, "AdjustSaturation": 8.0,
+    "Softmax": 3.0, "Conv3D": 4.0, "ResizeBilinearGrad": 4.0, "Conv2DBackpropFilter": 4.0,
+    "AdjustContrastv2": 16.0, "AdjustHue": 16.0, "AdjustSaturation": 8.0,
     "MatrixSolve": 32.0, "MatrixSolveLs": 64.0,
     "MatrixTriangularSolve": 32.0, "BandedTriangularSolve": 256.0,
     "GRUBlockCell": 12.0, "LSTMBlockCell": 12.0, "BlockLSTM": 24.0, "BlockLSTMV2": 24.0,
-    "CTCBeamSearchDecoder": 8.0, "CTCLoss": 32.0, "FusedBatchNorm": 24.0, "FusedBatchNormV2": 24.0,
+    "CTCBeamSearchDecoder": 24.0, "CTCLoss": 32.0, "FusedBatchNorm": 24.0, "FusedBatchNormV2": 24.0,
     "FusedBatchNormV3": 24.0, "MatrixInverse": 32.0, "MatrixDeterminant": 16.0, "LogMatrixDeterminant": 16.0,
     "SparseSoftmaxCrossEntropyWithLogits": 16.0, "SoftmaxCrossEntropyWithLogits": 16.0, "Svd": 16.0,
     "SelfAdjointEigV2": 16.0, "Mfcc": 32.0, "AudioSpectrogram": 16.0,
@@ -75,7 +76,7 @@ DECOMPOSED = ("MatrixSolveLs", "MatrixInverse", "MatrixSolve")
 """Ops that refuse what is singular, which matrices with infinities may be or not."""
 BY_ELEMENT = {"Erf": 3.0, "Erfc": 6.0, "Softplus": 4.0, "NonMaxSuppressionV5": 8.0, "Sigmoid": 3.0,
               **dict.fromkeys(("BesselI0", "BesselI0e", "BesselI1", "BesselI1e", "BesselK0", "BesselK0e", "BesselK1",
-                               "BesselK1e", "Dawsn", "Expint"), 8.0)}  # fmt: skip
+                               "BesselK1e", "Dawsn", "Expint"), 10.0)}  # fmt: skip
 """The same in units of each element: functions that TensorFlow approximates in float32, products of such."""
 
 

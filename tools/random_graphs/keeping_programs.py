@@ -8,11 +8,7 @@ import numpy as np
 
 from pocketgraph.graph import DType, Shape
 from random_graphs import values
-from random_graphs.programs import FLOAT, INT, LONG, TEXT, Program, program, some_shape
-
-
-def ports(node: str, count: int) -> list[str]:
-    return [node if number == 0 else f"{node}:{number}" for number in range(count)]
+from random_graphs.programs import FLOAT, INT, LONG, TEXT, Program, ports, program, some_shape
 
 
 @program

@@ -216,67 +216,88 @@ def sequence_networks(p: Program) -> None:
 
 
 def sequence_block(p: Program, layers: Layers, x: str, n: int, steps: int, c: int) -> tuple[str, int, int]:
-    kind = p.pick(["conv", "conv", "dense", "attention", "layer_norm", "activation", "gate", "slice", "roll", "cell"])
-    if kind == "conv":
-        k, out, stride = p.pick([1, 2, 3, 5]), p.pick([3, 4, 8, 16]), p.pick([1, 1, 2])
-        padding = b"VALID" if steps >= k and p.chance() else b"SAME"
-        y = p.add("ExpandDims", [x, p.const(1)], T=FLOAT, Tdim=INT)
-        weights = layers.weights(1, k, c, out, fan_in=k * c)
-        y = layers.op("Conv2D", [y, weights], strides=(1, stride, stride, 1), padding=padding, data_format=b"NHWC")
-        y = p.add("Squeeze", [y], T=FLOAT, squeeze_dims=(1,))
+    """One block over ``x`` [n, steps, c]: what comes out, its steps and its channels."""
+    block = p.pick([convolved, convolved, mixed, attended, normalized, bent, gated, cut, rolled, recurrent])
+    return block(p, layers, x, n, steps, c)
+
+
+def convolved(p: Program, layers: Layers, x: str, n: int, steps: int, c: int) -> tuple[str, int, int]:
+    """A convolution along the steps, of pictures of one row."""
+    k, out, stride = p.pick([1, 2, 3, 5]), p.pick([3, 4, 8, 16]), p.pick([1, 1, 2])
+    padding = b"VALID" if steps >= k and p.chance() else b"SAME"
+    y = p.add("ExpandDims", [x, p.const(1)], T=FLOAT, Tdim=INT)
+    weights = layers.weights(1, k, c, out, fan_in=k * c)
+    y = layers.op("Conv2D", [y, weights], strides=(1, stride, stride, 1), padding=padding, data_format=b"NHWC")
+    y = p.add("Squeeze", [y], T=FLOAT, squeeze_dims=(1,))
+    y = p.add("BiasAdd", [y, layers.weights(out)], T=FLOAT)
+    y = p.add(p.pick(["Relu", "Tanh", "Identity"]), [y], T=FLOAT)
+    return y, layers.reached(steps, k, stride, padding, (0,)), out
+
+
+def mixed(p: Program, layers: Layers, x: str, n: int, steps: int, c: int) -> tuple[str, int, int]:
+    """The same matrix product for every step."""
+    out = p.pick([2, 4, 8, 12])
+    if p.chance():
+        y = p.add("Reshape", [x, p.const([-1, c])], T=FLOAT, Tshape=INT)
+        y = p.add("MatMul", [y, layers.weights(c, out, fan_in=c)], T=FLOAT)
         y = p.add("BiasAdd", [y, layers.weights(out)], T=FLOAT)
-        return (
-            p.add(p.pick(["Relu", "Tanh", "Identity"]), [y], T=FLOAT),
-            layers.reached(steps, k, stride, padding, (0,)),
-            out,
-        )
-    if kind == "dense":
-        out = p.pick([2, 4, 8, 12])
-        if p.chance():
-            y = p.add("Reshape", [x, p.const([-1, c])], T=FLOAT, Tshape=INT)
-            y = p.add("MatMul", [y, layers.weights(c, out, fan_in=c)], T=FLOAT)
-            y = p.add("BiasAdd", [y, layers.weights(out)], T=FLOAT)
-            y = p.add("Reshape", [y, p.const([n, steps, out])], T=FLOAT, Tshape=INT)
-        else:
-            weights = p.pick([layers.weights(c, out, fan_in=c), layers.weights(1, c, out, fan_in=c)])
-            y = p.add("BatchMatMulV2", [x, weights], T=FLOAT)
-            y = p.add("AddV2", [y, layers.weights(out)], T=FLOAT)
-        return p.add(p.pick(["Relu", "Sigmoid", "Elu"]), [y], T=FLOAT), steps, out
-    if kind == "attention":
-        key, value = (p.add("BatchMatMulV2", [x, layers.weights(c, c, fan_in=c)], T=FLOAT) for _ in range(2))
-        if p.chance():
-            turned = p.add("Transpose", [key, p.const([0, 2, 1])], T=FLOAT, Tperm=INT)
-            scores = p.add("BatchMatMulV2", [x, turned], T=FLOAT)
-        else:
-            scores = p.add("BatchMatMulV2", [x, key], T=FLOAT, adj_y=True)
-        scores = p.add("Mul", [scores, p.const(c**-0.5, FLOAT)], T=FLOAT)
-        return p.add("BatchMatMulV2", [p.add("Softmax", [scores], T=FLOAT), value], T=FLOAT), steps, c
-    if kind == "layer_norm":
-        mean = p.add("Mean", [x, p.const([2])], T=FLOAT, Tidx=INT, keep_dims=True)
-        spread = p.add("SquaredDifference", [x, mean], T=FLOAT)
-        spread = p.add("Mean", [spread, p.const(-1)], T=FLOAT, Tidx=INT, keep_dims=True)
-        factor = p.add("Rsqrt", [p.add("AddV2", [spread, p.const(1e-3, FLOAT)], T=FLOAT)], T=FLOAT)
-        factor = p.add("Mul", [factor, layers.uniform(0.5, 1.5, c)], T=FLOAT)
-        shift = p.add("Sub", [layers.uniform(-1, 1, c), p.add("Mul", [mean, factor], T=FLOAT)], T=FLOAT)
-        return p.add("AddV2", [p.add("Mul", [x, factor], T=FLOAT), shift], T=FLOAT), steps, c
-    if kind == "gate":
-        gates = p.add("Split", [p.const(2), p.add("ConcatV2", [x, x, p.const(2)], T=FLOAT, Tidx=INT, N=2)],
-                      T=FLOAT, num_split=2)  # fmt: skip
-        return p.add("Mul", [p.add("Sigmoid", [gates], T=FLOAT), f"{gates}:1"], T=FLOAT), steps, c
-    if kind == "slice" and steps > 2:
-        begin, size = p.const([0, 1, 0]), p.const([-1, steps - 2, -1])
-        return p.add("Slice", [x, begin, size], T=FLOAT, Index=INT), steps - 2, c
-    if kind == "roll":
-        order = p.const(p.rng.permutation(steps), p.pick([INT, LONG]))
-        kinds = {"Tindices": next(node for node in p.nodes if node.name == order).attrs["dtype"]}
-        return p.add("GatherV2", [x, order, p.const(1)], Tparams=FLOAT, Taxis=INT, **kinds), steps, c
-    if kind == "cell":
-        return recurrent(p, layers, x, n, steps, c)
-    return (
-        layers.activation(Map(x, n, 1, steps, c), p.pick(["Relu", "gelu", "swish", "Tanh", "Elu", "Softplus"])).ref,
-        steps,
-        c,
-    )
+        y = p.add("Reshape", [y, p.const([n, steps, out])], T=FLOAT, Tshape=INT)
+    else:
+        weights = p.pick([layers.weights(c, out, fan_in=c), layers.weights(1, c, out, fan_in=c)])
+        y = p.add("BatchMatMulV2", [x, weights], T=FLOAT)
+        y = p.add("AddV2", [y, layers.weights(out)], T=FLOAT)
+    return p.add(p.pick(["Relu", "Sigmoid", "Elu"]), [y], T=FLOAT), steps, out
+
+
+def attended(p: Program, layers: Layers, x: str, n: int, steps: int, c: int) -> tuple[str, int, int]:
+    """Attention of every step to all."""
+    key, value = (p.add("BatchMatMulV2", [x, layers.weights(c, c, fan_in=c)], T=FLOAT) for _ in range(2))
+    if p.chance():
+        turned = p.add("Transpose", [key, p.const([0, 2, 1])], T=FLOAT, Tperm=INT)
+        scores = p.add("BatchMatMulV2", [x, turned], T=FLOAT)
+    else:
+        scores = p.add("BatchMatMulV2", [x, key], T=FLOAT, adj_y=True)
+    scores = p.add("Mul", [scores, p.const(c**-0.5, FLOAT)], T=FLOAT)
+    return p.add("BatchMatMulV2", [p.add("Softmax", [scores], T=FLOAT), value], T=FLOAT), steps, c
+
+
+def normalized(p: Program, layers: Layers, x: str, n: int, steps: int, c: int) -> tuple[str, int, int]:
+    """Layer normalization."""
+    mean = p.add("Mean", [x, p.const([2])], T=FLOAT, Tidx=INT, keep_dims=True)
+    spread = p.add("SquaredDifference", [x, mean], T=FLOAT)
+    spread = p.add("Mean", [spread, p.const(-1)], T=FLOAT, Tidx=INT, keep_dims=True)
+    factor = p.add("Rsqrt", [p.add("AddV2", [spread, p.const(1e-3, FLOAT)], T=FLOAT)], T=FLOAT)
+    factor = p.add("Mul", [factor, layers.uniform(0.5, 1.5, c)], T=FLOAT)
+    shift = p.add("Sub", [layers.uniform(-1, 1, c), p.add("Mul", [mean, factor], T=FLOAT)], T=FLOAT)
+    return p.add("AddV2", [p.add("Mul", [x, factor], T=FLOAT), shift], T=FLOAT), steps, c
+
+
+def bent(p: Program, layers: Layers, x: str, n: int, steps: int, c: int) -> tuple[str, int, int]:
+    """An activation."""
+    name = p.pick(["Relu", "gelu", "swish", "Tanh", "Elu", "Softplus"])
+    return layers.activation(Map(x, n, 1, steps, c), name).ref, steps, c
+
+
+def gated(p: Program, layers: Layers, x: str, n: int, steps: int, c: int) -> tuple[str, int, int]:
+    """A gated linear unit."""
+    gates = p.add("Split", [p.const(2), p.add("ConcatV2", [x, x, p.const(2)], T=FLOAT, Tidx=INT, N=2)],
+                  T=FLOAT, num_split=2)  # fmt: skip
+    return p.add("Mul", [p.add("Sigmoid", [gates], T=FLOAT), f"{gates}:1"], T=FLOAT), steps, c
+
+
+def cut(p: Program, layers: Layers, x: str, n: int, steps: int, c: int) -> tuple[str, int, int]:
+    """Without the first and the last step, where there are more."""
+    if steps <= 2:
+        return bent(p, layers, x, n, steps, c)
+    begin, size = p.const([0, 1, 0]), p.const([-1, steps - 2, -1])
+    return p.add("Slice", [x, begin, size], T=FLOAT, Index=INT), steps - 2, c
+
+
+def rolled(p: Program, layers: Layers, x: str, n: int, steps: int, c: int) -> tuple[str, int, int]:
+    """The steps in another order."""
+    order = p.const(p.rng.permutation(steps), p.pick([INT, LONG]))
+    kinds = {"Tindices": next(node for node in p.nodes if node.name == order).attrs["dtype"]}
+    return p.add("GatherV2", [x, order, p.const(1)], Tparams=FLOAT, Taxis=INT, **kinds), steps, c
 
 
 def recurrent(p: Program, layers: Layers, x: str, n: int, steps: int, c: int) -> tuple[str, int, int]:

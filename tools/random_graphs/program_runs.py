@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pathlib
-import subprocess
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
@@ -18,8 +17,9 @@ from random_graphs import flow_programs as flow_programs
 from random_graphs import keeping_programs as keeping_programs
 from random_graphs import net_programs as net_programs
 from random_graphs import state_programs as state_programs
+from random_graphs.asking import asked, emptied
 from random_graphs.channels_last import channels_last
-from random_graphs.judging import WORKER, loose_difference
+from random_graphs.judging import loose_difference
 from random_graphs.programs import PROGRAMS, Program, grown
 
 BATCH = 60  # programs for which TensorFlow is started once
@@ -53,21 +53,13 @@ def judged(oracle: str, seed: int, count: int, wanted: str, keep: str) -> tuple[
 
 
 def answered(oracle: str, folder: pathlib.Path, batch: list[tuple[str, Program]]) -> Iterator[Graph | None]:
-    for old in folder.glob("*.pb"):
-        old.unlink()
+    emptied(folder)
     for number, (_, program) in enumerate(batch):
         (folder / f"p{number}.pb").write_bytes(formats.to_bytes(channels_last(program.graph())))
         (folder / f"p{number}.json").write_text(json.dumps(program.steps))
         feeds = [const(name, value, dtype_of(program, name)) for name, value in program.feeds.items()]
         (folder / f"p{number}.feeds.pb").write_bytes(formats.to_bytes(Graph(feeds)))
-    left = [f"p{number}" for number in range(len(batch))]
-    while left:
-        subprocess.run([oracle, str(WORKER), "--programs", str(folder), *left], capture_output=True, check=False)
-        done = [name for name in left if (folder / f"{name}.out.pb").exists()]
-        left = left[len(done) + 1 :]
-    for number in range(len(batch)):
-        path = folder / f"p{number}.out.pb"
-        yield formats.from_bytes(path.read_bytes()) if path.exists() else None
+    yield from asked(oracle, folder, [f"p{n}" for n in range(len(batch))], "--programs")
 
 
 def dtype_of(program: Program, name: str) -> DType:

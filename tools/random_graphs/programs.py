@@ -13,6 +13,7 @@ from pocketgraph.formats import wire
 from pocketgraph.graph import DType, Func, Graph, Node, Shape, const, opdefs
 from pocketgraph.graph.graph import Versions
 from random_graphs import values
+from random_graphs.choices import Choices
 
 Array = np.ndarray[Any, Any]
 FLOAT, INT, LONG, BOOL, TEXT = (DType.named(name) for name in ("float", "int32", "int64", "bool", "string"))
@@ -21,7 +22,7 @@ NUMBERS = tuple(DType.named(name) for name in ("float", "float", "float", "doubl
 
 
 @dataclass
-class Program:
+class Program(Choices):
     """A graph that grows, and what is run of it.
 
     Attributes:
@@ -37,16 +38,6 @@ class Program:
     functions: list[bytes] = field(default_factory=list)
     steps: list[tuple[list[str], list[str]]] = field(default_factory=list)
     feeds: dict[str, Array] = field(default_factory=dict)
-
-    def chance(self, odds: float = 0.5) -> bool:
-        return bool(self.rng.random() < odds)
-
-    def pick(self, choices: Sequence[Any]) -> Any:
-        return choices[int(self.rng.integers(0, len(choices)))]
-
-    def int(self, low: int, high: int) -> int:
-        """A number of low…high, both possible."""
-        return int(self.rng.integers(low, high + 1))
 
     def add(self, op: str, inputs: Sequence[str] = (), /, **attrs: Any) -> str:
         """Puts a node in; types that follow from nothing else are attributes. Its name."""
@@ -149,6 +140,11 @@ def chain(p: Program, x: str, dtype: DType, shape: Sequence[int], length: int | 
         else:
             x = p.add(p.pick(unary), [x], T=dtype)
     return x
+
+
+def ports(node: str, count: int) -> list[str]:
+    """The tensors that a node gives."""
+    return [node if number == 0 else f"{node}:{number}" for number in range(count)]
 
 
 def some_shape(p: Program) -> tuple[int, ...]:

@@ -1,1 +1,1 @@
-"""What a person does with a finished model: label a picture."""
+"""What a program brings to a model (pictures, recordings, tables, labels), and what it makes of the scores."""

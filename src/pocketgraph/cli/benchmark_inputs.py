@@ -113,9 +113,12 @@ def first_values(text: str) -> tuple[float, ...]:
 
 
 def likely_output_names(graph: Any) -> list[str]:
-    """The likeliest output of the graph, for when none was given."""
+    """The likeliest output of the graph, for when none was given; of several entry points, those of one of them."""
     from pocketgraph.graph.endpoints import likely_outputs
+    from pocketgraph.runtime.samples import sample_fetches
 
+    if not graph.outputs and sum(not key.startswith("__") for key in graph.signatures) > 1:
+        return list(sample_fetches(graph))
     ranked = [name for name, _ in likely_outputs(graph)]
     if not ranked:
         raise UsageError("no likely output was found in the graph", hint="pass --output_layer=NAME")

@@ -39,7 +39,10 @@ TABLES = ("show_run_order", "run_order_limit", "show_time", "time_limit", "show_
 @click.option("--run_delay", "--run-delay", help="Seconds to sleep after every run (the oldest form of the tool).")
 @click.option("--step_stats_name", "--step-stats-name", default="", help="Write one traced run as StepStats here.")
 @click.option(
-    "--trace_file", "--trace-file", default="", help="Write one traced run: .json (Chrome), .pb (RunMetadata)."
+    "--trace_file",
+    "--trace-file",
+    default="",
+    help="Write one traced run: .json (Chrome), .pb (RunMetadata), or a folder with a slash behind it (TensorBoard).",
 )
 @click.option("--num_threads", "--num-threads", "-j", default=-1, show_default=True, help="-1: as many as cores.")
 @click.option("--benchmark_name", "--benchmark-name", default="", help="Name of the result files.")
@@ -63,8 +66,8 @@ TABLES = ("show_run_order", "run_order_limit", "show_time", "time_limit", "show_
 @click.option("--engine", type=click.Choice(["auto", "reference", "litert"]), default="auto", show_default=True,
               help="Which engine runs the model.")  # fmt: skip
 @click.option("--compare", is_flag=False, flag_value="all", default="",
-              help="Time other programs on the same model too: all, or some of reference, litert, tensorflow, "
-              "onnxruntime, openvino.")  # fmt: skip
+              help="Time other programs on the same model too: all, or some of reference, litert, auto "
+              "(a session's default), tensorflow, onnxruntime, openvino.")  # fmt: skip
 @click.option("--compare_python", "--compare-python", default="", help="The Python that has those programs.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON and nothing else.")
 def command(model: str | None, graph: str, as_json: bool, **flags: Any) -> None:
@@ -96,7 +99,7 @@ def command(model: str | None, graph: str, as_json: bool, **flags: Any) -> None:
         refuse_existing(flags["output_prefix"], flags["benchmark_name"])
     if flags["trace_file"]:
         check_ending(flags["trace_file"])
-    for file in filter(None, (flags["trace_file"], flags["step_stats_name"])):
+    for file in filter(None, (flags["trace_file"].rstrip("/" + os.sep), flags["step_stats_name"])):
         refuse_no_folder(file)
     if flags["compare"]:
         report.programs(flags["compare"])

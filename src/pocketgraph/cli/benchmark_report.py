@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -93,12 +94,14 @@ def programs(text: str) -> list[str]:
 def compared(
     path: str, session: Session, layers: Sequence[Layer], outputs: Sequence[str], limits: Limits, flags: dict[str, Any]
 ) -> list[PeerResult]:
-    """Times the other programs."""
+    """Times the other programs; a SavedModel is frozen for them, because its variables lie in other files."""
+    from pocketgraph.freezing import freeze
     from pocketgraph.inspect.peers import compare
 
     wanted = programs(flags["compare"])
+    graph = freeze(path, outputs) if os.path.isdir(path) else session.graph
     return compare(
-        session.graph, layers, outputs, wanted, threads=session.threads, max_runs=limits.max_runs,
+        graph, layers, outputs, wanted, threads=session.threads, max_runs=limits.max_runs,
         max_seconds=limits.max_seconds, python=flags["compare_python"], beside=path,
     )  # fmt: skip
 
@@ -160,8 +163,10 @@ def as_json(
             "uncounted": flops.uncounted,
         }  # fmt: skip
     if peers:
-        document["compared"] = [asdict(peer) for peer in peers]
-    return json.dumps(document, indent=2)
+        document["compared"] = [
+            asdict(peer) | ({"difference": "infinite"} if peer.difference == float("inf") else {}) for peer in peers
+        ]
+    return json.dumps(document, indent=2, allow_nan=False)
 
 
 def _runs_on(session: Session, layers: Sequence[Layer], outputs: Sequence[str]) -> dict[str, int]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pocketgraph.cli._data_options import check_feeds, data_options, feeds, say_of, scaling
+from pocketgraph.cli._data_options import check_feeds, data_options, feeds, say_of, scaling, sized
 from pocketgraph.cli.options import names
 
 if TYPE_CHECKING:
@@ -45,12 +45,16 @@ def command(
     from pocketgraph.apps.label_image import read_labels
     from pocketgraph.cli._progress import progress_bar
     from pocketgraph.quantize.evaluate import evaluate, largest_inputs
-    from pocketgraph.quantize.models import GraphModel, open_model
+    from pocketgraph.quantize.models import GraphModel, LiteRTModel, is_litert, open_model
 
+    files = {path: LiteRTModel(path, how["threads"], names(how["outputs"])) for path in models if is_litert(path)}
+    taken = [model.inputs[0].shape for model in files.values() if len(model.inputs) == 1]
     opened = [
+        files.get(path) or
         open_model(
             path, outputs=names(how["outputs"]), inputs=names(how["inputs"]), values=feeds(how["feed"]),
             threads=how["threads"],
+            sizes=lambda graph, shapes: sized(graph, shapes, place, scaling(how, None), taken),
         )
         for path in models
     ]  # fmt: skip
@@ -58,18 +62,24 @@ def command(
     first = next((model for model in opened if isinstance(model, GraphModel)), None)
     graph = first.graph if first is not None and not place.endswith((".npz", ".npy")) else None
     front = first.front if first is not None else None
-    data = open_data(place, largest_inputs(opened), scaling(how, graph), front)
-    say_of(data)
+    data = open_data(place, largest_inputs(opened), scaling(how, graph), front, how["sample_rate"])
     if skip:
         data = data.after(skip)
     if limit:
         data = data.take(limit)
+    say_of(data)
     known = read_labels(labels) if labels else None
+    odd: list[int] = []
     with progress_bar() as tell:
         verdicts = evaluate(
-            opened, data.samples, len(data), lambda scores: data.truth(known, scores), tell, data.wanted
+            opened,
+            lambda: _watched(data.samples(), odd),
+            len(data),
+            lambda scores: data.truth(known, scores),
+            tell,
+            data.wanted,
         )
-    for note in notes(verdicts, data):
+    for note in notes(verdicts, data, odd):
         click.echo(f"note: {note}", err=True)
     if as_json:
         click.echo(json.dumps([verdict.as_dict() for verdict in verdicts], indent=1))
@@ -78,8 +88,21 @@ def command(
         click.echo(line)
 
 
-def notes(verdicts: list[Verdict], data: Data) -> Iterator[str]:
+def _watched(samples: Iterator[list[Any]], odd: list[int]) -> Iterator[list[Any]]:
+    """The samples; ``odd`` gets the numbers, from 1 on, of those that hold other than finite numbers."""
+    import numpy as np
+
+    for number, sample in enumerate(samples, 1):
+        if not all(np.isfinite(array).all() for array in sample if array.dtype.kind == "f"):
+            odd.append(number)
+        yield sample
+
+
+def notes(verdicts: list[Verdict], data: Data, odd: list[int]) -> Iterator[str]:
     """What the numbers do not say by themselves."""
+    if odd:
+        which = f"sample {odd[0]} holds" if len(odd) == 1 else f"{len(odd)} samples hold, the first being {odd[0]},"
+        yield f"{which} NaN or infinity; take such out of {data.place}"
     if data.classes and all(verdict.accuracy is None and verdict.errors is None for verdict in verdicts):
         yield (
             f"{data.place} tells classes, such as '{data.classes[0]}', but not which score is whose; "

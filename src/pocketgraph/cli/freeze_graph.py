@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Literal
 
 import click
@@ -110,16 +111,8 @@ def command(
 
     if checkpoint_version not in (1, 2):
         raise UsageError(f"Invalid checkpoint version (must be '1' or '2'): {checkpoint_version}")
-    for kind, file in (("graph", input_graph), ("meta graph", input_meta_graph), ("saver", input_saver)):
-        if file and not os.path.exists(file):
-            raise FreezeError(f"Input {kind} file '{file}' does not exist!", hint=_beside(file))
-    source = input_saved_model_dir or input_meta_graph or input_graph or path
-    if not source:
-        raise UsageError(
-            "nothing to freeze was named", hint="give a training directory, or --input_graph and --input_checkpoint"
-        )
-    if not os.path.exists(source) and not os.path.exists(source + ".index"):
-        raise FreezeError(f"'{source}' does not exist", hint=_beside(source))
+    _check_files({"graph": input_graph, "meta graph": input_meta_graph, "saver": input_saver})
+    source = _checked_source(input_saved_model_dir or input_meta_graph or input_graph or path)
     if not output_graph:
         raise UsageError("no place for the frozen graph was named", hint="add -o frozen.pb")
     frozen = freeze_and_tell(
@@ -152,6 +145,23 @@ def command(
         click.echo(f"repaired: {line}")
     for warning in frozen.warnings:
         click.echo(f"warning: {warning}", err=True)
+
+
+def _check_files(files: Mapping[str, str]) -> None:
+    """Refuses a file that does not exist, in the words of the original; by what it is, "" where none is named."""
+    for kind, file in files.items():
+        if file and not os.path.exists(file):
+            raise FreezeError(f"Input {kind} file '{file}' does not exist!", hint=_beside(file))
+
+
+def _checked_source(source: str) -> str:
+    if not source:
+        raise UsageError(
+            "nothing to freeze was named", hint="give a training directory, or --input_graph and --input_checkpoint"
+        )
+    if not os.path.exists(source) and not os.path.exists(source + ".index"):
+        raise FreezeError(f"'{source}' does not exist", hint=_beside(source))
+    return source
 
 
 def _saver(file: str) -> str | None:

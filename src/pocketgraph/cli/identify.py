@@ -81,7 +81,8 @@ def line(facts: Facts) -> str:
 def next_step(facts: Facts) -> str:
     """What to type next.
 
-    A graph that needs no freezing is looked at; the graph beside a checkpoint need not be named.
+    A graph that needs no freezing is looked at; the graph beside a checkpoint need not be named, one of several entry
+    points without a default has to be.
     """
     if facts.graphs and not any(graph.variables for graph in facts.graphs):
         return f"pocketgraph summarize {shlex.quote(facts.identity.path)}"
@@ -91,6 +92,9 @@ def next_step(facts: Facts) -> str:
         with contextlib.suppress(PocketgraphError):
             find(facts.identity.path)
             return f"pocketgraph freeze_graph {shlex.quote(facts.identity.path)} -o frozen.pb"
+    signatures = facts.graphs[0].signatures if facts.graphs else ()
+    if len(signatures) > 1 and "serving_default" not in signatures and "input_saved_model_dir" in facts.identity.next:
+        return f"{facts.identity.next} --signature={signatures[0]}"
     return facts.identity.next
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pocketgraph.cli._data_options import check_feeds, data_options, feeds, say_of, scaling
+from pocketgraph.cli._data_options import check_feeds, data_options, feeds, say_of, scaling, sized
 from pocketgraph.cli.options import flag_bool, names
 from pocketgraph.errors import UsageError
 
@@ -83,7 +83,7 @@ MOST_JUDGED = 200  # samples that a budget is measured on
 )
 @data_options
 def command(model: str, calibrate: str | None, out: str, mode: str, limit: int, **how: Any) -> None:
-    """Make an eight-bit LiteRT file, or graph, of the frozen graph MODEL.
+    """Make an eight-bit LiteRT file, or graph, of MODEL: a frozen graph, or the directory of a SavedModel or training.
 
     The samples show which values each tensor takes. Weights get a scale for each output channel and are fitted so that
     each layer gives what the float one gave. After that a report says what each layer lost and why.
@@ -141,14 +141,14 @@ class _Job:
     """One model on its way to one file."""
 
     def __init__(self, model: str, calibrate: str | None, out: str, how: dict[str, Any]) -> None:
-        from pocketgraph.formats import load
         from pocketgraph.quantize.front import front_of, input_shapes
         from pocketgraph.quantize.lowering import lowered_graph
+        from pocketgraph.quantize.models import read_graph
         from pocketgraph.quantize.spellings import in_plain_words
         from pocketgraph.runtime.samples import sample_fetches
 
         self.model, self.calibrate, self.out, self.how = model, calibrate, out, how
-        graph = load(model)
+        graph = read_graph(model, names(how["outputs"]))
         check_feeds(how["feed"], [graph])
         values = feeds(how["feed"])
         self.outputs = names(how["outputs"]) or list(sample_fetches(graph))
@@ -162,9 +162,8 @@ class _Job:
         else:
             shapes = input_shapes(graph, self.outputs, asked, tuple(values))
         self.picture = scaling(how, graph if calibrate and not calibrate.endswith((".npz", ".npy")) else None)
-        shapes = {name: _sized(shape, self.picture) for name, shape in shapes.items()}
-        if calibrate and calibrate.endswith((".npz", ".npy")) and self.front is None:
-            shapes = _sized_as_samples(graph, shapes, calibrate)
+        if self.front is None:
+            shapes = sized(graph, shapes, calibrate, self.picture)
         self.program: Program
         self.graph: Graph
         self.program, self.graph = lowered_graph(graph, self.outputs, shapes, values)
@@ -183,7 +182,7 @@ class _Job:
         from pocketgraph.quantize.models import Input
 
         inputs = tuple(Input(value.name, value.shape, np.dtype(value.dtype.numpy)) for value in self.program.inputs)
-        return open_data(place, inputs, self.picture, self.front)
+        return open_data(place, inputs, self.picture, self.front, self.how["sample_rate"])
 
     def held(self, data: Data) -> Samples:
         """The samples, in memory when they are few."""
@@ -205,10 +204,10 @@ class _Job:
         chosen = ("ranges", "rounding", "equalize", "io", "float_share", "widen", "activations", "weights", "threads",
                   "seed")  # fmt: skip
         keep = [*names(how["keep"]), *self.inner()]
-        options = Options(keep=keep, **{name: how[name] for name in chosen})
+        options = Options(keep=keep, with_tables=self.out.endswith(".tflite"), **{name: how[name] for name in chosen})
         everything = self.open(self.calibrate)
-        say_of(everything)
         data = everything.take(limit)
+        say_of(data)
         judging = self.judging(everything, data)
         findings = Findings(f"{os.path.splitext(self.out)[0]}.resume.npz", self.key(options, data))
         if findings.resumed:
@@ -222,8 +221,11 @@ class _Job:
             except KeyboardInterrupt:
                 findings.save()
                 raise
+            outcome.judged, outcome.are_unseen = judged.comparison, judging is not data
             if not budget.is_set:
-                outcome.notes.append(f"on {len(judging)} samples{self.which(judging, data)}: {judged.words()}")
+                warned = sum(note.startswith("warning:") for note in outcome.notes)
+                said = f"on {len(judging)} samples{self.which(judging, data)}: {judged.words()}"
+                outcome.notes.insert(warned, said)
             self.write(outcome, samples, self.content(outcome), tell)
         findings.remove()
 
@@ -265,9 +267,11 @@ class _Job:
         import pocketgraph
 
         digest = hashlib.sha256()
-        with open(self.model, "rb") as file:
-            for block in iter(lambda: file.read(1 << 20), b""):
-                digest.update(block)
+        inside = sorted(os.path.join(folder, name) for folder, _, found in os.walk(self.model) for name in found)
+        for path in inside or [self.model]:
+            with open(path, "rb") as file:
+                for block in iter(lambda: file.read(1 << 20), b""):
+                    digest.update(block)
         asked = (pocketgraph.__version__, options, self.outputs, self.picture, self.how["feed"], self.how["inputs"])
         digest.update(repr((*asked, data.identity())).encode())
         return digest.hexdigest()
@@ -308,38 +312,22 @@ class _Job:
         from pocketgraph.quantize.gain import gain
         from pocketgraph.quantize.layers import report
         from pocketgraph.quantize.page import summary, to_html, to_json
+        from pocketgraph.quantize.running import model_bytes
 
-        found = report(outcome, samples, len(content), threads=self.how["threads"], progress=tell)
+        size = len(model_bytes(self.program)) if self.out.endswith(".tflite") else None
+        threads = self.how["threads"]
+        found = report(outcome, samples, len(content), threads=threads, progress=tell, float_size=size)
         write_atomically(self.out, content)
         page = self.how["report_path"] or f"{os.path.splitext(self.out)[0]}.report.html"
-        name = os.path.basename(self.model)
+        name = os.path.basename(os.path.normpath(self.model))
         write_atomically(page, to_html(found, f"{name} in few bits").encode())
         write_atomically(f"{os.path.splitext(page)[0]}.json", to_json(found, {"model": name}).encode())
         for line in summary(found):
             click.echo(line)
         if self.out.endswith(".tflite"):
-            compared = gain(self.program, outcome.converted.program, len(content), samples, self.how["threads"])
+            compared = gain(self.program, outcome.converted.program, len(content), samples, threads)
             for line in compared.lines():
                 click.echo(line)
+        else:
+            click.echo(f"{found.float_bytes:,} bytes of float weights, the file has {found.bytes:,}")
         click.echo(f"written: {self.out}, {page}")
-
-
-def _sized_as_samples(graph: Graph, shapes: dict[str, tuple[int, ...]], place: str) -> dict[str, tuple[int, ...]]:
-    """The shapes of inputs, sizes that the graph leaves open being those of the samples."""
-    from pocketgraph.apps.data import sized_by_arrays
-    from pocketgraph.graph import node_name
-
-    declared = {name: graph.nodes[node_name(name)].shape() for name in shapes}
-    left = {
-        name: [axis for axis, size in enumerate(shape.dims) if axis and size is None]
-        for name, shape in declared.items()
-        if shape is not None and shape.dims is not None
-    }
-    return sized_by_arrays(place, shapes, left) if any(left.values()) else shapes
-
-
-def _sized(shape: tuple[int, ...], picture: Any) -> tuple[int, ...]:
-    """The shape of a picture with the size that was asked for where the graph leaves it open."""
-    if len(shape) == 4 and shape[1:3] == (1, 1) and picture.width and picture.height:
-        return shape[0], picture.height, picture.width, shape[3]
-    return shape

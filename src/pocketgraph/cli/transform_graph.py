@@ -88,23 +88,16 @@ def command(
 
     Every transform takes ignore_errors=true, which goes on without it when it fails.
     """
-    source = os.path.expanduser(in_graph or model or "")
-    target = os.path.expanduser(out_graph)
-    if not source:
-        raise UsageError("in_graph graph can't be empty", hint="pass --in_graph=MODEL.pb")
-    if not target:
-        raise UsageError("out_graph graph can't be empty", hint="pass --out_graph=FILE.pb")
-    if in_graph and model:
-        raise UsageError(f"two graphs to read, '{model}' and --in_graph={in_graph}", hint="pass one of them")
+    _check_paths(model, in_graph, out_graph)
+    source, target, report = map(os.path.expanduser, (in_graph or model or "", out_graph, report))
+    if report and not report.endswith((".html", ".json")):
+        raise UsageError(f"a report is .html or .json, not '{report}'", where="--report")
 
     from pocketgraph import formats
     from pocketgraph.transforms import tool
     from pocketgraph.transforms._report import Recorder
     from pocketgraph.transforms._rule_files import load_file
 
-    report = os.path.expanduser(report)
-    if report and not report.endswith((".html", ".json")):
-        raise UsageError(f"a report is .html or .json, not '{report}'", where="--report")
     for path in rules:
         load_file(os.path.expanduser(path))
     _check_transforms(transforms, compat)
@@ -133,10 +126,23 @@ def command(
     except PocketgraphError as error:
         raise type(error)(f"Saving graph '{out_graph}' failed with {error}") from error
     if checks is not None:
-        worst = max((difference for _, difference in checks.passed), default=0.0)
-        click.echo(
-            f"checked {len(checks.passed)} transforms: results differ by at most {worst:.3g} of their peak", err=True
-        )
+        _tell_passed(checks)
+
+
+def _check_paths(model: str | None, in_graph: str, out_graph: str) -> None:
+    """Refuses a call without one graph to read and one to write, in the words of the original."""
+    if not in_graph and not model:
+        raise UsageError("in_graph graph can't be empty", hint="pass --in_graph=MODEL.pb")
+    if not out_graph:
+        raise UsageError("out_graph graph can't be empty", hint="pass --out_graph=FILE.pb")
+    if in_graph and model:
+        raise UsageError(f"two graphs to read, '{model}' and --in_graph={in_graph}", hint="pass one of them")
+
+
+def _tell_passed(checks: RuleCheck) -> None:
+    worst = max((difference for _, difference in checks.passed), default=0.0)
+    text = f"checked {len(checks.passed)} transforms: results differ by at most {worst:.3g} of their peak"
+    click.echo(text, err=True)
 
 
 def _check_transforms(transforms: str, compat: str) -> None:

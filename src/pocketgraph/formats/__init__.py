@@ -136,17 +136,25 @@ def from_bytes(data: bytes | bytearray | memoryview, name: str = "<bytes>") -> G
     return graphdef.parse(data if isinstance(data, bytes) else bytes(data), name)
 
 
+BY_NAME = {".pbtxt": "text", ".meta": "meta"}
+
+
 @collector_paused()
 def save(graph: Graph, path: PathLike, text: bool | None = None, *, form: str = "") -> None:
     """Writes a graph, whole or not at all; nodes that nobody changed as their file had them.
 
     The path may be the file that the graph was loaded from. What is written does not depend on anything but the graph.
 
+    >>> from pocketgraph.graph.text import parse
+    >>> save(parse("x = Placeholder(dtype=float)\\ny = Neg(x, T=float)"), "small.pbtxt")
+    >>> load("small.pbtxt")["y"]
+    y = Neg(x, T=float)
+
     Args:
         graph: the graph; as a GraphDef it may be larger than 2 GB.
         path: where to; an existing file is replaced.
         text: True is the same as ``form="text"``, False as ``form="graphdef"``; by default the name decides: text for
-            ``.pbtxt``.
+            ``.pbtxt``, a MetaGraphDef, which keeps the signatures, for ``.meta``, a GraphDef for all others.
         form: ``graphdef``, ``text``, ``memmapped`` (a memory-mapped package), ``saved_model`` (a
             directory that must not exist yet; the graph must be frozen), ``meta`` (a MetaGraphDef).
 
@@ -158,9 +166,8 @@ def save(graph: Graph, path: PathLike, text: bool | None = None, *, form: str = 
     """
     from pocketgraph.formats.files import write_atomically
 
-    if text is None:
-        text = os.fspath(path).endswith(".pbtxt")
-    chosen = form or ("text" if text else "graphdef")
+    named = BY_NAME.get(os.path.splitext(os.fspath(path))[1], "graphdef") if text is None else "graphdef"
+    chosen = form or ("text" if text else named)
     if chosen == "graphdef":
         write_atomically(path, graphdef.chunks(graph))
     elif chosen == "text":
@@ -183,12 +190,20 @@ def save(graph: Graph, path: PathLike, text: bool | None = None, *, form: str = 
 
 
 def to_bytes(graph: Graph) -> bytes:
-    """The encoded GraphDef; errors as for ``save``."""
+    """The graph as an encoded GraphDef; errors as for ``save``."""
     return b"".join(graphdef.chunks(graph))
 
 
 def open_checkpoint(path: PathLike) -> Mapping[str, Tensor]:
-    """The variables of a checkpoint by name; see ``checkpoint.open_checkpoint``."""
+    """The variables of a checkpoint by name; see ``checkpoint.open_checkpoint``.
+
+    >>> import numpy as np
+    >>> from pocketgraph.formats.checkpoint_writer import write_checkpoint
+    >>> write_checkpoint("model.ckpt-1", {"w": Tensor.from_numpy(np.float32([[1, 2]]))})
+    >>> w = open_checkpoint("model.ckpt-1")["w"]
+    >>> w.dtype.name, w.shape, w.numpy()
+    ('float', (1, 2), array([[1., 2.]], dtype=float32))
+    """
     from pocketgraph.formats import checkpoint
 
     return checkpoint.open_checkpoint(path)

@@ -217,14 +217,14 @@ def _past(node: Node, passed: Mapping[str, str], ways: Mapping[str, bool], graph
             ref = passed[canonical(ref)]
         if ref.startswith("^") and ref[1:] in ways:  # waiting for a Switch is waiting for what it took
             for source in graph[ref[1:]].inputs:
-                inputs += _waiting(source, passed, ways, graph)
+                inputs += _waiting(source, ways, graph)
         elif ref not in inputs or not ref.startswith("^"):
             inputs.append(ref)
     inputs = [ref for at, ref in enumerate(inputs) if not ref.startswith("^") or ref not in inputs[:at]]
     return node if tuple(inputs) == node.inputs else node.replace(inputs=inputs)
 
 
-def _waiting(ref: str, passed: Mapping[str, str], ways: Mapping[str, bool], graph: Graph) -> list[str]:
+def _waiting(ref: str, ways: Mapping[str, bool], graph: Graph) -> list[str]:
     name = node_name(ref)
     for _ in range(len(ways) + 1):
         if name not in ways:

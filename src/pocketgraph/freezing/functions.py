@@ -11,6 +11,7 @@ from pocketgraph.formats import function_def
 from pocketgraph.freezing.handles import LOOPS, Scope
 from pocketgraph.graph import DType, Function, Node, Tensor
 from pocketgraph.graph.attr import Func
+from pocketgraph.graph.inline import called_functions
 
 
 class Call(NamedTuple):
@@ -78,13 +79,13 @@ class Library:
         for origin, function in self._made.values():
             made_from.setdefault(origin, []).append(function)
         kept = [f for name, f in self._functions.items() if name not in made_from]
-        called = {name for node in nodes for name in _called_names(node)}
+        called = {name for node in nodes for name in called_functions(node)}
         for function in [*kept, *(function for _, function in self._made.values())]:
-            called |= {name for node in function.nodes for name in _called_names(node)}
+            called |= {name for node in function.nodes for name in called_functions(node)}
         waiting = [name for name in called if name in made_from]
         while waiting:  # an original that stays keeps the originals it calls
             for node in self._functions[waiting.pop()].nodes:
-                new = [name for name in _called_names(node) if name in made_from and name not in called]
+                new = [name for name in called_functions(node) if name in made_from and name not in called]
                 called.update(new)
                 waiting.extend(new)
         result: dict[str, Function] = {}
@@ -134,12 +135,4 @@ class Library:
 
 def has_function(node: Node) -> bool:
     """Whether a node names a function."""
-    return any(_called_names(node))
-
-
-def _called_names(node: Node) -> Iterable[str]:
-    for value in node.attrs.values():
-        if isinstance(value, Func):
-            yield value.name
-        elif isinstance(value, tuple) and value and isinstance(value[0], Func):
-            yield from (member.name for member in value)
+    return any(called_functions(node))

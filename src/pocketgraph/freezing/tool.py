@@ -78,6 +78,21 @@ def freeze(
 
     Values stay in the checkpoint's files until somebody reads or saves them; damaged ones are found then.
 
+    >>> import numpy as np
+    >>> from pocketgraph import Tensor, freeze
+    >>> from pocketgraph.graph.text import parse, print_graph
+    >>> graph = parse('''
+    ...     x = Placeholder(dtype=float, shape=[2])
+    ...     w = VariableV2(dtype=float, shape=[2])
+    ...     seen = Identity(w, T=float)
+    ...     y = Mul(x, seen, T=float)
+    ... ''')
+    >>> print(print_graph(freeze(graph, "y", {"w": Tensor.from_numpy(np.float32([3, 4]))})), end="")
+    x = Placeholder(dtype=float, shape=[2])
+    w = Const(float [3.0, 4.0])
+    seen = Identity(w, T=float)
+    y = Mul(x, seen, T=float)
+
     Args:
         graph_or_path: a graph, a graph file (GraphDef or MetaGraphDef, binary or text), a training directory or a
             checkpoint in one, or the directory of a SavedModel.
@@ -153,6 +168,7 @@ def freeze_and_tell(
     wanted_repairs = repairs.chosen(repair)
     if not (source.has_own_values or bind or wanted_repairs or any(is_variable(node) for node in graph)):
         raise FreezeError(TWICE, where=source.graph, hint="use it as it is")
+    taken = () if _names(outputs) or graph.outputs else _signatures(graph)
     names = _names(outputs) or _guessed(graph, source.graph)
     part = extract_sub_graph(bound(graph, _by_tensor(graph, bind or {}, signature)), names).replace(outputs=names)
     if control_flow is None and source.has_own_values:
@@ -183,8 +199,15 @@ def freeze_and_tell(
     if control_flow is not None:
         frozen = extract_sub_graph(without_idle_waits(frozen), names)
     if not allow_training_batch_norm:
-        refuse_training_batch_norms(frozen)
-    warnings = [*leftovers(frozen, graph), *untrained_batch_norms(frozen)]
+        try:
+            refuse_training_batch_norms(frozen)
+        except FreezeError as error:
+            if len(taken) < 2:
+                raise
+            hint = f"take one of the signatures {', '.join(taken)}, as in --signature={taken[0]}; or {error.hint}"
+            raise FreezeError(error.what, where=error.where, hint=hint) from None
+    warnings = [f"all signatures were taken: {', '.join(taken)}; --signature=NAME takes one"] * (len(taken) > 1)
+    warnings += [*leftovers(frozen, graph), *untrained_batch_norms(frozen)]
     return Frozen(frozen, source.graph, source.checkpoint, tuple(values), tuple(warnings), tuple(lines))
 
 
@@ -256,6 +279,11 @@ def _names(outputs: str | Sequence[str] | None) -> list[str]:
         return []
     names = outputs.split(",") if isinstance(outputs, str) else list(outputs)
     return [name.strip() for name in names if name.strip()]
+
+
+def _signatures(graph: Graph) -> tuple[str, ...]:
+    """The entry points that people have, and not only the loader."""
+    return tuple(sorted(key for key in graph.signatures if not key.startswith("__")))
 
 
 def _guessed(graph: Graph, where: str) -> list[str]:

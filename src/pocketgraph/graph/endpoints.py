@@ -6,7 +6,7 @@ import re
 from functools import cached_property
 from typing import NamedTuple
 
-from pocketgraph.graph.graph import Graph
+from pocketgraph.graph.graph import Graph, Signature
 from pocketgraph.graph.node import Node, canonical, node_name, parse_ref
 from pocketgraph.graph.tensor import Tensor
 
@@ -25,7 +25,7 @@ def likely_outputs(graph: Graph) -> list[Endpoint]:
     model's inputs and not on labels, gradients, savers or summaries, ranked by what they end in and how they are
     called. In a training graph, for an end that only picks the best class, what it picks from is listed as well.
     """
-    stated = _stated(graph, list(graph.outputs), [s.outputs.values() for s in graph.signatures.values()], "output")
+    stated = _stated(graph, list(graph.outputs), [s.outputs.values() for s in _entry_points(graph)], "output")
     ranked = [Endpoint(r.name, r.why) for r in _Survey(graph).outputs()]
     return stated + [end for end in ranked if end.name not in {name for name, _ in stated}]
 
@@ -33,7 +33,7 @@ def likely_outputs(graph: Graph) -> list[Endpoint]:
 def likely_inputs(graph: Graph) -> list[Endpoint]:
     """The nodes that a user of the model would feed, most likely first: stated inputs, then placeholders that meet the
     model's weights, then those that do not (labels, rates), then iterators and queues."""
-    stated = _stated(graph, list(graph.inputs), [s.inputs.values() for s in graph.signatures.values()], "input")
+    stated = _stated(graph, list(graph.inputs), [s.inputs.values() for s in _entry_points(graph)], "input")
     found = _Survey(graph).inputs()
     return stated + [end for end in found if end.name not in {name for name, _ in stated}]
 
@@ -44,10 +44,15 @@ def sole_outputs(graph: Graph) -> list[str] | None:
     own = [name for name in graph.outputs if node_name(name) in graph]
     if own:
         return own
-    stated = _stated(graph, list(graph.outputs), [s.outputs.values() for s in graph.signatures.values()], "output")
+    stated = _stated(graph, list(graph.outputs), [s.outputs.values() for s in _entry_points(graph)], "output")
     if stated:
         return [name for name, _ in stated]
     return _Survey(graph).sole_output()
+
+
+def _entry_points(graph: Graph) -> list[Signature]:
+    """The graph's signatures but those that TensorFlow 2's loader has for itself (``__saved_model_init_op``)."""
+    return [signature for key, signature in graph.signatures.items() if not key.startswith("__")]
 
 
 def _stated(graph: Graph, own: list[str], signatures: list[object], kind: str) -> list[Endpoint]:

@@ -60,7 +60,16 @@ class _Edits(NamedTuple):
 
 
 class Graph:
-    """An ordered set of nodes with unique names.
+    """An ordered set of nodes with unique names. It does not change; ``replace`` and ``map_nodes`` make changed copies.
+
+    >>> from pocketgraph.graph import Graph, Node, const
+    >>> from pocketgraph.graph.dtype import FLOAT
+    >>> graph = Graph([const("w", [0.5, 2.0], FLOAT), Node("y", "Neg", ["w"], {"T": FLOAT})], outputs=["y"])
+    >>> graph["y"]
+    y = Neg(w, T=float)
+    >>> changed = graph.map_nodes(lambda node: node.replace(op="Abs") if node.op == "Neg" else node)
+    >>> changed["y"].op, graph["y"].op, changed["w"] is graph["w"]
+    ('Abs', 'Neg', True)
 
     Attributes:
         nodes: the nodes by name, in the file's order, read-only.
@@ -106,7 +115,12 @@ class Graph:
         self._edits: _Edits | None = None
 
     def replace(self, nodes: Iterable[Node] | None = None, **changes: Any) -> Graph:
-        """A copy with other nodes, or other keyword parts of the constructor."""
+        """A copy with other nodes, or other keyword parts of the constructor.
+
+        Raises:
+            GraphError: two nodes share a name.
+            TypeError: ``changes`` names what a Graph has not.
+        """
         parts: dict[str, Any] = {
             "functions": self.functions,
             "versions": self.versions,
@@ -147,7 +161,7 @@ class Graph:
             raise GraphError(f"the graph has no node '{name}'", hint=did_you_mean(name, self.nodes)) from None
 
     def producer(self, ref: str) -> Node:
-        """The node that an input or tensor name refers to."""
+        """The node that an input or tensor name refers to; errors as for ``graph[name]``."""
         return self[node_name(ref)]
 
     @cached_property
@@ -201,19 +215,6 @@ class Graph:
             return self
         return self.replace(table.values()) if renamed else self._of_table(table, rewired)
 
-    def exchange(self, nodes: Iterable[Node]) -> Graph:
-        """The graph with these nodes in the places of those of the same names.
-
-        Raises:
-            GraphError: there is no node of such a name.
-        """
-        table = self._table.copy()
-        for node in nodes:
-            if node.name not in table:
-                raise GraphError("there is no node of this name to exchange", where=f"node '{node.name}'")
-            table[node.name] = node
-        return self._of_table(table, None)
-
     def reorder(self, nodes: Iterable[Node]) -> Graph:
         """The graph with its own nodes, each once, in another order."""
         return self._of_table({node.name: node for node in nodes}, [])
@@ -228,12 +229,12 @@ class Graph:
         edits = self._edits
         return None if edits is None or edits.origin() is not origin else edits.rewired
 
-    def _of_table(self, table: dict[str, Node], rewired: list[Node] | None) -> Graph:
+    def _of_table(self, table: dict[str, Node], rewired: list[Node]) -> Graph:
         """A copy with these nodes, each under its name."""
         graph = self.replace()
         graph._table = table
         graph.nodes = MappingProxyType(table)
-        graph._edits = None if rewired is None else _Edits(weak(self), rewired)
+        graph._edits = _Edits(weak(self), rewired)
         return graph
 
     def constant(self, ref: str) -> Tensor | None:

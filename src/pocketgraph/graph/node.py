@@ -69,10 +69,18 @@ class Node:
     A file reader may make nodes of a class of its own, which decode their attributes when somebody asks (``decoded``)
     and tell the writer where they lie; a changed copy is a plain Node.
 
+    >>> from pocketgraph.graph.dtype import FLOAT
+    >>> node = Node("y", "MatMul", ["x", "split:1", "^init"], {"T": FLOAT, "transpose_a": False})
+    >>> node.data_inputs, node.control_inputs, node.attr("T")
+    (('x', 'split:1'), ('^init',), float)
+    >>> node.replace(inputs=["x", "w"]).with_attrs(transpose_a=None)
+    y = MatMul(x, w, T=float)
+
     Attributes:
         name: unique in its graph.
         op: the op type.
         inputs: data inputs first, as ``name`` or ``name:port``, then control inputs as ``^name``.
+        attrs: the attributes by name, read-only: int, float, bool, bytes, DType, Shape, Tensor, Func, tuples of these.
         device: the requested device, mostly ``""``.
         extra: encoded fields of the node that pocketgraph has no use for, kept for writing.
     """

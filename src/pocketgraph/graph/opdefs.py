@@ -98,6 +98,19 @@ class OpDef:
     deprecated: str = ""
     only: str = BOTH
 
+    @property
+    def written_defaults(self) -> dict[str, AttrValue]:
+        """The defaults that may be written into a graph, by attribute.
+
+        Those that TensorFlow 1.15 does not know, of an op that it knows, are not among them: it refuses to load a graph
+        that has them.
+        """
+        return {
+            name: attr.default
+            for name, attr in self.attrs.items()
+            if attr.default is not None and (attr.since == OLD or self.only == NEW)
+        }
+
 
 @cache
 def find(op: str) -> OpDef | None:
@@ -121,20 +134,6 @@ def get(op: str) -> OpDef:
 def names() -> tuple[str, ...]:
     """All ops, sorted."""
     return tuple(line[2 : line.index('"', 2)] for line in _table().splitlines() if line)
-
-
-def known_to(version: str, op: str, attr: str | None = None) -> bool:
-    """Whether a TensorFlow version, "1.15" or "2.x", has this op, and the op this attribute.
-
-    An attribute that TensorFlow 1.15 does not know must not be written into a graph for it: it refuses to load that.
-    """
-    found = find(op)
-    if found is None or (found.only and found.only != version):
-        return False
-    if attr is None:
-        return True
-    described = found.attrs.get(attr)
-    return described is not None and (version != OLD or described.since == OLD)
 
 
 def attr_or_default(node: Node, name: str) -> AttrValue:

@@ -14,6 +14,14 @@ from pocketgraph.graph.dtype import STRING, DType
 class Tensor:
     """A constant value. It does not change, and its elements are not read until ``numpy()`` asks for them.
 
+    >>> tensor = Tensor.from_numpy(np.float32([[0.5, 2.0]]))
+    >>> tensor.dtype, tensor.shape, tensor.size, tensor.nbytes
+    (float, (1, 2), 2, 8)
+    >>> tensor.numpy()
+    array([[0.5, 2. ]], dtype=float32)
+    >>> Tensor.from_numpy(["naïve", b"x"]).numpy().tolist()
+    [b'na\\xc3\\xafve', b'x']
+
     Attributes:
         dtype: the element type; tells quint8 from uint8, which share a NumPy dtype.
         shape: the sizes.

@@ -19,6 +19,12 @@
   where the key does not.
 * Float attributes have 32 bits, as in the file.
 * Functions, versions and signatures have no text form.
+
+>>> graph = parse("x = Placeholder(dtype=float)\\ny = Neg(x, T=float)")
+>>> graph["y"].attrs["T"]
+float
+>>> print_node(graph["y"])
+'y = Neg(x, T=float)'
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Look at a model: tables, times, pictures. Each name loads its module when first used."""
+"""Looks at models: what a graph holds, what it costs and how long it takes, what rules did to it."""
 
 from pocketgraph.inspect.summarize import Endpoint, Summary, summarize
 

@@ -286,7 +286,8 @@ _table(per_output(1), """
     CheckNumericsV2 CountUpTo FakeQuantWithMinMaxArgsGradient QuantizeAndDequantize
 """)  # fmt: skip
 _table(per_input(1), "Bincount DenseBincount HistogramFixedWidth InTopK InTopKV2 MirrorPadGrad CTCGreedyDecoder")
-_table(per_input(2), "CumulativeLogsumexp FakeQuantWithMinMaxVarsGradient FakeQuantWithMinMaxVarsPerChannelGradient")
+_table(per_input(2), "CumulativeLogsumexp FakeQuantWithMinMaxVarsGradient FakeQuantWithMinMaxVarsPerChannelGradient "
+       "QuantizeAndDequantizeV4Grad")  # fmt: skip
 _table(per_output(3), "Cross")
 _table(per_input(1, 2), """
     ScatterMax ScatterMin ResourceScatterAdd ResourceScatterSub ResourceScatterMul ResourceScatterDiv ResourceScatterMax

@@ -13,11 +13,10 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+import numpy as np
+
 Job = dict[str, Any]
 Runner = tuple[Callable[[], list[Any]], str]  # runs once; the program's version
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
 
 
 class MissingError(Exception):
@@ -46,8 +45,13 @@ def litert(job: Job, feeds: Job) -> Runner:
     return ours(job, feeds, "litert")
 
 
-def ours(job: Job, feeds: Job, engine: str) -> Runner:
-    """A session of one engine, and our version."""
+def auto(job: Job, feeds: Job) -> Runner:
+    """Our session as it is by default."""
+    return ours(job, feeds, None)
+
+
+def ours(job: Job, feeds: Job, engine: str | None) -> Runner:
+    """A session, and our version."""
     pocketgraph = imported("pocketgraph", "pocketgraph is not installed")
 
     session = pocketgraph.Session(job["model"], threads=job["threads"], engine=engine)
@@ -175,23 +179,38 @@ def peak_bytes() -> int | None:
     return most if sys.platform == "darwin" else most * 1024
 
 
+def as_texts(array: Any) -> Any:
+    """An array as .npz files hold it without pickling: bytes as text of their hexadecimal digits."""
+    if array.dtype.kind != "O":
+        return array
+    digits = [(item.encode() if isinstance(item, str) else bytes(item)).hex() for item in array.ravel().tolist()]
+    return np.array(digits, np.str_).reshape(array.shape)
+
+
+def from_texts(array: Any) -> Any:
+    """What ``as_texts`` was given."""
+    if array.dtype.kind != "U":
+        return array
+    found = np.empty(array.size, object)
+    found[:] = [bytes.fromhex(digits) for digits in array.ravel().tolist()]
+    return found.reshape(array.shape)
+
+
 def main() -> Job:
     """Reads the job from standard input, times the program named on the command line, and gives the figures for
     JSON.
     """
-    import numpy as np
-
     job = json.load(sys.stdin)
     name = sys.argv[1]
     with np.load(os.path.join(job["folder"], "feeds.npz")) as data:
-        feeds = {tensor: data[f"feed_{index}"] for index, tensor in enumerate(job["inputs"])}
+        feeds = {tensor: from_texts(data[f"feed_{index}"]) for index, tensor in enumerate(job["inputs"])}
     clock = time.perf_counter
     start = clock()
     once, version = PROGRAMS[name](job, feeds)
     loaded = clock()
     results = once()
     first = clock()
-    np.savez(os.path.join(job["folder"], name), *[np.asarray(result) for result in results])
+    np.savez(os.path.join(job["folder"], name), *[as_texts(np.asarray(result)) for result in results])
     times: list[float] = []
     began = clock()
     while len(times) < job["runs"] and (not times or clock() - began < job["seconds"]):
@@ -205,12 +224,14 @@ def main() -> Job:
 
 
 PROGRAMS = {
-    "reference": reference, "litert": litert, "tensorflow": tensorflow, "onnxruntime": onnxruntime,
+    "reference": reference, "litert": litert, "auto": auto, "tensorflow": tensorflow, "onnxruntime": onnxruntime,
     "openvino": openvino,
 }  # fmt: skip
 
 
 if __name__ == "__main__":
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
     try:
         answer = main()
     except MissingError as error:

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from pocketgraph.graph import Graph
     from pocketgraph.inspect.benchmark import Layer
 
-PEERS = ("reference", "litert", "tensorflow", "onnxruntime", "openvino")
-OURS = ("reference", "litert")
+PEERS = ("reference", "litert", "auto", "tensorflow", "onnxruntime", "openvino")
+OURS = ("reference", "litert", "auto")
+"""NumPy only, LiteRT only, and what a session does by default: LiteRT where it can, NumPy elsewhere."""
 SECONDS = 5.0  # of runs, for each program
 PATIENCE = 300  # seconds until a program is given up
 MOST_RUNS = 1000
@@ -85,6 +86,7 @@ def compare(
     from pocketgraph.formats import save
     from pocketgraph.graph import node_name
     from pocketgraph.graph.order import reachable
+    from pocketgraph.inspect.peer_worker import as_texts
 
     check_programs(programs)
     wanted = reachable(graph, [node_name(name) for name in outputs], stop={node_name(x.name) for x in layers})
@@ -92,8 +94,8 @@ def compare(
         model = os.path.join(folder, "model.pb")
         save(graph.replace([node for node in graph if node.name in wanted]), model)
         onnx = os.path.splitext(beside)[0] + ".onnx" if beside else ""
-        arrays = {f"feed_{index}": _spread(layer.array()) for index, layer in enumerate(layers)}
-        np.savez(os.path.join(folder, "feeds.npz"), **arrays)  # type: ignore[arg-type]
+        arrays = {f"feed_{index}": as_texts(_spread(layer.array())) for index, layer in enumerate(layers)}
+        np.savez(os.path.join(folder, "feeds.npz"), **arrays)
         job = {
             "folder": folder,
             "model": model,
@@ -104,8 +106,6 @@ def compare(
             "runs": min(max_runs, MOST_RUNS) if max_runs > 0 else MOST_RUNS,
             "seconds": min(max_seconds, SECONDS) if max_seconds > 0 else SECONDS,
         }
-        if any(array.dtype == object for array in arrays.values()):
-            return [PeerResult(name, "string inputs are not compared") for name in programs]
         found = [_one(name, job, python) for name in programs]
         return _with_differences(found, folder)
 
@@ -193,8 +193,19 @@ def _with_differences(found: Sequence[PeerResult], folder: str) -> list[PeerResu
 
 
 def _difference(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> float:
-    if a.shape != b.shape or a.dtype.kind not in "fiub":
-        return float("inf") if a.shape != b.shape else 0.0
-    x, y = a.astype(np.float64), b.astype(np.float64)
-    peak = max(float(np.max(np.abs(x), initial=0.0)), 1e-30)
-    return float(np.max(np.abs(x - y), initial=0.0)) / peak
+    """The largest difference as a part of the largest finite value; infinity where they have other shapes, texts or
+    places of NaN and infinities."""
+    if a.shape != b.shape or (a.dtype.kind == "U") != (b.dtype.kind == "U"):
+        return float("inf")
+    if a.dtype.kind not in "fiubc":
+        return 0.0 if np.array_equal(a, b) else float("inf")
+    wide = np.complex128 if "c" in (a.dtype.kind, b.dtype.kind) else np.float64
+    x, y = a.astype(wide), b.astype(wide)
+    other = (x != y) & ~(np.isnan(x) & np.isnan(y))
+    if not other.any():
+        return 0.0
+    x, y = x[other], y[other]
+    if not (np.isfinite(x).all() and np.isfinite(y).all()):
+        return float("inf")
+    peak = max(float(np.max(np.abs(a.astype(wide)), initial=0.0, where=np.isfinite(a))), 1e-30)
+    return float(np.max(np.abs(x - y))) / peak

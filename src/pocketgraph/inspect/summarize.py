@@ -143,7 +143,19 @@ class Summary:
 
 
 def summarize(graph: Graph) -> Summary:
-    """Facts about a graph, each computed when it is asked for; no weight is read."""
+    """Facts about a graph, each computed when it is asked for; no weight is read.
+
+    >>> from pocketgraph.graph.text import parse
+    >>> facts = summarize(parse('''
+    ...     x = Placeholder(dtype=float, shape=[?, 2])
+    ...     w = Const(float [[1.0], [2.0]])
+    ...     y = MatMul(x, w, T=float)
+    ... '''))
+    >>> [(found.name, found.dtype, found.shape) for found in (*facts.inputs, *facts.outputs)]
+    [('x', float, [?,2]), ('y', float, [?,1])]
+    >>> facts.const_parameters, facts.const_bytes, facts.op_counts
+    (2, 8, [('Const', 1), ('MatMul', 1), ('Placeholder', 1)])
+    """
     return Summary(graph)
 
 

@@ -1,4 +1,4 @@
-"""A traced run as a file: for TensorBoard (RunMetadata, StepStats) and for Chrome's chrome://tracing or Perfetto."""
+"""A traced run as a file: for TensorBoard (event files, RunMetadata, StepStats), Chrome and Perfetto."""
 
 from __future__ import annotations
 
@@ -11,22 +11,25 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.errors import GraphError, UsageError
+from pocketgraph.formats import to_bytes
+from pocketgraph.formats.event_file import write_event_file
 from pocketgraph.formats.files import write_atomically
 from pocketgraph.formats.run_records import NodeStats, run_metadata, step_stats
 from pocketgraph.graph import DType, Graph
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.runtime.profile import NodeTiming, StepTrace
 
+MOST_SHOWN = 1024  # bytes of a constant that goes into an event file
 DEVICE = "/job:localhost/replica:0/task:0/device:CPU:0"
 
 
 def write_trace(trace: StepTrace, path: str | os.PathLike[str], graph: Graph | None = None) -> None:
-    """Writes a Chrome trace (``.json``) or a RunMetadata (``.pb``).
+    """Writes a Chrome trace (``.json``), a RunMetadata (``.pb``), or an event file for TensorBoard (a folder).
 
     Args:
         trace: a traced run.
-        path: the file; its ending says which.
-        graph: names the nodes' inputs in the file, when given.
+        path: the file, whose ending says which; or TensorBoard's log folder, one that is there or ends in a slash.
+        graph: names the nodes' inputs in the file, when given; TensorBoard shows it.
 
     Raises:
         UsageError: another ending.
@@ -34,7 +37,10 @@ def write_trace(trace: StepTrace, path: str | os.PathLike[str], graph: Graph | N
     """
     name = os.fspath(path)
     check_ending(name)
-    if name.endswith(".json"):
+    if is_folder(name):
+        runs = {"run": run_metadata({DEVICE: node_stats(trace, graph)})}
+        write_event_file(name, to_bytes(_without_weights(graph or Graph())), runs)
+    elif name.endswith(".json"):
         write_atomically(name, json.dumps(chrome_trace(trace, graph)).encode())
     else:
         write_atomically(name, run_metadata({DEVICE: node_stats(trace, graph)}))
@@ -44,10 +50,28 @@ def check_ending(name: str) -> None:
     """Refuses names that ``write_trace`` cannot write to.
 
     Raises:
-        UsageError: the name ends neither in .json nor in .pb.
+        UsageError: it is no folder, and the name ends neither in .json nor in .pb.
     """
-    if not name.endswith((".json", ".pb")):
-        raise UsageError(f"a trace is written as .json (Chrome) or .pb (TensorBoard), not as '{name}'")
+    if not name.endswith((".json", ".pb")) and not is_folder(name):
+        raise UsageError(
+            f"a trace is written as .json (Chrome), .pb (RunMetadata) or into a folder (TensorBoard), not as '{name}'",
+            hint=f"for TensorBoard, put a slash behind it: {name}/",
+        )
+
+
+def is_folder(name: str) -> bool:
+    """Whether this is TensorBoard's log folder, to be made where it is not there, and not a file."""
+    return name.endswith(("/", os.sep)) or os.path.isdir(name)
+
+
+def _without_weights(graph: Graph) -> Graph:
+    """The graph without the values of larger constants, which nobody looks at in a picture."""
+    return graph.replace(
+        node.replace(attrs={key: value for key, value in node.attrs.items() if key != "value"})
+        if node.op == "Const" and node.tensor.nbytes > MOST_SHOWN
+        else node
+        for node in graph
+    )
 
 
 def step_stats_of(trace: StepTrace, graph: Graph | None = None) -> bytes:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from pocketgraph.kernels.arrays import Array, is_small_float, reserve, widened
-from pocketgraph.kernels.registry import kernel
+from pocketgraph.kernels.held_values import holds_values, plus
+from pocketgraph.kernels.registry import Value, kernel
 
 Binary = Callable[[Any, Any], Any]
 PLAIN = frozenset(map(np.dtype, ("float32", "float64", "int32", "int64", "bool")))
@@ -177,13 +179,35 @@ SAME_TYPE: dict[str, Binary] = {
 WHOLE = (_floor_div, _truncate_div)
 """Quotients that are made whole."""
 
+RESULT_FIRST = ("SigmoidGrad", "TanhGrad", "SqrtGrad", "RsqrtGrad", "ReciprocalGrad", "InvGrad")
+
+
+"""The gradients by the function's result, whose dy may be of another shape as long as it has as many elements."""
+
+
+def _of_one_shape(function: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
+    quick = function.in_engine  # type: ignore[attr-defined]
+
+    def run(y: Array, dy: Array) -> Array:
+        return function(y, dy if dy.shape == y.shape else dy.reshape(y.shape))
+
+    def in_engine(y: Array, dy: Array) -> Array:
+        found: Array = quick(y, dy if dy.shape == y.shape else dy.reshape(y.shape))
+        return found
+
+    run.in_engine = in_engine  # type: ignore[attr-defined]
+    return run
+
+
 for _op, _function in SAME_TYPE.items():
-    kernel(_op)(_same_type(_function))
+    kernel(_op)(_of_one_shape(_same_type(_function)) if _op in RESULT_FIRST else _same_type(_function))
 
 
 @kernel("AddN", "AccumulateNV2")
-def add_n(*inputs: Array) -> Array:
-    """The sum of tensors of one shape."""
+def add_n(*inputs: Value) -> Value:
+    """The sum of tensors of one shape; of values that hold others (lists, optionals, maps), the sums inside of them."""
+    if holds_values(inputs[0]):
+        return reduce(lambda one, other: plus(add_n, one, other), inputs)
     total = widened(inputs[0])
     for value in inputs[1:]:
         if value.shape != inputs[0].shape:

@@ -22,6 +22,12 @@ def ints(values: Any) -> tuple[int, ...]:
     return tuple(listed) if array.dtype.kind in "iu" else tuple([int(v) for v in listed])
 
 
+def sizes_of(shape: Array) -> tuple[tuple[int, ...], int]:
+    """The sizes that a shape tensor asks for, and how many elements that makes; as ``reserve`` refuses too many."""
+    sizes = reserve(ints(shape), np.float64)
+    return sizes, int(np.prod(sizes, dtype=np.int64))
+
+
 def integer(value: Any) -> int:
     """The one element of an integer tensor.
 

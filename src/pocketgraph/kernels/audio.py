@@ -73,7 +73,8 @@ def encode_wav(audio: Array, sample_rate: Array) -> Array:
     rate = integer(sample_rate)
     if not 0 < rate < 1 << 31 or not 0 < channels < 1 << 15 or rate * channels * 2 >= 1 << 32:
         raise RunError(f"no WAV file has {channels} channels at a rate of {rate}")
-    codes = np.clip(half_away(audio * np.float32(FULL_SCALE)), -32768, 32767).astype("<i2").tobytes()
+    scaled = np.clip(np.nan_to_num(audio * np.float32(FULL_SCALE), nan=0), -32768, 32767)
+    codes = np.clip(half_away(scaled), -32768, 32767).astype("<i2").tobytes()
     header = struct.pack("<4sI4s", b"RIFF", 36 + len(codes), b"WAVE")
     form = struct.pack("<4sIHHIIHH", b"fmt ", 16, PCM, channels, rate, rate * channels * 2, channels * 2, 16)
     return strings([header + form + struct.pack("<4sI", b"data", len(codes)) + codes], ())

@@ -11,7 +11,7 @@ from pocketgraph.errors import RunError
 from pocketgraph.kernels.arrays import Array, ints, reserve
 from pocketgraph.kernels.padding import pad
 from pocketgraph.kernels.registry import kernel
-from pocketgraph.kernels.windows import from_channels_last, padded, spatial, taps, to_channels_last, windows
+from pocketgraph.kernels.windows import from_channels_last, padded, spatial, taps, to_channels_last, windows_of_op
 
 
 def space_to_batch(x: Array, blocks: Sequence[int], paddings: Array) -> Array:
@@ -94,7 +94,8 @@ def space_to_depth(input: Array, *, block_size: int, data_format: str = "NHWC") 
         raise ValueError(f"blocks of {block_size} do not divide {rows} x {columns}")
     parts = x.reshape(n, rows // block_size, block_size, columns // block_size, block_size, channels)
     moved = parts.transpose(0, 1, 3, 2, 4, 5)
-    return from_channels_last(moved.reshape(n, rows // block_size, columns // block_size, -1), data_format)
+    whole = moved.reshape(n, rows // block_size, columns // block_size, channels * block_size**2)
+    return from_channels_last(whole, data_format)
 
 
 @kernel("DepthToSpace")
@@ -114,13 +115,8 @@ def extract_image_patches(
     images: Array, *, ksizes: Sequence[int], strides: Sequence[int], rates: Sequence[int], padding: str
 ) -> Array:
     """Each window's elements as channels: row, column, channel."""
-    spans = windows(
-        images.shape[1:3],
-        spatial(ksizes, "NHWC", "ksizes"),
-        spatial(strides, "NHWC"),
-        padding,
-        spatial(rates, "NHWC", "rates"),
-    )
+    taken = spatial(ksizes, "NHWC", "ksizes")
+    spans = windows_of_op(images.shape[1:3], taken, strides, padding, "NHWC", rates, dilations_are="rates")
     size = images.shape[-1] * spans[0].taps * spans[1].taps
     reserve((images.shape[0], spans[0].output, spans[1].output, size), images.dtype)
     wide = padded(images, spans)
@@ -132,9 +128,7 @@ def extract_volume_patches(input: Array, *, ksizes: Sequence[int], strides: Sequ
     """Each window's elements as channels: plane, row, column, channel."""
     if input.ndim != 5:
         raise RunError(f"input must be 5-dimensional, not of shape {list(input.shape)}")
-    spans = windows(
-        input.shape[1:4], spatial(ksizes, "NDHWC", "ksizes"), spatial(strides, "NDHWC"), padding, data_format="NDHWC"
-    )
+    spans = windows_of_op(input.shape[1:4], spatial(ksizes, "NDHWC", "ksizes"), strides, padding, "NDHWC")
     size = input.shape[-1] * math.prod(span.taps for span in spans)
     reserve((input.shape[0], *(span.output for span in spans), size), input.dtype)
     wide = padded(input, spans)

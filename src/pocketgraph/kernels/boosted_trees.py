@@ -120,7 +120,8 @@ def _floats(wire: int, payload: Any) -> list[float]:
     return [float(v) for v in np.frombuffer(payload, "<f4")] if wire == LEN else list(struct.unpack("<f", payload))
 
 
-def _signed(value: int) -> int:
+def signed(value: int) -> int:
+    """A varint as the number it stands for."""
     return value - (1 << 64) if value >= 1 << 63 else value
 
 
@@ -132,12 +133,12 @@ def _tree(data: bytes) -> Tree:
         kind, split, leaf = 0, [0] * 6, []
         for place, _, inner in fields(payload):
             if place == LEAF:
-                kind, leaf = LEAF, _leaf(inner)
+                kind, leaf = LEAF, leaf_numbers(inner)
             elif place in (BUCKETS, CATEGORY):
                 kind = place
                 for n, _, value in fields(inner):
                     if 1 <= n <= DIMENSION:
-                        split[n] = _signed(value)
+                        split[n] = signed(value)
         if kind == 0:
             raise ValueError("a node is neither a leaf nor a split that is known")
         tree.kinds.append(kind)
@@ -147,7 +148,8 @@ def _tree(data: bytes) -> Tree:
     return tree
 
 
-def _leaf(data: bytes) -> list[float]:
+def leaf_numbers(data: bytes) -> list[float]:
+    """The numbers of a leaf's message."""
     scalar, vector = [0.0], None
     for number, wire, payload in fields(data):
         if number == 1:

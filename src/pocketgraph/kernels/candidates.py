@@ -13,30 +13,21 @@ import numpy as np
 
 from pocketgraph.errors import RunError
 from pocketgraph.kernels.arrays import Array, ints, reserve
-from pocketgraph.kernels.philox import Philox
+from pocketgraph.kernels.philox import Words
 from pocketgraph.kernels.randoms import drawing
 from pocketgraph.kernels.registry import Context, kernel
 from pocketgraph.kernels.saving import files_of
 
-Draw = Callable[["Words"], int]
+Draw = Callable[["Numbers"], int]
 Chance = Callable[[int], float]
-AHEAD = 256  # words
 MOST_TRIES = 1 << 24
 WORDS_PER_CLASS = 2048  # words that TensorFlow sets aside for each class to be drawn
 
 
-class Words:
-    """The words of a generator, one after the other, as TensorFlow's samplers take them."""
+class Numbers(Words):
+    """The numbers that TensorFlow's samplers make of a generator's words."""
 
-    def __init__(self, generator: Philox) -> None:
-        self.generator = generator
-        self.left: list[int] = []
-
-    def word(self) -> int:
-        if not self.left:
-            self.left = self.generator.words(AHEAD).tolist()[::-1]
-            self.generator = self.generator.skip(AHEAD // 4)
-        return self.left.pop()
+    AHEAD = 256
 
     def long(self) -> int:
         return self.word() | self.word() << 32
@@ -67,7 +58,7 @@ def _expected(chance: float, count: int, tries: int) -> float:
 
 
 def sampled(
-    words: Words, true_classes: Array, count: int, unique: bool, classes: int, draw: Draw, chance: Chance
+    words: Numbers, true_classes: Array, count: int, unique: bool, classes: int, draw: Draw, chance: Chance
 ) -> tuple[Array, Array, Array]:
     """(classes int64 (count,), expected counts of the true classes, expected counts of the drawn ones)."""
     if unique and count > classes:
@@ -105,7 +96,7 @@ def _run(
     if num_sampled < 1:
         raise RunError(f"num_sampled must be at least 1, not {num_sampled}")
     reserve((num_sampled,), np.float64)
-    words = Words(drawing(context, *seeds, num_sampled * WORDS_PER_CLASS // 4))
+    words = Numbers(drawing(context, *seeds, num_sampled * WORDS_PER_CLASS // 4))
     return sampled(words, true_classes, num_sampled, unique, classes, draw, chance)
 
 
@@ -208,7 +199,7 @@ class Weighted:
             shares[large] -= 1 - shares[small]
             (low if shares[large] < 1 else high).append(large)
 
-    def draw(self, words: Words) -> int:
+    def draw(self, words: Numbers) -> int:
         share = (words.word() & 0x7FFFFF) / 2.0**23
         place = words.below(len(self.kept), 32)
         return place if share < self.kept[place] else self.partner[place]

@@ -86,6 +86,11 @@ def select_v2(condition: Array, t: Array, e: Array) -> Array:
 
 @kernel("ClipByValue")
 def clip_by_value(t: Array, clip_value_min: Array, clip_value_max: Array) -> Array:
+    """The lower bound where the bounds are the wrong way round; a bound that is NaN bounds nothing."""
     if any(bound.ndim and bound.shape != t.shape for bound in (clip_value_min, clip_value_max)):
         raise ValueError("clip_value_min and clip_value_max must be either of the same shape as input, or a scalar")
-    return np.asarray(np.minimum(np.maximum(t, clip_value_min), clip_value_max))
+    if t.dtype.kind in "fV" and any(np.isnan(bound).any() for bound in (clip_value_min, clip_value_max)):
+        with np.errstate(invalid="ignore"):
+            low = np.where(clip_value_max < t, clip_value_max, t)
+            return np.asarray(np.where(low < clip_value_min, clip_value_min, low)).astype(t.dtype, copy=False)
+    return np.asarray(np.maximum(np.minimum(t, clip_value_max), clip_value_min))

@@ -16,10 +16,9 @@ from pocketgraph.kernels.windows import (
     Window,
     from_channels_last,
     padded,
-    spatial,
     taps,
     to_channels_last,
-    windows,
+    windows_of_op,
 )
 
 PATCH_BYTES = 1 << 24
@@ -125,15 +124,8 @@ def _convolution(
 ) -> Array:
     _checked(x, weights, len(data_format))
     x = to_channels_last(x, data_format)
-    spans = windows(
-        x.shape[1:-1],
-        weights.shape[:-2],
-        spatial(strides, data_format),
-        padding,
-        spatial(dilations, data_format, "dilations") if dilations else (),
-        explicit_paddings,
-        data_format,
-    )
+    taken = weights.shape[:-2]
+    spans = windows_of_op(x.shape[1:-1], taken, strides, padding, data_format, dilations, explicit_paddings)
     return from_channels_last(function(x, weights, spans), data_format)
 
 
@@ -207,9 +199,8 @@ def fused_resize_and_pad_conv2d(
 @kernel("Dilation2D")
 def dilation2d(input: Array, filter: Array, *, strides: Sequence[int], rates: Sequence[int], padding: str) -> Array:
     """The largest of input + filter in each window, channel by channel; ``filter`` is (rows, columns, channels)."""
-    spans = windows(
-        input.shape[1:-1], filter.shape[:-1], spatial(strides, "NHWC"), padding, spatial(rates, "NHWC", "rates")
-    )
+    taken = filter.shape[:-1]
+    spans = windows_of_op(input.shape[1:-1], taken, strides, padding, "NHWC", rates, dilations_are="rates")
     wide = padded(widened(input), spans, 0)
     inside = padded(np.ones((1, *input.shape[1:-1], 1), bool), spans, False)
     least = wide.dtype.type(lowest(input.dtype))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -14,19 +14,15 @@ from pocketgraph.kernels.windows import (
     channels_axis,
     from_channels_last,
     inside,
-    outer_sizes,
+    outer_zeros,
     padded,
-    spatial,
     taps,
     to_channels_last,
-    windows,
+    windows_of_op,
 )
 
-
-def _spread(shape: tuple[int, ...], spans: Sequence[Window], dtype: np.dtype[np.generic]) -> Array:
-    """Zeros of ``shape`` (batch, spatial…, channels) with the windows' padding round it."""
-    sizes = outer_sizes(shape[1:-1], spans)
-    return np.zeros(reserve((shape[0], *sizes, shape[-1]), dtype), dtype=dtype)
+ByInput = Callable[[tuple[int, ...], Array, Array, Sequence[Window]], Array]
+ByFilter = Callable[[Array, tuple[int, ...], Array, Sequence[Window]], Array]
 
 
 def _inner(x: Array, shape: tuple[int, ...], spans: Sequence[Window]) -> Array:
@@ -47,7 +43,7 @@ def backprop_input(shape: tuple[int, ...], weights: Array, dy: Array, spans: Seq
     if groups < 1 or groups * depth != shape[-1] or filters % groups:
         raise RunError(f"shapes that do not fit: input {list(shape)} and filter {list(weights.shape)}")
     wide, kernels = widened(dy), widened(weights)
-    total = _spread(shape, spans, wide.dtype)
+    total = outer_zeros(shape, spans, wide.dtype)
     share = filters // groups
     for group in range(groups):
         flat = wide[..., group * share : (group + 1) * share].reshape(-1, share)
@@ -82,7 +78,7 @@ def depthwise_backprop_input(shape: tuple[int, ...], weights: Array, dy: Array, 
     channels, multiplier = weights.shape[-2:]
     _fits(dy.shape[1:-1], spans, dy.shape[-1], channels * multiplier)
     wide, kernels = widened(dy).reshape(*dy.shape[:-1], channels, multiplier), widened(weights)
-    total = _spread(shape, spans, wide.dtype)
+    total = outer_zeros(shape, spans, wide.dtype)
     for index, where in taps(spans):
         total[where] += (wide * kernels[index]).sum(axis=-1)
     return np.ascontiguousarray(_inner(total, shape, spans)).astype(dy.dtype, copy=False)
@@ -118,96 +114,81 @@ def _full_shape(input_sizes: Array, dy: Array, weights: Array, data_format: str)
     return sizes if channels_axis(data_format) == -1 else (sizes[0], *sizes[2:], sizes[1])
 
 
-def _spans(
-    sizes: Sequence[int],
-    window: Sequence[int],
+def _by_input(
+    function: ByInput,
+    input_sizes: Array,
+    weights: Array,
+    dy: Array,
     strides: Sequence[int],
     padding: str,
-    dilations: Sequence[int],
     explicit_paddings: Sequence[int],
     data_format: str,
-) -> tuple[Window, ...]:
-    return windows(
-        sizes,
-        window,
-        spatial(strides, data_format),
-        padding,
-        spatial(dilations, data_format, "dilations"),
-        explicit_paddings,
-        data_format,
-    )
-
-
-@kernel("Conv2DBackpropInput")
-def conv2d_backprop_input(
-    input_sizes: Array,
-    filter: Array,
-    out_backprop: Array,
-    *,
-    strides: Sequence[int],
-    padding: str,
-    explicit_paddings: Sequence[int] = (),
-    data_format: str = "NHWC",
-    dilations: Sequence[int] = (1, 1, 1, 1),
+    dilations: Sequence[int],
 ) -> Array:
-    dy = to_channels_last(out_backprop, data_format)
-    shape = _full_shape(input_sizes, dy, filter, data_format)
-    spans = _spans(shape[1:-1], filter.shape[:-2], strides, padding, dilations, explicit_paddings, data_format)
-    return from_channels_last(backprop_input(shape, filter, dy, spans), data_format)
+    """The gradient by the input in the op's data format: ``function`` of shape, weights, dy and windows."""
+    dy = to_channels_last(dy, data_format)
+    shape = _full_shape(input_sizes, dy, weights, data_format)
+    if shape[0] != dy.shape[0]:
+        raise RunError(f"input_sizes has a batch of {shape[0]}, out_backprop {list(dy.shape)} one of {dy.shape[0]}")
+    taken = weights.shape[:-2]
+    spans = windows_of_op(shape[1:-1], taken, strides, padding, data_format, dilations, explicit_paddings)
+    return from_channels_last(function(shape, weights, dy, spans), data_format)
 
 
-@kernel("Conv2DBackpropFilter")
-def conv2d_backprop_filter(
-    input: Array,
+def _by_filter(
+    function: ByFilter,
+    x: Array,
     filter_sizes: Array,
-    out_backprop: Array,
-    *,
+    dy: Array,
     strides: Sequence[int],
     padding: str,
-    explicit_paddings: Sequence[int] = (),
-    data_format: str = "NHWC",
-    dilations: Sequence[int] = (1, 1, 1, 1),
+    explicit_paddings: Sequence[int],
+    data_format: str,
+    dilations: Sequence[int],
 ) -> Array:
-    x, dy = to_channels_last(input, data_format), to_channels_last(out_backprop, data_format)
+    """The gradient by the filter: ``function`` of the images, the filter's shape, dy and windows."""
+    x, dy = to_channels_last(x, data_format), to_channels_last(dy, data_format)
     shape = ints(filter_sizes)
-    spans = _spans(x.shape[1:-1], shape[:-2], strides, padding, dilations, explicit_paddings, data_format)
-    return backprop_filter(x, shape, dy, spans)
+    spans = windows_of_op(x.shape[1:-1], shape[:-2], strides, padding, data_format, dilations, explicit_paddings)
+    return function(x, shape, dy, spans)
 
 
-@kernel("DepthwiseConv2dNativeBackpropInput")
-def depthwise_conv2d_backprop_input(
-    input_sizes: Array,
-    filter: Array,
-    out_backprop: Array,
-    *,
-    strides: Sequence[int],
-    padding: str,
-    explicit_paddings: Sequence[int] = (),
-    data_format: str = "NHWC",
-    dilations: Sequence[int] = (1, 1, 1, 1),
-) -> Array:
-    dy = to_channels_last(out_backprop, data_format)
-    shape = _full_shape(input_sizes, dy, filter, data_format)
-    spans = _spans(shape[1:-1], filter.shape[:-2], strides, padding, dilations, explicit_paddings, data_format)
-    return from_channels_last(depthwise_backprop_input(shape, filter, dy, spans), data_format)
+def _register(op: str, by_input: ByInput, by_filter: ByFilter) -> None:
+    """The two gradients of a convolution of pictures."""
+
+    @kernel(f"{op}BackpropInput")
+    def backprop_input(
+        input_sizes: Array,
+        filter: Array,
+        out_backprop: Array,
+        *,
+        strides: Sequence[int],
+        padding: str,
+        explicit_paddings: Sequence[int] = (),
+        data_format: str = "NHWC",
+        dilations: Sequence[int] = (1, 1, 1, 1),
+    ) -> Array:
+        window = strides, padding, explicit_paddings, data_format, dilations
+        return _by_input(by_input, input_sizes, filter, out_backprop, *window)
+
+    @kernel(f"{op}BackpropFilter")
+    def backprop_filter(
+        input: Array,
+        filter_sizes: Array,
+        out_backprop: Array,
+        *,
+        strides: Sequence[int],
+        padding: str,
+        explicit_paddings: Sequence[int] = (),
+        data_format: str = "NHWC",
+        dilations: Sequence[int] = (1, 1, 1, 1),
+    ) -> Array:
+        window = strides, padding, explicit_paddings, data_format, dilations
+        return _by_filter(by_filter, input, filter_sizes, out_backprop, *window)
 
 
-@kernel("DepthwiseConv2dNativeBackpropFilter")
-def depthwise_conv2d_backprop_filter(
-    input: Array,
-    filter_sizes: Array,
-    out_backprop: Array,
-    *,
-    strides: Sequence[int],
-    padding: str,
-    explicit_paddings: Sequence[int] = (),
-    data_format: str = "NHWC",
-    dilations: Sequence[int] = (1, 1, 1, 1),
-) -> Array:
-    x, dy = to_channels_last(input, data_format), to_channels_last(out_backprop, data_format)
-    shape = ints(filter_sizes)
-    spans = _spans(x.shape[1:-1], shape[:-2], strides, padding, dilations, explicit_paddings, data_format)
-    return depthwise_backprop_filter(x, shape, dy, spans)
+_register("Conv2D", backprop_input, backprop_filter)
+_register("DepthwiseConv2dNative", depthwise_backprop_input, depthwise_backprop_filter)
 
 
 @kernel("Conv3DBackpropInputV2")
@@ -221,10 +202,8 @@ def conv3d_backprop_input(
     data_format: str = "NDHWC",
     dilations: Sequence[int] = (1, 1, 1, 1, 1),
 ) -> Array:
-    dy = to_channels_last(out_backprop, data_format)
-    shape = _full_shape(input_sizes, dy, filter, data_format)
-    spans = _spans(shape[1:-1], filter.shape[:-2], strides, padding, dilations, (), data_format)
-    return from_channels_last(backprop_input(shape, filter, dy, spans), data_format)
+    window = strides, padding, (), data_format, dilations
+    return _by_input(backprop_input, input_sizes, filter, out_backprop, *window)
 
 
 @kernel("Conv3DBackpropFilterV2")
@@ -238,10 +217,8 @@ def conv3d_backprop_filter(
     data_format: str = "NDHWC",
     dilations: Sequence[int] = (1, 1, 1, 1, 1),
 ) -> Array:
-    x, dy = to_channels_last(input, data_format), to_channels_last(out_backprop, data_format)
-    shape = ints(filter_sizes)
-    spans = _spans(x.shape[1:-1], shape[:-2], strides, padding, dilations, (), data_format)
-    return backprop_filter(x, shape, dy, spans)
+    window = strides, padding, (), data_format, dilations
+    return _by_filter(backprop_filter, input, filter_sizes, out_backprop, *window)
 
 
 @kernel("Conv3DBackpropInput")

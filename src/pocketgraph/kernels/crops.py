@@ -6,6 +6,7 @@ import numpy as np
 
 from pocketgraph.kernels.arrays import Array, ints, reserve, widened
 from pocketgraph.kernels.registry import kernel
+from pocketgraph.kernels.scratch import scratch
 
 FLOAT = np.float32
 
@@ -44,60 +45,138 @@ def crop_and_resize(
     if method not in ("bilinear", "nearest"):
         raise ValueError(f"method must be bilinear or nearest, not '{method}'")
     outside = ~((down >= 0) & (down <= height - 1))[:, :, None] | ~((along >= 0) & (along <= width - 1))[:, None, :]
-    down, along = np.clip(np.nan_to_num(down), 0, height - 1), np.clip(np.nan_to_num(along), 0, width - 1)
-    block = max(1, BOX_BLOCK // max(1, rows * columns * depth))
-    for start in range(0, count, block):
-        some = slice(start, start + block)
-        values = _resampled(image, box_ind[some].astype(np.int64), down[some], along[some], method)
-        result[some] = values
+    down, along = _within(down, height), _within(along, width)
+    which = box_ind.astype(np.int64)
+    if method == "nearest" or not _by_products(image, which, down, along, result):
+        block = max(1, BOX_BLOCK // max(1, rows * columns * depth))
+        for start in range(0, count, block):
+            some = slice(start, start + block)
+            _resampled(image, which[some], down[some], along[some], method, result[some])
     if outside.any():
         result[outside] = FLOAT(extrapolation_value)
     return result
 
 
+def _within(places: Array, size: int) -> Array:
+    """The nearest places inside of an axis; what is no number becomes its beginning."""
+    return np.asarray(np.fmin(np.fmax(places, FLOAT(0)), FLOAT(size - 1)))
+
+
+MULTIPLIED = 50
+"""Multiplications of a product of matrices that take as long as one element of the result takes pixel by pixel."""
+
+
+def _by_products(image: Array, which: Array, y: Array, x: Array, result: Array) -> bool:
+    """Resamples bilinearly into ``result`` by products with weights, most of them zeros, where images are small.
+
+    The arguments are those of ``_resampled``. Says whether it was done; it is not where zero times a pixel is no zero.
+    """
+    count, rows, columns, depth = result.shape
+    height, width = image.shape[1:3]
+    if image.dtype != FLOAT or not result.size:
+        return False
+    if height * columns * (width + rows) > MULTIPLIED * rows * columns or image.shape[0] > MOST_IMAGES:
+        return False
+    if not _is_finite(image):
+        return False
+    for number in range(image.shape[0]):
+        boxes = np.flatnonzero(which == number)
+        if len(boxes) == count:
+            _weighted(image[number], y, x, result)
+        elif len(boxes):
+            found = np.empty((len(boxes), rows, columns, depth), FLOAT)
+            _weighted(image[number], y[boxes], x[boxes], found)
+            result[boxes] = found
+    return True
+
+
+MOST_IMAGES = 64
+
+
+def _is_finite(image: Array) -> bool:
+    with np.errstate(all="ignore"):
+        return bool(np.isfinite(image.sum())) or bool(np.isfinite(image).all())
+
+
+ALONE = 1 << 18
+"""Multiplications of a product up to which OpenBLAS computes with one thread; waking others takes longer than these."""
+
+
+def _weighted(image: Array, y: Array, x: Array, out: Array) -> None:
+    """Fills ``out`` (boxes, rows, columns, channels) with one image at these rows and columns."""
+    height, width, depth = image.shape
+    count, rows = y.shape
+    columns = x.shape[1]
+    by_row, by_column = _weights(y, height), _weights(x, width)
+    flat = out.reshape(count, rows, columns * depth)
+    boxes = max(1, ALONE // (columns * width * depth))
+    channels = max(1, ALONE // (rows * height))
+    for start in range(0, count, boxes):
+        some = slice(start, start + boxes)
+        taken = len(by_row[some])
+        lines = scratch("crop_lines", (height, taken * columns, depth), FLOAT)
+        np.matmul(by_column[some].reshape(-1, width), image, out=lines)  # for each row of the image all columns
+        across = lines.reshape(height, taken, columns * depth).transpose(1, 0, 2)
+        for first in range(0, columns * depth, channels):
+            few = slice(first, first + channels)
+            np.matmul(by_row[some], across[:, :, few], out=flat[some, :, few])
+
+
+def _weights(places: Array, length: int) -> Array:
+    """(…, length): how much each pixel of an axis counts at these places."""
+    weights = places[..., None] - np.arange(length, dtype=FLOAT)
+    np.abs(weights, out=weights)
+    np.subtract(FLOAT(1), weights, out=weights)
+    return np.asarray(np.maximum(weights, FLOAT(0), out=weights))
+
+
 BOX_BLOCK = 1 << 16  # elements of the boxes that are resized at once: what a processor's cache holds
 
 
-def _resampled(image: Array, which: Array, y: Array, x: Array, method: str) -> Array:
-    """(boxes, rows, columns, channels) of image ``which`` (boxes,) at rows ``y`` (boxes, rows) and columns ``x``."""
-
+def _resampled(image: Array, which: Array, y: Array, x: Array, method: str, out: Array) -> None:
+    """Fills ``out`` (boxes, rows, columns, channels) with image ``which`` (boxes,) at rows ``y`` (boxes, rows) and
+    columns ``x``."""
     _, height, width, depth = image.shape
     pixels = image.reshape(-1, depth)
     first_row = (which * height)[:, None]
 
-    def taken(row: Array, column: Array) -> Array:
-        picked = pixels.take(((first_row + row) * width)[:, :, None] + column[:, None, :], 0)
-        return np.asarray(widened(picked).astype(FLOAT, copy=False))
+    def taken(row: Array, column: Array, found: Array) -> None:
+        places = ((first_row + row) * width)[:, :, None] + column[:, None, :]
+        if pixels.dtype == FLOAT:
+            pixels.take(places, 0, out=found, mode="clip")  # all are inside; clipping is what needs no copy
+        else:
+            found[...] = widened(pixels.take(places, 0))
 
     if method == "nearest":
-        return taken(np.floor(y + 0.5).astype(np.int64), np.floor(x + 0.5).astype(np.int64))
+        taken(np.floor(y + 0.5).astype(np.int64), np.floor(x + 0.5).astype(np.int64), out)
+        return
     top, left = np.floor(y), np.floor(x)
     by_row, by_column = (y - top)[:, :, None, None], (x - left)[:, None, :, None]
     above, below = top.astype(np.int64), np.ceil(y).astype(np.int64)
     before, after = left.astype(np.int64), np.ceil(x).astype(np.int64)
 
-    def along(row: Array) -> Array:
+    def along(row: Array, found: Array) -> None:
         """What lies between the two columns in these rows."""
-        corner, result = taken(row, before), taken(row, after)
-        result -= corner
-        result *= by_column
-        result += corner
-        return result
+        corner = scratch("crop_corner", found.shape, FLOAT)
+        taken(row, before, corner)
+        taken(row, after, found)
+        found -= corner
+        found *= by_column
+        found += corner
 
+    upper = scratch("crop_upper", out.shape, FLOAT)
     rows = y.shape[1]
     if height < 2 * rows:  # each row of the image once for every box, instead of two for every row of the result
-        whole = along(np.broadcast_to(np.arange(height), (y.shape[0], height)))
+        whole = scratch("crop_lines", (y.shape[0], height, x.shape[1], depth), FLOAT)
+        along(np.broadcast_to(np.arange(height), (y.shape[0], height)), whole)
         lines = whole.reshape(-1, x.shape[1] * depth)
         offset = (np.arange(y.shape[0]) * height)[:, None]
-        shape = (y.shape[0], rows, x.shape[1], depth)
-        upper = lines.take(offset + above, 0).reshape(shape)
-        result: Array = lines.take(offset + below, 0).reshape(shape)
-        result -= upper
-        result *= by_row
-        result += upper
-        return result
-    upper, result = along(above), along(below)
-    result -= upper
-    result *= by_row
-    result += upper
-    return result
+        shape = (y.shape[0], rows, x.shape[1] * depth)
+        lines.take(offset + above, 0, out=upper.reshape(shape), mode="clip")
+        lines.take(offset + below, 0, out=out.reshape(shape), mode="clip")
+    else:
+        along(above, upper)
+        along(below, out)
+    out -= upper
+    out *= by_row
+    out += upper

@@ -9,6 +9,7 @@ import numpy as np
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import INT32
 from pocketgraph.kernels.arrays import Array
+from pocketgraph.kernels.linear_algebra import adjoint_of, square_matrices
 from pocketgraph.kernels.registry import kernel
 
 ITERATIONS = 100  # of a matrix square root, which converges quadratically
@@ -16,27 +17,17 @@ SMALL = 0.25  # distance from the unit matrix at which a logarithm's series is t
 LOG_POINTS = 12
 
 
-def _square(x: Array) -> Array:
-    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-        raise ValueError(f"Input matrix must be square, its shape is {list(x.shape)}")
-    return x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
-
-
-def _adjoint(x: Array) -> Array:
-    return np.asarray(np.conjugate(np.swapaxes(x, -1, -2)))
-
-
 @kernel("SelfAdjointEig", "BatchSelfAdjointEig")
 def self_adjoint_eig(input: Array) -> Array:
     """(…, n + 1, n): the eigenvalues, smallest first, above the eigenvectors, whose signs are free."""
-    values, vectors = np.linalg.eigh(_square(input))
+    values, vectors = np.linalg.eigh(square_matrices(input))
     return np.concatenate([values[..., None, :], vectors], axis=-2).astype(input.dtype)
 
 
 @kernel("Eig")
 def eig(input: Array, *, Tout: DType, compute_v: bool = True) -> tuple[Array, Array]:
     """(eigenvalues, eigenvectors of length 1), in the order that LAPACK finds them in; their phases are free."""
-    values, vectors = np.linalg.eig(_square(input))
+    values, vectors = np.linalg.eig(square_matrices(input))
     return values.astype(Tout.numpy), vectors.astype(Tout.numpy) if compute_v else np.zeros(0, Tout.numpy)
 
 
@@ -47,7 +38,7 @@ def lu(input: Array, *, output_idx_type: DType = INT32) -> tuple[Array, Array]:
     Raises:
         ValueError: the matrix is singular.
     """
-    work = _square(input).copy()
+    work = square_matrices(input).copy()
     size = work.shape[-1]
     flat = work.reshape(-1, size, size)
     orders = np.tile(np.arange(size), (flat.shape[0], 1))
@@ -69,12 +60,12 @@ def cholesky_grad(l: Array, grad: Array) -> Array:  # noqa: E741 — the op's ow
     """The gradient by A of A = L L* (Murray, Differentiation of the Cholesky decomposition, 2016): symmetric."""
     if l.shape != grad.shape:
         raise ValueError(f"All input tensors must have the same rank: {list(l.shape)} and {list(grad.shape)}")
-    lower, given = np.tril(_square(l)), np.tril(_square(grad))
-    inner = np.tril(_adjoint(lower) @ given)
+    lower, given = np.tril(square_matrices(l)), np.tril(square_matrices(grad))
+    inner = np.tril(adjoint_of(lower) @ given)
     inner = inner - 0.5 * _diagonal_only(inner)
     back = np.linalg.inv(lower)
-    found = _adjoint(back) @ inner @ back
-    return np.asarray((0.5 * (found + _adjoint(found))).astype(l.dtype))
+    found = adjoint_of(back) @ inner @ back
+    return np.asarray((0.5 * (found + adjoint_of(found))).astype(l.dtype))
 
 
 def _diagonal_only(x: Array) -> Array:
@@ -84,7 +75,7 @@ def _diagonal_only(x: Array) -> Array:
 @kernel("MatrixExponential")
 def matrix_exponential(input: Array) -> Array:
     """By Taylor's series of a matrix halved until it is small, then squared as often."""
-    wide = _square(input)
+    wide = square_matrices(input)
     if not wide.size:
         return np.asarray(input.copy())
     norm = float(np.abs(wide).sum(axis=-1).max())
@@ -123,7 +114,7 @@ def _root(x: Array) -> Array:
 
 @kernel("MatrixSquareRoot")
 def matrix_square_root(input: Array) -> Array:
-    wide = _square(input)
+    wide = square_matrices(input)
     return _root(wide).astype(input.dtype) if input.size else input.copy()
 
 
@@ -131,9 +122,9 @@ def matrix_square_root(input: Array) -> Array:
 def matrix_logarithm(input: Array) -> Array:
     """The principal logarithm: roots are taken until the matrix is near 1, where an integral over Gauss' points has it
     (Higham, Functions of Matrices, 2008, 11.4)."""
-    if not _square(input).size:
+    if not square_matrices(input).size:
         return np.asarray(input.copy())
-    work, doublings = _square(input).astype(np.complex128), 0
+    work, doublings = square_matrices(input).astype(np.complex128), 0
     one = np.eye(work.shape[-1])
     while float(np.abs(work - one).max()) > SMALL and doublings < 60:
         work, doublings = _root(work), doublings + 1
@@ -150,7 +141,8 @@ def tridiagonal_mat_mul(superdiag: Array, maindiag: Array, subdiag: Array, rhs: 
     """rhs (…, m, n) times the matrix with these diagonals (…, 1, m); the last number of the upper and the first of the
     lower one lie outside."""
     up, main, down = (np.swapaxes(d, -1, -2) for d in (superdiag, maindiag, subdiag))
-    if main.shape[-2] != rhs.shape[-2] or any(d.ndim != rhs.ndim for d in (superdiag, maindiag, subdiag)):
+    wanted = (*rhs.shape[:-2], 1, rhs.shape[-2])
+    if any(d.shape != wanted for d in (superdiag, maindiag, subdiag)):
         raise ValueError(f"diagonals of {main.shape[-2]} for a right side of shape {list(rhs.shape)}")
     result = main * rhs
     result[..., :-1, :] += up[..., :-1, :] * rhs[..., 1:, :]
@@ -200,6 +192,6 @@ def banded_triangular_solve(matrix: Array, rhs: Array, *, lower: bool = True, ad
         rows, columns = (at, at - distance) if lower else (at, at + distance)
         whole[..., rows, columns] = matrix[..., band, at]
     try:
-        return np.linalg.solve(_adjoint(whole) if adjoint else whole, rhs.astype(kind)).astype(rhs.dtype)
+        return np.linalg.solve(adjoint_of(whole) if adjoint else whole, rhs.astype(kind)).astype(rhs.dtype)
     except np.linalg.LinAlgError as error:
         raise ValueError("Input matrix is not invertible.") from error

@@ -9,7 +9,7 @@ import numpy as np
 
 from pocketgraph.errors import RunError
 from pocketgraph.kernels.arrays import Array, ints, number
-from pocketgraph.kernels.philox import Philox
+from pocketgraph.kernels.philox import Words
 from pocketgraph.kernels.randoms import drawing, stateless
 from pocketgraph.kernels.registry import Context, kernel
 
@@ -20,18 +20,8 @@ Box = tuple[int, int, int, int]
 """(top, left, bottom, right) in pixels."""
 
 
-class Words:
-    """The 32-bit words of a generator, one after the other."""
-
-    def __init__(self, generator: Philox) -> None:
-        self.generator = generator
-        self.left: list[int] = []
-
-    def word(self) -> int:
-        if not self.left:
-            self.left = self.generator.words(64).tolist()[::-1]
-            self.generator = self.generator.skip(16)
-        return self.left.pop()
+class Numbers(Words):
+    """The numbers that crops are drawn by."""
 
     def below(self, count: int) -> int:
         """A number in [0, count), all of them alike: words that would favour the small ones are passed over."""
@@ -79,7 +69,7 @@ def _nearest(value: float) -> int:
     return int(np.rint(value))
 
 
-def _crop(words: Words, height: int, width: int, wish: Wish) -> Box | None:
+def _crop(words: Numbers, height: int, width: int, wish: Wish) -> Box | None:
     """A random crop; None when rounding to pixels leaves none of this shape."""
     low, high = wish.aspects
     aspect = float(np.float32(words.fraction()) * np.float32(high - low) + np.float32(low))
@@ -122,7 +112,7 @@ def _shows_enough(crop: Box, objects: Sequence[Box], covered: float) -> bool:
 
 
 def _sampled(
-    words: Words, image_size: Array, bounding_boxes: Array, wish: Wish, use_image: bool
+    words: Numbers, image_size: Array, bounding_boxes: Array, wish: Wish, use_image: bool
 ) -> tuple[Array, Array, Array]:
     """(begin, size, box [1, 1, 4] in shares of the picture) of one crop.
 
@@ -181,7 +171,7 @@ def sample_distorted_bounding_box(
 ) -> tuple[Array, Array, Array]:
     """See ``_sampled``; with a seed, TensorFlow's own crops."""
     wish = _wish(aspect_ratio_range, area_range, min_object_covered, max_attempts)
-    words = Words(drawing(context, seed, seed2, max(max_attempts, 1)))
+    words = Numbers(drawing(context, seed, seed2, max(max_attempts, 1)))
     return _sampled(words, image_size, bounding_boxes, wish, use_image_if_no_bounding_boxes)
 
 
@@ -200,7 +190,7 @@ def sample_distorted_bounding_box_v2(
     use_image_if_no_bounding_boxes: bool = False,
 ) -> tuple[Array, Array, Array]:
     wish = _wish(aspect_ratio_range, area_range, _scalar(min_object_covered), max_attempts)
-    words = Words(drawing(context, seed, seed2, max(max_attempts, 1)))
+    words = Numbers(drawing(context, seed, seed2, max(max_attempts, 1)))
     return _sampled(words, image_size, bounding_boxes, wish, use_image_if_no_bounding_boxes)
 
 
@@ -219,7 +209,7 @@ def stateless_sample_distorted_bounding_box(
     if seed.shape != (2,):
         raise RunError(f"seed must have shape [2], not {list(seed.shape)}")
     wish = _wish(aspect_ratio_range, area_range, _scalar(min_object_covered), max_attempts)
-    return _sampled(Words(stateless(seed)), image_size, bounding_boxes, wish, use_image_if_no_bounding_boxes)
+    return _sampled(Numbers(stateless(seed)), image_size, bounding_boxes, wish, use_image_if_no_bounding_boxes)
 
 
 def _scalar(min_object_covered: Array) -> float:

@@ -22,6 +22,9 @@ LISTS = {1: STRING, 2: FLOAT, 3: INT64}
 """What each of Feature's fields holds."""
 ENTRY, FEATURE = 1 << 3 | LEN, 2 << 3 | LEN
 """The tags of an Example's Features, of an entry and of its key; and of the entry's Feature."""
+TEXTS, FLOATS, INTEGERS = (number << 3 | LEN for number in LISTS)
+"""The tags of a Feature's lists."""
+ONE_FLOAT = struct.Struct("<f").unpack_from
 LIST_NAMES = {STRING: "bytes", FLOAT: "float", INT64: "int64"}
 
 
@@ -144,14 +147,23 @@ def value_list(feature: bytes) -> list[Any]:
         MalformedRecordError: a list is cut off or of another kind of element.
     """
     size = len(feature)
-    if 4 < size < 128 and feature[1] == size - 2 and feature[2] == ENTRY and feature[3] == size - 4:
-        kind, body = feature[0] >> 3, feature[4:]
-        if kind == 1:
-            return [body]
-        if kind == 2 and not len(body) % 4:
-            return list(struct.unpack(f"<{len(body) // 4}f", body))
-        if kind == 3 and max(body) < 0x80:
-            return list(body)
+    if 1 < size < 128 and feature[1] == size - 2:
+        kind = feature[0]
+        if kind == TEXTS:
+            texts, position = [], 2
+            while position < size - 1 and feature[position] == ENTRY:
+                start = position + 2
+                position = start + feature[position + 1]  # a length of two bytes leads past the end
+                texts.append(feature[start:position])
+            if position == size:
+                return texts
+        elif size > 4 and feature[2] == ENTRY and feature[3] == size - 4:
+            if kind == FLOATS and not size % 4:
+                return list(
+                    ONE_FLOAT(feature, 4) if size == 8 else struct.unpack_from(f"<{size // 4 - 1}f", feature, 4)
+                )
+            if kind == INTEGERS and max(feature[4:]) < 0x80:
+                return list(feature[4:])
     listed: list[Any] = values_of(feature).tolist()
     return listed
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -15,116 +15,11 @@ import numpy as np
 from pocketgraph.graph import DType, Shape
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.kernels.arrays import Array, reserve, strings
-from pocketgraph.kernels.example_records import (
-    LEN,
-    LIST_NAMES,
-    LISTS,
-    MalformedRecordError,
-    features_of,
-    kind_of,
-    value_list,
-    values_of,
-)
+from pocketgraph.kernels.example_records import LIST_NAMES
+from pocketgraph.kernels.record_batches import Batch, batch_of, listed, packed_rows, shown, texts
 from pocketgraph.kernels.registry import kernel
 
-TAGS = {dtype: number << 3 | LEN for number, dtype in LISTS.items()}
-"""What an encoded Feature of a type begins with."""
-MOST_SHOWN = 80  # bytes of a record that an error repeats
 MOST_QUICK = 1024  # values of a feature over all records that are more quickly collected in lists
-
-
-@dataclass(frozen=True)
-class Batch:
-    """The records that one op parses, and how its errors call them.
-
-    Attributes:
-        records: the features of each record.
-        names: a name for each record; empty when they have none.
-        single: one record that is no batch: its errors name no record, its results have no batch axis.
-    """
-
-    records: tuple[dict[bytes, bytes], ...]
-    names: tuple[bytes, ...]
-    single: bool
-
-    def place(self, index: int, key: bytes) -> str:
-        """What stands in front of an error about one feature."""
-        if self.single:
-            return f"Key: {shown(key)}.  "
-        return f"Name: {self.name(index)}, Key: {shown(key)}, Index: {index}.  "
-
-    def name(self, index: int) -> str:
-        """What messages call a record."""
-        return shown(self.names[index]) if self.names else "<unknown>"
-
-    def values(self, index: int, key: bytes, dtype: DType, dense: bool) -> Array | None:
-        """The values of a feature of a record, or None when it has none.
-
-        Raises:
-            ValueError: they are of another type, or no list.
-        """
-        feature = self.records[index].get(key)
-        if feature is None:
-            return None
-        place = self.place(index, key)
-        try:
-            kind = kind_of(feature)
-            if kind is not dtype:
-                told = (
-                    f"Data type: {kind.name} but expected type: {dtype.name}"
-                    if dense
-                    else f"Expected type: {dtype.name}, Actual type: {kind.name}"
-                )
-                raise ValueError(f"{place}Data types don't match. {told}")
-            return values_of(feature)
-        except MalformedRecordError:
-            why = f": Parsing {LIST_NAMES[dtype]}_list failed." if self.single else "."
-            raise ValueError(f"{place}Can't parse serialized Example{why}") from None
-
-    def lists(self, key: bytes, dtype: DType) -> list[list[Any] | None] | None:
-        """The values of a feature in each record, None where a record has none; None for all if one is not right."""
-        found: list[list[Any] | None] = []
-        tag = TAGS[dtype]
-        try:
-            for features in self.records:
-                feature = features.get(key)
-                if feature is not None and feature[0] != tag:
-                    return None
-                found.append(None if feature is None else value_list(feature))
-        except MalformedRecordError:
-            return None
-        return found
-
-
-def shown(text: bytes) -> str:
-    """The beginning of a text for one line of an error, other than printable characters as escapes."""
-    start = text[:MOST_SHOWN].decode("utf-8", "backslashreplace")
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in start) + "..." * (len(text) > MOST_SHOWN)
-
-
-def batch_of(serialized: Array, names: Sequence[bytes] = ()) -> Batch:
-    """The records of a scalar (one record) or vector.
-
-    Raises:
-        ValueError: one is no Example, or the names are not as many as the records.
-    """
-    if names and len(names) != serialized.size:
-        raise ValueError(
-            f"Expected names have the same shape as serialized: name.shape=[{len(names)}], "
-            f"serialized.shape={listed(serialized.shape)}"
-        )
-    records = []
-    for record in serialized.reshape(-1).tolist():
-        try:
-            records.append(features_of(record))
-        except MalformedRecordError:
-            raise ValueError(f"Could not parse example input, value: '{shown(record)}'") from None
-    return Batch(tuple(records), tuple(names), serialized.ndim == 0)
-
-
-def listed(dims: Sequence[int | None]) -> str:
-    """A shape as TensorFlow's messages write it."""
-    return "[" + ",".join("?" if d is None else str(d) for d in dims) + "]"
 
 
 def dense(batch: Batch, key: bytes, dtype: DType, shape: Shape, default: Array, number: int) -> Array:
@@ -175,6 +70,9 @@ def quick_rows(batch: Batch, key: bytes, dtype: DType, dims: Sequence[int | None
         return None
     fixed = tuple(int(d or 0) for d in dims)
     size = math.prod(fixed)
+    packed = packed_rows(batch, key, dtype, size, default)
+    if packed is not None:
+        return np.asarray(packed.reshape(len(batch.records), *fixed))
     lists = batch.lists(key, dtype)
     if lists is None or not size or len(lists) * size > MOST_QUICK:
         return None
@@ -248,18 +146,29 @@ def listed_values(batch: Batch, key: bytes, dtype: DType) -> tuple[Array, list[i
 def sparse(batch: Batch, key: bytes, dtype: DType) -> tuple[Array, Array, Array]:
     """One sparse feature: (indices, values, shape); the axes are record and place, or the place alone."""
     lists = batch.lists(key, dtype)
-    if lists is not None and not batch.single and sum([len(found) for found in lists if found]) <= MOST_QUICK:
-        flat = [value for found in lists if found for value in found]
-        places = [(row, place) for row, found in enumerate(lists) if found for place in range(len(found))]
-        widest = max([len(found) for found in lists if found], default=0)
-        quick = strings(flat, (len(flat),)) if dtype is STRING else np.array(flat, dtype.numpy)
-        return np.array(places, np.int64).reshape(-1, 2), quick, np.array((len(lists), widest), np.int64)
+    if lists is not None and not batch.single:
+        each = tuple([len(found) if found else 0 for found in lists])
+        if sum(each) <= MOST_QUICK:
+            flat = [value for found in lists if found for value in found]
+            quick = strings(flat, (len(flat),)) if dtype is STRING else np.array(flat, dtype.numpy)
+            places, sizes = _places(each)
+            return places, quick, sizes
     values, counts = listed_values(batch, key, dtype)
     along = np.concatenate([np.arange(n, dtype=np.int64) for n in counts] or [np.empty(0, np.int64)])
     if batch.single:
         return along[:, None], values, np.array(counts, np.int64)
     down = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
     return np.stack([down, along], axis=1), values, np.array([len(counts), max(counts, default=0)], np.int64)
+
+
+@lru_cache(maxsize=64)
+def _places(counts: tuple[int, ...]) -> tuple[Array, Array]:
+    """((record, place) of each value where records have so many, the shape), which are given again and again."""
+    flat = [number for row, count in enumerate(counts) for place in range(count) for number in (row, place)]
+    places = np.array(flat, np.int64).reshape(-1, 2)
+    shape = np.array((len(counts), max(counts, default=0)), np.int64)
+    places.flags.writeable = shape.flags.writeable = False
+    return places, shape
 
 
 def ragged(batch: Batch, key: bytes, dtype: DType, splits: DType) -> tuple[Array, Array]:
@@ -310,11 +219,6 @@ def parse(
     )
 
 
-def texts(array: Array) -> list[bytes]:
-    """The strings of a tensor, in row-major order."""
-    return [bytes(item) for item in array.reshape(-1).tolist()]
-
-
 @kernel("ParseExample")
 def parse_example(
     serialized: Array,
@@ -329,7 +233,7 @@ def parse_example(
     """(sparse indices…, sparse values…, sparse shapes…, dense values…) of a vector of records."""
     if serialized.ndim != 1:
         raise ValueError(f"Expected serialized to be a vector, got shape: {listed(serialized.shape)}")
-    keys = [b"".join(texts(key)) for key in keys_and_defaults[: Nsparse + Ndense]]
+    keys = [key.item() if key.size == 1 else b"".join(texts(key)) for key in keys_and_defaults[: Nsparse + Ndense]]
     batch = batch_of(serialized, texts(names))
     defaults = keys_and_defaults[Nsparse + Ndense :]
     return parse(batch, keys[:Nsparse], sparse_types, keys[Nsparse:], Tdense, dense_shapes, defaults)

@@ -10,6 +10,7 @@ import numpy as np
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import INT32
 from pocketgraph.kernels.arrays import Array, integer, ints, nothing, number, reserve
+from pocketgraph.kernels.held_values import holds_values, zeros
 from pocketgraph.kernels.registry import Value, kernel
 
 
@@ -43,7 +44,7 @@ def range_(start: Array, limit: Array, delta: Array) -> Array:
 
 @kernel("LinSpace")
 def lin_space(start: Array, stop: Array, num: Array) -> Array:
-    """``num`` values from start to stop, both included, the last exact."""
+    """``num`` values from start to stop, both included and exact."""
     count = integer(num)
     if count <= 0:
         raise ValueError(f"Requires num > 0: {count}")
@@ -51,13 +52,14 @@ def lin_space(start: Array, stop: Array, num: Array) -> Array:
     kind = start.dtype.type
     if count == 1:
         return np.array(start.reshape(1))
-    step = (stop.reshape(()) - start.reshape(())) / kind(count - 1)
-    result = np.asarray(start.reshape(()) + np.arange(count).astype(start.dtype) * step).astype(start.dtype)
-    result[-1] = stop.reshape(())
+    with np.errstate(all="ignore"):
+        step = (stop.reshape(()) - start.reshape(())) / kind(count - 1)
+        result = np.asarray(start.reshape(()) + np.arange(count).astype(start.dtype) * step).astype(start.dtype)
+    result[0], result[-1] = start.reshape(()), stop.reshape(())  # also where the step is infinite
     return result
 
 
-def _same(x: Value, what: Any) -> Value:
+def _same(x: Array, what: Any) -> Array:
     if x.dtype.kind == "O":
         result = np.empty(x.shape, dtype=object)
         result[...] = b""
@@ -66,12 +68,13 @@ def _same(x: Value, what: Any) -> Value:
 
 
 @kernel("ZerosLike")
-def zeros_like(x: Array) -> Value:
-    return _same(x, 0)
+def zeros_like(x: Value) -> Value:
+    """Zeros; of a value that holds others (a list, an optional, a map), zeros inside of it."""
+    return zeros(zeros_like, x) if holds_values(x) else _same(x, 0)
 
 
 @kernel("OnesLike")
-def ones_like(x: Array) -> Value:
+def ones_like(x: Array) -> Array:
     return _same(x, 1)
 
 

@@ -21,6 +21,10 @@ def _complex(rank: int, function: Callable[..., Any]) -> Callable[[Array], Array
     def run(input: Array) -> Array:
         if input.dtype.kind != "c":
             raise TypeError(f"complex numbers are wanted, not {input.dtype}")
+        if input.ndim < rank:
+            raise ValueError(f"Input must have rank at least {rank}, its shape is {list(input.shape)}")
+        if not input.size:
+            return input
         return np.asarray(function(input.astype(np.complex128), axes=_last(rank))).astype(input.dtype)
 
     return run
@@ -34,7 +38,7 @@ def _lengths(input: Array, fft_length: Array, rank: int, halved: bool) -> tuple[
         raise ValueError(f"fft_length must be {rank} sizes, not {list(lengths)}, for an input of {list(input.shape)}")
     for axis, length in zip(range(-rank, 0), lengths, strict=True):
         least = length // 2 + 1 if halved and axis == -1 and length else length
-        if input.shape[axis] < least and input.size:
+        if 0 < input.shape[axis] < least:
             raise ValueError(
                 f"Input dimension {input.ndim + axis} must have length of at least {least} but got: {input.shape[axis]}"
             )
@@ -44,18 +48,21 @@ def _lengths(input: Array, fft_length: Array, rank: int, halved: bool) -> tuple[
 
 def _from_real(rank: int) -> Callable[..., Array]:
     def run(input: Array, fft_length: Array, *, Tcomplex: DType = COMPLEX64) -> Array:
-        return np.asarray(
-            np.fft.rfftn(input.astype(np.float64), s=_lengths(input, fft_length, rank, False), axes=_last(rank))
-        ).astype(Tcomplex.numpy)
+        lengths = _lengths(input, fft_length, rank, False)
+        if not input.size or not all(lengths):  # whatever memory held, in TensorFlow
+            last = lengths[-1] // 2 + 1 if lengths[-1] else 0
+            return np.zeros((*input.shape[:-rank], *lengths[:-1], last), Tcomplex.numpy)
+        return np.asarray(np.fft.rfftn(input.astype(np.float64), s=lengths, axes=_last(rank))).astype(Tcomplex.numpy)
 
     return run
 
 
 def _to_real(rank: int) -> Callable[..., Array]:
     def run(input: Array, fft_length: Array, *, Treal: DType = FLOAT) -> Array:
-        return np.asarray(
-            np.fft.irfftn(input.astype(np.complex128), s=_lengths(input, fft_length, rank, True), axes=_last(rank))
-        ).astype(Treal.numpy)
+        lengths = _lengths(input, fft_length, rank, True)
+        if not input.size or not all(lengths):
+            return np.zeros((*input.shape[:-rank], *lengths), Treal.numpy)
+        return np.asarray(np.fft.irfftn(input.astype(np.complex128), s=lengths, axes=_last(rank))).astype(Treal.numpy)
 
     return run
 

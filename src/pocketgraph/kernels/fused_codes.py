@@ -126,7 +126,7 @@ def convolved(
         if out_type is QINT32:
             widest = np.maximum(np.abs(ranges[2].min()), np.abs(ranges[3].max())).astype(F32)
             step = np.asarray(first * F32(widest / F32(LARGEST_WEIGHT)), F32)
-            edges = _wide_ends(first, kind, low, high, ranges[2], ranges[3])
+            edges = _wide_ends(kind, low, high, ranges[2], ranges[3])
         else:
             edges = np.asarray(wanted[0], F32), np.asarray(wanted[1], F32)
             step = unit(np.asarray(number(wanted[0]), F32), np.asarray(number(wanted[1]), F32), LARGEST[out_type])
@@ -143,7 +143,7 @@ def convolved(
     return (finished(values, out_type, step, summand=added, relu=relu, largest=largest), *edges)
 
 
-def _wide_ends(first: Array, kind: DType, low: float, high: float, lows: Array, highs: Array) -> tuple[Array, Array]:
+def _wide_ends(kind: DType, low: float, high: float, lows: Array, highs: Array) -> tuple[Array, Array]:
     """The range of 32-bit results, one for each range of weights."""
     steps = 255 if kind is QUINT8 else 254
     with np.errstate(all="ignore"):
@@ -245,7 +245,7 @@ def fused_product(
             edges = np.asarray(number(wanted[0]), F32), np.asarray(number(wanted[1]), F32)
             step = unit(*edges, LARGEST[kind])
         else:
-            edges = _wide_ends(first, QUINT8, low, high, np.asarray(number(min_b), F32), np.asarray(number(max_b), F32))
+            edges = _wide_ends(QUINT8, low, high, np.asarray(number(min_b), F32), np.asarray(number(max_b), F32))
             step = np.asarray(one)
     codes = finished(values, kind, step, relu="Relu" in op)
     return codes if kind is FLOAT else (codes, *edges)

@@ -6,9 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from pocketgraph.errors import RunError
 from pocketgraph.kernels.arrays import Array, axis_of, check_count, integer, ints, reserve, widened
 from pocketgraph.kernels.registry import kernel
 
+POLICIES = ("", "DEFAULT", "ERROR", "IGNORE")
+"""What ``bad_indices_policy`` may be; on CPUs the default is to refuse."""
 SMALL = 1 << 22  # elements of which a gathering makes no more than that
 UNSIGNED: dict[np.dtype[Any], np.dtype[Any]] = {
     np.dtype(np.int32): np.dtype(np.uint32),
@@ -73,8 +76,46 @@ def _split_index(indices: Array, shape: tuple[int, ...]) -> tuple[Array, ...]:
     return columns
 
 
+def are_ignored(policy: str) -> bool:
+    """Whether a ``bad_indices_policy`` passes over indices that point outside; all others refuse them.
+
+    Raises:
+        RunError: there is no such policy.
+    """
+    if policy not in POLICIES:
+        raise RunError(f"bad_indices_policy is one of {', '.join(POLICIES[1:])}, not '{policy}'")
+    return policy == "IGNORE"
+
+
+def inside(shape: tuple[int, ...], indices: Array) -> Array:
+    """Which rows of ``indices`` (…, depth) point into ``shape``: bool of shape (…)."""
+    limits = np.asarray(shape[: indices.shape[-1]], np.int64)
+    found: Array = np.all((indices >= 0) & (indices < limits), axis=-1)
+    return found
+
+
+def good_ones(shape: tuple[int, ...], indices: Array, updates: Array, policy: str) -> tuple[Array, Array]:
+    """The rows of ``indices``, with their updates, that are scattered to ``shape``: not all only where the policy
+    ignores what points outside."""
+    if not are_ignored(policy) or not indices.ndim or indices.shape[-1] > len(shape):
+        return indices, updates
+    good = inside(shape, indices)
+    wanted = indices.shape[:-1] + shape[indices.shape[-1] :]
+    if updates.shape != wanted:
+        raise RunError(f"updates have the shape {list(updates.shape)}, not {list(wanted)}")
+    return indices[good], updates[good]
+
+
 @kernel("GatherNd")
-def gather_nd(params: Array, indices: Array) -> Array:
+def gather_nd(params: Array, indices: Array, *, bad_indices_policy: str = "") -> Array:
+    """What the rows of ``indices`` point at; zeros (or empty texts) for those that are ignored."""
+    if bad_indices_policy and are_ignored(bad_indices_policy) and indices.ndim and indices.shape[-1] <= params.ndim:
+        good = inside(params.shape, indices)
+        if not good.all():
+            shape = (*good.shape, *params.shape[indices.shape[-1] :])
+            result = np.full(reserve(shape, params.dtype), b"" if params.dtype == object else 0, params.dtype)
+            result[good] = gather_nd(params, indices[good])
+            return result
     columns = _split_index(indices, params.shape)
     if not columns:
         return np.array(np.broadcast_to(params, indices.shape[:-1] + params.shape))
@@ -110,9 +151,11 @@ def scattered(base: Array, indices: Array, updates: Array, function: np.ufunc | 
 
 
 @kernel("ScatterNd")
-def scatter_nd(indices: Array, updates: Array, shape: Array) -> Array:
+def scatter_nd(indices: Array, updates: Array, shape: Array, *, bad_indices_policy: str = "") -> Array:
     """Zeros with the updates added at their places; updates of one place add up, strings one behind the other."""
     sizes = reserve(ints(shape), updates.dtype)
+    if bad_indices_policy:
+        indices, updates = good_ones(sizes, indices, updates, bad_indices_policy)
     if updates.dtype.kind == "O":
         base = np.full(sizes, b"", dtype=object)
     else:
@@ -120,29 +163,35 @@ def scatter_nd(indices: Array, updates: Array, shape: Array) -> Array:
     return scattered(base, indices, widened(updates), np.add).astype(updates.dtype, copy=False)
 
 
+def _changed(tensor: Array, indices: Array, updates: Array, how: np.ufunc | None, policy: str) -> Array:
+    if policy:
+        indices, updates = good_ones(tensor.shape, indices, updates, policy)
+    return scattered(tensor.copy(), indices, updates, how)
+
+
 @kernel("TensorScatterUpdate")
-def tensor_scatter_update(tensor: Array, indices: Array, updates: Array) -> Array:
-    return scattered(tensor.copy(), indices, updates, None)
+def tensor_scatter_update(tensor: Array, indices: Array, updates: Array, *, bad_indices_policy: str = "") -> Array:
+    return _changed(tensor, indices, updates, None, bad_indices_policy)
 
 
 @kernel("TensorScatterAdd", "ScatterNdNonAliasingAdd")
-def tensor_scatter_add(tensor: Array, indices: Array, updates: Array) -> Array:
-    return scattered(tensor.copy(), indices, updates, np.add)
+def tensor_scatter_add(tensor: Array, indices: Array, updates: Array, *, bad_indices_policy: str = "") -> Array:
+    return _changed(tensor, indices, updates, np.add, bad_indices_policy)
 
 
 @kernel("TensorScatterSub")
-def tensor_scatter_sub(tensor: Array, indices: Array, updates: Array) -> Array:
-    return scattered(tensor.copy(), indices, updates, np.subtract)
+def tensor_scatter_sub(tensor: Array, indices: Array, updates: Array, *, bad_indices_policy: str = "") -> Array:
+    return _changed(tensor, indices, updates, np.subtract, bad_indices_policy)
 
 
 @kernel("TensorScatterMin")
-def tensor_scatter_min(tensor: Array, indices: Array, updates: Array) -> Array:
-    return _kept_nan(tensor, scattered(tensor.copy(), indices, updates, np.fmin))
+def tensor_scatter_min(tensor: Array, indices: Array, updates: Array, *, bad_indices_policy: str = "") -> Array:
+    return _kept_nan(tensor, _changed(tensor, indices, updates, np.fmin, bad_indices_policy))
 
 
 @kernel("TensorScatterMax")
-def tensor_scatter_max(tensor: Array, indices: Array, updates: Array) -> Array:
-    return _kept_nan(tensor, scattered(tensor.copy(), indices, updates, np.fmax))
+def tensor_scatter_max(tensor: Array, indices: Array, updates: Array, *, bad_indices_policy: str = "") -> Array:
+    return _kept_nan(tensor, _changed(tensor, indices, updates, np.fmax, bad_indices_policy))
 
 
 def _kept_nan(before: Array, after: Array) -> Array:
@@ -186,12 +235,15 @@ def dynamic_stitch(*indices_and_data: Array) -> Array:
     half = len(indices_and_data) // 2
     indices, data = indices_and_data[:half], indices_and_data[half:]
     row = data[0].shape[indices[0].ndim :]
-    count = max((int(i.max()) for i in indices if i.size), default=-1) + 1
+    count = max([max(i.ravel().tolist()) for i in indices if i.size], default=-1) + 1
     result = np.zeros(reserve((count, *row), data[0].dtype), dtype=data[0].dtype)
     for places, rows in zip(indices, data, strict=True):
         if rows.shape != places.shape + row:
             raise ValueError(f"shapes that do not fit: {list(places.shape)} places for {list(rows.shape)}")
         check_indices(places, count)
+        if places.size <= 1:
+            result[places.reshape(-1)] = rows.reshape(-1, *row)
+            continue
         for place, values in zip(places.ravel().tolist(), rows.reshape(-1, *row), strict=True):
             result[place] = values
     return result

@@ -1,4 +1,4 @@
-"""Pictures in files: JPEG, PNG, GIF and BMP decoded to arrays of bytes."""
+"""Pictures in files: JPEG, PNG, GIF, BMP and WebP decoded to arrays of bytes."""
 
 from __future__ import annotations
 
@@ -98,13 +98,16 @@ def decode_bmp(contents: Array, *, channels: int = 0) -> Array:
     return pixels(opened(contents, ("BMP",)), channels)
 
 
-def _frames(picture: Any, most: int) -> Array:
+def _frames(picture: Any, most: int, channels: int = 3) -> Array:
     count = min(getattr(picture, "n_frames", 1), most)
-    reserve((count, *picture.size, 3), np.uint8)
+    reserve((count, *picture.size, channels), np.uint8)
     found = []
     for number in range(count):
-        picture.seek(number)
-        found.append(pixels(picture, 3))
+        try:
+            picture.seek(number)
+        except (EOFError, OSError, ValueError) as error:
+            raise RunError(f"Invalid image data: {error}") from error
+        found.append(pixels(picture, channels))
     return np.stack(found)
 
 
@@ -116,8 +119,30 @@ def decode_gif(contents: Array) -> Array:
 
 @kernel("DecodeImage")
 def decode_image(contents: Array, *, channels: int = 0, dtype: DType = UINT8, expand_animations: bool = True) -> Array:
-    picture = opened(contents, KINDS)
-    if picture.format == "GIF":
-        frames = _frames(picture, 1 << 20 if expand_animations else 1)
+    picture = opened(contents, (*KINDS, "WEBP"))
+    if picture.format in ("GIF", "WEBP"):
+        most = 1 << 20 if expand_animations else 1
+        if picture.format == "WEBP" and dtype != UINT8:
+            raise RunError(f"WebP only supports uint8, not {dtype.name}")
+        frames = _frames(picture, most) if picture.format == "GIF" else decode_webp(contents, channels=channels)[:most]
         return _deep(frames if expand_animations else frames[0], dtype)
     return _still(contents, picture, channels, dtype)
+
+
+@kernel("DecodeWebP")
+def decode_webp(contents: Array, *, channels: int = 0, dtype: DType = UINT8) -> Array:
+    """(frames, rows, columns, 3, or 4 when the file has transparency).
+
+    Raises:
+        RunError: no WebP file, or another number of channels than the file has (an animation may be asked for 4).
+    """
+    if channels not in (0, 3, 4):
+        raise RunError(f"WebP only supports 3 or 4 channels, not {channels}")
+    picture = opened(contents, ("WEBP",))
+    held = len(picture.getbands())
+    is_moving = getattr(picture, "n_frames", 1) > 1
+    if channels and channels != (4 if is_moving else held):
+        raise RunError(
+            f"Number of channels requested, {channels}, does not match the file's {4 if is_moving else held}"
+        )
+    return _frames(picture, 1 << 20, channels or held)

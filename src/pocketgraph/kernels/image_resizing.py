@@ -124,6 +124,10 @@ def resize_nearest_neighbor_grad(
     grads: Array, size: Array, *, align_corners: bool = False, half_pixel_centers: bool = False
 ) -> Array:
     rows, columns = ints(size)
+    if min(rows, columns) < 1:
+        raise ValueError(f"the size must be positive, not {[rows, columns]}")
+    if not grads.size:
+        return np.zeros(reserve((grads.shape[0], rows, columns, grads.shape[3]), grads.dtype), grads.dtype)
     index = np.arange(rows * columns).reshape(1, rows, columns, 1)
     seen = resize_nearest_neighbor(
         index, np.array(grads.shape[1:3]), align_corners=align_corners, half_pixel_centers=half_pixel_centers

@@ -130,14 +130,20 @@ def reverse_sequence(input: Array, seq_lengths: Array, *, seq_dim: int, batch_di
     """In each entry of the batch, the first ``seq_lengths`` steps turned round."""
     if batch_dim == seq_dim or min(batch_dim, seq_dim) < 0:
         raise ValueError(f"seq_dim {seq_dim} and batch_dim {batch_dim} must be two axes, counted from the front")
-    moved = np.moveaxis(input, (axis_of(batch_dim, input.ndim), axis_of(seq_dim, input.ndim)), (0, 1))
+    batch_dim, seq_dim = axis_of(batch_dim, input.ndim), axis_of(seq_dim, input.ndim)
+    batch, steps = input.shape[batch_dim], input.shape[seq_dim]
     lengths = ints(seq_lengths)
-    if len(lengths) != moved.shape[0] or any(not 0 <= n <= moved.shape[1] for n in lengths):
-        raise ValueError(f"lengths {list(lengths)[:10]} do not fit a batch of {list(moved.shape[:2])}")
-    result = moved.copy()
+    if len(lengths) != batch or max(lengths, default=0) > steps or min(lengths, default=0) < 0:
+        raise ValueError(f"lengths {list(lengths)[:10]} do not fit a batch of {[batch, steps]}")
+    result = np.array(input, order="C")
+    place: list[Any] = [slice(None)] * input.ndim
+    backwards = list(place)
     for entry, length in enumerate(lengths):
-        result[entry, :length] = moved[entry, :length][::-1]
-    return np.ascontiguousarray(np.moveaxis(result, (0, 1), (batch_dim % input.ndim, seq_dim % input.ndim)))
+        if length > 1:
+            place[batch_dim] = backwards[batch_dim] = entry
+            place[seq_dim], backwards[seq_dim] = slice(length), slice(length - 1, None, -1)
+            result[tuple(place)] = input[tuple(backwards)]
+    return result
 
 
 @kernel("Roll")

@@ -8,14 +8,19 @@ from pocketgraph.kernels.arrays import Array
 from pocketgraph.kernels.registry import kernel
 
 
-def _square(x: Array) -> Array:
-    """``x`` in double precision, once it is sure to hold square matrices."""
+def square_matrices(x: Array) -> Array:
+    """``x`` in double precision, once it is sure to hold square matrices.
+
+    Raises:
+        ValueError: it does not.
+    """
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise ValueError(f"Input matrix must be square, its shape is {list(x.shape)}")
     return x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
 
 
-def _adjoint(x: Array) -> Array:
+def adjoint_of(x: Array) -> Array:
+    """Each matrix transposed, of conjugate numbers."""
     return np.asarray(np.conjugate(np.swapaxes(x, -1, -2)))
 
 
@@ -26,9 +31,9 @@ def cholesky(input: Array) -> Array:
     Raises:
         ValueError: the input is not positive definite.
     """
-    wide = _square(input)
+    wide = square_matrices(input)
     lower = np.tril(wide)
-    whole = lower + _adjoint(np.tril(wide, -1))
+    whole = lower + adjoint_of(np.tril(wide, -1))
     try:
         return np.linalg.cholesky(whole).astype(input.dtype)
     except np.linalg.LinAlgError as error:
@@ -37,40 +42,40 @@ def cholesky(input: Array) -> Array:
 
 @kernel("MatrixInverse", "BatchMatrixInverse")
 def matrix_inverse(input: Array, *, adjoint: bool = False) -> Array:
-    wide = _square(input)
+    wide = square_matrices(input)
     try:
-        return np.linalg.inv(_adjoint(wide) if adjoint else wide).astype(input.dtype)
+        return np.linalg.inv(adjoint_of(wide) if adjoint else wide).astype(input.dtype)
     except np.linalg.LinAlgError as error:
         raise ValueError("Input is not invertible.") from error
 
 
 @kernel("MatrixDeterminant", "BatchMatrixDeterminant")
 def matrix_determinant(input: Array) -> Array:
-    return np.asarray(np.linalg.det(_square(input))).astype(input.dtype)
+    return np.asarray(np.linalg.det(square_matrices(input))).astype(input.dtype)
 
 
 @kernel("LogMatrixDeterminant")
 def log_matrix_determinant(input: Array) -> tuple[Array, Array]:
     """(sign, log |determinant|)."""
-    sign, logarithm = np.linalg.slogdet(_square(input))
+    sign, logarithm = np.linalg.slogdet(square_matrices(input))
     return np.asarray(sign).astype(input.dtype), np.asarray(logarithm).astype(input.dtype)
 
 
 @kernel("MatrixSolve", "BatchMatrixSolve")
 def matrix_solve(matrix: Array, rhs: Array, *, adjoint: bool = False) -> Array:
-    wide = _square(matrix)
+    wide = square_matrices(matrix)
     try:
-        return np.linalg.solve(_adjoint(wide) if adjoint else wide, rhs.astype(wide.dtype)).astype(rhs.dtype)
+        return np.linalg.solve(adjoint_of(wide) if adjoint else wide, rhs.astype(wide.dtype)).astype(rhs.dtype)
     except np.linalg.LinAlgError as error:
         raise ValueError("Input matrix is not invertible.") from error
 
 
 @kernel("MatrixTriangularSolve", "BatchMatrixTriangularSolve")
 def matrix_triangular_solve(matrix: Array, rhs: Array, *, lower: bool = True, adjoint: bool = False) -> Array:
-    wide = _square(matrix)
+    wide = square_matrices(matrix)
     half = np.tril(wide) if lower else np.triu(wide)
     try:
-        return np.linalg.solve(_adjoint(half) if adjoint else half, rhs.astype(wide.dtype)).astype(rhs.dtype)
+        return np.linalg.solve(adjoint_of(half) if adjoint else half, rhs.astype(wide.dtype)).astype(rhs.dtype)
     except np.linalg.LinAlgError as error:
         raise ValueError("Input matrix is not invertible.") from error
 
@@ -85,8 +90,10 @@ def matrix_solve_ls(matrix: Array, rhs: Array, l2_regularizer: Array, *, fast: b
         raise ValueError(f"l2_regularizer must be >= 0, not {float(l2_regularizer)}")
     wide, right = matrix.astype(kind), rhs.astype(kind)
     if not fast:
-        return np.asarray(np.linalg.pinv(wide) @ right).astype(rhs.dtype)
-    turned = _adjoint(wide)
+        endless = np.asarray(~np.isfinite(wide).all(axis=(-2, -1)))  # on which the decomposition may go on for ever
+        found = np.linalg.pinv(np.where(endless[..., None, None], 0, wide)) @ right
+        return np.asarray(np.where(endless[..., None, None], np.nan, found)).astype(rhs.dtype)
+    turned = adjoint_of(wide)
     weight = float(l2_regularizer)
     if wide.shape[-2] >= wide.shape[-1]:
         gram = turned @ wide + weight * np.eye(wide.shape[-1])
@@ -115,7 +122,7 @@ def svd(input: Array, *, compute_uv: bool = True, full_matrices: bool = False) -
         none = np.zeros(0, dtype=input.dtype)  # as TensorFlow infers; its kernel leaves a scalar of memory as it was
         return marked(values), none, none
     u, values, v = np.linalg.svd(wide, full_matrices=full_matrices)
-    return marked(values), marked(u), marked(_adjoint(v))
+    return marked(values), marked(u), marked(adjoint_of(v))
 
 
 @kernel("Qr")
@@ -128,7 +135,7 @@ def qr(input: Array, *, full_matrices: bool = False) -> tuple[Array, Array]:
 @kernel("SelfAdjointEigV2", "BatchSelfAdjointEigV2")
 def self_adjoint_eig_v2(input: Array, *, compute_v: bool = True) -> tuple[Array, Array]:
     """(eigenvalues, smallest first, eigenvectors); the signs of the vectors are free."""
-    wide = _square(input)
+    wide = square_matrices(input)
     if not compute_v:
         return np.linalg.eigvalsh(wide).astype(input.dtype), np.zeros(0, dtype=input.dtype)
     values, vectors = np.linalg.eigh(wide)

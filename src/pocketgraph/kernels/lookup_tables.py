@@ -133,8 +133,8 @@ def mutable_hash_table_of_tensors(
     return _table(context, shared_name, use_node_name_sharing, key_dtype, value_dtype, value_shape, False)
 
 
-@kernel("InitializeTable", "InitializeTableV2")
-def initialize_table(table_handle: Table, keys: Array, values: Array) -> tuple[()]:
+@kernel("InitializeTable", "InitializeTableV2", "LookupTableInsert", "LookupTableInsertV2")
+def lookup_table_insert(table_handle: Table, keys: Array, values: Array) -> tuple[()]:
     table_handle.insert(keys, values)
     return ()
 
@@ -142,12 +142,6 @@ def initialize_table(table_handle: Table, keys: Array, values: Array) -> tuple[(
 @kernel("LookupTableFind", "LookupTableFindV2")
 def lookup_table_find(table_handle: Table, keys: Array, default_value: Array) -> Array:
     return table_handle.find(keys, default_value)
-
-
-@kernel("LookupTableInsert", "LookupTableInsertV2")
-def lookup_table_insert(table_handle: Table, keys: Array, values: Array) -> tuple[()]:
-    table_handle.insert(keys, values)
-    return ()
 
 
 @kernel("LookupTableImport", "LookupTableImportV2")

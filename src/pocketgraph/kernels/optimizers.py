@@ -18,7 +18,7 @@ def ada_max(
     """m is a running mean of grad, v = max(β₂·v, |grad|); var -= lr/(1-β₁ᵗ) · m/(v+ε) (Kingma and Ba, 2015)"""
     one = grad.dtype.type(1)
     change(m, lambda now: now + (grad - now) * (one - beta1))
-    change(v, lambda now: np.maximum(beta2 * now, np.abs(grad)))
+    change(v, lambda now: np.fmax(beta2 * now, np.abs(grad)))  # a gradient that is NaN leaves it
     change(var, lambda now: now - lr / (one - beta1_power) * (m.read() / (v.read() + epsilon)))
 
 

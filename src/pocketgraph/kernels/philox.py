@@ -145,6 +145,23 @@ class Philox:
         return shifted.astype(np.int64).astype(dtype)
 
 
+class Words:
+    """The 32-bit words of a generator, one after the other."""
+
+    AHEAD = 64  # words that are made at once
+
+    def __init__(self, generator: Philox) -> None:
+        self._generator = generator
+        self._left: list[int] = []
+
+    def word(self) -> int:
+        """The next one."""
+        if not self._left:
+            self._left = self._generator.words(self.AHEAD).tolist()[::-1]
+            self._generator = self._generator.skip(self.AHEAD // 4)
+        return self._left.pop()
+
+
 def _floats(words: Array) -> Array:
     bits = (words & np.uint32(0x7FFFFF)) | np.uint32(127 << 23)
     return np.asarray(bits.view(np.float32) - np.float32(1))

@@ -17,7 +17,7 @@ from pocketgraph.kernels.windows import (
     channels_axis,
     from_channels_last,
     inside,
-    outer_sizes,
+    outer_zeros,
     padded,
     split_axes,
     taps,
@@ -75,7 +75,7 @@ def mean_of_windows(x: Array, spans: Sequence[Window]) -> Array:
     return np.asarray(total / counts).astype(x.dtype, copy=False)
 
 
-def _over_channels(x: Array, depth: int, stride: int, padding: str, sizes: Sequence[int]) -> Array:
+def _over_channels(x: Array, depth: int, stride: int, sizes: Sequence[int]) -> Array:
     if any(s != 1 for s in sizes):
         raise RunError("MaxPooling supports exactly one of pooling across depth or pooling across width/height.")
     if depth != stride or x.shape[-1] % depth:
@@ -96,7 +96,7 @@ def max_pool(
     _, depth, sizes = split_axes(ksize, data_format)
     if depth != 1:
         x = to_channels_last(input, data_format)
-        pooled = _over_channels(x, depth, split_axes(strides, data_format)[1], padding, sizes)
+        pooled = _over_channels(x, depth, split_axes(strides, data_format)[1], sizes)
         return from_channels_last(pooled, data_format)
     x, spans = prepared(input, ksize, strides, padding, data_format, explicit_paddings)
     return from_channels_last(largest_in_windows(x, spans), data_format)
@@ -142,6 +142,9 @@ def largest_places(x: Array, spans: Sequence[Window]) -> tuple[Array, Array]:
     places = np.arange(int(np.prod(x.shape[1:], dtype=np.int64))).reshape(1, *x.shape[1:])
     numbers = padded(places, spans, -1)
     wide = padded(x, spans, floor)
+    found = _places_inside(wide, spans)
+    if found is not None and bool((found[0] > floor).all()):  # the border is nowhere the largest
+        return found[0], numbers.ravel().take(found[1])
     best = np.full(shape, floor, dtype=x.dtype)
     where_found = np.full(shape, -1, dtype=np.int64)
     for _, where in taps(spans):
@@ -248,8 +251,7 @@ def avg_pool_grad(
     spans = windows(shape[1:-1], window, split_axes(strides, data_format)[2], padding)
     reserve(shape, np.float64)
     wide = widened(dy) / inside_counts(shape[1:-1], spans).astype(widened(dy).dtype)
-    outer = outer_sizes(shape[1:-1], spans)
-    total = np.zeros(reserve((shape[0], *outer, shape[-1]), wide.dtype), dtype=wide.dtype)
+    total = outer_zeros(shape, spans, wide.dtype)
     for _, where in taps(spans):
         total[where] += wide
     return from_channels_last(total[inside(shape[1:-1], spans)].astype(grad.dtype), data_format)

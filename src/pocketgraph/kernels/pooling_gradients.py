@@ -9,19 +9,18 @@ import numpy as np
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import INT64
-from pocketgraph.kernels.arrays import Array, ints, lowest, reserve, widened
+from pocketgraph.kernels.arrays import Array, ints, lowest, widened
 from pocketgraph.kernels.pooling import avg_pool_grad, largest_places, max_pool_grad, prepared
 from pocketgraph.kernels.registry import kernel
 from pocketgraph.kernels.windows import (
     Window,
     from_channels_last,
     inside,
-    outer_sizes,
+    outer_zeros,
     padded,
-    spatial,
     taps,
     to_channels_last,
-    windows,
+    windows_of_op,
 )
 
 
@@ -82,9 +81,8 @@ def max_pool3d_grad(
     y, dy = to_channels_last(orig_output, data_format), to_channels_last(grad, data_format)
     for given in (y, dy):
         _same_shape(given, _pooled_shape(x, spans))
-    sizes = outer_sizes(x.shape[1:-1], spans)
     wide = widened(dy)
-    total = np.zeros(reserve((x.shape[0], *sizes, x.shape[-1]), wide.dtype), dtype=wide.dtype)
+    total = outer_zeros(x.shape, spans, wide.dtype)
     values = padded(x, spans, lowest(x.dtype))
     for _, where in taps(spans):
         total[where] += np.where(values[where] == y, wide, 0)
@@ -115,6 +113,7 @@ def max_pool_grad_grad(
 ) -> Array:
     """The gradient of MaxPoolGrad by its gradient: ``grad`` at the first largest element of each window."""
     x, spans = prepared(orig_input, ksize, strides, padding, data_format)
+    _same_shape(to_channels_last(orig_output, data_format), _pooled_shape(x, spans))
     return from_channels_last(_picked(x, to_channels_last(grad, data_format), spans), data_format)
 
 
@@ -181,11 +180,12 @@ def max_pool_grad_with_argmax(
 def _dilation(
     input: Array, filter: Array, dy: Array, strides: Sequence[int], rates: Sequence[int], padding: str
 ) -> tuple[tuple[Window, ...], Array]:
-    """(windows, for each output the number of the filter's row-major element that gave the first largest sum)."""
+    """(windows, for each output the number of the filter's row-major element that gave the first largest sum; -1 where
+    every sum is the type's lowest)."""
     if input.ndim != 4 or filter.ndim != 3 or input.shape[-1] != filter.shape[-1]:
         raise RunError(f"shapes that do not fit: input {list(input.shape)} and filter {list(filter.shape)}")
-    steps, spread = spatial(strides, "NHWC"), spatial(rates, "NHWC", "rates")
-    spans = windows(input.shape[1:-1], filter.shape[:-1], steps, padding, spread)
+    taken = filter.shape[:-1]
+    spans = windows_of_op(input.shape[1:-1], taken, strides, padding, "NHWC", rates, dilations_are="rates")
     shape = _pooled_shape(input, spans)
     _same_shape(dy, shape)
     wide = padded(widened(input), spans, 0)
@@ -198,20 +198,24 @@ def _dilation(
             better = real[where] & (sums > best)
             best = np.where(better, sums, best)
             chosen = np.where(better, number, chosen)
-    return spans, np.maximum(chosen, 0)
+    return spans, chosen
 
 
 @kernel("Dilation2DBackpropInput")
 def dilation2d_backprop_input(
     input: Array, filter: Array, out_backprop: Array, *, strides: Sequence[int], rates: Sequence[int], padding: str
 ) -> Array:
-    """The gradient of Dilation2D by its input: each output's goes to the element that won."""
+    """The gradient of Dilation2D by its input: each output's goes to the element that won, that of none to the first
+    of the window that is a pixel."""
     spans, chosen = _dilation(input, filter, out_backprop, strides, rates, padding)
     wide = widened(out_backprop)
-    sizes = outer_sizes(input.shape[1:-1], spans)
-    total = np.zeros(reserve((input.shape[0], *sizes, input.shape[-1]), wide.dtype), dtype=wide.dtype)
+    total = outer_zeros(input.shape, spans, wide.dtype)
     for number, (_, where) in enumerate(taps(spans)):
         total[where] += np.where(chosen == number, wide, 0)
+    places = np.nonzero(chosen < 0)
+    if places[0].size:
+        begins = [np.maximum(at * w.stride, w.before) for at, w in zip(places[1:3], spans, strict=True)]
+        np.add.at(total, (places[0], *begins, places[3]), wide[places])
     return np.ascontiguousarray(total[inside(input.shape[1:-1], spans)]).astype(input.dtype)
 
 
@@ -224,5 +228,5 @@ def dilation2d_backprop_filter(
     wide = widened(out_backprop)
     total = np.zeros(filter.shape, dtype=wide.dtype)
     for number, (index, _) in enumerate(taps(spans)):
-        total[index] = np.where(chosen == number, wide, 0).sum(axis=(0, 1, 2))
+        total[index] = np.where(np.maximum(chosen, 0) == number, wide, 0).sum(axis=(0, 1, 2))
     return total.astype(input.dtype)

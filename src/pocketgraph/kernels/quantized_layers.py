@@ -291,11 +291,36 @@ def quantized_concat(concat_dim: Array, *values_and_ranges: Array, N: int) -> Qu
     kind = codes_of(values[0].dtype)
     spans = [ends(*limits) for limits in zip(lows, highs, strict=True)]
     low, high = joint_range([span[0] for span in spans], [span[1] for span in spans], kind)
+    return _joined(values, spans, (low, high), concat_dim)
+
+
+@kernel("QuantizedConcatV2")
+def quantized_concat_v2(*operands: Array, N: int) -> Quantized:
+    """As oneDNN has it: unsigned codes count from zero, and pictures that all have one range keep it and their codes.
+
+    Operands: ``N`` values (one or more), the axis, ``N`` lower and ``N`` upper ends, float32 numbers.
+    """
+    values, axis, lows, highs = operands[:N], operands[N], operands[N + 1 : 2 * N + 1], operands[2 * N + 1 :]
+    if any(end.size != 1 for end in (*lows, *highs)):
+        raise ValueError("input_mins and input_maxes must have one element each")
+    spans = [ends(*limits) for limits in zip(lows, highs, strict=True)]
+    low, high = min(span[0] for span in spans), max(span[1] for span in spans)
+    if len(set(spans)) > 1 or values[0].ndim != 4:
+        high = max(abs(low), abs(high)) if codes_of(values[0].dtype).signed else high
+        low = -high if codes_of(values[0].dtype).signed else 0.0
+    return _joined(values, spans, (low, high), axis)
+
+
+def _joined(
+    values: Sequence[Array], spans: Sequence[tuple[float, float]], to: tuple[float, float], axis: Array
+) -> Quantized:
+    """Codes of several ranges in one, one after another; those that have it already stay what they are."""
+    kind = codes_of(values[0].dtype)
     converted = [
-        codes if span == (low, high) else quantized_first(dequantized_first(codes, *span, kind), low, high, kind)
+        codes if span == to else quantized_first(dequantized_first(codes, *span, kind), *to, kind)
         for codes, span in zip(values, spans, strict=True)
     ]
-    return ranged(concatenated(tuple(converted), concat_dim), low, high)
+    return ranged(concatenated(tuple(converted), axis), *to)
 
 
 @kernel("QuantizedInstanceNorm")

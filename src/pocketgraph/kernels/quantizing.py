@@ -169,3 +169,27 @@ def quantize_and_dequantize_v3(
 ) -> Array:
     options = (int(number(num_bits)), signed_input, range_given, "HALF_TO_EVEN", narrow_range, axis)
     return _both_ways(widened(input), input_min, input_max, *options).astype(input.dtype)
+
+
+@kernel("QuantizeAndDequantizeV4Grad")
+def quantize_and_dequantize_v4_grad(
+    gradients: Array, input: Array, input_min: Array, input_max: Array, *, axis: int = -1
+) -> tuple[Array, Array, Array]:
+    """(gradient of the input, of the range's ends): what lies in the range passes, the ends have none.
+
+    Raises:
+        RunError: the gradients' shape is another, or there are not as many ranges as slices along ``axis``.
+    """
+    if gradients.shape != input.shape:
+        raise RunError(f"gradient and input tensor sizes should match: {list(gradients.shape)} and {list(input.shape)}")
+    low, high = input_min, input_max
+    if axis >= 0:
+        if axis >= input.ndim or low.shape != (input.shape[axis],) or high.shape != low.shape:
+            raise RunError(f"ranges of {list(low.shape)} and {list(high.shape)} for axis {axis} of {list(input.shape)}")
+        low, high = (end.reshape(-1, *[1] * (input.ndim - axis - 1)) for end in (low, high))
+    elif axis < -1 or low.ndim or high.ndim:
+        raise RunError(f"one range is wanted, not {list(low.shape)} and {list(high.shape)}")
+    inside = (input >= low) & (input <= high)
+    with np.errstate(invalid="ignore"):  # what is not finite stays so outside of the range too
+        passed = np.asarray(gradients * inside.astype(gradients.dtype))
+    return passed, np.zeros_like(input_min), np.zeros_like(input_max)

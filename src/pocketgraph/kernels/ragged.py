@@ -162,6 +162,8 @@ def ragged_fill_empty_rows(
     """(row ids, values, which rows were empty, where each value went): empty rows get the default."""
     rows = int(nrows.item())
     ids = value_rowids.astype(np.int64)
+    if len(ids) != len(values):
+        raise RunError(f"{len(values)} values and {len(ids)} row ids")
     if ids.size and (ids.min() < 0 or ids.max() >= rows):
         raise RunError(f"row ids {ids[:20].tolist()} are outside [0, {rows})")
     empty = np.bincount(ids, minlength=reserve((rows,), np.int64)[0]) == 0

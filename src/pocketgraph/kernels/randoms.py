@@ -14,7 +14,7 @@ import numpy as np
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import FLOAT, INT64
-from pocketgraph.kernels.arrays import Array, integer, ints, reserve, widened
+from pocketgraph.kernels.arrays import Array, integer, ints, reserve, sizes_of, widened
 from pocketgraph.kernels.philox import RESERVED, Philox
 from pocketgraph.kernels.registry import Context, kernel
 
@@ -34,11 +34,6 @@ def drawing(context: Context, seed: int, seed2: int, blocks: int) -> Philox:
         generator = Philox.seeded(seed, seed2)
     context.state[place] = generator.skip(blocks)
     return generator
-
-
-def _shape(shape: Array, dtype: DType) -> tuple[tuple[int, ...], int]:
-    sizes = reserve(ints(shape), np.float64)
-    return sizes, int(np.prod(sizes, dtype=np.int64))
 
 
 def _drawn_ahead(
@@ -66,7 +61,7 @@ def _drawn_ahead(
 @kernel("RandomUniform")
 def random_uniform(shape: Array, *, context: Context, dtype: DType, seed: int = 0, seed2: int = 0) -> Array:
     """Numbers in [0, 1)."""
-    sizes, count = _shape(shape, dtype)
+    sizes, count = sizes_of(shape)
     if 0 < count <= FEW and dtype.numpy == np.float32:
         return _drawn_ahead(context, seed, seed2, count, count * RESERVED).reshape(sizes)
     return drawing(context, seed, seed2, count * RESERVED).uniform(count, dtype.numpy).reshape(sizes)
@@ -74,14 +69,14 @@ def random_uniform(shape: Array, *, context: Context, dtype: DType, seed: int = 
 
 @kernel("RandomStandardNormal")
 def random_standard_normal(shape: Array, *, context: Context, dtype: DType, seed: int = 0, seed2: int = 0) -> Array:
-    sizes, count = _shape(shape, dtype)
+    sizes, count = sizes_of(shape)
     return drawing(context, seed, seed2, count * RESERVED).normal(count, dtype.numpy).reshape(sizes)
 
 
 @kernel("TruncatedNormal")
 def truncated_normal(shape: Array, *, context: Context, dtype: DType, seed: int = 0, seed2: int = 0) -> Array:
     """Normal numbers within two standard deviations."""
-    sizes, count = _shape(shape, dtype)
+    sizes, count = sizes_of(shape)
     return drawing(context, seed, seed2, count * RESERVED).truncated_normal(count, dtype.numpy).reshape(sizes)
 
 
@@ -195,19 +190,19 @@ def stateless(seed: Array) -> Philox:
 
 @kernel("StatelessRandomUniform")
 def stateless_random_uniform(shape: Array, seed: Array, *, dtype: DType = FLOAT) -> Array:
-    sizes, count = _shape(shape, dtype)
+    sizes, count = sizes_of(shape)
     return stateless(seed).uniform(count, dtype.numpy).reshape(sizes)
 
 
 @kernel("StatelessRandomNormal")
 def stateless_random_normal(shape: Array, seed: Array, *, dtype: DType = FLOAT) -> Array:
-    sizes, count = _shape(shape, dtype)
+    sizes, count = sizes_of(shape)
     return stateless(seed).normal(count, dtype.numpy).reshape(sizes)
 
 
 @kernel("StatelessTruncatedNormal")
 def stateless_truncated_normal(shape: Array, seed: Array, *, dtype: DType = FLOAT) -> Array:
-    sizes, count = _shape(shape, dtype)
+    sizes, count = sizes_of(shape)
     return stateless(seed).truncated_normal(count, dtype.numpy).reshape(sizes)
 
 

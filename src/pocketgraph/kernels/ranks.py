@@ -1,6 +1,7 @@
 """Which rank each input of an op must have, as TensorFlow's kernels demand it.
 
-A row's letters stand for the inputs: a digit is the rank, ``v`` a scalar or a vector, ``=`` the first input's shape,
+A row's letters stand for the inputs: a digit is the rank, ``s`` a scalar or, where TensorFlow did not know it before, a
+vector of one, ``v`` a scalar or a vector, ``=`` the first input's shape,
 ``#`` as many elements as the first input has, ``*`` anything; ``…`` after a letter that it goes for all of a list.
 What else an op demands of its inputs, its kernel says.
 """
@@ -18,7 +19,7 @@ from pocketgraph.errors import RunError
 ROWS = {
     "032221111333333333": "BlockLSTMGrad BlockLSTMGradV2",
     "2222111122222222": "LSTMBlockCellGrad",
-    "0": "DecodeImage DecodePng DecodeWav ExtractJpegShape ParseTensor",
+    "0": "DecodeBmp DecodeImage DecodePng DecodeWav DecodeWebP ExtractJpegShape ParseTensor",
     "1": (
         "InvertPermutation RandomStandardNormal RandomUniform StatelessRandomGetKeyCounter "
         "StatelessRandomGetKeyCounterAlg TruncatedNormal Unique UniqueWithCounts"
@@ -78,16 +79,18 @@ ROWS = {
         "QuantizedInstanceNorm QuantizedRelu QuantizedRelu6 RegexReplace"
     ),
     "*1*": "InplaceAdd InplaceSub InplaceUpdate",
-    "*10": "HistogramFixedWidth SplitV",
+    "*10": "HistogramFixedWidth",
+    "*1s": "SplitV",
     "*11": "FakeQuantWithMinMaxVarsPerChannel Slice SparseSegmentMean SparseSegmentSqrtN SparseSegmentSum",
     "*20": "PadV2",
     "*v*": "RaggedRange",
-    "*v0": "MatrixDiagPartV2 MatrixDiagPartV3",
+    "*vs": "MatrixDiagPartV2 MatrixDiagPartV3",
     "*vv": "Roll",
     "*v…": "DecodeCSV",
-    "*…0": "ConcatV2",
-    "0*…": "Concat",
-    "000": "LinSpace Range",
+    "*…s": "ConcatV2",
+    "s*…": "Concat",
+    "000": "LinSpace ShardedFilename",
+    "sss": "Range",
     "01…": "ConcatOffset",
     "100": "RandomUniformInt",
     "144": "Conv2DBackpropInput DepthwiseConv2dNativeBackpropInput",
@@ -168,7 +171,7 @@ ROWS = {
     "2222112222": "GRUBlockCellGrad",
 }
 RANKS = {op: row for row, ops in ROWS.items() for op in ops.split()}
-WORDS = {"0": "a scalar", "1": "a vector", "2": "a matrix", "v": "a scalar or a vector"}
+WORDS = {"0": "a scalar", "s": "a scalar", "1": "a vector", "2": "a matrix", "v": "a scalar or a vector"}
 
 
 @lru_cache(maxsize=1024)
@@ -209,6 +212,8 @@ def _fits(letter: str, shape: Sequence[int], first: Sequence[int]) -> bool:
         return tuple(shape) == tuple(first)
     if letter == "#":
         return int(np.prod(shape, dtype=np.int64)) == int(np.prod(first, dtype=np.int64))
+    if letter == "s":
+        return not shape or tuple(shape) == (1,)
     return len(shape) < 2 if letter == "v" else len(shape) == int(letter)
 
 
@@ -231,8 +236,12 @@ def checked(op: str, function: Callable[..., Any]) -> Callable[..., Any]:
     row = RANKS.get(op)
     if row is None:
         return function
-    plain = [(n, int(letter)) for n, letter in enumerate(row) if letter.isdigit()] if "…" not in row else []
-    quick = "…" not in row and not set(row) - set("0123456789*")
+    plain = (
+        [(n, 0 if letter == "s" else int(letter)) for n, letter in enumerate(row) if letter.isdigit() or letter == "s"]
+        if "…" not in row
+        else []
+    )
+    quick = "…" not in row and not set(row) - set("0123456789*s")
 
     right_before: set[tuple[tuple[int, ...], ...]] = set()  # in a loop the same shapes come in every round
 

@@ -38,6 +38,8 @@ def lstm_block_cell_grad(
     cs: Array, f: Array, o: Array, ci: Array, co: Array, cs_grad: Array, h_grad: Array, *, use_peephole: bool,
 ) -> tuple[Array, ...]:  # fmt: skip
     """(cs_prev_grad, dicfo, wci_grad, wcf_grad, wco_grad)."""
+    if b.shape != (4 * cs_prev.shape[1],):
+        raise ValueError(f"b of shape {list(b.shape)} for {cs_prev.shape[1]} cells")
     peepholes = (widened(wci), widened(wcf), widened(wco)) if use_peephole else None
     state, now = widened(cs_prev), widened(cs)
     i, f, o, ci, co, cs_grad, h_grad = (widened(v) for v in (i, f, o, ci, co, cs_grad, h_grad))
@@ -103,6 +105,8 @@ def gru_block_cell_grad(
     d_h: Array,
 ) -> tuple[Array, ...]:  # fmt: skip
     """(d_x, d_h_prev, d_c_bar, d_r_bar_u_bar)."""
+    if b_ru.shape != (2 * h_prev.shape[1],) or b_c.shape != (h_prev.shape[1],):
+        raise ValueError(f"biases of shapes {list(b_ru.shape)} and {list(b_c.shape)} for {h_prev.shape[1]} cells")
     kind, inputs = x.dtype, x.shape[1]
     before, weights, weights_c, reset, update, new, grad = (widened(v) for v in (h_prev, w_ru, w_c, r, u, c, d_h))
     d_c_bar = grad * _one(update) * _one(new * new)

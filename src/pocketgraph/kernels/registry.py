@@ -16,7 +16,7 @@ from pocketgraph.kernels.ranks import checked
 
 MODULES = (
     "passing", "printing", "elementwise", "arithmetic", "comparison", "reductions", "matrix_product", "segments",
-    "shaping", "slicing", "joining", "filling", "gathering", "control_flow", "stack", "tensor_array", "tensor_list",
+    "shaping", "slicing", "joining", "filling", "gathering", "stack", "tensor_array", "tensor_list",
     "sorting", "activations", "losses", "normalization",
     "convolution", "convolution_gradients", "pooling", "padding", "blocks", "image_resizing", "colors", "boxes",
     "crops", "quantizing", "fake_quantizing", "quantized_layers", "requantizing", "randoms", "special_functions",
@@ -32,7 +32,8 @@ MODULES = (
     "decompositions", "gamma_gradients", "stateful_randoms",
     "standing_in", "optimizer_made", "variant_values", "distorted_boxes", "truncated_normals", "nearest",
     "fused_codes", "uniform_codes", "uniform_convolutions",
-    "beam_trees", "resampling", "pairing", "slice_sums", "contrib_crosses", "skip_grams",
+    "beam_trees", "resampling", "pairing", "slice_sums", "contrib_crosses", "skip_grams", "microfrontend",
+    "ragged_crosses", "isotonic", "general_convolution", "csr_matrices", "tensor_forest",
 )  # fmt: skip
 """The modules of this package that hold kernels, the common ones first; ``find`` imports them until it has the op."""
 

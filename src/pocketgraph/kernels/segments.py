@@ -13,6 +13,7 @@ from pocketgraph.kernels.arrays import Array, highest, integer, is_float, lowest
 from pocketgraph.kernels.gathering import check_indices
 from pocketgraph.kernels.registry import kernel
 
+WHOLE = (np.dtype(np.int32), np.dtype(np.int64))
 FEW = 64  # group numbers that are looked through more quickly one by one
 
 
@@ -71,7 +72,10 @@ def sorted_groups(reduction: Reduction, data: Array, ids: Array, count: int | No
 
 def _sorted_kernel(reduction: Reduction) -> Callable[[Array, Array], Array]:
     def run(data: Array, segment_ids: Array) -> Array:
-        quick = _in_runs(data, segment_ids, None, "sum") if reduction is SUM else None
+        quick = None
+        if reduction is SUM:
+            plain = in_runs(data, segment_ids, None, "sum") if data.dtype == np.float32 else None
+            quick = _few_numbers(data, segment_ids) if plain is None else plain
         return sorted_groups(reduction, data, segment_ids) if quick is None else quick
 
     return run
@@ -89,7 +93,23 @@ for _name, _reduction in (("Sum", SUM), ("Prod", PROD), ("Min", MIN), ("Max", MA
     kernel(f"UnsortedSegment{_name}")(_unsorted_kernel(_reduction))
 
 
-def _in_runs(rows: Array, ids: Array, count: int | None, how: str) -> Array | None:
+def _few_numbers(data: Array, ids: Array) -> Array | None:
+    """Sums of a few whole numbers in sorted groups, added by Python; None: it is not that plain."""
+    if data.dtype not in WHOLE or data.ndim != 1 or ids.shape != data.shape or not 0 < ids.size <= FEW:
+        return None
+    groups = ids.tolist()
+    if groups[0] < 0 or groups[-1] >= FEW or groups != sorted(groups):
+        return None
+    sums = [0] * (groups[-1] + 1)
+    for group, number in zip(groups, data.tolist(), strict=True):
+        sums[group] += number
+    try:
+        return np.array(sums, data.dtype)
+    except OverflowError:
+        return None
+
+
+def in_runs(rows: Array, ids: Array, count: int | None, how: str) -> Array | None:
     """Sums, means or sums over roots of float32 rows in sorted groups, run by run; None: it is not that plain.
 
     The same numbers as group by group: terms are added in double, in their order, and rounded once.
@@ -111,6 +131,10 @@ def _in_runs(rows: Array, ids: Array, count: int | None, how: str) -> Array | No
     total = present[-1] + 1 if count is None else count
     if not is_sorted or present[0] < 0 or present[-1] >= total:
         return None
+    if len(present) == ids.size:  # one row each, some without any
+        result = np.zeros(reserve((total, *rows.shape[1:]), rows.dtype), np.float32)
+        result[present] = rows
+        return result
     sums = np.add.reduceat(rows, starts, 0, np.float64)
     if how != "sum":
         sizes = np.subtract([*starts[1:], ids.size], starts).reshape(-1, *[1] * (rows.ndim - 1))
@@ -123,7 +147,7 @@ def _in_runs(rows: Array, ids: Array, count: int | None, how: str) -> Array | No
 
 
 def _averaged(data: Array, ids: Array, count: int | None, root: bool) -> Array:
-    quick = _in_runs(data, ids, count, "root" if root else "mean")
+    quick = in_runs(data, ids, count, "root" if root else "mean")
     if quick is not None:
         return quick
     totals = sorted_groups(SUM, data, ids, count)
@@ -150,7 +174,7 @@ def _chosen(data: Array, indices: Array) -> Array:
 
 
 def _summed(rows: Array, ids: Array, count: int | None = None) -> Array:
-    quick = _in_runs(rows, ids, count, "sum")
+    quick = in_runs(rows, ids, count, "sum")
     return sorted_groups(SUM, rows, ids, count) if quick is None else quick
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pocketgraph.graph import DType, Shape
 from pocketgraph.kernels.arrays import Array
 from pocketgraph.kernels.example_records import MalformedRecordError
-from pocketgraph.kernels.examples import listed, shown, texts
+from pocketgraph.kernels.record_batches import listed, shown, texts
 from pocketgraph.kernels.registry import kernel
 from pocketgraph.kernels.sequence_features import (
     Sequences,
@@ -128,50 +128,31 @@ def parse_sequence_example_v2(
     feature_list_dense_shapes: Sequence[Shape] = (),
 ) -> tuple[Array, ...]:
     """As ParseSequenceExample, with ragged values…, row splits… of each part; ``serialized`` may be a single record."""
-    for name, keys, types, counted_by in (
-        ("context_dense_keys", context_dense_keys, Tcontext_dense, "len(Tcontext_dense)"),
-        ("context_sparse_keys", context_sparse_keys, context_sparse_types, "Ncontext_sparse"),
-        ("context_ragged_keys", context_ragged_keys, context_ragged_value_types, "len(context_ragged_value_types)"),
-        ("feature_list_dense_keys", feature_list_dense_keys, feature_list_dense_types, "Nfeature_list_dense"),
-        (
-            "feature_list_dense_missing_assumed_empty",
-            feature_list_dense_missing_assumed_empty,
-            feature_list_dense_types,
-            "Nfeature_list_dense",
-        ),
-        ("feature_list_sparse_keys", feature_list_sparse_keys, feature_list_sparse_types, "Nfeature_list_sparse"),
-        (
-            "feature_list_ragged_keys",
-            feature_list_ragged_keys,
-            feature_list_ragged_value_types,
-            "len(feature_list_ragged_value_types)",
-        ),
+    context = Wanted(
+        texts(context_sparse_keys), context_sparse_types,
+        texts(context_dense_keys), Tcontext_dense, context_dense_shapes,
+        texts(context_ragged_keys), context_ragged_value_types, context_ragged_split_types,
+    )  # fmt: skip
+    steps = Wanted(
+        texts(feature_list_sparse_keys), feature_list_sparse_types,
+        texts(feature_list_dense_keys), feature_list_dense_types, feature_list_dense_shapes,
+        texts(feature_list_ragged_keys), feature_list_ragged_value_types, feature_list_ragged_split_types,
+    )  # fmt: skip
+    may_miss = feature_list_dense_missing_assumed_empty.reshape(-1)
+    _check_counts(context, steps, len(may_miss))
+    return parse(serialized, texts(debug_name), context, context_dense_defaults, steps, [bool(may) for may in may_miss])
+
+
+def _check_counts(context: Wanted, steps: Wanted, may_miss: int) -> None:
+    """Raises ValueError where there are not as many keys as types, or not as many entries of what may be missing."""
+    for name, count, types, counted_by in (
+        ("context_dense_keys", len(context.dense), context.dense_types, "len(Tcontext_dense)"),
+        ("context_sparse_keys", len(context.sparse), context.sparse_types, "Ncontext_sparse"),
+        ("context_ragged_keys", len(context.ragged), context.ragged_types, "len(context_ragged_value_types)"),
+        ("feature_list_dense_keys", len(steps.dense), steps.dense_types, "Nfeature_list_dense"),
+        ("feature_list_dense_missing_assumed_empty", may_miss, steps.dense_types, "Nfeature_list_dense"),
+        ("feature_list_sparse_keys", len(steps.sparse), steps.sparse_types, "Nfeature_list_sparse"),
+        ("feature_list_ragged_keys", len(steps.ragged), steps.ragged_types, "len(feature_list_ragged_value_types)"),
     ):
-        if keys.size != len(types):
+        if count != len(types):
             raise ValueError(f"Expected len({name}) to match {counted_by}")
-    return parse(
-        serialized,
-        texts(debug_name),
-        Wanted(
-            texts(context_sparse_keys),
-            context_sparse_types,
-            texts(context_dense_keys),
-            Tcontext_dense,
-            context_dense_shapes,
-            texts(context_ragged_keys),
-            context_ragged_value_types,
-            context_ragged_split_types,
-        ),
-        context_dense_defaults,
-        Wanted(
-            texts(feature_list_sparse_keys),
-            feature_list_sparse_types,
-            texts(feature_list_dense_keys),
-            feature_list_dense_types,
-            feature_list_dense_shapes,
-            texts(feature_list_ragged_keys),
-            feature_list_ragged_value_types,
-            feature_list_ragged_split_types,
-        ),
-        [bool(missing_is_empty) for missing_is_empty in feature_list_dense_missing_assumed_empty.reshape(-1)],
-    )

@@ -14,7 +14,7 @@ from pocketgraph.graph import DType, Shape
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.kernels.arrays import Array, reserve
 from pocketgraph.kernels.example_records import LIST_NAMES, MalformedRecordError
-from pocketgraph.kernels.examples import listed, shown
+from pocketgraph.kernels.record_batches import listed, shown
 from pocketgraph.kernels.sequence_records import strict_steps, strict_values
 
 

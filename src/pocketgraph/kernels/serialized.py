@@ -142,6 +142,8 @@ def rows_of(indices: Array, values: Array, shape: Array) -> list[tuple[Array, Ar
     sizes = ints(shape)
     if len(sizes) < 2:
         raise RunError(f"Rank of input SparseTensor should be > 1, but saw rank: {len(sizes)}")
+    if indices.shape != (len(values), len(sizes)):
+        raise RunError(f"indices of shape {list(indices.shape)} for {len(values)} values of {list(sizes)}")
     first = indices[:, 0]
     if bool(np.any((first < 0) | (first >= sizes[0]))):
         raise RunError(f"indices point outside {list(sizes)}")

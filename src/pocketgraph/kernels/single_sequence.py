@@ -9,7 +9,7 @@ import numpy as np
 from pocketgraph.graph import DType, Shape
 from pocketgraph.kernels.arrays import Array, reserve
 from pocketgraph.kernels.example_records import MalformedRecordError
-from pocketgraph.kernels.examples import listed, shown, texts
+from pocketgraph.kernels.record_batches import listed, shown, texts
 from pocketgraph.kernels.registry import kernel
 from pocketgraph.kernels.sequence_features import Wanted, check_defaults, counted, flat, full, missing
 from pocketgraph.kernels.sequence_records import merged_maps, merged_steps, merged_values

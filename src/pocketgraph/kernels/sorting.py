@@ -45,6 +45,22 @@ def top_k_v2(input: Array, k: Array, *, sorted: bool = True, index_type: DType =
     return values, order.astype(index_type.numpy)
 
 
+@kernel("ApproxTopK")
+def approx_top_k(
+    input: Array, *, k: int, reduction_dimension: int = -1, recall_target: float = 0.95, is_max_k: bool = True,
+    reduction_input_size_override: int = -1, aggregate_to_topk: bool = True,
+) -> tuple[Array, Array]:  # fmt: skip
+    """The k largest (smallest with ``is_max_k`` False) along an axis, all of them right, as on TensorFlow's CPUs."""
+    axis = axis_of(reduction_dimension, input.ndim)
+    turned = np.moveaxis(input, axis, -1)
+    if is_max_k:
+        values, order = largest(turned, k)
+    else:
+        order = largest(-widened(turned), k)[1]
+        values = np.take_along_axis(turned, order, axis=-1)
+    return np.moveaxis(values, -1, axis), np.moveaxis(order, -1, axis).astype(np.int32)
+
+
 @kernel("InTopK")
 def in_top_k(predictions: Array, targets: Array, *, k: int) -> Array:
     """Whether the target's prediction is among the k largest; equals of the k-th count as in."""
@@ -52,6 +68,8 @@ def in_top_k(predictions: Array, targets: Array, *, k: int) -> Array:
     if targets.shape != (rows,):
         raise ValueError(f"shapes that do not fit: {list(predictions.shape)} and {list(targets.shape)}")
     inside = (targets >= 0) & (targets < classes)
+    if not classes:
+        return np.asarray(inside)
     chosen = np.take_along_axis(predictions, np.where(inside, targets, 0)[:, None].astype(np.int64), axis=1)
     finite = np.isfinite(chosen[:, 0]) & ~np.any(~np.isfinite(predictions), axis=1)
     return np.asarray(inside & finite & ((predictions > chosen).sum(axis=1) < k))
@@ -128,6 +146,8 @@ def _unique_slices(x: Array, axis: Array) -> tuple[Array, Array, Array]:
     axes = ints(axis)
     if not axes:
         return uniques(_flat(x))
+    if len(axes) > 1:
+        raise ValueError(f"one axis is wanted, not {list(axes)}")
     along = axis_of(axes[0], x.ndim)
     table: dict[object, int] = {}
     slices = np.moveaxis(x, along, 0)
@@ -154,9 +174,13 @@ def unique_with_counts_v2(x: Array, axis: Array, *, out_idx: DType = INT32) -> t
 
 @kernel("ListDiff")
 def list_diff(x: Array, y: Array, *, out_idx: DType = INT32) -> tuple[Array, Array]:
-    """What is in x and not in y, and its places in x."""
-    known = set(y.tolist())
-    places = [i for i, item in enumerate(x.tolist()) if item not in known]
+    """What is in x and not in y, and its places in x. 16-bit floats are told apart by their bits, 0 from -0 too."""
+    if x.dtype.kind in "fV" and x.dtype.itemsize == 2:
+        known = set(y.view(np.uint16).tolist())
+        places = [i for i, bits in enumerate(x.view(np.uint16).tolist()) if bits not in known or np.isnan(x[i])]
+    else:
+        known = set(y.tolist())
+        places = [i for i, item in enumerate(x.tolist()) if item not in known]
     return x[places], np.array(places, dtype=out_idx.numpy)
 
 

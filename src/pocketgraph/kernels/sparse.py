@@ -27,12 +27,11 @@ def sparse_to_dense(
     result = np.empty(shape, dtype=sparse_values.dtype)
     result[...] = default_value
     rows = sparse_indices.reshape(-1, len(shape)) if sparse_indices.ndim < 2 else sparse_indices
-    if rows.size and rows.size <= FEW and rows.shape[1] == len(shape):
-        bounds = zip(rows.min(axis=0).tolist(), rows.max(axis=0).tolist(), shape, strict=True)
-        is_inside = all(low >= 0 and high < size for low, high, size in bounds)
-    else:
-        is_inside = rows.shape[1] == len(shape) and not bool(np.any((rows < 0) | (rows >= np.array(shape))))
-    if not is_inside:
+    few = _few_places(rows, shape) if rows.size <= FEW and rows.ndim == 2 else None
+    if few is not None and (not validate_indices or sorted(set(few)) == few):
+        result.reshape(-1)[few] = sparse_values
+        return result
+    if rows.shape[1] != len(shape) or bool(np.any((rows < 0) | (rows >= np.array(shape)))):
         raise ValueError(f"indices of shape {list(sparse_indices.shape)} do not point into {list(shape)}")
     if validate_indices and len(rows) > 1:
         flat = np.ravel_multi_index(tuple(rows.T), shape)
@@ -47,6 +46,18 @@ def sparse_to_dense(
     return result
 
 
+def _few_places(rows: Array, shape: tuple[int, ...]) -> list[int] | None:
+    """The places of these indices in the flat tensor; None where one lies outside, or there are none."""
+    if not rows.size or rows.shape[1] != len(shape) or rows.min() < 0:
+        return None
+    columns, places = rows.T.tolist(), [0] * len(rows)
+    for column, size in zip(columns, shape, strict=True):
+        if max(column) >= size:
+            return None
+        places = [place * size + index for place, index in zip(places, column, strict=True)]
+    return places
+
+
 @kernel("SparseTensorDenseAdd")
 def sparse_tensor_dense_add(a_indices: Array, a_values: Array, a_shape: Array, b: Array) -> Array:
     if ints(a_shape) != b.shape:
@@ -59,6 +70,8 @@ def sparse_tensor_dense_mat_mul(
     a_indices: Array, a_values: Array, a_shape: Array, b: Array, *, adjoint_a: bool = False, adjoint_b: bool = False
 ) -> Array:
     rows, columns = ints(a_shape)
+    if a_indices.shape[1:] != (2,):
+        raise ValueError(f"indices of shape {list(a_indices.shape)} of a matrix of {[rows, columns]}")
     right = np.conjugate(b.T) if adjoint_b else b
     down, along = (a_indices[:, 1], a_indices[:, 0]) if adjoint_a else (a_indices[:, 0], a_indices[:, 1])
     height, inner = (columns, rows) if adjoint_a else (rows, columns)
@@ -106,7 +119,7 @@ def ctc_greedy_decoder(
     if len(lengths) != batch or any(not 0 <= n <= times for n in lengths):
         raise ValueError(f"sequence lengths {list(lengths)[:9]} do not fit {list(inputs.shape)}")
     blank = blank_index % classes
-    best = inputs.argmax(axis=2) if inputs.size else np.zeros((times, batch), dtype=np.int64)
+    best = _likeliest(inputs)
     rows, scores = [], np.zeros((batch, 1), dtype=inputs.dtype)
     for entry, length in enumerate(lengths):
         path = best[:length, entry].tolist()
@@ -123,6 +136,15 @@ def ctc_greedy_decoder(
         np.array([batch, width], dtype=np.int64),
         scores,
     )
+
+
+def _likeliest(inputs: Array) -> Array:
+    """The first largest class of each (time, batch). A NaN is passed over, but as the first class it is the largest."""
+    if not inputs.size:
+        return np.zeros(inputs.shape[:2], dtype=np.int64)
+    missing = np.isnan(inputs)
+    best = np.where(missing, -np.inf, inputs).argmax(axis=2)
+    return np.asarray(np.where(missing[:, :, 0], 0, best))
 
 
 @kernel("SparseReshape")

@@ -80,6 +80,8 @@ def zeta(s: float, q: float) -> float:
         return math.nan
     if s == 1:
         return math.inf
+    if q == -math.inf:  # as at a whole number
+        return math.nan if math.isfinite(s) and s % 2 else math.inf
     if math.isinf(s) and math.isfinite(q):  # q^-s, whatever comes after it
         return math.inf if q < 1 else float(q == 1)
     if q <= 0:
@@ -102,6 +104,8 @@ def zeta(s: float, q: float) -> float:
 
 def polygamma(order: float, x: float) -> float:
     """The ``order``-th derivative of digamma."""
+    if order == math.inf:  # infinity times what comes after it, which is 0 beyond 1
+        return math.inf if x <= 1 else math.nan
     if order < 0 or order != math.floor(order):
         return math.nan
     if order == 0:

@@ -11,7 +11,7 @@ import numpy as np
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import FLOAT, INT64, UINT64
-from pocketgraph.kernels.arrays import Array, integer, ints, reserve, widened
+from pocketgraph.kernels.arrays import Array, integer, sizes_of, widened
 from pocketgraph.kernels.philox import RESERVED, Philox
 from pocketgraph.kernels.randoms import bounds
 from pocketgraph.kernels.registry import kernel
@@ -38,28 +38,23 @@ def _taken(resource: Variable, algorithm: int, blocks: int) -> Philox:
     return generator
 
 
-def _sizes(shape: Array) -> tuple[tuple[int, ...], int]:
-    sizes = reserve(ints(shape), np.float64)
-    return sizes, int(np.prod(sizes, dtype=np.int64))
-
-
 @kernel("StatefulUniform")
 def stateful_uniform(resource: Variable, algorithm: Array, shape: Array, *, dtype: DType = FLOAT) -> Array:
     """Numbers in [0, 1)."""
-    sizes, count = _sizes(shape)
+    sizes, count = sizes_of(shape)
     return _taken(resource, integer(algorithm), count * RESERVED).uniform(count, dtype.numpy).reshape(sizes)
 
 
 @kernel("StatefulStandardNormalV2")
 def stateful_standard_normal(resource: Variable, algorithm: Array, shape: Array, *, dtype: DType = FLOAT) -> Array:
-    sizes, count = _sizes(shape)
+    sizes, count = sizes_of(shape)
     return _taken(resource, integer(algorithm), count * RESERVED).normal(count, dtype.numpy).reshape(sizes)
 
 
 @kernel("StatefulTruncatedNormal")
 def stateful_truncated_normal(resource: Variable, algorithm: Array, shape: Array, *, dtype: DType = FLOAT) -> Array:
     """Normal numbers within two standard deviations."""
-    sizes, count = _sizes(shape)
+    sizes, count = sizes_of(shape)
     return _taken(resource, integer(algorithm), count * RESERVED).truncated_normal(count, dtype.numpy).reshape(sizes)
 
 
@@ -69,7 +64,7 @@ def stateful_uniform_int(
 ) -> Array:
     """Integers in [minval, maxval)."""
     low, high = bounds(minval, maxval)
-    sizes, count = _sizes(shape)
+    sizes, count = sizes_of(shape)
     generator = _taken(resource, integer(algorithm), count * RESERVED)
     return generator.integers(count, low, high, dtype.numpy).reshape(sizes)
 
@@ -77,7 +72,7 @@ def stateful_uniform_int(
 @kernel("StatefulUniformFullInt")
 def stateful_uniform_full_int(resource: Variable, algorithm: Array, shape: Array, *, dtype: DType = UINT64) -> Array:
     """Integers of all values that the type has."""
-    sizes, count = _sizes(shape)
+    sizes, count = sizes_of(shape)
     return _taken(resource, integer(algorithm), count * RESERVED).bits(count, dtype.numpy).reshape(sizes)
 
 
@@ -101,7 +96,7 @@ def stateful_random_binomial(
     resource: Variable, algorithm: Array, shape: Array, counts: Array, probs: Array, *, dtype: DType = INT64
 ) -> Array:
     """Right in distribution; the numbers themselves are not TensorFlow's."""
-    sizes, count = _sizes(shape)
+    sizes, count = sizes_of(shape)
     generator = _taken(resource, integer(algorithm), count * RESERVED)
     source = np.random.default_rng([generator.key, generator.counter % WORD, generator.counter >> 64])
     trials = np.floor(widened(counts).astype(np.float64)).astype(np.int64)
@@ -112,6 +107,6 @@ def stateful_random_binomial(
 @kernel("NonDeterministicInts")
 def non_deterministic_ints(shape: Array, *, dtype: DType = INT64) -> Array:
     """Integers of all values that the type has, from the operating system."""
-    sizes, count = _sizes(shape)
+    sizes, count = sizes_of(shape)
     bits = np.random.default_rng().bytes(count * dtype.numpy.itemsize)
     return np.asarray(np.frombuffer(bits, dtype.numpy).reshape(sizes).copy())

@@ -11,7 +11,7 @@ import numpy as np
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import FLOAT, INT64, UINT64
-from pocketgraph.kernels.arrays import Array, integer, ints, reserve, widened
+from pocketgraph.kernels.arrays import Array, integer, ints, reserve, sizes_of, widened
 from pocketgraph.kernels.philox import Philox
 from pocketgraph.kernels.randoms import bounds, chosen_classes, shuffled, stateless
 from pocketgraph.kernels.registry import kernel
@@ -28,11 +28,6 @@ def _generator(key: Array, counter: Array, alg: Array) -> Philox:
         raise RunError(f"a Philox generator is a key of 1 and a counter of 2, not {list(key.shape + counter.shape)}")
     low, high = (c % WORD for c in ints(counter)[:2])
     return Philox(integer(key) % WORD, low | high << 64)
-
-
-def _sizes(shape: Array) -> tuple[tuple[int, ...], int]:
-    sizes = reserve(ints(shape), np.float64)
-    return sizes, int(np.prod(sizes, dtype=np.int64))
 
 
 @kernel("StatelessRandomGetAlg")
@@ -57,13 +52,13 @@ def stateless_random_get_key_counter_alg(seed: Array) -> tuple[Array, Array, Arr
 @kernel("StatelessRandomUniformV2")
 def stateless_random_uniform_v2(shape: Array, key: Array, counter: Array, alg: Array, *, dtype: DType = FLOAT) -> Array:
     """Numbers in [0, 1)."""
-    sizes, count = _sizes(shape)
+    sizes, count = sizes_of(shape)
     return _generator(key, counter, alg).uniform(count, dtype.numpy).reshape(sizes)
 
 
 @kernel("StatelessRandomNormalV2")
 def stateless_random_normal_v2(shape: Array, key: Array, counter: Array, alg: Array, *, dtype: DType = FLOAT) -> Array:
-    sizes, count = _sizes(shape)
+    sizes, count = sizes_of(shape)
     return _generator(key, counter, alg).normal(count, dtype.numpy).reshape(sizes)
 
 
@@ -72,7 +67,7 @@ def stateless_truncated_normal_v2(
     shape: Array, key: Array, counter: Array, alg: Array, *, dtype: DType = FLOAT
 ) -> Array:
     """Normal numbers within two standard deviations."""
-    sizes, count = _sizes(shape)
+    sizes, count = sizes_of(shape)
     return _generator(key, counter, alg).truncated_normal(count, dtype.numpy).reshape(sizes)
 
 
@@ -82,14 +77,14 @@ def stateless_random_uniform_int_v2(
 ) -> Array:
     """Integers in [minval, maxval)."""
     low, high = bounds(minval, maxval)
-    sizes, count = _sizes(shape)
+    sizes, count = sizes_of(shape)
     return _generator(key, counter, alg).integers(count, low, high, minval.dtype).reshape(sizes)
 
 
 @kernel("StatelessRandomUniformFullInt")
 def stateless_random_uniform_full_int(shape: Array, seed: Array, *, dtype: DType = UINT64) -> Array:
     """Integers of all values that the type has."""
-    sizes, count = _sizes(shape)
+    sizes, count = sizes_of(shape)
     return stateless(seed).bits(count, dtype.numpy).reshape(sizes)
 
 
@@ -97,7 +92,7 @@ def stateless_random_uniform_full_int(shape: Array, seed: Array, *, dtype: DType
 def stateless_random_uniform_full_int_v2(
     shape: Array, key: Array, counter: Array, alg: Array, *, dtype: DType = UINT64
 ) -> Array:
-    sizes, count = _sizes(shape)
+    sizes, count = sizes_of(shape)
     return _generator(key, counter, alg).bits(count, dtype.numpy).reshape(sizes)
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
 from pocketgraph.errors import RunError
 from pocketgraph.kernels.arrays import Array
-from pocketgraph.kernels.hashing import MASK
+from pocketgraph.kernels.hashing import CATEGORIES, MASK
 from pocketgraph.kernels.registry import kernel
 
 
@@ -30,6 +31,7 @@ def _round(a: int, b: int, c: int, d: int) -> tuple[int, int, int, int]:
     return a, b, _turned(c, 32), d
 
 
+@lru_cache(maxsize=CATEGORIES)
 def sip_hash(data: bytes, first: int, second: int) -> int:
     """The 64-bit hash of ``data`` under the key of these two 64-bit numbers."""
     state = (

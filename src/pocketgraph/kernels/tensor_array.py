@@ -123,10 +123,31 @@ class TensorArray:
 
     def read_many(self, indices: list[int], declared: Shape) -> list[Array]:
         """Takes several elements; they must agree in shape and fit ``declared``."""
+        quick = self._all_at_once(indices, declared)
+        if quick is not None:
+            return quick
         values = [self.read(index) for index in indices]
         for index, value in zip(indices, values, strict=True):
             if not declared.fits(value.shape) or (value.ndim and value.shape[1:] != values[0].shape[1:]):
                 raise self.error(f"element {index} has shape {list(value.shape)}, which does not fit the others")
+        return values
+
+    def _all_at_once(self, indices: list[int], declared: Shape) -> list[Array] | None:
+        """Several elements where each is there, once, and all have one shape; None where not, and nothing is taken."""
+        elements = self.elements
+        try:
+            values = [elements[index] for index in indices]
+        except KeyError:
+            return None
+        shape = values[0].shape if values else ()
+        if not values or not self.is_open or len(set(indices)) < len(indices) or not declared.fits(shape):
+            return None
+        if any(value.shape != shape for value in values):
+            return None
+        if self.clear_after_read:
+            for index in indices:
+                del elements[index]
+            self.spent.update(indices)
         return values
 
     def empty_shape(self, declared: Shape, skip: int) -> tuple[int, ...]:
@@ -226,7 +247,10 @@ def tensor_array_pack(
 def _packed(array: TensorArray, indices: list[int], declared: Shape) -> Array:
     if not indices:
         return np.zeros((0, *array.empty_shape(declared, 0)), array.dtype.numpy)
-    return np.stack(array.read_many(indices, declared))
+    values = array.read_many(indices, declared)
+    if any(value.shape != values[0].shape for value in values):
+        return np.stack(values)  # which says so
+    return np.concatenate([value.reshape(-1) for value in values]).reshape(len(values), *values[0].shape)
 
 
 @kernel("TensorArrayConcat", "TensorArrayConcatV2", "TensorArrayConcatV3")

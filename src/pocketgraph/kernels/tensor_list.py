@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,29 @@ class TensorList:
             if shape.is_known:
                 return nothing(shape.known, self.dtype.numpy)
         raise RunError(f"element {index} of the list was never set, and its shape is not known")
+
+    def zeros(self, of: Callable[[Value], Value]) -> TensorList:
+        """The list of zeros like the elements; what was never set stays so."""
+        return TensorList(self.dtype, self.shape, [None if item is None else of(item) for item in self.items])
+
+    def plus(self, other: Any, add: Callable[[Value, Value], Value]) -> TensorList:
+        """The sums of this one's elements and another's; an element that is set in one of them only is taken as it is.
+
+        Raises:
+            RunError: the other is no list of the same type and length.
+        """
+        if not isinstance(other, TensorList) or other.dtype != self.dtype:
+            raise RunError("Trying to add two lists of tensors of different dtypes")
+        if len(other.items) != len(self.items):
+            raise RunError(
+                f"Trying to add two lists of tensors with different lengths: {len(self.items)} and {len(other.items)}"
+            )
+        both = zip(self.items, other.items, strict=True)
+        return TensorList(
+            self.dtype,
+            self.shape if self.shape.rank is not None else other.shape,
+            [b if a is None else a if b is None else add(a, b) for a, b in both],
+        )
 
 
 def as_shape(value: Array) -> Shape:

@@ -80,7 +80,7 @@ def string_length(input: Array, *, unit: str = "BYTE") -> Array:
 
 @kernel("Substr")
 def substr(input: Array, pos: Array, len: Array, *, unit: str = "BYTE") -> Array:
-    """From ``pos`` (negative: from the end), ``len`` bytes or characters."""
+    """From ``pos`` (negative: from the end), ``len`` bytes or characters; all that follow when it is negative."""
     if pos.shape != len.shape:
         raise ValueError(f"pos and len should have the same shape, got: {list(pos.shape)} vs. {list(len.shape)}")
     items, starts, sizes = np.broadcast_arrays(input, pos, len)
@@ -91,7 +91,7 @@ def substr(input: Array, pos: Array, len: Array, *, unit: str = "BYTE") -> Array
         if not -length <= start <= length:
             raise ValueError(f"pos {start} out of range for string {item!r}")
         begin = start if start >= 0 else start + length
-        part = whole[begin : begin + max(size, 0)]
+        part = whole[begin : begin + size] if size >= 0 else whole[begin:]  # as an unsigned number it is a large one
         found.append(part.encode() if unit == "UTF8_CHAR" else part)
     return strings(found, items.shape)
 

@@ -8,19 +8,10 @@ import numpy as np
 
 from pocketgraph.errors import RunError
 from pocketgraph.kernels.arrays import Array
-from pocketgraph.kernels.gathering import scattered
+from pocketgraph.kernels.gathering import are_ignored, good_ones, scattered
 from pocketgraph.kernels.registry import kernel
 from pocketgraph.kernels.slicing import strided_index
 from pocketgraph.kernels.state import Variable, change
-
-POLICIES = ("", "DEFAULT", "ERROR", "IGNORE")
-
-
-def inside(shape: tuple[int, ...], indices: Array) -> Array:
-    """Which rows of ``indices`` (…, depth) point into ``shape``: bool of shape (…)."""
-    limits = np.asarray(shape[: indices.shape[-1]], np.int64)
-    found: Array = np.all((indices >= 0) & (indices < limits), axis=-1)
-    return found
 
 
 def changed_at(variable: Variable, indices: Array, updates: Array, how: Any, policy: str) -> None:
@@ -36,8 +27,7 @@ def changed_at(variable: Variable, indices: Array, updates: Array, how: Any, pol
     Raises:
         RunError: a row points outside, the shapes do not fit, or the policy is unknown.
     """
-    if policy not in POLICIES:
-        raise RunError(f"bad_indices_policy is one of {', '.join(POLICIES[1:])}, not '{policy}'")
+    are_ignored(policy)
     with variable.lock:
         now = variable.read()
         if not indices.ndim or indices.shape[-1] > now.ndim:
@@ -45,12 +35,7 @@ def changed_at(variable: Variable, indices: Array, updates: Array, how: Any, pol
                 f"indices of shape {list(indices.shape)} do not index a variable of shape {list(now.shape)}",
                 where=f"variable '{variable.name}'",
             )
-        good = inside(now.shape, indices)
-        if policy == "IGNORE" and not good.all():
-            wanted = indices.shape[:-1] + now.shape[indices.shape[-1] :]
-            if updates.shape != wanted:
-                raise RunError(f"updates have the shape {list(updates.shape)}, not {list(wanted)}")
-            indices, updates = indices[good], updates[good]
+        indices, updates = good_ones(now.shape, indices, updates, policy)
         change(variable, lambda value: scattered(value.copy(), indices, updates, how))
 
 
@@ -91,39 +76,25 @@ def _assigned(ref: Variable, index: tuple[Any, ...], value: Array) -> None:
     change(ref, assign)
 
 
-@kernel("StridedSliceAssign")
-def strided_slice_assign(
-    ref: Variable,
-    begin: Array,
-    end: Array,
-    strides: Array,
-    value: Array,
-    *,
-    begin_mask: int = 0,
-    end_mask: int = 0,
-    ellipsis_mask: int = 0,
-    new_axis_mask: int = 0,
-    shrink_axis_mask: int = 0,
-) -> Variable:
-    masks = (begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
-    _assigned(ref, strided_index(begin, end, strides, *masks), value)
-    return ref
+def _register_slices(op: str, is_resource: bool) -> None:
+    @kernel(op)
+    def strided_slice_assign(
+        ref: Variable,
+        begin: Array,
+        end: Array,
+        strides: Array,
+        value: Array,
+        *,
+        begin_mask: int = 0,
+        end_mask: int = 0,
+        ellipsis_mask: int = 0,
+        new_axis_mask: int = 0,
+        shrink_axis_mask: int = 0,
+    ) -> Variable | tuple[()]:
+        masks = (begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
+        _assigned(ref, strided_index(begin, end, strides, *masks), value)
+        return () if is_resource else ref
 
 
-@kernel("ResourceStridedSliceAssign")
-def resource_strided_slice_assign(
-    ref: Variable,
-    begin: Array,
-    end: Array,
-    strides: Array,
-    value: Array,
-    *,
-    begin_mask: int = 0,
-    end_mask: int = 0,
-    ellipsis_mask: int = 0,
-    new_axis_mask: int = 0,
-    shrink_axis_mask: int = 0,
-) -> tuple[()]:
-    masks = (begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
-    _assigned(ref, strided_index(begin, end, strides, *masks), value)
-    return ()
+_register_slices("StridedSliceAssign", is_resource=False)
+_register_slices("ResourceStridedSliceAssign", is_resource=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +20,25 @@ class Optional:
     """Components, or None for none."""
 
     components: tuple[Value, ...] | None
+
+    def zeros(self, of: Callable[[Value], Value]) -> Optional:
+        """The optional of zeros like the components."""
+        return Optional(None if self.components is None else tuple(map(of, self.components)))
+
+    def plus(self, other: Any, add: Callable[[Value, Value], Value]) -> Optional:
+        """The optional of the sums of this one's components and another's.
+
+        Raises:
+            RunError: the other is no optional with as many components, or only one of the two has a value.
+        """
+        theirs = other.components if isinstance(other, Optional) else None
+        if (self.components is None) != (theirs is None):
+            raise RunError("Cannot add optionals because one has a value and the other doesn't.")
+        if self.components is None or theirs is None:
+            return self
+        if len(self.components) != len(theirs):
+            raise RunError("Cannot add optionals because they have different numbers of components.")
+        return Optional(tuple(map(add, self.components, theirs)))
 
 
 @kernel("OptionalFromValue")
@@ -56,6 +76,23 @@ class TensorMap:
     """
 
     entries: dict[tuple[object, ...], tuple[Array, Value]]
+
+    def zeros(self, of: Callable[[Value], Value]) -> TensorMap:
+        """A map without entries, which is what TensorFlow has for zeros like a map."""
+        return TensorMap({})
+
+    def plus(self, other: Any, add: Callable[[Value, Value], Value]) -> TensorMap:
+        """The map of all keys of both, with the sums of values of the same key.
+
+        Raises:
+            RunError: the other is no map.
+        """
+        if not isinstance(other, TensorMap):
+            raise RunError("Trying to add a map and something else.")
+        merged = {**self.entries, **other.entries}
+        for tag in self.entries.keys() & other.entries.keys():
+            merged[tag] = self.entries[tag][0], add(self.entries[tag][1], other.entries[tag][1])
+        return TensorMap(merged)
 
 
 def _tag(key: Array) -> tuple[object, ...]:
@@ -140,6 +177,21 @@ class Ragged:
 
     splits: tuple[Array, ...]
     values: Array
+
+    def zeros(self, of: Callable[[Value], Value]) -> Ragged:
+        """The same rows of zeros."""
+        return Ragged(self.splits, of(self.values))
+
+    def plus(self, other: Any, add: Callable[[Value, Value], Value]) -> Ragged:
+        """The rows of the sums of this one's values and another's.
+
+        Raises:
+            RunError: the other's rows are others.
+        """
+        theirs = other.splits if isinstance(other, Ragged) else None
+        if theirs is None or len(theirs) != len(self.splits) or not all(map(np.array_equal, self.splits, theirs)):
+            raise RunError("Can't add RaggedTensorVariants whose rows differ.")
+        return Ragged(self.splits, add(self.values, other.values))
 
 
 def _length(piece: Ragged) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -148,6 +149,33 @@ def windows(
     )
 
 
+def windows_of_op(
+    sizes: Sequence[int],
+    taps: Sequence[int],
+    strides: Sequence[int],
+    padding: str,
+    data_format: str,
+    dilations: Sequence[int] = (),
+    explicit_paddings: Sequence[int] = (),
+    *,
+    dilations_are: str = "dilations",
+) -> tuple[Window, ...]:
+    """``windows`` by the op's own lists: ``strides`` and ``dilations`` with an entry for each axis of the format.
+
+    Args:
+        sizes, taps: of the spatial axes alone.
+        strides, padding, data_format, explicit_paddings: the op's attributes.
+        dilations: another one; empty where the op has none.
+        dilations_are: what the op calls its dilations.
+
+    Raises:
+        RunError: as in ``window``; strides or dilations go along the batch or the channels.
+    """
+    steps = spatial(strides, data_format)
+    spread = spatial(dilations, data_format, dilations_are) if dilations else ()
+    return windows(sizes, taps, steps, padding, spread, explicit_paddings, data_format)
+
+
 def padded(x: Array, spans: Sequence[Window], value: float | int = 0) -> Array:
     """``x`` (batch, spatial…, channels) with the windows' padding round it."""
     pairs = [(0, 0), *((w.before, w.after) for w in spans), (0, 0)]
@@ -165,6 +193,12 @@ def inside(sizes: Sequence[int], spans: Sequence[Window]) -> tuple[slice, ...]:
 def outer_sizes(sizes: Sequence[int], spans: Sequence[Window]) -> list[int]:
     """The sizes of spatial axes with all that the windows reach."""
     return [max(n + w.before + w.after, (w.output - 1) * w.stride + w.reach) for n, w in zip(sizes, spans, strict=True)]
+
+
+def outer_zeros(shape: Sequence[int], spans: Sequence[Window], dtype: np.dtype[Any]) -> Array:
+    """Zeros of ``shape`` (batch, spatial…, channels) with all round them that the windows reach; ``inside`` is the
+    part of ``shape``."""
+    return np.zeros(reserve((shape[0], *outer_sizes(shape[1:-1], spans), shape[-1]), dtype), dtype=dtype)
 
 
 MOST_TAPS = 1 << 22  # elements of a window, which are walked over one by one

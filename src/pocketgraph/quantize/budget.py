@@ -41,7 +41,7 @@ class Budget:
     def __post_init__(self) -> None:
         for name, value in (("max-kl", self.kl), ("max-accuracy-drop", self.accuracy_drop)):
             if value is not None and not value >= 0:
-                raise UsageError(f"--{name} is not below 0, but {value:g} was given")
+                raise UsageError(f"--{name} must be 0 or more, not {value:g}")
 
     @property
     def is_set(self) -> bool:
@@ -77,11 +77,12 @@ class Judged:
 
     def words(self) -> str:
         """The figures in words."""
-        if self.comparison.width < 2:
-            noise = f"{self.comparison.snr:.1f} dB" if math.isfinite(self.comparison.snr) else "exact"
-            return f"signal to noise {noise}, mean error {self.comparison.mean_error:.3g}"
-        lost = "top-1 lost" if self.exact is not None else "answers that differ"
-        return f"KL {self.comparison.kl:.4g}, {lost} {self.drop:.2f} points"
+        beside = self.comparison
+        noise = f"signal to noise {beside.snr:.1f} dB" if math.isfinite(beside.snr) else "signal to noise exact"
+        if beside.width < 2:
+            return f"{noise}, mean error {beside.mean_error:.3g}"
+        lost = f"top-1 lost {self.drop:.2f} points, " if self.exact is not None else ""
+        return f"{lost}same best class {beside.agreement:.2%}, KL {beside.kl:.4g}, {noise}"
 
 
 def judged(outcome: Outcome, samples: Samples, count: int, truth: Truth, threads: int = 1) -> Judged:

@@ -23,9 +23,8 @@ from pocketgraph.quantize.observe import Observation
 from pocketgraph.quantize.ranges import Range
 from pocketgraph.quantize.running import Array
 from pocketgraph.quantize.weights import float_weights
-from pocketgraph.runtime.engines.litert.constant import Constant
 from pocketgraph.runtime.engines.litert.program import Operation, Program, Value
-from pocketgraph.runtime.engines.litert.rewriting.linear import LINEAR
+from pocketgraph.runtime.engines.litert.rewriting.linear import LINEAR, float_constant
 
 MUCH = 0.25  # of all noise, from which the input's is seen to
 QUIET = 40.0  # decibels of the input's own noise, from which it is not
@@ -114,10 +113,12 @@ def _finer(
         code, operand = "ADD", ((np.arange(copies) + 0.5) / copies - 0.5) * step
         values = np.repeat(values, copies, axis=3) / copies
         made = Value(f"{value.name}/staggered", FLOAT, (*before.shape[:3], copies))
-    change = Operation(code, [before, _constant(f"{made.name}/by", operand)], [made], {"activation": ""}, reader.nodes)
+    change = Operation(
+        code, [before, float_constant(f"{made.name}/by", operand)], [made], {"activation": ""}, reader.nodes
+    )
     changed = replace(reader, inputs=list(reader.inputs), outputs=list(reader.outputs), options=dict(reader.options))
     changed.inputs[LINEAR[reader.code][0]] = made
-    changed.inputs[LINEAR[reader.code][1]] = _constant(kernel.name, values)
+    changed.inputs[LINEAR[reader.code][1]] = float_constant(kernel.name, values)
     operations = list(program.operations)
     at = operations.index(reader)
     operations[at : at + 1] = [change, changed]
@@ -134,8 +135,3 @@ def _factors(seen: Observation, channels: int) -> Array | None:
         return None
     result: Array = strength.max() / np.maximum(strength, WEAKEST * strength.max())
     return None if np.allclose(result, 1, atol=0.1) else result
-
-
-def _constant(name: str, values: Array) -> Value:
-    constant = Constant.of(values.astype(np.float32))
-    return Value(name, FLOAT, constant.shape, constant)

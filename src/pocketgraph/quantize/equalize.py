@@ -13,14 +13,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.quantize import operators
 from pocketgraph.quantize.observe import Observation
 from pocketgraph.quantize.running import copied
-from pocketgraph.quantize.weights import Array, float_weights
-from pocketgraph.runtime.engines.litert.constant import Constant
+from pocketgraph.quantize.weights import Array, float_weights, replace_weights
 from pocketgraph.runtime.engines.litert.program import Operation, Program, Value
-from pocketgraph.runtime.engines.litert.rewriting.linear import LINEAR
 
 STRONGEST = 256.0  # the largest factor; beyond it a channel is taken for dead, not for weak
 CLIPPED = 6.0  # where RELU6 ends
@@ -108,21 +105,11 @@ def scale_results(operation: Operation, factors: Array) -> None:
     values, bias = float_weights(operation)
     axis = operators.WEIGHT_AXIS[operation.code]
     across = [-1 if index == axis else 1 for index in range(values.ndim)]
-    _replace(operation, values * factors.reshape(across), bias * factors)
+    replace_weights(operation, values * factors.reshape(across), bias * factors)
 
 
 def scale_operand(operation: Operation, factors: Array) -> None:
     """Lets a layer read an operand that is stronger by a factor a channel, in place."""
     values, bias = float_weights(operation)
     each = np.repeat(factors, operation.options["multiplier"]) if operation.code == "DEPTHWISE_CONV_2D" else factors
-    _replace(operation, values / each, bias)
-
-
-def _replace(operation: Operation, values: Array, bias: Array) -> None:
-    _, at_weights, at_bias = LINEAR[operation.code]
-    operation.inputs += [None] * (at_bias + 1 - len(operation.inputs))
-    for at, array in ((at_weights, values), (at_bias, bias)):
-        old = operation.inputs[at]
-        name = f"{operation.outputs[0].name}/bias" if old is None else old.name
-        constant = Constant.of(array.astype(np.float32))
-        operation.inputs[at] = Value(name, FLOAT, constant.shape, constant)
+    replace_weights(operation, values / each, bias)

@@ -17,6 +17,7 @@ from pocketgraph.graph import Graph, Node, Shape, canonical, node_name
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.order import reachable
 from pocketgraph.kernels.shapes import infer
+from pocketgraph.quantize.recordings import content_at
 from pocketgraph.runtime.samples import sample_shapes
 
 Array = np.ndarray[Any, Any]
@@ -31,28 +32,26 @@ class Front:
         graph: the graph.
         source: the placeholder of a file's content.
         shapes: the tensors where the part ends, and their shapes.
+        rate: samples a second of what it hears; None where the graph does not say.
     """
 
-    def __init__(self, graph: Graph, source: str, shapes: Mapping[str, tuple[int, ...]]) -> None:
+    def __init__(
+        self, graph: Graph, source: str, shapes: Mapping[str, tuple[int, ...]], rate: int | None = None
+    ) -> None:
         from pocketgraph.runtime import Session
 
-        self.shapes = dict(shapes)
+        self.shapes, self.rate = dict(shapes), rate
         self._source = source
         self._session = Session(graph)
 
-    def __call__(self, path: str) -> list[Array]:
-        """The numbers for a recording.
+    def __call__(self, path: str, rate: int) -> list[Array]:
+        """The numbers for a recording, resampled where its rate is another than this one.
 
         Raises:
-            FormatError: it cannot be read, or is no recording.
+            FormatError: it cannot be read, is no recording or an empty one.
         """
         try:
-            with open(path, "rb") as file:
-                content = file.read()
-        except OSError as error:
-            raise FormatError(f"the recording cannot be read: {error.strerror or error}", where=path) from None
-        try:
-            made = self._session.run(list(self.shapes), {self._source: content})
+            made = self._session.run(list(self.shapes), {self._source: content_at(path, rate)})
         except RunError as error:
             raise FormatError(f"the model does not take this recording: {error.what}", where=path) from error
         for (name, shape), array in zip(self.shapes.items(), made, strict=True):
@@ -96,7 +95,12 @@ def front_of(graph: Graph, outputs: Sequence[str], fed: Collection[str] = ()) ->
         return None
     inferred = infer(graph)
     shapes = {name: known_shape(inferred, name) for name in cuts}
-    return Front(graph, canonical(sources[0]), shapes)
+    rates = {_whole(inferred.value(canonical(node.inputs[1]))) for node in graph if node.op == "Mfcc"} - {None}
+    return Front(graph, canonical(sources[0]), shapes, rates.pop() if len(rates) == 1 else None)
+
+
+def _whole(value: Array | None) -> int | None:
+    return None if value is None or value.size != 1 else int(value.reshape(-1)[0])
 
 
 def behind(graph: Graph, cuts: Mapping[str, tuple[int, ...]]) -> Graph:

@@ -8,6 +8,7 @@ from itertools import islice
 
 import numpy as np
 
+from pocketgraph.graph.dtype import INT16
 from pocketgraph.quantize.operators import KINDS, Kind, weights
 from pocketgraph.quantize.running import Array, Samples, as_fed, model_bytes
 from pocketgraph.runtime.engines.litert.program import Program
@@ -28,6 +29,7 @@ class Gain:
         operations: how many the quantized one has.
         weights: how many weights the float one has.
         threads: how many threads computed.
+        is_wide: whether tensors have codes of sixteen bits.
     """
 
     float_bytes: int
@@ -37,6 +39,7 @@ class Gain:
     operations: int
     weights: int
     threads: int
+    is_wide: bool = False
 
     def lines(self) -> list[str]:
         """The figures, and a warning for each that is no gain."""
@@ -52,7 +55,12 @@ class Gain:
                 f"operations and their codes is more than {self.weights:,} weights spare; "
                 "the float model is the better one to ship"
             )
-        if self.seconds > SLOWER * self.float_seconds:
+        if self.seconds > SLOWER * self.float_seconds and self.is_wide:
+            said.append(
+                "warning: it is slower than the float model, because LiteRT computes codes of sixteen bits with plain "
+                "kernels; --activations=int8 is the fast form"
+            )
+        elif self.seconds > SLOWER * self.float_seconds:
             said.append(
                 "warning: it is slower than the float model, because its layers multiply too little to make up for "
                 "converting numbers to codes and back; --mode=weights is smaller and as fast as the float model"
@@ -82,4 +90,5 @@ def gain(exact: Program, quantized: Program, size: int, samples: Samples, thread
             least[at] = min(least[at], runner.seconds(feed, ENOUGH, 200))
     layers = [o for o in exact.operations if KINDS.get(o.code) is Kind.WEIGHTED]
     count = sum(kernel.size for kernel in {weights(layer) for layer in layers})
-    return Gain(len(content), size, least[0], least[1], len(quantized.operations), count, threads)
+    is_wide = any(value.dtype is INT16 for operation in quantized.operations for value in operation.outputs)
+    return Gain(len(content), size, least[0], least[1], len(quantized.operations), count, threads, is_wide)

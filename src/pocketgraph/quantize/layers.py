@@ -88,7 +88,8 @@ class Report:
         total: the model's outputs beside those of the float model, over the samples looked at.
         notes: what was done and why.
         samples: how many samples were looked at.
-        float_bytes, bytes: of the weights in float and of the file.
+        float_bytes, bytes: of the file in float, or of the weights where there is none; and of the file.
+        judged, are_unseen: see Outcome.
     """
 
     layers: list[Layer]
@@ -97,21 +98,29 @@ class Report:
     samples: int
     float_bytes: int
     bytes: int
+    judged: Comparison | None = None
+    are_unseen: bool = False
 
     def ranked(self) -> list[Layer]:
-        """The layers with measured harm, the most harmful first.
+        """The layers with measured harm, the most harmful first; those that stay in float, and so do none, last.
 
         Where no tensor has codes, what the weights do to each layer's results is the measure.
         """
         for measure in ("activation_noise", "from_weights", "weight_noise"):
             measured = [layer for layer in self.layers if not math.isnan(getattr(layer, measure))]
             if measured:
-                return sorted(measured, key=lambda layer: float(getattr(layer, measure)))
+                return sorted(measured, key=lambda layer: (layer.in_float, float(getattr(layer, measure))))
         return []
 
 
 def report(
-    outcome: Outcome, samples: Samples, size: int, most: int = 16, threads: int = 1, progress: Progress | None = None
+    outcome: Outcome,
+    samples: Samples,
+    size: int,
+    most: int = 16,
+    threads: int = 1,
+    progress: Progress | None = None,
+    float_size: int | None = None,
 ) -> Report:
     """Looks at every layer.
 
@@ -122,6 +131,7 @@ def report(
         most: how many samples at most.
         threads: how many threads to compute with.
         progress: told how far it is.
+        float_size: bytes of a file of the float model; by default its weights are counted.
     """
     tell = progress or (lambda stage, done, total: None)
     exact = outcome.exact
@@ -157,7 +167,8 @@ def report(
             layer.from_weights = found.weights.snr if found.weights.count else math.nan
             layer.from_operand = found.operand.snr if found.operand.count else math.nan
     weights = sum(v.constant.nbytes for v in _constants(exact.operations) if v.constant is not None)
-    return Report(layers, total, list(outcome.notes), used, weights, size)
+    notes, judged = list(outcome.notes), outcome.judged
+    return Report(layers, total, notes, used, float_size or weights, size, judged, outcome.are_unseen)
 
 
 def _add_outputs(total: Comparison, exact: list[Any], coded: list[Any]) -> None:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 
-from pocketgraph.graph.dtype import FLOAT, INT8
+from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.quantize import operators
 from pocketgraph.quantize.calibrating import observe
 from pocketgraph.quantize.convert import Converted, coded_kernel
 from pocketgraph.quantize.fitting import may_have_four_bits
 from pocketgraph.quantize.options import Progress
 from pocketgraph.quantize.pipeline import Outcome, silent
-from pocketgraph.quantize.ranges import Range, codes
 from pocketgraph.quantize.running import Samples, copied
 from pocketgraph.quantize.soundness import check_weights
+from pocketgraph.quantize.stored_codes import coded_table, rows_of_codes
 from pocketgraph.quantize.weights import Weights, rounded
-from pocketgraph.runtime.engines.litert.constant import Constant
 from pocketgraph.runtime.engines.litert.program import Operation, Program, Value
 from pocketgraph.runtime.engines.litert.rewriting.linear import LINEAR
 
@@ -79,7 +78,11 @@ def lighter(program: Program, *, dynamic: bool, bits: int = 8, with_tables: bool
     tables: dict[Value, Value] = {}
     for operation in result.operations:
         if with_tables and operators.is_table(operation):
-            operations += _rows_of_codes(operation, tables)
+            table = operation.inputs[0]
+            assert table is not None
+            if table not in tables:
+                tables[table] = coded_table(table)
+            operations += rows_of_codes(operation, tables[table])
             continue
         if _is_lightened(operation):
             kernel = operators.weights(operation)
@@ -99,22 +102,6 @@ def lighter(program: Program, *, dynamic: bool, bits: int = 8, with_tables: bool
         operations.append(operation)
     result.operations = operations
     return result
-
-
-def _rows_of_codes(operation: Operation, tables: dict[Value, Value]) -> list[Operation]:
-    """Rows taken from a constant in codes, and made numbers afterwards; ``tables`` has those that are in codes."""
-    table, result = operation.inputs[0], operation.outputs[0]
-    assert table is not None
-    assert table.constant is not None
-    if table not in tables:
-        numbers = table.constant.numpy()
-        quantization = Range(float(numbers.min()), float(numbers.max())).quantization()
-        constant = Constant.of(codes(numbers, quantization))
-        tables[table] = Value(f"{table.name}/int8", INT8, table.shape, constant, quantization)
-    coded = tables[table]
-    rows = Value(f"{result.name}/int8", INT8, result.shape, None, coded.quantization)
-    taken = Operation("GATHER", [coded, *operation.inputs[1:]], [rows], dict(operation.options), operation.nodes)
-    return [taken, Operation("DEQUANTIZE", [rows], [result])]
 
 
 def _is_lightened(operation: Operation) -> bool:

@@ -55,7 +55,7 @@ def lowered_graph(
             names the node.
     """
     fixed = dict(values or {})
-    graph = graph.map_nodes(lambda node: _set(graph, node, fixed))
+    graph = graph.map_nodes(lambda node: _set(node, fixed))
     wanted = list(outputs) if outputs else list(sample_fetches(graph))
     fed = dict(shapes) if shapes else sample_shapes(graph, wanted)
     specs = {}
@@ -100,7 +100,7 @@ def _hint(graph: Graph, name: str) -> str:
     return "name the part with --inputs and --outputs; `pocketgraph plan MODEL` shows what runs where"
 
 
-def _set(graph: Graph, node: Node, values: Mapping[str, Any]) -> Node:
+def _set(node: Node, values: Mapping[str, Any]) -> Node:
     """The node, or the constant that takes its place."""
     for name, value in values.items():
         if canonical(name) == canonical(node.name):

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from pocketgraph.errors import FormatError
-from pocketgraph.graph import Graph, canonical
+from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.quantize.front import behind, front_of, input_shapes
 from pocketgraph.quantize.running import Array, Sample
 from pocketgraph.runtime.samples import sample_fetches
 
 IDENTIFIER = b"TFL3"
+SAVED_MODEL = "saved_model.pb"
 AT = 4  # where in a LiteRT file the identifier stands
+Sizes = Callable[[Graph, "dict[str, tuple[int, ...]]"], "dict[str, tuple[int, ...]]"]
+"""Gives the shapes of a graph's inputs with the sizes that the graph leaves open, 1 until then."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,7 @@ def open_model(
     inputs: Sequence[str] | None = None,
     values: Mapping[str, Any] | None = None,
     threads: int | None = None,
+    sizes: Sizes | None = None,
 ) -> Model:
     """A model file, ready to run.
 
@@ -68,8 +72,9 @@ def open_model(
         path: a graph (any form that ``load`` takes) or a LiteRT file.
         outputs: to compute, by default the model's own; of a LiteRT file those that have these names come first.
         inputs: of a graph; its own by default.
-        values: what a graph's other placeholders are fed with.
+        values: what a graph's other placeholders are fed with; of those that it has.
         threads: how many threads to compute with.
+        sizes: see Sizes.
 
     Raises:
         FormatError: it is neither, or damaged.
@@ -78,9 +83,29 @@ def open_model(
     name = os.fspath(path)
     if is_litert(name):
         return LiteRTModel(name, threads or 1, outputs)
-    from pocketgraph.formats import load
+    return GraphModel(read_graph(name, outputs), name, outputs, inputs, values, threads, sizes)
 
-    return GraphModel(load(name), name, outputs, inputs, values, threads)
+
+def read_graph(path: str, outputs: Sequence[str] | None = None) -> Graph:
+    """The graph of a file; that of a SavedModel's or a training's directory, with its variables as constants.
+
+    Args:
+        path: of the file or directory.
+        outputs: what is to be computed; by default what the graph says.
+
+    Raises:
+        FormatError, FreezeError: it is neither, or damaged.
+    """
+    from pocketgraph.formats import load
+    from pocketgraph.freezing import freeze
+    from pocketgraph.freezing.variables import is_variable
+
+    if not os.path.isdir(path):
+        return load(path)
+    graph = load(path) if os.path.exists(os.path.join(path, SAVED_MODEL)) else None
+    if graph is not None and not any(map(is_variable, graph)):
+        return graph
+    return freeze(path, list(outputs) if outputs else None)
 
 
 class GraphModel:
@@ -94,6 +119,7 @@ class GraphModel:
         inputs: Sequence[str] | None = None,
         values: Mapping[str, Any] | None = None,
         threads: int | None = None,
+        sizes: Sizes | None = None,
     ) -> None:
         from pocketgraph.runtime import Session
         from pocketgraph.runtime.feeds import FeedSpec
@@ -101,7 +127,8 @@ class GraphModel:
 
         self.path = path
         self.graph = graph
-        self.values = {canonical(name): value for name, value in (values or {}).items()}
+        fed = {canonical(name): value for name, value in (values or {}).items()}
+        self.values = {name: value for name, value in fed.items() if node_name(name) in graph.nodes}
         self.outputs = list(outputs) if outputs else list(sample_fetches(graph))
         self.front = None if inputs else front_of(graph, self.outputs, tuple(self.values))
         shapes: dict[str, tuple[int, ...]]
@@ -110,6 +137,7 @@ class GraphModel:
             graph = behind(graph, shapes)
         else:
             shapes = input_shapes(graph, self.outputs, inputs or (), tuple(self.values))
+            shapes = sizes(graph, shapes) if sizes is not None else shapes
         made = []
         for endpoint, label in feed_endpoints(graph, shapes).items():
             dtype = FeedSpec.of(graph, endpoint, label).numpy

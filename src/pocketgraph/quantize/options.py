@@ -34,6 +34,7 @@ class Options:
         loud: decibels; when they make more noise than that all the same, some operations stay in float.
         activations: the type of the tensors, ``int8`` or ``int16``.
         weights: the type of the weights, ``int8`` or ``int4``.
+        with_tables: whether constants that are read as floats may be kept in codes; a graph has no place for those.
         threads: how many threads to compute with.
         seed: of every choice by chance.
 
@@ -52,6 +53,7 @@ class Options:
     loud: float = 22.0
     activations: str = "int8"
     weights: str = "int8"
+    with_tables: bool = True
     threads: int = 1
     seed: int = 0
 

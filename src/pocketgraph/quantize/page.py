@@ -9,6 +9,7 @@ from dataclasses import asdict
 from html import escape
 from typing import Any
 
+from pocketgraph.quantize.judge import Comparison
 from pocketgraph.quantize.layers import Layer, Report
 
 WIDTH, HEIGHT = 160, 36  # pixels of a histogram
@@ -61,6 +62,7 @@ def to_json(report: Report, about: dict[str, Any] | None = None) -> str:
         "kl": total.kl if judged and total.width > 1 else None,
         "snr_db": total.snr if judged else None,
         "cosine": total.cosine if judged else None,
+        "unseen": _figures(report.judged) if report.are_unseen else None,
         "float_bytes": report.float_bytes,
         "bytes": report.bytes,
         "notes": report.notes,
@@ -71,6 +73,13 @@ def to_json(report: Report, about: dict[str, Any] | None = None) -> str:
         "by_harm": [layer.name for layer in report.ranked()],
     }
     return json.dumps(_finite(content), indent=1) + "\n"
+
+
+def _figures(compared: Comparison | None) -> dict[str, Any] | None:
+    if compared is None:
+        return None
+    told = {"agreement": compared.agreement, "kl": compared.kl} if compared.width > 1 else {}
+    return {"samples": compared.count, **told, "snr_db": compared.snr, "cosine": compared.cosine}
 
 
 def to_html(report: Report, title: str) -> str:
@@ -115,17 +124,13 @@ def summary(report: Report, most: int = 5) -> list[str]:
     """The lines to print after quantizing."""
     total = report.total
     lines = []
-    if total.count:
+    if total.count and report.judged is None:
         classes = f"same best class {total.agreement:.1%}, KL {total.kl:.4f}, " if total.width > 1 else ""
         lines.append(
             f"on {report.samples} of the calibration samples: {classes}"
             f"signal to noise {_with_unit(total.snr)} (unseen data do worse: pocketgraph evaluate)"
         )
-    lines += [
-        f"{report.float_bytes:,} bytes of float weights -> {report.bytes:,} bytes "
-        f"({report.bytes / max(report.float_bytes, 1):.2f} x)",
-        *report.notes,
-    ]
+    lines += report.notes
     worst = report.ranked()[:most]
     if worst and not math.isnan(worst[0].activation_noise):
         lines.append("what hurts most (decibels left at the scores when only this tensor is rounded):")
@@ -146,19 +151,22 @@ def _note(note: str) -> str:
 
 
 def _cards(report: Report) -> str:
-    total = report.total
+    total = report.judged or report.total
+    which = f"{total.count} {'unseen samples' if report.are_unseen else 'samples calibrated with'}"
+    inside = sum(layer.in_float and not math.isnan(layer.weight_noise) for layer in report.layers)
     cards = [
-        (f"{report.bytes:,}", f"bytes, {report.bytes / max(report.float_bytes, 1):.2f} of the float weights'"),
+        (f"{report.bytes:,}", f"bytes, {report.bytes / max(report.float_bytes, 1):.2f} of the float model's"),
         (str(sum(not layer.in_float for layer in report.layers)), f"of {len(report.layers)} operations in codes"),
+        *([(str(inside), "others with weights in few bits")] if inside else []),
     ]
     if total.count:
         classes = [
-            (f"{total.agreement:.1%}", f"same best class, of {total.count} samples"),
+            (f"{total.agreement:.1%}", f"same best class, of {which}"),
             (f"{total.kl:.4f}", "KL divergence, nats"),
         ]
         cards = [
             *(classes if total.width > 1 else []),
-            (_with_unit(total.snr), "signal to noise"),
+            (_with_unit(total.snr), "signal to noise" if total.width > 1 else f"signal to noise, {which}"),
             (f"{total.cosine:.5f}", "cosine"),
             *cards,
         ]

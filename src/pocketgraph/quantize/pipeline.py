@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from pocketgraph.quantize.fitting import fit_weights
 from pocketgraph.quantize.harm import Harm, decibels, work, worst_stretch
 from pocketgraph.quantize.headroom import with_headroom
 from pocketgraph.quantize.islands import faster_in_float
+from pocketgraph.quantize.judge import Comparison
 from pocketgraph.quantize.observe import Observation
 from pocketgraph.quantize.operators import KINDS, Kind, is_table
 from pocketgraph.quantize.options import Options, Progress
@@ -32,6 +34,7 @@ from pocketgraph.quantize.running import Array, Samples, part
 from pocketgraph.quantize.soundness import check_weights, warnings
 from pocketgraph.quantize.stagger import stagger
 from pocketgraph.quantize.staying_float import float_ends, last_normalizations, named, preparation
+from pocketgraph.quantize.stored_codes import with_stored_codes
 from pocketgraph.quantize.weights import Weights
 from pocketgraph.runtime.engines.litert.program import Operation, Program, Value
 
@@ -61,6 +64,8 @@ class Outcome:
         weights: the codes of each layer.
         notes: what was done and why, a sentence each.
         rounding: how the weights' codes were chosen; see Options.
+        judged: the first outputs beside those of the float program, on all samples that it was judged on.
+        are_unseen: whether those are others than it was calibrated with.
     """
 
     exact: Program
@@ -73,6 +78,8 @@ class Outcome:
     weights: Mapping[Operation, Weights]
     notes: list[str] = field(default_factory=list)
     rounding: str = "nearest"
+    judged: Comparison | None = None
+    are_unseen: bool = False
 
 
 @dataclass
@@ -144,31 +151,12 @@ def prepare(
     if count < 1:
         raise UsageError("there is no sample to calibrate with", hint="give at least a few, better 100")
     check_weights(program)
-    program = with_channelwise_layers(program, options.keep)
-    seen = observe(program, samples, count, tell, options.threads, findings)
-    notes = list(warnings(program, seen, samples, count))
-    left_out, warning = outliers(program, seen) if options.ranges == "auto" else ([], "")
-    if left_out:
-        notes.append(warning)
-        samples, count = without(samples, left_out), count - len(left_out)
-        seen = observe(program, samples, count, tell, options.threads, findings, "seen without outliers")
-    if options.equalize:
-        program, changed = equalize(program, seen)
-        notes.append(f"made the channels of {changed} tensors even")
-        if changed:
-            seen = observe(program, samples, count, tell, options.threads, findings, "seen evened")
-    if options.bits == 8 and options.rounding != "nearest":
-        program, others = evened(program, seen)
-        if others:
-            notes.append(f"made the channels of {len(others)} tensors even in front of layers that take each by itself")
-            seen = {**seen, **observe(part(program, others), samples, count, silent, options.threads)}
+    watched = _watched(with_channelwise_layers(program, options.keep), samples, count, options, tell, findings)
+    program, seen, notes, left_out = watched
+    samples, count = without(samples, left_out), count - len(left_out)
     is_wide = options.bits == 16 or count < FEWEST_TO_CUT
     method = "minmax" if is_wide and options.ranges == "auto" else options.ranges
-    ranges = {value: choose(found, method) for value, found in seen.items() if found.samples}
-    if options.ranges == "auto" and options.bits == 8:
-        ranges = with_headroom(program, seen, ranges, count)
-    if options.bits == 16:
-        ranges = {value: Range(HEADROOM * span.low, HEADROOM * span.high) for value, span in ranges.items()}
+    ranges = _chosen(program, seen, count, method, options)
     kept = named(program, options.keep)
     apart = [*last_normalizations(program), *preparation(program)] if options.io == "float" else []
     loops: list[Operation] = []
@@ -194,6 +182,52 @@ def prepare(
     if options.io == "float" and options.bits == 8 and prepared.harm:
         prepared = _with_finer_entrance(prepared, samples, count, options, method)
     return prepared
+
+
+class _Watched(NamedTuple):
+    """A program with even channels, what its tensors held, what there is to say of that, and which samples are left
+    out from here on."""
+
+    program: Program
+    seen: Mapping[Value, Observation]
+    notes: list[str]
+    left_out: list[int]
+
+
+def _watched(
+    program: Program, samples: Samples, count: int, options: Options, tell: Progress, findings: Findings | None
+) -> _Watched:
+    """Runs the samples through the program, and makes channels even by what was seen."""
+    seen = observe(program, samples, count, tell, options.threads, findings)
+    notes = list(warnings(program, seen, samples, count))
+    left_out, warning = outliers(program, seen) if options.ranges == "auto" else ([], "")
+    if left_out:
+        notes.append(warning)
+        samples, count = without(samples, left_out), count - len(left_out)
+        seen = observe(program, samples, count, tell, options.threads, findings, "seen without outliers")
+    if options.equalize:
+        program, changed = equalize(program, seen)
+        notes.append(f"made the channels of {changed} tensors even")
+        if changed:
+            seen = observe(program, samples, count, tell, options.threads, findings, "seen evened")
+    if options.bits == 8 and options.rounding != "nearest":
+        program, others = evened(program, seen)
+        if others:
+            notes.append(f"made the channels of {len(others)} tensors even in front of layers that take each by itself")
+            seen = {**seen, **observe(part(program, others), samples, count, silent, options.threads)}
+    return _Watched(program, seen, notes, left_out)
+
+
+def _chosen(
+    program: Program, seen: Mapping[Value, Observation], count: int, method: str, options: Options
+) -> dict[Value, Range]:
+    """The range of each tensor that has been seen."""
+    ranges = {value: choose(found, method) for value, found in seen.items() if found.samples}
+    if options.ranges == "auto" and options.bits == 8:
+        ranges = with_headroom(program, seen, ranges, count)
+    if options.bits == 16:
+        ranges = {value: Range(HEADROOM * span.low, HEADROOM * span.high) for value, span in ranges.items()}
+    return ranges
 
 
 def _with_finer_entrance(prepared: Prepared, samples: Samples, count: int, options: Options, method: str) -> Prepared:
@@ -237,33 +271,12 @@ def finish(
         prepared = replace(prepared, harm={value: n for value, n in prepared.harm.items() if value not in ends})
     shifts: Mapping[Value, Array] = {}
     if prepared.harm and options.rounding != "nearest" and options.bits == 8:
-        finer = stagger(
-            prepared.exact, prepared.coded, prepared.ranges, prepared.harm, 10 ** (-options.quiet / 10), options.widen
-        )
-        if finer.sources:
-            notes.append(finer.note())
-            shifts = finer.shifts
-            prepared = replace(
-                prepared,
-                exact=finer.program,
-                seen=finer.observed(prepared.seen),
-                ranges=finer.carried(prepared.ranges),
-                harm=finer.relieved(prepared.harm),
-            )
+        prepared, shifts, said = _staggered(prepared, options)
+        notes += said
     program, coded, ranges, harm = prepared.exact, prepared.coded, prepared.ranges, prepared.harm
-    total = sum(harm.values())
-    if harm and decibels(total) < options.loud and options.float_share > 0:
-        larger = options.float_share if math.isfinite(options.loud) else math.inf  # a budget comes before the size
-        stretch = worst_stretch(program, coded, harm, options.float_share, larger)
-        if stretch:
-            share = sum(work(operation) for operation in stretch) / sum(work(o) for o in program.operations)
-            notes.append(
-                f"kept {len(stretch)} operations in float ({share:.1%} of all multiplications), from "
-                f"{stretch[0].outputs[0].name} to {stretch[-1].outputs[0].name}, because the rounding of all tensors "
-                f"together would leave {decibels(total):.1f} dB; expect up to {SLOWER * share:.0%} more time, "
-                "--float_share=0 keeps everything in eight bits"
-            )
-            kept += stretch
+    stretch, said = _too_loud(program, coded, harm, options)
+    kept += stretch
+    notes += said
     apart = [*kept, *prepared.apart]
     hybrid = [operation for operation in coded if operation.outputs[0] in ends and operation not in apart]
     if hybrid:
@@ -275,7 +288,48 @@ def finish(
     recipe = Recipe(ranges, apart, {}, options.io, hybrid, options.bits, shifts)
     weights = fit_weights(program, samples, count, recipe, options, tell, findings)
     converted = convert(program, replace(recipe, weights=weights))
+    if options.with_tables:
+        untouched = {value for operation in [*kept, *preparation(program)] for value in operation.outputs}
+        converted, said = with_stored_codes(converted, {converted.values.get(value, value) for value in untouched})
+        notes += said
     return Outcome(program, converted, prepared.seen, ranges, harm, kept, hybrid, weights, notes, options.rounding)
+
+
+def _staggered(prepared: Prepared, options: Options) -> tuple[Prepared, Mapping[Value, Array], list[str]]:
+    """The same with finer steps where a few channels decide, how far apart their steps are, and a note of it."""
+    most_noise = 10 ** (-options.quiet / 10)
+    finer = stagger(prepared.exact, prepared.coded, prepared.ranges, prepared.harm, most_noise, options.widen)
+    if not finer.sources:
+        return prepared, {}, []
+    changed = replace(
+        prepared,
+        exact=finer.program,
+        seen=finer.observed(prepared.seen),
+        ranges=finer.carried(prepared.ranges),
+        harm=finer.relieved(prepared.harm),
+    )
+    return changed, finer.shifts, [finer.note()]
+
+
+def _too_loud(
+    program: Program, coded: Sequence[Operation], harm: Mapping[Value, float], options: Options
+) -> tuple[Sequence[Operation], list[str]]:
+    """What stays in float because all would be too noisy else, and a note of it."""
+    total = sum(harm.values())
+    if not harm or decibels(total) >= options.loud or options.float_share <= 0:
+        return [], []
+    larger = options.float_share if math.isfinite(options.loud) else math.inf  # a budget comes before the size
+    stretch = worst_stretch(program, coded, harm, options.float_share, larger)
+    if not stretch:
+        return [], []
+    share = sum(work(operation) for operation in stretch) / sum(work(o) for o in program.operations)
+    note = (
+        f"kept {len(stretch)} operations in float ({share:.1%} of all multiplications), from "
+        f"{stretch[0].outputs[0].name} to {stretch[-1].outputs[0].name}, because the rounding of all tensors "
+        f"together would leave {decibels(total):.1f} dB; expect up to {SLOWER * share:.0%} more time, "
+        "--float_share=0 keeps everything in eight bits"
+    )
+    return stretch, [note]
 
 
 def measure_harm(

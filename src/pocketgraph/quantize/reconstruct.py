@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,8 @@ Array = np.ndarray[Any, Any]
 MOST_ELEMENTS = 1 << 23  # of the rows that are looked at, so that they take 100 MB and not more
 MOST_INPUTS = 1200  # of one output; fitting takes time as the third power of it
 MOST_SHRUNK = 512  # inputs of one output up to which several scales are tried
+MOST_AT_ONCE = 1 << 21  # elements of the operand, for channels that are looked at together
+FEWEST_AT_ONCE = 4  # channels; NumPy adds up those of a single one in another order
 FEWEST_SAMPLES = 16
 BOUNDS = {"RELU": (0.0, np.inf), "RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0)}
 
@@ -106,38 +108,18 @@ def reconstruct(operation: Operation, wanted: Array, given: Array, data_scale: f
     axis = operators.WEIGHT_AXIS[operation.code]
     depthwise = operation.code == "DEPTHWISE_CONV_2D"
     matrix = values.reshape(-1, values.shape[3]).T if depthwise else values.reshape(len(values), -1)
-    if depthwise:
-        wanted, given = wanted.transpose(2, 0, 1), given.transpose(2, 0, 1)  # [channels, rows, inputs]
-        wanted, given = wanted.astype(np.float64), given.astype(np.float64)
+    bounds = BOUNDS.get(operation.options.get("activation", ""), (-np.inf, np.inf))
+    if depthwise:  # channels have nothing to do with each other, and all at once they take much memory
+        many = max(MOST_AT_ONCE // max(given[..., 0].size, 1), FEWEST_AT_ONCE)
+        ends = np.linspace(0, len(matrix), -(-len(matrix) // many) + 1).astype(int)
+        parts = [slice(start, end) for start, end in pairwise(ends)]
+        found = [_solved(matrix[p], bias[p], _channels(wanted, p), _channels(given, p), bounds, fit) for p in parts]
+        solution, offset, middle, moments = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
     else:  # large products, in float32
-        wanted, given = wanted[np.newaxis], given[np.newaxis]
-    target = _product(wanted, matrix) + bias.astype(wanted.dtype)  # [rows, outputs]
-    middle = given.mean(axis=1, dtype=np.float64)  # [groups, inputs]
-    centred = given - middle[:, np.newaxis].astype(given.dtype)
-    if depthwise:
-        moments = np.einsum("gri,grj->gij", centred, centred)
-    else:
-        moments = (centred[0].T @ centred[0])[np.newaxis]  # of one array with itself: half of the work
-    moments = moments.astype(np.float64) / given.shape[1]
+        solution, offset, middle, moments = _solved(matrix, bias, wanted[np.newaxis], given[np.newaxis], bounds, fit)
     size = matrix.shape[1]
-    scarcity = size / given.shape[1]
+    scarcity = size / len(given)
     power = np.trace(moments, axis1=1, axis2=2) / size
-    ridge = (fit.trust + fit.scarce * scarcity) * power + 1e-9
-    inverse = np.linalg.inv(_raised(moments, ridge))
-    low, high = BOUNDS.get(operation.options.get("activation", ""), (-np.inf, np.inf))
-    solution, offset = matrix, bias
-    for _ in range(fit.rounds):
-        reached = _product(given, solution) + offset.astype(given.dtype)
-        goal = np.where((target <= low) & (reached <= low), reached, target)
-        goal = np.where((target >= high) & (reached >= high), reached, goal)
-        mean = goal.mean(axis=0, dtype=np.float64)
-        if depthwise:
-            cross = np.einsum("gri,rg->gi", centred, goal - mean) / len(goal)
-            solution = np.einsum("gij,gj->gi", inverse, cross + ridge[:, np.newaxis] * matrix)
-        else:
-            cross = (goal - mean.astype(goal.dtype)).T @ centred[0] / len(goal)
-            solution = (cross + ridge[0] * matrix) @ inverse[0]
-        offset = mean - np.einsum("oi,oi->o", solution, np.broadcast_to(middle, solution.shape))
     moments = _raised(moments, (fit.level + fit.level_scarce * scarcity) * power + 1e-9)
     moments = moments if depthwise else moments[0]
     shaped = solution.T.reshape(values.shape) if depthwise else solution.reshape(values.shape)
@@ -156,10 +138,61 @@ def reconstruct(operation: Operation, wanted: Array, given: Array, data_scale: f
     if fit.adaround:
         chosen = adaround(solution, scales, moments, top)
     chosen = round_rows(solution, scales, ready, top, start=chosen)
-    found = chosen * scales[:, np.newaxis]
-    offset = offset + np.einsum("oi,oi->o", solution - found, np.broadcast_to(middle, solution.shape))
+    apart = solution - chosen * scales[:, np.newaxis]
+    offset = offset + np.einsum("oi,oi->o", apart, np.broadcast_to(middle, solution.shape))
     shaped = chosen.T.reshape(values.shape) if depthwise else chosen.reshape(values.shape)
     return Weights(shaped.astype(np.int8), scales, offset, axis, fit.bits)
+
+
+def _channels(rows: Array, part: slice) -> Array:
+    """Some channels of the rows of a depthwise layer, float64 [channels, rows, inputs]."""
+    result: Array = rows[..., part].transpose(2, 0, 1).astype(np.float64)
+    return result
+
+
+def _solved(
+    matrix: Array, bias: Array, wanted: Array, given: Array, bounds: tuple[float, float], fit: Fit
+) -> tuple[Array, Array, Array, Array]:
+    """The weights and biases in floats with which results come near those of the float layer.
+
+    Args:
+        matrix, bias: of the float layer, [outputs, inputs] and [outputs].
+        wanted, given: [1 or outputs, rows, inputs], of the float and of the quantized operand.
+        bounds: between which the layer's activation keeps its results.
+        fit: how.
+
+    Returns:
+        The weights, the biases, the mean of each input [1 or outputs, inputs], and their second moments about it.
+    """
+    depthwise = wanted.dtype == np.float64
+    target = _product(wanted, matrix) + bias.astype(wanted.dtype)  # [rows, outputs]
+    middle = given.mean(axis=1, dtype=np.float64)  # [groups, inputs]
+    centred = given - middle[:, np.newaxis].astype(given.dtype)
+    if depthwise:
+        moments = np.einsum("gri,grj->gij", centred, centred)
+    else:
+        moments = (centred[0].T @ centred[0])[np.newaxis]  # of one array with itself: half of the work
+    moments = moments.astype(np.float64) / given.shape[1]
+    size = matrix.shape[1]
+    scarcity = size / given.shape[1]
+    power = np.trace(moments, axis1=1, axis2=2) / size
+    ridge = (fit.trust + fit.scarce * scarcity) * power + 1e-9
+    inverse = np.linalg.inv(_raised(moments, ridge))
+    low, high = bounds
+    solution, offset = matrix, bias
+    for _ in range(fit.rounds):
+        reached = _product(given, solution) + offset.astype(given.dtype)
+        goal = np.where((target <= low) & (reached <= low), reached, target)
+        goal = np.where((target >= high) & (reached >= high), reached, goal)
+        mean = goal.mean(axis=0, dtype=np.float64)
+        if depthwise:
+            cross = np.einsum("gri,rg->gi", centred, goal - mean) / len(goal)
+            solution = np.einsum("gij,gj->gi", inverse, cross + ridge[:, np.newaxis] * matrix)
+        else:
+            cross = (goal - mean.astype(goal.dtype)).T @ centred[0] / len(goal)
+            solution = (cross + ridge[0] * matrix) @ inverse[0]
+        offset = mean - np.einsum("oi,oi->o", solution, np.broadcast_to(middle, solution.shape))
+    return solution, offset, middle, moments
 
 
 def _raised(moments: Array, by: Array) -> Array:

@@ -28,7 +28,7 @@ BY_NUMBER = frozenset((
 """Operators that compute each number of their result from the numbers in the same place."""
 FEWEST, MOST = 3, 48  # operations that are looked at together
 MOST_TRIED = 200  # stretches of operations that are computed, in all of a program
-LARGEST_CONSTANT = 1 << 16  # elements of a constant that may hold one number everywhere
+LARGEST_CONSTANT = 1 << 22  # elements of a constant that may hold one number everywhere
 GRID = np.concatenate([np.linspace(-10, 10, 1601), np.linspace(-0.5, 0.5, 401)]).astype(np.float32)
 NEAR = 3e-5  # absolute; LiteRT's error function is good to 5e-7, which x of up to 10 multiplies
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.quantize.running import Array, copied
+from pocketgraph.quantize.scaling_once import scale_once
 from pocketgraph.quantize.spelled_functions import recognise_functions
 from pocketgraph.quantize.steps_together import multiply_steps_together
 from pocketgraph.runtime.engines.litert.constant import Constant
@@ -28,9 +29,12 @@ from pocketgraph.runtime.engines.litert.rewriting.simpler import (
     recognise_leaky_rectifiers,
     reshape_instead_of_transposing,
 )
+from pocketgraph.runtime.engines.litert.rewriting.transposed import turn_transposed_convolutions
 from pocketgraph.runtime.engines.litert.rewriting.view import View
+from pocketgraph.runtime.engines.litert.rewriting.whole_rows import take_whole_rows
 
 AFFINE = ("ADD", "SUB", "MUL", "DIV")
+MOST_ZEROS = 0.08  # of all weights that plain convolutions instead of transposed ones may add to the file
 MOST_SPREAD = 1 << 20  # elements of a constant that is looked at in full
 
 
@@ -50,15 +54,24 @@ def in_plain_words(program: Program) -> Program:
     absorb_padding(result)
     fuse_activations(result)
     add_missing_biases(result)
+    scale_once(result)
     share_constants(result)
     multiply_steps_together(result)
     recognise_leaky_rectifiers(result)
     slopes_by_channel(result)
     recognise_functions(result)
     reshape_instead_of_transposing(result)
+    turn_transposed_convolutions(result, MOST_ZEROS * _weights(result))
+    take_whole_rows(result)
     merge_reshapes(result)
     result.drop_unused()
     return result
+
+
+def _weights(program: Program) -> int:
+    """How many elements the constants of floats have."""
+    values = {value for operation in program.operations for value in operation.inputs if value is not None}
+    return sum(value.size for value in values if value.constant is not None and value.dtype is FLOAT)
 
 
 def batches_as_pictures(program: Program) -> None:

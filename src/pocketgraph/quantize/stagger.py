@@ -26,8 +26,7 @@ from pocketgraph.quantize.observe import Observation
 from pocketgraph.quantize.ranges import Range
 from pocketgraph.quantize.reconstruct import BOUNDS
 from pocketgraph.quantize.running import Array
-from pocketgraph.quantize.weights import float_weights
-from pocketgraph.runtime.engines.litert.constant import Constant
+from pocketgraph.quantize.weights import float_weights, replace_weights
 from pocketgraph.runtime.engines.litert.program import Operation, Program, Value
 from pocketgraph.runtime.engines.litert.rewriting.linear import LINEAR
 
@@ -321,21 +320,10 @@ def _widened(
 def _make_copies(operation: Operation, source: Array) -> None:
     values, bias = float_weights(operation)
     axis = operators.WEIGHT_AXIS[operation.code]
-    _replace(operation, np.take(values, source, axis=axis), bias[source])
+    replace_weights(operation, np.take(values, source, axis=axis), bias[source])
 
 
 def _read_copies(operation: Operation, chain: Chain, source: Array, each: Array) -> None:
     values, bias = float_weights(operation)
     constant = values.sum(axis=(1, 2))[:, chain.idle] @ chain.rests[chain.idle]
-    _replace(operation, values[..., source] / each, bias + constant)
-
-
-def _replace(operation: Operation, values: Array, bias: Array) -> None:
-    """Other weights and another bias, under the old names."""
-    _, at_weights, at_bias = LINEAR[operation.code]
-    operation.inputs += [None] * (at_bias + 1 - len(operation.inputs))
-    for at, array in ((at_weights, values), (at_bias, bias)):
-        old = operation.inputs[at]
-        name = f"{operation.outputs[0].name}/bias" if old is None else old.name
-        constant = Constant.of(array.astype(np.float32))
-        operation.inputs[at] = Value(name, FLOAT, constant.shape, constant)
+    replace_weights(operation, values[..., source] / each, bias + constant)

@@ -9,6 +9,7 @@ import numpy as np
 
 from pocketgraph.quantize import operators
 from pocketgraph.runtime.engines.litert.program import Operation
+from pocketgraph.runtime.engines.litert.rewriting.linear import LINEAR, float_constant
 
 Array = np.ndarray[Any, Any]
 LARGEST_CODE = 127  # symmetric: -128 is not used, as the LiteRT specification asks
@@ -50,6 +51,16 @@ def float_weights(operation: Operation) -> tuple[Array, Array]:
     if offset is None or offset.constant is None:
         return values, np.zeros(channels)
     return values, offset.constant.numpy().astype(np.float64).reshape(-1)
+
+
+def replace_weights(operation: Operation, values: Array, bias: Array) -> None:
+    """Gives a layer other float weights and another bias, under the old names, in place."""
+    _, at_weights, at_bias = LINEAR[operation.code]
+    operation.inputs += [None] * (at_bias + 1 - len(operation.inputs))
+    for at, array in ((at_weights, values), (at_bias, bias)):
+        old = operation.inputs[at]
+        name = f"{operation.outputs[0].name}/bias" if old is None else old.name
+        operation.inputs[at] = float_constant(name, array)
 
 
 def channel_scales(values: Array, axis: int, bias: Array, data_scale: float, largest_code: int = LARGEST_CODE) -> Array:

@@ -10,8 +10,18 @@ if TYPE_CHECKING:
     from pocketgraph.runtime.profile import NodeTiming, StepTrace
     from pocketgraph.runtime.run_options import RunOptions
     from pocketgraph.runtime.session import Session
+    from pocketgraph.runtime.stat_summarizer import StatSummarizer
 
-__all__ = ["InferenceInterface", "NodeTiming", "Report", "RunOptions", "Session", "StepTrace", "verify"]
+__all__ = [
+    "InferenceInterface",
+    "NodeTiming",
+    "Report",
+    "RunOptions",
+    "Session",
+    "StatSummarizer",
+    "StepTrace",
+    "verify",
+]
 
 _HOME = {
     "InferenceInterface": "interface",
@@ -19,6 +29,7 @@ _HOME = {
     "StepTrace": "profile",
     "RunOptions": "run_options",
     "Session": "session",
+    "StatSummarizer": "stat_summarizer",
     "Report": "compare",
     "verify": "compare",
 }

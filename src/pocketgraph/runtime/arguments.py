@@ -9,6 +9,8 @@ from typing import SupportsIndex
 from pocketgraph.errors import UsageError
 
 ENGINES = (None, "reference", "litert")
+MOST_THREADS = 1024
+"""LiteRT starts each of them; some thousands end the process."""
 
 
 def check_arguments(
@@ -22,7 +24,8 @@ def check_arguments(
     """Refuses arguments of ``Session`` that mean nothing.
 
     Raises:
-        UsageError: there is no such engine, a number is no positive integer, or a seed is no integer of 0 or more.
+        UsageError: there is no such engine, a number is no positive integer, the threads are too many, or a seed is
+            no integer of 0 or more.
     """
     if engine not in ENGINES:
         raise UsageError(f"there is no engine '{engine}'", hint="use 'reference', 'litert' or None")
@@ -34,6 +37,8 @@ def check_arguments(
     ):
         if value is not None and (not isinstance(value, SupportsIndex) or index(value) < 1):
             raise UsageError(f"{wanted}, not {value!r}")
+    if threads is not None and index(threads) > MOST_THREADS:
+        raise UsageError(f"a session takes at most {MOST_THREADS} threads, not {threads}")
     if seed is not None and (not isinstance(seed, SupportsIndex) or index(seed) < 0):
         raise UsageError(f"a seed is an integer of 0 or more, not {seed!r}")
 

@@ -87,6 +87,13 @@ def verify(
 ) -> Report:
     """Runs two models on the same feeds and compares their outputs.
 
+    >>> from pocketgraph.graph.text import parse
+    >>> exact = parse("x = Placeholder(dtype=float, shape=[2])\\ny = Relu(x, T=float)")
+    >>> rough = parse("x = Placeholder(dtype=float, shape=[2])\\ny = Relu6(x, T=float)")
+    >>> report = verify(exact, rough, {"x": [1.0, 8.0]})
+    >>> report.passed, report.outputs[0].largest, report.outputs[0].largest_relative
+    (False, 2.0, 0.25)
+
     Args:
         a: the model that is right: a Graph or a model file.
         b: the model to be judged.

@@ -80,18 +80,20 @@ class FeedSpec:
             raise RunError(f"the feed for '{self.label}' is no array: {error}") from None
         if self.dtype is None:
             return _as_strings(array, self.label) if array.dtype.kind in "OSUT" else array
+        python_value = not isinstance(value, (np.ndarray, np.generic))
         if self.dtype is STRING:
-            return _as_strings(array, self.label)
+            return _as_strings(array if array.size or not python_value else array.astype(object), self.label)
         if self.numpy is None:
             raise RunError(f"tensors of type {self.dtype.name} such as '{self.label}' cannot be fed")
         if array.dtype == self.numpy:
             return array
         wanted = self.numpy
-        python_value = not isinstance(value, (np.ndarray, np.generic))
         if array.size == 0 and python_value:
             return array.astype(wanted)
         if wanted.kind == "b" and array.dtype.kind in "iu" and array.size and 0 <= array.min() <= array.max() <= 1:
             return array.astype(wanted)  # TensorFlow takes 0 and 1 for False and True as well
+        if array.dtype.kind == "O" and array.size and not _holds_text(array):
+            raise _no_numbers(array, self.label, self.dtype)
         if not self._convertible(array.dtype, wanted):
             raise RunError(
                 f"the feed for '{self.label}' is {_kind(array)}, the graph wants {self.dtype.name}",
@@ -99,7 +101,7 @@ class FeedSpec:
             )
         with np.errstate(all="ignore"):
             converted: np.ndarray[Any, Any] = array.astype(wanted)
-        if array.dtype.kind in "iu" and not np.array_equal(converted.astype(array.dtype), array):
+        if array.dtype.kind in "iu" and not np.array_equal(converted.real.astype(array.dtype), array):
             raise RunError(f"the feed for '{self.label}' holds integers that do not fit into {self.dtype.name}")
         return converted
 
@@ -123,6 +125,18 @@ def is_switch(value: np.ndarray[Any, Any]) -> bool:
     if value.dtype == np.bool_:
         return True
     return value.dtype.kind == "f" and value.ndim == 0 and float(value) in (0.0, 1.0)
+
+
+def _no_numbers(array: np.ndarray[Any, Any], label: str, dtype: DType) -> RunError:
+    """What to say of Python objects in the place of numbers."""
+    held = next((item for item in array.flat if not isinstance(item, int | float | complex)), array.flat[0])
+    if isinstance(held, int) and not -(1 << 63) <= held < 1 << 64:
+        return RunError(f"the feed for '{label}' holds integers that do not fit into {dtype.name}")
+    what = f"is a {type(held).__name__}" if array.ndim == 0 else f"holds objects ({type(held).__name__})"
+    return RunError(
+        f"the feed for '{label}' {what}, the graph wants {dtype.name}",
+        hint=f"pass an array, a list or a number, such as numpy.asarray(value, '{dtype.numpy.name}')",
+    )
 
 
 def _kind(array: np.ndarray[Any, Any]) -> str:

@@ -40,7 +40,7 @@ class Directory:
         """
         plain = name.removeprefix("file://")
         if not plain or "\0" in plain or re.match(r"[A-Za-z]\w+://", plain):
-            raise RunError(f"'{name}' is no file name")
+            raise RunError(f"{name!r} is no file name", hint=f"a graph reaches files in {self.root} only")
         real = os.path.realpath(os.path.join(self.root, plain))
         if os.path.commonpath([self.root, real]) != self.root:
             raise RunError(f"the graph may not reach '{name}': it is outside of {self.root}", hint="change files_dir")

@@ -42,6 +42,18 @@ class InferenceInterface:
     Tensors are named ``node`` or ``node:index``. Every method has its Java name as well. One thread at a time may use
     an interface.
 
+    >>> from pocketgraph import InferenceInterface
+    >>> from pocketgraph.graph.text import parse
+    >>> graph = parse('''
+    ...     x = Placeholder(dtype=float, shape=[?, 2])
+    ...     y = Relu(x, T=float)
+    ... ''')
+    >>> with InferenceInterface(graph) as model:
+    ...     model.feed("x", [-1.0, 2.0], 1, 2)
+    ...     model.run(["y"])
+    ...     model.fetch("y")
+    array([[0., 2.]], dtype=float32)
+
     Raises:
         RunError: the model cannot be loaded.
     """
@@ -147,7 +159,8 @@ class InferenceInterface:
         if len(dims) == 1 and isinstance(dims[0], Sequence):
             shape = dims[0]
         if array.dtype.name not in FED_TYPES:
-            raise RunError(f"cannot use {array.dtype.name} with a Tensor", where=f"feed '{name}'")
+            hint = "feed_string() gives text" if array.dtype.kind in "SU" else ""
+            raise RunError(f"cannot use {array.dtype.name} with a Tensor", where=f"feed '{name}'", hint=hint)
         if shape is not None:
             if not all(isinstance(size, SupportsIndex) for size in shape):
                 raise RunError(f"a shape is a list of integers, not {list(shape)}", where=f"feed '{name}'")
@@ -172,7 +185,11 @@ class InferenceInterface:
         return array
 
     def feed_string(self, name: str, source: bytes | str | Sequence[bytes | str]) -> None:
-        """Gives a string tensor for the next run: a scalar for one string, a vector for a list.
+        """Gives a string tensor for the next run.
+
+        Args:
+            name: the tensor.
+            source: one string, which makes a scalar, or a list, which makes a vector; text is encoded in UTF-8.
 
         Raises:
             RunError: no such node, or a closed interface.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -9,6 +10,9 @@ from pocketgraph.errors import RunError, did_you_mean
 from pocketgraph.graph import DType, Graph, Node, node_name, parse_ref
 
 TensorName: TypeAlias = "str | Node"
+MOST_NAMED = 5
+OF_ROUND = re.compile(r"(/round_\d+_*|/once_*)+$")
+"""What ``unrolling`` puts behind the names of a loop's nodes; underscores where such a name was there already."""
 
 
 class Endpoint(NamedTuple):
@@ -35,12 +39,27 @@ def spelled(name: TensorName) -> str:
 
 
 def listed(names: Any) -> tuple[str, ...]:
-    """One name or a list of names, as a tuple of texts."""
+    """One name or a list of names, as a tuple of texts.
+
+    Raises:
+        RunError: it is neither.
+    """
     if isinstance(names, (str, Node)):
         return (spelled(names),)
+    if isinstance(names, Mapping):
+        raise RunError(
+            "a list of tensor names is wanted, not a mapping", hint="fetch list(names.values()), or use run_signature"
+        )
     if not isinstance(names, Iterable):
         raise RunError(f"a list of tensor names is wanted, not {type(names).__name__}")
     return tuple(spelled(name) for name in names)
+
+
+def before_rounds(name: str) -> tuple[str, str]:
+    """A node's name before its loop was written out, and which round's copy it is, in words or ``""``."""
+    base = OF_ROUND.sub("", name)
+    rounds = re.findall(r"\d+", name[len(base) :])
+    return base, f"round {', '.join(reversed(rounds))}" if rounds else ""
 
 
 def output_count(node: Node) -> int | None:
@@ -70,7 +89,7 @@ def feed_endpoint(graph: Graph, text: str) -> Endpoint:
     name, port, control = parse_ref(text)
     node = graph.nodes.get(name)
     if node is None or control:
-        raise RunError(f"FeedInputs: unable to find feed output {text}", hint=did_you_mean(name, graph.nodes))
+        raise RunError(f"FeedInputs: unable to find feed output {text}", hint=_instead(graph, name, "feed"))
     count = output_count(node)
     if count is not None and port >= count:
         raise RunError(f"FeedInputs: {text} should have output index < {count}")
@@ -86,7 +105,8 @@ def fetch_endpoint(graph: Graph, text: str) -> Endpoint:
     name, port, control = parse_ref(text)
     node = graph.nodes.get(name)
     if node is None or control:
-        raise RunError(f"FetchOutputs node {text}: not found", hint=did_you_mean(name, graph.nodes))
+        hint = f"to run a node without fetching, pass targets=['{name}']" if control and node is not None else ""
+        raise RunError(f"FetchOutputs node {text}: not found", hint=hint or _instead(graph, name, "fetch"))
     count = output_count(node)
     if count == 0:
         raise RunError(
@@ -96,6 +116,19 @@ def fetch_endpoint(graph: Graph, text: str) -> Endpoint:
     if count is not None and port >= count:
         raise RunError(f"FetchOutputs {text}: output index too large, must be < {count}")
     return Endpoint(name, port)
+
+
+def _instead(graph: Graph, name: str, what: str) -> str:
+    """What to type instead of a name that the graph does not have: a similar one, or what one would feed or fetch."""
+    base = name.partition(":")[0]  # of "x:0x" or "x:0:0"
+    hint = f"did you mean '{base}'?" if base in graph.nodes else did_you_mean(name, graph.nodes)
+    if hint:
+        return hint
+    from pocketgraph.graph.endpoints import likely_inputs, likely_outputs
+
+    likely = [end.name for end in (likely_inputs if what == "feed" else likely_outputs)(graph)]
+    quoted = ", ".join(f"'{end}'" for end in likely[:MOST_NAMED])
+    return f"one would {what} {quoted}{', …' if len(likely) > MOST_NAMED else ''}" if likely else ""
 
 
 def target_names(graph: Graph, names: Sequence[str]) -> tuple[str, ...]:

@@ -50,6 +50,7 @@ NETWORK = frozenset((
     "GcsConfigureCredentials", "RegisterDataset", "RegisterDatasetV2", "DataServiceDataset", "DataServiceDatasetV2",
     "DataServiceDatasetV3", "DataServiceDatasetV4",
 ))  # fmt: skip
+MOST_NAMED = 20
 GROUPS = {"files": FILES, "code": CODE, "network": NETWORK}
 RESTRICTED = FILES | CODE | NETWORK
 DOES = {"files": "reads or writes files", "code": "runs code", "network": "talks to other machines"}
@@ -80,15 +81,18 @@ def check_permissions(nodes: Iterable[Node], allowed: frozenset[str]) -> None:
     """Refuses nodes that touch files or run code and are not allowed.
 
     Raises:
-        RunError: names every such node.
+        RunError: names such nodes, and says how many there are.
     """
     asking = [node for node in nodes if node.op in RESTRICTED]
     refused = [(node, group) for node in asking for group, ops in GROUPS.items() if node.op in ops - allowed]
     if refused:
-        listed = ", ".join(f"'{node.name}' ({node.op})" for node, _ in refused)
+        listed = ", ".join(f"'{node.name}' ({node.op})" for node, _ in refused[:MOST_NAMED])
+        listed += f" and {len(refused) - MOST_NAMED} more" if len(refused) > MOST_NAMED else ""
         groups = sorted({group for _, group in refused})
         does = " and ".join(DOES[group] for group in groups)
         raise RunError(
             f"the graph {does}, which a model may not do unasked: {listed}",
-            hint=f"if you trust the model, pass allow={groups} to Session",
+            hint=f"if you trust the model, pass allow={groups} and files_dir=DIRECTORY to Session"
+            if "files" in groups
+            else f"feed what comes out of them instead (allow={groups} lets them pass, but nothing here runs them)",
         )

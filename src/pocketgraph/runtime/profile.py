@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -79,6 +79,10 @@ class StepTrace:
                 tuple((array.dtype.name, array.shape) for array in arrays),
             )
         )
+
+    def rename(self, names: Callable[[str], str]) -> None:
+        """Gives every node the name that the function makes of its own."""
+        self.nodes[:] = [timing._replace(name=names(timing.name)) for timing in self.nodes]
 
     def note(self, sentence: str) -> None:
         """Adds a note once."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -13,14 +14,18 @@ from pocketgraph.graph.dtype import BOOL, FLOAT, STRING, UINT8
 from pocketgraph.runtime.engines.needed import needed
 from pocketgraph.runtime.feeds import FeedSpec
 from pocketgraph.runtime.names import Endpoint, fetch_endpoint
+from pocketgraph.runtime.permissions import RESTRICTED
 
 MOST_BYTES = 1 << 31
 SIDE = 224  # pixels of a picture whose size is open; most networks halve it five times
 CHANNELS = (1, 3, 4)
+ASSIGNING = re.compile(r"Assign|(Resource)?(Sparse)?Apply|(Resource)?Scatter(Nd)?(Add|Sub|Update)")
 
 
 def sample_fetches(graph: Graph) -> tuple[str, ...]:
     """The graph's outputs: declared ones, else the likely ones.
+
+    Of several entry points without a default, the first counts that changes nothing and touches no files.
 
     Raises:
         UsageError: there are none.
@@ -29,6 +34,9 @@ def sample_fetches(graph: Graph) -> tuple[str, ...]:
 
     if graph.outputs:
         return tuple(graph.outputs)
+    entries = [tuple(s.outputs.values()) for key, s in graph.signatures.items() if not key.startswith("__")]
+    if len(entries) > 1:
+        return min(entries, key=lambda outputs: _harm(graph, outputs))
     sole = sole_outputs(graph)
     if sole:
         return tuple(sole)
@@ -36,6 +44,15 @@ def sample_fetches(graph: Graph) -> tuple[str, ...]:
     if not found:
         raise UsageError("no likely output was found in the graph", hint="name the outputs, e.g. --outputs=softmax")
     return found
+
+
+def _harm(graph: Graph, outputs: Sequence[str]) -> int:
+    """How much computing these would do besides: 0 nothing, 1 change variables, 2 what sessions must allow."""
+    from pocketgraph.runtime.engines.functions import Library
+
+    items = needed(graph, (), [fetch_endpoint(graph, name) for name in outputs], ())
+    ops = {node.op for node in Library(graph).with_bodies(item.node for item in items.values())}
+    return 2 if ops & RESTRICTED else 1 if any(ASSIGNING.match(op) for op in ops) else 0
 
 
 def _is_branch(graph: Graph, name: str) -> bool:

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pocketgraph.runtime.planning.segments import HEAVY
+from pocketgraph.runtime.names import before_rounds
+from pocketgraph.runtime.op_weights import HEAVY
 from pocketgraph.runtime.profile import NodeTiming, StepTrace
 from pocketgraph.runtime.warm import Executable, directly
 
@@ -46,6 +47,14 @@ class SegmentCall:
         self._calls = 0
         self._seen: list[tuple[tuple[int, ...], np.dtype[Any]]] = []
         self._quick: Callable[[Any], list[Array]] | None = None
+
+    @property
+    def place(self) -> str:
+        """What to call the part in messages: the graph's nodes that it begins and ends with."""
+        if not self.ops:
+            return self.name
+        first, *_, last = (before_rounds(name)[0] for name in (*self.ops, *self.ops))
+        return f"node '{first}'" if len(self.ops) == 1 else f"the LiteRT part from '{first}' to '{last}'"
 
     def __call__(self, *arrays: Array) -> tuple[Array, ...]:
         quick = self._quick
@@ -86,13 +95,13 @@ class SegmentCall:
             return []
         times, self._how = found
         total = sum(us for _, _, us in times) or 1.0
-        shares: dict[object, Share] = {}
+        shares: dict[str, Share] = {}
         for place, ((nodes, code, us), operation) in enumerate(zip(times, program.operations, strict=True)):
-            name = next((n for n in nodes if self.ops.get(n) in HEAVY), nodes[-1] if nodes else code)
+            name = next((n for n in nodes if self.ops.get(n) in HEAVY), nodes[-1] if nodes else "")
             made = [(value.dtype, tuple(value.shape), value.size) for value in operation.outputs]
             outputs = tuple((dtype.numpy.name, shape) for dtype, shape, _ in made)
             size = sum(count * dtype.size for dtype, _, count in made)
-            key = name if nodes else place
+            key = name or f"{self.name}/{code}_{place}"  # what no node asked for: layouts, types
             before = shares[key].part if key in shares else 0.0
-            shares[key] = Share(name, self.ops.get(name, code), before + us / total, size, outputs)
+            shares[key] = Share(key, self.ops.get(name, code), before + us / total, size, outputs)
         return list(shares.values())

@@ -12,7 +12,7 @@ from pocketgraph.graph import Graph
 from pocketgraph.runtime.again import Again, Execution, again, likeness
 from pocketgraph.runtime.arguments import check_arguments, check_options, model_path
 from pocketgraph.runtime.asked import Array, asked, asked_by_shape
-from pocketgraph.runtime.names import TensorName, listed
+from pocketgraph.runtime.names import TensorName, before_rounds, listed
 from pocketgraph.runtime.permissions import allowed_ops
 from pocketgraph.runtime.planning.preparing import Preparing
 from pocketgraph.runtime.running import STEP_LIMIT, Running
@@ -43,6 +43,17 @@ class Session:
             By default such parts run on LiteRT's eight-bit kernels, which is faster and rounds elsewhere.
 
     A session may be used from several threads at once. Variables live as long as the session.
+
+    >>> from pocketgraph import Session
+    >>> from pocketgraph.graph.text import parse
+    >>> graph = parse('''
+    ...     x = Placeholder(dtype=float, shape=[?])
+    ...     y = Relu(x, T=float)
+    ... ''')
+    >>> with Session(graph, threads=1) as session:
+    ...     (y,) = session.run(["y:0"], {"x:0": [-1.0, 2.0]})
+    ...     session.run("y", {"x": y - 1})
+    [array([0., 1.], dtype=float32)]
 
     Raises:
         UsageError: an argument is none of these.
@@ -126,26 +137,30 @@ class Session:
             DeadlineError: the run took longer than ``options`` allow; the node that was reached is named.
             MissingKernelError: ops that no engine can run; all are named.
         """
-        if trace is None and options is None:
-            same = self._again
-            if same is not None:
-                results = same(fetches, feeds, targets)
-                if results is not None:
-                    return results
-            if type(feeds) is dict and type(targets) in (tuple, str):
-                # The names and the arrays' types and shapes say whether this was run before.
-                names = tuple(fetches) if type(fetches) is list else fetches
-                values = list(feeds.values())
-                try:
-                    ready = self._ready.get(likeness(names, feeds, targets, values))
-                except TypeError:  # a name that cannot be one; what follows says so
-                    ready = None
-                if ready is not None:
-                    self._again = ready[1]
-                    return ready[0](values)
-        if feeds is not None and not isinstance(feeds, Mapping):
-            raise RunError(f"feeds are a mapping of tensor names to values, not a {type(feeds).__name__}")
-        return self._run(fetches, feeds or {}, targets, trace, options)
+        try:
+            if trace is None and options is None:
+                same = self._again
+                if same is not None:
+                    results = same(fetches, feeds, targets)
+                    if results is not None:
+                        return results
+                if type(feeds) is dict and type(targets) in (tuple, str):
+                    # The names and the arrays' types and shapes say whether this was run before.
+                    names = tuple(fetches) if type(fetches) is list else fetches
+                    values = list(feeds.values())
+                    try:
+                        ready = self._ready.get(likeness(names, feeds, targets, values))
+                    except TypeError:  # a name that cannot be one; what follows says so
+                        ready = None
+                    if ready is not None:
+                        self._again = ready[1]
+                        return ready[0](values)
+            if feeds is not None and not isinstance(feeds, Mapping):
+                raise RunError(f"feeds are a mapping of tensor names to values, not a {type(feeds).__name__}")
+            return self._run(fetches, feeds or {}, targets, trace, options)
+        except Exception:
+            self._plans.check_open()  # closed while it ran; what else failed of that is no news
+            raise
 
     def run_signature(
         self,
@@ -218,7 +233,7 @@ class Session:
         ).description
 
     def restore(self, folder: str | os.PathLike[str]) -> None:
-        """Gives variables and tables what a SavedModel's directory holds for them.
+        """Gives variables and tables what a SavedModel's directory, ``folder``, holds for them.
 
         A session of the directory itself does this by itself; one of a Graph that was loaded from it does not.
 
@@ -290,7 +305,10 @@ class Session:
             if trace is not None and prepared.executables:
                 # What came from the cache does not know its operations, so it is compiled again, once.
                 prepared = self._plans.prepare(call, traced=True)
-            return self._running.watched(prepared, call, trace, milliseconds)
+            results = self._running.watched(prepared, call, trace, milliseconds)
+            if trace is not None:
+                trace.rename(lambda name: name if name in self.graph.nodes else before_rounds(name)[0])
+            return results
         execution = self._running.execution(prepared)
         changed = [name for (name, given), value in zip(feeds.items(), call.values, strict=True) if given is not value]
         if changed:

@@ -22,6 +22,18 @@ def transform(
 ) -> Graph:
     """The graph after these transforms.
 
+    >>> from pocketgraph.graph.text import parse, print_graph
+    >>> graph = parse('''
+    ...     x = Placeholder(dtype=float, shape=[2])
+    ...     one = Const(float [1.0, 2.0])
+    ...     two = Neg(one, T=float)
+    ...     y = Add(x, two, T=float)
+    ... ''')
+    >>> print(print_graph(transform(graph, "fold_constants sort_by_execution_order", "x", "y")), end="")
+    x = Placeholder(dtype=float, shape=[2])
+    two/_0__cf__0 = Const(float [-1.0, -2.0])
+    y = Add(x:0, two/_0__cf__0, T=float)
+
     Args:
         graph: the graph; it is not changed.
         transforms: a transform string such as ``"strip_unused_nodes fold_constants(ignore_errors=true)"``, or several.
@@ -50,6 +62,18 @@ def TransformGraph(  # noqa: N802 - the original's name
     compat: Compat | str = Compat.FIXED,
 ) -> Any:
     """The call of TensorFlow's Graph Transform Tool.
+
+    >>> from pocketgraph import formats
+    >>> from pocketgraph.graph.text import parse, print_graph
+    >>> graph_def = formats.to_bytes(parse('''
+    ...     x = Placeholder(dtype=float)
+    ...     same = Identity(x, T=float)
+    ...     y = Tanh(same, T=float)
+    ... '''))
+    >>> smaller = TransformGraph(graph_def, ["x"], ["y"], ["remove_nodes(op=Identity)", "strip_unused_nodes"])
+    >>> print(print_graph(formats.from_bytes(smaller)), end="")
+    x = Placeholder(dtype=float)
+    y = Tanh(x, T=float)
 
     Args:
         input_graph_def: a Graph, the bytes of a GraphDef, or a GraphDef message (TensorFlow's own, too).

@@ -46,8 +46,4 @@ def _defaults(graph: Graph, node: Node, compat: Compat) -> dict[str, AttrValue]:
             where=f"node '{node.name}'",
             hint=did_you_mean(node.op, opdefs.names()),
         )
-    return {
-        key: attr.default
-        for key, attr in found.attrs.items()
-        if attr.default is not None and (attr.since == opdefs.OLD or found.only == opdefs.NEW)
-    }
+    return found.written_defaults

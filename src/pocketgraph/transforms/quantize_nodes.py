@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from pocketgraph.errors import TransformError
 from pocketgraph.graph import Graph
 from pocketgraph.transforms._compat import Compat
@@ -65,7 +67,7 @@ def quantize_nodes(
         ignore_op: op types to leave alone.
 
     Raises:
-        TransformError: one of a pair is given without the other.
+        TransformError: one of a pair is given without the other, or they are no range.
         GraphError: an attribute that an op must have is missing, or an op is unknown.
     """
     strict = compat.original
@@ -97,4 +99,8 @@ def _range(name: str, low: float | None, high: float | None) -> tuple[float, flo
         return None
     if low is None or high is None:
         raise TransformError(f"You must pass both {name}_min and {name}_max into quantize_nodes")
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise TransformError(
+            f"{name}_min must be less than {name}_max, and both finite numbers; {low:g} and {high:g} were given"
+        )
     return low, high

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pocketgraph.freezing.for_inference.training_nodes import Version
+from pocketgraph.freezing.for_inference.training_nodes import Version, without_waits
 from pocketgraph.graph import AttrValue, DType, Graph, Node, Tensor, const, node_name, opdefs, parse_ref
 
 log = logging.getLogger("pocketgraph.freezing")
@@ -71,7 +71,7 @@ def fold_batch_norms(graph: Graph, *, like: Version = "2.x") -> Graph:
     gone |= {name for name in weights if all(user.name in gone for user in graph.consumers.get(name, ()))}
     kept = [node for node in graph if node.name not in gone]
     if like == "2.x":
-        kept = [_without(node, gone) for node in kept]
+        kept = [without_waits(node, gone) for node in kept]
     return graph.replace([*kept, *new])
 
 
@@ -144,12 +144,6 @@ def _folded(match: _Match, like: Version) -> list[Node]:
 
 def _dtype(node: Node) -> DType:
     return node.dtype("dtype")
-
-
-def _without(node: Node, gone: set[str]) -> Node:
-    if not any(ref[1:] in gone for ref in node.control_inputs):
-        return node
-    return node.replace(inputs=[ref for ref in node.inputs if not (ref.startswith("^") and ref[1:] in gone)])
 
 
 def _node(graph: Graph, ref: str) -> Node | None:

@@ -292,13 +292,13 @@ def range_of(call: Call) -> Shape:
     if start is None or limit is None or delta is None:
         return Shape((None,))
     if start.dtype.kind in "iu":
-        first, last, step = int(start), int(limit), int(delta)
+        first, last, step = (int(value.item()) for value in (start, limit, delta))
         if step == 0:
             raise GraphError("a range with a step of 0 has no end")
         return Shape((max(0, -((first - last) // step)),))
     import math
 
-    return Shape((max(0, math.ceil((float(limit) - float(start)) / float(delta))),))
+    return Shape((max(0, math.ceil((limit.item() - start.item()) / delta.item())),))
 
 
 @shape_rule("LinSpace")

@@ -47,6 +47,11 @@ def unchanged(call: Call) -> Shape:
     return call.shape(0)
 
 
+@shape_rule("IsotonicRegression")
+def twice_unchanged(call: Call) -> Sequence[Shape]:
+    return [call.shape(0)] * 2
+
+
 @shape_rule(*BINARY)
 def broadcast_both(call: Call) -> Shape:
     return broadcast(call.shape(0), call.shape(1))

@@ -9,7 +9,7 @@ from pocketgraph.kernels.shapes.algebra import merge_dim, of_rank, product, wind
 from pocketgraph.kernels.shapes.rules import Call, shape_rule
 
 
-@shape_rule("ResizeBilinear", "ResizeNearestNeighbor", "ResizeBicubic", "ResizeArea")
+@shape_rule("ResizeBilinear", "ResizeNearestNeighbor", "ResizeBicubic", "ResizeArea", "ExtractGlimpse")
 def resize(call: Call) -> Shape:
     batch, _, _, channels = of_rank(call.shape(0), 4)
     height, width = of_rank(call.as_shape(1), 2)
@@ -31,13 +31,6 @@ def extract_patches(call: Call) -> Shape:
     padding = call.attr("padding")
     out = [window(space[i - 1], sizes[i], strides[i], padding, dilation=rates[i]) for i in (1, 2)]
     return Shape((batch, *out, product(channels, sizes[1], sizes[2])))
-
-
-@shape_rule("ExtractGlimpse")
-def extract_glimpse(call: Call) -> Shape:
-    batch, _, _, channels = of_rank(call.shape(0), 4)
-    height, width = of_rank(call.as_shape(1), 2)
-    return Shape((batch, height, width, channels))
 
 
 @shape_rule("DrawBoundingBoxes", "DrawBoundingBoxesV2", "AdjustContrast")
@@ -99,6 +92,19 @@ def spectrogram(call: Call) -> Shape:
     size, stride = int(call.attr("window_size")), int(call.attr("stride"))
     frames = None if samples is None else max(0, 1 + (samples - size) // stride) if samples >= size else 0
     return Shape((channels, frames, 1 + _power_of_two(size) // 2))
+
+
+@shape_rule("AudioMicrofrontend")
+def microfrontend(call: Call) -> Shape:
+    (samples,) = of_rank(call.shape(0), 1)
+    rate = int(call.attr("sample_rate", 16000))
+    size, step = (int(call.attr(f"window_{n}", d)) * rate // 1000 for n, d in (("size", 25), ("step", 10)))
+    stride, around = int(call.attr("frame_stride", 1)), call.attr("left_context", 0) + call.attr("right_context", 0)
+    width = call.attr("num_channels", 32) * (1 + around)
+    if samples is None or step < 1 or stride < 1:
+        return Shape((None, width))
+    frames = (samples - size) // step + 1 if samples >= size else 0
+    return Shape((-(-frames // stride), width))
 
 
 def _power_of_two(least: int) -> int:

@@ -227,6 +227,15 @@ def top_k(call: Call) -> Sequence[Shape]:
     return [replaced(shape.dims, {len(shape.dims) - 1: k})] * 2
 
 
+@shape_rule("ApproxTopK")
+def approx_top_k(call: Call) -> Sequence[Shape]:
+    shape = at_least(call.shape(0), 1)
+    if shape.dims is None or not call.attr("aggregate_to_topk", True):
+        return [UNKNOWN, UNKNOWN]
+    axis = axis_of(call.attr("reduction_dimension", -1), len(shape.dims))
+    return [replaced(shape.dims, {axis: call.attr("k")})] * 2
+
+
 @shape_rule("NthElement")
 def nth_element(call: Call) -> Shape:
     shape = at_least(call.shape(0), 1)

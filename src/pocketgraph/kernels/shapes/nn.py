@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pocketgraph.errors import GraphError
-from pocketgraph.graph.shape import UNKNOWN, Shape
+from pocketgraph.graph.shape import SCALAR, Shape
 from pocketgraph.kernels.shapes.algebra import Dim, at_least, merge, merge_dim, of_rank, product, total, window
 from pocketgraph.kernels.shapes.rules import Call, shape_rule
 
@@ -130,7 +130,7 @@ def fused_batch_norm(call: Call) -> Sequence[Shape]:
         channels = merge_dim(channels, of_rank(call.shape(i), 1)[0])
     image[channel] = channels
     statistics = [Shape((channels,))] * 4
-    more = [UNKNOWN] if call.node.op.endswith("V3") else []
+    more = [SCALAR] if call.node.op.endswith("V3") else []  # what only GPUs fill
     return [Shape(image), *statistics, *more]
 
 

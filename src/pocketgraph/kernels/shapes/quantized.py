@@ -93,3 +93,14 @@ def quantized_pool(call: Call) -> Sequence[Shape]:
 def quantized_concat(call: Call) -> Sequence[Shape]:
     count = (len(call.inputs) - 1) // 3
     return [array.joined(call.inputs[1 : 1 + count], call.integer(0)), *RANGE]
+
+
+@shape_rule("QuantizedConcatV2")
+def quantized_concat_v2(call: Call) -> Sequence[Shape]:
+    count = (len(call.inputs) - 1) // 3
+    return [array.joined(call.inputs[:count], call.integer(count)), *RANGE]
+
+
+@shape_rule("QuantizeAndDequantizeV4Grad")
+def quantize_and_dequantize_gradient(call: Call) -> Sequence[Shape]:
+    return [call.inputs[1], call.inputs[2], call.inputs[3]]

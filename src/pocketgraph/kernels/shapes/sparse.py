@@ -21,13 +21,8 @@ def _sparse(rank: Dim) -> list[Shape]:
     return [Shape((None, rank)), VECTOR, Shape((rank,))]
 
 
-@shape_rule("SparseAdd", "SparseSlice")
+@shape_rule("SparseAdd", "SparseSlice", "SparseConcat")
 def one_sparse(call: Call) -> Sequence[Shape]:
-    return _sparse(_rank(call, 0))
-
-
-@shape_rule("SparseConcat")
-def sparse_concat(call: Call) -> Sequence[Shape]:
     return _sparse(_rank(call, 0))
 
 

@@ -27,7 +27,7 @@ POLYNOMIALS = frozenset({"Add", "AddV2", "AddN", "Sub", "Mul", "Prod", "Sum", "N
 DIVISIONS = frozenset({"FloorDiv", "Div"})
 """Ops of which the same is true when the divisor is known."""
 SIZED_BY_VALUE = frozenset({
-    "Where", "Unique", "UniqueV2", "UniqueWithCounts", "ListDiff", "DynamicPartition",
+    "Where", "Unique", "UniqueV2", "UniqueWithCounts", "ListDiff", "DynamicPartition", "BroadcastGradientArgs",
 })  # fmt: skip
 """Ops whose output shape depends on the values, never larger than the input."""
 

@@ -31,6 +31,7 @@ from pocketgraph.runtime.engines.quick_calls import MAKERS, prepared, row_at, ta
 from pocketgraph.runtime.engines.quick_math import MATH
 from pocketgraph.runtime.engines.steps import RUN
 from pocketgraph.runtime.engines.switches import add_switch, add_switch_of_many
+from pocketgraph.runtime.engines.twins import REPEATED, likeness
 from pocketgraph.runtime.engines.units import Segment, Unit, first_name, in_order, waits_of
 from pocketgraph.runtime.names import Endpoint
 
@@ -54,6 +55,7 @@ class Builder(Draft):
         """Makes the steps of the nodes that are named, in an order that their inputs allow."""
         own, inner = loops.split(names, self.within, self.plan.items, self.plan.frames)
         self.used_ports(own, wanted)
+        self.twins: dict[tuple[Any, ...], str] = {}
         if self.plan.late is not None and self.plan.finds_late:
             self.leave_for_later(own, inner, wanted)
         self.add_units(in_order(own, inner, self.plan))
@@ -188,6 +190,8 @@ class Builder(Draft):
     def add_kernel(self, item: Item, live: Liveness) -> None:
         """Makes the step that calls the kernel of a node."""
         node, may_refer = item.node, False
+        if self.is_shared(item, live):
+            return
         if node.op in ("Placeholder", "PlaceholderV2"):
             call: Callable[..., Any] = partial(not_fed, node)
             if not live.atoms and self.within is loops.ROOT:
@@ -223,6 +227,26 @@ class Builder(Draft):
             if may_refer and is_reference_output(node.op, port):
                 self.references.add(slot)
         self.add_step(node, call, inputs, tuple(outputs), live)
+
+    def is_shared(self, item: Item, live: Liveness) -> bool:
+        """Whether another node computes just the same, so that this one has taken its results."""
+        node = item.node
+        if node.op not in REPEATED or item.control or self.plan.late is None or self.is_trial:
+            return False
+        inputs = tuple([self.slot(endpoint) for endpoint in item.data])
+        ports = self.ports.get(node.name, set())
+        if not self.references.isdisjoint(inputs) or any(Endpoint(node.name, port) in self.plan.fed for port in ports):
+            return False
+        alike = likeness(node, inputs, live.atoms)
+        if alike is None:
+            return False
+        first = self.twins.setdefault(alike, node.name)
+        if first == node.name or any(Endpoint(first, port) not in self.slots for port in ports):
+            return False
+        for port in ports:
+            mine, source = Endpoint(node.name, port), Endpoint(first, port)
+            self.slots[mine], self.live[mine] = self.slots[source], self.live[source]
+        return True
 
     def takes_run(self, node: Node) -> bool:
         """Whether what computes a node wants the Run as its first argument."""
@@ -284,5 +308,5 @@ class Builder(Draft):
             self.live[endpoint] = Liveness(live.atoms, (slot,)) if live.atoms else LIVE
         self.node_live.update(dict.fromkeys(segment.members, live))
         inputs = [self.slot(endpoint) for endpoint in segment.inputs]
-        first = [RUN] if segment.is_late else []
+        first = [RUN] if segment.is_late or segment.takes_run else []
         self.add_step(segment.node, segment.call, [*first, *inputs], tuple(outputs), live)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, NamedTuple
 
 from pocketgraph.errors import RunError
 from pocketgraph.graph import Node
@@ -13,11 +13,35 @@ from pocketgraph.runtime.engines.frames import Frame
 from pocketgraph.runtime.engines.liveness import LIVE, Atom, Liveness
 from pocketgraph.runtime.engines.region import Region, StepList
 from pocketgraph.runtime.engines.steps import RUN, Step
+from pocketgraph.runtime.engines.twins import REPEATED
 from pocketgraph.runtime.engines.units import Plan
 from pocketgraph.runtime.names import Endpoint
+from pocketgraph.runtime.op_weights import HEAVY
 
 IDLE = frozenset(("Pack", "Add", "AddV2", "Sub"))
 """Ops of which nothing is missed when nobody takes their results, and which ``x[i]`` leaves behind."""
+
+
+SETTLED = REPEATED | HEAVY | {"BiasAdd", "Exp", "LiteRT", "Neg", "RealDiv", "Relu", "Sigmoid", "Sqrt", "Tanh"}
+"""Ops that give the same in every round of a loop when they take the same."""
+
+
+class Parted(NamedTuple):
+    """The steps of a region; of a loop's, by when they are taken.
+
+    Attributes:
+        begin: once, before the first round.
+        head: in every round, and once more when the condition has become false.
+        first: once, in the first round whose condition is true.
+        body: in every round whose condition is true.
+        final: when it has become false.
+    """
+
+    begin: tuple[Step, ...]
+    head: tuple[Step, ...]
+    first: tuple[Step, ...]
+    body: tuple[Step, ...]
+    final: tuple[Step, ...]
 
 
 class Unstructured(Exception):  # noqa: N818  (not an error: the loop is built again, with guards)
@@ -153,8 +177,12 @@ class Draft(ABC):
         """The slots, for execution."""
         return Region(self.size, self.constants)
 
-    def parted(self) -> tuple[tuple[Step, ...], tuple[Step, ...], tuple[Step, ...]]:
-        """The steps that always run, those that run while the loop's condition is true, and those after it."""
+    def parted(self, unchanging: Collection[int] = ()) -> Parted:
+        """The steps in their order.
+
+        Args:
+            unchanging: the slots of a loop's inputs; what follows from these alone is computed once.
+        """
         head: list[int] = []
         body: list[int] = []
         final: list[int] = []
@@ -165,12 +193,33 @@ class Draft(ABC):
                 continue  # never live
             (body if on else final if off else head).append(index)
         elsewhere = set().union(*(self._uses[i] for i in (*body, *final))) if body or final else set()
+        still = {*unchanging, *(slot for slot, _ in self.constants)} if unchanging else set[int]()
+        (begin, head), (first, body) = self._settled(head, still), self._settled(body, still)
         made_in_body = {slot for i in body for _, slot in self.steps[i][1].more}
-        return (
-            self.finished(head, self.kept | elsewhere),
-            self.finished(body, self.kept | (set(range(self.size)) - made_in_body)),
-            self.finished(final, set(range(self.size))),
+        everything = set(range(self.size))
+        return Parted(
+            self.finished(begin, everything),
+            self.finished(head, self.kept | elsewhere | still),
+            self.finished(first, everything),
+            self.finished(body, self.kept | (everything - made_in_body)),
+            self.finished(final, everything),
         )
+
+    def _settled(self, chosen: Sequence[int], still: set[int]) -> tuple[list[int], list[int]]:
+        """The steps that follow from slots that stay as they are, to which theirs are added, and the other ones."""
+        if not still:
+            return [], list(chosen)
+        once, again = [], []
+        for index in chosen:
+            step, uses = self.steps[index][1], self._uses[index]
+            sources = uses - {RUN} if getattr(step.call, "is_pure", False) else uses
+            is_settled = bool(step.more) and not step.guard and sources <= still and sources.isdisjoint(self.references)
+            if is_settled and (step.node.op in SETTLED or sources is not uses):
+                once.append(index)
+                still.update(slot for _, slot in step.more)
+            else:
+                again.append(index)
+        return once, again
 
     def finished(self, chosen: Sequence[int], kept: set[int]) -> tuple[Step, ...]:
         """The chosen steps, each with the slots that nobody of them needs after it; without idle ones, which only

@@ -1,4 +1,4 @@
-"""Functions of a graph's library: calls, branches and loops of TensorFlow 2 (PartitionedCall, If, Case, While)."""
+"""Functions of a graph's library: calls, branches and loops of TensorFlow 2 (PartitionedCall, If, Case, While, For)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from pocketgraph.runtime.names import Endpoint
 CALLS = ("PartitionedCall", "StatefulPartitionedCall", "BatchFunction")
 BRANCHES = ("If", "StatelessIf", "Case", "StatelessCase")
 LOOPS = ("While", "StatelessWhile")
+COUNTED = "For"
 REMOTE = "RemoteCall"
-FUNCTIONAL = frozenset((*CALLS, *BRANCHES, *LOOPS, REMOTE))
+FUNCTIONAL = frozenset((*CALLS, *BRANCHES, *LOOPS, COUNTED, REMOTE))
 HERE = re.compile(r"(/job:localhost)?(/replica:0)?(/task:0)?/(device:)?cpu:0", re.IGNORECASE)
 """The names of the one device that a RemoteCall can reach."""
 
@@ -74,6 +75,8 @@ class Library:
             branches = node.attr("branches", ())
             bodies = [_Body(self, func) for func in branches if isinstance(func, Func)]
             return _Branches(bodies, lambda index: int(index) if 0 <= int(index) < len(bodies) else len(bodies) - 1)
+        if node.op == COUNTED:
+            return _For(node.name, _Body(self, _func(node, "body")))
         return _While(node.name, _Body(self, _func(node, "cond")), _Body(self, _func(node, "body")))
 
     def program(self, func: Func) -> Program:
@@ -194,6 +197,25 @@ class _While:
         while truth(self.condition(run, *values)[0]):
             run.spend(1 + len(self.body.library.program(self.body.func)), self.name)
             values = self.body(run, *values)
+        return values
+
+
+class _For:
+    """Runs a function on a count and its own results, for each number from a start to a limit."""
+
+    traces_itself = True
+
+    def __init__(self, name: str, body: _Body) -> None:
+        self.name = name
+        self.body = body
+
+    def __call__(self, run: Any, start: Any, limit: Any, delta: Any, *values: Any) -> tuple[Any, ...]:
+        first, end, step = (int(np.asarray(bound).item()) for bound in (start, limit, delta))
+        if (end - first) * step < 0 or (not step and first != end):
+            raise RunError(f"Invalid start/limit/delta: {first} {end} {step}", where=f"node '{self.name}'")
+        for count in range(first, end, step or 1):
+            run.spend(1 + len(self.body.library.program(self.body.func)), self.name)
+            values = self.body(run, np.array(count, np.int32), *values)
         return values
 
 

@@ -103,60 +103,78 @@ def compiled_loop(
     items = outer.plan.items
     inside = outer.inside(loop.frame, structured=structured)
     for item in enters:
-        endpoint = Endpoint(item.node.name, 0)
-        slot = inside.bind(endpoint)
-        if not structured:
-            inside.live[endpoint] = Liveness(frozenset({(f"enter {item.node.name}", True)}), (slot,))
-        inside.node_live[item.node.name] = inside.live[endpoint]
+        _bind(inside, item, "enter")
+        inside.node_live[item.node.name] = inside.live[Endpoint(item.node.name, 0)]
         if item.node.op == "RefEnter" and outer.slot(item.data[0]) in outer.references:
-            inside.references.add(slot)
+            inside.references.add(inside.slots[Endpoint(item.node.name, 0)])
     heads = [items[name] for name in body if loops.is_loop_head(items[name], items)]
     heads = [item for item in heads if outer.plan.frames[item.node.name] == loop.frame]
     for item in heads:
-        endpoint = Endpoint(item.node.name, 0)
-        slot = inside.bind(endpoint)
-        if not structured:
-            inside.live[endpoint] = Liveness(frozenset({(f"variable {item.node.name}", True)}), (slot,))
+        _bind(inside, item, "variable")
     inside.build(body, [item.data[0] for item in exits])
-    triples = []
-    for item in heads:
-        back = [e for e in item.data if e.node in items and items[e.node].node.op in loops.NEXT]
-        first = [e for e in item.data if e not in back]
-        if len(first) != 1 or len(back) != 1:
-            raise RunError(
-                "Invalid loop structure: a loop variable needs one Enter and one NextIteration",
-                where=f"node '{item.node.name}'",
-            )
-        triples.append((inside.slots[Endpoint(item.node.name, 0)], first[0], back[0]))
-    leaving = []
-    for item in exits:
-        waits = [inside.node_live.get(name, LIVE) for name in item.control]
-        leaving.append((item.data[0], together([inside.live_of(item.data[0]), *waits])))
-    condition = inside.condition
+    rounds = [_round_of(item, outer) for item in heads]
+    leaving = [(item, _live_at_exit(inside, item)) for item in exits]
     if structured:
-        if condition is None or not heads:
-            raise Unstructured
-        true, false = frozenset({(condition, True)}), frozenset({(condition, False)})
-        if any(inside.live_of(back).atoms != true for _, _, back in triples):
-            raise Unstructured
-        if any(live.atoms != false for _, live in leaving):
-            raise Unstructured
-        if any(inside.live_of(first).atoms for _, first, _ in triples):
-            raise Unstructured
-        variables = tuple((slot, inside.slot(a), inside.slot(b)) for slot, a, b in triples)
-        out_slots = tuple(inside.slot(endpoint) for endpoint, _ in leaving)
+        _check_structure(inside, rounds, [live for _, live in leaving])
+    slot_of = inside.slot if structured else inside.materialized
+    slots = [inside.slots[Endpoint(item.node.name, 0)] for item in heads]
+    variables = tuple((s, slot_of(first), slot_of(back)) for s, (first, back) in zip(slots, rounds, strict=True))
+    if structured:
+        out_slots = tuple(inside.slot(item.data[0]) for item in exits)
     else:
-        variables = tuple((s, inside.materialized(a), inside.materialized(b)) for s, a, b in triples)
-        out_slots = tuple(leaving_slot(inside, i, live) for i, (_, live) in zip(exits, leaving, strict=True))
+        out_slots = tuple(leaving_slot(inside, item, live) for item, live in leaving)
     inside.kept.update(slot for triple in variables for slot in triple)
     inside.kept.update(out_slots)
     references = {index for index, slot in enumerate(out_slots) if slot in inside.references}
-    head, rest, final = inside.parted()
-    call = WhileLoop(
-        loop.frame.name, inside.region(), tuple(inside.slots[Endpoint(i.node.name, 0)] for i in enters), variables,
-        out_slots, condition if structured else None, head, rest, final,
-    )  # fmt: skip
+    entering = tuple(inside.slots[Endpoint(i.node.name, 0)] for i in enters)
+    steps = inside.parted(entering if structured and outer.plan.late is not None else ())
+    condition = inside.condition if structured else None
+    call = WhileLoop(loop.frame.name, inside.region(), entering, variables, out_slots, condition, steps)
     return call, references
+
+
+def _bind(inside: Draft, item: Item, what: str) -> None:
+    """A slot for what comes in at a node; where there is no one condition, it is live by itself."""
+    endpoint = Endpoint(item.node.name, 0)
+    slot = inside.bind(endpoint)
+    if not inside.structured:
+        inside.live[endpoint] = Liveness(frozenset({(f"{what} {item.node.name}", True)}), (slot,))
+
+
+def _round_of(head: Item, outer: Draft) -> tuple[Endpoint, Endpoint]:
+    """What a loop variable is in the first round, and what it is in the next.
+
+    Raises:
+        RunError: it has not one of each.
+    """
+    items = outer.plan.items
+    back = [e for e in head.data if e.node in items and items[e.node].node.op in loops.NEXT]
+    first = [e for e in head.data if e not in back]
+    if len(first) != 1 or len(back) != 1:
+        raise RunError(
+            "Invalid loop structure: a loop variable needs one Enter and one NextIteration",
+            where=f"node '{head.node.name}'",
+        )
+    return first[0], back[0]
+
+
+def _live_at_exit(inside: Draft, item: Item) -> Liveness:
+    waits = [inside.node_live.get(name, LIVE) for name in item.control]
+    return together([inside.live_of(item.data[0]), *waits])
+
+
+def _check_structure(inside: Draft, rounds: Sequence[tuple[Endpoint, Endpoint]], leaving: Sequence[Liveness]) -> None:
+    """Raises Unstructured where the variables do not all hang on one condition."""
+    condition = inside.condition
+    if condition is None or not rounds:
+        raise Unstructured
+    true, false = frozenset({(condition, True)}), frozenset({(condition, False)})
+    if any(inside.live_of(back).atoms != true for _, back in rounds):
+        raise Unstructured
+    if any(live.atoms != false for live in leaving):
+        raise Unstructured
+    if any(inside.live_of(first).atoms for first, _ in rounds):
+        raise Unstructured
 
 
 def leaving_slot(inside: Draft, item: Item, live: Liveness) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import DType, Graph, Node
 from pocketgraph.runtime.engines.ledger import Ledger
-from pocketgraph.runtime.engines.steps import DEAD, Run, Step, execute, execute_traced
+from pocketgraph.runtime.engines.steps import DEAD, Run, Step, execute, execute_traced, place
 from pocketgraph.runtime.profile import StepTrace
 
 MOST_KNOWN_VALUES = 1024  # elements of an integer input whose values are looked at: shapes, sizes, indices
@@ -28,23 +28,32 @@ def execute_within(ledger: Ledger, steps: Sequence[Step], values: list[Any], tra
     for step in steps:
         if not any(values[slot] is DEAD for slot in step.guard) and not getattr(step.call, "traces_itself", False):
             arguments = [value for value in step.gather(values) if not isinstance(value, Run)]
-            wanted = bytes_made(step, arguments)
+            wanted, who = bytes_made(step, arguments)
             if wanted:
-                ledger.check(wanted, f"node '{step.node.name}'", f"the output of this {step.node.op}")
+                ledger.check(wanted, place(step), who)
         if trace is None:
             execute((step,), values)
         else:
             execute_traced((step,), values, trace)
         for _, slot in step.more or ((0, step.out),):
             ledger.hold(values[slot])
-        ledger.settle(f"node '{step.node.name}'")
+        ledger.settle(place(step))
 
 
-def bytes_made(step: Step, arguments: Sequence[Any]) -> int:
-    """Bytes that a step will allocate for its outputs; 0 where that cannot be told beforehand."""
+def bytes_made(step: Step, arguments: Sequence[Any]) -> tuple[int, str]:
+    """Bytes that a step will allocate for its outputs, and what to call these; 0 where that cannot be told beforehand.
+
+    Of a compiled part the operation with the largest output counts.
+    """
     program: Any = getattr(getattr(step.call, "executable", None), "program", None)
-    if program is not None:
-        return max((sum(v.size * v.dtype.size for v in op.outputs) for op in program.operations), default=0)
+    if program is None:
+        return _bytes_of_node(step, arguments), f"the output of this {step.node.op}"
+    made = [(sum(v.size * v.dtype.size for v in op.outputs), op.nodes) for op in program.operations]
+    size, nodes = max(made, default=(0, ()), key=lambda pair: pair[0])
+    return size, f"the output of '{nodes[-1]}'" if nodes else "one of its tensors"
+
+
+def _bytes_of_node(step: Step, arguments: Sequence[Any]) -> int:
     if not all(isinstance(value, np.ndarray) for value in arguments) or step.node.op in SHARING:
         return 0
     from pocketgraph.kernels.shapes import infer

@@ -101,8 +101,26 @@ def _select(node: Node, constants: Constants, call: Call) -> Call | None:
     return select
 
 
+def _one_hot(node: Node, constants: Constants, call: Call) -> Call | None:
+    """The new axis last, of constant size and values."""
+    if node.attr("axis", -1) != -1 or not {1, 2, 3} <= constants.keys() or constants[1].size != 1:
+        return None
+    depth, on, off = int(constants[1].item()), constants[2], constants[3]
+    if not 0 < depth <= 4096 or on.ndim or off.ndim or on.dtype != off.dtype or on.dtype not in PLAIN:
+        return None
+    places, where = np.arange(depth), np.where
+
+    def one_hot(indices: Array, depth_: Array, on_value: Array, off_value: Array) -> Any:
+        if indices.size * depth > MOST:
+            return call(indices, depth_, on_value, off_value)
+        return where(indices[..., None] == places, on, off)
+
+    return one_hot
+
+
 FILLING: dict[str, Callable[[Node, Constants, Call], Call | None]] = {
     "Range": _range, "Fill": _fill, "ExpandDims": _expand_dims, "Equal": _equal, "NotEqual": _equal,
+    "OneHot": _one_hot,
     "Select": _select, "SelectV2": _select,
 }  # fmt: skip
 """By op: makes the quicker call, or None where the node is not plain."""

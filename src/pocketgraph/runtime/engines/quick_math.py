@@ -20,6 +20,7 @@ from pocketgraph.runtime.engines.quick_numbers import NUMBERS
 Call = Callable[..., Any]
 Constants = Mapping[int, Array]
 MOST = 1 << 20  # elements of a product; the kernel looks whether there is memory for more
+MOST_SQUARED = 4096  # elements that are looked through by their squares, on one thread
 
 SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 INT32, INT64 = np.dtype(np.int32), np.dtype(np.int64)
@@ -51,13 +52,16 @@ def _extreme(node: Node, constants: Constants, call: Call) -> Call | None:
     first = LOWEST[largest]
 
     def extreme(input: Array, axis: Array) -> Any:
-        if input.dtype is not SINGLE:
+        kind = input.dtype
+        if kind is not SINGLE and ((kind is not INT32 and kind is not INT64) or not input.size):
             return call(input, axis)
         axes = known.get(input.ndim)
         if axes is None:
             axes = known[input.ndim] = axes_of(axis, input.ndim)
-        found = reduce(input, axes, None, None, keeps, first)
-        return found if type(found) is np.ndarray else np.asarray(found)
+        found = (
+            reduce(input, axes, None, None, keeps, first) if kind is SINGLE else reduce(input, axes, None, None, keeps)
+        )
+        return found if type(found) is np.ndarray else np.asarray(found, kind)
 
     return extreme
 
@@ -178,9 +182,13 @@ def _position(node: Node, constants: Constants, call: Call) -> Call | None:
         at = input.ravel()[found] if input.ndim == 1 else None
         if at is not None:
             return call(input, dimension) if at != at else np.asarray(found, target)
-        if np.isnan(input).any():
-            return call(input, dimension)
-        return found.astype(target)
+        if input.size <= MOST_SQUARED:  # a NaN is in the sum of squares
+            flat = input.ravel()
+            squares = flat.dot(flat)
+            holds_nan = squares != squares
+        else:
+            holds_nan = np.isnan(input).any()
+        return call(input, dimension) if holds_nan else found.astype(target)
 
     return position
 

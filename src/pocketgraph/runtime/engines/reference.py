@@ -6,7 +6,8 @@ tensors; see ``region`` for what is executed and ``builder`` for how it is made.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -82,12 +83,17 @@ class Program:
         if decided is not None:
             plan.finds_late = False
             plan.segments.update((name, segment) for segment in decided for name in segment.members)
+        if late is not None and any(item.node.op.startswith("SparseSegment") for item in items.values()):
+            from pocketgraph.runtime.engines.fused_lookups import fused_lookups
+
+            for fused in fused_lookups(plan, self.fetches, partial(_apart, graph, library)):
+                plan.segments.update(dict.fromkeys(fused.members, fused))
         builder = Builder(plan, ROOT)
         self._feed_slots = tuple(builder.bind(endpoint) for endpoint in self.feeds)
         builder.build(list(items), [e for e in fetches if e not in fed])
         self._fetch_slots = tuple(builder.materialized(endpoint) for endpoint in self.fetches)
         builder.kept.update(self._fetch_slots)
-        self._steps, _, _ = builder.parted()
+        self._steps = builder.parted().head
         self._region = builder.region()
         found = {id(segment): segment for segment in plan.segments.values() if segment.is_late}
         self.late_segments = tuple(found.values())
@@ -148,3 +154,17 @@ class Program:
         if isinstance(value, (np.ndarray, np.generic)):
             return np.asarray(value)
         raise RunError(f"'{endpoint}' is a {type(value).__name__} and cannot be fetched", hint="fetch what reads it")
+
+
+def _apart(
+    graph: Graph, library: Functions, items: Mapping[str, Item], inputs: Sequence[Endpoint], output: Endpoint
+) -> Callable[..., Any]:
+    """What runs these nodes one by one; they are compiled when it is first called."""
+    programs: list[Program] = []
+
+    def apart(run: Run, *values: Any) -> Any:
+        if not programs:
+            programs.append(Program(graph, inputs, (output,), library=library, items=items))
+        return programs[0].evaluate(values, run)[0]
+
+    return apart

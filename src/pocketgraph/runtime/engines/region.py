@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from pocketgraph.graph import Tensor
-from pocketgraph.runtime.engines.steps import DEAD, RUN, Run, Step, execute, execute_traced, failure
+from pocketgraph.runtime.engines.steps import DEAD, RUN, Run, Step, execute, execute_traced, failure, place
 from pocketgraph.runtime.engines.straight_code import MOST_STEPS, StraightCode
 
 OFTEN = 12  # runs after which steps are worth writing out
@@ -74,7 +74,7 @@ def take(steps: Sequence[Step], values: list[Any], run: Run) -> None:
         return
     for step in steps:
         _take((step,), values, run)
-        run.deadline.check(f"node '{step.node.name}'")
+        run.deadline.check(place(step))
 
 
 def _take(steps: Sequence[Step], values: list[Any], run: Run) -> None:
@@ -98,6 +98,21 @@ def executor(steps: Sequence[Step], run: Run) -> Callable[[list[Any]], None]:
     return lambda values: take(steps, values, run)
 
 
+class Rounds(Protocol):
+    """The steps of a loop, by when they are taken (see draft.Parted)."""
+
+    @property
+    def begin(self) -> tuple[Step, ...]: ...
+    @property
+    def head(self) -> tuple[Step, ...]: ...
+    @property
+    def first(self) -> tuple[Step, ...]: ...
+    @property
+    def body(self) -> tuple[Step, ...]: ...
+    @property
+    def final(self) -> tuple[Step, ...]: ...
+
+
 class WhileLoop:
     """A TF1 loop as one call: the entering values in, the leaving values out.
 
@@ -106,9 +121,9 @@ class WhileLoop:
         enters: the slots of the entering values.
         heads: (slot, slot of its first value, slot of its next value) of each loop variable.
         exits: the slots of the leaving values.
-        condition: the slot of the loop condition, when all loop variables hang on it alone; then ``head`` runs first,
-            ``body`` while the condition is true and ``final`` when it has become false. None: every step is in
-            ``head``, guarded by the liveness of its inputs, and the loop ends when no variable is live.
+        condition: the slot of the loop condition, when all loop variables hang on it alone. None: every step is in
+            ``steps.head``, guarded by the liveness of its inputs, and the loop ends when no variable is live.
+        steps: what is done, by when.
         name: the frame's name, for errors.
     """
 
@@ -122,9 +137,7 @@ class WhileLoop:
         heads: tuple[tuple[int, int, int], ...],
         exits: tuple[int, ...],
         condition: int | None,
-        head: tuple[Step, ...],
-        body: tuple[Step, ...],
-        final: tuple[Step, ...],
+        steps: Rounds,
     ) -> None:
         self.name = name
         self.region = region
@@ -132,10 +145,9 @@ class WhileLoop:
         self.heads = heads
         self.exits = exits
         self.condition = condition
-        self.head = head
-        self.body = body
-        self.final = final
-        self.cost = 1 + len(head) + len(body)
+        self.steps = steps
+        self.head, self.body = steps.head, steps.body
+        self.cost = 1 + len(self.head) + len(self.body)
 
     def __call__(self, run: Run, *entering: Any) -> tuple[Any, ...]:
         values = self.region.fresh(run)
@@ -151,16 +163,21 @@ class WhileLoop:
         head, body = executor(self.head, run), executor(self.body, run)
         variables = [slot for slot, _, _ in self.heads]
         sources = [slot for _, _, slot in self.heads]
+        take(self.steps.begin, values, run)
+        is_first = bool(self.steps.first)
         while True:
             run.spend(self.cost, self.name)
             head(values)
             if not values[condition]:
                 break
+            if is_first:
+                take(self.steps.first, values, run)
+                is_first = False
             body(values)
             following = [values[slot] for slot in sources]
             for slot, value in zip(variables, following, strict=True):
                 values[slot] = value
-        take(self.final, values, run)
+        take(self.steps.final, values, run)
         return tuple(values[slot] for slot in self.exits)
 
     def _until_dead(self, run: Run, values: list[Any]) -> tuple[Any, ...]:

@@ -15,6 +15,7 @@ import numpy as np
 
 from pocketgraph.errors import PocketgraphError, RunError
 from pocketgraph.graph import Node
+from pocketgraph.runtime.names import before_rounds
 from pocketgraph.runtime.profile import StepTrace
 
 if TYPE_CHECKING:
@@ -169,12 +170,26 @@ def store(result: Any, more: Sequence[tuple[int, int]], values: list[Any]) -> No
         values[slot] = np.asarray(value) if isinstance(value, np.generic) else value
 
 
+PLACES = ("node '", "the LiteRT part")
+"""How what ``place`` says begins."""
+
+
+def place(step: Step) -> str:
+    """Where a step is in the graph, for messages; a compiled part says so itself."""
+    inside = getattr(step.call, "place", "")
+    if inside:
+        return str(inside)
+    name, which = before_rounds(step.node.name)
+    return f"node '{name}'{f' ({which})' if which else ''}"
+
+
 def failure(step: Step, values: list[Any], error: Exception) -> PocketgraphError:
     """What to tell of a kernel that raised something: the node and the shapes it was given, unless that was said."""
     if isinstance(error, PocketgraphError):
-        if error.where or type(error) is not RunError:
+        if error.where.startswith(PLACES) or (isinstance(error, RunError) and type(error) is not RunError):
             return error
-        return RunError(error.what, where=f"node '{step.node.name}'", hint=error.hint)
+        what = f"{error.where}: {error.what}" if error.where else error.what  # a file that a node reads or writes
+        return RunError(what, where=place(step), hint=error.hint)
     arguments = [value for value in step.gather(values) if not isinstance(value, Run)]
     shapes = ", ".join(
         f"{value.dtype}{list(value.shape)}" if isinstance(value, np.ndarray) else type(value).__name__
@@ -183,4 +198,4 @@ def failure(step: Step, values: list[Any], error: Exception) -> PocketgraphError
     said = str(error) or type(error).__name__
     if isinstance(error, MemoryError):
         said = f"out of memory: {error}"
-    return RunError(f"{step.node.op}({shapes}) failed: {said}", where=f"node '{step.node.name}'")
+    return RunError(f"{step.node.op}({shapes}) failed: {said}", where=place(step))

@@ -15,7 +15,7 @@ from pocketgraph.runtime.names import Endpoint
 
 
 class Segment(NamedTuple):
-    """A part of the graph that another engine runs as one call.
+    """A part of the graph that runs as one call, as a rule of another engine.
 
     Attributes:
         node: a stand-in node that names it.
@@ -24,6 +24,7 @@ class Segment(NamedTuple):
         outputs: what it gives, in order.
         call: takes the inputs' arrays and gives a tuple of the outputs' arrays.
         is_late: the call takes the Run before the inputs, and plans itself when it is called.
+        takes_run: the call takes the Run before the inputs.
     """
 
     node: Node
@@ -32,6 +33,7 @@ class Segment(NamedTuple):
     outputs: tuple[Endpoint, ...]
     call: Callable[..., tuple[Any, ...]]
     is_late: bool = False
+    takes_run: bool = False
 
 
 class Functions(Protocol):

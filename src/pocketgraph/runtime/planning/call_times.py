@@ -13,7 +13,7 @@ from pocketgraph.runtime.engines.frames import MERGE, NEXT
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.engines.units import Plan
 from pocketgraph.runtime.names import Endpoint
-from pocketgraph.runtime.planning.segments import FREE, HEAVY
+from pocketgraph.runtime.op_weights import FREE, HEAVY
 
 PART_CALL = 7.0
 """What calling a part of another engine costs,"""
@@ -25,7 +25,7 @@ CURVES = frozenset(("Sigmoid", "Tanh", "Exp", "Log", "Softmax", "Softplus", "Elu
 WEIGHTS = 1 / 2500
 """What each weight of a product adds."""
 MUCH = 1000.0
-PRODUCTS = ("MatMul", "BatchMatMul", "BatchMatMulV2")
+PRODUCTS = ("MatMul", "BatchMatMul", "BatchMatMulV2", "Einsum")
 PASSED = ("Identity", "Enter", "StopGradient", "Snapshot", "PreventGradient", "Switch", "_SwitchN")
 
 

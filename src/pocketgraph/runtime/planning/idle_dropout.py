@@ -26,17 +26,16 @@ SWITCHES = ("Switch", "_SwitchN", "RefSwitch")
 MOST_STEPS = 8  # nodes between the random numbers and the comparison; exporters write at most five
 
 
-def without_idle_dropout(
-    graph: Graph, plan: Plan, inferred: Inferred, conditional: Collection[str], fetched: Collection[Endpoint]
-) -> Graph:
+def without_idle_dropout(graph: Graph, plan: Plan, inferred: Inferred, conditional: Collection[str]) -> Graph:
     """The graph with such nodes replaced by an Identity of what they would give unchanged; the same graph if none.
+
+    The masks themselves stay, for who fetches them.
 
     Args:
         graph: the graph.
         plan: its needed nodes.
         inferred: types, shapes and values of its tensors.
         conditional: nodes that do not run in every run; they are left alone.
-        fetched: what the caller takes (a fetched mask is computed).
     """
     found = _Finder(plan, inferred)
     changed: dict[str, Node] = {}

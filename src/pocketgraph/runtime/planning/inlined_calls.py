@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph, Node
-from pocketgraph.runtime.engines.functions import REMOTE, Library
+from pocketgraph.runtime.engines.functions import COUNTED, REMOTE, Library
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.names import Endpoint
 
@@ -54,6 +54,6 @@ def _may_move(node: Node, library: Library) -> bool:
     from pocketgraph.graph import opdefs
 
     if library.is_call(node):
-        return node.op != REMOTE
+        return node.op not in (REMOTE, COUNTED)
     definition = opdefs.find(node.op)
     return definition is not None and (not definition.stateful or node.op in DRAWS)

@@ -25,8 +25,9 @@ from pocketgraph.runtime.engines.needed import Item, item_of, needed
 from pocketgraph.runtime.engines.reference import Program
 from pocketgraph.runtime.engines.units import Segment
 from pocketgraph.runtime.names import Endpoint
-from pocketgraph.runtime.planning.late_parts import LatePart
+from pocketgraph.runtime.planning.late_part import LatePart
 from pocketgraph.runtime.planning.late_planning import late_parts
+from pocketgraph.runtime.planning.parts_by_values import PartByValues
 from pocketgraph.runtime.planning.prepared import Prepared, Request
 from pocketgraph.runtime.segment_call import SegmentCall
 from pocketgraph.runtime.warm import Executable, with_switches
@@ -34,7 +35,7 @@ from pocketgraph.runtime.warm import Executable, with_switches
 if TYPE_CHECKING:
     from pocketgraph.runtime.planning.made import Made
 
-FORM = 7  # raise it when other things than before are kept
+FORM = 9  # raise it when other things than before are kept
 LARGEST = 16 << 20  # bytes of the graph that is left; more is not worth writing
 STAND_IN = "litert_segment"
 
@@ -93,7 +94,7 @@ def keep(
         "late": [
             (part.node.name, part.call.members, stand_ins.spelled(part.inputs), stand_ins.spelled(part.outputs))
             for part in later
-            if isinstance(part.call, LatePart)
+            if isinstance(part.call, (LatePart, PartByValues))
         ],
         "kernels": registry.homes(ops - STRUCTURAL),
         "plain": sorted(filter(is_plain, ops)),

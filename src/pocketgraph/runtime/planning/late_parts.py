@@ -7,36 +7,27 @@ graph, so that LiteRT takes what it can, and kept for the next time.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from pocketgraph.errors import GraphError
 from pocketgraph.graph import DType, Graph, Node
 from pocketgraph.graph.dtype import RESOURCE, VARIANT
-from pocketgraph.runtime.engines.functions import Library
 from pocketgraph.runtime.engines.needed import Item
-from pocketgraph.runtime.engines.reference import Program
 from pocketgraph.runtime.engines.units import Plan, Segment
 from pocketgraph.runtime.names import Endpoint
+from pocketgraph.runtime.op_weights import HEAVY
 from pocketgraph.runtime.planning.call_times import is_worth_it
-from pocketgraph.runtime.planning.segments import HEAVY
-from pocketgraph.runtime.warm import Executable, directly
+from pocketgraph.runtime.planning.late_part import LatePart, Planned
+from pocketgraph.runtime.planning.parts_by_values import PartByValues, sized_inputs
+from pocketgraph.runtime.warm import Executable
 
 Array = np.ndarray[Any, Any]
-Sizes = tuple[tuple[int, ...], ...]
-Planned = tuple[Executable | None, Program | None]
-"""What runs a part: one executable that does it all, or a program."""
 KeptPart = tuple[str, list[str], list[Endpoint], list[Endpoint]]
 """A part as it is kept between processes: the node that it is called by, its nodes, what it takes, what it gives."""
 
-MOST_SHAPES = 64  # shapes that one part keeps plans for; the oldest go
-TRUSTED = (
-    8  # new shapes that are planned at once; after as many without a return, a shape is planned when it comes twice
-)
 FEW_SCORES = 4096  # that NumPy sorts out (a millisecond) before LiteRT is made ready to do it, which takes ten
 PASSED_ON = ("Identity", "Enter", "StopGradient", "Snapshot", "PreventGradient")
 REFUSED = ("string", "double", "complex64", "complex128", "resource", "variant")
@@ -153,14 +144,16 @@ class LateParts:
 
     def call(
         self, plan: Plan, members: Sequence[str], inputs: Sequence[Endpoint], outputs: Sequence[Endpoint]
-    ) -> LatePart:
+    ) -> LatePart | PartByValues:
         """A part as a call; its nodes' waiting for others is seen to by the caller."""
         taken = {endpoint: f"given_{index}" for index, endpoint in enumerate(inputs)}
         while any(name in plan.items for name in taken.values()):
             taken = {endpoint: f"{name}_" for endpoint, name in taken.items()}
         key = f"{self.key}|{members[0]} {len(members)}" if self.key else ""
         made = partial(self._graph_of, plan, tuple(members), taken)
-        return LatePart(self, made, tuple(members), tuple(taken.values()), tuple(outputs), key)
+        part = LatePart(self, made, tuple(members), tuple(taken.values()), tuple(outputs), key)
+        sized = sized_inputs(plan, set(members), inputs)
+        return PartByValues(part, sized) if sized else part
 
     def _graph_of(self, plan: Plan, members: Sequence[str], taken: Mapping[Endpoint, str]) -> Graph:
         """The nodes of a part with what they read from outside, the ``taken``, as placeholders."""
@@ -174,10 +167,19 @@ class LateParts:
             op, attrs = item.node.op, item.node.attrs
             if op == "Enter":
                 op, attrs = "Identity", {"T": attrs["T"]} if "T" in attrs else {}
-            data = [e if e in taken else _before_switches(e, plan) for e in item.data]
-            nodes[name] = Node(name, op, [taken.get(e) or str(e) for e in data], attrs)
-            waiting.extend(e.node for e in data if e not in taken)
+            known = {
+                e for e in item.data if e in taken and _is_constant(e, plan)
+            }  # given to tell whether the part runs
+            data = [e if e in taken and e not in known else _before_switches(e, plan) for e in item.data]
+            nodes[name] = Node(name, op, [str(e) if e in known else taken.get(e) or str(e) for e in data], attrs)
+            waiting.extend(e.node for e in data if e not in taken or e in known)
         return self.graph.replace(nodes.values(), inputs=(), outputs=(), signatures={})
+
+
+def _is_constant(endpoint: Endpoint, plan: Plan) -> bool:
+    """Whether a tensor has one value, be it that it is there on one branch only."""
+    item = plan.items.get(endpoint.node)
+    return item is not None and item.node.op == "Const" and endpoint not in plan.fed
 
 
 def _before_switches(endpoint: Endpoint, plan: Plan) -> Endpoint:
@@ -187,128 +189,6 @@ def _before_switches(endpoint: Endpoint, plan: Plan) -> Endpoint:
         endpoint = item.data[0]
         item = plan.items.get(endpoint.node)
     return endpoint
-
-
-class Reordered:
-    """An executable that takes its inputs in another order."""
-
-    def __init__(self, executable: Executable, order: tuple[int, ...]) -> None:
-        self.executable = executable
-        self.order = order
-
-    def run(self, inputs: Sequence[Array]) -> list[Array]:
-        return self.executable.run([inputs[index] for index in self.order])
-
-    def direct(self, order: Sequence[int]) -> Callable[[list[Array]], list[Array]]:
-        return directly(self.executable, [order[index] for index in self.order])
-
-    def close(self) -> None:
-        self.executable.close()
-
-    def describe(self) -> str:
-        return self.executable.describe()
-
-
-class LatePart:
-    """A part as a call: the Run and the inputs' values in, the outputs' values out."""
-
-    traces_itself = True
-
-    def __init__(
-        self,
-        parts: LateParts,
-        made: Callable[[], Graph],
-        members: tuple[str, ...],
-        inputs: tuple[str, ...],
-        outputs: tuple[Endpoint, ...],
-        key: str,
-    ) -> None:
-        self.parts = parts
-        self.members = members
-        self.inputs = inputs
-        self.outputs = outputs
-        self.key = key
-        self._ready: dict[Sizes, Planned] = {}
-        self._quick: dict[Sizes, Callable[[Any], list[Array]]] = {}
-        self._by_steps: dict[Sizes, Planned] = {}
-        self._once: set[Sizes] = set()
-        self._plain: Program | None = None
-        self._unreturned = 0
-        self._lock = threading.Lock()
-        self._made = made
-
-    @cached_property
-    def graph(self) -> Graph:
-        """Its nodes; seldom needed where an earlier process has compiled them."""
-        return self._made()
-
-    def __call__(self, run: Any, *arrays: Any) -> tuple[Any, ...]:
-        try:
-            sizes = tuple([array.shape for array in arrays])
-        except AttributeError:
-            return self._plainly().evaluate(arrays, run)
-        is_plain = run.trace is None and run.ledger is None
-        quick = self._quick.get(sizes)
-        if quick is not None and is_plain:
-            return tuple(quick(arrays))
-        found = (self._ready if is_plain else self._by_steps).get(sizes)
-        if found is None:
-            found = self._decided(sizes, arrays, not is_plain)
-        executable, program = found
-        if executable is not None and is_plain:
-            if self._ready.get(sizes) is found:
-                self._quick[sizes] = directly(executable, range(len(arrays)))
-            return tuple(executable.run(arrays))
-        assert program is not None
-        return program.evaluate(arrays, run)
-
-    def _decided(self, sizes: Sizes, arrays: Sequence[Any], by_steps: bool) -> Planned:
-        with self._lock:
-            kept = self._by_steps if by_steps else self._ready
-            if sizes in kept:
-                return kept[sizes]
-            if 0 in [size for shape in sizes for size in shape]:
-                return None, self._plainly()
-            if not by_steps and self._unreturned >= TRUSTED:
-                if sizes not in self._once:
-                    self._once.add(sizes)
-                    if len(self._once) > 16 * MOST_SHAPES:
-                        self._once.clear()
-                    return None, self._plainly()
-                self._once.discard(sizes)
-                self._unreturned = 0
-            else:
-                self._unreturned += 1
-            if len(kept) >= MOST_SHAPES:
-                self._quick.pop(oldest := next(iter(kept)), None)
-                kept.pop(oldest)
-            kept[sizes] = self._planned(arrays, by_steps)
-            return kept[sizes]
-
-    def _planned(self, arrays: Sequence[Any], by_steps: bool) -> Planned:
-        named = {f"{name}:0": array for name, array in zip(self.inputs, arrays, strict=True)}
-        if self.key and not by_steps and self.parts.from_cache is not None and all(map(_is_plain, arrays)):
-            found = self.parts.from_cache(self.key, named, [str(endpoint) for endpoint in self.outputs])
-            if found is not None:
-                return found, None
-        feeds = {}
-        for name, array in zip(self.inputs, arrays, strict=True):
-            try:
-                feeds[Endpoint(name, 0)] = (DType.of_numpy(array.dtype), array.shape)
-            except GraphError:
-                return None, self._plainly()
-        return self.parts.plan(self, feeds, self.outputs, "" if by_steps else self.key, by_steps)
-
-    def _plainly(self) -> Program:
-        """The part on the reference engine, whatever the shapes."""
-        if self._plain is None:
-            feeds = [Endpoint(name, 0) for name in self.inputs]
-            self._plain = Program(self.graph, feeds, self.outputs, library=Library(self.graph))
-        return self._plain
-
-
-def _is_plain(array: Any) -> bool:
-    return isinstance(array, np.ndarray) and array.dtype.kind in "fiub"
 
 
 def may_be_late(item: Item, shape_of: Callable[[str], Any], dtype_of: Callable[[str], DType | None]) -> bool:

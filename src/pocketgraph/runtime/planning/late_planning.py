@@ -9,7 +9,8 @@ import numpy as np
 
 from pocketgraph.graph import Graph
 from pocketgraph.runtime.names import Endpoint
-from pocketgraph.runtime.planning.late_parts import KeptPart, LatePart, LateParts, Planned, Reordered
+from pocketgraph.runtime.planning.late_part import LatePart, Planned, Reordered
+from pocketgraph.runtime.planning.late_parts import KeptPart, LateParts
 from pocketgraph.runtime.planning.prepared import Request
 from pocketgraph.runtime.warm import Executable, from_cache, with_switches
 

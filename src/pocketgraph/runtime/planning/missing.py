@@ -24,7 +24,10 @@ WHY_NOT = {
     "build them with tf.gradients before you save the graph",
     **dict.fromkeys(("_Send", "_Recv", "_HostSend", "_HostRecv", "_Arg", "_Retval", "_DeviceArg", "_DeviceRetval",
                      "_ScopedAllocator", "_ParallelConcatStart", "_ParallelConcatUpdate", "_VarHandlesOp",
-                     "_ReadVariablesOp"), BETWEEN),
+                     "_ReadVariablesOp", "_If", "_While"), BETWEEN),
+    **dict.fromkeys(("Batch", "Unbatch", "UnbatchGrad"),
+                    "a server gathers the requests of several clients with it; save the graph without batching"),
+    "DecodeJxl": "JPEG XL files are not read here; feed the decoded picture",
     **dict.fromkeys(("RecordInput", "FakeQueue", "GetElementAtIndex", "ComputeBatchSize", "CompressElement",
                      "UncompressElement", "InitializeTableFromDataset"), DATA),
     **dict.fromkeys(("PyFunc", "PyFuncStateless", "EagerPyFunc"),
@@ -44,7 +47,7 @@ FAMILIES = (
     (re.compile(r"^_?Xla|TPU|Tpu|^_*Mkl|^Collective|^DTensor|^Risc|SparseCore|^Infeed|^Outfeed"), DEVICE),
     (re.compile(r"^Quantized(Conv2D|DepthwiseConv2D|MatMul)."), DEVICE),
     (re.compile(r"^Write.*Summary$"), EVENTS),
-    (re.compile(r"^(BoostedTrees|Sdca|TensorForest)"), LEARNING),
+    (re.compile(r"^(BoostedTrees|Sdca)"), LEARNING),
 )
 """The same for ops whose names are of a kind."""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pocketgraph.errors import RunError
-from pocketgraph.graph import DType, Graph, Node
+from pocketgraph.graph import DType, Graph
 from pocketgraph.graph.collector import collector_paused
 from pocketgraph.graph.dtype import RESOURCE, VARIANT
 from pocketgraph.runtime.eight_bit.islands import without_codes
@@ -31,6 +31,7 @@ from pocketgraph.runtime.warm import Executable, with_switches
 
 if TYPE_CHECKING:
     from pocketgraph.runtime.engines.litert.trial import Trial
+    from pocketgraph.runtime.engines.litert.unsupported import Unsupported
 
 Array = np.ndarray[Any, Any]
 MOST_RECUTS = 40  # each gives one more node to the reference engine
@@ -119,53 +120,68 @@ def _on_litert(
     known = specialized(
         graph, request.feeds, request.values, request.fetches, request.targets, items, may_chunk=may_chunk
     )
-    graph, plan, inferred, static = known.graph, known.plan, known.inferred, known.static
-    items, frames = dict(plan.items), plan.frames
-    reasons = {name: "it runs in a loop" for name in items if frames[name].depth}
+    items, static = dict(known.plan.items), known.static
+    reasons = {name: "it runs in a loop" for name in items if known.plan.frames[name].depth}
     reasons.update(dict.fromkeys(known.conditional, "it runs on a branch only"))
     candidates = [
         item.node
         for name, item in items.items()
-        if name not in static and name not in reasons and item.node.op not in ("NoOp", "ControlTrigger")
+        if name not in static and name not in reasons and item.node.op != "ControlTrigger"
     ]
-    trial = engine.tried(graph, candidates, list(map(str, request.fetches)), inferred, list(map(str, request.feeds)))
+    fetched, fed = list(map(str, request.fetches)), list(map(str, request.feeds))
+    trial = engine.tried(known.graph, candidates, fetched, known.inferred, fed)
     reasons.update(trial.reasons)
-    reasons.update(_with_unknown_inputs(plan, [n.name for n in candidates], static, reasons, inferred))
+    unknown = _with_unknown_inputs(known.plan, [n.name for n in candidates], static, reasons, known.inferred)
+    reasons.update(unknown)
+    made = _compiled_parts(request, known, [node.name for node in candidates], trial, reasons)
+    is_whole = len(made) == 1 and made[0].is_whole and not request.by_steps
+    late = None if is_whole else late_parts(request, known.graph, _able_late(known), static, opened)
+    return items, made, reasons, late
+
+
+def _compiled_parts(
+    request: Request, known: Known, candidates: Sequence[str], trial: Trial, reasons: dict[str, str]
+) -> list[Made]:
+    """Cuts the graph into parts and compiles them, with other cuts where LiteRT does not take one; none in the end
+    where it takes none. Adds to ``reasons`` why candidates are in no part."""
+    from pocketgraph.runtime.engines.litert import engine
+
+    plan, static = known.plan, known.static
     compiled: dict[Cut, Made] = {}
     for _ in range(MOST_RECUTS):
-        able = {node.name for node in candidates if node.name not in reasons}
-        parts = [part for part in cut(plan, able, static, request.fetches) if part.outputs]
-        if request.engine != "litert":
-            small = [part for part in parts if not is_worth_it(part, plan, inferred.shape)]
-            parts = [part for part in parts if part not in small]
-        else:
-            small = []
+        able = {name for name in candidates if name not in reasons}
+        parts: list[Cut] = []
+        small: list[Cut] = []
+        for part in cut(plan, able, static, request.fetches):
+            if part.outputs:
+                is_large = request.engine == "litert" or is_worth_it(part, plan, known.inferred.shape)
+                (parts if is_large else small).append(part)
         failed = False
         for part in parts:
             if part in compiled:
                 continue
+            inside = set(part.nodes)
+            left = any(n not in inside and n not in static and plan.items[n].node.op != "NoOp" for n in plan.items)
             try:
-                inside = set(part.nodes)
-                left = [n for n in items if n not in inside and n not in static and items[n].node.op != "NoOp"]
-                compiled[part] = _compiled(request, graph, plan, part, inferred, trial, is_whole=not left)
+                compiled[part] = _compiled(request, known.graph, plan, part, known.inferred, trial, is_whole=not left)
             except engine.Unsupported as error:
                 failed = True
-                name = getattr(error, "node", "") or ""
-                name = name.name if isinstance(name, Node) else name
-                blamed = [name] if name in part.nodes and name not in reasons else list(part.nodes)
-                reasons.update(dict.fromkeys(blamed, str(getattr(error, "reason", error))))
+                reasons.update(_blamed(error, part, reasons))
         if not failed:
             for part in small:
                 reasons.update(dict.fromkeys(part.nodes, "too little work between nodes that LiteRT cannot hold"))
             for part in set(compiled) - set(parts):
                 compiled.pop(part).executable.close()
-            made = [compiled[part] for part in parts]
-            is_whole = len(made) == 1 and made[0].is_whole and not request.by_steps
-            late = None if is_whole else late_parts(request, graph, _able_late(known), static, opened)
-            return items, made, reasons, late
+            return [compiled[part] for part in parts]
     for part_made in compiled.values():
         part_made.executable.close()
-    return items, [], reasons, late_parts(request, graph, _able_late(known), static, opened)
+    return []
+
+
+def _blamed(refused: Unsupported, part: Cut, reasons: Mapping[str, str]) -> dict[str, str]:
+    """Why LiteRT does not take the part: said of the node that it names, or of all."""
+    is_new = refused.node in part.nodes and refused.node not in reasons
+    return dict.fromkeys([refused.node] if is_new else part.nodes, refused.reason)
 
 
 def _compiled(

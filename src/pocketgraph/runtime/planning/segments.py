@@ -12,17 +12,8 @@ from pocketgraph.runtime.engines.grouping import grouped
 from pocketgraph.runtime.engines.merging import merged
 from pocketgraph.runtime.engines.units import Plan, in_order, key_of
 from pocketgraph.runtime.names import Endpoint
+from pocketgraph.runtime.op_weights import FREE, HEAVY
 
-HEAVY = frozenset((
-    "Conv2D", "DepthwiseConv2dNative", "Conv2DBackpropInput", "Conv3D", "MatMul", "BatchMatMul", "BatchMatMulV2",
-    "FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", "MaxPool", "AvgPool", "ResizeBilinear",
-    "ResizeNearestNeighbor", "LRN", "Softmax", "LSTMBlockCell", "BlockLSTM", "BlockLSTMV2", "GRUBlockCell",
-    "MaxPool3D", "AvgPool3D", "Conv3DBackpropInputV2", "MaxPoolWithArgmax",
-))  # fmt: skip
-FREE = frozenset((
-    "Const", "Identity", "StopGradient", "Snapshot", "PreventGradient", "NoOp", "PlaceholderWithDefault", "Reshape",
-    "Squeeze", "ExpandDims", "Shape",
-))  # fmt: skip
 LEAST_WORK = 3  # compute ops; the call into another engine costs about as much as this many NumPy calls
 LEAST_SMALL_WORK = 7  # likewise where each goes over SMALL elements at most, which NumPy does in a microsecond
 SMALL = 512

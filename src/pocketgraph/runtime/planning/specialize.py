@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pocketgraph.graph import DType, Graph, Node, Shape
+from pocketgraph.graph import DType, Graph, Node, Shape, parse_ref
 from pocketgraph.kernels.shapes import Inferred, infer
 from pocketgraph.runtime.engines.builder import STRUCTURAL, Builder
 from pocketgraph.runtime.engines.frames import ROOT, frames_of, has_loops
@@ -64,61 +64,118 @@ def specialized(
         RunError: a loop of the graph is wrong.
         MissingKernelError: see ``conditional_nodes``.
     """
-    fed = frozenset(feeds)
-    known = {str(e): (dtype, Shape(shape)) for e, (dtype, shape) in feeds.items() if dtype is not None}
-    wanted = [*map(str, fetches), *targets]
-    fed_nodes = {endpoint.node for endpoint in fed}
-    graph = graph.map_nodes(lambda node: node if node.name in fed_nodes else _without_default(node))
-    items = needed(graph, fed, fetches, targets, items)
-    inferred = infer(graph, known, values, outputs=wanted)
-    predicates = known_predicates(items, inferred)
-    if predicates:
-        graph = without_static_branches(graph, items, fed, predicates, fetches)
-        items = needed(graph, fed, fetches, targets)
-        inferred = infer(graph, known, values, outputs=wanted, before=inferred)
-    plan = _plan(graph, items, fed)
-    conditional = conditional_nodes(plan)
-    graph = with_known_values(graph, plan, conditional, inferred, fetches)
-    held = {*fed_nodes, *(e.node for e in fetches), *targets}
-    graph = with_equal_constants_once(graph, plan, inferred, held)
-    plan = _plan(graph, needed(graph, fed, fetches, targets, plan.items), fed)
-    if any(frame.depth for frame in plan.frames.values()):
-        idle = without_idle_dropout(graph, plan, inferred, conditional, fetches)
-        if idle is not graph:  # a loop that draws no numbers any more can be written out
-            graph = idle
-            plan = _plan(graph, needed(graph, fed, fetches, targets, plan.items), fed)
-            conditional &= plan.items.keys()
+    work = _Work(graph, feeds, values, fetches, targets, items)
+    work.use_known_values()
+    work.take(with_equal_constants_once(work.graph, work.plan, work.inferred, work.held))
+    work.plan_anew()
+    has_frames = any(frame.depth for frame in work.plan.frames.values())
+    # A loop that draws no numbers any more can be written out.
+    if has_frames and work.take(work.without_idle_dropout()):
+        work.plan_anew()
+        work.conditional &= work.plan.items.keys()
+    _write_loops_out(work, may_chunk=may_chunk)
+    if work.take(with_joined_parts(work.graph, work.plan, work.held)):
+        work.infer_anew()
+        work.plan_anew()
+        work.conditional = conditional_nodes(work.plan)
+    if work.take(work.without_idle_dropout()):
+        work.plan_anew()
+    if not work.conditional and work.waits_idly():
+        work.take(work.graph.map_nodes(_without_waiting))
+        work.plan_anew()
+    conditional = work.conditional & work.plan.items.keys()
+    return Known(work.graph, work.plan, work.inferred, conditional, static_nodes(work.plan))
+
+
+class _Work:
+    """A graph on its way, with what is known of it so far. What knows less than the graph is made anew when asked to.
+
+    Attributes:
+        graph, plan, inferred, conditional: as in ``Known``.
+        held: nodes that must stay: what is fed, fetched or run.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        feeds: Mapping[Endpoint, tuple[DType | None, tuple[int, ...]]],
+        values: Mapping[str, np.ndarray[Any, Any]],
+        fetches: Collection[Endpoint],
+        targets: Collection[str],
+        items: Mapping[str, Item] | None,
+    ) -> None:
+        """Takes the branches out that certainly are not taken. Arguments are those of ``specialized``."""
+        self._fed, self._fetches, self._targets, self._values = frozenset(feeds), fetches, targets, values
+        self._types = {str(e): (dtype, Shape(shape)) for e, (dtype, shape) in feeds.items() if dtype is not None}
+        self._wanted = [*map(str, fetches), *targets]
+        self._fed_nodes = {endpoint.node for endpoint in feeds}
+        self.held = {*self._fed_nodes, *(e.node for e in fetches), *targets}
+        self.graph = graph.map_nodes(lambda node: node if node.name in self._fed_nodes else _without_default(node))
+        items = needed(self.graph, self._fed, fetches, targets, items)
+        self.inferred = infer(self.graph, self._types, values, outputs=self._wanted)
+        predicates = known_predicates(items, self.inferred)
+        if predicates:
+            self.graph = without_static_branches(self.graph, items, self._fed, predicates, fetches)
+            items = needed(self.graph, self._fed, fetches, targets)
+            self.infer_anew()
+        self.plan = _plan(self.graph, items, self._fed)
+        self.conditional = conditional_nodes(self.plan)
+
+    def take(self, graph: Graph) -> bool:
+        """Goes on with this graph; says whether it is another one."""
+        changed, self.graph = graph is not self.graph, graph
+        return changed
+
+    def plan_anew(self) -> None:
+        """The plan of the graph as it is now."""
+        items = needed(self.graph, self._fed, self._fetches, self._targets, self.plan.items)
+        self.plan = _plan(self.graph, items, self._fed)
+
+    def infer_anew(self) -> None:
+        """Types, shapes and values of the graph as it is now."""
+        self.inferred = infer(self.graph, self._types, self._values, outputs=self._wanted, before=self.inferred)
+
+    def keep_needed(self) -> None:
+        """Takes out what nobody needs any more, and plans anew."""
+        items = needed(self.graph, self._fed, self._fetches, self._targets, self.plan.items)
+        kept = [node for node in self.graph if node.name in items or node.name in self._fed_nodes]
+        self.graph = self.graph.replace(kept)
+        self.infer_anew()
+        self.plan = _plan(self.graph, items, self._fed)
+
+    def use_known_values(self) -> bool:
+        """``with_known_values`` of the graph as it is now; says whether there are any."""
+        nodes = len(self.graph.nodes)
+        known = with_known_values(self.graph, self.plan, self.conditional, self.inferred, self._fetches)
+        changed = self.take(known)
+        if len(known.nodes) > nodes:  # nothing is known of the new ones yet
+            self.infer_anew()
+        return changed
+
+    def without_idle_dropout(self) -> Graph:
+        """``without_idle_dropout`` of the graph as it is now."""
+        return without_idle_dropout(self.graph, self.plan, self.inferred, self.conditional)
+
+    def waits_idly(self) -> bool:
+        """Whether nodes wait for others, and it makes no difference to any of them."""
+        items = self.plan.items.values()
+        return any(item.control for item in items) and all(map(_is_pure, items))
+
+
+def _write_loops_out(work: _Work, *, may_chunk: bool) -> None:
+    """Writes loops of known length out; one may tell how often another turns."""
     for _ in range(MOST_PASSES):
-        straight = unrolled(graph, plan, inferred, conditional, held, may_chunk=may_chunk)
-        if straight is graph:
+        straight = unrolled(work.graph, work.plan, work.inferred, work.conditional, work.held, may_chunk=may_chunk)
+        if not work.take(straight):
             break
-        items = needed(straight, fed, fetches, targets, plan.items)
-        graph = straight.replace([node for node in straight if node.name in items or node.name in fed_nodes])
-        inferred = infer(graph, known, values, outputs=wanted, before=inferred)
-        plan = _plan(graph, items, fed)
-        conditional = conditional_nodes(plan)
-        simpler = with_known_values(graph, plan, conditional, inferred, fetches)
-        if simpler is not graph:
-            graph = simpler
-            plan = _plan(graph, needed(graph, fed, fetches, targets, plan.items), fed)
-    joined = with_joined_parts(graph, plan, held)
-    if joined is not graph:
-        graph = joined
-        inferred = infer(graph, known, values, outputs=wanted, before=inferred)
-        plan = _plan(graph, needed(graph, fed, fetches, targets, plan.items), fed)
-        conditional = conditional_nodes(plan)
-    idle = without_idle_dropout(graph, plan, inferred, conditional, fetches)
-    if idle is not graph:
-        graph = idle
-        plan = _plan(graph, needed(graph, fed, fetches, targets, plan.items), fed)
-    if (
-        not conditional
-        and any(item.control for item in plan.items.values())
-        and all(map(_is_pure, plan.items.values()))
-    ):
-        graph = graph.map_nodes(lambda node: node.replace(inputs=node.data_inputs) if node.control_inputs else node)
-        plan = _plan(graph, needed(graph, fed, fetches, targets, plan.items), fed)
-    return Known(graph, plan, inferred, conditional & plan.items.keys(), static_nodes(plan))
+        work.keep_needed()
+        work.conditional = conditional_nodes(work.plan)
+        if work.use_known_values():
+            work.plan_anew()
+
+
+def _without_waiting(node: Node) -> Node:
+    return node.replace(inputs=node.data_inputs) if node.control_inputs else node
 
 
 def _is_pure(item: Item) -> bool:
@@ -146,25 +203,57 @@ def _without_default(node: Node) -> Node:
 def with_known_values(
     graph: Graph, plan: Plan, conditional: Collection[str], inferred: Any, fetched: Collection[Endpoint]
 ) -> Graph:
-    """The graph with constants for the tensors whose values follow from the feeds' shapes, such as a Shape's."""
+    """The graph with constants for the tensors whose values follow from the feeds' shapes, such as a Shape's.
+
+    A node of one output becomes a constant; of one with several, those whose values are known are read from new ones.
+    """
     from pocketgraph.graph import const
 
     changed: dict[str, Node] = {}
     taken: dict[str, set[int]] = {}
-    for endpoint in fetched:
-        taken.setdefault(endpoint.node, set()).add(endpoint.port)
     for item in plan.items.values():
         for endpoint in item.data:
             taken.setdefault(endpoint.node, set()).add(endpoint.port)
+    outside: dict[str, set[int]] = {}
+    for endpoint in fetched:
+        outside.setdefault(endpoint.node, set()).add(endpoint.port)
+    moved: dict[Endpoint, Node] = {}
     for name, item in plan.items.items():
-        if item.node.op in STRUCTURAL or not item.data or taken.get(name) != {0}:
+        if item.node.op in STRUCTURAL or not item.data:
             continue
         if name in conditional or plan.frames[name].depth:  # a constant would not know when it is dead
             continue
-        value, dtype = inferred.value(f"{name}:0"), inferred.dtype(f"{name}:0")
-        if value is not None and dtype is not None:
-            changed[name] = const(name, value, dtype.base, inputs=[f"^{waited}" for waited in item.control])
-    return graph.replace([changed.get(node.name, node) for node in graph]) if changed else graph
+        ports = taken.get(name, set())
+        if ports | outside.get(name, set()) == {0}:
+            value, dtype = inferred.value(f"{name}:0"), inferred.dtype(f"{name}:0")
+            if value is not None and dtype is not None:
+                changed[name] = const(name, value, dtype.base, inputs=[f"^{waited}" for waited in item.control])
+            continue
+        for port in ports:
+            value, dtype = inferred.value(f"{name}:{port}"), inferred.dtype(f"{name}:{port}")
+            own = f"{name}/known_{port}"
+            is_fed = Endpoint(name, port) in plan.fed
+            if value is not None and dtype is not None and own not in graph.nodes and not is_fed:
+                waits = [f"^{waited}" for waited in item.control]
+                moved[Endpoint(name, port)] = const(own, value, dtype.base, inputs=waits)
+    if not changed and not moved:
+        return graph
+    nodes = [changed.get(node.name, node) for node in graph]
+    if moved:
+        readers = {n for n, item in plan.items.items() if any(endpoint in moved for endpoint in item.data)}
+        nodes = [_reading(node, moved) if node.name in readers else node for node in nodes]
+        nodes += moved.values()
+    return graph.replace(nodes)
+
+
+def _reading(node: Node, moved: Mapping[Endpoint, Node]) -> Node:
+    """A node that reads these constants instead of what they are equal to."""
+    inputs = []
+    for text in node.inputs:
+        ref = parse_ref(text)
+        known = None if ref.control else moved.get(Endpoint(ref.name, ref.port))
+        inputs.append(text if known is None else known.name)
+    return node.replace(inputs=inputs)
 
 
 def static_nodes(plan: Plan) -> set[str]:

@@ -13,14 +13,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pocketgraph.graph import Shape
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.names import Endpoint
-from pocketgraph.runtime.unrolling.chunk_loop import ChunkLoop
+from pocketgraph.runtime.unrolling.chunk_loop import ChunkLoop, Fact
 from pocketgraph.runtime.unrolling.forecast import Forecast
 from pocketgraph.runtime.unrolling.values import (
     LISTS,
@@ -80,6 +80,21 @@ class Chunk:
         return Counted(endpoint, turn)
 
 
+class Rounds(NamedTuple):
+    """The rounds of one chunk, written.
+
+    Attributes:
+        last: what the variables are after them.
+        firsts, lasts: of those that go from chunk to chunk, what they are after the first round and after all.
+        size: how many nodes the first round takes.
+    """
+
+    last: Mapping[str, Value]
+    firsts: Sequence[str]
+    lasts: Sequence[str]
+    size: int
+
+
 class Chunks(ChunkLoop, ABC):
     """Writes loops whose bodies are many rounds of other loops."""
 
@@ -120,51 +135,28 @@ class Chunks(ChunkLoop, ABC):
         """
         chunk = Chunk(ahead, length, ahead.rounds // length, self.frame_name(frame + BY_CHUNKS))
         inside, carried = self._variables_inside(chunk, back, state)
-        written_before = list(self.fresh)
-        once = dict(invariant)
-        firsts: list[str] = []
-        first_round: list[str] = []
-        following: dict[str, Value] = {}
-        self.chunk = chunk
-        try:
-            for turn in range(length):
-                self._one_round(chunk, order, inside, once, turn)
-                following = {head: inside[source] for head, source in back.items()}
-                if not turn:
-                    firsts = [self.text(following[head]) for head in carried]
-                    first_round = list(self.fresh)[len(written_before) :]
-                for head, value in following.items():
-                    inside[Endpoint(head, 0)] = changing(value)
-            lasts = [self.text(following[head]) for head in carried]
-        finally:
-            self.chunk = None
-        for head, value in following.items():
+        before = list(self.fresh)
+        rounds = self._rounds(chunk, order, back, carried, inside, dict(invariant))
+        for head, value in rounds.last.items():
             held = state[Endpoint(head, 0)]
             if isinstance(held, Held) and value != Filling(head, held):
                 raise CannotUnrollError("a TensorArray becomes another one")
-        body = list(self.fresh)[len(written_before) :]
-        known = self.facts_of(written_before, {})
+        body = list(self.fresh)[len(before) :]
+        known = self.facts_of(before, {})
         entering = {f"{self.variable(chunk.name, n)}/now:1": v.name for n, v in enumerate(carried.values())}
         given = {inner: self.fact(outer, known) for inner, outer in entering.items()}
         blocks = {name: self._blocks(chunk, rows, known) for name, rows in chunk.rows.items()}
         given.update({f"{name}:0": fact for name, (_, fact) in blocks.items()})
-        for name, endpoint in chunk.tables.items():
-            first = ahead.series[endpoint][0]
-            given[f"{name}:0"] = self.type_of(first), Shape(first.shape)
-        facts = self.facts_of([*written_before, *first_round], given)
-        for inner, text in zip(entering, firsts, strict=True):
+        given.update({f"{name}:0": self._fact_of_table(ahead, e) for name, e in chunk.tables.items()})
+        facts = self.facts_of([*before, *body[: rounds.size]], given)
+        for inner, text in zip(entering, rounds.firsts, strict=True):
             if self.fact(text, facts) != given[inner]:
                 raise CannotUnrollError("a variable changes its shape")
         counter = self.begin(chunk.name, chunk.count)
-        for name, (block, (dtype, _)) in blocks.items():
-            self.take(chunk.name, counter, name, block, dtype, length)
-        for name, endpoint in chunk.tables.items():
-            values = [ahead.series[endpoint][turn] for turn in range(chunk.count * length)]
-            table = np.stack(values).reshape(chunk.count, length, *values[0].shape)
-            self.take(chunk.name, counter, name, self.constant(table), self.type_of(table), length)
+        self._take_all(chunk, counter, blocks)
         for number, (head, value) in enumerate(carried.items()):
-            fact = given[f"{self.variable(chunk.name, number)}/now:1"]
-            left = self.carry(self.variable(chunk.name, number), chunk.name, value.name, lasts[number], fact)
+            variable = self.variable(chunk.name, number)
+            left = self.carry(variable, chunk.name, value.name, rounds.lasts[number], given[f"{variable}/now:1"])
             state[Endpoint(head, 0)] = Ref(left, True)
         for head, writes in chunk.writes.items():
             state[Endpoint(head, 0)] = self._filled(chunk, counter, head, state[Endpoint(head, 0)], writes, facts)
@@ -175,6 +167,47 @@ class Chunks(ChunkLoop, ABC):
                 series = ahead.series[Endpoint(head, 0)]
                 state[Endpoint(head, 0)] = Known(series[done] if done < ahead.rounds else ahead.after[head], True)
         return done
+
+    def _rounds(
+        self,
+        chunk: Chunk,
+        order: Sequence[Item],
+        back: Mapping[str, Endpoint],
+        carried: Mapping[str, Ref],
+        inside: dict[Endpoint, Value],
+        once: dict[Endpoint, Value],
+    ) -> Rounds:
+        """Writes the rounds of a chunk; ``inside`` then has the variables as they are after it."""
+        written = len(self.fresh)
+        size, firsts = 0, list[str]()
+        following: dict[str, Value] = {}
+        self.chunk = chunk
+        try:
+            for turn in range(chunk.length):
+                self._one_round(chunk, order, inside, once, turn)
+                following = {head: inside[source] for head, source in back.items()}
+                if not turn:
+                    firsts = [self.text(following[head]) for head in carried]
+                    size = len(self.fresh) - written
+                for head, value in following.items():
+                    inside[Endpoint(head, 0)] = changing(value)
+            lasts = [self.text(following[head]) for head in carried]
+        finally:
+            self.chunk = None
+        return Rounds(following, firsts, lasts, size)
+
+    def _fact_of_table(self, ahead: Forecast, endpoint: Endpoint) -> Fact:
+        first = ahead.series[endpoint][0]
+        return self.type_of(first), Shape(first.shape)
+
+    def _take_all(self, chunk: Chunk, counter: str, blocks: Mapping[str, tuple[str, Fact]]) -> None:
+        """Gives each round of the chunk its rows of TensorArrays and its numbers that count."""
+        for name, (block, (dtype, _)) in blocks.items():
+            self.take(chunk.name, counter, name, block, dtype, chunk.length)
+        for name, endpoint in chunk.tables.items():
+            values = [chunk.ahead.series[endpoint][turn] for turn in range(chunk.count * chunk.length)]
+            table = np.stack(values).reshape(chunk.count, chunk.length, *values[0].shape)
+            self.take(chunk.name, counter, name, self.constant(table), self.type_of(table), chunk.length)
 
     def _variables_inside(
         self, chunk: Chunk, back: Mapping[str, Endpoint], state: Mapping[Endpoint, Value]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pocketgraph.errors import GraphError
 from pocketgraph.graph import DType, Node, Tensor, opdefs
 from pocketgraph.graph.dtype import INT32, INT64, RESOURCE, VARIANT
 from pocketgraph.graph.shape import Shape
@@ -94,6 +95,8 @@ def find_constants(
         elif op not in COMPUTED_HERE and registry.find(op) is None:
             found.missing.setdefault(op, name)
             continue
+        elif _gives_handles(step.node):
+            continue
         sources = step.sources()
         outside = frozenset([source for source in sources if source not in found.outside])
         found.outside[name] = outside
@@ -142,6 +145,14 @@ def _send(name: str, port: int) -> str:
 def _is_stateful(node: Node) -> bool:
     described = opdefs.find(node.op)
     return described is None or described.stateful
+
+
+def _gives_handles(node: Node) -> bool:
+    """Whether something comes out that no Const holds: a list, a map, a handle of a resource."""
+    try:
+        return any(dtype in (RESOURCE, VARIANT) for dtype in opdefs.output_dtypes(node))
+    except GraphError:
+        return False  # evaluating it will say what is wrong
 
 
 def _known_shapes(step: Step, shape_of: Callable[[str, int], Shape]) -> tuple[Tensor, ...] | None:

@@ -183,11 +183,7 @@ def _defaults(graph: Graph, node: Node) -> Mapping[str, AttrValue]:
             where=f"node '{node.name}'",
             hint=near or "write fold_constants(ignore_errors=true) to pass over this rule",
         )
-    return {
-        key: attr.default
-        for key, attr in found.attrs.items()
-        if attr.default is not None and (attr.since == opdefs.OLD or found.only == opdefs.NEW)
-    }
+    return found.written_defaults
 
 
 def _endpoints(

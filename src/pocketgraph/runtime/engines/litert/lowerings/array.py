@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from pocketgraph.graph import Node, Shape
-from pocketgraph.graph.dtype import BOOL, INT32, INT64
+from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64
 from pocketgraph.runtime.engines.litert.emitter import Emit, attr_text
 from pocketgraph.runtime.engines.litert.lowering import lowers
-from pocketgraph.runtime.engines.litert.lowerings.nn import mirror_pad, pad
+from pocketgraph.runtime.engines.litert.lowerings.nn import mirror_pad
+from pocketgraph.runtime.engines.litert.lowerings.pieces import DEEPEST, cut, pad
 from pocketgraph.runtime.engines.litert.program import Value
 from pocketgraph.runtime.engines.litert.statics import PASS_THROUGH
 
@@ -17,7 +18,6 @@ MOVED = ("float", "int32", "int64", "uint8", "int8", "int16", "bool")
 
 MOST_PADDED = 4  # dimensions that the padding kernels take
 MASKS = ("begin", "end", "ellipsis", "new_axis", "shrink_axis")
-DEEPEST = 5  # dimensions that the cutting kernels take
 
 
 @lowers(*sorted(PASS_THROUGH))
@@ -72,11 +72,22 @@ def broadcast_to(emit: Emit, node: Node) -> None:
 
 
 def _broadcast(emit: Emit, value: Value, shape: tuple[int, ...]) -> Value:
+    """``value`` in a larger shape, as copies; LiteRT's BROADCAST_TO goes element by element, which takes 4 to 80 times
+    as long."""
     if value.shape == shape:
         return value
     if not len(value.shape) <= len(shape) <= DEEPEST or not shape:
         raise emit.unsupported(f"broadcasting from rank {len(value.shape)} to {len(shape)}")
-    return emit.add("BROADCAST_TO", [value, emit.const(shape, np.int32)], shape)
+    own = (1,) * (len(shape) - len(value.shape)) + value.shape
+    if any(size not in (1, target) for size, target in zip(own, shape, strict=True)):
+        raise emit.unsupported(f"{list(value.shape)} does not broadcast to {list(shape)}")
+    value = emit.reshape(value, own)
+    if own[-1] < shape[-1] and value.dtype is FLOAT:  # copies of single numbers are quicker as products
+        value = emit.add(
+            "MUL", [value, emit.const(np.ones(shape[-1:], np.float32))], (*own[:-1], shape[-1]), activation=""
+        )
+    times = [target // size for size, target in zip(value.shape, shape, strict=True)]
+    return value if max(times) == 1 else emit.add("TILE", [value, emit.const(times, np.int32)], shape)
 
 
 @lowers("Transpose")
@@ -185,19 +196,6 @@ def _yield_all(emit: Emit, values: list[Value]) -> None:
         emit.result(value, port)
 
 
-def cut(emit: Emit, value: Value, begin: list[int], size: list[int], strides: list[int] | None = None) -> Value:
-    """Elements ``begin``, ``begin`` + stride … of each axis, ``size`` of them; strides are positive."""
-    strides = strides or [1] * len(begin)
-    if tuple(size) == value.shape:
-        return value
-    if len(size) > DEEPEST:
-        raise emit.unsupported(f"cutting from rank {len(size)}")
-    if all(stride == 1 for stride in strides):
-        return emit.add("SLICE", [value, emit.const(begin, np.int32), emit.const(size, np.int32)], size)
-    end = [b + (n - 1) * s + 1 for b, n, s in zip(begin, size, strides, strict=True)]
-    return emit.add("STRIDED_SLICE", [value, *(emit.const(x, np.int32) for x in (begin, end, strides))], size)
-
-
 @lowers("Slice")
 def slice_(emit: Emit, node: Node) -> None:
     source = emit.require(emit.input(0), *MOVED)
@@ -210,17 +208,22 @@ def slice_(emit: Emit, node: Node) -> None:
 @lowers("StridedSlice")
 def strided_slice(emit: Emit, node: Node) -> None:
     source = emit.require(emit.input(0), *MOVED)
-    begin, end, strides = (
-        [int(x) for x in np.asarray(emit.static(index, what)).reshape(-1)]
-        for index, what in ((1, "where the slice begins"), (2, "where the slice ends"), (3, "the strides"))
-    )
-    starts, sizes, steps = _spelled_out(emit, node, source.shape, begin, end, strides)
+    starts, sizes, steps = slice_of(emit, node, source.shape)
     reversed_axes = [axis for axis, step in enumerate(steps) if step < 0 and sizes[axis] > 1]
     for axis in range(len(steps)):
         if axis in reversed_axes:
             starts[axis] = source.shape[axis] - 1 - starts[axis]
         steps[axis] = abs(steps[axis])
     emit.result(emit.reshape(cut(emit, _reversed(emit, source, reversed_axes), starts, sizes, steps), emit.output()[1]))
+
+
+def slice_of(emit: Emit, node: Node, shape: tuple[int, ...]) -> tuple[list[int], list[int], list[int]]:
+    """``_spelled_out`` by the node's inputs 1 to 3: where it begins and ends, and its strides."""
+    begin, end, strides = (
+        [int(x) for x in np.asarray(emit.static(index, what)).reshape(-1)]
+        for index, what in ((1, "where the slice begins"), (2, "where the slice ends"), (3, "the strides"))
+    )
+    return _spelled_out(emit, node, shape, begin, end, strides)
 
 
 def _spelled_out(
@@ -288,8 +291,10 @@ def tile(emit: Emit, node: Node) -> None:
     shape = [size * count for size, count in zip(source.shape, multiples, strict=True)]
     if tuple(shape) == source.shape:
         emit.result(source)
-        return
-    emit.result(emit.add("TILE", [source, emit.const(multiples, np.int32)], shape))
+    elif len(shape) <= DEEPEST and all(1 in pair for pair in zip(source.shape, multiples, strict=True)):
+        emit.result(_broadcast(emit, source, tuple(shape)))
+    else:
+        emit.result(emit.add("TILE", [source, emit.const(multiples, np.int32)], shape))
 
 
 @lowers("Gather", "GatherV2")
@@ -303,6 +308,8 @@ def gather(emit: Emit, node: Node) -> None:
 
 @lowers("GatherNd")
 def gather_nd(emit: Emit, node: Node) -> None:
+    if node.attr("bad_indices_policy", b"") == b"IGNORE":
+        raise emit.unsupported("indices that may point outside")
     source, indices = emit.require(emit.input(0), *MOVED), emit.require(emit.input(1), "int32", "int64")
     emit.result(emit.add("GATHER_ND", [source, indices], emit.output()[1]))
 

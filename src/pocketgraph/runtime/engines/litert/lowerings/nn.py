@@ -9,9 +9,14 @@ import numpy as np
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.runtime.engines.litert.constant import Array
-from pocketgraph.runtime.engines.litert.emitter import Emit, attr_list, attr_text
+from pocketgraph.runtime.engines.litert.emitter import MARK, WHOLE, Emit, attr_list, attr_text
 from pocketgraph.runtime.engines.litert.images import TO_NHWC, data_format, image, spatial, yield_image
 from pocketgraph.runtime.engines.litert.lowering import lowers
+from pocketgraph.runtime.engines.litert.lowerings.computed_weights import (
+    convolve_by_computed,
+    transposed_by_computed,
+)
+from pocketgraph.runtime.engines.litert.lowerings.pieces import pad
 from pocketgraph.runtime.engines.litert.program import Value
 
 MOST_STRIPS = 16  # strips that a mirrored border is put together from
@@ -46,17 +51,6 @@ def pad_image(emit: Emit, value: Value, node: Node, layout: str) -> tuple[Value,
     return pad(emit, value, pairs), "VALID"
 
 
-def pad(emit: Emit, value: Value, pairs: Array, fill: float | None = None) -> Value:
-    """``value`` with constant borders, zero by default."""
-    if not pairs.any():
-        return value
-    shape = [size + int(before) + int(after) for size, (before, after) in zip(value.shape, pairs, strict=True)]
-    amounts = emit.const(pairs, np.int32)
-    if fill is None or fill == 0:
-        return emit.add("PAD", [value, amounts], shape)
-    return emit.add("PADV2", [value, amounts, emit.const(fill, value.dtype.numpy)], shape)
-
-
 def convolve(emit: Emit, node: Node, source: Value, kernel: Value, padding: str, layout: str) -> Value:
     """A 2-D convolution of an NHWC image with a filter (HWIO), by the node's attributes."""
     height, width, depth, count = kernel.shape
@@ -66,6 +60,19 @@ def convolve(emit: Emit, node: Node, source: Value, kernel: Value, padding: str,
     if depth == 0 or channels % depth or count % (channels // depth):
         raise emit.unsupported(f"{channels} channels do not split into groups of {depth}")
     size = window_shape(source.shape[1:3], (height, width), strides, dilations, padding)
+    if depth == 1 < channels and WHOLE not in node.attrs and MARK not in node.attrs:  # each channel is a group
+        return emit.add(
+            "DEPTHWISE_CONV_2D",
+            [source, emit.reshape(kernel, (1, height, width, count)), None],
+            (source.shape[0], *size, count),
+            padding=padding,
+            stride_h=strides[0],
+            stride_w=strides[1],
+            multiplier=count // channels,
+            dilation_h=dilations[0],
+            dilation_w=dilations[1],
+            activation="",
+        )
     weights = emit.transpose(kernel, (3, 0, 1, 2))
     return emit.add(
         "CONV_2D",
@@ -85,7 +92,10 @@ def conv2d(emit: Emit, node: Node) -> None:
     layout = data_format(emit, node)
     source, padding = pad_image(emit, image(emit, 0, layout), node, layout)
     kernel = emit.require(emit.input(1), "float")
-    yield_image(emit, convolve(emit, node, source, kernel, padding, layout), layout)
+    result = convolve_by_computed(emit, node, source, kernel, padding, layout)
+    if result is None:
+        result = convolve(emit, node, source, kernel, padding, layout)
+    yield_image(emit, result, layout)
 
 
 @lowers("FusedPadConv2D")
@@ -172,6 +182,10 @@ def transposed_conv2d(emit: Emit, node: Node) -> None:
         size = [size[axis] for axis in TO_NHWC]
     kernel = emit.require(emit.input(1), "float")
     source = image(emit, 2, layout)
+    computed = transposed_by_computed(emit, node, source, kernel, size, layout)
+    if computed is not None:
+        yield_image(emit, computed, layout)
+        return
     strides = spatial(emit, attr_list(node, "strides"), layout, "strides")
     dilations = spatial(emit, attr_list(node, "dilations", (1, 1, 1, 1)), layout, "dilations")
     padding = attr_text(node, "padding")
@@ -236,23 +250,6 @@ def bias_add(emit: Emit, node: Node) -> None:
     if attr_text(node, "data_format", "NHWC") == "NCHW" and len(source.shape) > 2:
         bias = emit.reshape(bias, (bias.shape[0], *[1] * (len(source.shape) - 2)))
     emit.result(emit.add("ADD", [source, bias], source.shape, activation=""))
-
-
-@lowers("LRN")
-def local_response_normalization(emit: Emit, node: Node) -> None:
-    source = image(emit, 0, "NHWC")
-    if int(node.attr("depth_radius", 5)) < 0:
-        raise emit.unsupported(f"a depth_radius of {node.attr('depth_radius')}")
-    result = emit.add(
-        "LOCAL_RESPONSE_NORMALIZATION",
-        [source],
-        source.shape,
-        radius=int(node.attr("depth_radius", 5)),
-        bias=float(node.attr("bias", 1.0)),
-        alpha=float(node.attr("alpha", 1.0)),
-        beta=float(node.attr("beta", 0.5)),
-    )
-    emit.result(result)
 
 
 @lowers("Softmax", "LogSoftmax")

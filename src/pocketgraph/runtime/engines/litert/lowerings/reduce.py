@@ -35,9 +35,16 @@ def reduction(emit: Emit, node: Node) -> None:
         emit.result(source)
         return
     keep = bool(node.attr("keep_dims", node.attr("keepdims", False)))
-    if code == "SUM" and source.dtype is FLOAT and len(axes) > 1 and _count(source, axes) > MANY:
-        source = reduced(emit, code, source, axes[-1:], keep=True)
-    emit.result(reduced(emit, code, source, axes, keep=keep))
+    emit.result(
+        summed(emit, source, axes, keep=keep) if code == "SUM" else reduced(emit, code, source, axes, keep=keep)
+    )
+
+
+def summed(emit: Emit, source: Value, axes: list[int], *, keep: bool) -> Value:
+    """The sum over these axes, the last one first where there are many terms."""
+    if source.dtype is FLOAT and len(axes) > 1 and _count(source, axes) > MANY:
+        source = reduced(emit, "SUM", source, axes[-1:], keep=True)
+    return reduced(emit, "SUM", source, axes, keep=keep)
 
 
 def reduced(emit: Emit, code: str, source: Value, axes: list[int], *, keep: bool) -> Value:

@@ -18,8 +18,9 @@ from pocketgraph.runtime.engines.litert.constant import Array
 from pocketgraph.runtime.engines.litert.emitter import Emit, attr_list, attr_text
 from pocketgraph.runtime.engines.litert.images import spatial
 from pocketgraph.runtime.engines.litert.lowering import lowers
-from pocketgraph.runtime.engines.litert.lowerings.array import MOVED, cut
-from pocketgraph.runtime.engines.litert.lowerings.nn import pad, window_shape
+from pocketgraph.runtime.engines.litert.lowerings.array import MOVED
+from pocketgraph.runtime.engines.litert.lowerings.nn import window_shape
+from pocketgraph.runtime.engines.litert.lowerings.pieces import cut, pad
 from pocketgraph.runtime.engines.litert.lowerings.pooled_places import are_places, indices_of
 from pocketgraph.runtime.engines.litert.program import Value
 
@@ -102,13 +103,13 @@ def compared(emit: Emit, image: Value, windows: Windows) -> Compared:
     below, beside = windows.counts
     fitted = windows.fitted(emit, image)
     by_columns = emit.reshape(fitted, (batch * tall * beside, windows.size[1] * depth))
-    largest, columns = _tournament(emit, _equal_parts(emit, by_columns, windows.size[1]))
+    largest, columns = tournament(emit, _equal_parts(emit, by_columns, windows.size[1]))
     by_rows = emit.reshape(largest, (batch * below, windows.size[0] * beside * depth))
-    _, rows = _tournament(emit, _equal_parts(emit, by_rows, windows.size[0]))
+    _, rows = tournament(emit, _equal_parts(emit, by_rows, windows.size[0]))
     return Compared(columns, rows)
 
 
-def _tournament(emit: Emit, parts: Sequence[Value]) -> tuple[Value, list[Value]]:
+def tournament(emit: Emit, parts: Sequence[Value]) -> tuple[Value, list[Value]]:
     """The largest of each element, and for each part but the first whether it surpasses all before it."""
     largest, surpassing = parts[0], []
     for part in parts[1:]:
@@ -166,7 +167,7 @@ def max_pool_with_argmax(emit: Emit, node: Node) -> None:
 
 
 def _numbers(emit: Emit, surpassing: Sequence[Value], shape: tuple[int, ...], step: int) -> Value:
-    """``step`` times the number of the part that is the largest (see ``_tournament``): int32."""
+    """``step`` times the number of the part that is the largest (see ``tournament``): int32."""
     if not surpassing:
         return emit.const(np.zeros(shape, np.int32))
     number: Value | None = None
@@ -185,6 +186,8 @@ def _sum(emit: Emit, left: Value, right: Value) -> Value:
 @lowers("ScatterNd")
 def scatter(emit: Emit, node: Node) -> None:
     """Puts the places of a pooling back where the indices are just those; LiteRT's own operator does the rest."""
+    if node.attr("bad_indices_policy", b"") == b"IGNORE":
+        raise emit.unsupported("indices that may point outside")
     updates = emit.require(emit.input(1), *MOVED)
     shape = tuple(int(size) for size in np.asarray(emit.static(2, "the shape")).reshape(-1))
     origin = origin_of_places(emit, node, updates, shape) if updates.dtype is FLOAT else None
@@ -208,16 +211,23 @@ def unpooled(emit: Emit, pooled: Value, found: Compared, windows: Windows) -> Va
     return windows.returned(emit, emit.reshape(by_columns, windows.reach))
 
 
-def _spread(emit: Emit, value: Value, surpassing: Sequence[Value]) -> Value:
-    """The parts of a ``_tournament`` side by side, the value in the largest one and zeros in the others."""
+def shares(emit: Emit, value: Value, surpassing: Sequence[Value]) -> list[Value]:
+    """The parts of a ``tournament``: the value in the largest one and zeros in the others."""
     if not surpassing:
-        return value
+        return [value]
     nothing = emit.add("ZEROS_LIKE", [value], value.shape)
     parts: list[Value] = []
     for is_larger in reversed(surpassing):
         parts.insert(0, emit.add("SELECT_V2", [is_larger, value, nothing], value.shape, value.dtype))
         value = emit.add("SELECT_V2", [is_larger, nothing, value], value.shape, value.dtype)
-    parts.insert(0, value)
+    return [value, *parts]
+
+
+def _spread(emit: Emit, value: Value, surpassing: Sequence[Value]) -> Value:
+    """The parts of a ``tournament`` side by side, the value in the largest one and zeros in the others."""
+    parts = shares(emit, value, surpassing)
+    if len(parts) == 1:
+        return value
     shape = (value.shape[0], value.shape[1] * len(parts))
     return emit.add("CONCATENATION", list(parts), shape, value.dtype, axis=1, activation="")
 

@@ -15,8 +15,8 @@ import numpy as np
 from pocketgraph.graph import Node
 from pocketgraph.runtime.engines.litert.emitter import Emit, attr_list, attr_text
 from pocketgraph.runtime.engines.litert.lowering import lowers
-from pocketgraph.runtime.engines.litert.lowerings.array import cut
-from pocketgraph.runtime.engines.litert.lowerings.nn import pad, window_shape
+from pocketgraph.runtime.engines.litert.lowerings.nn import window_shape
+from pocketgraph.runtime.engines.litert.lowerings.pieces import cut, pad
 from pocketgraph.runtime.engines.litert.program import Value
 
 TO_NDHWC = (0, 2, 3, 4, 1)

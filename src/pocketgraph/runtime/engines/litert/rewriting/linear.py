@@ -84,11 +84,12 @@ def _apply(linear: Operation, code: str, vector: Array, turned: bool) -> bool:
         scaled = weights.constant.scaled(scale.astype(np.float32).reshape(across))
         linear.inputs[at_weights] = Value(f"{weights.name}/scaled", FLOAT, weights.shape, scaled)
     linear.inputs += [None] * (at_bias + 1 - len(linear.inputs))
-    linear.inputs[at_bias] = _vector(f"{linear.outputs[0].name}/bias", new)
+    linear.inputs[at_bias] = float_constant(f"{linear.outputs[0].name}/bias", new)
     return True
 
 
-def _vector(name: str, values: Array) -> Value:
+def float_constant(name: str, values: Array) -> Value:
+    """These values as float32."""
     constant = Constant.of(values.astype(np.float32))
     return Value(name, FLOAT, constant.shape, constant)
 
@@ -102,4 +103,4 @@ def add_missing_biases(program: Program) -> None:
         at = LINEAR[operation.code][2]
         if operation.inputs[at] is None:
             count = operation.outputs[0].shape[-1]
-            operation.inputs[at] = zeros.setdefault(count, _vector(f"zeros_{count}", np.zeros(count)))
+            operation.inputs[at] = zeros.setdefault(count, float_constant(f"zeros_{count}", np.zeros(count)))

@@ -6,6 +6,7 @@ from pocketgraph.runtime.engines.litert.program import Program, Value
 from pocketgraph.runtime.engines.litert.rewriting.activations import fuse_activations, recognise_activations
 from pocketgraph.runtime.engines.litert.rewriting.borders import absorb_padding, dilate
 from pocketgraph.runtime.engines.litert.rewriting.eight_bit import use_eight_bits
+from pocketgraph.runtime.engines.litert.rewriting.large_windows import cut_large_windows
 from pocketgraph.runtime.engines.litert.rewriting.late_reshapes import reshape_later
 from pocketgraph.runtime.engines.litert.rewriting.layout import sink_transposes
 from pocketgraph.runtime.engines.litert.rewriting.linear import add_missing_biases, fold_affine
@@ -18,6 +19,7 @@ from pocketgraph.runtime.engines.litert.rewriting.simpler import (
 )
 from pocketgraph.runtime.engines.litert.rewriting.strides import take_fewer_pixels
 from pocketgraph.runtime.engines.litert.rewriting.transposed import turn_transposed_convolutions
+from pocketgraph.runtime.engines.litert.rewriting.whole_rows import take_whole_rows
 from pocketgraph.runtime.engines.litert.rewriting.widths import widen_narrow_convolutions, write_out_narrow_vectors
 
 
@@ -49,10 +51,12 @@ def hasten(program: Program) -> None:
     recognise_leaky_rectifiers(program)
     scale_without_convolutions(program)
     reshape_instead_of_transposing(program)
+    take_whole_rows(program)
     merge_reshapes(program)
     flatten_inside_products(program)
     widen_narrow_convolutions(program)
     write_out_narrow_vectors(program)
+    cut_large_windows(program)
     share_constants(program)
     program.drop_unused()
 

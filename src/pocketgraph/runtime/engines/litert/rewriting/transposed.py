@@ -15,7 +15,7 @@ pays for the zeros and for putting the pixels into their places.
 from __future__ import annotations
 
 from itertools import product
-from math import prod
+from math import inf, prod
 from typing import NamedTuple
 
 import numpy as np
@@ -64,13 +64,26 @@ def axis_of(size: int, extent: int, stride: int, before: int, begin: int) -> Axi
     return Axis(taps, first, -(-(size + begin) // stride), begin)
 
 
-def turn_transposed_convolutions(program: Program) -> None:
-    """Rewrites those where that is faster; the same sums in another order."""
-    operations: list[Operation] = []
-    for operation in program.operations:
-        made = _turned(operation) if operation.code == "TRANSPOSE_CONV" else None
-        operations += made or [operation]
-    program.operations = operations
+def turn_transposed_convolutions(program: Program, most_more: float = inf) -> None:
+    """Rewrites those where that is faster; the same sums in another order.
+
+    Args:
+        program: it is changed.
+        most_more: how many elements more all filters together may have, the zeros; those with the least come first.
+    """
+    turned = {op: made for op in program.operations if op.code == "TRANSPOSE_CONV" and (made := _turned(op))}
+    for operation in sorted(turned, key=lambda op: _more(op, turned[op])):
+        most_more -= _more(operation, turned[operation])
+        if most_more < 0:
+            del turned[operation]
+    program.operations = [new for op in program.operations for new in turned.get(op, [op])]
+
+
+def _more(operation: Operation, made: list[Operation]) -> int:
+    """How many elements more the new filter has."""
+    (new,) = (op.inputs[1] for op in made if op.code == "CONV_2D")
+    old = operation.inputs[1]
+    return 0 if new is None or old is None else new.size - old.size
 
 
 def _turned(operation: Operation) -> list[Operation] | None:

@@ -1,0 +1,73 @@
+"""Pictures and recordings that a folder or a list names, with the class of each where it is told."""
+
+from __future__ import annotations
+
+import os
+
+from pocketgraph.errors import FormatError, UsageError
+
+SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif")
+RECORDINGS = (".wav",)
+
+
+def is_recording(path: str) -> bool:
+    """Whether a file's name is that of a recording."""
+    return path.lower().endswith(RECORDINGS)
+
+
+def of_folder(name: str) -> tuple[list[str], list[str]]:
+    """The pictures of a folder and of those inside, or else the recordings, and the class of each; all classes in turn.
+
+    Raises:
+        UsageError: there are neither.
+    """
+    found_here: list[str] = []
+    for folder, inner, found in os.walk(name):
+        inner.sort()
+        found_here += [os.path.join(folder, file) for file in sorted(found)]
+    files = [path for path in found_here if path.lower().endswith(SUFFIXES)] or list(filter(is_recording, found_here))
+    inside = [os.path.relpath(os.path.dirname(path), name) for path in files]
+    classes = [path.split(os.sep)[0] for path in inside] if all(path != "." for path in inside) else []
+    if not files:
+        hint = f"it may hold {', '.join((*SUFFIXES, *RECORDINGS))}"
+        raise UsageError("there are no pictures in this folder, nor recordings", where=name, hint=hint)
+    return _mixed(files, classes), _mixed(classes, classes)
+
+
+def _mixed(items: list[str], classes: list[str]) -> list[str]:
+    """The items with the classes in turn, so that the first few are of all classes."""
+    if not classes:
+        return items
+    seen: dict[str, int] = {}
+    turn = []
+    for name in classes:
+        turn.append(seen.get(name, 0))
+        seen[name] = turn[-1] + 1
+    return [items[index] for index in sorted(range(len(items)), key=lambda index: (turn[index], index))]
+
+
+def of_list(name: str) -> tuple[list[str], list[str]]:
+    """The files that the lines of a text file name, and the class of each; no classes where none is told.
+
+    Raises:
+        UsageError: some have a class, others have not.
+        FormatError: the list cannot be read.
+    """
+    try:
+        with open(name, encoding="utf-8-sig") as file:
+            lines = [line.rstrip("\n") for line in file if line.strip() and not line.startswith("#")]
+    except OSError as error:
+        raise FormatError(f"the data cannot be read: {error.strerror or error}", where=name) from None
+    except UnicodeDecodeError:
+        raise FormatError("this is no folder, .npz file or list of pictures", where=name) from None
+    files, classes = [], []
+    for line in lines:
+        path, _, label = line.partition("\t")
+        if not label and not os.path.exists(os.path.join(os.path.dirname(name), path)):
+            path, _, label = line.rpartition(" ") if " " in line else (line, "", "")
+        files.append(os.path.join(os.path.dirname(name), path.strip()))
+        classes.append(label.strip())
+    told = [label for label in classes if label]
+    if told and len(told) != len(files):
+        raise UsageError(f"{len(files)} pictures are listed, but only {len(told)} with a class", where=name)
+    return files, classes if told else []

@@ -1,0 +1,127 @@
+"""Recordings at the rate that a model hears: WAV files are read, and resampled where their rate is another.
+
+A model that was trained on 16,000 samples a second hears a recording of 44,100 nearly three times as slow, and only its
+first third, so that its ranges and its answers would mean nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.errors import FormatError, PocketgraphError
+
+Array = np.ndarray[Any, Any]
+USUAL_RATE = 16000
+"""Samples a second that networks for speech are trained with, as a rule."""
+LEAST_RATE, MOST_RATE = 1000, 192000  # samples a second that a recording can have
+CROSSINGS = 24  # zeros of the low-pass filter to either side
+PASSED = 0.95  # of the narrower band
+BLOCK = 1 << 20  # products at a time
+
+
+def content_at(path: str, rate: int) -> bytes:
+    """The content of a WAV file with ``rate`` samples a second; the file's own bytes where it has them already.
+
+    Raises:
+        FormatError: it cannot be read, is no recording, or holds no samples.
+    """
+    from pocketgraph.kernels.audio import encode_wav
+
+    content, samples, given = _read(path)
+    if given == rate:
+        return content
+    made = encode_wav(resampled(samples, given, rate).astype(np.float32), np.array(rate))
+    return bytes(made.item())
+
+
+def samples_at(path: str, rate: int, count: int) -> Array:
+    """The first channel with ``rate`` samples a second, float32 [count] from -1 to 1; cut, or filled with silence.
+
+    Raises:
+        FormatError: it cannot be read, is no recording, or holds no samples.
+    """
+    _, samples, given = _read(path)
+    heard = samples[:, 0] if given == rate else resampled(samples[:, :1], given, rate)[:, 0]
+    result = np.zeros(count, np.float32)
+    result[: len(heard)] = heard[:count]
+    return result
+
+
+def rate_of(path: str) -> int | None:
+    """The samples a second that a WAV file's header tells; None where it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            if file.read(12)[8:] != b"WAVE":
+                return None
+            while len(head := file.read(8)) == 8:
+                size = struct.unpack_from("<I", head, 4)[0]
+                if head[:4] == b"fmt ":
+                    return int(struct.unpack_from("<I", file.read(8), 4)[0])
+                file.seek(size + size % 2, 1)
+    except (OSError, struct.error):
+        pass
+    return None
+
+
+def resampled(samples: Array, given: int, wanted: int) -> Array:
+    """What a recording of ``given`` samples a second is with ``wanted`` ones, float64.
+
+    A sinc below both bands under a Hann window, as long as 24 of its zeros to either side (J. O. Smith, "Digital Audio
+    Resampling"). Frequencies that the new rate cannot hold are gone.
+
+    Args:
+        samples: [samples, channels].
+        given, wanted: samples a second.
+
+    Returns:
+        [samples x wanted / given, rounded up; channels].
+    """
+    common = math.gcd(given, wanted)
+    down, up = given // common, wanted // common
+    filters = _filters(down, up)
+    reach = filters.shape[1] // 2
+    padded = np.pad(samples.astype(np.float64), ((reach, reach + 1), (0, 0)))
+    count = -(-len(samples) * up // down)
+    result = np.empty((count, samples.shape[1]))
+    rows = BLOCK // (2 * reach)
+    for start in range(0, count, rows):
+        at = np.arange(start, min(start + rows, count), dtype=np.int64) * down
+        places, weights = (at // up)[:, None] + np.arange(1, 2 * reach + 1), filters[at % up]
+        for channel in range(samples.shape[1]):
+            result[start : start + len(at), channel] = np.einsum("nt,nt->n", weights, padded[places, channel])
+    return result
+
+
+@lru_cache(maxsize=4)
+def _filters(down: int, up: int) -> Array:
+    """For each of the ``up`` places between two samples, the weights of the samples around it."""
+    band = PASSED * min(1.0, up / down)
+    reach = math.ceil(CROSSINGS / band)
+    distance = np.arange(1 - reach, reach + 1) - np.arange(up)[:, None] / up
+    window = np.where(np.abs(distance) < reach, 0.5 + 0.5 * np.cos(np.pi * distance / reach), 0.0)
+    result: Array = band * np.sinc(band * distance) * window
+    return result
+
+
+def _read(path: str) -> tuple[bytes, Array, int]:
+    """The content of a WAV file, its samples [samples, channels], and its rate."""
+    from pocketgraph.kernels.audio import read_wav
+
+    try:
+        with open(path, "rb") as file:
+            content = file.read()
+        samples, rate = read_wav(content)
+    except OSError as error:
+        raise FormatError(f"the recording cannot be read: {error.strerror or error}", where=path) from None
+    except PocketgraphError as error:
+        raise FormatError(f"this is no recording: {error.what}", where=path) from error
+    if not len(samples):
+        raise FormatError("the recording is empty", where=path, hint="take it out")
+    if not LEAST_RATE <= rate <= MOST_RATE:
+        raise FormatError(f"the recording says that it has {rate} samples a second", where=path, hint="take it out")
+    return content, samples, rate

@@ -1,0 +1,99 @@
+"""fold_constants: the shapes, ranks and sizes that it knows beforehand, and those that it does not believe."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from folding import fold, lines, wiring
+from pocketgraph.graph import Shape
+from pocketgraph.graph.text import parse
+from pocketgraph.transforms import transform
+
+
+def test_shapes_that_are_known_beforehand_are_constants() -> None:
+    """The names count the two shapes, too, and the constants wait for what had the shape."""
+    result = fold(
+        """
+        x = Placeholder(dtype=float, shape=[2,3])
+        p = Placeholder(dtype=float, shape=[4])
+        e = Exp(x, T=float)
+        sn = ShapeN(x, e, T=float, N=2, out_type=int32)
+        q = AddV2(sn, sn:1, T=int32)
+        axis = Const(int32 0)
+        cc = ConcatV2(sn, sn:1, axis, T=int32, N=2, Tidx=int32)
+        t2 = Cast(cc, SrcT=int32, DstT=float)
+        z = Mul(t2, p, T=float)
+        idb = Identity(sn:1, T=int32)
+        """,
+        "x,p", "z,idb",
+    )  # fmt: skip
+    assert wiring(result) == lines("""
+        e = Exp(x:0)
+        sn = ShapeN(x:0, e)
+        z = Mul(t2/_1__cf__3, p:0)
+        idb = Identity(sn:1)
+        t2/_1__cf__3 = Const(^x, ^e)
+        p = Placeholder()
+        x = Placeholder()
+    """)
+    np.testing.assert_array_equal(result["t2/_1__cf__3"].tensor.numpy(), np.float32([2, 3, 2, 3]))
+    assert result["z"].attrs.keys() == {"T"}
+    assert result["sn"].attrs["N"] == 2
+
+
+def test_ranks_sizes_and_unknown_shapes() -> None:
+    text = """
+        x = Placeholder(dtype=float, shape=[?,3])
+        r = Rank(x, T=float)
+        s = Size(x, T=float, out_type=int32)
+        h = Shape(x, T=float, out_type=int32)
+        y = Pack(r, s, N=2, T=int32)
+        z = AddV2(h, r, T=int32)
+    """
+    assert wiring(fold(text, "x", "y,z")) == lines("""
+        s = Size(x:0)
+        h = Shape(x:0)
+        y = Pack(r/_0__cf__1, s)
+        z = AddV2(h, r/_0__cf__1)
+        r/_0__cf__1 = Const(^x)
+        x = Placeholder()
+    """)
+
+
+def test_the_shape_of_a_scalar_placeholder_is_not_believed() -> None:
+    """strip_unused_nodes writes [] where it does not know better."""
+    text = """
+        x = Placeholder(dtype=float, shape=[])
+        h = Shape(x, T=float, out_type=int32)
+        y = Fill(h, x, T=float)
+    """
+    assert [node.name for node in fold(text, "x", "y")] == ["h", "y", "x"]
+
+
+def test_output_shapes_of_the_file_are_dropped_unless_asked_for() -> None:
+    text = """
+        x = Placeholder(dtype=float, _output_shapes=[[1,1,3]])
+        h = Shape(x, T=float, out_type=int32)
+        f = Cast(h, SrcT=int32, DstT=float)
+        y = Mul(f, x, T=float)
+    """
+    graph = parse(text)
+    x = graph["x"].with_attrs(_output_shapes=(Shape((1, 1, 3)),))
+    graph = graph.replace([x, *list(graph)[1:]])
+    kept = transform(graph, "fold_constants(clear_output_shapes=false)", "x", "y")
+    assert [node.name for node in kept] == ["y", "f/_0__cf__1", "x"]
+    assert [node.name for node in transform(graph, "fold_constants", "x", "y")] == ["h", "f", "y", "x"]
+
+
+def test_output_shapes_stay_only_at_inputs_even_when_they_are_heeded() -> None:
+    """TensorFlow takes the attribute off every node that it imports; the inputs are put back as they were."""
+    text = """
+        x = Placeholder(dtype=float, shape=[2])
+        c = Const(float [1, 2])
+        m = Mul(x, c, T=float)
+        y = Tanh(m, T=float)
+    """
+    shapes = (Shape((2,)),)
+    graph = parse(text).map_nodes(lambda node: node.with_attrs(_output_shapes=shapes))
+    kept = transform(graph, "fold_constants(clear_output_shapes=false)", "x", "y")
+    assert [node.name for node in kept if "_output_shapes" in node.attrs] == ["x"]
