@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from pocketgraph import Session
+
 Arrays = dict[str, np.ndarray[Any, Any]]
 
 
@@ -20,6 +22,20 @@ def recorded_runs(folder: pathlib.Path, name: str) -> list[tuple[Arrays, Arrays]
                 found.append(({}, {}))
             found[int(number)][way == "out"][tensor] = data[key]
     return found
+
+
+def assert_repeats(path: pathlib.Path, **options: Any) -> None:
+    """A graph gives what was recorded of it, in one session, twice, so that plans are met again.
+
+    Args:
+        path: the graph's file, with the runs beside it.
+        options: those of the Session.
+    """
+    runs = recorded_runs(path.parent, path.stem)
+    with Session(path, **options) as session:
+        for feeds, expected in [*runs, *runs]:
+            for result, value in zip(session.run(list(expected), feeds), expected.values(), strict=True):
+                assert_near(result, value)
 
 
 def assert_near(actual: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 class PocketgraphError(Exception):
     """Base of every error that pocketgraph raises on purpose.
@@ -64,24 +66,37 @@ class MissingExtraError(PocketgraphError):
 
 SHORTEST = 3
 """Letters; what is shorter is inside of too many names to mean one of them."""
+COMPARED = 1000
+"""Names that are compared letter by letter; of more, those that share the most pairs of letters."""
 
 
-def nearest(name: str, candidates: object, count: int = 3) -> list[str]:
-    """The candidates (an iterable of str) that look most like ``name``, best first, for "did you mean" hints."""
+def nearest(name: str, candidates: Iterable[str], count: int = 3) -> list[str]:
+    """The candidates that look most like ``name``, best first, for "did you mean" hints."""
     import difflib
-    from collections.abc import Iterable
 
-    assert isinstance(candidates, Iterable)
     pool = [str(candidate) for candidate in candidates]
     lowered = {candidate.lower(): candidate for candidate in pool}
-    close = difflib.get_close_matches(name.lower(), lowered, n=count, cutoff=0.55)
+    likely = lowered if len(lowered) <= COMPARED else _sharing_most(name.lower(), lowered)
+    close = difflib.get_close_matches(name.lower(), likely, n=count, cutoff=0.55)
     ends = [candidate for candidate in pool if name.endswith(f"/{candidate}")]  # import/softmax for softmax
     inside = [candidate for candidate in pool if len(name) >= SHORTEST and name.lower() in candidate.lower()]
     inside.sort(key=len)
     return list(dict.fromkeys(ends + [lowered[match] for match in close] + inside[:count]))[:count]
 
 
-def did_you_mean(name: str, candidates: object) -> str:
+def _sharing_most(name: str, candidates: Iterable[str]) -> list[str]:
+    """The candidates of whose pairs of neighbouring letters the most are in ``name`` too."""
+    import heapq
+
+    pairs = set(map(str.__add__, name, name[1:]))
+    return heapq.nlargest(
+        COMPARED,
+        candidates,
+        lambda other: len(pairs.intersection(map(str.__add__, other, other[1:]))) / (len(other) + 1),
+    )
+
+
+def did_you_mean(name: str, candidates: Iterable[str]) -> str:
     """A hint such as ``did you mean 'softmax' or 'softmax_1'?``, empty when nothing is near."""
     near = nearest(name, candidates)
     return f"did you mean {' or '.join(repr(n) for n in near)}?" if near else ""

@@ -11,7 +11,7 @@ from pocketgraph.errors import RunError
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.unrolling import loops
 from pocketgraph.runtime.unrolling.chunks import Chunks
-from recorded_runs import assert_near, recorded_runs
+from recorded_runs import assert_repeats
 
 HERE = pathlib.Path(__file__).parent
 LOOPS = sorted(path.stem for path in (HERE / "loops").glob("*.pb"))
@@ -37,24 +37,16 @@ def chunked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return lengths
 
 
-def check(folder: str, name: str, **options: Any) -> None:
-    runs = recorded_runs(HERE / folder, name)
-    with Session(HERE / folder / f"{name}.pb", **options) as session:
-        for feeds, expected in [*runs, *runs]:
-            for found, value in zip(session.run(list(expected), feeds), expected.values(), strict=True):
-                assert_near(found, value)
-
-
 @pytest.mark.parametrize("engine", ["reference", None])
 @pytest.mark.parametrize("name", LOOPS)
 def test_equals_tensorflow(name: str, engine: str | None, tmp_path: pathlib.Path) -> None:
     for _ in range(2):  # the second time from the cache
-        check("loops", name, engine=engine, cache_dir=tmp_path)
+        assert_repeats(HERE / "loops" / f"{name}.pb", engine=engine, cache_dir=tmp_path)
 
 
 @pytest.mark.parametrize("name", IN_CHUNKS)
 def test_long_loops_run_in_chunks(name: str, chunked: list[int], tmp_path: pathlib.Path) -> None:
-    check("loops", name, cache_dir=tmp_path)
+    assert_repeats(HERE / "loops" / f"{name}.pb", cache_dir=tmp_path)
     assert chunked
     assert all(length > 3 for length in chunked)
 
@@ -65,7 +57,7 @@ def test_any_number_of_rounds_at_once(
     name: str, most: int, chunked: list[int], monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
 ) -> None:
     monkeypatch.setattr(loops, "MOST_IN_CHUNK", most)
-    check("loops", name, cache_dir=tmp_path)
+    assert_repeats(HERE / "loops" / f"{name}.pb", cache_dir=tmp_path)
     assert chunked or name not in IN_CHUNKS
 
 
@@ -74,7 +66,7 @@ def test_recurrent_nets_in_chunks_of_two(
     name: str, chunked: list[int], monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
 ) -> None:
     monkeypatch.setattr(loops, "MOST_IN_CHUNK", 1)
-    check("recurrent", name, cache_dir=tmp_path)
+    assert_repeats(HERE / "recurrent" / f"{name}.pb", cache_dir=tmp_path)
     assert set(chunked) == {2}
 
 
@@ -83,7 +75,7 @@ def test_what_cannot_be_done_in_chunks_is_done_otherwise(
     name: str, chunked: list[int], monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
 ) -> None:
     monkeypatch.setattr(loops, "MOST_IN_CHUNK", 1)
-    check("loops", name, cache_dir=tmp_path)
+    assert_repeats(HERE / "loops" / f"{name}.pb", cache_dir=tmp_path)
     assert not chunked
 
 
@@ -102,5 +94,5 @@ def test_shapes_that_do_not_fit_are_told(tmp_path: pathlib.Path) -> None:
 
 
 def test_one_program_holds_the_whole_loop_when_it_has_to(chunked: list[int], tmp_path: pathlib.Path) -> None:
-    check("loops", "long_lstm", engine="litert", cache_dir=tmp_path)
+    assert_repeats(HERE / "loops" / "long_lstm.pb", engine="litert", cache_dir=tmp_path)
     assert not chunked
