@@ -5,9 +5,13 @@ import pathlib
 import sys
 
 import pytest
+from hypothesis import settings
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the test processes fill the processors already
+
+settings.register_profile("same", derandomize=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))  # "default" draws other examples in each run
 
 
 @pytest.fixture(autouse=True, scope="session")

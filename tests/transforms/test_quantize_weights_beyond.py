@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pocketgraph.errors import TransformError
@@ -65,6 +65,8 @@ def test_a_range_for_each_channel_is_more_exact() -> None:
     assert many[:, -1].max() < one[:, -1].max() / 20
 
 
+@example([0.0, 8.407790785948902e-45], 4, False, False)  # the step is no float32
+@example([5.877639122255872e16, 1.1529214358873702e18, -1.152921504606847e18], 8, False, False)
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.floats(-(2.0**60), 2.0**60, width=32), min_size=2, max_size=20),

@@ -73,7 +73,8 @@ def coded(values: Array, num_bits: int, axes: tuple[int, ...], symmetric: bool) 
     else:
         top = (1 << num_bits) - 1
         step = (high - low) / top
-    step = np.where(step > 0, step, 1.0).astype(np.float32)
+    step = step.astype(np.float32)
+    step = np.where(step >= np.finfo(np.float32).tiny, step, np.float32(1))  # TensorFlow takes less than that for zero
     zero = np.zeros_like(step) if symmetric else np.rint(-low / step).astype(np.float32)
     codes = np.rint(finite / step)
     codes += zero

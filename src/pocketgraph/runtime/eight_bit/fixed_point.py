@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.kernels.eight_bit import BYTE, F32
+from pocketgraph.kernels.eight_bit import BYTE, F32, FRACTION
 from pocketgraph.runtime.eight_bit.numbers import COMPUTED, TENS
 
 Array = np.ndarray[Any, Any]
 Do = Callable[..., Any]
 """A float32 operation: its name, and operands."""
+LARGEST = 2.0**14  # factor whose product with the codes before and after a change 63 binary digits hold
 MOST = 2.0**24  # of the size of wide codes; beyond, a float32 does not hold them
 
 
@@ -46,31 +47,44 @@ def moved(do: Do, codes: Any, factors: Sequence[Any], offset: Any, *, finely: bo
     return do("Add", whole, do("Floor", rest))
 
 
-def parts(factor: float, count: int) -> list[float]:
-    """A factor as the sum of so many float32, one to three."""
+def parts(factor: float, count: int, *, below: bool = False) -> list[float]:
+    """A factor as the sum of so many float32, one to three; ``below``: of which the first is not above it."""
     found: list[float] = []
     for tens in TENS[: count - 1]:
-        found.append(float(np.rint((factor - sum(found)) * tens) / tens))
+        cut = np.floor if below and not found else np.rint
+        found.append(float(cut((factor - sum(found)) * tens) / tens))
     return [float(F32(part)) for part in (*found, factor - sum(found))]
 
 
 def simplest(factor: float, offset: float) -> tuple[list[float], bool]:
-    """The fewest parts, and whether to count ``finely``, that give every wide code its right code.
+    """The fewest parts, and whether to count ``finely``, that give every wide code its right code, or the most of them.
 
     Where codes change is known, and nothing but these places is to be tried: all operations keep the order of numbers.
     """
     codes = np.arange(1, BYTE.steps)
     with np.errstate(all="ignore"):
         places = np.ceil((codes - offset) / factor) if factor > 0 else np.zeros(0)
-        places = np.concatenate([places - 1, places])
+        places = np.concatenate([places - 1, places, places + 1])  # a double may be off by one
         places = places[np.abs(places) < MOST]
-        right = np.floor(places * factor + offset)
-        for count in (1, 2, 3):
-            factors = parts(factor, count)
-            found = moved(_computed, places.astype(F32), [F32(f) for f in factors], F32(offset), finely=False)
-            if np.array_equal(found, right):
-                return factors, False
-    return parts(factor, 3), True
+        right = _in_fixed_point(places, factor, offset)
+        forms = [(parts(factor, count), False) for count in (1, 2, 3)]
+        # products with a first part above the factor may pass 256, from which on a float32 has no 16 digits left
+        forms += [(parts(factor, 3, below=below), finely) for finely in (False, True) for below in (False, True)]
+        wrong = []
+        for factors, finely in forms:
+            found = moved(_computed, places.astype(F32), [F32(f) for f in factors], F32(offset), finely=finely)
+            wrong.append(np.count_nonzero(found != right))
+            if not wrong[-1]:
+                break
+    return forms[wrong.index(min(wrong))]
+
+
+def _in_fixed_point(codes: Array, factor: float, offset: float) -> Array:
+    """``floor(codes * factor + offset)`` with the original's binary digits (see kernels.eight_bit.requantized)."""
+    if factor >= LARGEST:
+        return np.asarray(np.floor(codes * factor + offset))
+    products = codes.astype(np.int64) * int(factor * 2.0 ** (32 + FRACTION)) >> 32
+    return np.asarray(products + int(offset * 2**FRACTION) >> FRACTION)
 
 
 def _computed(op: str, *operands: Any) -> Array:
