@@ -175,6 +175,8 @@ def keywords(folder: pathlib.Path) -> Iterator[Case]:
 def known_words(folder: pathlib.Path, spoken: pathlib.Path) -> Iterator[Case]:
     """The same on recordings of known words, one folder a word; words that a network was not made for are unknown."""
     files = sorted(spoken.glob("*/*.wav"))
+    if not files:
+        raise SystemExit(f"{spoken} has no folders of WAV files, one for each word")
     classes = {
         name: np.array([words.index(path.parent.name) if path.parent.name in words else UNKNOWN for path in files])
         for name, words in WORDS.items()
