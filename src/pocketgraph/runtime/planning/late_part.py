@@ -21,9 +21,32 @@ Sizes = tuple[tuple[int, ...], ...]
 Planned = tuple[Executable | None, Program | None]
 """What runs a part: one executable that does it all, or a program."""
 
-MOST_SHAPES = 64  # shapes that one part keeps plans for; the oldest go
+MOST_KEPT = 64  # that one part keeps; the oldest go
 TRUSTED = 8
 """New shapes that are planned at once; after as many without a return, a shape is planned when it comes twice."""
+MOST_SEEN = 16 * MOST_KEPT  # shapes that came once; more are forgotten
+
+
+class Trust:
+    """Which shapes, or other keys, a part is planned for when they are new."""
+
+    def __init__(self) -> None:
+        self._once: set[object] = set()
+        self._unreturned = 0
+
+    def allows(self, key: object, *, always: bool = False) -> bool:
+        """Whether to plan for a key that there is no plan for; ``always``: it is planned for at any rate."""
+        if always or self._unreturned < TRUSTED:
+            self._unreturned += 1
+            return True
+        if key in self._once:
+            self._once.discard(key)
+            self._unreturned = 0
+            return True
+        self._once.add(key)
+        if len(self._once) > MOST_SEEN:
+            self._once.clear()
+        return False
 
 
 class Planner(Protocol):
@@ -81,9 +104,8 @@ class LatePart:
         self._ready: dict[Sizes, Planned] = {}
         self._quick: dict[Sizes, Callable[[Any], list[Array]]] = {}
         self._by_steps: dict[Sizes, Planned] = {}
-        self._once: set[Sizes] = set()
         self._plain: Program | None = None
-        self._unreturned = 0
+        self._trust = Trust()
         self._lock = threading.Lock()
         self._made = made
 
@@ -119,17 +141,9 @@ class LatePart:
                 return kept[sizes]
             if 0 in [size for shape in sizes for size in shape]:
                 return None, self._plainly()
-            if not by_steps and self._unreturned >= TRUSTED:
-                if sizes not in self._once:
-                    self._once.add(sizes)
-                    if len(self._once) > 16 * MOST_SHAPES:
-                        self._once.clear()
-                    return None, self._plainly()
-                self._once.discard(sizes)
-                self._unreturned = 0
-            else:
-                self._unreturned += 1
-            if len(kept) >= MOST_SHAPES:
+            if not self._trust.allows(sizes, always=by_steps):
+                return None, self._plainly()
+            if len(kept) >= MOST_KEPT:
                 self._quick.pop(oldest := next(iter(kept)), None)
                 kept.pop(oldest)
             kept[sizes] = self._planned(arrays, by_steps)

@@ -14,7 +14,7 @@ from typing import Any
 from pocketgraph.graph import Graph, const
 from pocketgraph.runtime.engines.units import Plan
 from pocketgraph.runtime.names import Endpoint
-from pocketgraph.runtime.planning.late_part import LatePart
+from pocketgraph.runtime.planning.late_part import MOST_KEPT, LatePart, Trust
 
 SIZED = {
     "Reshape": 1, "Transpose": 1, "Tile": 1, "BroadcastTo": 1, "Fill": 0, "ExpandDims": 1, "Sum": 1, "Mean": 1,
@@ -24,8 +24,6 @@ SIZED = {
 }  # fmt: skip
 """The input of an op that decides of shapes, and not of values."""
 MOST_NUMBERS = 8  # of one such input
-MOST_VALUES = 64  # that one part keeps plans for; the oldest go
-TRUSTED = 8  # new values that are planned at once; after as many without a return, one is planned when it comes twice
 
 Values = tuple[tuple[int, ...], ...]
 
@@ -60,8 +58,7 @@ class PartByValues:
         self._sized = sized
         self._rest = tuple(position for position in range(len(part.inputs)) if position not in sized)
         self._parts: dict[Values, LatePart] = {}
-        self._once: set[Values] = set()
-        self._unreturned = 0
+        self._trust = Trust()
         self._lock = threading.Lock()
 
     def __call__(self, run: Any, *arrays: Any) -> tuple[Any, ...]:
@@ -83,17 +80,9 @@ class PartByValues:
         with self._lock:
             if values in self._parts:
                 return self._parts[values]
-            if self._unreturned >= TRUSTED:
-                if values not in self._once:
-                    self._once.add(values)
-                    if len(self._once) > 16 * MOST_VALUES:
-                        self._once.clear()
-                    return None
-                self._once.discard(values)
-                self._unreturned = 0
-            else:
-                self._unreturned += 1
-            if len(self._parts) >= MOST_VALUES:
+            if not self._trust.allows(values):
+                return None
+            if len(self._parts) >= MOST_KEPT:
                 self._parts.pop(next(iter(self._parts)))
             self._parts[values] = self._made(arrays)
             return self._parts[values]
