@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 REPEATED_FROM = 4 << 20  # bytes of weights read again by later steps of a loop, from which packing them once pays
 PACKED_FROM = 24 << 20  # bytes of constants from which mapping packed weights is faster than packing them again
 
+DIVISIONS = ("DIV", "FLOOR_DIV", "FLOOR_MOD")
+"""Operators that fail while running for one reason only: an integer 0 as divisor."""
+
 PREPARED_AFTER = 2  # runs, after which looking for the quickest way to run pays; a process's first result is in no need
 
 
@@ -76,7 +79,7 @@ class Executable:
                 try:
                     computed = self._runner.run([arrays[index] for index in self._fed])
                 except (RuntimeError, ValueError) as error:
-                    raise RunError(f"LiteRT failed: {' '.join(str(error).split())}") from error
+                    raise failure(error) from error
         elif any(kind == "computed" for kind, _ in self._sources):
             raise RunError("the segment is closed")
         sources = {"computed": computed, "input": arrays, "constant": self._constants}
@@ -116,7 +119,7 @@ class Executable:
                 try:
                     return step(values)
                 except (RuntimeError, ValueError) as error:
-                    raise RunError(f"LiteRT failed: {' '.join(str(error).split())}") from error
+                    raise failure(error) from error
 
         return run
 
@@ -147,6 +150,13 @@ class Executable:
 
         taken = [as_type(array, inside) for array, inside in zip(inputs, self._computed_in, strict=True)]
         return operation_times(self.program, self.threads, taken, lambda: self.run(inputs))
+
+
+def failure(error: Exception) -> RunError:
+    """What LiteRT said while running, as an error of ours; of a division by zero what the reference engine says too."""
+    said = " ".join(str(error).split())
+    divides = any(f"({code}) failed to invoke" in said for code in DIVISIONS)
+    return RunError(f"LiteRT failed: {f'Integer division by zero ({said})' if divides else said}")
 
 
 def encoded(array: Array) -> str:

@@ -4,6 +4,7 @@ from pocketgraph.runtime.engines.litert.lowering import LOWERINGS
 from pocketgraph.runtime.engines.litert.lowerings import (  # noqa: F401
     array,
     depthwise_gradients,
+    division,
     einsum,
     gradients,
     image,
