@@ -13,7 +13,7 @@ import numpy as np
 
 from pocketgraph.errors import UsageError
 from pocketgraph.quantize.judge import Accuracy, Comparison, interval, mean_interval
-from pocketgraph.quantize.models import Input, Model
+from pocketgraph.quantize.models import Input, LiteRTModel, Model
 from pocketgraph.quantize.pipeline import Progress
 from pocketgraph.quantize.running import Samples
 from pocketgraph.runtime.statistic import Statistic
@@ -115,7 +115,8 @@ def evaluate(
         for index, model in enumerate(models):
             start = time.perf_counter()
             answer = np.asarray(model.run(sample)[0])
-            times[index].append(time.perf_counter() - start)
+            took = time.perf_counter() - start
+            times[index].append(model.seconds if isinstance(model, LiteRTModel) else took)
             if index == 0:
                 reference = answer
                 if done == 0:
