@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
@@ -99,8 +100,9 @@ def group() -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command line and leaves with 0, 1 (the work failed) or 2 (the call was wrong).
 
-    Errors are one line on stderr. Set POCKETGRAPH_DEBUG=1 to get the traceback as well.
+    Errors and warnings are one line on stderr. Set POCKETGRAPH_DEBUG=1 to get the traceback as well.
     """
+    warnings.formatwarning = lambda message, *_, **__: f"warning: {message}\n"
     try:
         code = group.main(None if arguments is None else list(arguments), "pocketgraph", standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)

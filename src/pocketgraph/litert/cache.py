@@ -43,18 +43,42 @@ Specs: TypeAlias = Mapping[str, tuple[DType, tuple[int, ...]]]
 def directory(cache_dir: Folder | None = None) -> str | None:
     """The cache directory, made if need be: the argument, $POCKETGRAPH_CACHE, or the user's; None when not writable.
 
-    An empty $POCKETGRAPH_CACHE means no cache.
+    An empty $POCKETGRAPH_CACHE means no cache. One that cannot be written to is told of once.
     """
     chosen = os.fspath(cache_dir) if cache_dir is not None else os.environ.get(ENVIRONMENT)
     if chosen is None:
         chosen = user_directory()
+        if not os.path.isabs(chosen):
+            unusable(f"there is no home directory ('{chosen}')")
+            return None
     elif not chosen:
         return None
     try:
         os.makedirs(chosen, exist_ok=True)
-    except OSError:
+    except OSError as error:
+        unusable(f"{chosen} cannot be made: {error.strerror}")
         return None
-    return chosen if os.access(chosen, os.W_OK | os.X_OK) else None
+    if os.access(chosen, os.W_OK | os.X_OK):
+        return chosen
+    unusable(f"{chosen} cannot be written to")
+    return None
+
+
+_told: list[str] = []
+
+
+def unusable(why: str) -> None:
+    """Warns that compiled parts are not kept; once in a process, the first reason."""
+    if not _told:
+        _told.append(why)
+        import warnings
+
+        warnings.warn(
+            f"compiled parts are not kept for the next process: {why} (set {ENVIRONMENT} to a directory with room,"
+            " or to nothing for no cache)",
+            RuntimeWarning,
+            stacklevel=2,
+        )
 
 
 def user_directory() -> str:
@@ -179,7 +203,10 @@ def store(folder: str, name: str, content: Iterable[bytes | memoryview], about: 
             mark = fingerprint(part)
         record = {**about, "name": name, "fingerprint": mark}
         write(sidecar, json.dumps(record))
-    except OSError:
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            os.unlink(model)
+        unusable(f"{folder}: {error.strerror}")
         return None
     trim(folder, keep=name)
     return Entry(model, packed, _packed_is_whole(packed), record)

@@ -12,6 +12,7 @@ import numpy as np
 from pocketgraph.errors import RunError
 from pocketgraph.litert import cache
 from pocketgraph.litert.cache import Folder, Specs
+from pocketgraph.litert.disk_room import room_for
 from pocketgraph.litert.runner import PACKED_TYPES, PackedRunner, PlainRunner, Runner
 from pocketgraph.litert.sixteen_bits import as_type, computed_in, numpy_type
 
@@ -221,7 +222,7 @@ def runner_for(entry: cache.Entry, about: dict[str, Any], threads: int) -> Runne
         return _packed(entry, threads, outputs)
     try:
         return _packed(entry, threads, outputs)
-    except RunError:
+    except (RunError, OSError):
         return PlainRunner(entry.model, threads, shapes)
 
 
@@ -229,11 +230,16 @@ def _packed(entry: cache.Entry, threads: int, outputs: Sequence[tuple[tuple[int,
     """The runner of packed weights; packs them where that was not done yet.
 
     Raises:
-        RunError: LiteRT does not take the model.
+        RunError: LiteRT does not take the model, or the disk not its packed weights.
+        OSError: the files are gone.
     """
     if entry.has_packed:
         return PackedRunner(entry.model, entry.packed, threads, outputs)
     part = cache.part_of(entry.packed)
+    why = room_for(part, os.path.getsize(entry.model))
+    if why:
+        cache.unusable(f"{os.path.dirname(part)}: {why}")
+        raise RunError(f"no room for packed weights: {why}")
     try:
         return PackedRunner(entry.model, part, threads, outputs)
     finally:

@@ -66,7 +66,9 @@ def verify_file(path: str | os.PathLike[str]) -> None:
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
             problem = fault(mapped)
     if problem:
-        raise FormatError(f"LiteRT cannot run this file, it is damaged: {problem}", where=name, hint="get it anew from where it came")
+        raise FormatError(
+            f"LiteRT cannot run this file, it is damaged: {problem}", where=name, hint="get it anew from where it came"
+        )
 
 
 def fault(data: bytes | mmap.mmap) -> str:
