@@ -13,7 +13,7 @@ from pocketgraph.errors import RunError
 from pocketgraph.litert import cache
 from pocketgraph.litert.cache import Folder, Specs
 from pocketgraph.litert.disk_room import room_for
-from pocketgraph.litert.runner import PACKED_TYPES, PackedRunner, PlainRunner, Runner
+from pocketgraph.litert.runner import PACKED_TYPES, PackedRunner, PlainRunner, Runner, prepare
 from pocketgraph.litert.sixteen_bits import as_type, computed_in, numpy_type
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ def lookup(
 
 def open_entry(folder: str, name: str, threads: int) -> Executable | None:
     """The segment of this name in the cache; None when it is missing or damaged."""
-    entry = cache.find(folder, name)
+    entry = cache.find(folder, name, prepare)
     if entry is None:
         return None
     try:

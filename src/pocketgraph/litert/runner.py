@@ -197,6 +197,14 @@ class PackedRunner:
                 self._inputs, self._results, self._model = [], [], None
 
 
+def prepare() -> None:
+    """Starts what a PackedRunner needs besides its files."""
+    import ai_edge_litert.compiled_model  # noqa: F401
+
+    with quiet():
+        _environment()
+
+
 _live: WeakSet[PackedRunner] = WeakSet()
 
 
