@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from pocketgraph.cli._output import echo
 from pocketgraph.errors import UsageError
 from pocketgraph.graph import canonical
 
@@ -56,7 +57,7 @@ def scaling(how: dict[str, Any], graph: Graph | None) -> Scaling:
         mean = chosen.mean if mean is None else mean
         std = chosen.std if std is None else std
         if named is None:
-            click.echo(
+            echo(
                 f"note: the layers are those of --preset={chosen.name}: input_mean {mean:g}, input_std {std:g}",
                 err=True,
             )
@@ -66,14 +67,14 @@ def scaling(how: dict[str, Any], graph: Graph | None) -> Scaling:
 def say_of(data: Data) -> None:
     """Notes what is easily overlooked about the data."""
     if data.is_unscaled:
-        click.echo(
+        echo(
             f"note: {data.place}: values from 0 to 255 are fed as they are; --input_mean and --input_std scale them",
             err=True,
         )
     others = data.other_rates()
     if others:
         rates = " or ".join(f"{rate:,}" for rate in sorted(others))
-        click.echo(
+        echo(
             f"note: {data.place}: {others.total()} of {len(data)} recordings have {rates} samples a second and are "
             f"resampled to {data.rate:,}; --sample_rate tells another rate of the model",
             err=True,
@@ -118,7 +119,7 @@ def sized(
     known = next((other for other in others if len(other) == len(shape)), shape)
     result = tuple(given.get(at) or known[at] if at in left[name] else size for at, size in enumerate(shape))
     if known is shape and len(left[name]) == 2 and not any(given.values()) and min(result[at] for at in left[name]) > 1:
-        click.echo(
+        echo(
             f"note: the model leaves the size of its pictures open; they are resized to {result[left[name][1]]} x "
             f"{result[left[name][0]]} (--input_width, --input_height)",
             err=True,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pocketgraph.cli._data_options import check_feeds, data_options, feeds, say_of, scaling, sized
+from pocketgraph.cli._output import echo
 from pocketgraph.cli.options import names
 
 if TYPE_CHECKING:
@@ -80,12 +81,12 @@ def command(
             data.wanted,
         )
     for note in notes(verdicts, data, odd):
-        click.echo(f"note: {note}", err=True)
+        echo(f"note: {note}", err=True)
     if as_json:
-        click.echo(json.dumps([verdict.as_dict() for verdict in verdicts], indent=1))
+        echo(json.dumps([verdict.as_dict() for verdict in verdicts], indent=1))
         return
     for line in table([verdict.as_dict() for verdict in verdicts], len(data)):
-        click.echo(line)
+        echo(line)
 
 
 def _watched(samples: Iterator[list[Any]], odd: list[int]) -> Iterator[list[Any]]:

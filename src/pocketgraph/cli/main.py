@@ -13,6 +13,7 @@ import click
 
 from pocketgraph.cli._completion import completes_files
 from pocketgraph.cli._keys import opens_sealed_models
+from pocketgraph.cli._output import echo
 from pocketgraph.errors import PocketgraphError, did_you_mean
 
 COMMANDS = {
@@ -113,7 +114,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except click.Abort:
         fail("stopped", 130)
     except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message(), err=True)
+        echo(error.format_message(), err=True)
         sys.exit(2)
     except click.ClickException as error:
         context: Any = getattr(error, "ctx", None)
@@ -135,5 +136,5 @@ def fail(message: str, code: int) -> None:
         import traceback
 
         traceback.print_exc()
-    click.echo(f"error: {' '.join(message.split())}", err=True)
+    echo(f"error: {' '.join(message.split())}", err=True)
     sys.exit(code)

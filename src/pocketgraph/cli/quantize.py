@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pocketgraph.cli._data_options import check_feeds, data_options, feeds, say_of, scaling, sized
+from pocketgraph.cli._output import echo
 from pocketgraph.cli.options import flag_bool, names
 from pocketgraph.errors import UsageError
 
@@ -156,9 +157,7 @@ class _Job:
         self.front = None if asked else front_of(graph, self.outputs, tuple(values))
         if self.front is not None:
             shapes = dict(self.front.shapes)
-            click.echo(
-                f"note: the part behind {', '.join(shapes)} is quantized; what reads recordings is not", err=True
-            )
+            echo(f"note: the part behind {', '.join(shapes)} is quantized; what reads recordings is not", err=True)
         else:
             shapes = input_shapes(graph, self.outputs, asked, tuple(values))
         self.picture = scaling(how, graph if calibrate and not calibrate.endswith((".npz", ".npy")) else None)
@@ -211,7 +210,7 @@ class _Job:
         judging = self.judging(everything, data)
         findings = Findings(f"{os.path.splitext(self.out)[0]}.resume.npz", self.key(options, data))
         if findings.resumed:
-            click.echo("going on from an interrupted call", err=True)
+            echo("going on from an interrupted call", err=True)
         with progress_bar() as tell:
             samples = self.held(data)
             try:
@@ -323,11 +322,11 @@ class _Job:
         write_atomically(page, to_html(found, f"{name} in few bits").encode())
         write_atomically(f"{os.path.splitext(page)[0]}.json", to_json(found, {"model": name}).encode())
         for line in summary(found):
-            click.echo(line)
+            echo(line)
         if self.out.endswith(".tflite"):
             compared = gain(self.program, outcome.converted.program, len(content), samples, threads)
             for line in compared.lines():
-                click.echo(line)
+                echo(line)
         else:
-            click.echo(f"{found.float_bytes:,} bytes of float weights, the file has {found.bytes:,}")
-        click.echo(f"written: {self.out}, {page}")
+            echo(f"{found.float_bytes:,} bytes of float weights, the file has {found.bytes:,}")
+        echo(f"written: {self.out}, {page}")
