@@ -118,6 +118,28 @@ def fetch_endpoint(graph: Graph, text: str) -> Endpoint:
     return Endpoint(name, port)
 
 
+class Fetched(NamedTuple):
+    """What a list of fetches asks for.
+
+    Attributes:
+        tensors: the names of tensors, in order.
+        operations: the names of operations without outputs, which are run.
+        places: where among the fetches these are.
+    """
+
+    tensors: tuple[str, ...]
+    operations: tuple[str, ...]
+    places: tuple[int, ...]
+
+
+def fetched(graph: Graph, names: Sequence[str]) -> Fetched:
+    """Tells operations without outputs, such as ``init``, from tensors, whose bare names are their first outputs."""
+    nodes = [graph.nodes.get(name) for name in names]
+    places = tuple(place for place, node in enumerate(nodes) if node is not None and output_count(node) == 0)
+    tensors = tuple(name for place, name in enumerate(names) if place not in places)
+    return Fetched(tensors, tuple(names[place] for place in places), places)
+
+
 def _instead(graph: Graph, name: str, what: str) -> str:
     """What to type instead of a name that the graph does not have: a similar one, or what one would feed or fetch."""
     base = name.partition(":")[0]  # of "x:0x" or "x:0:0"
