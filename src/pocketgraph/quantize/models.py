@@ -123,7 +123,7 @@ class GraphModel:
     ) -> None:
         from pocketgraph.runtime import Session
         from pocketgraph.runtime.feeds import FeedSpec
-        from pocketgraph.runtime.names import feed_endpoints
+        from pocketgraph.runtime.tensor_names import feed_endpoints
 
         self.path = path
         self.graph = graph
@@ -157,7 +157,7 @@ class LiteRTModel:
     def __init__(self, path: str, threads: int = 1, outputs: Sequence[str] | None = None) -> None:
         from ai_edge_litert.interpreter import Interpreter
 
-        from pocketgraph.runtime.engines.litert.runner import quiet
+        from pocketgraph.litert.runner import quiet
 
         self.path = path
         try:

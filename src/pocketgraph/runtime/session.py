@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from pocketgraph.errors import RunError
 from pocketgraph.graph import Graph
-from pocketgraph.runtime.again import Again, Execution, again, likeness
 from pocketgraph.runtime.arguments import check_arguments, check_options, model_path
-from pocketgraph.runtime.asked import Array, asked, asked_by_shape
-from pocketgraph.runtime.names import Fetched, TensorName, before_rounds, fetched, listed
+from pocketgraph.runtime.execution import STEP_LIMIT, Running
 from pocketgraph.runtime.permissions import allowed_ops
 from pocketgraph.runtime.planning.preparing import Preparing
-from pocketgraph.runtime.running import STEP_LIMIT, Running
+from pocketgraph.runtime.repeated_call import Execution, RepeatedCall, call_key, repeated_call
+from pocketgraph.runtime.resolved_call import Array, resolve_call, resolve_call_by_shape
+from pocketgraph.runtime.tensor_names import Fetched, TensorName, before_rounds, fetched, listed
 
 if TYPE_CHECKING:
     from pocketgraph.runtime.description import Description
@@ -83,8 +83,8 @@ class Session:
             raise RunError("there is no such file", where=source)
         self._running = Running(step_limit, memory_limit, files_dir, inter_op_threads, seed)
         self._saved = source if isinstance(source, str) and os.path.isdir(source) else None
-        self._ready: dict[tuple[Any, ...], tuple[Execution, Again | None]] = {}
-        self._again: Again | None = None
+        self._ready: dict[tuple[Any, ...], tuple[Execution, RepeatedCall | None]] = {}
+        self._again: RepeatedCall | None = None
         self._fetched: dict[tuple[str, ...], Fetched] = {}
         self._plans = Preparing(
             source,
@@ -151,7 +151,7 @@ class Session:
                     names = tuple(fetches) if type(fetches) is list else fetches
                     values = list(feeds.values())
                     try:
-                        ready = self._ready.get(likeness(names, feeds, targets, values))
+                        ready = self._ready.get(call_key(names, feeds, targets, values))
                     except TypeError:  # a name that cannot be one; what follows says so
                         ready = None
                     if ready is not None:
@@ -231,7 +231,7 @@ class Session:
         given: dict[Any, Any] = dict(feeds) if feeds is not None else {}
         if feeds is None:
             given.update(sample_shapes(self.graph, found.tensors))
-        call = asked_by_shape(self.graph, found.tensors, given, (*listed(targets), *found.operations))
+        call = resolve_call_by_shape(self.graph, found.tensors, given, (*listed(targets), *found.operations))
         return self._plans.prepare(call, described=True).description
 
     def restore(self, folder: str | os.PathLike[str]) -> None:
@@ -308,7 +308,7 @@ class Session:
         if found.places:
             self._fetched[wanted] = found
             return self._with_operations(found, feeds, goals, trace, options)
-        call = asked(self.graph, wanted, feeds, goals)
+        call = resolve_call(self.graph, wanted, feeds, goals)
         prepared = self._plans.prepare(call)
         if trace is not None or milliseconds > 0:
             if trace is not None and prepared.executables:
@@ -352,8 +352,8 @@ class Session:
         names = tuple(fetches) if isinstance(fetches, list) else fetches
         if not isinstance(names, (str, tuple)) or not isinstance(targets, (str, tuple)):
             return
-        self._again = again(fetches, feeds, targets, execution)
-        self._ready[likeness(names, feeds, targets, list(feeds.values()))] = execution, self._again
+        self._again = repeated_call(fetches, feeds, targets, execution)
+        self._ready[call_key(names, feeds, targets, list(feeds.values()))] = execution, self._again
 
     def _forget(self) -> None:
         """Lets go of the ways to run what is no longer prepared."""

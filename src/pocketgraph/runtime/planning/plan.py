@@ -11,27 +11,27 @@ from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Graph
 from pocketgraph.graph.collector import collector_paused
 from pocketgraph.graph.dtype import RESOURCE, VARIANT
-from pocketgraph.runtime.eight_bit.islands import without_codes
+from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.runtime.eight_bit.float_rewriting import without_codes
+from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.engines.functions import Library
 from pocketgraph.runtime.engines.needed import Item, needed
 from pocketgraph.runtime.engines.reference import Program
-from pocketgraph.runtime.engines.units import Plan
-from pocketgraph.runtime.names import Endpoint
 from pocketgraph.runtime.planning import kept_plans
-from pocketgraph.runtime.planning.describing import described
-from pocketgraph.runtime.planning.inlined_calls import without_calls
+from pocketgraph.runtime.planning.function_inlining import inline_calls
 from pocketgraph.runtime.planning.late_parts import LateParts, may_be_late
 from pocketgraph.runtime.planning.late_planning import late_parts
 from pocketgraph.runtime.planning.made import Made
 from pocketgraph.runtime.planning.missing import check_kernels
+from pocketgraph.runtime.planning.plan_description import described
 from pocketgraph.runtime.planning.prepared import Prepared, Request
 from pocketgraph.runtime.planning.segments import Cut, cut, is_worth_it
 from pocketgraph.runtime.planning.specialize import Known, specialized
-from pocketgraph.runtime.warm import Executable, with_switches
+from pocketgraph.runtime.warm_start import Executable, with_switches
 
 if TYPE_CHECKING:
-    from pocketgraph.runtime.engines.litert.trial import Trial
-    from pocketgraph.runtime.engines.litert.unsupported import Unsupported
+    from pocketgraph.litert.trial import Trial
+    from pocketgraph.litert.unsupported import Unsupported
 
 Array = np.ndarray[Any, Any]
 MOST_RECUTS = 40  # each gives one more node to the reference engine
@@ -108,10 +108,10 @@ def _on_litert(
 ) -> tuple[dict[str, Item], list[Made], dict[str, str], LateParts | None]:
     """The needed nodes (without branches known not to be taken), the compiled parts, why the rest is in none, and who
     plans parts of that when they run (nobody where one part is everything)."""
-    from pocketgraph.runtime.engines.litert import engine
+    from pocketgraph.litert import engine
 
     kept = {endpoint.node for endpoint in (*request.feeds, *request.fetches)} | set(request.targets)
-    graph = without_calls(request.graph, items, request.feeds, kept)
+    graph = inline_calls(request.graph, items, request.feeds, kept)
     if graph is not request.graph:
         items = needed(graph, request.feeds, request.fetches, request.targets)
     if not request.exact:
@@ -144,7 +144,7 @@ def _compiled_parts(
 ) -> list[Made]:
     """Cuts the graph into parts and compiles them, with other cuts where LiteRT does not take one; none in the end
     where it takes none. Adds to ``reasons`` why candidates are in no part."""
-    from pocketgraph.runtime.engines.litert import engine
+    from pocketgraph.litert import engine
 
     plan, static = known.plan, known.static
     compiled: dict[Cut, Made] = {}
@@ -195,7 +195,7 @@ def _compiled(
     Raises:
         Unsupported: LiteRT does not take it.
     """
-    from pocketgraph.runtime.engines.litert import engine
+    from pocketgraph.litert import engine
 
     inputs, outputs = part.inputs, part.outputs
     is_whole = is_whole and not request.targets and set(outputs) == set(request.fetches)
