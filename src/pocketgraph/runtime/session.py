@@ -227,10 +227,10 @@ class Session:
         if self._saved is not None:
             self._restore()  # which variables change decides what is a constant
         wanted = listed(fetches) if fetches is not None else sample_fetches(self.graph)
+        found = fetched(self.graph, wanted)
         given: dict[Any, Any] = dict(feeds) if feeds is not None else {}
         if feeds is None:
-            given.update(sample_shapes(self.graph, wanted))
-        found = fetched(self.graph, wanted)
+            given.update(sample_shapes(self.graph, found.tensors))
         call = resolve_call_by_shape(self.graph, found.tensors, given, (*listed(targets), *found.operations))
         return self._plans.prepare(call, described=True).description
 
