@@ -22,10 +22,10 @@ from pocketgraph.formats import load
 from pocketgraph.litert.program import Program
 from pocketgraph.litert.rewriting.optimize import hasten
 from pocketgraph.litert.runner import PlainRunner
-from pocketgraph.quantize.light import lighter
-from pocketgraph.quantize.lowering import float_program
-from pocketgraph.quantize.pipeline import Options, observe, quantize
-from pocketgraph.quantize.running import Running, copied, model_bytes
+from pocketgraph.quantization.core.program_runner import Running, copied, model_bytes
+from pocketgraph.quantization.float_program import float_program
+from pocketgraph.quantization.pipeline import Options, observe, quantize
+from pocketgraph.quantization.weight_only import lighter
 
 ROUNDS, SLICE = 60, 0.03  # of many short slices some are undisturbed
 TARGET_FASTER, TARGET_SIZE, TARGET_CALIBRATION = 2.8, 0.27, 0.7

@@ -32,14 +32,15 @@ import numpy as np
 
 from measure import table
 from pocketgraph import Session, formats, freeze
-from pocketgraph.apps.data import Scaling, open_data
+from pocketgraph.datasets.dataset import Scaling, open_dataset
+from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.graph import Graph
 from pocketgraph.litert.runner import PlainRunner
-from pocketgraph.quantize.judge import Accuracy, Comparison
-from pocketgraph.quantize.lowering import float_program
-from pocketgraph.quantize.models import Input, LiteRTModel
-from pocketgraph.quantize.pipeline import Options, quantize
-from pocketgraph.quantize.running import Running, as_fed, model_bytes
+from pocketgraph.quantization.core.program_runner import Running, as_fed, model_bytes
+from pocketgraph.quantization.evaluation.metrics import Accuracy, Comparison
+from pocketgraph.quantization.evaluation.runnable_models import LiteRTModel
+from pocketgraph.quantization.float_program import float_program
+from pocketgraph.quantization.pipeline import Options, quantize
 
 Array = np.ndarray[Any, Any]
 CALIBRATED = 100
@@ -129,8 +130,8 @@ def photos(folder: pathlib.Path) -> Iterator[Case]:
             continue
         graph = formats.load(file)
         program = float_program(graph)
-        inputs = tuple(Input(value.name, value.shape, np.dtype(np.float32)) for value in program.inputs)
-        data = open_data(place, inputs, Scaling(127.5, 127.5))
+        inputs = tuple(ModelInput(value.name, value.shape, np.dtype(np.float32)) for value in program.inputs)
+        data = open_dataset(place, inputs, Scaling(127.5, 127.5))
         yield Case(name, graph, np.stack([sample[0] for sample in data.samples()]), is_split=True, file=file)
 
 

@@ -7,8 +7,8 @@ import numpy as np
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text import parse
 from pocketgraph.litert.program import Program
-from pocketgraph.quantize.judge import Comparison
-from pocketgraph.quantize.running import Running
+from pocketgraph.quantization.core.program_runner import Running
+from pocketgraph.quantization.evaluation.metrics import Comparison
 
 SHAPE = (1, 12, 12, 3)
 

@@ -171,9 +171,11 @@ def held_out() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def write_page(rows: list[report.Row], answers: Mapping[Path, Prediction]) -> Path:
     """Writes the table with bars and the labelled pictures as one HTML file."""
-    from pocketgraph.apps import images
+    from pocketgraph.datasets import image_loading
 
-    pictures = [(images.read(path, channels=1)[..., 0], f"{a.label}, {a.score:.2%}") for path, a in answers.items()]
+    pictures = [
+        (image_loading.read(path, channels=1)[..., 0], f"{a.label}, {a.score:.2%}") for path, a in answers.items()
+    ]
     note = (
         "The training row is the graph as training left it, run up to the shipping output with the checkpoint's values "
         "fed to its variables. “Off TensorFlow by” is the largest difference of any probability, over all held-out "

@@ -7,8 +7,8 @@ from math import erf, erfc
 import numpy as np
 
 from pocketgraph.graph.text import parse
-from pocketgraph.quantize.lowering import float_program
-from pocketgraph.quantize.running import Running
+from pocketgraph.quantization.core.program_runner import Running
+from pocketgraph.quantization.float_program import float_program
 
 
 def test_both_are_within_a_millionth_of_the_true_values() -> None:

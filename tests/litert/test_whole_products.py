@@ -11,7 +11,7 @@ from pocketgraph.graph.dtype import FLOAT, INT8
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.whole_products import multiply_whole_numbers
-from pocketgraph.quantize.running import Running
+from pocketgraph.quantization.core.program_runner import Running
 
 Array = np.ndarray[Any, Any]
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.apps import presets
-from pocketgraph.apps.picture_input import PictureInput, describe, find_input, require
+from pocketgraph.datasets import presets
+from pocketgraph.datasets.picture_input import PictureInput, describe, find_input, require
 from pocketgraph.errors import FormatError, MissingKernelError, RunError, UsageError
 from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.graph.order import reachable

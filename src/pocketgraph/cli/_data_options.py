@@ -11,8 +11,8 @@ from pocketgraph.errors import UsageError
 from pocketgraph.graph import canonical
 
 if TYPE_CHECKING:
-    from pocketgraph.apps.data import Data
-    from pocketgraph.apps.picture_scaling import Scaling
+    from pocketgraph.datasets.dataset import Dataset
+    from pocketgraph.datasets.picture_scaling import Scaling
     from pocketgraph.graph import Graph
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -46,8 +46,8 @@ def data_options(function: F) -> F:
 
 def scaling(how: dict[str, Any], graph: Graph | None) -> Scaling:
     """How pictures are fed: as the flags say, else as the preset that is named or that the graph's layers show."""
-    from pocketgraph.apps import presets
-    from pocketgraph.apps.picture_scaling import Scaling
+    from pocketgraph.datasets import presets
+    from pocketgraph.datasets.picture_scaling import Scaling
 
     named = presets.get(how["preset"]) if how["preset"] else None
     chosen = named or (presets.recognise(graph) if graph is not None else None)
@@ -63,7 +63,7 @@ def scaling(how: dict[str, Any], graph: Graph | None) -> Scaling:
     return Scaling(mean, std, how["input_width"], how["input_height"])
 
 
-def say_of(data: Data) -> None:
+def say_of(data: Dataset) -> None:
     """Notes what is easily overlooked about the data."""
     if data.is_unscaled:
         click.echo(
@@ -99,7 +99,7 @@ def sized(
         picture: how pictures are fed.
         others: the shapes of the only inputs of the models beside it.
     """
-    from pocketgraph.apps.named_arrays import sized_by_arrays
+    from pocketgraph.datasets.named_arrays import sized_by_arrays
     from pocketgraph.kernels.shapes import infer
 
     inferred = infer(graph)

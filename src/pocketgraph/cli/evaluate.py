@@ -13,8 +13,8 @@ from pocketgraph.cli._data_options import check_feeds, data_options, feeds, say_
 from pocketgraph.cli.options import names
 
 if TYPE_CHECKING:
-    from pocketgraph.apps.data import Data
-    from pocketgraph.quantize.evaluate import Verdict
+    from pocketgraph.datasets.dataset import Dataset
+    from pocketgraph.quantization.evaluation.model_evaluation import Verdict
 
 
 @click.command("evaluate")
@@ -41,11 +41,11 @@ def command(
     \b
       pocketgraph evaluate frozen.pb small.tflite --data=photos/ --labels=labels.txt --skip=100
     """
-    from pocketgraph.apps.data import open_data
     from pocketgraph.apps.label_image import read_labels
     from pocketgraph.cli._progress import progress_bar
-    from pocketgraph.quantize.evaluate import evaluate, largest_inputs
-    from pocketgraph.quantize.models import GraphModel, LiteRTModel, is_litert, open_model
+    from pocketgraph.datasets.dataset import open_dataset
+    from pocketgraph.quantization.evaluation.model_evaluation import evaluate, largest_inputs
+    from pocketgraph.quantization.evaluation.runnable_models import GraphModel, LiteRTModel, is_litert, open_model
 
     files = {path: LiteRTModel(path, how["threads"], names(how["outputs"])) for path in models if is_litert(path)}
     taken = [model.inputs[0].shape for model in files.values() if len(model.inputs) == 1]
@@ -62,7 +62,7 @@ def command(
     first = next((model for model in opened if isinstance(model, GraphModel)), None)
     graph = first.graph if first is not None and not place.endswith((".npz", ".npy")) else None
     front = first.front if first is not None else None
-    data = open_data(place, largest_inputs(opened), scaling(how, graph), front, how["sample_rate"])
+    data = open_dataset(place, largest_inputs(opened), scaling(how, graph), front, how["sample_rate"])
     if skip:
         data = data.after(skip)
     if limit:
@@ -98,7 +98,7 @@ def _watched(samples: Iterator[list[Any]], odd: list[int]) -> Iterator[list[Any]
         yield sample
 
 
-def notes(verdicts: list[Verdict], data: Data, odd: list[int]) -> Iterator[str]:
+def notes(verdicts: list[Verdict], data: Dataset, odd: list[int]) -> Iterator[str]:
     """What the numbers do not say by themselves."""
     if odd:
         which = f"sample {odd[0]} holds" if len(odd) == 1 else f"{len(odd)} samples hold, the first being {odd[0]},"

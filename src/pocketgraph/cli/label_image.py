@@ -175,7 +175,7 @@ def rooted(root: str, path: str) -> str:
 
 def list_presets() -> None:
     """Prints what each preset stands for."""
-    from pocketgraph.apps.presets import PRESETS
+    from pocketgraph.datasets.presets import PRESETS
 
     for p in PRESETS.values():
         how = f"{p.size} x {p.size}, input_mean {p.mean:g}, input_std {p.std:g}, {p.input_layer} -> {p.output_layer}"

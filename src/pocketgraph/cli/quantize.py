@@ -14,11 +14,11 @@ from pocketgraph.cli.options import flag_bool, names
 from pocketgraph.errors import UsageError
 
 if TYPE_CHECKING:
-    from pocketgraph.apps.data import Data
+    from pocketgraph.datasets.dataset import Dataset
     from pocketgraph.graph import Graph
     from pocketgraph.litert.program import Program
-    from pocketgraph.quantize.pipeline import Outcome, Progress
-    from pocketgraph.quantize.running import Samples
+    from pocketgraph.quantization.core.program_runner import Samples
+    from pocketgraph.quantization.pipeline import Outcome, Progress
 
 HELD = 1 << 24
 """Numbers in all samples up to which they are kept in memory; more are read anew each time."""
@@ -141,10 +141,10 @@ class _Job:
     """One model on its way to one file."""
 
     def __init__(self, model: str, calibrate: str | None, out: str, how: dict[str, Any]) -> None:
-        from pocketgraph.quantize.front import front_of, input_shapes
-        from pocketgraph.quantize.lowering import lowered_graph
-        from pocketgraph.quantize.models import read_graph
-        from pocketgraph.quantize.spellings import in_plain_words
+        from pocketgraph.quantization.audio_preprocessing import front_of, input_shapes
+        from pocketgraph.quantization.canonical.canonicalize import in_plain_words
+        from pocketgraph.quantization.evaluation.runnable_models import read_graph
+        from pocketgraph.quantization.float_program import lowered_graph
         from pocketgraph.runtime.samples import sample_fetches
 
         self.model, self.calibrate, self.out, self.how = model, calibrate, out, how
@@ -170,21 +170,23 @@ class _Job:
         if out.endswith(".tflite"):
             self.program = in_plain_words(self.program)
         else:
-            from pocketgraph.quantize.as_graph import as_graph
+            from pocketgraph.quantization.conversion.to_graphdef import as_graph
 
             as_graph(self.program, self.graph, self.outputs)  # what this form does not hold is said before the work
 
-    def open(self, place: str) -> Data:
+    def open(self, place: str) -> Dataset:
         """Data for the program."""
         import numpy as np
 
-        from pocketgraph.apps.data import open_data
-        from pocketgraph.quantize.models import Input
+        from pocketgraph.datasets.dataset import open_dataset
+        from pocketgraph.datasets.model_input import ModelInput
 
-        inputs = tuple(Input(value.name, value.shape, np.dtype(value.dtype.numpy)) for value in self.program.inputs)
-        return open_data(place, inputs, self.picture, self.front, self.how["sample_rate"])
+        inputs = tuple(
+            ModelInput(value.name, value.shape, np.dtype(value.dtype.numpy)) for value in self.program.inputs
+        )
+        return open_dataset(place, inputs, self.picture, self.front, self.how["sample_rate"])
 
-    def held(self, data: Data) -> Samples:
+    def held(self, data: Dataset) -> Samples:
         """The samples, in memory when they are few."""
         if len(data) * sum(value.size for value in self.program.inputs) >= HELD:
             return data.samples
@@ -194,9 +196,9 @@ class _Job:
     def static(self, limit: int) -> None:
         """Calibrates, quantizes, writes the file and the report, and prints the summary."""
         from pocketgraph.cli._progress import progress_bar
-        from pocketgraph.quantize.budget import Budget, quantize_within
-        from pocketgraph.quantize.pipeline import Options
-        from pocketgraph.quantize.resume import Findings
+        from pocketgraph.quantization.accuracy_budget import Budget, quantize_within
+        from pocketgraph.quantization.core.resume_state import Findings
+        from pocketgraph.quantization.pipeline import Options
 
         how = self.how
         assert self.calibrate is not None
@@ -231,14 +233,14 @@ class _Job:
 
     def inner(self) -> list[str]:
         """What has to stay in float because the form that is written has no place for its codes."""
-        from pocketgraph.quantize.as_graph import inner_operations
-        from pocketgraph.quantize.channelwise import with_channelwise_layers
+        from pocketgraph.quantization.canonical.depthwise_affine import with_channelwise_layers
+        from pocketgraph.quantization.conversion.to_graphdef import inner_operations
 
         if not self.out.endswith(".pb"):
             return []
         return inner_operations(with_channelwise_layers(self.program, ()), self.graph)
 
-    def judging(self, everything: Data, data: Data) -> Data:
+    def judging(self, everything: Dataset, data: Dataset) -> Dataset:
         """The samples to judge on: those asked for, else others than those calibrated with, else the same."""
         if self.how["judge"]:
             return self.open(self.how["judge"])
@@ -246,14 +248,14 @@ class _Job:
             return everything.after(len(data)).take(MOST_JUDGED)
         return data
 
-    def which(self, judging: Data, data: Data) -> str:
+    def which(self, judging: Dataset, data: Dataset) -> str:
         """What is to be said of the samples that were judged on."""
         return " that it was calibrated with (others do worse)" if judging is data else " that it had not seen"
 
-    def judge(self, data: Data) -> Callable[[Outcome], Any]:
+    def judge(self, data: Dataset) -> Callable[[Outcome], Any]:
         """What measures an outcome."""
         from pocketgraph.apps.label_image import read_labels
-        from pocketgraph.quantize.budget import judged
+        from pocketgraph.quantization.accuracy_budget import judged
 
         known = read_labels(self.how["labels"]) if self.how["labels"] else None
         if self.program.outputs[0].size > 1:
@@ -262,7 +264,7 @@ class _Job:
             outcome, data.samples, len(data), lambda scores: data.truth(known, scores), self.how["threads"]
         )
 
-    def key(self, options: Any, data: Data) -> str:
+    def key(self, options: Any, data: Dataset) -> str:
         """What the findings of an interrupted call must be of, to be of use to this one."""
         import pocketgraph
 
@@ -279,8 +281,8 @@ class _Job:
     def content(self, outcome: Outcome) -> bytes:
         """The file's bytes."""
         from pocketgraph.formats import to_bytes
-        from pocketgraph.quantize.as_graph import as_graph
-        from pocketgraph.quantize.running import model_bytes
+        from pocketgraph.quantization.conversion.to_graphdef import as_graph
+        from pocketgraph.quantization.core.program_runner import model_bytes
 
         if self.out.endswith(".pb"):
             return bytes(to_bytes(as_graph(outcome.converted.program, self.graph, self.outputs)))
@@ -289,7 +291,7 @@ class _Job:
     def light(self, limit: int, *, dynamic: bool) -> None:
         """Puts the weights in few bits, writes the file and the report, and prints the summary."""
         from pocketgraph.cli._progress import progress_bar
-        from pocketgraph.quantize.light import light_outcome
+        from pocketgraph.quantization.weight_only import light_outcome
 
         data = self.open(self.calibrate).take(limit) if self.calibrate else None
         samples: Samples = self.held(data) if data is not None else lambda: iter(())
@@ -309,10 +311,10 @@ class _Job:
     def write(self, outcome: Outcome, samples: Samples, content: bytes, tell: Progress) -> None:
         """Writes the model and the report, and prints the summary."""
         from pocketgraph.formats.files import write_atomically
-        from pocketgraph.quantize.gain import gain
-        from pocketgraph.quantize.layers import report
-        from pocketgraph.quantize.page import summary, to_html, to_json
-        from pocketgraph.quantize.running import model_bytes
+        from pocketgraph.quantization.core.program_runner import model_bytes
+        from pocketgraph.quantization.report.html_report import summary, to_html, to_json
+        from pocketgraph.quantization.report.layer_report import report
+        from pocketgraph.quantization.report.size_and_latency import gain
 
         size = len(model_bytes(self.program)) if self.out.endswith(".tflite") else None
         threads = self.how["threads"]
