@@ -11,13 +11,18 @@ from pocketgraph.errors import RunError, UsageError
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text import parse
 from pocketgraph.litert.program import Program
-from pocketgraph.quantization.accuracy_budget import Budget, Judged, judged, quantize_within
+from pocketgraph.quantization.accuracy_budget import (
+    AccuracyBudget,
+    ProgramComparison,
+    compare_programs,
+    quantize_within,
+)
 from pocketgraph.quantization.core import resume_state
 from pocketgraph.quantization.core.program_runner import model_bytes
-from pocketgraph.quantization.core.resume_state import Findings
+from pocketgraph.quantization.core.resume_state import ResumeState
 from pocketgraph.quantization.evaluation.metrics import Accuracy, Comparison
 from pocketgraph.quantization.float_program import float_program
-from pocketgraph.quantization.pipeline import Options, Outcome, quantize
+from pocketgraph.quantization.pipeline import Outcome, QuantizationOptions, quantize
 from quantize_nets import net, samples
 
 
@@ -26,20 +31,20 @@ def program() -> Program:
     return float_program(net(), ["y"])
 
 
-def within(program: Program, budget: Budget) -> tuple[Outcome, Judged]:
+def within(program: Program, budget: AccuracyBudget) -> tuple[Outcome, ProgramComparison]:
     given = samples(40, seed=7)
 
-    def judge(outcome: Outcome) -> Judged:
-        return judged(outcome, lambda: iter(given), 40, lambda scores: None)
+    def judge(outcome: Outcome) -> ProgramComparison:
+        return compare_programs(outcome, lambda: iter(given), 40, lambda scores: None)
 
-    options = Options(float_share=0, rounding="nearest")
+    options = QuantizationOptions(float_share=0, rounding="nearest")
     return quantize_within(program, lambda: iter(samples()), 24, options, budget, judge)
 
 
 def test_a_tight_budget_leaves_more_in_float_and_is_kept(program: Program) -> None:
-    free, loose = within(program, Budget())
+    free, loose = within(program, AccuracyBudget())
     assert not free.kept
-    outcome, tight = within(program, Budget(kl=loose.comparison.kl / 3))
+    outcome, tight = within(program, AccuracyBudget(kl=loose.comparison.kl / 3))
     assert outcome.kept
     assert tight.comparison.kl <= loose.comparison.kl / 3
     assert any(note.startswith("within the budget with") for note in outcome.notes)
@@ -47,34 +52,34 @@ def test_a_tight_budget_leaves_more_in_float_and_is_kept(program: Program) -> No
 
 def test_a_budget_that_nothing_keeps_is_an_error(program: Program) -> None:
     with pytest.raises(RunError, match="no form with eight bits keeps the budget"):
-        within(program, Budget(kl=0.0))
+        within(program, AccuracyBudget(kl=0.0))
 
 
 def test_a_model_without_classes_is_refused_before_any_work_is_done() -> None:
     graph = parse("x = Placeholder(dtype=float, shape=[1,4])\ny = MatMul(x, w, T=float)")
     program = float_program(Graph([*graph, const("w", np.ones((4, 1), np.float32))]), ["y"])
 
-    def judge(outcome: Outcome) -> Judged:
+    def judge(outcome: Outcome) -> ProgramComparison:
         raise AssertionError("it was quantized")
 
     given = [[np.ones((1, 4), np.float32)]] * 20
     with pytest.raises(UsageError, match="gives no scores of classes"):
-        quantize_within(program, lambda: iter(given), 20, Options(), Budget(kl=1.0), judge)
+        quantize_within(program, lambda: iter(given), 20, QuantizationOptions(), AccuracyBudget(kl=1.0), judge)
 
 
 def test_the_drop_is_of_right_answers_where_classes_are_known_and_of_agreement_elsewhere() -> None:
     comparison = Comparison(count=10, agreed=9)
-    assert Judged(comparison, None, None).drop == pytest.approx(10)
-    known = Judged(comparison, Accuracy(count=10, first=8), Accuracy(count=10, first=8))
+    assert ProgramComparison(comparison, None, None).drop == pytest.approx(10)
+    known = ProgramComparison(comparison, Accuracy(count=10, first=8), Accuracy(count=10, first=8))
     assert known.drop == 0
-    assert known.keeps(Budget(accuracy_drop=0.0))
-    assert not Judged(comparison, None, None).keeps(Budget(accuracy_drop=9.9))
+    assert known.keeps(AccuracyBudget(accuracy_drop=0.0))
+    assert not ProgramComparison(comparison, None, None).keeps(AccuracyBudget(accuracy_drop=9.9))
 
 
 @pytest.mark.parametrize("wrong", [-1.0, float("nan")])
 def test_budgets_below_zero_are_refused(wrong: float) -> None:
     with pytest.raises(UsageError, match="--max-kl must be 0 or more"):
-        Budget(kl=wrong)
+        AccuracyBudget(kl=wrong)
 
 
 class StoppedError(Exception):
@@ -86,7 +91,7 @@ def test_an_interrupted_run_goes_on_and_gives_the_same_bytes(
     program: Program, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, stage: str, at: int
 ) -> None:
     monkeypatch.setattr(resume_state, "PAUSE", 0.0)
-    whole = model_bytes(quantize(program, lambda: iter(samples()), 24, Options()).converted.program)
+    whole = model_bytes(quantize(program, lambda: iter(samples()), 24, QuantizationOptions()).converted.program)
     place = tmp_path / "found.npz"
 
     def stop(said: str, done: int, total: int) -> None:
@@ -94,26 +99,31 @@ def test_an_interrupted_run_goes_on_and_gives_the_same_bytes(
             raise StoppedError
 
     with pytest.raises(StoppedError):
-        quantize(program, lambda: iter(samples()), 24, Options(), stop, Findings(place, "this"))
+        quantize(program, lambda: iter(samples()), 24, QuantizationOptions(), stop, ResumeState(place, "this"))
     told: list[tuple[str, int]] = []
-    findings = Findings(place, "this")
-    assert findings.resumed
+    resume = ResumeState(place, "this")
+    assert resume.resumed
     made = quantize(
-        program, lambda: iter(samples()), 24, Options(), lambda said, done, total: told.append((said, done)), findings
+        program,
+        lambda: iter(samples()),
+        24,
+        QuantizationOptions(),
+        lambda said, done, total: told.append((said, done)),
+        resume,
     )
     assert model_bytes(made.converted.program) == whole
     calibrated = [done for said, done in told if said == "calibrating"]
     assert calibrated == ([] if stage != "calibrating" else list(range(at, 25)))
-    findings.remove()
+    resume.remove()
     assert not place.exists()
 
 
 def test_findings_of_something_else_or_damaged_ones_do_not_count(tmp_path: pathlib.Path) -> None:
     place = tmp_path / "found.npz"
-    first = Findings(place, "this")
+    first = ResumeState(place, "this")
     first.put("stage", {"x": np.arange(3)})
     first.save()
-    assert Findings(place, "this").get("stage")["x"].tolist() == [0, 1, 2]
-    assert not Findings(place, "that").resumed
+    assert ResumeState(place, "this").get("stage")["x"].tolist() == [0, 1, 2]
+    assert not ResumeState(place, "that").resumed
     place.write_bytes(place.read_bytes()[:40])
-    assert not Findings(place, "this").resumed
+    assert not ResumeState(place, "this").resumed

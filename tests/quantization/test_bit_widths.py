@@ -14,8 +14,8 @@ from pocketgraph.quantization.core.quantized_weights import packed
 from pocketgraph.quantization.fitting.adaround import adaround
 from pocketgraph.quantization.fitting.second_order_rounding import loss, round_rows
 from pocketgraph.quantization.float_program import float_program
-from pocketgraph.quantization.pipeline import Options, quantize
-from pocketgraph.quantization.weight_only import lighter
+from pocketgraph.quantization.pipeline import QuantizationOptions, quantize
+from pocketgraph.quantization.weight_only import with_quantized_weights
 from quantize_nets import judged, net, rows, samples, wide_graph
 
 
@@ -25,7 +25,7 @@ def program() -> Program:
 
 
 def snr(program: Program, **how: object) -> float:
-    outcome = quantize(program, lambda: iter(samples(48)), 48, Options(**how))  # type: ignore[arg-type]
+    outcome = quantize(program, lambda: iter(samples(48)), 48, QuantizationOptions(**how))  # type: ignore[arg-type]
     return judged(program, outcome.converted.program, samples(24, seed=8)).snr
 
 
@@ -34,14 +34,14 @@ def test_int16_tensors_lose_less_than_int8_ones(program: Program) -> None:
 
 
 def test_int16_goes_in_and_comes_out_when_asked(program: Program) -> None:
-    outcome = quantize(program, lambda: iter(samples(8)), 8, Options(activations="int16", io="int16"))
+    outcome = quantize(program, lambda: iter(samples(8)), 8, QuantizationOptions(activations="int16", io="int16"))
     made = outcome.converted.program
     assert [value.dtype.name for value in (*made.inputs, *made.outputs)] == ["int16", "int16"]
 
 
 def test_the_width_of_what_goes_in_is_that_of_the_tensors() -> None:
     with pytest.raises(UsageError, match="--io is one of float, int16, not 'int8'"):
-        Options(activations="int16", io="int8")
+        QuantizationOptions(activations="int16", io="int8")
 
 
 @pytest.mark.parametrize("rounding", ["fitted", "adaround"])
@@ -49,7 +49,7 @@ def test_int4_weights_are_smaller_and_choosing_them_together_pays(rounding: str)
     program = float_program(wide_graph(), ["y"])
 
     def made(**how: object) -> Program:
-        options = Options(float_share=0, **how)  # type: ignore[arg-type]
+        options = QuantizationOptions(float_share=0, **how)  # type: ignore[arg-type]
         return quantize(program, lambda: iter(rows(128, 1)), 128, options).converted.program
 
     eight, four, nearest = made(), made(weights="int4", rounding=rounding), made(weights="int4", rounding="nearest")
@@ -61,7 +61,10 @@ def test_int4_weights_are_smaller_and_choosing_them_together_pays(rounding: str)
 @pytest.mark.parametrize("dynamic", [True, False])
 def test_int4_weights_without_calibration(dynamic: bool) -> None:
     program = float_program(wide_graph(), ["y"])
-    four, eight = lighter(program, dynamic=dynamic, bits=4), lighter(program, dynamic=dynamic)
+    four, eight = (
+        with_quantized_weights(program, dynamic=dynamic, bits=4),
+        with_quantized_weights(program, dynamic=dynamic),
+    )
     assert len(model_bytes(four)) < 0.7 * len(model_bytes(eight))
     assert judged(program, four, rows(20, 2)).snr > 12
 
@@ -93,6 +96,6 @@ def test_a_single_channel_keeps_eight_bits(results: int) -> None:
     """TensorFlow 2.21's interpreter refuses four bits there."""
     graph = parse("x = Placeholder(dtype=float, shape=[1,2000])\ny = MatMul(x, w, T=float)")
     weights = np.random.default_rng(0).normal(size=(2000, results)).astype(np.float32)
-    light = lighter(float_program(Graph([*graph, const("w", weights)]), ["y"]), dynamic=True, bits=4)
+    light = with_quantized_weights(float_program(Graph([*graph, const("w", weights)]), ["y"]), dynamic=True, bits=4)
     kinds = {v.dtype.name for o in light.operations for v in o.inputs if v is not None and v.constant is not None}
     assert ("int4" in kinds) == (results > 1)

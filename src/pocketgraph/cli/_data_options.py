@@ -12,7 +12,7 @@ from pocketgraph.graph import canonical
 
 if TYPE_CHECKING:
     from pocketgraph.datasets.dataset import Dataset
-    from pocketgraph.datasets.picture_scaling import Scaling
+    from pocketgraph.datasets.picture_scaling import PictureScaling
     from pocketgraph.graph import Graph
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -44,10 +44,10 @@ def data_options(function: F) -> F:
     return function
 
 
-def scaling(how: dict[str, Any], graph: Graph | None) -> Scaling:
+def scaling(how: dict[str, Any], graph: Graph | None) -> PictureScaling:
     """How pictures are fed: as the flags say, else as the preset that is named or that the graph's layers show."""
     from pocketgraph.datasets import presets
-    from pocketgraph.datasets.picture_scaling import Scaling
+    from pocketgraph.datasets.picture_scaling import PictureScaling
 
     named = presets.get(how["preset"]) if how["preset"] else None
     chosen = named or (presets.recognise(graph) if graph is not None else None)
@@ -60,7 +60,7 @@ def scaling(how: dict[str, Any], graph: Graph | None) -> Scaling:
                 f"note: the layers are those of --preset={chosen.name}: input_mean {mean:g}, input_std {std:g}",
                 err=True,
             )
-    return Scaling(mean, std, how["input_width"], how["input_height"])
+    return PictureScaling(mean, std, how["input_width"], how["input_height"])
 
 
 def say_of(data: Dataset) -> None:
@@ -84,7 +84,7 @@ def sized(
     graph: Graph,
     shapes: Mapping[str, tuple[int, ...]],
     place: str | None,
-    picture: Scaling,
+    picture: PictureScaling,
     others: Sequence[tuple[int, ...]] = (),
 ) -> dict[str, tuple[int, ...]]:
     """The shapes of inputs, sizes that the graph leaves open being those of the samples.

@@ -141,8 +141,8 @@ class _Job:
     """One model on its way to one file."""
 
     def __init__(self, model: str, calibrate: str | None, out: str, how: dict[str, Any]) -> None:
-        from pocketgraph.quantization.audio_preprocessing import front_of, input_shapes
-        from pocketgraph.quantization.canonical.canonicalize import in_plain_words
+        from pocketgraph.quantization.audio_preprocessing import audio_preprocessing_of, input_shapes
+        from pocketgraph.quantization.canonical.canonicalize import canonicalize
         from pocketgraph.quantization.evaluation.runnable_models import read_graph
         from pocketgraph.quantization.float_program import lowered_graph
         from pocketgraph.runtime.samples import sample_fetches
@@ -153,7 +153,7 @@ class _Job:
         values = feeds(how["feed"])
         self.outputs = names(how["outputs"]) or list(sample_fetches(graph))
         asked = names(how["inputs"])
-        self.front = None if asked else front_of(graph, self.outputs, tuple(values))
+        self.front = None if asked else audio_preprocessing_of(graph, self.outputs, tuple(values))
         if self.front is not None:
             shapes = dict(self.front.shapes)
             click.echo(
@@ -168,11 +168,11 @@ class _Job:
         self.graph: Graph
         self.program, self.graph = lowered_graph(graph, self.outputs, shapes, values)
         if out.endswith(".tflite"):
-            self.program = in_plain_words(self.program)
+            self.program = canonicalize(self.program)
         else:
-            from pocketgraph.quantization.conversion.to_graphdef import as_graph
+            from pocketgraph.quantization.conversion.to_graphdef import to_graphdef
 
-            as_graph(self.program, self.graph, self.outputs)  # what this form does not hold is said before the work
+            to_graphdef(self.program, self.graph, self.outputs)  # what this form does not hold is said before the work
 
     def open(self, place: str) -> Dataset:
         """Data for the program."""
@@ -196,32 +196,34 @@ class _Job:
     def static(self, limit: int) -> None:
         """Calibrates, quantizes, writes the file and the report, and prints the summary."""
         from pocketgraph.cli._progress import progress_bar
-        from pocketgraph.quantization.accuracy_budget import Budget, quantize_within
-        from pocketgraph.quantization.core.resume_state import Findings
-        from pocketgraph.quantization.pipeline import Options
+        from pocketgraph.quantization.accuracy_budget import AccuracyBudget, quantize_within
+        from pocketgraph.quantization.core.resume_state import ResumeState
+        from pocketgraph.quantization.pipeline import QuantizationOptions
 
         how = self.how
         assert self.calibrate is not None
-        budget = Budget(how["max_kl"], how["max_accuracy_drop"])
+        budget = AccuracyBudget(how["max_kl"], how["max_accuracy_drop"])
         chosen = ("ranges", "rounding", "equalize", "io", "float_share", "widen", "activations", "weights", "threads",
                   "seed")  # fmt: skip
         keep = [*names(how["keep"]), *self.inner()]
-        options = Options(keep=keep, with_tables=self.out.endswith(".tflite"), **{name: how[name] for name in chosen})
+        options = QuantizationOptions(
+            keep=keep, with_tables=self.out.endswith(".tflite"), **{name: how[name] for name in chosen}
+        )
         everything = self.open(self.calibrate)
         data = everything.take(limit)
         say_of(data)
         judging = self.judging(everything, data)
-        findings = Findings(f"{os.path.splitext(self.out)[0]}.resume.npz", self.key(options, data))
-        if findings.resumed:
+        resume = ResumeState(f"{os.path.splitext(self.out)[0]}.resume.npz", self.key(options, data))
+        if resume.resumed:
             click.echo("going on from an interrupted call", err=True)
         with progress_bar() as tell:
             samples = self.held(data)
             try:
                 outcome, judged = quantize_within(
-                    self.program, samples, len(data), options, budget, self.judge(judging), tell, findings
+                    self.program, samples, len(data), options, budget, self.judge(judging), tell, resume
                 )
             except KeyboardInterrupt:
-                findings.save()
+                resume.save()
                 raise
             outcome.judged, outcome.are_unseen = judged.comparison, judging is not data
             if not budget.is_set:
@@ -229,16 +231,16 @@ class _Job:
                 said = f"on {len(judging)} samples{self.which(judging, data)}: {judged.words()}"
                 outcome.notes.insert(warned, said)
             self.write(outcome, samples, self.content(outcome), tell)
-        findings.remove()
+        resume.remove()
 
     def inner(self) -> list[str]:
         """What has to stay in float because the form that is written has no place for its codes."""
-        from pocketgraph.quantization.canonical.depthwise_affine import with_channelwise_layers
+        from pocketgraph.quantization.canonical.depthwise_affine import with_depthwise_affine
         from pocketgraph.quantization.conversion.to_graphdef import inner_operations
 
         if not self.out.endswith(".pb"):
             return []
-        return inner_operations(with_channelwise_layers(self.program, ()), self.graph)
+        return inner_operations(with_depthwise_affine(self.program, ()), self.graph)
 
     def judging(self, everything: Dataset, data: Dataset) -> Dataset:
         """The samples to judge on: those asked for, else others than those calibrated with, else the same."""
@@ -255,12 +257,12 @@ class _Job:
     def judge(self, data: Dataset) -> Callable[[Outcome], Any]:
         """What measures an outcome."""
         from pocketgraph.apps.label_image import read_labels
-        from pocketgraph.quantization.accuracy_budget import judged
+        from pocketgraph.quantization.accuracy_budget import compare_programs
 
         known = read_labels(self.how["labels"]) if self.how["labels"] else None
         if self.program.outputs[0].size > 1:
             data.truth(known, self.program.outputs[0].size)  # labels that do not fit are said before the work is done
-        return lambda outcome: judged(
+        return lambda outcome: compare_programs(
             outcome, data.samples, len(data), lambda scores: data.truth(known, scores), self.how["threads"]
         )
 
@@ -281,22 +283,22 @@ class _Job:
     def content(self, outcome: Outcome) -> bytes:
         """The file's bytes."""
         from pocketgraph.formats import to_bytes
-        from pocketgraph.quantization.conversion.to_graphdef import as_graph
+        from pocketgraph.quantization.conversion.to_graphdef import to_graphdef
         from pocketgraph.quantization.core.program_runner import model_bytes
 
         if self.out.endswith(".pb"):
-            return bytes(to_bytes(as_graph(outcome.converted.program, self.graph, self.outputs)))
+            return bytes(to_bytes(to_graphdef(outcome.converted.program, self.graph, self.outputs)))
         return model_bytes(outcome.converted.program)
 
     def light(self, limit: int, *, dynamic: bool) -> None:
         """Puts the weights in few bits, writes the file and the report, and prints the summary."""
         from pocketgraph.cli._progress import progress_bar
-        from pocketgraph.quantization.weight_only import light_outcome
+        from pocketgraph.quantization.weight_only import quantize_weights
 
         data = self.open(self.calibrate).take(limit) if self.calibrate else None
         samples: Samples = self.held(data) if data is not None else lambda: iter(())
         with progress_bar() as tell:
-            outcome = light_outcome(
+            outcome = quantize_weights(
                 self.program,
                 samples,
                 0 if data is None else len(data),
@@ -314,7 +316,7 @@ class _Job:
         from pocketgraph.quantization.core.program_runner import model_bytes
         from pocketgraph.quantization.report.html_report import summary, to_html, to_json
         from pocketgraph.quantization.report.layer_report import report
-        from pocketgraph.quantization.report.size_and_latency import gain
+        from pocketgraph.quantization.report.size_and_latency import measure_size_and_latency
 
         size = len(model_bytes(self.program)) if self.out.endswith(".tflite") else None
         threads = self.how["threads"]
@@ -327,7 +329,7 @@ class _Job:
         for line in summary(found):
             click.echo(line)
         if self.out.endswith(".tflite"):
-            compared = gain(self.program, outcome.converted.program, len(content), samples, threads)
+            compared = measure_size_and_latency(self.program, outcome.converted.program, len(content), samples, threads)
             for line in compared.lines():
                 click.echo(line)
         else:

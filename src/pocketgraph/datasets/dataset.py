@@ -14,7 +14,7 @@ import numpy as np
 
 from pocketgraph.datasets import class_labels, csv_tables, file_lists, image_loading, named_arrays
 from pocketgraph.datasets.model_input import ModelInput, RecordingReader
-from pocketgraph.datasets.picture_scaling import Scaling, picture_input
+from pocketgraph.datasets.picture_scaling import PictureScaling, picture_input
 from pocketgraph.datasets.recordings import USUAL_RATE, rate_of, samples_at
 from pocketgraph.datasets.stored_arrays import SampleArray, sample_of, subset_of
 from pocketgraph.errors import UsageError
@@ -43,7 +43,7 @@ class Dataset:
     inputs: tuple[ModelInput, ...]
     files: list[str] = field(default_factory=list)
     arrays: list[SampleArray] = field(default_factory=list)
-    scaling: Scaling = field(default_factory=Scaling)
+    scaling: PictureScaling = field(default_factory=PictureScaling)
     classes: list[str] = field(default_factory=list)
     front: RecordingReader | None = None
     targets: Array | None = None
@@ -157,7 +157,7 @@ def _digest(array: SampleArray) -> str:
 def open_dataset(
     place: str | os.PathLike[str],
     inputs: tuple[ModelInput, ...],
-    scaling: Scaling | None = None,
+    scaling: PictureScaling | None = None,
     front: RecordingReader | None = None,
     rate: int | None = None,
 ) -> Dataset:
@@ -179,7 +179,7 @@ def open_dataset(
         FormatError: the place is missing or none of these.
     """
     name = os.fspath(place)
-    how = scaling or Scaling()
+    how = scaling or PictureScaling()
     if os.path.isdir(name):
         files, classes = file_lists.of_folder(name)
         data = Dataset(name, inputs, files, scaling=how, classes=classes)

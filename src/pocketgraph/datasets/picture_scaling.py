@@ -12,7 +12,7 @@ from pocketgraph.graph.dtype import FLOAT
 
 
 @dataclass(frozen=True)
-class Scaling:
+class PictureScaling:
     """How a picture's values from 0 to 255 are fed: ``(value - mean) / std``.
 
     Attributes:
@@ -30,7 +30,7 @@ class Scaling:
             raise UsageError("--input_std is 0; pixels are divided by it")
 
 
-def picture_input(inputs: tuple[ModelInput, ...], scaling: Scaling) -> PictureInput:
+def picture_input(inputs: tuple[ModelInput, ...], scaling: PictureScaling) -> PictureInput:
     """The model's only input as one that takes pictures.
 
     Raises:
@@ -56,7 +56,7 @@ def picture_input(inputs: tuple[ModelInput, ...], scaling: Scaling) -> PictureIn
     raise UsageError(f"the model takes {list(shape)}, which is no picture", hint="give an .npz file")
 
 
-def _checked(picture: PictureInput, scaling: Scaling) -> PictureInput:
+def _checked(picture: PictureInput, scaling: PictureScaling) -> PictureInput:
     """With the size that was asked for where the model leaves it open."""
     height, width = picture.height, picture.width
     if (height, width) == (1, 1):

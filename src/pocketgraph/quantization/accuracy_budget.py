@@ -9,9 +9,9 @@ from itertools import islice
 
 from pocketgraph.errors import RunError, UsageError
 from pocketgraph.litert.program import Program
-from pocketgraph.quantization.core.program_runner import Running, Samples, as_fed
-from pocketgraph.quantization.core.quantization_options import Options, Progress
-from pocketgraph.quantization.core.resume_state import Findings
+from pocketgraph.quantization.core.program_runner import ProgramRunner, Samples, as_fed
+from pocketgraph.quantization.core.quantization_options import Progress, QuantizationOptions
+from pocketgraph.quantization.core.resume_state import ResumeState
 from pocketgraph.quantization.evaluation.metrics import Accuracy, Comparison, scores_of_classes
 from pocketgraph.quantization.pipeline import Outcome, finish, prepare, silent
 
@@ -23,7 +23,7 @@ Truth = Callable[[int], "Sequence[int] | None"]
 
 
 @dataclass(frozen=True)
-class Budget:
+class AccuracyBudget:
     """What a model may lose.
 
     Attributes:
@@ -50,7 +50,7 @@ class Budget:
 
 
 @dataclass
-class Judged:
+class ProgramComparison:
     """A quantized program beside the float one, over samples.
 
     Attributes:
@@ -69,7 +69,7 @@ class Judged:
             return 100 * (self.exact.top1 - self.coded.top1)
         return 100 * (1 - self.comparison.agreement)
 
-    def keeps(self, budget: Budget) -> bool:
+    def keeps(self, budget: AccuracyBudget) -> bool:
         """Whether it is within the budget."""
         too_far = budget.kl is not None and self.comparison.kl > budget.kl
         too_wrong = budget.accuracy_drop is not None and self.drop > budget.accuracy_drop + 1e-9
@@ -85,7 +85,9 @@ class Judged:
         return f"{lost}same best class {beside.agreement:.2%}, KL {beside.kl:.4g}, {noise}"
 
 
-def judged(outcome: Outcome, samples: Samples, count: int, truth: Truth, threads: int = 1) -> Judged:
+def compare_programs(
+    outcome: Outcome, samples: Samples, count: int, truth: Truth, threads: int = 1
+) -> ProgramComparison:
     """Runs both programs on samples.
 
     Args:
@@ -94,8 +96,11 @@ def judged(outcome: Outcome, samples: Samples, count: int, truth: Truth, threads
         truth: see Truth.
         threads: how many threads to compute with.
     """
-    exact, coded = Running(outcome.exact, threads=threads), Running(outcome.converted.program, threads=threads)
-    result = Judged(Comparison(), None, None)
+    exact, coded = (
+        ProgramRunner(outcome.exact, threads=threads),
+        ProgramRunner(outcome.converted.program, threads=threads),
+    )
+    result = ProgramComparison(Comparison(), None, None)
     labels: Sequence[int] | None = None
     for index, sample in enumerate(islice(samples(), count)):
         wanted = exact(sample)[0]
@@ -114,7 +119,7 @@ def judged(outcome: Outcome, samples: Samples, count: int, truth: Truth, threads
 def _check_classes(program: Program, samples: Samples, threads: int) -> None:
     """Refuses a model whose first output does not tell classes apart, before any work is done."""
     for sample in islice(samples(), 1):
-        if scores_of_classes(Running(program, threads=threads)(sample)[0]) is None:
+        if scores_of_classes(ProgramRunner(program, threads=threads)(sample)[0]) is None:
             raise UsageError(
                 "a budget is of a classifier's answers, and this model gives no scores of classes",
                 hint="leave --max-kl and --max-accuracy-drop out; the summary tells signal to noise",
@@ -125,12 +130,12 @@ def quantize_within(
     program: Program,
     samples: Samples,
     count: int,
-    options: Options,
-    budget: Budget,
-    judge: Callable[[Outcome], Judged],
+    options: QuantizationOptions,
+    budget: AccuracyBudget,
+    judge: Callable[[Outcome], ProgramComparison],
     progress: Progress | None = None,
-    findings: Findings | None = None,
-) -> tuple[Outcome, Judged]:
+    resume: ResumeState | None = None,
+) -> tuple[Outcome, ProgramComparison]:
     """Quantizes as ``pipeline.quantize`` does, with as much in float as the budget asks for.
 
     First all is done that the options say; while that is not enough, larger shares stay in float.
@@ -147,13 +152,13 @@ def quantize_within(
     tell = progress or silent
     if budget.is_set:
         _check_classes(program, samples, options.threads)
-    prepared = prepare(program, samples, count, options, progress, findings)
+    prepared = prepare(program, samples, count, options, progress, resume)
     shares = [options.float_share, *(share for share in SHARES if share > options.float_share)]
-    found: Judged | None = None
-    shares = shares if budget.is_set and prepared.harm else shares[:1]
+    found: ProgramComparison | None = None
+    shares = shares if budget.is_set and prepared.sensitivity else shares[:1]
     for tried, share in enumerate(shares):
         how = replace(options, float_share=share, quiet=math.inf, loud=math.inf) if tried else options
-        outcome = finish(prepared, samples, count, how, progress, findings)
+        outcome = finish(prepared, samples, count, how, progress, resume)
         found = judge(outcome)
         tell("keeping the budget", tried + 1, len(shares))
         if found.keeps(budget):

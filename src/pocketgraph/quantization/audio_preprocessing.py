@@ -25,7 +25,7 @@ READING = frozenset(("AudioSpectrogram", "DecodeWav", "Mfcc"))
 """Ops that make numbers out of a recording."""
 
 
-class Front:
+class AudioPreprocessing:
     """The part of a graph that reads recordings.
 
     Args:
@@ -62,7 +62,9 @@ class Front:
         return made
 
 
-def front_of(graph: Graph, outputs: Sequence[str], fed: Collection[str] = ()) -> Front | None:
+def audio_preprocessing_of(
+    graph: Graph, outputs: Sequence[str], fed: Collection[str] = ()
+) -> AudioPreprocessing | None:
     """The part of a graph that reads recordings; None when it does not read any.
 
     Args:
@@ -96,14 +98,14 @@ def front_of(graph: Graph, outputs: Sequence[str], fed: Collection[str] = ()) ->
     inferred = infer(graph)
     shapes = {name: known_shape(inferred, name) for name in cuts}
     rates = {_whole(inferred.value(canonical(node.inputs[1]))) for node in graph if node.op == "Mfcc"} - {None}
-    return Front(graph, canonical(sources[0]), shapes, rates.pop() if len(rates) == 1 else None)
+    return AudioPreprocessing(graph, canonical(sources[0]), shapes, rates.pop() if len(rates) == 1 else None)
 
 
 def _whole(value: Array | None) -> int | None:
     return None if value is None or value.size != 1 else int(value.reshape(-1)[0])
 
 
-def behind(graph: Graph, cuts: Mapping[str, tuple[int, ...]]) -> Graph:
+def behind_audio_preprocessing(graph: Graph, cuts: Mapping[str, tuple[int, ...]]) -> Graph:
     """The graph with placeholders where the part that reads recordings ends.
 
     Other nodes may wait for the nodes that are cut off (constants that quantize_nodes makes do), which must not make

@@ -13,7 +13,7 @@ from pocketgraph.graph.dtype import BOOL, FLOAT, STRING
 from pocketgraph.litert.engine import lowered
 from pocketgraph.litert.program import Program
 from pocketgraph.litert.unsupported import Unsupported
-from pocketgraph.quantization.canonical.canonicalize import in_plain_words
+from pocketgraph.quantization.canonical.canonicalize import canonicalize
 from pocketgraph.quantization.canonical.weight_sharing import share_weights
 from pocketgraph.runtime.engines.needed import needed
 from pocketgraph.runtime.feeds import FeedSpec
@@ -32,7 +32,7 @@ def float_program(
     values: Mapping[str, Any] | None = None,
 ) -> Program:
     """The graph in LiteRT's terms, in few operations: what a ``.tflite`` file is made from; see ``lowered_graph``."""
-    return in_plain_words(lowered_graph(graph, outputs, shapes, values)[0])
+    return canonicalize(lowered_graph(graph, outputs, shapes, values)[0])
 
 
 def lowered_graph(

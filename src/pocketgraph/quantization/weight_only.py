@@ -7,12 +7,12 @@ import math
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.linear import LINEAR
-from pocketgraph.quantization.conversion.constant_compression import coded_table, rows_of_codes
-from pocketgraph.quantization.conversion.int8_conversion import Converted, coded_kernel
+from pocketgraph.quantization.conversion.constant_compression import gather_quantized, quantized_table
+from pocketgraph.quantization.conversion.int8_conversion import ConvertedProgram, quantized_kernel
 from pocketgraph.quantization.core import operator_rules
 from pocketgraph.quantization.core.program_runner import Samples, copied
 from pocketgraph.quantization.core.quantization_options import Progress
-from pocketgraph.quantization.core.quantized_weights import Weights, rounded
+from pocketgraph.quantization.core.quantized_weights import QuantizedWeights, rounded
 from pocketgraph.quantization.fitting.weight_fitting import may_have_four_bits
 from pocketgraph.quantization.observing.calibration import observe
 from pocketgraph.quantization.observing.calibration_checks import check_weights
@@ -23,7 +23,7 @@ DYNAMIC = ("CONV_2D", "FULLY_CONNECTED")
 """Operators that quantize their float operand themselves, anew for each input, when their weights are int8."""
 
 
-def light_outcome(
+def quantize_weights(
     program: Program,
     samples: Samples,
     count: int,
@@ -37,7 +37,7 @@ def light_outcome(
     """The lighter program and what is known of it, for the report.
 
     Args:
-        program, dynamic, bits, with_tables: as for ``lighter``.
+        program, dynamic, bits, with_tables: as for ``with_quantized_weights``.
         samples, count: to see what values the tensors take; perhaps none.
         threads: how many threads to compute with.
         progress: told how far it is.
@@ -46,7 +46,7 @@ def light_outcome(
         RunError: weights are not finite, or a sample leads to values that are not.
     """
     check_weights(program)
-    light = lighter(program, dynamic=dynamic, bits=bits, with_tables=with_tables)
+    light = with_quantized_weights(program, dynamic=dynamic, bits=bits, with_tables=with_tables)
     seen = observe(program, samples, count, progress or silent, threads) if count else {}
     values = {value: value for value in program.inputs}
     values.update((value, value) for operation in program.operations for value in operation.outputs)
@@ -58,10 +58,10 @@ def light_outcome(
         notes.append(f"{tables} table{'s' if tables > 1 else ''} that rows are taken from in eight bits")
     if not weights and not tables:
         notes = [f"no layer has {SMALLEST} weights or more, so that nothing was made smaller"]
-    return Outcome(program, Converted(light, values, []), seen, {}, {}, [], [], weights, notes)
+    return Outcome(program, ConvertedProgram(light, values, []), seen, {}, {}, [], [], weights, notes)
 
 
-def lighter(program: Program, *, dynamic: bool, bits: int = 8, with_tables: bool = True) -> Program:
+def with_quantized_weights(program: Program, *, dynamic: bool, bits: int = 8, with_tables: bool = True) -> Program:
     """A program with int8 or int4 weights, one scale an output channel.
 
     Args:
@@ -81,14 +81,14 @@ def lighter(program: Program, *, dynamic: bool, bits: int = 8, with_tables: bool
             table = operation.inputs[0]
             assert table is not None
             if table not in tables:
-                tables[table] = coded_table(table)
-            operations += rows_of_codes(operation, tables[table])
+                tables[table] = quantized_table(table)
+            operations += gather_quantized(operation, tables[table])
             continue
         if _is_lightened(operation):
             kernel = operator_rules.weights(operation)
             at = LINEAR[operation.code][1]
             if kernel not in kernels:
-                kernels[kernel] = coded_kernel(kernel.name, _rounded(operation, bits))
+                kernels[kernel] = quantized_kernel(kernel.name, _rounded(operation, bits))
             coded = kernels[kernel]
             if dynamic and operation.code in DYNAMIC:
                 operation.inputs[at] = coded
@@ -105,12 +105,9 @@ def lighter(program: Program, *, dynamic: bool, bits: int = 8, with_tables: bool
 
 
 def _is_lightened(operation: Operation) -> bool:
-    is_layer = operator_rules.KINDS.get(operation.code) is operator_rules.Kind.WEIGHTED and operator_rules.can_quantize(
-        operation
-    )
-    return is_layer and operator_rules.weights(operation).size >= SMALLEST
+    return operator_rules.is_quantizable_layer(operation) and operator_rules.weights(operation).size >= SMALLEST
 
 
-def _rounded(operation: Operation, bits: int) -> Weights:
+def _rounded(operation: Operation, bits: int) -> QuantizedWeights:
     """The weights as codes; without a bias of 32 bits the operand's scale is no bound."""
     return rounded(operation, math.inf, bits if may_have_four_bits(operation) else 8)

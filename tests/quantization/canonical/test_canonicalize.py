@@ -7,7 +7,7 @@ import pytest
 
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text import parse
-from pocketgraph.quantization.core.program_runner import Running
+from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.quantization.float_program import float_program, lowered_graph
 from pocketgraph.runtime import Session
 
@@ -30,7 +30,7 @@ def codes_of(graph: Graph) -> list[str]:
 
 
 def assert_same_numbers(graph: Graph, x: np.ndarray, within: float = 2e-5) -> None:
-    (given,) = Running(float_program(graph, ["y"]))([x])
+    (given,) = ProgramRunner(float_program(graph, ["y"]))([x])
     wanted = reference(graph, x)
     assert given.shape == wanted.shape
     np.testing.assert_allclose(given, wanted, atol=within * max(np.abs(wanted).max(), 1))

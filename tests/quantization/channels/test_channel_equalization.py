@@ -8,12 +8,12 @@ import pytest
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text import parse
 from pocketgraph.litert.program import Program
-from pocketgraph.quantization.canonical.depthwise_affine import with_channelwise_layers
-from pocketgraph.quantization.channels.channel_equalization import evened
-from pocketgraph.quantization.conversion.to_graphdef import as_graph
-from pocketgraph.quantization.core.program_runner import Running
+from pocketgraph.quantization.canonical.depthwise_affine import with_depthwise_affine
+from pocketgraph.quantization.channels.channel_equalization import equalize_channels
+from pocketgraph.quantization.conversion.to_graphdef import to_graphdef
+from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.quantization.float_program import float_program, lowered_graph
-from pocketgraph.quantization.pipeline import Options, observe, quantize, silent
+from pocketgraph.quantization.pipeline import QuantizationOptions, observe, quantize, silent
 from pocketgraph.runtime import Session
 from quantize_nets import judged
 
@@ -63,7 +63,7 @@ def codes(program: Program) -> list[str]:
 def test_scaling_and_shift_become_one_layer_that_computes_the_same() -> None:
     program = float_program(dense_block(), ["y"])
     assert codes(program).count("MUL") == 2
-    changed = with_channelwise_layers(program)
+    changed = with_depthwise_affine(program)
     assert codes(changed).count("MUL") == 0
     assert codes(changed).count("DEPTHWISE_CONV_2D") == 2
     assert "SUB" not in codes(changed)
@@ -73,8 +73,8 @@ def test_scaling_and_shift_become_one_layer_that_computes_the_same() -> None:
 
 def test_layers_to_keep_and_preparation_stay_as_they_are() -> None:
     program = float_program(dense_block(), ["y"])
-    assert codes(with_channelwise_layers(program, ["m1", "m2"])).count("MUL") == 2
-    assert codes(with_channelwise_layers(program, ["n2"])).count("SUB") == 1
+    assert codes(with_depthwise_affine(program, ["m1", "m2"])).count("MUL") == 2
+    assert codes(with_depthwise_affine(program, ["n2"])).count("SUB") == 1
     scaled = Graph(
         [
             *parse("""
@@ -87,41 +87,44 @@ def test_layers_to_keep_and_preparation_stay_as_they_are() -> None:
         ]
     )
     plain = float_program(scaled, ["y"])
-    assert with_channelwise_layers(plain) is plain
+    assert with_depthwise_affine(plain) is plain
 
 
 @pytest.mark.parametrize("constant", [np.float32(2), np.ones((12, 1), np.float32), np.array([1, np.inf] * 4, "f4")])
 def test_other_products_stay_products(constant: np.ndarray) -> None:
     graph = dense_block()
     program = float_program(graph.replace([const("g1", constant) if n.name == "g1" else n for n in graph]), ["y"])
-    assert codes(with_channelwise_layers(program)).count("MUL") == 1
+    assert codes(with_depthwise_affine(program)).count("MUL") == 1
 
 
 def test_joined_parts_of_unlike_strength_are_made_even_and_nothing_is_computed_otherwise() -> None:
-    program = with_channelwise_layers(float_program(dense_block(), ["y"]))
+    program = with_depthwise_affine(float_program(dense_block(), ["y"]))
     seen = observe(program, lambda: iter(images(16)), 16, silent, 1)
-    result, changed = evened(program, seen)
+    result, changed = equalize_channels(program, seen)
     assert {"both:0", "c1:0"} <= {value.name for value in changed}
     assert judged(program, result, images(4, seed=2)).snr > 90
     values = {value.name: value for value in changed}
-    joined = Running(result, [values["both:0"]])
+    joined = ProgramRunner(result, [values["both:0"]])
     strength = np.max([np.abs(joined(sample)[0]).max(axis=(0, 1, 2)) for sample in images(16)], axis=0)
     assert strength.max() / strength.min() < 2.1
-    assert evened(result, observe(result, lambda: iter(images(16)), 16, silent, 1))[1] == []
+    assert equalize_channels(result, observe(result, lambda: iter(images(16)), 16, silent, 1))[1] == []
 
 
 def test_channels_that_others_read_stay_as_they_are() -> None:
-    program = with_channelwise_layers(float_program(dense_block(), ["y", "both"]))
+    program = with_depthwise_affine(float_program(dense_block(), ["y", "both"]))
     seen = observe(program, lambda: iter(images(8)), 8, silent, 1)
-    assert evened(program, seen) == (program, [])
+    assert equalize_channels(program, seen) == (program, [])
 
 
 def test_a_dense_block_keeps_its_answers_in_eight_bits() -> None:
     program, graph = lowered_graph(dense_block(), ["y"])
-    options = Options(float_share=0, widen=0)
+    options = QuantizationOptions(float_share=0, widen=0)
     outcome = quantize(program, lambda: iter(images(32)), 32, options)
     assert judged(program, outcome.converted.program, images(16, seed=2)).snr > 33
-    session, running = Session(as_graph(outcome.converted.program, graph, ["y"])), Running(outcome.converted.program)
+    session, running = (
+        Session(to_graphdef(outcome.converted.program, graph, ["y"])),
+        ProgramRunner(outcome.converted.program),
+    )
     for sample in images(4, seed=3):
         assert np.abs(session.run(["y"], {"x": sample[0]})[0] - running.numbers(sample)[0]).max() < 1e-5
 
@@ -129,8 +132,10 @@ def test_a_dense_block_keeps_its_answers_in_eight_bits() -> None:
 def test_harm_is_measured_with_the_codes_that_joined_tensors_really_get() -> None:
     """The weak part of a joined tensor has the strong part's steps; rounding it is what hurts most."""
     program = float_program(dense_block(spread=300.0), ["y"])
-    found = quantize(program, lambda: iter(images(16)), 16, Options(rounding="nearest", float_share=0, widen=0))
-    by_name = {value.name: noise for value, noise in found.harm.items()}
+    found = quantize(
+        program, lambda: iter(images(16)), 16, QuantizationOptions(rounding="nearest", float_share=0, widen=0)
+    )
+    by_name = {value.name: noise for value, noise in found.sensitivity.items()}
     assert max(by_name, key=lambda name: by_name[name]) == "c1:0"
 
 

@@ -11,14 +11,20 @@ import pytest
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text import parse
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.quantization.channels.channel_replication import Chain, Staggered, chains, effort, stagger
-from pocketgraph.quantization.conversion.int8_conversion import Recipe, coded_operations
-from pocketgraph.quantization.core.program_runner import Running
+from pocketgraph.quantization.channels.channel_replication import (
+    ChannelChain,
+    Replication,
+    chains,
+    int8_effort,
+    replicate_channels,
+)
+from pocketgraph.quantization.conversion.int8_conversion import ConversionRecipe, quantized_operations
+from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.quantization.core.value_range import Range
 from pocketgraph.quantization.evaluation.metrics import Comparison
 from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.mixed_precision.sensitivity import decibels
-from pocketgraph.quantization.pipeline import Options, measure_harm, observe, quantize, silent
+from pocketgraph.quantization.pipeline import QuantizationOptions, measure_sensitivity, observe, quantize, silent
 
 SIDE, NARROW, IDLE = 24, 8, 3
 NOTHING = 1e-12  # of noise: never quiet enough
@@ -64,22 +70,24 @@ def ranges_of(program: Program) -> dict[Value, Range]:
     return {v: o.range for v, o in observe(program, lambda: iter(samples()), 32, silent, 1).items()}
 
 
-def chain_of(program: Program) -> Chain:
+def chain_of(program: Program) -> ChannelChain:
     ranges = ranges_of(program)
-    (found,) = chains(program, coded_operations(program, Recipe(ranges)), ranges)
+    (found,) = chains(program, quantized_operations(program, ConversionRecipe(ranges)), ranges)
     return found
 
 
-def staggered(program: Program, most: float) -> Staggered:
+def staggered(program: Program, most: float) -> Replication:
     ranges = ranges_of(program)
-    coded = coded_operations(program, Recipe(ranges))
-    harm = measure_harm(program, lambda: iter(samples()), 32, coded, ranges, Options(), silent)
-    return stagger(program, coded, ranges, harm, NOTHING, most)
+    coded = quantized_operations(program, ConversionRecipe(ranges))
+    sensitivity = measure_sensitivity(
+        program, lambda: iter(samples()), 32, coded, ranges, QuantizationOptions(), silent
+    )
+    return replicate_channels(program, coded, ranges, sensitivity, NOTHING, most)
 
 
 def judged(a: Program, b: Program) -> Comparison:
     comparison = Comparison()
-    first, second = Running(a), Running(b)
+    first, second = ProgramRunner(a), ProgramRunner(b)
     for sample in samples(40, 2):
         comparison.add(first.numbers(sample)[0], second.numbers(sample)[0])
     return comparison
@@ -101,7 +109,7 @@ def test_a_channel_that_is_zero_only_for_the_samples_is_not_taken_for_constant()
     program = float_program(net(), ["y"])
     ranges = ranges_of(program)
     ranges[program.inputs[0]] = Range(-1e9, 1e9)
-    (chain,) = chains(program, coded_operations(program, Recipe(ranges)), ranges)
+    (chain,) = chains(program, quantized_operations(program, ConversionRecipe(ranges)), ranges)
     assert not chain.idle.any()
 
 
@@ -126,10 +134,10 @@ def test_idle_channels_make_room_without_more_work() -> None:
 
 def test_more_work_than_allowed_is_not_added() -> None:
     program = float_program(net(idle=0), ["y"])
-    plain = sum(effort(operation) for operation in program.operations)
+    plain = sum(int8_effort(operation) for operation in program.operations)
     for most in (0.0, 0.05, 0.2, 1.0):
         found = staggered(program, most)
-        added = sum(effort(operation) for operation in found.program.operations) / plain - 1
+        added = sum(int8_effort(operation) for operation in found.program.operations) / plain - 1
         assert added <= most
         assert added == pytest.approx(found.added)
     assert found.sources
@@ -148,15 +156,15 @@ def test_steps_are_evenly_staggered_around_none() -> None:
 def test_quiet_programs_stay_as_they_are() -> None:
     program = float_program(net(), ["y"])
     ranges = ranges_of(program)
-    coded = coded_operations(program, Recipe(ranges))
-    found = stagger(program, coded, ranges, {program.operations[0].outputs[0]: 1e-6}, 1e-3, 1.0)
+    coded = quantized_operations(program, ConversionRecipe(ranges))
+    found = replicate_channels(program, coded, ranges, {program.operations[0].outputs[0]: 1e-6}, 1e-3, 1.0)
     assert found.program.operations == program.operations
     assert not found.shifts
 
 
 def test_noise_falls_by_several_decibels() -> None:
     program = float_program(net(idle=4), ["y"])
-    options = Options(float_share=0, quiet=200)
+    options = QuantizationOptions(float_share=0, quiet=200)
     noise = {}
     for widen in (0.0, 1.0):
         outcome = quantize(program, lambda: iter(samples()), 32, dataclasses.replace(options, widen=widen))
@@ -170,24 +178,24 @@ def test_noise_falls_by_several_decibels() -> None:
 
 def test_what_is_known_of_tensors_follows_them() -> None:
     program = float_program(net(idle=4), ["y"])
-    outcome = quantize(program, lambda: iter(samples()), 32, Options(quiet=200))
+    outcome = quantize(program, lambda: iter(samples()), 32, QuantizationOptions(quiet=200))
     for operation in outcome.exact.operations:
         for value in operation.outputs:
             seen = outcome.seen[value]
             assert seen.samples == 32
             assert seen.channel_low is None or len(seen.channel_low) == value.shape[-1]
-    assert decibels(sum(outcome.harm.values())) > 0
+    assert decibels(sum(outcome.sensitivity.values())) > 0
 
 
 def test_shared_weights_and_outputs_are_left_alone() -> None:
     graph = net()
     program = float_program(graph, ["y", "narrow"])
     ranges = ranges_of(program)
-    assert not chains(program, coded_operations(program, Recipe(ranges)), ranges)
+    assert not chains(program, quantized_operations(program, ConversionRecipe(ranges)), ranges)
 
 
 def test_copies_go_where_they_spare_most() -> None:
-    chain = Chain((0, 1), np.zeros(3, bool), np.zeros(3), np.array([100.0, 1.0, 1.0]))
+    chain = ChannelChain((0, 1), np.zeros(3, bool), np.zeros(3), np.array([100.0, 1.0, 1.0]))
     assert chain.copies(3).tolist() == [1, 1, 1]
     assert chain.copies(6).tolist() == [4, 1, 1]
     for width, wider in itertools.pairwise(range(3, 12)):
@@ -212,7 +220,7 @@ def test_effort_counts_channels_by_the_blocks_that_are_computed_and_each_number_
         )
         return next(operation for operation in program.operations if operation.code == "CONV_2D")
 
-    assert effort(layer(1, 64)) == 2 * effort(layer(1, 32))
-    assert effort(layer(1, 8)) == effort(layer(1, 16))
-    assert effort(layer(1, 16)) == effort(layer(8, 16))
-    assert 1.5 < effort(layer(16, 16)) / effort(layer(8, 16)) < 2
+    assert int8_effort(layer(1, 64)) == 2 * int8_effort(layer(1, 32))
+    assert int8_effort(layer(1, 8)) == int8_effort(layer(1, 16))
+    assert int8_effort(layer(1, 16)) == int8_effort(layer(8, 16))
+    assert 1.5 < int8_effort(layer(16, 16)) / int8_effort(layer(8, 16)) < 2

@@ -8,8 +8,8 @@ import pytest
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text import parse
 from pocketgraph.litert.program import Program
-from pocketgraph.quantization.channels.cross_layer_equalization import CLIPPED, ROOM, equalize
-from pocketgraph.quantization.core.program_runner import Running
+from pocketgraph.quantization.channels.cross_layer_equalization import CLIPPED, ROOM, equalize_across_layers
+from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.observing.calibration import observe
 from pocketgraph.quantization.pipeline import silent
@@ -43,9 +43,9 @@ def inputs(largest: float) -> list[list[np.ndarray]]:
 def test_values_twice_as_large_as_those_seen_are_not_clipped(times: float, is_same: bool) -> None:
     program = clipped()
     seen = observe(program, lambda: iter(inputs(1.0)), 12, silent, 1)
-    even, count = equalize(program, seen, mixing=1.0)
+    even, count = equalize_across_layers(program, seen, mixing=1.0)
     assert count == 1
-    exact, changed = Running(program), Running(even)
+    exact, changed = ProgramRunner(program), ProgramRunner(even)
     differences = [np.abs(exact(x)[0] - changed(x)[0]).max() for x in inputs(times)]
     assert (max(differences) < 1e-3) == is_same
 
@@ -53,8 +53,8 @@ def test_values_twice_as_large_as_those_seen_are_not_clipped(times: float, is_sa
 def test_no_channel_comes_nearer_to_the_end_than_that() -> None:
     program = clipped()
     seen = observe(program, lambda: iter(inputs(1.0)), 12, silent, 1)
-    even, _ = equalize(program, seen, mixing=1.0)
+    even, _ = equalize_across_layers(program, seen, mixing=1.0)
     inner = even.operations[0].outputs[0]
-    (values,) = Running(even, [inner])(inputs(1.0)[0])
+    (values,) = ProgramRunner(even, [inner])(inputs(1.0)[0])
     assert values.max() <= CLIPPED / ROOM * 1.001
     np.testing.assert_allclose(values[0, 0, 0], CLIPPED / ROOM, rtol=1e-3)

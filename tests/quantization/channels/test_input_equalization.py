@@ -8,11 +8,11 @@ import pytest
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text import parse
 from pocketgraph.litert.program import Program
-from pocketgraph.quantization.conversion.to_graphdef import as_graph
-from pocketgraph.quantization.core.program_runner import Running
+from pocketgraph.quantization.conversion.to_graphdef import to_graphdef
+from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.quantization.evaluation.metrics import Comparison
 from pocketgraph.quantization.float_program import float_program, lowered_graph
-from pocketgraph.quantization.pipeline import Options, quantize
+from pocketgraph.quantization.pipeline import QuantizationOptions, quantize
 from pocketgraph.runtime import Session
 from quantize_nets import judged
 
@@ -73,10 +73,10 @@ def samples(strength: np.ndarray, count: int = 40, seed: int = 1) -> list[list[n
 def test_channels_of_features_are_made_even() -> None:
     program = flat()
     held = samples(STRENGTH)
-    outcome = quantize(program, lambda: iter(held), 40, Options(float_share=0, rounding="nearest"))
+    outcome = quantize(program, lambda: iter(held), 40, QuantizationOptions(float_share=0, rounding="nearest"))
     assert any("made even" in note for note in outcome.notes), outcome.notes
     assert judged(program, outcome.exact, samples(STRENGTH, 40, 2)).snr > 100  # the same is computed
-    codes = quantize(program, lambda: iter(held), 40, Options(float_share=0, rounding="nearest", io="int8"))
+    codes = quantize(program, lambda: iter(held), 40, QuantizationOptions(float_share=0, rounding="nearest", io="int8"))
     one_scale = judged_codes(program, codes.converted.program)  # for what goes in, as it is asked for
     assert judged(program, outcome.converted.program, samples(STRENGTH, 40, 2)).snr > one_scale + 4
 
@@ -85,7 +85,7 @@ def judged_codes(program: Program, coded: Program) -> float:
     from pocketgraph.quantization.core.program_runner import as_fed
 
     comparison = Comparison()
-    first, second = Running(program), Running(coded)
+    first, second = ProgramRunner(program), ProgramRunner(coded)
     for sample in samples(STRENGTH, 40, 2):
         comparison.add(first(sample)[0], second.numbers(as_fed(sample, coded.inputs))[0])
     return comparison.snr
@@ -94,7 +94,7 @@ def judged_codes(program: Program, coded: Program) -> float:
 def test_even_channels_stay_as_they_are() -> None:
     program = flat()
     held = samples(np.ones(CHANNELS))
-    outcome = quantize(program, lambda: iter(held), 40, Options(float_share=0))
+    outcome = quantize(program, lambda: iter(held), 40, QuantizationOptions(float_share=0))
     assert not any("made even" in note for note in outcome.notes)
     assert outcome.exact.operations[0] is program.operations[0]
 
@@ -103,7 +103,7 @@ def test_an_only_channel_is_copied_with_staggered_steps() -> None:
     program = image()
     strength = np.array([100, *[0.5] * (CHANNELS - 1)])
     held = samples(strength)
-    outcome = quantize(program, lambda: iter(held), 40, Options(float_share=0))
+    outcome = quantize(program, lambda: iter(held), 40, QuantizationOptions(float_share=0))
     assert any("staggered steps" in note for note in outcome.notes), outcome.notes
     assert judged(program, outcome.exact, samples(strength, 40, 2)).snr > 100
     layer = next(operation for operation in outcome.exact.operations if operation.code == "CONV_2D")
@@ -113,14 +113,16 @@ def test_an_only_channel_is_copied_with_staggered_steps() -> None:
 
 def test_copies_that_would_make_the_file_larger_are_not_made() -> None:
     program = image(classes=1)
-    outcome = quantize(program, lambda: iter(samples(STRENGTH)), 40, Options(float_share=0))
+    outcome = quantize(program, lambda: iter(samples(STRENGTH)), 40, QuantizationOptions(float_share=0))
     assert not any("staggered steps" in note for note in outcome.notes)
 
 
 @pytest.mark.parametrize("name", ["fc", "r"])
 def test_a_layer_that_is_kept_in_float_is_left_alone(name: str) -> None:
     program = flat()
-    outcome = quantize(program, lambda: iter(samples(STRENGTH)), 40, Options(float_share=0, keep=[f"{name}"]))
+    outcome = quantize(
+        program, lambda: iter(samples(STRENGTH)), 40, QuantizationOptions(float_share=0, keep=[f"{name}"])
+    )
     assert not any("made even" in note for note in outcome.notes)
 
 
@@ -129,10 +131,10 @@ def test_what_is_put_before_the_first_layer_is_written_into_a_graph_too(graph: G
     program, lowered = lowered_graph(graph, ["y"])
     strength = STRENGTH if said == "made even" else np.array([100, *[0.5] * (CHANNELS - 1)])
     held = samples(strength)
-    outcome = quantize(program, lambda: iter(held), 40, Options(float_share=0))
+    outcome = quantize(program, lambda: iter(held), 40, QuantizationOptions(float_share=0))
     assert any(said in note for note in outcome.notes), outcome.notes
-    running = Running(outcome.converted.program)
-    session = Session(as_graph(outcome.converted.program, lowered, ["y"]))
+    running = ProgramRunner(outcome.converted.program)
+    session = Session(to_graphdef(outcome.converted.program, lowered, ["y"]))
     for sample in samples(strength, 5, 2):
         wanted = running.numbers(sample)[0]
         np.testing.assert_allclose(session.run(["y"], {"x": sample[0]})[0], wanted, atol=0.02 * np.abs(wanted).max())

@@ -8,10 +8,10 @@ import pytest
 from pocketgraph.graph import Graph
 from pocketgraph.graph.text import parse
 from pocketgraph.litert.program import Operation, Program
-from pocketgraph.quantization.conversion.average_pooling import average_of_codes
-from pocketgraph.quantization.conversion.int8_conversion import Recipe, convert
-from pocketgraph.quantization.core.program_runner import Running
-from pocketgraph.quantization.core.value_range import Range, codes
+from pocketgraph.quantization.conversion.average_pooling import average_pool_of_codes
+from pocketgraph.quantization.conversion.int8_conversion import ConversionRecipe, convert
+from pocketgraph.quantization.core.program_runner import ProgramRunner
+from pocketgraph.quantization.core.value_range import Range, quantized
 from pocketgraph.quantization.float_program import float_program
 
 SHAPE = (1, 6, 5, 4)
@@ -29,9 +29,9 @@ def pooled(window: tuple[int, int], padding: str, stride: int = 1) -> Program:
     return float_program(graph.replace(inputs=["x"], outputs=["y"]), ["y"])
 
 
-def recipe(program: Program, io: str = "float", bits: int = 8) -> Recipe:
+def recipe(program: Program, io: str = "float", bits: int = 8) -> ConversionRecipe:
     values = [*program.inputs, *(v for operation in program.operations for v in operation.outputs)]
-    return Recipe(dict.fromkeys(values, SPAN), io=io, bits=bits)
+    return ConversionRecipe(dict.fromkeys(values, SPAN), io=io, bits=bits)
 
 
 def average(data: np.ndarray, window: tuple[int, int], padding: str, stride: int) -> np.ndarray:
@@ -61,9 +61,9 @@ def test_an_average_is_within_a_step_of_the_true_one(
     converted = convert(program, recipe(program, io)).program
     data = np.random.default_rng(1).uniform(-1, 2, SHAPE).astype(np.float32)
     quantization = SPAN.quantization()
-    given = codes(data, quantization) if io == "int8" else data
-    got = Running(converted).numbers([given])[0]
-    rounded = (codes(data, quantization).astype(np.float64) - quantization.zero_points[0]) * quantization.scales[0]
+    given = quantized(data, quantization) if io == "int8" else data
+    got = ProgramRunner(converted).numbers([given])[0]
+    rounded = (quantized(data, quantization).astype(np.float64) - quantization.zero_points[0]) * quantization.scales[0]
     wanted = average(np.maximum(rounded, 0), window, padding, stride)
     assert np.abs(got - wanted).max() <= 0.51 * quantization.scales[0] + 1e-6
 
@@ -95,4 +95,4 @@ def test_a_clipped_average_of_everything_is_no_mean() -> None:
     pool.options["activation"] = "RELU6"
     source = pool.inputs[0]
     assert source is not None
-    assert average_of_codes(pool, source, pool.outputs[0], only_codes=True) is None
+    assert average_pool_of_codes(pool, source, pool.outputs[0], only_codes=True) is None

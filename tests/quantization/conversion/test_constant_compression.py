@@ -10,12 +10,12 @@ from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.text import parse
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.quantization.conversion.constant_compression import with_stored_codes
-from pocketgraph.quantization.conversion.int8_conversion import Converted
-from pocketgraph.quantization.core.program_runner import Running, as_fed, model_bytes
+from pocketgraph.quantization.conversion.constant_compression import with_compressed_constants
+from pocketgraph.quantization.conversion.int8_conversion import ConvertedProgram
+from pocketgraph.quantization.core.program_runner import ProgramRunner, as_fed, model_bytes
 from pocketgraph.quantization.evaluation.metrics import Comparison
 from pocketgraph.quantization.float_program import float_program
-from pocketgraph.quantization.pipeline import Options, Outcome, quantize
+from pocketgraph.quantization.pipeline import Outcome, QuantizationOptions, quantize
 from pocketgraph.runtime import Session
 
 rng = np.random.default_rng(11)
@@ -65,8 +65,8 @@ def embedded() -> Graph:
 def quantized(graph: Graph, samples: list[np.ndarray], **how: object) -> tuple[Outcome, float]:
     """What came of it, and the signal to noise beside a session on the float graph."""
     program = float_program(graph, ["y"])
-    outcome = quantize(program, lambda: iter([[s] for s in samples[:20]]), 20, Options(**how))  # type: ignore[arg-type]
-    compared, running = Comparison(), Running(outcome.converted.program)
+    outcome = quantize(program, lambda: iter([[s] for s in samples[:20]]), 20, QuantizationOptions(**how))  # type: ignore[arg-type]
+    compared, running = Comparison(), ProgramRunner(outcome.converted.program)
     with Session(graph, exact=True) as session:
         for sample in samples[20:]:
             (wanted,) = session.run(["y:0"], {f"{graph.inputs[0]}:0": sample})
@@ -94,7 +94,7 @@ def test_constants_that_codes_cannot_hold_stay_float(odd: float) -> None:
     x, y = Value("x", FLOAT, numbers.shape), Value("y", FLOAT, numbers.shape)
     gains = Value("gain", FLOAT, numbers.shape, Constant.of(numbers))
     program = Program([x], [y], [Operation("MUL", [x, gains], [y], {"activation": ""})])
-    same, notes = with_stored_codes(Converted(program, {}, []), ())
+    same, notes = with_compressed_constants(ConvertedProgram(program, {}, []), ())
     assert same.program is program
     assert not notes
 
@@ -104,8 +104,8 @@ def test_factors_before_the_first_layer_stay_float() -> None:
     x, y = Value("x", FLOAT, numbers.shape), Value("y", FLOAT, numbers.shape)
     gains = Value("gain", FLOAT, numbers.shape, Constant.of(numbers))
     program = Program([x], [y], [Operation("MUL", [x, gains], [y], {"activation": ""})])
-    assert with_stored_codes(Converted(program, {}, []), [y])[0].program is program
-    expanded, _ = with_stored_codes(Converted(program, {}, []), ())[0].program.operations
+    assert with_compressed_constants(ConvertedProgram(program, {}, []), [y])[0].program is program
+    expanded, _ = with_compressed_constants(ConvertedProgram(program, {}, []), ())[0].program.operations
     assert expanded.code == "DEQUANTIZE"
 
 

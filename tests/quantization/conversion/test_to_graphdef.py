@@ -12,22 +12,22 @@ from pocketgraph.formats import from_bytes, load, to_bytes
 from pocketgraph.graph import Graph, Node, const
 from pocketgraph.graph.text import parse
 from pocketgraph.litert.hints import MAY_QUANTIZE
-from pocketgraph.quantization.conversion.to_graphdef import as_graph, inner_operations
-from pocketgraph.quantization.core.program_runner import Running, model_bytes
+from pocketgraph.quantization.conversion.to_graphdef import inner_operations, to_graphdef
+from pocketgraph.quantization.core.program_runner import ProgramRunner, model_bytes
 from pocketgraph.quantization.float_program import lowered_graph
-from pocketgraph.quantization.pipeline import Options, quantize
-from pocketgraph.quantization.weight_only import lighter
+from pocketgraph.quantization.pipeline import QuantizationOptions, quantize
+from pocketgraph.quantization.weight_only import with_quantized_weights
 from pocketgraph.runtime import Session
 from quantize_nets import net, rows, samples, wide_graph
 
 WRITTEN = pathlib.Path(__file__).parents[2] / "fixtures" / "quantized_graph"
 
 
-def made(**how: object) -> tuple[Graph, Running]:
+def made(**how: object) -> tuple[Graph, ProgramRunner]:
     program, graph = lowered_graph(net(), ["y"])
-    outcome = quantize(program, lambda: iter(samples()), 24, Options(float_share=0, **how))  # type: ignore[arg-type]
-    written = as_graph(outcome.converted.program, graph, ["y"])
-    return from_bytes(to_bytes(written)), Running(outcome.converted.program)
+    outcome = quantize(program, lambda: iter(samples()), 24, QuantizationOptions(float_share=0, **how))  # type: ignore[arg-type]
+    written = to_graphdef(outcome.converted.program, graph, ["y"])
+    return from_bytes(to_bytes(written)), ProgramRunner(outcome.converted.program)
 
 
 def test_a_session_computes_what_the_litert_file_does() -> None:
@@ -61,10 +61,10 @@ def test_weights_are_int8_in_the_file_and_all_results_lie_on_steps() -> None:
 
 def test_weights_alone_are_expanded_by_the_graph_itself() -> None:
     program, graph = lowered_graph(wide_graph(), ["y"])
-    light = lighter(program, dynamic=False)
-    written = as_graph(light, graph, ["y"])
+    light = with_quantized_weights(program, dynamic=False)
+    written = to_graphdef(light, graph, ["y"])
     assert len(to_bytes(written)) < 0.35 * len(to_bytes(graph))
-    session, running = Session(written), Running(light)
+    session, running = Session(written), ProgramRunner(light)
     for sample in rows(5, 1):
         wanted = running(sample)[0]
         assert np.abs(session.run(["y"], {"x": sample[0]})[0] - wanted).max() < 1e-4 * np.abs(wanted).max()
@@ -88,10 +88,10 @@ def test_what_a_node_is_made_of_stays_in_float_and_prescribed_codes_may_be_share
     inner = inner_operations(program, lowered)
     assert inner
     assert all("s/" in name or name == "s:0" for name in inner)
-    outcome = quantize(program, lambda: iter(given), 40, Options(float_share=0, keep=inner))
-    written = from_bytes(to_bytes(as_graph(outcome.converted.program, lowered, ["y"])))
+    outcome = quantize(program, lambda: iter(given), 40, QuantizationOptions(float_share=0, keep=inner))
+    written = from_bytes(to_bytes(to_graphdef(outcome.converted.program, lowered, ["y"])))
     assert not [node.name for node in written if ":" in node.name]
-    running, session = Running(outcome.converted.program), Session(written)
+    running, session = ProgramRunner(outcome.converted.program), Session(written)
     for sample in given[:8]:
         wanted = running.numbers(sample)[0]
         assert np.abs(session.run(["y"], {"x": sample[0]})[0] - wanted).max() < 0.02 * np.abs(wanted).max() + 0.1
@@ -107,7 +107,7 @@ def test_wishes_to_be_placed_with_nodes_that_are_no_more_are_dropped() -> None:
     """)
     weights = const("w", np.random.default_rng(0).normal(size=(16, 100)).astype(np.float32))
     program, lowered = lowered_graph(Graph([*graph, weights]), ["y"])
-    written = as_graph(lighter(program, dynamic=False), lowered, ["y"])
+    written = to_graphdef(with_quantized_weights(program, dynamic=False), lowered, ["y"])
     for node in written:
         for place in node.attrs.get("_class", ()):
             assert place.decode().removeprefix("loc:@") in written.nodes
@@ -143,8 +143,8 @@ def test_tensorflow_computes_the_written_graph_as_we_do(version: str) -> None:
 def test_the_graph_that_is_written_has_the_form_that_tensorflow_was_shown() -> None:
     shown = load(WRITTEN / "graph.pb")
     program, graph = lowered_graph(net(), ["y"])
-    outcome = quantize(program, lambda: iter(samples()), 24, Options(float_share=0))
-    written = as_graph(outcome.converted.program, graph, ["y"])
+    outcome = quantize(program, lambda: iter(samples()), 24, QuantizationOptions(float_share=0))
+    written = to_graphdef(outcome.converted.program, graph, ["y"])
     assert {(n.name, n.op, n.inputs) for n in written} == {(n.name, n.op, n.inputs) for n in shown}
 
 
@@ -165,8 +165,8 @@ def test_inputs_keep_their_order() -> None:
     rng = np.random.default_rng(2)
     data = [[rng.normal(0, 1, (1, 8)).astype("f4"), rng.normal(0, 1, (1, 64)).astype("f4")] for _ in range(8)]
     program, known = lowered_graph(graph, ["y"])
-    outcome = quantize(program, lambda: iter(data), 8, Options(float_share=0))
-    written = as_graph(outcome.converted.program, known, ["y"])
+    outcome = quantize(program, lambda: iter(data), 8, QuantizationOptions(float_share=0))
+    written = to_graphdef(outcome.converted.program, known, ["y"])
     assert [node.name for node in written if node.op == "Placeholder"] == ["first", "second"]
 
 
@@ -181,7 +181,7 @@ def test_steps_of_a_loop_share_their_weights() -> None:
     """)
     weights = rng.normal(0, 0.1, (64, 64)).astype(np.float32)
     program, lowered = lowered_graph(Graph([*graph, const("w", weights), const("v", weights)]), ["y"])
-    written = as_graph(lighter(program, dynamic=False), lowered, ["y"])
+    written = to_graphdef(with_quantized_weights(program, dynamic=False), lowered, ["y"])
     assert sum(node.op == "Const" and node.attrs["dtype"].name == "int8" for node in written) == 1
     sample = rng.normal(size=(1, 64)).astype(np.float32)
     wanted = np.tanh(np.tanh(sample @ weights) @ weights)

@@ -12,7 +12,7 @@ from pocketgraph.graph.text import parse
 from pocketgraph.litert.program import Program
 from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.mixed_precision.float_layers import float_ends, last_normalizations
-from pocketgraph.quantization.mixed_precision.sensitivity import worst_stretch
+from pocketgraph.quantization.mixed_precision.sensitivity import most_sensitive_stretch
 
 
 def pictures(channels: int, classes: int = 2) -> Program:
@@ -56,9 +56,9 @@ def test_one_row_of_scores_is_given_in_float_but_not_by_an_only_layer() -> None:
 
 def test_what_stays_in_float_makes_weights_no_larger_than_allowed() -> None:
     program = products(64, 64, 64, 8, 8, 64, 64)
-    harm = {operation.outputs[0]: 1.0 for operation in program.operations}
-    free = worst_stretch(program, program.operations, harm, 0.9, math.inf)
-    bound = worst_stretch(program, program.operations, harm, 0.9, 0.2)
+    sensitivity = {operation.outputs[0]: 1.0 for operation in program.operations}
+    free = most_sensitive_stretch(program, program.operations, sensitivity, 0.9, math.inf)
+    bound = most_sensitive_stretch(program, program.operations, sensitivity, 0.9, 0.2)
     assert len(free) > len(bound) > 0
 
     def size(operations: list) -> int:  # type: ignore[type-arg]

@@ -12,11 +12,11 @@ from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.text import parse
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.quantization.core.operator_rules import can_quantize
-from pocketgraph.quantization.core.program_runner import Running
+from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.mixed_precision import float_partition
 from pocketgraph.quantization.mixed_precision.float_partition import faster_in_float
-from pocketgraph.quantization.pipeline import Options, quantize
+from pocketgraph.quantization.pipeline import QuantizationOptions, quantize
 from quantize_nets import judged, net, samples
 
 rng = np.random.default_rng(11)
@@ -66,20 +66,20 @@ def test_products_of_tensors_and_normalizations_stay_in_float() -> None:
 def test_what_stays_in_float_computes_as_the_float_program() -> None:
     program = float_program(attention(), ["y"])
     held = [[rng.normal(size=(16, 32)).astype(np.float32)] for _ in range(24)]
-    outcome = quantize(program, lambda: iter(held), 24, Options())
+    outcome = quantize(program, lambda: iter(held), 24, QuantizationOptions())
     made = outcome.converted.program
     by_code = {o.code: [v.dtype.name for v in o.outputs] for o in made.operations}
     assert by_code["BATCH_MATMUL"] == ["float"]
     assert by_code["FULLY_CONNECTED"] != []
     x = [rng.normal(size=(16, 32)).astype(np.float32)]
-    (wanted,), (given,) = Running(program)(x), Running(made).numbers(x)
+    (wanted,), (given,) = ProgramRunner(program)(x), ProgramRunner(made).numbers(x)
     assert 10 * np.log10((wanted**2).sum() / ((given - wanted) ** 2).sum()) > 25
 
 
 def test_a_device_without_float_gets_codes_where_there_are_such() -> None:
     program = float_program(attention(), ["y"])
     held = [[rng.normal(size=(16, 32)).astype(np.float32)] for _ in range(12)]
-    outcome = quantize(program, lambda: iter(held), 12, Options(io="int8", float_share=0))
+    outcome = quantize(program, lambda: iter(held), 12, QuantizationOptions(io="int8", float_share=0))
     assert all(
         v.dtype.name == "int8"
         for o in outcome.converted.program.operations
@@ -92,7 +92,7 @@ def test_a_plain_network_stays_in_codes() -> None:
     program = float_program(net(), ["y"])
     inner = [operation for operation in codable(program) if operation.outputs[0] not in program.outputs]
     assert faster_in_float(program, inner) == []
-    outcome = quantize(program, lambda: iter(samples(24)), 24, Options())
+    outcome = quantize(program, lambda: iter(samples(24)), 24, QuantizationOptions())
     assert judged(program, outcome.converted.program, samples(12, seed=8)).snr > 20
 
 

@@ -11,11 +11,11 @@ from pocketgraph.formats import load
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text import parse
 from pocketgraph.litert.program import Program
-from pocketgraph.quantization.core.program_runner import Running
+from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.quantization.evaluation.metrics import Comparison
 from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.mixed_precision.recurrent_layers import recurrent
-from pocketgraph.quantization.pipeline import Options, quantize
+from pocketgraph.quantization.pipeline import QuantizationOptions, quantize
 
 STEPS, INPUTS, STATE = 6, 12, 32
 RECURRENT = pathlib.Path(__file__).parents[2] / "runtime" / "recurrent"
@@ -80,10 +80,10 @@ def test_layers_that_do_not_depend_on_each_other_are_no_loop() -> None:
 
 def test_a_quantized_loop_stays_near_the_float_one() -> None:
     program = unrolled()
-    outcome = quantize(program, lambda: iter(samples()), 30, Options(float_share=0))
+    outcome = quantize(program, lambda: iter(samples()), 30, QuantizationOptions(float_share=0))
     assert any("steps of a loop" in note for note in outcome.notes)
     comparison = Comparison()
-    exact, coded = Running(program), Running(outcome.converted.program)
+    exact, coded = ProgramRunner(program), ProgramRunner(outcome.converted.program)
     for sample in samples(60, 2):
         comparison.add(exact(sample)[0], coded(sample)[0])
     assert comparison.snr > 28
@@ -96,7 +96,7 @@ def test_a_quantized_loop_stays_near_the_float_one() -> None:
 
 def test_codes_in_and_out_leave_nothing_in_float() -> None:
     program = unrolled()
-    outcome = quantize(program, lambda: iter(samples()), 30, Options(float_share=0, io="int8"))
+    outcome = quantize(program, lambda: iter(samples()), 30, QuantizationOptions(float_share=0, io="int8"))
     assert not outcome.hybrid
 
 
@@ -106,12 +106,12 @@ def test_loops_that_are_functions_are_written_out(name: str) -> None:
     golden = np.load(RECURRENT / f"{name}.npz")
     program = float_program(load(RECURRENT / f"{name}.pb"))
     assert "WHILE" not in {operation.code for operation in program.operations}
-    (given,) = Running(program)([golden["in_0_x:0"]])
+    (given,) = ProgramRunner(program)([golden["in_0_x:0"]])
     np.testing.assert_allclose(given, golden["out_0_Identity:0"], atol=1e-5)
     rows = [[row.reshape(1, 6, 3)] for row in np.random.default_rng(0).normal(size=(24, 6, 3)).astype(np.float32)]
-    outcome = quantize(program, lambda: iter(rows), len(rows), Options())
+    outcome = quantize(program, lambda: iter(rows), len(rows), QuantizationOptions())
     comparison = Comparison()
-    exact, coded = Running(program), Running(outcome.converted.program)
+    exact, coded = ProgramRunner(program), ProgramRunner(outcome.converted.program)
     for row in rows:
         comparison.add(exact.numbers(row)[0], coded.numbers(row)[0])
     assert comparison.snr > 30

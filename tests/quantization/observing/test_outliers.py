@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from pocketgraph.quantization.core.program_runner import Running
+from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.quantization.evaluation.metrics import Comparison
 from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.observing.outliers import outliers, without
-from pocketgraph.quantization.pipeline import Options, Outcome, observe, quantize, silent
+from pocketgraph.quantization.pipeline import Outcome, QuantizationOptions, observe, quantize, silent
 from quantize_nets import net, samples
 
 
@@ -44,11 +44,13 @@ def test_samples_are_left_out_by_number() -> None:
 
 
 def made(given: list[list[np.ndarray]], **how: str) -> Outcome:  # type: ignore[type-arg]
-    return quantize(float_program(net(), ["y"]), lambda: iter(given), len(given), Options(float_share=0, **how))
+    return quantize(
+        float_program(net(), ["y"]), lambda: iter(given), len(given), QuantizationOptions(float_share=0, **how)
+    )
 
 
 def judged(outcome: Outcome) -> float:
-    exact, coded, result = Running(outcome.exact), Running(outcome.converted.program), Comparison()
+    exact, coded, result = ProgramRunner(outcome.exact), ProgramRunner(outcome.converted.program), Comparison()
     for sample in samples(20, seed=9):
         result.add(exact(sample)[0], coded.numbers(sample)[0])
     return result.snr

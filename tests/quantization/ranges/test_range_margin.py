@@ -10,11 +10,11 @@ from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text import parse
 from pocketgraph.litert.program import Program, Value
 from pocketgraph.quantization.core.observation import Observation
-from pocketgraph.quantization.core.program_runner import Running, as_fed
+from pocketgraph.quantization.core.program_runner import ProgramRunner, as_fed
 from pocketgraph.quantization.core.value_range import Range
 from pocketgraph.quantization.float_program import float_program
-from pocketgraph.quantization.pipeline import Options, Outcome, observe, quantize, silent
-from pocketgraph.quantization.ranges.range_margin import BEYOND, with_headroom
+from pocketgraph.quantization.pipeline import Outcome, QuantizationOptions, observe, quantize, silent
+from pocketgraph.quantization.ranges.range_margin import BEYOND, with_range_margin
 
 
 def two_layers(ending: str = "y = Softmax(s, T=float)") -> Program:
@@ -38,7 +38,7 @@ def given(count: int, size: float = 1.0, seed: int = 1) -> list[list[Any]]:
 def widened(program: Program, count: int) -> tuple[dict[Value, Observation], dict[Value, Range], dict[Value, Range]]:
     seen = observe(program, lambda: iter(given(count)), count, silent, 1)
     ranges = {value: found.range for value, found in seen.items()}
-    return seen, ranges, with_headroom(program, seen, ranges, count)
+    return seen, ranges, with_range_margin(program, seen, ranges, count)
 
 
 def named(ranges: dict[Value, Range], name: str) -> Range:
@@ -85,7 +85,7 @@ def test_scores_larger_than_all_those_seen_keep_their_probabilities() -> None:
     outcome = made(program, 40)
     assert [operation.outputs[0].name for operation in outcome.hybrid] == ["s:0"]
     assert any("no score is cut off" in note for note in outcome.notes)
-    scores = Running(program, [program.operations[-2].outputs[0]])
+    scores = ProgramRunner(program, [program.operations[-2].outputs[0]])
     others = sorted(given(2000, seed=5), key=lambda sample: float(scores(sample)[0].max()))[-20:]
     assert scores(others[0])[0].max() > 1.2 * outcome.seen[program.operations[-2].outputs[0]].high
     assert noise(program, outcome, others) < 1e-4
@@ -103,11 +103,11 @@ def test_scores_as_codes_reach_beyond_those_seen() -> None:
 
 def made(program: Program, count: int, **how: Any) -> Outcome:
     samples = given(count)
-    return quantize(program, lambda: iter(samples), count, Options(float_share=0, **how))
+    return quantize(program, lambda: iter(samples), count, QuantizationOptions(float_share=0, **how))
 
 
 def noise(program: Program, outcome: Outcome, samples: list[list[Any]]) -> float:
-    exact, coded = Running(program), Running(outcome.converted.program)
+    exact, coded = ProgramRunner(program), ProgramRunner(outcome.converted.program)
     fed = outcome.converted.program.inputs
     pairs = [(exact(sample)[0], coded.numbers(as_fed(sample, fed))[0]) for sample in samples]
     wrong, all_of_it = sum(((a - b) ** 2).sum() for a, b in pairs), sum((a**2).sum() for a, _ in pairs)

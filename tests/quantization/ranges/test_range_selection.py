@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from pocketgraph.errors import RunError, UsageError
 from pocketgraph.quantization.core.observation import BLOCK, WHOLE, Observation
-from pocketgraph.quantization.core.value_range import Range, codes, numbers
+from pocketgraph.quantization.core.value_range import Range, dequantized, quantized
 from pocketgraph.quantization.float_program import float_program
-from pocketgraph.quantization.pipeline import Options, quantize
+from pocketgraph.quantization.pipeline import QuantizationOptions, quantize
 from pocketgraph.quantization.ranges.range_selection import CHOICES, choose, percentile
 from quantize_nets import judged, net, samples
 
@@ -24,15 +24,15 @@ def test_zero_has_a_code_and_no_value_is_off_by_more_than_a_step(a: float, b: fl
     span = Range(min(a, b), max(a, b))
     quantization = span.quantization()
     assert -128 <= quantization.zero_points[0] <= 127
-    assert numbers(codes(np.zeros(1), quantization), quantization)[0] == 0
+    assert dequantized(quantized(np.zeros(1), quantization), quantization)[0] == 0
     values = np.linspace(span.low, span.high, 50)
-    apart = np.abs(numbers(codes(values, quantization), quantization) - values)
+    apart = np.abs(dequantized(quantized(values, quantization), quantization) - values)
     assert apart.max() <= quantization.scales[0] * 1.01
 
 
 def test_values_outside_of_the_range_get_the_codes_of_its_ends() -> None:
     quantization = Range(0, 6).quantization()
-    assert codes(np.array([-1.0, 0, 2.99, 6, 99]), quantization).tolist() == [-128, -128, -1, 127, 127]
+    assert quantized(np.array([-1.0, 0, 2.99, 6, 99]), quantization).tolist() == [-128, -128, -1, 127, 127]
 
 
 @pytest.mark.parametrize("ends", [(np.nan, 1), (0, np.inf), (-np.inf, 0), (2, 1)])
@@ -45,7 +45,7 @@ def test_a_range_that_is_none_is_refused(ends: tuple[float, float]) -> None:
 def test_a_constant_tensor_has_a_usable_scale(value: float) -> None:
     quantization = Range(value, value).quantization()
     assert quantization.scales[0] > 0
-    back = numbers(codes(np.array([value]), quantization), quantization)
+    back = dequantized(quantized(np.array([value]), quantization), quantization)
     np.testing.assert_allclose(back, value, atol=quantization.scales[0])
 
 
@@ -99,9 +99,10 @@ def test_every_choice_stays_within_what_was_seen_and_outliers_are_cut_where_that
     assert choose(found, "minmax").high == 400
     assert percentile(found).high < 10
     exact = np.square(
-        values - numbers(codes(values, choose(found, "auto").quantization()), choose(found, "auto").quantization())
+        values
+        - dequantized(quantized(values, choose(found, "auto").quantization()), choose(found, "auto").quantization())
     )
-    plain = np.square(values - numbers(codes(values, found.range.quantization()), found.range.quantization()))
+    plain = np.square(values - dequantized(quantized(values, found.range.quantization()), found.range.quantization()))
     assert exact[1:].mean() < plain[1:].mean()
 
 
@@ -113,8 +114,8 @@ def test_an_unknown_choice_is_named_with_what_there_is() -> None:
 def test_few_samples_keep_every_value() -> None:
     """Unseen values are larger than those of a few samples; cutting some of these off makes it worse."""
     program = float_program(net(), ["y"])
-    few = quantize(program, lambda: iter(samples(6)), 6, Options(float_share=0, widen=0))
-    many = quantize(program, lambda: iter(samples(40)), 40, Options(float_share=0, widen=0))
+    few = quantize(program, lambda: iter(samples(6)), 6, QuantizationOptions(float_share=0, widen=0))
+    many = quantize(program, lambda: iter(samples(40)), 40, QuantizationOptions(float_share=0, widen=0))
     cut = {found.name: found.range for found in few.seen.values() if found.samples}
     for value, span in few.ranges.items():
         assert span.low <= cut[value.name].low

@@ -10,23 +10,23 @@ import pytest
 
 from pocketgraph.quantization.evaluation.metrics import Comparison
 from pocketgraph.quantization.float_program import float_program
-from pocketgraph.quantization.pipeline import Options, Outcome, quantize
-from pocketgraph.quantization.report.error_split import errors_apart
+from pocketgraph.quantization.pipeline import Outcome, QuantizationOptions, quantize
+from pocketgraph.quantization.report.error_split import split_errors
 from pocketgraph.quantization.report.html_report import LEVELS, summary, to_html, to_json
-from pocketgraph.quantization.report.layer_report import Report, report
-from pocketgraph.quantization.weight_only import light_outcome
+from pocketgraph.quantization.report.layer_report import QuantizationReport, report
+from pocketgraph.quantization.weight_only import quantize_weights
 from quantize_nets import net, rows, samples, wide_graph
 
 
 @pytest.fixture(scope="module")
 def outcome() -> Outcome:
     program = float_program(wide_graph(), ["y"])
-    options = Options(rounding="nearest", weights="int4", float_share=0, widen=0)
+    options = QuantizationOptions(rounding="nearest", weights="int4", float_share=0, widen=0)
     return quantize(program, lambda: iter(rows(40, 1)), 40, options)
 
 
 def test_weights_of_four_bits_are_told_from_operands_of_eight(outcome: Outcome) -> None:
-    found = errors_apart(outcome, lambda: iter(rows(16, 2)), 16)
+    found = split_errors(outcome, lambda: iter(rows(16, 2)), 16)
     middle = next(o for o in found if outcome.weights[o].bits == 4)
     assert found[middle].weights.snr < 25  # steps of a seventh of the largest weight
     assert found[middle].operand.snr > 35  # steps of a 255th of the range
@@ -35,7 +35,7 @@ def test_weights_of_four_bits_are_told_from_operands_of_eight(outcome: Outcome) 
 
 
 def test_page_and_json_hold_the_kinds_of_error(outcome: Outcome) -> None:
-    found: Report = report(outcome, lambda: iter(rows(16, 2)), 1000)
+    found: QuantizationReport = report(outcome, lambda: iter(rows(16, 2)), 1000)
     page, content = to_html(found, "a <model>"), json.loads(to_json(found))
     assert "a &lt;model&gt;" in page
     assert "Errors by kind" in page
@@ -56,7 +56,9 @@ def test_values_that_are_cut_off_are_told_from_wide_steps() -> None:
     program = float_program(net(), ["y"])
 
     def layer(ranges: str) -> tuple[float, float]:
-        made = quantize(program, lambda: iter(given), 24, Options(ranges=ranges, float_share=0, rounding="nearest"))
+        made = quantize(
+            program, lambda: iter(given), 24, QuantizationOptions(ranges=ranges, float_share=0, rounding="nearest")
+        )
         first = report(made, lambda: iter(given), 1000).layers[0]
         return first.from_steps, first.from_cutting
 
@@ -67,7 +69,7 @@ def test_values_that_are_cut_off_are_told_from_wide_steps() -> None:
 
 def test_without_samples_the_weights_are_reported_on() -> None:
     program = float_program(wide_graph(), ["y"])
-    light = light_outcome(program, lambda: iter(()), 0, dynamic=True, bits=4)
+    light = quantize_weights(program, lambda: iter(()), 0, dynamic=True, bits=4)
     found = report(light, lambda: iter(()), 1000)
     assert found.samples == 0
     assert all(layer.weight_noise < 35 for layer in found.ranked())

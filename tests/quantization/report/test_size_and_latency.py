@@ -6,24 +6,24 @@ import numpy as np
 
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text import parse
-from pocketgraph.quantization.core.program_runner import Running, model_bytes
+from pocketgraph.quantization.core.program_runner import ProgramRunner, model_bytes
 from pocketgraph.quantization.float_program import float_program
-from pocketgraph.quantization.pipeline import Options, quantize
-from pocketgraph.quantization.report.size_and_latency import Gain, gain
-from pocketgraph.quantization.weight_only import light_outcome, lighter
+from pocketgraph.quantization.pipeline import QuantizationOptions, quantize
+from pocketgraph.quantization.report.size_and_latency import SizeAndLatency, measure_size_and_latency
+from pocketgraph.quantization.weight_only import quantize_weights, with_quantized_weights
 from quantize_nets import net, samples
 
 rng = np.random.default_rng(3)
 
 
 def test_a_gain_is_told_without_warnings() -> None:
-    (line,) = Gain(4000, 1000, 2e-3, 1e-3, 10, 900, 1).lines()
+    (line,) = SizeAndLatency(4000, 1000, 2e-3, 1e-3, 10, 900, 1).lines()
     assert "4,000 bytes in float, 1,000 now (0.25 x)" in line
     assert "2,000 us in float, 1,000 us now (0.50 x, one thread)" in line
 
 
 def test_no_gain_is_told_with_the_reason() -> None:
-    _, size, time = Gain(1000, 1000, 1e-6, 2e-6, 12, 30, 2).lines()
+    _, size, time = SizeAndLatency(1000, 1000, 1e-6, 2e-6, 12, 30, 2).lines()
     assert "no smaller" in size
     assert "12 operations" in size
     assert "30 weights" in size
@@ -31,23 +31,23 @@ def test_no_gain_is_told_with_the_reason() -> None:
 
 
 def test_sixteen_bits_are_slow_for_a_reason_of_their_own() -> None:
-    _, why = Gain(4000, 1000, 1e-6, 2e-4, 12, 900, 1, is_wide=True).lines()
+    _, why = SizeAndLatency(4000, 1000, 1e-6, 2e-4, 12, 900, 1, is_wide=True).lines()
     assert "LiteRT computes codes of sixteen bits with plain kernels; --activations=int8" in why
     assert "weights" not in why
 
 
 def test_both_programs_are_measured() -> None:
     program = float_program(net(), ["y"])
-    outcome = quantize(program, lambda: iter(samples(12)), 12, Options(rounding="nearest"))
+    outcome = quantize(program, lambda: iter(samples(12)), 12, QuantizationOptions(rounding="nearest"))
     size = len(model_bytes(outcome.converted.program))
-    found = gain(program, outcome.converted.program, size, lambda: iter(samples(2)))
+    found = measure_size_and_latency(program, outcome.converted.program, size, lambda: iter(samples(2)))
     assert (found.float_bytes, found.bytes) == (len(model_bytes(program)), size)
     assert 0 < found.seconds < 1
     assert 0 < found.float_seconds < 1
     assert found.weights == sum(
         node.attr("value").numpy().size for node in net() if node.name in ("w1", "w2", "w3", "w4")
     )
-    without = gain(program, outcome.converted.program, size, lambda: iter(()))
+    without = measure_size_and_latency(program, outcome.converted.program, size, lambda: iter(()))
     assert without.bytes == size
 
 
@@ -81,22 +81,22 @@ def decibels(wanted: list[np.ndarray], given: list[np.ndarray]) -> float:
 
 def test_tables_of_rows_are_in_eight_bits() -> None:
     program = float_program(looked_up(500), ["y"])
-    exact = Running(program)
+    exact = ProgramRunner(program)
     held, others = indices(24), indices(60)[24:]
-    whole = quantize(program, lambda: iter(held), 24, Options()).converted.program
-    light = lighter(program, dynamic=True)
+    whole = quantize(program, lambda: iter(held), 24, QuantizationOptions()).converted.program
+    light = with_quantized_weights(program, dynamic=True)
     for made in (whole, light):
         assert len(model_bytes(made)) < 0.4 * len(model_bytes(program))
         tables = {o.inputs[0] for o in made.operations if o.code == "GATHER"}
         assert [table.dtype.name for table in tables if table is not None] == ["int8"]
-        coded = Running(made)
+        coded = ProgramRunner(made)
         assert decibels([exact(x)[0] for x in others], [coded.numbers(x)[0] for x in others]) > 30
 
 
 def test_small_tables_and_those_of_graphs_stay_in_float() -> None:
-    small = lighter(float_program(looked_up(20), ["y"]), dynamic=False)
+    small = with_quantized_weights(float_program(looked_up(20), ["y"]), dynamic=False)
     program = float_program(looked_up(500), ["y"])
-    graph = light_outcome(program, lambda: iter(()), 0, dynamic=False, with_tables=False).converted.program
+    graph = quantize_weights(program, lambda: iter(()), 0, dynamic=False, with_tables=False).converted.program
     for made in (small, graph):
         assert all(o.inputs[0].dtype.name == "float" for o in made.operations if o.code == "GATHER" and o.inputs[0])
 
@@ -109,5 +109,5 @@ def test_long_names_of_what_is_inside_are_left_out_of_the_file() -> None:
     assert long.encode() not in data
     assert b"y" in data
     x = rng.normal(size=(1, 4)).astype(np.float32)
-    (given,) = Running(float_program(graph, ["y"]))([x])
+    (given,) = ProgramRunner(float_program(graph, ["y"]))([x])
     np.testing.assert_allclose(given, np.tanh(np.maximum(x, 0)), atol=1e-6)

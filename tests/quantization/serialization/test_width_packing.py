@@ -10,7 +10,7 @@ from pocketgraph.litert import writer
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Program, Quantization, Value
 from pocketgraph.litert.runner import PlainRunner
-from pocketgraph.quantization.serialization.width_packing import with_columns_in_pairs
+from pocketgraph.quantization.serialization.width_packing import with_packed_width
 
 
 def convolution(
@@ -51,7 +51,7 @@ def outcome(program: Program) -> np.ndarray:
 )  # fmt: skip
 def test_pairs_give_the_same_codes(size: tuple[int, int], taps: tuple[int, int], padding: str, channels: int) -> None:
     before = convolution(size, taps, channels, padding)
-    after = with_columns_in_pairs(before)
+    after = with_packed_width(before)
     is_aligned = padding == "VALID" or taps[1] == 3
     if is_aligned:
         assert [operation.code for operation in after.operations] == ["RESHAPE", "CONV_2D"]
@@ -66,4 +66,4 @@ def test_pairs_give_the_same_codes(size: tuple[int, int], taps: tuple[int, int],
 )  # fmt: skip
 def test_others_stay(arguments: tuple[object, ...]) -> None:
     program = convolution(*arguments)  # type: ignore[arg-type]
-    assert with_columns_in_pairs(program) is program
+    assert with_packed_width(program) is program

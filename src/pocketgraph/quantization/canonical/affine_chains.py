@@ -19,7 +19,7 @@ STEPS = ("ADD", "DIV", "MUL", "SUB")
 SMALLEST, LARGEST = 1e-30, 1e30  # of a divisor, and of what several steps together come to
 
 
-def scale_once(program: Program) -> None:
+def merge_affine_chains(program: Program) -> None:
     """Rewrites such chains of two steps and more, where fewer are left."""
     view = View(program)
     readers = {value: operation for operation in program.operations for value in operation.inputs if value is not None}

@@ -28,9 +28,9 @@ from pocketgraph.litert.rewriting.simpler import (
 from pocketgraph.litert.rewriting.transposed import turn_transposed_convolutions
 from pocketgraph.litert.rewriting.view import View
 from pocketgraph.litert.rewriting.whole_rows import take_whole_rows
-from pocketgraph.quantization.canonical.affine_chains import scale_once
+from pocketgraph.quantization.canonical.affine_chains import merge_affine_chains
 from pocketgraph.quantization.canonical.function_recognition import recognise_functions
-from pocketgraph.quantization.canonical.time_step_batching import multiply_steps_together
+from pocketgraph.quantization.canonical.time_step_batching import batch_time_steps
 from pocketgraph.quantization.core.program_runner import Array, copied
 
 AFFINE = ("ADD", "SUB", "MUL", "DIV")
@@ -38,7 +38,7 @@ MOST_ZEROS = 0.08  # of all weights that plain convolutions instead of transpose
 MOST_SPREAD = 1 << 20  # elements of a constant that is looked at in full
 
 
-def in_plain_words(program: Program) -> Program:
+def canonicalize(program: Program) -> Program:
     """A program that computes the same in fewer operations; tensors inside may have other names and shapes.
 
     One that has codes already, as graphs with eight-bit nodes do, stays as it is: its sums are of whole numbers.
@@ -54,9 +54,9 @@ def in_plain_words(program: Program) -> Program:
     absorb_padding(result)
     fuse_activations(result)
     add_missing_biases(result)
-    scale_once(result)
+    merge_affine_chains(result)
     share_constants(result)
-    multiply_steps_together(result)
+    batch_time_steps(result)
     recognise_leaky_rectifiers(result)
     slopes_by_channel(result)
     recognise_functions(result)

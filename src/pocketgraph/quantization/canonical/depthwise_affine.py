@@ -19,7 +19,7 @@ from pocketgraph.quantization.core.program_runner import Array, copied
 from pocketgraph.quantization.mixed_precision.float_layers import preparation
 
 
-def with_channelwise_layers(program: Program, keep: Collection[str] = ()) -> Program:
+def with_depthwise_affine(program: Program, keep: Collection[str] = ()) -> Program:
     """A program that computes the same; the argument itself where there is nothing to change.
 
     Args:

@@ -18,7 +18,7 @@ from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.quantization.core.program_runner import Array, Running
+from pocketgraph.quantization.core.program_runner import Array, ProgramRunner
 
 BY_NUMBER = frozenset((
     "ABS", "ADD", "CEIL", "COS", "DIV", "ELU", "EXP", "FLOOR", "GREATER", "GREATER_EQUAL", "LEAKY_RELU", "LESS",
@@ -120,7 +120,7 @@ def _computed(source: Value, result: Value, inside: list[Operation]) -> Array | 
         for o in inside
     ]
     try:
-        (values,) = Running(Program([of(source)], [of(result)], operations))([GRID])
+        (values,) = ProgramRunner(Program([of(source)], [of(result)], operations))([GRID])
     except PocketgraphError:
         return None
     return values

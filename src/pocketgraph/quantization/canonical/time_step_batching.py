@@ -16,7 +16,7 @@ from pocketgraph.quantization.core import operator_rules
 FEWEST = 3  # steps
 
 
-def multiply_steps_together(program: Program) -> None:
+def batch_time_steps(program: Program) -> None:
     """Rewrites the program in place; constants must be shared already where they are equal."""
     readers: dict[Value, list[Operation]] = defaultdict(list)
     for operation in program.operations:

@@ -7,14 +7,14 @@ from collections import defaultdict
 
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.linear import LINEAR
-from pocketgraph.quantization.core.operator_rules import KINDS, Kind, weights
+from pocketgraph.quantization.core.operator_rules import is_layer, weights
 
 
 def share_weights(program: Program) -> None:
     """Makes equal constant weights of layers the same value of the program, in place."""
     alike: dict[tuple[object, ...], list[Operation]] = defaultdict(list)
     for operation in program.operations:
-        if KINDS.get(operation.code) is Kind.WEIGHTED and weights(operation).constant is not None:
+        if is_layer(operation) and weights(operation).constant is not None:
             kernel = weights(operation)
             alike[operation.code, kernel.dtype, kernel.shape].append(operation)
     for layers in alike.values():

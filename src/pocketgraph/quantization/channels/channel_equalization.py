@@ -18,14 +18,14 @@ from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.quantization.channels.cross_layer_equalization import PASSING, STRONGEST, scale_operand, scale_results
 from pocketgraph.quantization.core import operator_rules
 from pocketgraph.quantization.core.observation import Observation
-from pocketgraph.quantization.core.operator_rules import KINDS, Kind
+from pocketgraph.quantization.core.operator_rules import is_layer
 from pocketgraph.quantization.core.program_runner import Array, copied
 
 WORTHWHILE = 2.0  # times; a factor below this is not worth a change
 HOMOGENEOUS = ("", "RELU")  # activations that scaling commutes with
 
 
-def evened(program: Program, seen: Mapping[Value, Observation]) -> tuple[Program, list[Value]]:
+def equalize_channels(program: Program, seen: Mapping[Value, Observation]) -> tuple[Program, list[Value]]:
     """A program that computes the same, and its tensors whose values are others than in ``seen``.
 
     Args:
@@ -61,7 +61,7 @@ class _Channels:
         self._strength: list[Array] = []
         self._fixed: set[int] = set()
         self._count = 0
-        self._weights = Counter(o.inputs[1] for o in program.operations if KINDS.get(o.code) is Kind.WEIGHTED)
+        self._weights = Counter(o.inputs[1] for o in program.operations if is_layer(o))
         for operation in program.operations:
             if operation.code in PASSING or operation.code == "CONCATENATION":
                 self._pass_on(operation)
@@ -72,8 +72,8 @@ class _Channels:
             self._fix(value)
 
     def _is_own_layer(self, operation: Operation) -> bool:
-        is_layer = KINDS.get(operation.code) is Kind.WEIGHTED and operator_rules.can_quantize(operation)
-        return is_layer and self._weights[operation.inputs[1]] == 1 and operation.code != "TRANSPOSE_CONV"
+        is_own = operator_rules.is_quantizable_layer(operation) and self._weights[operation.inputs[1]] == 1
+        return is_own and operation.code != "TRANSPOSE_CONV"
 
     def _make(self, operation: Operation, seen: Mapping[Value, Observation]) -> None:
         if not self._is_own_layer(operation) or operation.options.get("activation", "") not in HOMOGENEOUS:

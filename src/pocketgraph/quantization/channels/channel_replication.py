@@ -28,7 +28,7 @@ from pocketgraph.quantization.core.program_runner import Array
 from pocketgraph.quantization.core.quantized_weights import float_weights, replace_weights
 from pocketgraph.quantization.core.value_range import Range
 from pocketgraph.quantization.fitting.layer_reconstruction import BOUNDS
-from pocketgraph.quantization.mixed_precision.sensitivity import work
+from pocketgraph.quantization.mixed_precision.sensitivity import multiplications
 
 T = TypeVar("T")
 PASSING = ("AVERAGE_POOL_2D", "DEPTHWISE_CONV_2D", "MAX_POOL_2D")
@@ -43,7 +43,7 @@ STILL = 1e-4  # of a tensor's range; a channel that moves less is constant
 
 
 @dataclass(frozen=True)
-class Chain:
+class ChannelChain:
     """A layer that mixes channels, what treats each of its channels by itself, and the layer that mixes them next.
 
     Attributes:
@@ -85,7 +85,7 @@ class Chain:
 
 
 @dataclass(frozen=True)
-class Staggered:
+class Replication:
     """A program with copied channels, which computes the same as the one it was made from.
 
     Attributes:
@@ -93,7 +93,7 @@ class Staggered:
         shifts: for each widened tensor by how many steps the codes of each channel are to lie above its numbers.
         sources: for each widened tensor the one whose place it took, and which of its channels each one is.
         left: the share of each widened tensor's noise that is left.
-        added: the additional work, as a share of the program's; see ``effort``.
+        added: the additional work, as a share of the program's; see ``int8_effort``.
     """
 
     program: Program
@@ -118,9 +118,9 @@ class Staggered:
                 result[value] = result[value].of_channels(source)
         return result
 
-    def relieved(self, harm: Mapping[Value, float]) -> dict[Value, float]:
+    def relieved(self, sensitivity: Mapping[Value, float]) -> dict[Value, float]:
         """The noise that each tensor's codes cause alone, estimated for the widened ones."""
-        result = self.carried(harm)
+        result = self.carried(sensitivity)
         return {value: noise * self.left.get(value, 1.0) for value, noise in result.items()}
 
     def note(self) -> str:
@@ -135,14 +135,14 @@ class Staggered:
         return text
 
 
-def stagger(
+def replicate_channels(
     program: Program,
     coded: Collection[Operation],
     ranges: Mapping[Value, Range],
-    harm: Mapping[Value, float],
+    sensitivity: Mapping[Value, float],
     quiet: float,
     most: float,
-) -> Staggered:
+) -> Replication:
     """Copies channels where that spares most noise for its work.
 
     Args:
@@ -154,8 +154,11 @@ def stagger(
         most: how much work may be added, as a share of the program's.
     """
     found = {chain.places: chain for chain in chains(program, coded, ranges)}
-    total, noise = sum(harm.values()), {places: _noise(program, chain, harm) for places, chain in found.items()}
-    plain = sum(effort(operation) for operation in program.operations)
+    total, noise = (
+        sum(sensitivity.values()),
+        {places: _noise(program, chain, sensitivity) for places, chain in found.items()},
+    )
+    plain = sum(int8_effort(operation) for operation in program.operations)
     widths: dict[tuple[int, ...], int] = {}
     best = _widened(program, found, widths)
     left = total
@@ -168,7 +171,7 @@ def stagger(
                 continue
             gain = noise[places] * (chain.left(now) - chain.left(width))
             tried = _widened(program, found, {**widths, places: width})
-            added = sum(effort(operation) for operation in tried.program.operations) / plain - 1
+            added = sum(int8_effort(operation) for operation in tried.program.operations) / plain - 1
             if gain >= WORTHWHILE * total and added <= most:
                 steps.append((gain / max(added - best.added, 1e-6), gain, places, width, replace(tried, added=added)))
         if not steps:
@@ -179,7 +182,7 @@ def stagger(
     return best
 
 
-def chains(program: Program, coded: Collection[Operation], ranges: Mapping[Value, Range]) -> list[Chain]:
+def chains(program: Program, coded: Collection[Operation], ranges: Mapping[Value, Range]) -> list[ChannelChain]:
     """Where channels can be copied."""
     inside = set(coded)
     uses = Counter(value for operation in program.operations for value in operation.inputs if value is not None)
@@ -198,7 +201,7 @@ def chains(program: Program, coded: Collection[Operation], ranges: Mapping[Value
             follower = program.operations[readers[value]]
             places.append(readers[value])
             if _mixes(follower, inside, uses) and operator_rules.data(follower) is value:
-                found.append(Chain(tuple(places), *_idle(program, places, ranges), _weight(program, places)))
+                found.append(ChannelChain(tuple(places), *_idle(program, places, ranges), _weight(program, places)))
                 break
             if not _passes(follower, inside, uses):
                 break
@@ -259,11 +262,11 @@ def _activated(operation: Operation, values: Array) -> Array:
     return result
 
 
-def _noise(program: Program, chain: Chain, harm: Mapping[Value, float]) -> float:
-    return sum(harm.get(program.operations[place].outputs[0], 0.0) for place in chain.places[:-1])
+def _noise(program: Program, chain: ChannelChain, sensitivity: Mapping[Value, float]) -> float:
+    return sum(sensitivity.get(program.operations[place].outputs[0], 0.0) for place in chain.places[:-1])
 
 
-def effort(operation: Operation) -> int:
+def int8_effort(operation: Operation) -> int:
     """What an operation costs in eight bits, about, in multiplications of a wide layer.
 
     XNNPACK computes output channels in blocks of 16 (8 in its oldest kernels), so that fewer cost as much, and takes
@@ -271,7 +274,7 @@ def effort(operation: Operation) -> int:
     """
     result = operation.outputs[0]
     if operation.code not in ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"):
-        return work(operation)
+        return multiplications(operation)
     kernel, channels = operator_rules.weights(operation), result.shape[-1]
     if operation.code == "DEPTHWISE_CONV_2D":
         each = DEPTHWISE * kernel.size // channels
@@ -282,8 +285,8 @@ def effort(operation: Operation) -> int:
 
 
 def _widened(
-    program: Program, found: Mapping[tuple[int, ...], Chain], widths: Mapping[tuple[int, ...], int]
-) -> Staggered:
+    program: Program, found: Mapping[tuple[int, ...], ChannelChain], widths: Mapping[tuple[int, ...], int]
+) -> Replication:
     """The program with these widths of chains."""
     operations = list(program.operations)
     shifts: dict[Value, Array] = {}
@@ -314,7 +317,7 @@ def _widened(
                 if new.code in LINEAR:
                     shifts[made] = (turn + 0.5) / each - 0.5
             operations[place] = new
-    return Staggered(Program(list(program.inputs), list(program.outputs), operations), shifts, sources, left)
+    return Replication(Program(list(program.inputs), list(program.outputs), operations), shifts, sources, left)
 
 
 def _make_copies(operation: Operation, source: Array) -> None:
@@ -323,7 +326,7 @@ def _make_copies(operation: Operation, source: Array) -> None:
     replace_weights(operation, np.take(values, source, axis=axis), bias[source])
 
 
-def _read_copies(operation: Operation, chain: Chain, source: Array, each: Array) -> None:
+def _read_copies(operation: Operation, chain: ChannelChain, source: Array, each: Array) -> None:
     values, bias = float_weights(operation)
     constant = values.sum(axis=(1, 2))[:, chain.idle] @ chain.rests[chain.idle]
     replace_weights(operation, values[..., source] / each, bias + constant)

@@ -26,7 +26,9 @@ PASSING = ("AVERAGE_POOL_2D", "MAX_POOL_2D")
 """What may stand between two layers: it treats channels alike, and scaling commutes with it."""
 
 
-def equalize(program: Program, seen: Mapping[Value, Observation], mixing: float = 0.5) -> tuple[Program, int]:
+def equalize_across_layers(
+    program: Program, seen: Mapping[Value, Observation], mixing: float = 0.5
+) -> tuple[Program, int]:
     """A program that computes the same with more even channels.
 
     Args:

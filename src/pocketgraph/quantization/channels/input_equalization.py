@@ -4,7 +4,7 @@ Cepstra and other features come in with strong and weak channels side by side, w
 One operation on floats behind the input makes up for it, and the first layer's weights undo what it does:
 
     y = W x      becomes    y = (W / f) (f * x)              for a layer that has weights of its own for each number
-                 or         y = [W/2 W/2] (x + [-s/4, s/4])  for a convolution over one channel, as in ``stagger``
+                 or         y = [W/2 W/2] (x + [-s/4, s/4])  for a convolution over one channel (see channel_replication.py)
 
 XNNPACK's convolutions take input channels by four, so that copies of an only channel cost next to nothing there.
 """
@@ -34,7 +34,7 @@ WEAKEST = 1 / 64  # of the strongest channel; a weaker one counts as this strong
 
 
 @dataclass(frozen=True)
-class Entrance:
+class EqualizedInput:
     """A program whose input has finer codes.
 
     Attributes:
@@ -58,9 +58,12 @@ class Entrance:
         return f"{self.old.name}: {how}, because the steps of what comes in would be much of the noise"
 
 
-def finer_entrance(
-    program: Program, seen: Mapping[Value, Observation], ranges: Mapping[Value, Range], harm: Mapping[Value, float]
-) -> Entrance | None:
+def equalize_input(
+    program: Program,
+    seen: Mapping[Value, Observation],
+    ranges: Mapping[Value, Range],
+    sensitivity: Mapping[Value, float],
+) -> EqualizedInput | None:
     """The program with a finer input, where that is needed and possible.
 
     Args:
@@ -69,15 +72,15 @@ def finer_entrance(
         harm: the noise that each tensor's codes cause alone.
     """
     for value in program.inputs:
-        noise = harm.get(value, 0.0)
-        if noise >= MUCH * sum(harm.values()) and decibels(noise) < QUIET:
+        noise = sensitivity.get(value, 0.0)
+        if noise >= MUCH * sum(sensitivity.values()) and decibels(noise) < QUIET:
             return _finer(program, value, seen, ranges)
     return None
 
 
 def _finer(
     program: Program, value: Value, seen: Mapping[Value, Observation], ranges: Mapping[Value, Range]
-) -> Entrance | None:
+) -> EqualizedInput | None:
     uses, before, floats = program.uses(), value, []
     while True:
         if uses[before] != 1 or before in program.outputs:
@@ -123,7 +126,7 @@ def _finer(
     at = operations.index(reader)
     operations[at : at + 1] = [change, changed]
     result = Program(list(program.inputs), list(program.outputs), operations)
-    return Entrance(result, value, made, reader, changed, [*floats, change])
+    return EqualizedInput(result, value, made, reader, changed, [*floats, change])
 
 
 def _factors(seen: Observation, channels: int) -> Array | None:

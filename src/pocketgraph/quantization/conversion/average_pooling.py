@@ -18,7 +18,9 @@ from pocketgraph.litert.program import Operation, Value
 HEIGHT_AND_WIDTH = (1, 2)
 
 
-def average_of_codes(operation: Operation, source: Value, result: Value, *, only_codes: bool) -> list[Operation] | None:
+def average_pool_of_codes(
+    operation: Operation, source: Value, result: Value, *, only_codes: bool
+) -> list[Operation] | None:
     """Operations that do for codes what an AVERAGE_POOL_2D does; None when that operator is the one to take.
 
     Args:

@@ -18,16 +18,18 @@ import numpy as np
 from pocketgraph.graph.dtype import FLOAT, INT8
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.quantization.conversion.int8_conversion import Converted
+from pocketgraph.quantization.conversion.int8_conversion import ConvertedProgram
 from pocketgraph.quantization.core.operator_rules import is_table
-from pocketgraph.quantization.core.value_range import Range, codes
+from pocketgraph.quantization.core.value_range import Range, quantized
 
 SMALLEST = 1024  # numbers; a constant of fewer is not worth the loss
 LOUDEST = 10**-3.7  # of a constant's power that its codes may be off by; more and it stays float
 ELEMENTWISE = ("ADD", "DIV", "MUL", "SUB")
 
 
-def with_stored_codes(converted: Converted, untouched: Collection[Value]) -> tuple[Converted, list[str]]:
+def with_compressed_constants(
+    converted: ConvertedProgram, untouched: Collection[Value]
+) -> tuple[ConvertedProgram, list[str]]:
     """The program with such constants in codes, and what is to be said of it.
 
     Args:
@@ -45,7 +47,7 @@ def with_stored_codes(converted: Converted, untouched: Collection[Value]) -> tup
             assert table is not None
             coded = stored.setdefault(table, _coded(table, math.inf))
             if coded is not None:
-                operations += rows_of_codes(operation, coded)
+                operations += gather_quantized(operation, coded)
                 continue
         elif operation.code in ELEMENTWISE and operation.outputs[0] not in untouched:
             inputs = list(operation.inputs)
@@ -70,7 +72,7 @@ def with_stored_codes(converted: Converted, untouched: Collection[Value]) -> tup
     return replace(converted, program=Program(list(program.inputs), list(program.outputs), operations)), [note]
 
 
-def rows_of_codes(operation: Operation, coded: Value) -> list[Operation]:
+def gather_quantized(operation: Operation, coded: Value) -> list[Operation]:
     """A GATHER from a table of codes, the rows made numbers afterwards."""
     result = operation.outputs[0]
     rows = Value(f"{result.name}/int8", INT8, result.shape, None, coded.quantization)
@@ -78,12 +80,12 @@ def rows_of_codes(operation: Operation, coded: Value) -> list[Operation]:
     return [taken, Operation("DEQUANTIZE", [rows], [result])]
 
 
-def coded_table(table: Value) -> Value:
+def quantized_table(table: Value) -> Value:
     """A float constant in int8 codes of one scale."""
     assert table.constant is not None
     numbers = table.constant.numpy()
     quantization = Range(float(numbers.min()), float(numbers.max())).quantization()
-    return Value(f"{table.name}/int8", INT8, table.shape, Constant.of(codes(numbers, quantization)), quantization)
+    return Value(f"{table.name}/int8", INT8, table.shape, Constant.of(quantized(numbers, quantization)), quantization)
 
 
 def _coded(value: Value, loudest: float) -> Value | None:
@@ -92,7 +94,7 @@ def _coded(value: Value, loudest: float) -> Value | None:
     numbers = value.constant.numpy().astype(np.float64)
     if not np.isfinite(numbers).all():
         return None
-    result = coded_table(value)
+    result = quantized_table(value)
     assert result.constant is not None
     assert result.quantization is not None
     ((scale,), (zero,)) = result.quantization.scales, result.quantization.zero_points

@@ -19,11 +19,18 @@ from pocketgraph.graph.dtype import FLOAT, INT8, INT16, INT32, INT64
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Program, Quantization, Value
 from pocketgraph.litert.rewriting.linear import LINEAR
-from pocketgraph.quantization.conversion.average_pooling import average_of_codes
+from pocketgraph.quantization.conversion.average_pooling import average_pool_of_codes
 from pocketgraph.quantization.core import operator_rules
-from pocketgraph.quantization.core.operator_rules import KINDS, PRESCRIBED, PRESCRIBED_16, Kind, float_operands
-from pocketgraph.quantization.core.quantized_weights import Array, Weights, packed, rounded
-from pocketgraph.quantization.core.value_range import Range, codes
+from pocketgraph.quantization.core.operator_rules import (
+    OPERATOR_RULES,
+    PRESCRIBED_INT8,
+    PRESCRIBED_INT16,
+    OperatorRule,
+    float_operands,
+    is_layer,
+)
+from pocketgraph.quantization.core.quantized_weights import Array, QuantizedWeights, packed, rounded
+from pocketgraph.quantization.core.value_range import Range, quantized
 
 ADDING = ("ADD", "SUB", "SQUARED_DIFFERENCE")
 MOST_APART = 2.0**14  # times that an operand's step may be the result's; LiteRT ends the process at 2^19
@@ -33,7 +40,7 @@ ENORMOUS = 1e30  # of a constant that stands for infinity, such as what a maximu
 
 
 @dataclass(frozen=True)
-class Recipe:
+class ConversionRecipe:
     """How to quantize a program.
 
     Attributes:
@@ -48,7 +55,7 @@ class Recipe:
 
     ranges: Mapping[Value, Range]
     keep: Collection[Operation] = ()
-    weights: Mapping[Operation, Weights] = field(default_factory=dict)
+    weights: Mapping[Operation, QuantizedWeights] = field(default_factory=dict)
     io: str = "float"
     hybrid: Collection[Operation] = ()
     bits: int = 8
@@ -56,7 +63,7 @@ class Recipe:
 
 
 @dataclass
-class Converted:
+class ConvertedProgram:
     """A quantized program, and what became of each tensor of the float program.
 
     Attributes:
@@ -70,7 +77,7 @@ class Converted:
     quantized: list[Operation]
 
 
-def convert(program: Program, recipe: Recipe) -> Converted:
+def convert(program: Program, recipe: ConversionRecipe) -> ConvertedProgram:
     """The program with codes wherever the recipe and LiteRT's operators allow it; the argument stays as it is.
 
     Raises:
@@ -81,7 +88,7 @@ def convert(program: Program, recipe: Recipe) -> Converted:
     return _Conversion(program, recipe).run()
 
 
-def coded_operations(program: Program, recipe: Recipe) -> list[Operation]:
+def quantized_operations(program: Program, recipe: ConversionRecipe) -> list[Operation]:
     """The operations that will compute with codes."""
     kept = {*recipe.keep, *recipe.hybrid}
     made_in_float: set[Value] = set()
@@ -89,11 +96,13 @@ def coded_operations(program: Program, recipe: Recipe) -> list[Operation]:
     for operation in program.operations:
         moving = [value for value in float_operands(operation) if value.constant is None]
         known = all(value in recipe.ranges for value in moving) and all(
-            value in recipe.ranges or KINDS.get(operation.code) in (Kind.SAME, Kind.FIXED)
+            value in recipe.ranges or OPERATOR_RULES.get(operation.code) in (OperatorRule.SAME, OperatorRule.FIXED)
             for value in operation.outputs
         )
         # Moving data about in codes pays only if they are codes already.
-        idle = KINDS.get(operation.code) is Kind.SAME and all(value in made_in_float for value in moving)
+        idle = OPERATOR_RULES.get(operation.code) is OperatorRule.SAME and all(
+            value in made_in_float for value in moving
+        )
         idle = idle and not operator_rules.is_table(operation)
         if operation not in kept and known and not idle and operator_rules.can_quantize(operation, recipe.bits):
             chosen.append(operation)
@@ -102,7 +111,7 @@ def coded_operations(program: Program, recipe: Recipe) -> list[Operation]:
     return chosen
 
 
-def shared_codes(program: Program, coded: Collection[Operation]) -> dict[Value, Value]:
+def shared_quantization(program: Program, coded: Collection[Operation]) -> dict[Value, Value]:
     """For each tensor the one that stands for all that must have its codes."""
     leader: dict[Value, Value] = {}
 
@@ -112,7 +121,7 @@ def shared_codes(program: Program, coded: Collection[Operation]) -> dict[Value, 
         return value
 
     for operation in coded:
-        if KINDS[operation.code] is not Kind.SAME:
+        if OPERATOR_RULES[operation.code] is not OperatorRule.SAME:
             continue
         members = [v for v in (*float_operands(operation), *operation.outputs) if v.constant is None]
         for value in members[1:]:
@@ -122,14 +131,14 @@ def shared_codes(program: Program, coded: Collection[Operation]) -> dict[Value, 
 
 
 class _Conversion:
-    def __init__(self, program: Program, recipe: Recipe) -> None:
+    def __init__(self, program: Program, recipe: ConversionRecipe) -> None:
         self.program = program
         self.recipe = recipe
         self.type = INT16 if recipe.bits == 16 else INT8
-        self.prescribed = PRESCRIBED_16 if recipe.bits == 16 else PRESCRIBED
+        self.prescribed = PRESCRIBED_INT16 if recipe.bits == 16 else PRESCRIBED_INT8
         while True:
-            self.coded = coded_operations(program, self.recipe)
-            self.leaders = shared_codes(program, self.coded)
+            self.coded = quantized_operations(program, self.recipe)
+            self.leaders = shared_quantization(program, self.coded)
             self.quantizations = self.choose()
             beyond = [operation for operation in self.coded if self.is_beyond(operation)]
             if not beyond:
@@ -157,13 +166,13 @@ class _Conversion:
             if value in touched:
                 cover(value, self.recipe.ranges.get(value))
         for operation in self.coded:
-            kind = KINDS[operation.code]
+            kind = OPERATOR_RULES[operation.code]
             for value in operation.outputs:
                 leader = self.leaders[value]
-                makers[leader] = makers.get(leader, 0) + (kind is not Kind.SAME)
-                if kind is Kind.FIXED:
+                makers[leader] = makers.get(leader, 0) + (kind is not OperatorRule.SAME)
+                if kind is OperatorRule.FIXED:
                     prescribed.setdefault(leader, []).append(self.prescribed[operation.code])
-            if kind is Kind.SAME:
+            if kind is OperatorRule.SAME:
                 for value in float_operands(operation):
                     if value.constant is not None:
                         numbers = value.constant.numpy()
@@ -191,13 +200,13 @@ class _Conversion:
 
     def of_constant(self, operation: Operation, value: Value) -> Quantization:
         """The codes of a constant operand."""
-        if KINDS[operation.code] is Kind.SAME:
+        if OPERATOR_RULES[operation.code] is OperatorRule.SAME:
             return self.quantization(operation.outputs[0])
         assert value.constant is not None
         numbers = value.constant.numpy()
         return Range(float(numbers.min()), float(numbers.max())).quantization(self.recipe.bits)
 
-    def run(self) -> Converted:
+    def run(self) -> ConvertedProgram:
         inputs = [self.entering(value) for value in self.program.inputs]
         coded = set(self.coded)
         for operation in self.program.operations:
@@ -210,7 +219,7 @@ class _Conversion:
         outputs = [self.leaving(value) for value in self.program.outputs]
         result = Program(inputs, outputs, self.done)
         result.drop_unused()
-        return Converted(result, {**self.as_floats, **self.as_codes}, self.coded)
+        return ConvertedProgram(result, {**self.as_floats, **self.as_codes}, self.coded)
 
     def entering(self, value: Value) -> Value:
         has_codes = value.dtype is FLOAT and self.leaders[value] in self.quantizations
@@ -276,7 +285,7 @@ class _Conversion:
 
     def with_codes(self, operation: Operation) -> None:
         operands: list[Value | None]
-        if KINDS[operation.code] is Kind.WEIGHTED:
+        if is_layer(operation):
             operands = self.weighted_operands(operation)
         else:
             operands = [None if value is None else self.operand(operation, value) for value in operation.inputs]
@@ -292,7 +301,7 @@ class _Conversion:
             results.append(made)
         if operation.code == "AVERAGE_POOL_2D" and self.type is INT8 and operands[0] is not None:
             only_codes = self.recipe.io != "float"  # who asks for codes may have a device without floats
-            average = average_of_codes(operation, operands[0], results[0], only_codes=only_codes)
+            average = average_pool_of_codes(operation, operands[0], results[0], only_codes=only_codes)
             if average is not None:
                 self.done += average
                 return
@@ -309,14 +318,14 @@ class _Conversion:
             return self.codes(value)
         quantization = self.of_constant(operation, value)
         if (value, quantization) not in self.constants:
-            constant = Constant.of(codes(value.constant.numpy(), quantization, self.recipe.bits))
+            constant = Constant.of(quantized(value.constant.numpy(), quantization, self.recipe.bits))
             made = Value(f"{value.name}/{self.type.name}", self.type, value.shape, constant, quantization)
             self.constants[value, quantization] = made
         return self.constants[value, quantization]
 
-    def kernel(self, name: str, chosen: Weights) -> Value:
+    def kernel(self, name: str, chosen: QuantizedWeights) -> Value:
         """Weights as a constant; the same one for layers that have the same codes, as an unrolled loop's steps do."""
-        made = coded_kernel(name, chosen)
+        made = quantized_kernel(name, chosen)
         assert made.quantization is not None
         return self.kernels.setdefault((name, chosen.codes.tobytes(), made.quantization), made)
 
@@ -343,7 +352,7 @@ class _Conversion:
         return operands
 
 
-def coded_kernel(name: str, chosen: Weights) -> Value:
+def quantized_kernel(name: str, chosen: QuantizedWeights) -> Value:
     """Weights as a constant of int8 or int4 codes."""
     scales = tuple(float(scale) for scale in chosen.scales)
     four = chosen.bits == 4

@@ -34,7 +34,7 @@ CHANGES = {"ADD": "Add", "MUL": "Mul"}
 ACTIVATIONS = {"": None, "RELU": "Relu", "RELU6": "Relu6"}
 
 
-def as_graph(program: Program, graph: Graph, outputs: Iterable[str]) -> Graph:
+def to_graphdef(program: Program, graph: Graph, outputs: Iterable[str]) -> Graph:
     """The graph with the program's weights and codes in it.
 
     Args:
@@ -45,7 +45,7 @@ def as_graph(program: Program, graph: Graph, outputs: Iterable[str]) -> Graph:
     Raises:
         UsageError: the program has something that this form does not hold.
     """
-    return _Writing(program, graph).written(list(outputs))
+    return _GraphWriter(program, graph).written(list(outputs))
 
 
 def inner_operations(program: Program, graph: Graph) -> list[str]:
@@ -61,7 +61,7 @@ def inner_operations(program: Program, graph: Graph) -> list[str]:
     ]
 
 
-class _Writing:
+class _GraphWriter:
     def __init__(self, program: Program, graph: Graph) -> None:
         self.program = program
         self.nodes: dict[str, Node] = dict(graph.nodes)

@@ -12,7 +12,7 @@ from pocketgraph.litert.program import Operation, Quantization, Value
 from pocketgraph.litert.rewriting.linear import LINEAR
 
 
-class Kind(Enum):
+class OperatorRule(Enum):
     """How the codes of an operator's results relate to those of its operands."""
 
     WEIGHTED = "constant weights with a scale for each output channel, a 32-bit bias, and results of their own range"
@@ -21,8 +21,8 @@ class Kind(Enum):
     FIXED = "results have codes that the operator prescribes"
 
 
-KINDS: dict[str, Kind] = {
-    **dict.fromkeys(LINEAR, Kind.WEIGHTED),
+OPERATOR_RULES: dict[str, OperatorRule] = {
+    **dict.fromkeys(LINEAR, OperatorRule.WEIGHTED),
     **dict.fromkeys(
         (
             "AVERAGE_POOL_2D", "BATCH_TO_SPACE_ND", "BROADCAST_TO", "CONCATENATION", "DEPTH_TO_SPACE", "GATHER",
@@ -30,19 +30,19 @@ KINDS: dict[str, Kind] = {
             "REDUCE_MIN", "RESHAPE", "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR", "REVERSE_V2", "SELECT_V2", "SLICE",
             "SPACE_TO_BATCH_ND", "SPACE_TO_DEPTH", "SPLIT", "SPLIT_V", "STRIDED_SLICE", "TILE", "TRANSPOSE", "UNPACK",
         ),
-        Kind.SAME,
+        OperatorRule.SAME,
     ),
     **dict.fromkeys(
         (
             "ADD", "BATCH_MATMUL", "ELU", "GELU", "LEAKY_RELU", "MEAN", "MUL", "PRELU", "RELU", "RELU6",
             "RELU_N1_TO_1", "SQUARED_DIFFERENCE", "SUB", "SUM",
         ),
-        Kind.OWN,
+        OperatorRule.OWN,
     ),
-    **dict.fromkeys(("LOGISTIC", "LOG_SOFTMAX", "SOFTMAX", "TANH"), Kind.FIXED),
+    **dict.fromkeys(("LOGISTIC", "LOG_SOFTMAX", "SOFTMAX", "TANH"), OperatorRule.FIXED),
 }  # fmt: skip
 
-PRESCRIBED = {
+PRESCRIBED_INT8 = {
     "LOGISTIC": Quantization((1 / 256,), (-128,)),
     "SOFTMAX": Quantization((1 / 256,), (-128,)),
     "LOG_SOFTMAX": Quantization((16 / 256,), (127,)),
@@ -50,7 +50,7 @@ PRESCRIBED = {
 }
 """The codes of the results of FIXED operators."""
 
-PRESCRIBED_16 = dict.fromkeys(("LOGISTIC", "SOFTMAX", "TANH"), Quantization((1 / 32768,), (0,)))
+PRESCRIBED_INT16 = dict.fromkeys(("LOGISTIC", "SOFTMAX", "TANH"), Quantization((1 / 32768,), (0,)))
 """Those with int16 codes."""
 
 ONLY_8 = frozenset((
@@ -68,22 +68,32 @@ MOST_RANK = 4  # above this many dimensions LiteRT's eight-bit arithmetic operat
 
 def can_quantize(operation: Operation, bits: int = 8) -> bool:
     """Whether the operator computes with codes of 8 or 16 bits, given these operands."""
-    kind = KINDS.get(operation.code)
+    kind = OPERATOR_RULES.get(operation.code)
     if bits == 16 and (operation.code in ONLY_8 or operation.options.get("activation") == "RELU_N1_TO_1"):
         return False
     if kind is None or not any(value.dtype is FLOAT for value in operation.outputs):
         return False
     if any(value.dtype is not FLOAT for value in operation.outputs) and operation.code not in ("ARG_MAX",):
         return False
-    if kind is Kind.WEIGHTED:
+    if kind is OperatorRule.WEIGHTED:
         return _has_known_weights(operation)
-    if kind is Kind.OWN and any(len(value.shape) > MOST_RANK for value in float_operands(operation)):
+    if kind is OperatorRule.OWN and any(len(value.shape) > MOST_RANK for value in float_operands(operation)):
         return False
     if operation.code in ("MAXIMUM", "MINIMUM"):
         return all(len(value.shape) <= MOST_RANK for value in float_operands(operation))
     if is_table(operation):
         return bits == 8
     return any(value.constant is None for value in float_operands(operation))
+
+
+def is_layer(operation: Operation) -> bool:
+    """Whether the operator is one of those that have weights: a convolution or a product by a matrix."""
+    return OPERATOR_RULES.get(operation.code) is OperatorRule.WEIGHTED
+
+
+def is_quantizable_layer(operation: Operation) -> bool:
+    """Whether it is a layer whose weights are known, so that they can have codes."""
+    return is_layer(operation) and can_quantize(operation)
 
 
 def is_table(operation: Operation) -> bool:
@@ -94,7 +104,7 @@ def is_table(operation: Operation) -> bool:
 
 def has_weights(operation: Operation) -> bool:
     """Whether constants are made smaller when the operation computes with codes."""
-    return KINDS.get(operation.code) is Kind.WEIGHTED or is_table(operation)
+    return is_layer(operation) or is_table(operation)
 
 
 def float_operands(operation: Operation) -> list[Value]:

@@ -11,8 +11,8 @@ from pocketgraph.litert import writer
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.shared import share_constants
 from pocketgraph.litert.runner import PlainRunner
-from pocketgraph.quantization.serialization.activation_requantization import with_clipping_conversions
-from pocketgraph.quantization.serialization.width_packing import with_columns_in_pairs
+from pocketgraph.quantization.serialization.activation_requantization import with_requantized_activations
+from pocketgraph.quantization.serialization.width_packing import with_packed_width
 
 Array = np.ndarray[Any, Any]
 Sample: TypeAlias = Sequence[Array]
@@ -24,7 +24,7 @@ LONG_NAMES = 0.1  # of a file; longer ones are left out of it
 
 def model_bytes(program: Program) -> bytes:
     """The program as a LiteRT model file."""
-    shared = with_columns_in_pairs(with_clipping_conversions(copied(program)))
+    shared = with_packed_width(with_requantized_activations(copied(program)))
     share_constants(shared)
     return b"".join(bytes(piece) for piece in writer.pieces(shared, _unnamed(shared)))
 
@@ -39,7 +39,7 @@ def _unnamed(program: Program) -> set[Value]:
     return constants | (set(made) - set(program.outputs))
 
 
-def part(program: Program, outputs: Sequence[Value]) -> Program:
+def subprogram(program: Program, outputs: Sequence[Value]) -> Program:
     """The part of a program that makes these of its tensors; the program stays as it is."""
     result = Program(list(program.inputs), list(outputs), list(program.operations))
     result.drop_unused()
@@ -54,7 +54,7 @@ def copied(program: Program) -> Program:
     return Program(list(program.inputs), list(program.outputs), operations)
 
 
-class Running:
+class ProgramRunner:
     """A program that is ready to run.
 
     Args:
@@ -68,7 +68,7 @@ class Running:
         self._inputs = program.inputs
         computed = [v for v in dict.fromkeys(self.outputs) if v not in program.inputs and v.constant is None]
         self._computed = computed
-        trimmed = part(program, computed)
+        trimmed = subprogram(program, computed)
         used = trimmed.uses()
         self._fed = [index for index, value in enumerate(program.inputs) if used[value]]
         trimmed.inputs = [program.inputs[index] for index in self._fed]
@@ -100,16 +100,16 @@ def real(value: Value, array: Array) -> Array:
     """What an array of codes stands for; other arrays as they are."""
     if value.quantization is None:
         return array
-    from pocketgraph.quantization.core.value_range import numbers
+    from pocketgraph.quantization.core.value_range import dequantized
 
-    return numbers(array, value.quantization)
+    return dequantized(array, value.quantization)
 
 
 def as_fed(sample: Sample, inputs: Sequence[Value]) -> list[Array]:
     """A sample in numbers as a program takes it: in codes where its inputs are such."""
-    from pocketgraph.quantization.core.value_range import codes
+    from pocketgraph.quantization.core.value_range import quantized
 
     return [
-        array if value.quantization is None else codes(array, value.quantization, 8 * value.dtype.size)
+        array if value.quantization is None else quantized(array, value.quantization, 8 * value.dtype.size)
         for array, value in zip(sample, inputs, strict=True)
     ]

@@ -6,16 +6,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pocketgraph.errors import UsageError
-from pocketgraph.quantization.ranges.range_selection import CHOICES
 
 Progress = Callable[[str, int, int], None]
 """Told what is being done, how many steps of it are done, and of how many."""
 
+RANGE_METHODS = ("minmax", "percentile", "mse", "entropy", "auto")
 ROUNDINGS = ("fitted", "adaround", "corrected", "nearest")
 
 
 @dataclass(frozen=True)
-class Options:
+class QuantizationOptions:
     """What the caller wants.
 
     Attributes:
@@ -60,7 +60,7 @@ class Options:
     def __post_init__(self) -> None:
         for name, value, allowed in (
             ("rounding", self.rounding, ROUNDINGS),
-            ("ranges", self.ranges, (*CHOICES, "auto")),
+            ("ranges", self.ranges, RANGE_METHODS),
             ("activations", self.activations, ("int8", "int16")),
             ("weights", self.weights, ("int8", "int4")),
             ("io", self.io, ("float", self.activations)),

@@ -18,7 +18,7 @@ LARGEST_BIAS = 2**30  # of a 32-bit sum, which must hold the products as well
 
 
 @dataclass(frozen=True)
-class Weights:
+class QuantizedWeights:
     """The weights of one layer.
 
     Attributes:
@@ -81,7 +81,7 @@ def channel_scales(values: Array, axis: int, bias: Array, data_scale: float, lar
     return scales
 
 
-def rounded(operation: Operation, data_scale: float, bits: int = 8) -> Weights:
+def rounded(operation: Operation, data_scale: float, bits: int = 8) -> QuantizedWeights:
     """The layer's weights, each as the nearest code."""
     values, bias = float_weights(operation)
     axis = operator_rules.WEIGHT_AXIS[operation.code]
@@ -89,11 +89,11 @@ def rounded(operation: Operation, data_scale: float, bits: int = 8) -> Weights:
     return with_scales(values, scales, bias, axis, bits)
 
 
-def with_scales(values: Array, scales: Array, bias: Array, axis: int, bits: int = 8) -> Weights:
+def with_scales(values: Array, scales: Array, bias: Array, axis: int, bits: int = 8) -> QuantizedWeights:
     """Weights as the nearest codes of given scales."""
     across = [-1 if index == axis else 1 for index in range(values.ndim)]
     coded = np.clip(np.rint(values / scales.reshape(across)), -largest_code(bits), largest_code(bits))
-    return Weights(coded.astype(np.int8), scales, bias, axis, bits)
+    return QuantizedWeights(coded.astype(np.int8), scales, bias, axis, bits)
 
 
 def largest_code(bits: int) -> int:

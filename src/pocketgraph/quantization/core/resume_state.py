@@ -17,7 +17,7 @@ KEY = "key"
 PAUSE = 5.0  # seconds between two writings
 
 
-class Findings:
+class ResumeState:
     """Arrays by name, kept in a file.
 
     Args:

@@ -56,7 +56,7 @@ class Range:
         return Quantization((scale,), (zero,))
 
 
-def codes(values: Array, quantization: Quantization, bits: int = 8) -> Array:
+def quantized(values: Array, quantization: Quantization, bits: int = 8) -> Array:
     """The int8 (int16 with ``bits=16``) codes nearest to ``values``, those outside of the range at its ends.
 
     There is one scale for the whole tensor.
@@ -69,7 +69,7 @@ def codes(values: Array, quantization: Quantization, bits: int = 8) -> Array:
     return result
 
 
-def numbers(coded: Array, quantization: Quantization) -> Array:
+def dequantized(coded: Array, quantization: Quantization) -> Array:
     """What codes stand for, in float32; one scale for the whole tensor."""
     centred = coded.astype(np.float32) - np.float32(quantization.zero_points[0])
     result: Array = centred * np.float32(quantization.scales[0])

@@ -14,9 +14,9 @@ import numpy as np
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.errors import UsageError
 from pocketgraph.quantization.core.program_runner import Samples
+from pocketgraph.quantization.core.quantization_options import Progress
 from pocketgraph.quantization.evaluation.metrics import Accuracy, Comparison, interval, mean_interval
 from pocketgraph.quantization.evaluation.runnable_models import RunnableModel
-from pocketgraph.quantization.core.quantization_options import Progress
 from pocketgraph.runtime.statistic import Statistic
 
 Truth = Callable[[int], "list[int] | None"]

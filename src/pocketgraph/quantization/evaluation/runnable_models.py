@@ -11,7 +11,11 @@ import numpy as np
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.errors import FormatError
 from pocketgraph.graph import Graph, canonical, node_name
-from pocketgraph.quantization.audio_preprocessing import behind, front_of, input_shapes
+from pocketgraph.quantization.audio_preprocessing import (
+    audio_preprocessing_of,
+    behind_audio_preprocessing,
+    input_shapes,
+)
 from pocketgraph.quantization.core.program_runner import Array, Sample
 from pocketgraph.runtime.samples import sample_fetches
 
@@ -115,11 +119,11 @@ class GraphModel:
         fed = {canonical(name): value for name, value in (values or {}).items()}
         self.values = {name: value for name, value in fed.items() if node_name(name) in graph.nodes}
         self.outputs = list(outputs) if outputs else list(sample_fetches(graph))
-        self.front = None if inputs else front_of(graph, self.outputs, tuple(self.values))
+        self.front = None if inputs else audio_preprocessing_of(graph, self.outputs, tuple(self.values))
         shapes: dict[str, tuple[int, ...]]
         if self.front is not None:
             shapes = dict(self.front.shapes)
-            graph = behind(graph, shapes)
+            graph = behind_audio_preprocessing(graph, shapes)
         else:
             shapes = input_shapes(graph, self.outputs, inputs or (), tuple(self.values))
             shapes = sizes(graph, shapes) if sizes is not None else shapes

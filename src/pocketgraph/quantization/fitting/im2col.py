@@ -13,19 +13,19 @@ Array = np.ndarray[Any, Any]
 REDUCIBLE = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
 
 
-def rows_of(operation: Operation) -> int:
+def row_count(operation: Operation) -> int:
     """How many rows one sample has."""
     result = operation.outputs[0]
     return result.size // result.shape[-1]
 
 
-def positions(operation: Operation, most: int, rng: np.random.Generator) -> Array:
+def sampled_rows(operation: Operation, most: int, rng: np.random.Generator) -> Array:
     """Which rows of a sample to look at: all, or ``most`` of them by chance, in order."""
-    count = rows_of(operation)
+    count = row_count(operation)
     return np.arange(count) if count <= most else np.sort(rng.choice(count, most, replace=False))
 
 
-def patches(operation: Operation, values: Array, at: Array) -> Array:
+def im2col(operation: Operation, values: Array, at: Array) -> Array:
     """Some rows of the operand.
 
     Args:

@@ -14,9 +14,14 @@ import numpy as np
 
 from pocketgraph.litert.program import Operation
 from pocketgraph.quantization.core import operator_rules
-from pocketgraph.quantization.core.quantized_weights import Weights, channel_scales, float_weights, largest_code
+from pocketgraph.quantization.core.quantized_weights import (
+    QuantizedWeights,
+    channel_scales,
+    float_weights,
+    largest_code,
+)
 from pocketgraph.quantization.fitting.adaround import adaround
-from pocketgraph.quantization.fitting.im2col import REDUCIBLE, is_grouped, patches, positions, rows_of
+from pocketgraph.quantization.fitting.im2col import REDUCIBLE, im2col, is_grouped, row_count, sampled_rows
 from pocketgraph.quantization.fitting.second_order_rounding import curvature, loss, round_rows
 
 Array = np.ndarray[Any, Any]
@@ -30,7 +35,7 @@ BOUNDS = {"RELU": (0.0, np.inf), "RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0
 
 
 @dataclass(frozen=True)
-class Fit:
+class FitSettings:
     """How to fit.
 
     Attributes:
@@ -72,9 +77,9 @@ def can_fit(operation: Operation) -> bool:
 
 
 def collect(
-    operation: Operation, exact: Iterable[Array], quantized: Iterable[Array], count: int, fit: Fit
+    operation: Operation, exact: Iterable[Array], quantized: Iterable[Array], count: int, fit: FitSettings
 ) -> tuple[Array, Array]:
-    """Rows of the float operand and of the quantized one, from the same places; see ``patches`` for the shapes.
+    """Rows of the float operand and of the quantized one, from the same places; see ``im2col`` for the shapes.
 
     Args:
         operation: the layer.
@@ -85,17 +90,19 @@ def collect(
     """
     rng = np.random.default_rng(fit.seed)
     rows = min(fit.rows, max(MOST_ELEMENTS // elements(operation), 1))
-    used = min(count, max(FEWEST_SAMPLES, -(-rows // rows_of(operation))))
+    used = min(count, max(FEWEST_SAMPLES, -(-rows // row_count(operation))))
     most = max(1, rows // max(used, 1))
     wanted, given = [], []
     for left, right in islice(zip(exact, quantized, strict=True), used):
-        at = positions(operation, most, rng)
-        wanted.append(patches(operation, left, at))
-        given.append(patches(operation, right, at))
+        at = sampled_rows(operation, most, rng)
+        wanted.append(im2col(operation, left, at))
+        given.append(im2col(operation, right, at))
     return np.concatenate(wanted), np.concatenate(given)
 
 
-def reconstruct(operation: Operation, wanted: Array, given: Array, data_scale: float, fit: Fit) -> Weights:
+def reconstruct(
+    operation: Operation, wanted: Array, given: Array, data_scale: float, fit: FitSettings
+) -> QuantizedWeights:
     """Codes for the layer.
 
     Args:
@@ -141,7 +148,7 @@ def reconstruct(operation: Operation, wanted: Array, given: Array, data_scale: f
     apart = solution - chosen * scales[:, np.newaxis]
     offset = offset + np.einsum("oi,oi->o", apart, np.broadcast_to(middle, solution.shape))
     shaped = chosen.T.reshape(values.shape) if depthwise else chosen.reshape(values.shape)
-    return Weights(shaped.astype(np.int8), scales, offset, axis, fit.bits)
+    return QuantizedWeights(shaped.astype(np.int8), scales, offset, axis, fit.bits)
 
 
 def _channels(rows: Array, part: slice) -> Array:
@@ -151,7 +158,7 @@ def _channels(rows: Array, part: slice) -> Array:
 
 
 def _solved(
-    matrix: Array, bias: Array, wanted: Array, given: Array, bounds: tuple[float, float], fit: Fit
+    matrix: Array, bias: Array, wanted: Array, given: Array, bounds: tuple[float, float], fit: FitSettings
 ) -> tuple[Array, Array, Array, Array]:
     """The weights and biases in floats with which results come near those of the float layer.
 
@@ -209,7 +216,7 @@ def _product(rows: Array, matrix: Array) -> Array:
     return result
 
 
-def correct_bias(operation: Operation, weights: Weights, wanted: Array, given: Array) -> Weights:
+def correct_bias(operation: Operation, weights: QuantizedWeights, wanted: Array, given: Array) -> QuantizedWeights:
     """The same codes with a bias that makes the results' means, over the rows, those of the float layer."""
     values, bias = float_weights(operation)
     coded = weights.numpy()
@@ -219,4 +226,4 @@ def correct_bias(operation: Operation, weights: Weights, wanted: Array, given: A
     else:
         drift = values.reshape(len(values), -1) @ wanted.mean(axis=0, dtype=np.float64)
         drift -= coded.reshape(len(values), -1) @ given.mean(axis=0, dtype=np.float64)
-    return Weights(weights.codes, weights.scales, bias + drift, weights.axis, weights.bits)
+    return QuantizedWeights(weights.codes, weights.scales, bias + drift, weights.axis, weights.bits)

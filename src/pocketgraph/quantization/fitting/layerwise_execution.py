@@ -8,7 +8,7 @@ from itertools import islice
 import numpy as np
 
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.quantization.core.program_runner import Array, Running, Sample, Samples, real
+from pocketgraph.quantization.core.program_runner import Array, ProgramRunner, Sample, Samples, real
 
 MOST_BYTES = 1 << 28  # of the tensors that are held between two steps
 FEWEST = 16  # samples that are held whatever they take
@@ -17,13 +17,13 @@ Place = tuple[int, int]
 """Where a tensor is made: which operation, -1 for the program's inputs, and which of its results."""
 
 
-def held_samples(program: Program, samples: Samples, count: int) -> list[Sample]:
+def samples_in_memory(program: Program, samples: Samples, count: int) -> list[Sample]:
     """As many of the samples as a walk through the program holds in memory: the first ones."""
-    most = max(FEWEST, MOST_BYTES // max(peak(program), 1))
+    most = max(FEWEST, MOST_BYTES // max(peak_bytes(program), 1))
     return [[np.array(array) for array in sample] for sample in islice(samples(), min(count, most))]
 
 
-def peak(program: Program) -> int:
+def peak_bytes(program: Program) -> int:
     """The most bytes of tensors of one sample that must be held at once."""
     last: dict[Value, int] = {}
     for at, operation in enumerate(program.operations):
@@ -44,7 +44,7 @@ def _bytes(value: Value) -> int:
     return value.size * value.dtype.numpy.itemsize
 
 
-class Walk:
+class LayerwiseExecution:
     """A place in a program, and for each sample the tensors that what follows will read.
 
     The program may be another one at each step as long as it has the same operations in the same order, and those
@@ -82,7 +82,7 @@ class Walk:
         inside = _read(segment)
         given = [value for value in places if value in inside and places[value][0] < self._passed]
         made = [value for operation in segment for value in operation.outputs if value in read]
-        running = Running(Program(given, made, list(segment)), made, self._threads)
+        running = ProgramRunner(Program(given, made, list(segment)), made, self._threads)
         live = {places[value] for value in read if value in places}
         for held in self._held:
             results = running([held[places[value]] for value in given])

@@ -9,16 +9,22 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from pocketgraph.litert.program import Operation, Program
-from pocketgraph.quantization.conversion.int8_conversion import Recipe, coded_operations, convert
+from pocketgraph.quantization.conversion.int8_conversion import ConversionRecipe, convert, quantized_operations
 from pocketgraph.quantization.core import operator_rules
-from pocketgraph.quantization.core.operator_rules import KINDS, Kind
+from pocketgraph.quantization.core.operator_rules import is_layer
 from pocketgraph.quantization.core.program_runner import Array, Samples
-from pocketgraph.quantization.core.quantization_options import Options, Progress
-from pocketgraph.quantization.core.quantized_weights import Weights, rounded
-from pocketgraph.quantization.core.resume_state import Findings
+from pocketgraph.quantization.core.quantization_options import Progress, QuantizationOptions
+from pocketgraph.quantization.core.quantized_weights import QuantizedWeights, rounded
+from pocketgraph.quantization.core.resume_state import ResumeState
 from pocketgraph.quantization.fitting.im2col import REDUCIBLE, is_grouped
-from pocketgraph.quantization.fitting.layer_reconstruction import Fit, can_fit, collect, correct_bias, reconstruct
-from pocketgraph.quantization.fitting.layerwise_execution import Walk, held_samples
+from pocketgraph.quantization.fitting.layer_reconstruction import (
+    FitSettings,
+    can_fit,
+    collect,
+    correct_bias,
+    reconstruct,
+)
+from pocketgraph.quantization.fitting.layerwise_execution import LayerwiseExecution, samples_in_memory
 
 FEWEST_FOR_4 = 1024  # weights; layers with fewer keep eight bits
 SMALL = ("CONV_2D", "FULLY_CONNECTED")
@@ -30,7 +36,7 @@ def may_have_four_bits(operation: Operation) -> bool:
     return operation.code in SMALL and not is_grouped(operation) and operator_rules.weights(operation).shape[0] > 1
 
 
-def weight_bits(operation: Operation, program: Program, options: Options) -> int:
+def weight_bits(operation: Operation, program: Program, options: QuantizationOptions) -> int:
     """How many bits the weights of a layer get: 4 where asked for, but not in layers that read the program's inputs."""
     if options.weights != "int4" or not may_have_four_bits(operation):
         return 8
@@ -42,11 +48,11 @@ def fit_weights(
     program: Program,
     samples: Samples,
     count: int,
-    recipe: Recipe,
-    options: Options,
+    recipe: ConversionRecipe,
+    options: QuantizationOptions,
     tell: Progress,
-    findings: Findings | None = None,
-) -> dict[Operation, Weights]:
+    resume: ResumeState | None = None,
+) -> dict[Operation, QuantizedWeights]:
     """The codes of every layer.
 
     Args:
@@ -61,8 +67,8 @@ def fit_weights(
     layers = sorted(
         (
             operation
-            for operation in [*coded_operations(program, recipe), *recipe.hybrid]
-            if KINDS[operation.code] is Kind.WEIGHTED and operation.code != "TRANSPOSE_CONV"
+            for operation in [*quantized_operations(program, recipe), *recipe.hybrid]
+            if is_layer(operation) and operation.code != "TRANSPOSE_CONV"
         ),
         key=order.__getitem__,
     )
@@ -81,10 +87,10 @@ def fit_weights(
     if options.rounding == "nearest":
         return weights
     uses = Counter(operator_rules.weights(operation) for operation in layers)
-    held = held_samples(program, samples, count)
-    exact, coded = Walk(held, options.threads), Walk(held, options.threads)
-    kept = findings or Findings()
-    decided = [order[operation] for operation in [*coded_operations(program, recipe), *recipe.hybrid]]
+    held = samples_in_memory(program, samples, count)
+    exact, coded = LayerwiseExecution(held, options.threads), LayerwiseExecution(held, options.threads)
+    kept = resume or ResumeState()
+    decided = [order[operation] for operation in [*quantized_operations(program, recipe), *recipe.hybrid]]
     shapes = [operator_rules.weights(operation).shape for operation in layers]
     stage = f"weights {zlib.crc32(f'{decided} {shapes}'.encode()):08x}"  # others, when another part stays in float
     for number, operation in enumerate(layers, 1):
@@ -116,10 +122,10 @@ def _fitted(
     coded: Iterable[Array],
     count: int,
     data_scale: float,
-    nearest: Weights,
-    options: Options,
-) -> Weights:
-    fit = Fit(seed=options.seed, bits=nearest.bits, adaround=options.rounding == "adaround")
+    nearest: QuantizedWeights,
+    options: QuantizationOptions,
+) -> QuantizedWeights:
+    fit = FitSettings(seed=options.seed, bits=nearest.bits, adaround=options.rounding == "adaround")
     if operation.code not in REDUCIBLE or is_grouped(operation):
         return nearest
     wanted, given = collect(operation, exact, coded, count, fit)

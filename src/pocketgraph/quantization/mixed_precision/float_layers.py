@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 from pocketgraph.errors import UsageError, did_you_mean
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.quantization.core.operator_rules import KINDS, Kind
-from pocketgraph.quantization.mixed_precision.sensitivity import scores, work
+from pocketgraph.quantization.core.operator_rules import OPERATOR_RULES, OperatorRule, is_layer
+from pocketgraph.quantization.mixed_precision.sensitivity import multiplications, scores
 
 LAST = ("SOFTMAX", "LOG_SOFTMAX", "LOGISTIC")
 FEW_ROWS = 16  # of a normalization, which are never dear
@@ -25,7 +25,7 @@ def last_normalizations(program: Program) -> list[Operation]:
     among these: LiteRT looks the exponentials of codes up, which is faster for a few classes.
     """
     producers = program.producers()
-    total = sum(work(operation) for operation in program.operations)
+    total = sum(multiplications(operation) for operation in program.operations)
     found = []
     for output in program.outputs:
         before = producers.get(output)
@@ -48,17 +48,17 @@ def preparation(program: Program) -> list[Operation]:
     behind: set[Value] = set()
     found = []
     for operation in program.operations:
-        if KINDS.get(operation.code) is Kind.WEIGHTED or any(value in behind for value in operation.inputs):
+        if is_layer(operation) or any(value in behind for value in operation.inputs):
             behind.update(operation.outputs)
         else:
             found.append(operation)
-    computes = any(KINDS.get(operation.code) is not Kind.SAME for operation in found)
-    total = sum(work(operation) for operation in program.operations)
-    return found if computes and sum(work(operation) for operation in found) <= LITTLE * total else []
+    computes = any(OPERATOR_RULES.get(operation.code) is not OperatorRule.SAME for operation in found)
+    total = sum(multiplications(operation) for operation in program.operations)
+    return found if computes and sum(multiplications(operation) for operation in found) <= LITTLE * total else []
 
 
 def float_ends(
-    program: Program, coded: Sequence[Operation], harm: Mapping[Value, float], keep: Collection[Operation]
+    program: Program, coded: Sequence[Operation], sensitivity: Mapping[Value, float], keep: Collection[Operation]
 ) -> list[Operation]:
     """Last layers that compute with eight-bit weights and a quantized operand, but give their results in float.
 
@@ -67,14 +67,14 @@ def float_ends(
     everything else together.
     """
     ends = set(scores(program))
-    layers = [operation for operation in coded if KINDS[operation.code] is Kind.WEIGHTED]
-    total = sum(harm.values())
+    layers = [operation for operation in coded if is_layer(operation)]
+    total = sum(sensitivity.values())
     found = []
     for operation in layers:
         value = operation.outputs[0]
         if operation.code not in ("CONV_2D", "FULLY_CONNECTED") or value not in ends or operation in keep:
             continue
-        is_loud = harm.get(value, 0.0) > total / 2 and value.size <= MOST_SCORES
+        is_loud = sensitivity.get(value, 0.0) > total / 2 and value.size <= MOST_SCORES
         is_one_row = value.size == value.shape[-1] and len(layers) > 1
         if is_loud or is_one_row:
             found.append(operation)

@@ -61,26 +61,26 @@ def faster_in_float(program: Program, coded: Collection[Operation]) -> list[Oper
     free = [operation for operation in program.operations if operation in chosen and not has_weights(operation)]
     if not free:
         return []
-    cut = _Cut()
+    cut = _MinimumCut()
     place = {operation: cut.node() for operation in program.operations}
     for operation in program.operations:
         if operation not in chosen:
-            cut.tie(place[operation], _Cut.FLOAT, EVERYWHERE)
+            cut.tie(place[operation], _MinimumCut.FLOAT, EVERYWHERE)
         elif has_weights(operation):
-            cut.tie(_Cut.CODES, place[operation], EVERYWHERE)
+            cut.tie(_MinimumCut.CODES, place[operation], EVERYWHERE)
         else:
-            cut.tie(place[operation], _Cut.FLOAT, EVEN * _time(operation, in_codes=True))
-            cut.tie(_Cut.CODES, place[operation], _time(operation, in_codes=False))
+            cut.tie(place[operation], _MinimumCut.FLOAT, EVEN * _time(operation, in_codes=True))
+            cut.tie(_MinimumCut.CODES, place[operation], _time(operation, in_codes=False))
     readers: dict[Value, list[int]] = {}
     for operation in program.operations:
         for value in dict.fromkeys(operation.inputs):
             if value is not None and value.constant is None and value.dtype is FLOAT:
                 readers.setdefault(value, []).append(place[operation])
     for value in program.outputs:
-        readers.setdefault(value, []).append(_Cut.FLOAT)
+        readers.setdefault(value, []).append(_MinimumCut.FLOAT)
     makers = {value: place[operation] for value, operation in program.producers().items()}
     for value, reading in readers.items():
-        maker, time = makers.get(value, _Cut.FLOAT), CONVERSION[0] + CONVERSION[1] * value.size
+        maker, time = makers.get(value, _MinimumCut.FLOAT), CONVERSION[0] + CONVERSION[1] * value.size
         if value.constant is None and value.dtype is FLOAT:
             as_float, as_codes = cut.node(), cut.node()
             cut.tie(maker, as_float, time)
@@ -115,7 +115,7 @@ class _Edge:
     room: float
 
 
-class _Cut:
+class _MinimumCut:
     """A network of nodes tied by capacities, and its minimum cut (Edmonds and Karp's augmenting paths).
 
     An edge from a to b is paid for when a is on the side of codes and b on that of floats.

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.quantization.core import operator_rules
-from pocketgraph.quantization.core.operator_rules import KINDS, Kind
+from pocketgraph.quantization.core.operator_rules import is_quantizable_layer
 
 HYBRID = ("CONV_2D", "FULLY_CONNECTED")
 """Operators that take eight-bit weights and a float operand, which they quantize themselves."""
@@ -25,7 +25,7 @@ def recurrent(program: Program) -> tuple[list[Operation], list[Operation]]:
     """
     users: dict[Value, list[Operation]] = {}
     for operation in program.operations:
-        if _is_layer(operation):
+        if is_quantizable_layer(operation):
             users.setdefault(operator_rules.weights(operation), []).append(operation)
     inside: set[Operation] = set()
     for layers in users.values():
@@ -37,16 +37,16 @@ def recurrent(program: Program) -> tuple[list[Operation], list[Operation]]:
                 inside |= after & before
     made = {value for operation in inside for value in operation.outputs}
     for operation in program.operations:
-        if operation not in inside and not _is_layer(operation) and any(value in made for value in operation.inputs):
+        if (
+            operation not in inside
+            and not is_quantizable_layer(operation)
+            and any(value in made for value in operation.inputs)
+        ):
             inside.add(operation)
             made.update(operation.outputs)
     ordered = [operation for operation in program.operations if operation in inside]
-    layers = [operation for operation in ordered if _is_layer(operation) and operation.code in HYBRID]
+    layers = [operation for operation in ordered if is_quantizable_layer(operation) and operation.code in HYBRID]
     return layers, [operation for operation in ordered if operation not in layers]
-
-
-def _is_layer(operation: Operation) -> bool:
-    return KINDS.get(operation.code) is Kind.WEIGHTED and operator_rules.can_quantize(operation)
 
 
 def _follow(

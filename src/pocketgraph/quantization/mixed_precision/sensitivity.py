@@ -10,8 +10,8 @@ import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT, INT8, INT16
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.quantization.core.operator_rules import KINDS, Kind, weights
-from pocketgraph.quantization.core.program_runner import Array, Running, Samples, copied
+from pocketgraph.quantization.core.operator_rules import is_layer, weights
+from pocketgraph.quantization.core.program_runner import Array, ProgramRunner, Samples, copied
 from pocketgraph.quantization.core.value_range import Range
 
 FINAL = ("ARG_MAX", "DEQUANTIZE", "LOGISTIC", "LOG_SOFTMAX", "RESHAPE", "SOFTMAX")
@@ -34,7 +34,7 @@ def scores(program: Program) -> list[Value]:
 IN_FLOAT = 3  # bytes more of a weight
 
 
-class Harm:
+class SensitivityAnalysis:
     """Measures single changes of a program by their effect on its scores.
 
     Args:
@@ -72,7 +72,7 @@ class Harm:
         return max(shares, default=0.0)
 
     def _results(self, program: Program, judged: Sequence[Value]) -> list[list[Array]]:
-        running = Running(program, judged, self.threads)
+        running = ProgramRunner(program, judged, self.threads)
         rows = [running(sample) for sample in self._samples]
         return [[row[index].astype(np.float64) for row in rows] for index in range(len(judged))]
 
@@ -82,10 +82,10 @@ def _power(arrays: Sequence[Array]) -> float:
     return sum(float(((array - array.mean() if array.size > 1 else array) ** 2).sum()) for array in arrays)
 
 
-def work(operation: Operation) -> int:
+def multiplications(operation: Operation) -> int:
     """Multiplications of an operation, about; elements for one that has none."""
     result = operation.outputs[0]
-    if KINDS.get(operation.code) is Kind.WEIGHTED:
+    if is_layer(operation):
         kernel = weights(operation)
         if operation.code == "TRANSPOSE_CONV":
             source = operation.inputs[2]
@@ -100,8 +100,12 @@ def work(operation: Operation) -> int:
     return result.size
 
 
-def worst_stretch(
-    program: Program, coded: Collection[Operation], harm: Mapping[Value, float], most: float, larger: float = math.inf
+def most_sensitive_stretch(
+    program: Program,
+    coded: Collection[Operation],
+    sensitivity: Mapping[Value, float],
+    most: float,
+    larger: float = math.inf,
 ) -> list[Operation]:
     """The operations in a row to keep in float that spare the most harm for their work.
 
@@ -116,11 +120,11 @@ def worst_stretch(
     """
     room = larger * max(sum(_weights(operation) for operation in program.operations), 1)
     operations = [operation for operation in program.operations if operation in set(coded)]
-    total = sum(work(operation) for operation in program.operations) or 1
+    total = sum(multiplications(operation) for operation in program.operations) or 1
     readers: dict[Value, set[int]] = {}
     for operation in program.operations:
         for value in operation.inputs:
-            if value in harm and value is not None:
+            if value in sensitivity and value is not None:
                 readers.setdefault(value, set()).add(id(operation))
     outputs = set(program.outputs)
     best: tuple[float, int, int] = (0.0, 0, 0)
@@ -128,13 +132,13 @@ def worst_stretch(
         inside: set[int] = set()
         spent = grown = 0
         for end in range(start, len(operations)):
-            spent += work(operations[end])
+            spent += multiplications(operations[end])
             grown += IN_FLOAT * _weights(operations[end])
             if spent > most * total or grown > room:
                 break
             inside.add(id(operations[end]))
             spared = sum(
-                harm.get(value, 0.0)
+                sensitivity.get(value, 0.0)
                 for operation in operations[start : end + 1]
                 for value in operation.outputs
                 if value not in outputs and readers.get(value) and readers[value] <= inside
@@ -145,7 +149,7 @@ def worst_stretch(
 
 
 def _weights(operation: Operation) -> int:
-    return weights(operation).size if KINDS.get(operation.code) is Kind.WEIGHTED else 0
+    return weights(operation).size if is_layer(operation) else 0
 
 
 def decibels(noise: float) -> float:

@@ -9,10 +9,10 @@ import numpy as np
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.program import Program, Value
 from pocketgraph.quantization.core.observation import Observation
-from pocketgraph.quantization.core.operator_rules import KINDS, Kind
-from pocketgraph.quantization.core.program_runner import Running, Samples
+from pocketgraph.quantization.core.operator_rules import OPERATOR_RULES, OperatorRule
+from pocketgraph.quantization.core.program_runner import ProgramRunner, Samples
 from pocketgraph.quantization.core.quantization_options import Progress
-from pocketgraph.quantization.core.resume_state import Findings
+from pocketgraph.quantization.core.resume_state import ResumeState
 from pocketgraph.quantization.fitting.layer_reconstruction import BOUNDS
 
 DONE = "samples"
@@ -24,7 +24,7 @@ def observe(
     count: int,
     tell: Progress,
     threads: int,
-    findings: Findings | None = None,
+    resume: ResumeState | None = None,
     stage: str = "seen",
 ) -> dict[Value, Observation]:
     """What values every float tensor of the program takes.
@@ -43,7 +43,7 @@ def observe(
     values = [value for value in program.inputs if value.dtype is FLOAT]
     values += [v for operation in program.operations for v in operation.outputs if v.dtype is FLOAT]
     bounds = {o.outputs[0]: BOUNDS[a] for o in program.operations if (a := o.options.get("activation")) in BOUNDS}
-    derived = {v for o in program.operations if KINDS.get(o.code) is Kind.SAME for v in o.outputs}
+    derived = {v for o in program.operations if OPERATOR_RULES.get(o.code) is OperatorRule.SAME for v in o.outputs}
     seen = {
         value: Observation(
             value.name,
@@ -53,13 +53,13 @@ def observe(
         )
         for value in values
     }
-    kept = findings or Findings()
+    kept = resume or ResumeState()
     before = kept.get(stage)
     passed = int(before[DONE]) if DONE in before else 0
     if passed:
         for index, value in enumerate(values):
             seen[value].restore({k: a for k in Observation.STATE if (a := before.get(f"{index}/{k}")) is not None})
-    running = Running(program, values, threads) if passed < count else None
+    running = ProgramRunner(program, values, threads) if passed < count else None
 
     def keep(done: int) -> None:
         state = {f"{index}/{k}": a for index, value in enumerate(values) for k, a in seen[value].state().items()}

@@ -24,9 +24,7 @@ def check_weights(program: Program) -> None:
         RunError: weights or a bias hold NaN or infinity.
     """
     for operation in program.operations:
-        if operator_rules.KINDS.get(operation.code) is not operator_rules.Kind.WEIGHTED:
-            continue
-        if not operator_rules.can_quantize(operation):
+        if not operator_rules.is_quantizable_layer(operation):
             continue
         for value in (operator_rules.weights(operation), operator_rules.bias(operation)):
             if value is not None and value.constant is not None and not np.isfinite(value.constant.numpy()).all():

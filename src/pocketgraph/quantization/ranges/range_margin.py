@@ -24,7 +24,7 @@ NORMALIZATIONS = ("SOFTMAX", "LOG_SOFTMAX")
 SQUEEZED = ("LOGISTIC", "TANH")  # what these follow is as good as at its end there
 
 
-def with_headroom(
+def with_range_margin(
     program: Program, seen: Mapping[Value, Observation], ranges: Mapping[Value, Range], count: int
 ) -> dict[Value, Range]:
     """The ranges, wider where other samples are likely to reach further.

@@ -9,7 +9,7 @@ import numpy as np
 
 from pocketgraph.errors import UsageError, did_you_mean
 from pocketgraph.quantization.core.observation import Observation
-from pocketgraph.quantization.core.value_range import LEVELS, Range, codes, numbers
+from pocketgraph.quantization.core.value_range import LEVELS, Range, dequantized, quantized
 
 Array = np.ndarray[Any, Any]
 SHARES = tuple(np.linspace(0.3, 1.0, 36))
@@ -114,7 +114,7 @@ def _squared_error(seen: Observation, span: Range) -> float:
 def _rounding_error(seen: Observation, span: Range) -> float:
     """Mean squared error of the very values seen."""
     quantization = span.quantization()
-    apart = numbers(codes(seen.centres, quantization), quantization) - seen.centres
+    apart = dequantized(quantized(seen.centres, quantization), quantization) - seen.centres
     return float((apart**2 * seen.counts).sum())
 
 

@@ -13,14 +13,14 @@ from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Value
 from pocketgraph.litert.rewriting.linear import LINEAR
 from pocketgraph.quantization.core import operator_rules
-from pocketgraph.quantization.core.program_runner import Running, Samples, copied
+from pocketgraph.quantization.core.program_runner import ProgramRunner, Samples, copied
 from pocketgraph.quantization.evaluation.metrics import Comparison
 from pocketgraph.quantization.fitting.im2col import REDUCIBLE
 from pocketgraph.quantization.pipeline import Outcome
 
 
 @dataclass
-class Apart:
+class ErrorSplit:
     """A layer's results beside the float ones.
 
     Attributes:
@@ -32,9 +32,9 @@ class Apart:
     operand: Comparison
 
 
-def errors_apart(
+def split_errors(
     outcome: Outcome, samples: Samples, most: int, threads: int = 1, tell: Callable[[int], None] = lambda done: None
-) -> dict[Operation, Apart]:
+) -> dict[Operation, ErrorSplit]:
     """Measures both for every layer with coded weights, in one run of the float program a sample.
 
     Args:
@@ -67,10 +67,10 @@ def errors_apart(
             probed.operations.append(probe)
             outputs.append(probe.outputs[0])
             where.append((operation, kind))
-    found = {operation: Apart(Comparison(), Comparison()) for operation, kind in where if not kind}
+    found = {operation: ErrorSplit(Comparison(), Comparison()) for operation, kind in where if not kind}
     if not found:
         return found
-    running = Running(probed, outputs, threads)
+    running = ProgramRunner(probed, outputs, threads)
     for done, sample in enumerate(islice(samples(), most), 1):
         exact = None
         for (operation, kind), array in zip(where, running(sample), strict=True):

@@ -10,7 +10,7 @@ from html import escape
 from typing import Any
 
 from pocketgraph.quantization.evaluation.metrics import Comparison
-from pocketgraph.quantization.report.layer_report import Layer, Report
+from pocketgraph.quantization.report.layer_report import LayerReport, QuantizationReport
 
 WIDTH, HEIGHT = 160, 36  # pixels of a histogram
 KINDS = (("from_weights", "weights"), ("from_operand", "operand"), ("from_steps", "steps"), ("from_cutting", "cut off"))
@@ -51,7 +51,7 @@ MEANINGS = (
 )
 
 
-def to_json(report: Report, about: dict[str, Any] | None = None) -> str:
+def to_json(report: QuantizationReport, about: dict[str, Any] | None = None) -> str:
     """The report as JSON; numbers that are not finite are null."""
     total = report.total
     judged = total.count > 0
@@ -82,7 +82,7 @@ def _figures(compared: Comparison | None) -> dict[str, Any] | None:
     return {"samples": compared.count, **told, "snr_db": compared.snr, "cosine": compared.cosine}
 
 
-def to_html(report: Report, title: str) -> str:
+def to_html(report: QuantizationReport, title: str) -> str:
     """The report as a page."""
     ranked = report.ranked()
     parts = [
@@ -120,7 +120,7 @@ def to_html(report: Report, title: str) -> str:
     return "\n".join(parts) + "\n"
 
 
-def summary(report: Report, most: int = 5) -> list[str]:
+def summary(report: QuantizationReport, most: int = 5) -> list[str]:
     """The lines to print after quantizing."""
     total = report.total
     lines = []
@@ -150,7 +150,7 @@ def _note(note: str) -> str:
     return f"<li{' class=warning' if note.startswith('warning:') else ''}>{escape(note)}</li>"
 
 
-def _cards(report: Report) -> str:
+def _cards(report: QuantizationReport) -> str:
     total = report.judged or report.total
     which = f"{total.count} {'unseen samples' if report.are_unseen else 'samples calibrated with'}"
     inside = sum(layer.in_float and not math.isnan(layer.weight_noise) for layer in report.layers)
@@ -177,7 +177,7 @@ def _cards(report: Report) -> str:
     )
 
 
-def _table(layers: Sequence[Layer]) -> str:
+def _table(layers: Sequence[LayerReport]) -> str:
     head = ["layer", "at the scores", "weights", "operand", "steps", "cut off", "here", "seen", "codes for", "values",
             "action"]  # fmt: skip
     rows = ["<div class='wide'><table><tr>" + "".join(f"<th>{name}</th>" for name in head) + "</tr>"]
@@ -201,7 +201,7 @@ def _decibels(value: float) -> str:
     return f"<td{grade}>{_number(value)}</td>"
 
 
-def _bars(layer: Layer) -> str:
+def _bars(layer: LayerReport) -> str:
     """The histogram, the heights as square roots so that rare values show."""
     bars = layer.histogram
     top = math.sqrt(max(bars, default=0)) or 1
@@ -219,7 +219,7 @@ def _bars(layer: Layer) -> str:
     return f"<svg width='{WIDTH}' height='{HEIGHT}'>{''.join(shapes)}</svg>" if shapes else ""
 
 
-def _tally(report: Report, attribute: str) -> list[int]:
+def _tally(report: QuantizationReport, attribute: str) -> list[int]:
     """How many layers are left at least each of LEVELS by a kind of error; the first also counts what is below."""
     counts = [0] * len(LEVELS)
     for layer in report.layers:
@@ -229,7 +229,7 @@ def _tally(report: Report, attribute: str) -> list[int]:
     return counts
 
 
-def _histogram(report: Report, attribute: str, kind: str) -> str:
+def _histogram(report: QuantizationReport, attribute: str, kind: str) -> str:
     """How many layers a kind of error leaves how many decibels."""
     counts = _tally(report, attribute)
     wide, tall, top = 38, 90, max(*counts, 1)
@@ -249,7 +249,7 @@ def _histogram(report: Report, attribute: str, kind: str) -> str:
     )
 
 
-def _curve(layers: Sequence[Layer]) -> str:
+def _curve(layers: Sequence[LayerReport]) -> str:
     wide, tall, most, left = 1100, 220, 60.0, 34
     step = (wide - left - 20) / max(len(layers) - 1, 1)
 

@@ -13,14 +13,14 @@ from pocketgraph.graph.dtype import FLOAT, INT16
 from pocketgraph.litert.program import Operation, Value
 from pocketgraph.quantization.core import operator_rules
 from pocketgraph.quantization.core.observation import BINS, Observation
-from pocketgraph.quantization.core.operator_rules import KINDS, Kind
-from pocketgraph.quantization.core.program_runner import Running, Samples, as_fed
+from pocketgraph.quantization.core.operator_rules import is_layer
+from pocketgraph.quantization.core.program_runner import ProgramRunner, Samples, as_fed
 from pocketgraph.quantization.core.quantized_weights import float_weights, rounded
 from pocketgraph.quantization.core.value_range import HIGHEST_16
 from pocketgraph.quantization.evaluation.metrics import Comparison
 from pocketgraph.quantization.mixed_precision.sensitivity import decibels
 from pocketgraph.quantization.pipeline import Outcome, Progress
-from pocketgraph.quantization.report.error_split import errors_apart
+from pocketgraph.quantization.report.error_split import split_errors
 
 BARS = 64  # of a histogram in the report
 LOUD = 25.0  # decibels; a tensor whose codes alone leave less is worth a word
@@ -36,7 +36,7 @@ UNEVEN = 64.0  # times between the strongest and the weakest channel
 
 
 @dataclass
-class Layer:
+class LayerReport:
     """One operation of the float model and its eight-bit form.
 
     Attributes:
@@ -80,7 +80,7 @@ class Layer:
 
 
 @dataclass
-class Report:
+class QuantizationReport:
     """What is known of a quantized model.
 
     Attributes:
@@ -92,7 +92,7 @@ class Report:
         judged, are_unseen: see Outcome.
     """
 
-    layers: list[Layer]
+    layers: list[LayerReport]
     total: Comparison
     notes: list[str]
     samples: int
@@ -101,7 +101,7 @@ class Report:
     judged: Comparison | None = None
     are_unseen: bool = False
 
-    def ranked(self) -> list[Layer]:
+    def ranked(self) -> list[LayerReport]:
         """The layers with measured harm, the most harmful first; those that stay in float, and so do none, last.
 
         Where no tensor has codes, what the weights do to each layer's results is the measure.
@@ -121,7 +121,7 @@ def report(
     threads: int = 1,
     progress: Progress | None = None,
     float_size: int | None = None,
-) -> Report:
+) -> QuantizationReport:
     """Looks at every layer.
 
     Args:
@@ -139,8 +139,8 @@ def report(
     values = [o.outputs[0] for o in shown]
     alive = {v for o in outcome.converted.program.operations for v in (*o.outputs, *o.inputs) if v is not None}
     values = [v for v in values if outcome.converted.values[v] in alive]
-    first = Running(exact, [*values, *exact.outputs], threads)
-    second = Running(
+    first = ProgramRunner(exact, [*values, *exact.outputs], threads)
+    second = ProgramRunner(
         outcome.converted.program,
         [*(outcome.converted.values[v] for v in values), *outcome.converted.program.outputs],
         threads,
@@ -156,7 +156,7 @@ def report(
         _add_outputs(total, left[len(values) :], right[len(values) :])
         used += 1
         tell("comparing layers", used, most)
-    apart = errors_apart(
+    apart = split_errors(
         outcome, samples, most, threads, lambda done: tell("weights and tensors apart", done, max(used, 1))
     )
     coded = set(outcome.converted.quantized)
@@ -168,7 +168,7 @@ def report(
             layer.from_operand = found.operand.snr if found.operand.count else math.nan
     weights = sum(v.constant.nbytes for v in _constants(exact.operations) if v.constant is not None)
     notes, judged = list(outcome.notes), outcome.judged
-    return Report(layers, total, notes, used, float_size or weights, size, judged, outcome.are_unseen)
+    return QuantizationReport(layers, total, notes, used, float_size or weights, size, judged, outcome.are_unseen)
 
 
 def _add_outputs(total: Comparison, exact: list[Any], coded: list[Any]) -> None:
@@ -185,10 +185,10 @@ def _constants(operations: list[Operation]) -> list[Value]:
     return [value for value in found if value.constant is not None]
 
 
-def _layer(outcome: Outcome, operation: Operation, coded: bool, compared: dict[Value, Comparison]) -> Layer:
+def _layer(outcome: Outcome, operation: Operation, coded: bool, compared: dict[Value, Comparison]) -> LayerReport:
     value = operation.outputs[0]
     seen = outcome.seen.get(value) or Observation(value.name)
-    layer = Layer(value.name, operation.code, not coded, math.nan, math.nan)
+    layer = LayerReport(value.name, operation.code, not coded, math.nan, math.nan)
     if seen.samples:
         layer.low, layer.high = float(seen.low), float(seen.high)
         layer.histogram = _bars(seen.counts, seen.centres, layer.low, layer.high)
@@ -202,9 +202,9 @@ def _layer(outcome: Outcome, operation: Operation, coded: bool, compared: dict[V
         _kinds(layer, seen, scale)
         outside = (seen.centres < layer.chosen_low - scale) | (seen.centres > layer.chosen_high + scale)
         layer.clipped = float(seen.counts[outside].sum() / max(seen.counts.sum(), 1))
-    if value in outcome.harm:
-        layer.activation_noise = decibels(outcome.harm[value])
-    if operation in outcome.weights or (coded and KINDS[operation.code] is Kind.WEIGHTED):
+    if value in outcome.sensitivity:
+        layer.activation_noise = decibels(outcome.sensitivity[value])
+    if operation in outcome.weights or (coded and is_layer(operation)):
         layer.weight_noise = _weight_noise(outcome, operation)
     if value in compared and compared[value].count:
         layer.snr, layer.cosine = compared[value].snr, compared[value].cosine
@@ -212,7 +212,7 @@ def _layer(outcome: Outcome, operation: Operation, coded: bool, compared: dict[V
     return layer
 
 
-def _kinds(layer: Layer, seen: Observation, scale: float) -> None:
+def _kinds(layer: LayerReport, seen: Observation, scale: float) -> None:
     """The noise of the steps and that of cutting off, told apart by the histogram."""
     centres, counts = seen.centres, seen.counts
     power = float((centres**2 * counts).sum())
@@ -235,7 +235,7 @@ def _weight_noise(outcome: Outcome, operation: Operation) -> float:
     return decibels(float((apart**2).sum()) / power) if power else math.inf
 
 
-def _action(outcome: Outcome, operation: Operation, layer: Layer) -> str:
+def _action(outcome: Outcome, operation: Operation, layer: LayerReport) -> str:
     if operation in outcome.kept:
         return "kept in float: eight bits would hurt here"
     if operation in outcome.hybrid:

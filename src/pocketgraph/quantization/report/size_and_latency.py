@@ -11,7 +11,7 @@ import numpy as np
 from pocketgraph.graph.dtype import INT16
 from pocketgraph.litert.program import Program
 from pocketgraph.litert.runner import PlainRunner
-from pocketgraph.quantization.core.operator_rules import KINDS, Kind, weights
+from pocketgraph.quantization.core.operator_rules import is_layer, weights
 from pocketgraph.quantization.core.program_runner import Array, Samples, as_fed, model_bytes
 
 TURNS = 5  # in which both programs are timed one after the other; the least time counts
@@ -20,7 +20,7 @@ SLOWER = 1.05  # times the float program's time, from which a word is said; less
 
 
 @dataclass(frozen=True)
-class Gain:
+class SizeAndLatency:
     """Two programs beside each other.
 
     Attributes:
@@ -68,7 +68,9 @@ class Gain:
         return said
 
 
-def gain(exact: Program, quantized: Program, size: int, samples: Samples, threads: int = 1) -> Gain:
+def measure_size_and_latency(
+    exact: Program, quantized: Program, size: int, samples: Samples, threads: int = 1
+) -> SizeAndLatency:
     """Times both programs in turn on the first sample, or on zeros where there is none.
 
     Args:
@@ -88,7 +90,7 @@ def gain(exact: Program, quantized: Program, size: int, samples: Samples, thread
     for _ in range(TURNS):
         for at, (runner, feed) in enumerate(zip(runners, given, strict=True)):
             least[at] = min(least[at], runner.seconds(feed, ENOUGH, 200))
-    layers = [o for o in exact.operations if KINDS.get(o.code) is Kind.WEIGHTED]
+    layers = [o for o in exact.operations if is_layer(o)]
     count = sum(kernel.size for kernel in {weights(layer) for layer in layers})
     is_wide = any(value.dtype is INT16 for operation in quantized.operations for value in operation.outputs)
-    return Gain(len(content), size, least[0], least[1], len(quantized.operations), count, threads, is_wide)
+    return SizeAndLatency(len(content), size, least[0], least[1], len(quantized.operations), count, threads, is_wide)

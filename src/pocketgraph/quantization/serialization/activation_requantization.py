@@ -19,7 +19,7 @@ RATIOS = (2.0**-8, 2.0**7)
 """What a step may be of the result's step for XNNPACK to convert codes."""
 
 
-def with_clipping_conversions(program: Program) -> Program:
+def with_requantized_activations(program: Program) -> Program:
     """The program with such conversions; the argument stays as it is, and is the result where there are none."""
     operations = [
         Operation("QUANTIZE", operation.inputs, operation.outputs, {}, operation.nodes)

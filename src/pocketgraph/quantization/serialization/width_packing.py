@@ -24,7 +24,7 @@ from pocketgraph.litert.program import Operation, Program, Value
 FEW = 4  # channels; eight columns' worth of more are not read together
 
 
-def with_columns_in_pairs(program: Program) -> Program:
+def with_packed_width(program: Program) -> Program:
     """The program with such convolutions over pairs; itself where there is none."""
     operations: list[Operation] = []
     for operation in program.operations:
