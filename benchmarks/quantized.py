@@ -22,9 +22,13 @@ from pocketgraph.formats import load
 from pocketgraph.litert.program import Program
 from pocketgraph.litert.rewriting.optimize import hasten
 from pocketgraph.litert.runner import PlainRunner
-from pocketgraph.quantization.core.program_runner import ProgramRunner, copied, model_bytes
+from pocketgraph.quantization.core.program_runner import ProgramRunner
+from pocketgraph.quantization.core.quantization_options import QuantizationOptions
 from pocketgraph.quantization.float_program import float_program
-from pocketgraph.quantization.pipeline import QuantizationOptions, observe, quantize
+from pocketgraph.quantization.observing.calibration import observe
+from pocketgraph.quantization.pipeline import quantize_program
+from pocketgraph.quantization.program_pass import copied
+from pocketgraph.quantization.serialization.model_file import model_bytes
 from pocketgraph.quantization.weight_only import with_quantized_weights
 
 ROUNDS, SLICE = 60, 0.03  # of many short slices some are undisturbed
@@ -50,7 +54,7 @@ def network(name: str, side: int, arguments: argparse.Namespace) -> None:
     held = [[rng.uniform(-1, 1, (1, side, side, 3)).astype(np.float32)] for _ in range(arguments.samples)]
     start = time.perf_counter()
     options = QuantizationOptions(float_share=0, rounding=arguments.rounding, threads=2)
-    outcome = quantize(program, lambda: iter(held), len(held), options)
+    outcome = quantize_program(program, lambda: iter(held), len(held), options)
     seconds = time.perf_counter() - start
     print(f"\n{name}: quantized with {len(held)} samples in {seconds:.1f} s; {calibration(program, held)}")
     print(f"wanted of int8: {TARGET_SIZE} of the float file at most, at least {TARGET_FASTER} x faster")

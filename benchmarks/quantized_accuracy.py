@@ -32,15 +32,18 @@ import numpy as np
 
 from measure import table
 from pocketgraph import Session, formats, freeze
-from pocketgraph.datasets.dataset import PictureScaling, open_dataset
+from pocketgraph.datasets.dataset import open_dataset
 from pocketgraph.datasets.model_input import ModelInput
+from pocketgraph.datasets.picture_scaling import PictureScaling
 from pocketgraph.graph import Graph
 from pocketgraph.litert.runner import PlainRunner
-from pocketgraph.quantization.core.program_runner import ProgramRunner, as_fed, model_bytes
+from pocketgraph.quantization.core.program_runner import ProgramRunner, as_fed
+from pocketgraph.quantization.core.quantization_options import QuantizationOptions
 from pocketgraph.quantization.evaluation.metrics import Accuracy, Comparison
 from pocketgraph.quantization.evaluation.runnable_models import LiteRTModel
 from pocketgraph.quantization.float_program import float_program
-from pocketgraph.quantization.pipeline import QuantizationOptions, quantize
+from pocketgraph.quantization.pipeline import quantize_program
+from pocketgraph.quantization.serialization.model_file import model_bytes
 
 Array = np.ndarray[Any, Any]
 CALIBRATED = 100
@@ -271,7 +274,7 @@ def judged(case: Case, options: QuantizationOptions, splits: int, official: str 
         chosen = np.arange(len(case.samples)) if order is None else order
         first, rest = chosen[:CALIBRATED], chosen[CALIBRATED : CALIBRATED + MOST_JUDGED]
         held = [[np.ascontiguousarray(case.samples[index])] for index in first]
-        outcome = quantize(program, lambda held=held: iter(held), len(held), options)
+        outcome = quantize_program(program, lambda held=held: iter(held), len(held), options)
         exact = ProgramRunner(program, threads=options.threads)
         coded = ProgramRunner(outcome.converted.program, threads=options.threads)
         comparison, right = compare(case, rest, exact, coded, outcome.converted.program.inputs)

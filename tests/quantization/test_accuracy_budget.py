@@ -18,11 +18,12 @@ from pocketgraph.quantization.accuracy_budget import (
     quantize_within,
 )
 from pocketgraph.quantization.core import resume_state
-from pocketgraph.quantization.core.program_runner import model_bytes
+from pocketgraph.quantization.core.quantization_options import QuantizationOptions
 from pocketgraph.quantization.core.resume_state import ResumeState
 from pocketgraph.quantization.evaluation.metrics import Accuracy, Comparison
 from pocketgraph.quantization.float_program import float_program
-from pocketgraph.quantization.pipeline import Outcome, QuantizationOptions, quantize
+from pocketgraph.quantization.pipeline import Outcome, quantize_program
+from pocketgraph.quantization.serialization.model_file import model_bytes
 from quantize_nets import net, samples
 
 
@@ -91,7 +92,7 @@ def test_an_interrupted_run_goes_on_and_gives_the_same_bytes(
     program: Program, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, stage: str, at: int
 ) -> None:
     monkeypatch.setattr(resume_state, "PAUSE", 0.0)
-    whole = model_bytes(quantize(program, lambda: iter(samples()), 24, QuantizationOptions()).converted.program)
+    whole = model_bytes(quantize_program(program, lambda: iter(samples()), 24, QuantizationOptions()).converted.program)
     place = tmp_path / "found.npz"
 
     def stop(said: str, done: int, total: int) -> None:
@@ -99,11 +100,11 @@ def test_an_interrupted_run_goes_on_and_gives_the_same_bytes(
             raise StoppedError
 
     with pytest.raises(StoppedError):
-        quantize(program, lambda: iter(samples()), 24, QuantizationOptions(), stop, ResumeState(place, "this"))
+        quantize_program(program, lambda: iter(samples()), 24, QuantizationOptions(), stop, ResumeState(place, "this"))
     told: list[tuple[str, int]] = []
     resume = ResumeState(place, "this")
     assert resume.resumed
-    made = quantize(
+    made = quantize_program(
         program,
         lambda: iter(samples()),
         24,

@@ -9,12 +9,13 @@ from pocketgraph.errors import UsageError
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text import parse
 from pocketgraph.litert.program import Program
-from pocketgraph.quantization.core.program_runner import model_bytes
+from pocketgraph.quantization.core.quantization_options import QuantizationOptions
 from pocketgraph.quantization.core.quantized_weights import packed
 from pocketgraph.quantization.fitting.adaround import adaround
 from pocketgraph.quantization.fitting.second_order_rounding import loss, round_rows
 from pocketgraph.quantization.float_program import float_program
-from pocketgraph.quantization.pipeline import QuantizationOptions, quantize
+from pocketgraph.quantization.pipeline import quantize_program
+from pocketgraph.quantization.serialization.model_file import model_bytes
 from pocketgraph.quantization.weight_only import with_quantized_weights
 from quantize_nets import judged, net, rows, samples, wide_graph
 
@@ -25,7 +26,7 @@ def program() -> Program:
 
 
 def snr(program: Program, **how: object) -> float:
-    outcome = quantize(program, lambda: iter(samples(48)), 48, QuantizationOptions(**how))  # type: ignore[arg-type]
+    outcome = quantize_program(program, lambda: iter(samples(48)), 48, QuantizationOptions(**how))  # type: ignore[arg-type]
     return judged(program, outcome.converted.program, samples(24, seed=8)).snr
 
 
@@ -34,7 +35,9 @@ def test_int16_tensors_lose_less_than_int8_ones(program: Program) -> None:
 
 
 def test_int16_goes_in_and_comes_out_when_asked(program: Program) -> None:
-    outcome = quantize(program, lambda: iter(samples(8)), 8, QuantizationOptions(activations="int16", io="int16"))
+    outcome = quantize_program(
+        program, lambda: iter(samples(8)), 8, QuantizationOptions(activations="int16", io="int16")
+    )
     made = outcome.converted.program
     assert [value.dtype.name for value in (*made.inputs, *made.outputs)] == ["int16", "int16"]
 
@@ -50,7 +53,7 @@ def test_int4_weights_are_smaller_and_choosing_them_together_pays(rounding: str)
 
     def made(**how: object) -> Program:
         options = QuantizationOptions(float_share=0, **how)  # type: ignore[arg-type]
-        return quantize(program, lambda: iter(rows(128, 1)), 128, options).converted.program
+        return quantize_program(program, lambda: iter(rows(128, 1)), 128, options).converted.program
 
     eight, four, nearest = made(), made(weights="int4", rounding=rounding), made(weights="int4", rounding="nearest")
     saved = len(model_bytes(eight)) - len(model_bytes(four))

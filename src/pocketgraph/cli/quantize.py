@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from pocketgraph.graph import Graph
     from pocketgraph.litert.program import Program
     from pocketgraph.quantization.core.program_runner import Samples
-    from pocketgraph.quantization.pipeline import Outcome, Progress
+    from pocketgraph.quantization.core.quantization_options import Progress
+    from pocketgraph.quantization.pipeline import Outcome
 
 HELD = 1 << 24
 """Numbers in all samples up to which they are kept in memory; more are read anew each time."""
@@ -197,8 +198,8 @@ class _Job:
         """Calibrates, quantizes, writes the file and the report, and prints the summary."""
         from pocketgraph.cli._progress import progress_bar
         from pocketgraph.quantization.accuracy_budget import AccuracyBudget, quantize_within
+        from pocketgraph.quantization.core.quantization_options import QuantizationOptions
         from pocketgraph.quantization.core.resume_state import ResumeState
-        from pocketgraph.quantization.pipeline import QuantizationOptions
 
         how = self.how
         assert self.calibrate is not None
@@ -284,7 +285,7 @@ class _Job:
         """The file's bytes."""
         from pocketgraph.formats import to_bytes
         from pocketgraph.quantization.conversion.to_graphdef import to_graphdef
-        from pocketgraph.quantization.core.program_runner import model_bytes
+        from pocketgraph.quantization.serialization.model_file import model_bytes
 
         if self.out.endswith(".pb"):
             return bytes(to_bytes(to_graphdef(outcome.converted.program, self.graph, self.outputs)))
@@ -313,10 +314,10 @@ class _Job:
     def write(self, outcome: Outcome, samples: Samples, content: bytes, tell: Progress) -> None:
         """Writes the model and the report, and prints the summary."""
         from pocketgraph.formats.files import write_atomically
-        from pocketgraph.quantization.core.program_runner import model_bytes
         from pocketgraph.quantization.report.html_report import summary, to_html, to_json
         from pocketgraph.quantization.report.layer_report import report
         from pocketgraph.quantization.report.size_and_latency import measure_size_and_latency
+        from pocketgraph.quantization.serialization.model_file import model_bytes
 
         size = len(model_bytes(self.program)) if self.out.endswith(".tflite") else None
         threads = self.how["threads"]

@@ -10,10 +10,10 @@ from itertools import islice
 from pocketgraph.errors import RunError, UsageError
 from pocketgraph.litert.program import Program
 from pocketgraph.quantization.core.program_runner import ProgramRunner, Samples, as_fed
-from pocketgraph.quantization.core.quantization_options import Progress, QuantizationOptions
+from pocketgraph.quantization.core.quantization_options import Progress, QuantizationOptions, silent
 from pocketgraph.quantization.core.resume_state import ResumeState
 from pocketgraph.quantization.evaluation.metrics import Accuracy, Comparison, scores_of_classes
-from pocketgraph.quantization.pipeline import Outcome, finish, prepare, silent
+from pocketgraph.quantization.pipeline import Outcome, analyze, finish
 
 SHARES = (0.12, 0.25, 0.5, 0.75)
 """Of the multiplications that stay in float, one after the other, until the budget is kept."""
@@ -141,7 +141,7 @@ def quantize_within(
     First all is done that the options say; while that is not enough, larger shares stay in float.
 
     Args:
-        program, samples, count, options, progress, findings: as for ``quantize``.
+        program, samples, count, options, progress, resume: as for ``quantize_program``.
         budget: what may be lost.
         judge: measures an outcome.
 
@@ -152,13 +152,13 @@ def quantize_within(
     tell = progress or silent
     if budget.is_set:
         _check_classes(program, samples, options.threads)
-    prepared = prepare(program, samples, count, options, progress, resume)
+    state = analyze(program, samples, count, options, progress, resume)
     shares = [options.float_share, *(share for share in SHARES if share > options.float_share)]
     found: ProgramComparison | None = None
-    shares = shares if budget.is_set and prepared.sensitivity else shares[:1]
+    shares = shares if budget.is_set and state.sensitivity else shares[:1]
     for tried, share in enumerate(shares):
         how = replace(options, float_share=share, quiet=math.inf, loud=math.inf) if tried else options
-        outcome = finish(prepared, samples, count, how, progress, resume)
+        outcome = finish(state, how)
         found = judge(outcome)
         tell("keeping the budget", tried + 1, len(shares))
         if found.keeps(budget):

@@ -8,17 +8,18 @@ from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.linear import LINEAR
 from pocketgraph.quantization.conversion.constant_compression import gather_quantized, quantized_table
-from pocketgraph.quantization.conversion.int8_conversion import ConvertedProgram, quantized_kernel
-from pocketgraph.quantization.core import operator_rules
-from pocketgraph.quantization.core.program_runner import Samples, copied
-from pocketgraph.quantization.core.quantization_options import Progress
+from pocketgraph.quantization.conversion.int8_conversion import quantized_kernel
+from pocketgraph.quantization.core import cost_model, operator_rules
+from pocketgraph.quantization.core.conversion_recipe import ConvertedProgram
+from pocketgraph.quantization.core.program_runner import Samples
+from pocketgraph.quantization.core.quantization_options import Progress, silent
 from pocketgraph.quantization.core.quantized_weights import QuantizedWeights, rounded
 from pocketgraph.quantization.fitting.weight_fitting import may_have_four_bits
 from pocketgraph.quantization.observing.calibration import observe
 from pocketgraph.quantization.observing.calibration_checks import check_weights
-from pocketgraph.quantization.pipeline import Outcome, silent
+from pocketgraph.quantization.pipeline import Outcome
+from pocketgraph.quantization.program_pass import copied
 
-SMALLEST = 1024  # weights; fewer are not worth the loss
 DYNAMIC = ("CONV_2D", "FULLY_CONNECTED")
 """Operators that quantize their float operand themselves, anew for each input, when their weights are int8."""
 
@@ -57,8 +58,10 @@ def quantize_weights(
     if tables:
         notes.append(f"{tables} table{'s' if tables > 1 else ''} that rows are taken from in eight bits")
     if not weights and not tables:
-        notes = [f"no layer has {SMALLEST} weights or more, so that nothing was made smaller"]
-    return Outcome(program, ConvertedProgram(light, values, []), seen, {}, {}, [], [], weights, notes)
+        notes = [
+            f"no layer has {cost_model.FEWEST_COMPRESSED_ELEMENTS} weights or more, so that nothing was made smaller"
+        ]
+    return Outcome(program, ConvertedProgram(light, values, []), seen, weights=weights, notes=notes)
 
 
 def with_quantized_weights(program: Program, *, dynamic: bool, bits: int = 8, with_tables: bool = True) -> Program:
@@ -105,7 +108,10 @@ def with_quantized_weights(program: Program, *, dynamic: bool, bits: int = 8, wi
 
 
 def _is_lightened(operation: Operation) -> bool:
-    return operator_rules.is_quantizable_layer(operation) and operator_rules.weights(operation).size >= SMALLEST
+    return (
+        operator_rules.is_quantizable_layer(operation)
+        and operator_rules.weights(operation).size >= cost_model.FEWEST_COMPRESSED_ELEMENTS
+    )
 
 
 def _rounded(operation: Operation, bits: int) -> QuantizedWeights:

@@ -12,8 +12,10 @@ from pocketgraph.quantization.canonical.depthwise_affine import with_depthwise_a
 from pocketgraph.quantization.channels.channel_equalization import equalize_channels
 from pocketgraph.quantization.conversion.to_graphdef import to_graphdef
 from pocketgraph.quantization.core.program_runner import ProgramRunner
+from pocketgraph.quantization.core.quantization_options import QuantizationOptions, silent
 from pocketgraph.quantization.float_program import float_program, lowered_graph
-from pocketgraph.quantization.pipeline import QuantizationOptions, observe, quantize, silent
+from pocketgraph.quantization.observing.calibration import observe
+from pocketgraph.quantization.pipeline import quantize_program
 from pocketgraph.runtime import Session
 from quantize_nets import judged
 
@@ -119,7 +121,7 @@ def test_channels_that_others_read_stay_as_they_are() -> None:
 def test_a_dense_block_keeps_its_answers_in_eight_bits() -> None:
     program, graph = lowered_graph(dense_block(), ["y"])
     options = QuantizationOptions(float_share=0, widen=0)
-    outcome = quantize(program, lambda: iter(images(32)), 32, options)
+    outcome = quantize_program(program, lambda: iter(images(32)), 32, options)
     assert judged(program, outcome.converted.program, images(16, seed=2)).snr > 33
     session, running = (
         Session(to_graphdef(outcome.converted.program, graph, ["y"])),
@@ -132,7 +134,7 @@ def test_a_dense_block_keeps_its_answers_in_eight_bits() -> None:
 def test_harm_is_measured_with_the_codes_that_joined_tensors_really_get() -> None:
     """The weak part of a joined tensor has the strong part's steps; rounding it is what hurts most."""
     program = float_program(dense_block(spread=300.0), ["y"])
-    found = quantize(
+    found = quantize_program(
         program, lambda: iter(images(16)), 16, QuantizationOptions(rounding="nearest", float_share=0, widen=0)
     )
     by_name = {value.name: noise for value, noise in found.sensitivity.items()}

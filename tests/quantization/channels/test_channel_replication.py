@@ -15,16 +15,19 @@ from pocketgraph.quantization.channels.channel_replication import (
     ChannelChain,
     Replication,
     chains,
-    int8_effort,
     replicate_channels,
 )
-from pocketgraph.quantization.conversion.int8_conversion import ConversionRecipe, quantized_operations
+from pocketgraph.quantization.core.conversion_recipe import ConversionRecipe, quantized_operations
+from pocketgraph.quantization.core.cost_model import int8_effort
 from pocketgraph.quantization.core.program_runner import ProgramRunner
+from pocketgraph.quantization.core.quantization_options import QuantizationOptions, silent
+from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.value_range import Range
 from pocketgraph.quantization.evaluation.metrics import Comparison
 from pocketgraph.quantization.float_program import float_program
-from pocketgraph.quantization.mixed_precision.sensitivity import decibels
-from pocketgraph.quantization.pipeline import QuantizationOptions, measure_sensitivity, observe, quantize, silent
+from pocketgraph.quantization.mixed_precision.sensitivity import decibels, measure_sensitivity
+from pocketgraph.quantization.observing.calibration import observe
+from pocketgraph.quantization.pipeline import quantize_program
 
 SIDE, NARROW, IDLE = 24, 8, 3
 NOTHING = 1e-12  # of noise: never quiet enough
@@ -79,10 +82,9 @@ def chain_of(program: Program) -> ChannelChain:
 def staggered(program: Program, most: float) -> Replication:
     ranges = ranges_of(program)
     coded = quantized_operations(program, ConversionRecipe(ranges))
-    sensitivity = measure_sensitivity(
-        program, lambda: iter(samples()), 32, coded, ranges, QuantizationOptions(), silent
-    )
-    return replicate_channels(program, coded, ranges, sensitivity, NOTHING, most)
+    state = QuantizationState(program, lambda: iter(samples()), 32, QuantizationOptions(), ranges=ranges)
+    measure_sensitivity(state)
+    return replicate_channels(program, coded, ranges, state.sensitivity, NOTHING, most)
 
 
 def judged(a: Program, b: Program) -> Comparison:
@@ -167,9 +169,9 @@ def test_noise_falls_by_several_decibels() -> None:
     options = QuantizationOptions(float_share=0, quiet=200)
     noise = {}
     for widen in (0.0, 1.0):
-        outcome = quantize(program, lambda: iter(samples()), 32, dataclasses.replace(options, widen=widen))
+        outcome = quantize_program(program, lambda: iter(samples()), 32, dataclasses.replace(options, widen=widen))
         noise[widen] = judged(program, outcome.converted.program).snr
-    plain = quantize(program, lambda: iter(samples()), 32, dataclasses.replace(options, quiet=-100))
+    plain = quantize_program(program, lambda: iter(samples()), 32, dataclasses.replace(options, quiet=-100))
     assert not any("staggered" in note for note in plain.notes)
     before = judged(program, plain.converted.program).snr
     assert noise[0.0] > before + 2, (before, noise)
@@ -178,7 +180,7 @@ def test_noise_falls_by_several_decibels() -> None:
 
 def test_what_is_known_of_tensors_follows_them() -> None:
     program = float_program(net(idle=4), ["y"])
-    outcome = quantize(program, lambda: iter(samples()), 32, QuantizationOptions(quiet=200))
+    outcome = quantize_program(program, lambda: iter(samples()), 32, QuantizationOptions(quiet=200))
     for operation in outcome.exact.operations:
         for value in operation.outputs:
             seen = outcome.seen[value]

@@ -8,11 +8,12 @@ import pytest
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text import parse
 from pocketgraph.litert.program import Program
-from pocketgraph.quantization.channels.cross_layer_equalization import CLIPPED, ROOM, equalize_across_layers
+from pocketgraph.quantization.channels.cross_layer_equalization import CLIPPED, equalize_across_layers
+from pocketgraph.quantization.core.cost_model import RELU6_ROOM
 from pocketgraph.quantization.core.program_runner import ProgramRunner
+from pocketgraph.quantization.core.quantization_options import silent
 from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.observing.calibration import observe
-from pocketgraph.quantization.pipeline import silent
 
 STRENGTH = np.array([0.02, 0.3, 1.0, 2.5], np.float32)  # the largest value of each channel, for inputs up to 1
 
@@ -39,7 +40,7 @@ def inputs(largest: float) -> list[list[np.ndarray]]:
     return [[x] for x in given]
 
 
-@pytest.mark.parametrize(("times", "is_same"), [(1.0, True), (ROOM, True), (1.3 * ROOM, False)])
+@pytest.mark.parametrize(("times", "is_same"), [(1.0, True), (RELU6_ROOM, True), (1.3 * RELU6_ROOM, False)])
 def test_values_twice_as_large_as_those_seen_are_not_clipped(times: float, is_same: bool) -> None:
     program = clipped()
     seen = observe(program, lambda: iter(inputs(1.0)), 12, silent, 1)
@@ -56,5 +57,5 @@ def test_no_channel_comes_nearer_to_the_end_than_that() -> None:
     even, _ = equalize_across_layers(program, seen, mixing=1.0)
     inner = even.operations[0].outputs[0]
     (values,) = ProgramRunner(even, [inner])(inputs(1.0)[0])
-    assert values.max() <= CLIPPED / ROOM * 1.001
-    np.testing.assert_allclose(values[0, 0, 0], CLIPPED / ROOM, rtol=1e-3)
+    assert values.max() <= CLIPPED / RELU6_ROOM * 1.001
+    np.testing.assert_allclose(values[0, 0, 0], CLIPPED / RELU6_ROOM, rtol=1e-3)

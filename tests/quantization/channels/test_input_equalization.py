@@ -10,9 +10,10 @@ from pocketgraph.graph.text import parse
 from pocketgraph.litert.program import Program
 from pocketgraph.quantization.conversion.to_graphdef import to_graphdef
 from pocketgraph.quantization.core.program_runner import ProgramRunner
+from pocketgraph.quantization.core.quantization_options import QuantizationOptions
 from pocketgraph.quantization.evaluation.metrics import Comparison
 from pocketgraph.quantization.float_program import float_program, lowered_graph
-from pocketgraph.quantization.pipeline import QuantizationOptions, quantize
+from pocketgraph.quantization.pipeline import quantize_program
 from pocketgraph.runtime import Session
 from quantize_nets import judged
 
@@ -73,10 +74,12 @@ def samples(strength: np.ndarray, count: int = 40, seed: int = 1) -> list[list[n
 def test_channels_of_features_are_made_even() -> None:
     program = flat()
     held = samples(STRENGTH)
-    outcome = quantize(program, lambda: iter(held), 40, QuantizationOptions(float_share=0, rounding="nearest"))
+    outcome = quantize_program(program, lambda: iter(held), 40, QuantizationOptions(float_share=0, rounding="nearest"))
     assert any("made even" in note for note in outcome.notes), outcome.notes
     assert judged(program, outcome.exact, samples(STRENGTH, 40, 2)).snr > 100  # the same is computed
-    codes = quantize(program, lambda: iter(held), 40, QuantizationOptions(float_share=0, rounding="nearest", io="int8"))
+    codes = quantize_program(
+        program, lambda: iter(held), 40, QuantizationOptions(float_share=0, rounding="nearest", io="int8")
+    )
     one_scale = judged_codes(program, codes.converted.program)  # for what goes in, as it is asked for
     assert judged(program, outcome.converted.program, samples(STRENGTH, 40, 2)).snr > one_scale + 4
 
@@ -94,7 +97,7 @@ def judged_codes(program: Program, coded: Program) -> float:
 def test_even_channels_stay_as_they_are() -> None:
     program = flat()
     held = samples(np.ones(CHANNELS))
-    outcome = quantize(program, lambda: iter(held), 40, QuantizationOptions(float_share=0))
+    outcome = quantize_program(program, lambda: iter(held), 40, QuantizationOptions(float_share=0))
     assert not any("made even" in note for note in outcome.notes)
     assert outcome.exact.operations[0] is program.operations[0]
 
@@ -103,7 +106,7 @@ def test_an_only_channel_is_copied_with_staggered_steps() -> None:
     program = image()
     strength = np.array([100, *[0.5] * (CHANNELS - 1)])
     held = samples(strength)
-    outcome = quantize(program, lambda: iter(held), 40, QuantizationOptions(float_share=0))
+    outcome = quantize_program(program, lambda: iter(held), 40, QuantizationOptions(float_share=0))
     assert any("staggered steps" in note for note in outcome.notes), outcome.notes
     assert judged(program, outcome.exact, samples(strength, 40, 2)).snr > 100
     layer = next(operation for operation in outcome.exact.operations if operation.code == "CONV_2D")
@@ -113,14 +116,14 @@ def test_an_only_channel_is_copied_with_staggered_steps() -> None:
 
 def test_copies_that_would_make_the_file_larger_are_not_made() -> None:
     program = image(classes=1)
-    outcome = quantize(program, lambda: iter(samples(STRENGTH)), 40, QuantizationOptions(float_share=0))
+    outcome = quantize_program(program, lambda: iter(samples(STRENGTH)), 40, QuantizationOptions(float_share=0))
     assert not any("staggered steps" in note for note in outcome.notes)
 
 
 @pytest.mark.parametrize("name", ["fc", "r"])
 def test_a_layer_that_is_kept_in_float_is_left_alone(name: str) -> None:
     program = flat()
-    outcome = quantize(
+    outcome = quantize_program(
         program, lambda: iter(samples(STRENGTH)), 40, QuantizationOptions(float_share=0, keep=[f"{name}"])
     )
     assert not any("made even" in note for note in outcome.notes)
@@ -131,7 +134,7 @@ def test_what_is_put_before_the_first_layer_is_written_into_a_graph_too(graph: G
     program, lowered = lowered_graph(graph, ["y"])
     strength = STRENGTH if said == "made even" else np.array([100, *[0.5] * (CHANNELS - 1)])
     held = samples(strength)
-    outcome = quantize(program, lambda: iter(held), 40, QuantizationOptions(float_share=0))
+    outcome = quantize_program(program, lambda: iter(held), 40, QuantizationOptions(float_share=0))
     assert any(said in note for note in outcome.notes), outcome.notes
     running = ProgramRunner(outcome.converted.program)
     session = Session(to_graphdef(outcome.converted.program, lowered, ["y"]))

@@ -9,7 +9,8 @@ from pocketgraph.graph import Graph
 from pocketgraph.graph.text import parse
 from pocketgraph.litert.program import Operation, Program
 from pocketgraph.quantization.conversion.average_pooling import average_pool_of_codes
-from pocketgraph.quantization.conversion.int8_conversion import ConversionRecipe, convert
+from pocketgraph.quantization.conversion.int8_conversion import convert
+from pocketgraph.quantization.core.conversion_recipe import ConversionRecipe
 from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.quantization.core.value_range import Range, quantized
 from pocketgraph.quantization.float_program import float_program

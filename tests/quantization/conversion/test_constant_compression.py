@@ -11,11 +11,13 @@ from pocketgraph.graph.text import parse
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.quantization.conversion.constant_compression import with_compressed_constants
-from pocketgraph.quantization.conversion.int8_conversion import ConvertedProgram
-from pocketgraph.quantization.core.program_runner import ProgramRunner, as_fed, model_bytes
+from pocketgraph.quantization.core.conversion_recipe import ConvertedProgram
+from pocketgraph.quantization.core.program_runner import ProgramRunner, as_fed
+from pocketgraph.quantization.core.quantization_options import QuantizationOptions
 from pocketgraph.quantization.evaluation.metrics import Comparison
 from pocketgraph.quantization.float_program import float_program
-from pocketgraph.quantization.pipeline import Outcome, QuantizationOptions, quantize
+from pocketgraph.quantization.pipeline import Outcome, quantize_program
+from pocketgraph.quantization.serialization.model_file import model_bytes
 from pocketgraph.runtime import Session
 
 rng = np.random.default_rng(11)
@@ -65,7 +67,7 @@ def embedded() -> Graph:
 def quantized(graph: Graph, samples: list[np.ndarray], **how: object) -> tuple[Outcome, float]:
     """What came of it, and the signal to noise beside a session on the float graph."""
     program = float_program(graph, ["y"])
-    outcome = quantize(program, lambda: iter([[s] for s in samples[:20]]), 20, QuantizationOptions(**how))  # type: ignore[arg-type]
+    outcome = quantize_program(program, lambda: iter([[s] for s in samples[:20]]), 20, QuantizationOptions(**how))  # type: ignore[arg-type]
     compared, running = Comparison(), ProgramRunner(outcome.converted.program)
     with Session(graph, exact=True) as session:
         for sample in samples[20:]:

@@ -13,9 +13,11 @@ from pocketgraph.graph import Graph, Node, const
 from pocketgraph.graph.text import parse
 from pocketgraph.litert.hints import MAY_QUANTIZE
 from pocketgraph.quantization.conversion.to_graphdef import inner_operations, to_graphdef
-from pocketgraph.quantization.core.program_runner import ProgramRunner, model_bytes
+from pocketgraph.quantization.core.program_runner import ProgramRunner
+from pocketgraph.quantization.core.quantization_options import QuantizationOptions
 from pocketgraph.quantization.float_program import lowered_graph
-from pocketgraph.quantization.pipeline import QuantizationOptions, quantize
+from pocketgraph.quantization.pipeline import quantize_program
+from pocketgraph.quantization.serialization.model_file import model_bytes
 from pocketgraph.quantization.weight_only import with_quantized_weights
 from pocketgraph.runtime import Session
 from quantize_nets import net, rows, samples, wide_graph
@@ -25,7 +27,7 @@ WRITTEN = pathlib.Path(__file__).parents[2] / "fixtures" / "quantized_graph"
 
 def made(**how: object) -> tuple[Graph, ProgramRunner]:
     program, graph = lowered_graph(net(), ["y"])
-    outcome = quantize(program, lambda: iter(samples()), 24, QuantizationOptions(float_share=0, **how))  # type: ignore[arg-type]
+    outcome = quantize_program(program, lambda: iter(samples()), 24, QuantizationOptions(float_share=0, **how))  # type: ignore[arg-type]
     written = to_graphdef(outcome.converted.program, graph, ["y"])
     return from_bytes(to_bytes(written)), ProgramRunner(outcome.converted.program)
 
@@ -88,7 +90,7 @@ def test_what_a_node_is_made_of_stays_in_float_and_prescribed_codes_may_be_share
     inner = inner_operations(program, lowered)
     assert inner
     assert all("s/" in name or name == "s:0" for name in inner)
-    outcome = quantize(program, lambda: iter(given), 40, QuantizationOptions(float_share=0, keep=inner))
+    outcome = quantize_program(program, lambda: iter(given), 40, QuantizationOptions(float_share=0, keep=inner))
     written = from_bytes(to_bytes(to_graphdef(outcome.converted.program, lowered, ["y"])))
     assert not [node.name for node in written if ":" in node.name]
     running, session = ProgramRunner(outcome.converted.program), Session(written)
@@ -143,7 +145,7 @@ def test_tensorflow_computes_the_written_graph_as_we_do(version: str) -> None:
 def test_the_graph_that_is_written_has_the_form_that_tensorflow_was_shown() -> None:
     shown = load(WRITTEN / "graph.pb")
     program, graph = lowered_graph(net(), ["y"])
-    outcome = quantize(program, lambda: iter(samples()), 24, QuantizationOptions(float_share=0))
+    outcome = quantize_program(program, lambda: iter(samples()), 24, QuantizationOptions(float_share=0))
     written = to_graphdef(outcome.converted.program, graph, ["y"])
     assert {(n.name, n.op, n.inputs) for n in written} == {(n.name, n.op, n.inputs) for n in shown}
 
@@ -165,7 +167,7 @@ def test_inputs_keep_their_order() -> None:
     rng = np.random.default_rng(2)
     data = [[rng.normal(0, 1, (1, 8)).astype("f4"), rng.normal(0, 1, (1, 64)).astype("f4")] for _ in range(8)]
     program, known = lowered_graph(graph, ["y"])
-    outcome = quantize(program, lambda: iter(data), 8, QuantizationOptions(float_share=0))
+    outcome = quantize_program(program, lambda: iter(data), 8, QuantizationOptions(float_share=0))
     written = to_graphdef(outcome.converted.program, known, ["y"])
     assert [node.name for node in written if node.op == "Placeholder"] == ["first", "second"]
 

@@ -11,12 +11,13 @@ from pocketgraph.graph import Graph, const
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.text import parse
 from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.quantization.core import cost_model
 from pocketgraph.quantization.core.operator_rules import can_quantize
 from pocketgraph.quantization.core.program_runner import ProgramRunner
+from pocketgraph.quantization.core.quantization_options import QuantizationOptions
 from pocketgraph.quantization.float_program import float_program
-from pocketgraph.quantization.mixed_precision import float_partition
 from pocketgraph.quantization.mixed_precision.float_partition import faster_in_float
-from pocketgraph.quantization.pipeline import QuantizationOptions, quantize
+from pocketgraph.quantization.pipeline import quantize_program
 from quantize_nets import judged, net, samples
 
 rng = np.random.default_rng(11)
@@ -66,7 +67,7 @@ def test_products_of_tensors_and_normalizations_stay_in_float() -> None:
 def test_what_stays_in_float_computes_as_the_float_program() -> None:
     program = float_program(attention(), ["y"])
     held = [[rng.normal(size=(16, 32)).astype(np.float32)] for _ in range(24)]
-    outcome = quantize(program, lambda: iter(held), 24, QuantizationOptions())
+    outcome = quantize_program(program, lambda: iter(held), 24, QuantizationOptions())
     made = outcome.converted.program
     by_code = {o.code: [v.dtype.name for v in o.outputs] for o in made.operations}
     assert by_code["BATCH_MATMUL"] == ["float"]
@@ -79,7 +80,7 @@ def test_what_stays_in_float_computes_as_the_float_program() -> None:
 def test_a_device_without_float_gets_codes_where_there_are_such() -> None:
     program = float_program(attention(), ["y"])
     held = [[rng.normal(size=(16, 32)).astype(np.float32)] for _ in range(12)]
-    outcome = quantize(program, lambda: iter(held), 12, QuantizationOptions(io="int8", float_share=0))
+    outcome = quantize_program(program, lambda: iter(held), 12, QuantizationOptions(io="int8", float_share=0))
     assert all(
         v.dtype.name == "int8"
         for o in outcome.converted.program.operations
@@ -92,7 +93,7 @@ def test_a_plain_network_stays_in_codes() -> None:
     program = float_program(net(), ["y"])
     inner = [operation for operation in codable(program) if operation.outputs[0] not in program.outputs]
     assert faster_in_float(program, inner) == []
-    outcome = quantize(program, lambda: iter(samples(24)), 24, QuantizationOptions())
+    outcome = quantize_program(program, lambda: iter(samples(24)), 24, QuantizationOptions())
     assert judged(program, outcome.converted.program, samples(12, seed=8)).snr > 20
 
 
@@ -109,15 +110,15 @@ def test_the_cut_is_the_least_of_all_ways(seed: int, monkeypatch: pytest.MonkeyP
     chance = np.random.default_rng(seed)
     names = ["RELU", "TANH", "MUL", "ADD", "ELU", "RELU6", "SUB"]
     order = [str(name) for name in chance.permutation(names)]
-    monkeypatch.setattr(float_partition, "CODES", {name: (float(chance.uniform(10, 900)), 0.0) for name in names})
-    monkeypatch.setattr(float_partition, "FLOATS", {name: (float(chance.uniform(10, 900)), 0.0) for name in names})
-    monkeypatch.setattr(float_partition, "EVEN", 1.0)
-    monkeypatch.setattr(float_partition, "CONVERSION", (150.0, 0.0))
+    monkeypatch.setattr(cost_model, "CODES_NS_OF", {name: (float(chance.uniform(10, 900)), 0.0) for name in names})
+    monkeypatch.setattr(cost_model, "FLOAT_NS_OF", {name: (float(chance.uniform(10, 900)), 0.0) for name in names})
+    monkeypatch.setattr(cost_model, "FLOAT_ADVANTAGE_SHARE", 1.0)
+    monkeypatch.setattr(cost_model, "CONVERSION_NS", (150.0, 0.0))
     program = chain(order, 10)
 
     def time(in_float: tuple[bool, ...]) -> float:
         spent = sum(
-            (float_partition.FLOATS if left else float_partition.CODES)[name][0]
+            (cost_model.FLOAT_NS_OF if left else cost_model.CODES_NS_OF)[name][0]
             for name, left in zip(order, in_float, strict=True)
         )
         places = (True, *in_float, True)  # what comes in and goes out is float

@@ -12,10 +12,11 @@ from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text import parse
 from pocketgraph.litert.program import Program
 from pocketgraph.quantization.core.program_runner import ProgramRunner
+from pocketgraph.quantization.core.quantization_options import QuantizationOptions
 from pocketgraph.quantization.evaluation.metrics import Comparison
 from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.mixed_precision.recurrent_layers import recurrent
-from pocketgraph.quantization.pipeline import QuantizationOptions, quantize
+from pocketgraph.quantization.pipeline import quantize_program
 
 STEPS, INPUTS, STATE = 6, 12, 32
 RECURRENT = pathlib.Path(__file__).parents[2] / "runtime" / "recurrent"
@@ -80,7 +81,7 @@ def test_layers_that_do_not_depend_on_each_other_are_no_loop() -> None:
 
 def test_a_quantized_loop_stays_near_the_float_one() -> None:
     program = unrolled()
-    outcome = quantize(program, lambda: iter(samples()), 30, QuantizationOptions(float_share=0))
+    outcome = quantize_program(program, lambda: iter(samples()), 30, QuantizationOptions(float_share=0))
     assert any("steps of a loop" in note for note in outcome.notes)
     comparison = Comparison()
     exact, coded = ProgramRunner(program), ProgramRunner(outcome.converted.program)
@@ -96,7 +97,7 @@ def test_a_quantized_loop_stays_near_the_float_one() -> None:
 
 def test_codes_in_and_out_leave_nothing_in_float() -> None:
     program = unrolled()
-    outcome = quantize(program, lambda: iter(samples()), 30, QuantizationOptions(float_share=0, io="int8"))
+    outcome = quantize_program(program, lambda: iter(samples()), 30, QuantizationOptions(float_share=0, io="int8"))
     assert not outcome.hybrid
 
 
@@ -109,7 +110,7 @@ def test_loops_that_are_functions_are_written_out(name: str) -> None:
     (given,) = ProgramRunner(program)([golden["in_0_x:0"]])
     np.testing.assert_allclose(given, golden["out_0_Identity:0"], atol=1e-5)
     rows = [[row.reshape(1, 6, 3)] for row in np.random.default_rng(0).normal(size=(24, 6, 3)).astype(np.float32)]
-    outcome = quantize(program, lambda: iter(rows), len(rows), QuantizationOptions())
+    outcome = quantize_program(program, lambda: iter(rows), len(rows), QuantizationOptions())
     comparison = Comparison()
     exact, coded = ProgramRunner(program), ProgramRunner(outcome.converted.program)
     for row in rows:

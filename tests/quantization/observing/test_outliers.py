@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from pocketgraph.quantization.core.program_runner import ProgramRunner
+from pocketgraph.quantization.core.quantization_options import QuantizationOptions, silent
 from pocketgraph.quantization.evaluation.metrics import Comparison
 from pocketgraph.quantization.float_program import float_program
+from pocketgraph.quantization.observing.calibration import observe
 from pocketgraph.quantization.observing.outliers import outliers, without
-from pocketgraph.quantization.pipeline import Outcome, QuantizationOptions, observe, quantize, silent
+from pocketgraph.quantization.pipeline import Outcome, quantize_program
 from quantize_nets import net, samples
 
 
@@ -44,7 +46,7 @@ def test_samples_are_left_out_by_number() -> None:
 
 
 def made(given: list[list[np.ndarray]], **how: str) -> Outcome:  # type: ignore[type-arg]
-    return quantize(
+    return quantize_program(
         float_program(net(), ["y"]), lambda: iter(given), len(given), QuantizationOptions(float_share=0, **how)
     )
 

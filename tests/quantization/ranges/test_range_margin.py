@@ -9,12 +9,15 @@ import numpy as np
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text import parse
 from pocketgraph.litert.program import Program, Value
+from pocketgraph.quantization.core.cost_model import SCORE_MARGIN_SHARE
 from pocketgraph.quantization.core.observation import Observation
 from pocketgraph.quantization.core.program_runner import ProgramRunner, as_fed
+from pocketgraph.quantization.core.quantization_options import QuantizationOptions, silent
 from pocketgraph.quantization.core.value_range import Range
 from pocketgraph.quantization.float_program import float_program
-from pocketgraph.quantization.pipeline import Outcome, QuantizationOptions, observe, quantize, silent
-from pocketgraph.quantization.ranges.range_margin import BEYOND, with_range_margin
+from pocketgraph.quantization.observing.calibration import observe
+from pocketgraph.quantization.pipeline import Outcome, quantize_program
+from pocketgraph.quantization.ranges.range_margin import with_range_margin
 
 
 def two_layers(ending: str = "y = Softmax(s, T=float)") -> Program:
@@ -47,15 +50,15 @@ def named(ranges: dict[Value, Range], name: str) -> Range:
 
 def test_scores_before_a_softmax_reach_further_up_and_nothing_else_changes() -> None:
     _, before, after = widened(two_layers(), 40)
-    assert named(after, "s:0").high == (1 + BEYOND) * named(before, "s:0").high
+    assert named(after, "s:0").high == (1 + SCORE_MARGIN_SHARE) * named(before, "s:0").high
     assert named(after, "s:0").low == named(before, "s:0").low
     assert [value.name for value in before if before[value] != after[value]] == ["s:0"]
 
 
 def test_other_scores_reach_further_on_both_sides() -> None:
     _, before, after = widened(two_layers(""), 40)
-    assert named(after, "s:0").high == (1 + BEYOND) * named(before, "s:0").high
-    assert named(after, "s:0").low == (1 + BEYOND) * named(before, "s:0").low
+    assert named(after, "s:0").high == (1 + SCORE_MARGIN_SHARE) * named(before, "s:0").high
+    assert named(after, "s:0").low == (1 + SCORE_MARGIN_SHARE) * named(before, "s:0").low
 
 
 def test_what_a_sigmoid_squeezes_stays() -> None:
@@ -103,7 +106,7 @@ def test_scores_as_codes_reach_beyond_those_seen() -> None:
 
 def made(program: Program, count: int, **how: Any) -> Outcome:
     samples = given(count)
-    return quantize(program, lambda: iter(samples), count, QuantizationOptions(float_share=0, **how))
+    return quantize_program(program, lambda: iter(samples), count, QuantizationOptions(float_share=0, **how))
 
 
 def noise(program: Program, outcome: Outcome, samples: list[list[Any]]) -> float:

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from pocketgraph.errors import RunError, UsageError
 from pocketgraph.quantization.core.observation import BLOCK, WHOLE, Observation
+from pocketgraph.quantization.core.quantization_options import QuantizationOptions
 from pocketgraph.quantization.core.value_range import Range, dequantized, quantized
 from pocketgraph.quantization.float_program import float_program
-from pocketgraph.quantization.pipeline import QuantizationOptions, quantize
+from pocketgraph.quantization.pipeline import quantize_program
 from pocketgraph.quantization.ranges.range_selection import CHOICES, choose, percentile
 from quantize_nets import judged, net, samples
 
@@ -114,8 +115,8 @@ def test_an_unknown_choice_is_named_with_what_there_is() -> None:
 def test_few_samples_keep_every_value() -> None:
     """Unseen values are larger than those of a few samples; cutting some of these off makes it worse."""
     program = float_program(net(), ["y"])
-    few = quantize(program, lambda: iter(samples(6)), 6, QuantizationOptions(float_share=0, widen=0))
-    many = quantize(program, lambda: iter(samples(40)), 40, QuantizationOptions(float_share=0, widen=0))
+    few = quantize_program(program, lambda: iter(samples(6)), 6, QuantizationOptions(float_share=0, widen=0))
+    many = quantize_program(program, lambda: iter(samples(40)), 40, QuantizationOptions(float_share=0, widen=0))
     cut = {found.name: found.range for found in few.seen.values() if found.samples}
     for value, span in few.ranges.items():
         assert span.low <= cut[value.name].low

@@ -8,9 +8,10 @@ import math
 import numpy as np
 import pytest
 
+from pocketgraph.quantization.core.quantization_options import QuantizationOptions
 from pocketgraph.quantization.evaluation.metrics import Comparison
 from pocketgraph.quantization.float_program import float_program
-from pocketgraph.quantization.pipeline import Outcome, QuantizationOptions, quantize
+from pocketgraph.quantization.pipeline import Outcome, quantize_program
 from pocketgraph.quantization.report.error_split import split_errors
 from pocketgraph.quantization.report.html_report import LEVELS, summary, to_html, to_json
 from pocketgraph.quantization.report.layer_report import QuantizationReport, report
@@ -22,7 +23,7 @@ from quantize_nets import net, rows, samples, wide_graph
 def outcome() -> Outcome:
     program = float_program(wide_graph(), ["y"])
     options = QuantizationOptions(rounding="nearest", weights="int4", float_share=0, widen=0)
-    return quantize(program, lambda: iter(rows(40, 1)), 40, options)
+    return quantize_program(program, lambda: iter(rows(40, 1)), 40, options)
 
 
 def test_weights_of_four_bits_are_told_from_operands_of_eight(outcome: Outcome) -> None:
@@ -56,7 +57,7 @@ def test_values_that_are_cut_off_are_told_from_wide_steps() -> None:
     program = float_program(net(), ["y"])
 
     def layer(ranges: str) -> tuple[float, float]:
-        made = quantize(
+        made = quantize_program(
             program, lambda: iter(given), 24, QuantizationOptions(ranges=ranges, float_share=0, rounding="nearest")
         )
         first = report(made, lambda: iter(given), 1000).layers[0]

@@ -6,10 +6,12 @@ import numpy as np
 
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text import parse
-from pocketgraph.quantization.core.program_runner import ProgramRunner, model_bytes
+from pocketgraph.quantization.core.program_runner import ProgramRunner
+from pocketgraph.quantization.core.quantization_options import QuantizationOptions
 from pocketgraph.quantization.float_program import float_program
-from pocketgraph.quantization.pipeline import QuantizationOptions, quantize
+from pocketgraph.quantization.pipeline import quantize_program
 from pocketgraph.quantization.report.size_and_latency import SizeAndLatency, measure_size_and_latency
+from pocketgraph.quantization.serialization.model_file import model_bytes
 from pocketgraph.quantization.weight_only import quantize_weights, with_quantized_weights
 from quantize_nets import net, samples
 
@@ -38,7 +40,7 @@ def test_sixteen_bits_are_slow_for_a_reason_of_their_own() -> None:
 
 def test_both_programs_are_measured() -> None:
     program = float_program(net(), ["y"])
-    outcome = quantize(program, lambda: iter(samples(12)), 12, QuantizationOptions(rounding="nearest"))
+    outcome = quantize_program(program, lambda: iter(samples(12)), 12, QuantizationOptions(rounding="nearest"))
     size = len(model_bytes(outcome.converted.program))
     found = measure_size_and_latency(program, outcome.converted.program, size, lambda: iter(samples(2)))
     assert (found.float_bytes, found.bytes) == (len(model_bytes(program)), size)
@@ -83,7 +85,7 @@ def test_tables_of_rows_are_in_eight_bits() -> None:
     program = float_program(looked_up(500), ["y"])
     exact = ProgramRunner(program)
     held, others = indices(24), indices(60)[24:]
-    whole = quantize(program, lambda: iter(held), 24, QuantizationOptions()).converted.program
+    whole = quantize_program(program, lambda: iter(held), 24, QuantizationOptions()).converted.program
     light = with_quantized_weights(program, dynamic=True)
     for made in (whole, light):
         assert len(model_bytes(made)) < 0.4 * len(model_bytes(program))

@@ -10,6 +10,7 @@ Only as layers do weights have a scale for each channel, and biases, factors and
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 
 import numpy as np
 
@@ -31,39 +32,28 @@ from pocketgraph.litert.rewriting.whole_rows import take_whole_rows
 from pocketgraph.quantization.canonical.affine_chains import merge_affine_chains
 from pocketgraph.quantization.canonical.function_recognition import recognise_functions
 from pocketgraph.quantization.canonical.time_step_batching import batch_time_steps
-from pocketgraph.quantization.core.program_runner import Array, copied
+from pocketgraph.quantization.core.program_runner import Array
+from pocketgraph.quantization.program_pass import ProgramPass, copied, run_passes
 
 AFFINE = ("ADD", "SUB", "MUL", "DIV")
-MOST_ZEROS = 0.08  # of all weights that plain convolutions instead of transposed ones may add to the file
+MOST_ADDED_ZEROS_SHARE = 0.08
+"""Of all weights, that plain convolutions instead of transposed ones may add to the file."""
 MOST_SPREAD = 1 << 20  # elements of a constant that is looked at in full
 
 
-def canonicalize(program: Program) -> Program:
+def canonicalize(program: Program, without: Collection[str] = ()) -> Program:
     """A program that computes the same in fewer operations; tensors inside may have other names and shapes.
 
     One that has codes already, as graphs with eight-bit nodes do, stays as it is: its sums are of whole numbers.
+
+    Args:
+        program: it stays as it is.
+        without: the names of passes to leave out, of CANONICAL_PASSES.
     """
     if any(v.quantization is not None for o in program.operations for v in (*o.inputs, *o.outputs) if v is not None):
         return program
     result = copied(program)
-    batches_as_pictures(result)
-    dilate(result)
-    products_as_layers(result)
-    affine_before_reshapes(result)
-    fold_affine(result)
-    absorb_padding(result)
-    fuse_activations(result)
-    add_missing_biases(result)
-    merge_affine_chains(result)
-    share_constants(result)
-    batch_time_steps(result)
-    recognise_leaky_rectifiers(result)
-    slopes_by_channel(result)
-    recognise_functions(result)
-    reshape_instead_of_transposing(result)
-    turn_transposed_convolutions(result, MOST_ZEROS * _weights(result))
-    take_whole_rows(result)
-    merge_reshapes(result)
+    run_passes(result, CANONICAL_PASSES, without)
     result.drop_unused()
     return result
 
@@ -263,3 +253,33 @@ def _reshape(source: Value, result: Value, nodes: tuple[str, ...]) -> Operation:
     constant = Constant.of(np.array(result.shape, np.int32))
     shape = Value(f"{result.name}/shape", INT32, constant.shape, constant)
     return Operation("RESHAPE", [source, shape], [result], {"new_shape": result.shape}, nodes)
+
+
+def plain_transposed_convolutions(program: Program) -> None:
+    """Makes transposed convolutions plain ones, unless the file would grow much by it."""
+    turn_transposed_convolutions(program, MOST_ADDED_ZEROS_SHARE * _weights(program))
+
+
+CANONICAL_PASSES = (
+    ProgramPass("one_dimensional_dilation", "batches of steps around a convolution are pictures", batches_as_pictures),
+    ProgramPass("dilation", "space to batch and back around a convolution is its dilation", dilate),
+    ProgramPass("constant_products", "products by a constant matrix are layers", products_as_layers),
+    ProgramPass(
+        "affine_before_reshape", "biases and activations move to the layer they are of", affine_before_reshapes
+    ),
+    ProgramPass("affine_folding", "factors and offsets become part of layers", fold_affine),
+    ProgramPass("padding_folding", "borders become part of layers", absorb_padding),
+    ProgramPass("activation_fusion", "activations become part of layers", fuse_activations),
+    ProgramPass("missing_biases", "every layer has a bias", add_missing_biases),
+    ProgramPass("affine_chains", "scaling in several steps is one product and one sum", merge_affine_chains),
+    ProgramPass("equal_constants", "equal constants are one", share_constants),
+    ProgramPass("time_step_batching", "products of a loop's steps with its input are one product", batch_time_steps),
+    ProgramPass("leaky_relu", "a maximum of a value and its multiple is a LEAKY_RELU", recognise_leaky_rectifiers),
+    ProgramPass("prelu", "the same with a factor for each channel is a PRELU", slopes_by_channel),
+    ProgramPass("function_recognition", "GELU and others are found by their values", recognise_functions),
+    ProgramPass("reshape_for_transpose", "a transpose that moves nothing is a reshape", reshape_instead_of_transposing),
+    ProgramPass("transposed_convolution", "a transposed convolution is a plain one", plain_transposed_convolutions),
+    ProgramPass("whole_rows", "a window as wide as the picture takes rows as pixels", take_whole_rows),
+    ProgramPass("reshape_merging", "reshapes in a row are one", merge_reshapes),
+)
+"""What is done, in order; each can be left out by its name."""

@@ -15,8 +15,10 @@ import numpy as np
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.quantization.core.program_runner import Array, copied
+from pocketgraph.quantization.core.program_runner import Array
+from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.mixed_precision.float_layers import preparation
+from pocketgraph.quantization.program_pass import copied
 
 
 def with_depthwise_affine(program: Program, keep: Collection[str] = ()) -> Program:
@@ -96,3 +98,10 @@ def _shift(operation: Operation, value: Value) -> Array | None:
 
 def _constant(name: str, numbers: Array) -> Value:
     return Value(name, FLOAT, numbers.shape, Constant.of(np.ascontiguousarray(numbers, np.float32)))
+
+
+def apply(state: QuantizationState) -> bool:
+    """The step."""
+    before = state.program
+    state.program = with_depthwise_affine(before, state.options.keep)
+    return state.program is not before

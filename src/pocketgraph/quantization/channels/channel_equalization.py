@@ -15,13 +15,15 @@ from collections.abc import Mapping
 import numpy as np
 
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.quantization.channels.cross_layer_equalization import PASSING, STRONGEST, scale_operand, scale_results
-from pocketgraph.quantization.core import operator_rules
+from pocketgraph.quantization.channels.cross_layer_equalization import PASSING, scale_operand, scale_results
+from pocketgraph.quantization.core import cost_model, operator_rules
 from pocketgraph.quantization.core.observation import Observation
 from pocketgraph.quantization.core.operator_rules import is_layer
-from pocketgraph.quantization.core.program_runner import Array, copied
+from pocketgraph.quantization.core.program_runner import Array
+from pocketgraph.quantization.core.quantization_state import QuantizationState
+from pocketgraph.quantization.observing.calibration import observe_tensors
+from pocketgraph.quantization.program_pass import copied
 
-WORTHWHILE = 2.0  # times; a factor below this is not worth a change
 HOMOGENEOUS = ("", "RELU")  # activations that scaling commutes with
 
 
@@ -124,9 +126,19 @@ class _Channels:
         for _ in range(2):  # what is beside a channel in one tensor may be beside others in another
             for numbers in self.of.values():
                 strongest[numbers] = strongest[numbers].max()
-        is_alive = strength > strongest / STRONGEST
+        is_alive = strength > strongest / cost_model.DEAD_CHANNEL_RATIO
         factors = np.where(is_alive, strongest / np.where(is_alive, strength, 1), 1.0)
-        factors[factors < WORTHWHILE] = 1.0
+        factors[factors < cost_model.WORTHWHILE_FACTOR] = 1.0
         factors[list(self._fixed)] = 1.0
         result: Array = factors
         return result
+
+
+def apply(state: QuantizationState) -> bool:
+    """The step: the program with even channels, what changed observed anew."""
+    state.program, changed = equalize_channels(state.program, state.seen)
+    if not changed:
+        return False
+    state.notes.append(f"made the channels of {len(changed)} tensors even in front of layers that take each by itself")
+    state.seen = observe_tensors(state, state.program, changed)
+    return True

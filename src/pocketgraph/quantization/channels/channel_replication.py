@@ -22,24 +22,17 @@ import numpy as np
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.linear import LINEAR
-from pocketgraph.quantization.core import operator_rules
+from pocketgraph.quantization.core import cost_model, operator_rules
 from pocketgraph.quantization.core.observation import Observation
 from pocketgraph.quantization.core.program_runner import Array
+from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.quantized_weights import float_weights, replace_weights
 from pocketgraph.quantization.core.value_range import Range
 from pocketgraph.quantization.fitting.layer_reconstruction import BOUNDS
-from pocketgraph.quantization.mixed_precision.sensitivity import multiplications
 
 T = TypeVar("T")
 PASSING = ("AVERAGE_POOL_2D", "DEPTHWISE_CONV_2D", "MAX_POOL_2D")
 """What may stand between two layers: it treats each channel by itself."""
-WIDEST = 64  # channels; a wider tensor's noise is averaged away by the layer that reads it, and widening it is dear
-WORTHWHILE = 0.02  # of all noise; sparing less is not worth a change of the program
-LANES = 16  # output channels that XNNPACK's kernels compute at a time
-TOGETHER = 8  # input channels that they take at a time
-DEPTHWISE = 8  # times that a multiplication of a depthwise layer takes
-OUTPUT = 35  # multiplications that one more number takes as long as
-STILL = 1e-4  # of a tensor's range; a channel that moves less is constant
 
 
 @dataclass(frozen=True)
@@ -149,7 +142,7 @@ def replicate_channels(
         program: the float program; it stays as it is.
         coded: the operations that will compute with codes.
         ranges: of the tensors. That no value will be outside of them is what proves channels constant.
-        harm: the noise that each tensor's codes cause alone.
+        sensitivity: the noise that each tensor's codes cause alone.
         quiet: the sum of noise below which nothing is done.
         most: how much work may be added, as a share of the program's.
     """
@@ -158,7 +151,7 @@ def replicate_channels(
         sum(sensitivity.values()),
         {places: _noise(program, chain, sensitivity) for places, chain in found.items()},
     )
-    plain = sum(int8_effort(operation) for operation in program.operations)
+    plain = sum(cost_model.int8_effort(operation) for operation in program.operations)
     widths: dict[tuple[int, ...], int] = {}
     best = _widened(program, found, widths)
     left = total
@@ -171,8 +164,8 @@ def replicate_channels(
                 continue
             gain = noise[places] * (chain.left(now) - chain.left(width))
             tried = _widened(program, found, {**widths, places: width})
-            added = sum(int8_effort(operation) for operation in tried.program.operations) / plain - 1
-            if gain >= WORTHWHILE * total and added <= most:
+            added = sum(cost_model.int8_effort(operation) for operation in tried.program.operations) / plain - 1
+            if gain >= cost_model.WORTHWHILE_NOISE_SHARE * total and added <= most:
                 steps.append((gain / max(added - best.added, 1e-6), gain, places, width, replace(tried, added=added)))
         if not steps:
             break
@@ -191,7 +184,7 @@ def chains(program: Program, coded: Collection[Operation], ranges: Mapping[Value
         readers.update((value, at) for value in operation.inputs if value is not None)
     found = []
     for at, first in enumerate(program.operations):
-        if not _mixes(first, inside, uses) or first.outputs[0].shape[3] > WIDEST:
+        if not _mixes(first, inside, uses) or first.outputs[0].shape[3] > cost_model.WIDEST_REPLICATED_CHANNELS:
             continue
         places = [at]
         while True:
@@ -232,7 +225,7 @@ def _idle(program: Program, places: list[int], ranges: Mapping[Value, Range]) ->
     least = _activated(first, (upper * low + lower * high).sum(axis=(1, 2, 3)) + bias)
     greatest = _activated(first, (upper * high + lower * low).sum(axis=(1, 2, 3)) + bias)
     own = ranges[first.outputs[0]]
-    idle = greatest - least <= STILL * max(own.high - own.low, 1e-30)
+    idle = greatest - least <= cost_model.CONSTANT_CHANNEL_SHARE * max(own.high - own.low, 1e-30)
     rests = (least + greatest) / 2
     for place in places[1:]:
         operation = program.operations[place]
@@ -264,24 +257,6 @@ def _activated(operation: Operation, values: Array) -> Array:
 
 def _noise(program: Program, chain: ChannelChain, sensitivity: Mapping[Value, float]) -> float:
     return sum(sensitivity.get(program.operations[place].outputs[0], 0.0) for place in chain.places[:-1])
-
-
-def int8_effort(operation: Operation) -> int:
-    """What an operation costs in eight bits, about, in multiplications of a wide layer.
-
-    XNNPACK computes output channels in blocks of 16 (8 in its oldest kernels), so that fewer cost as much, and takes
-    input channels by eight; a depthwise layer makes less of each load. Each number that comes out costs something, too.
-    """
-    result = operation.outputs[0]
-    if operation.code not in ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"):
-        return multiplications(operation)
-    kernel, channels = operator_rules.weights(operation), result.shape[-1]
-    if operation.code == "DEPTHWISE_CONV_2D":
-        each = DEPTHWISE * kernel.size // channels
-    else:
-        inputs = kernel.shape[-1]
-        each = kernel.size // (kernel.shape[0] * inputs) * -(-inputs // TOGETHER) * TOGETHER
-    return result.size // channels * (-(-channels // LANES) * LANES) * (each + OUTPUT)
 
 
 def _widened(
@@ -330,3 +305,17 @@ def _read_copies(operation: Operation, chain: ChannelChain, source: Array, each:
     values, bias = float_weights(operation)
     constant = values.sum(axis=(1, 2))[:, chain.idle] @ chain.rests[chain.idle]
     replace_weights(operation, values[..., source] / each, bias + constant)
+
+
+def apply(state: QuantizationState) -> bool:
+    """The step: finer steps where a few channels decide."""
+    quiet = 10 ** (-state.options.quiet / 10)
+    finer = replicate_channels(state.program, state.coded, state.ranges, state.sensitivity, quiet, state.options.widen)
+    if not finer.sources:
+        return False
+    state.program, state.shifts = finer.program, finer.shifts
+    state.seen = finer.observed(state.seen)
+    state.ranges = finer.carried(state.ranges)
+    state.sensitivity = finer.relieved(state.sensitivity)
+    state.notes.append(finer.note())
+    return True

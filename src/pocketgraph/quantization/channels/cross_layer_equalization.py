@@ -14,14 +14,14 @@ from collections.abc import Mapping
 import numpy as np
 
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.quantization.core import operator_rules
+from pocketgraph.quantization.core import cost_model, operator_rules
 from pocketgraph.quantization.core.observation import Observation
-from pocketgraph.quantization.core.program_runner import copied
+from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.quantized_weights import Array, float_weights, replace_weights
+from pocketgraph.quantization.observing.calibration import observe_again
+from pocketgraph.quantization.program_pass import copied
 
-STRONGEST = 256.0  # the largest factor; beyond it a channel is taken for dead, not for weak
 CLIPPED = 6.0  # where RELU6 ends
-ROOM = 2.0  # times the largest value observed that other samples may reach
 PASSING = ("AVERAGE_POOL_2D", "MAX_POOL_2D")
 """What may stand between two layers: it treats channels alike, and scaling commutes with it."""
 
@@ -93,10 +93,10 @@ def _before(
 def _factors(first: Operation, low: Array, high: Array, power: float) -> Array:
     """How much stronger to make each channel."""
     strength = np.maximum(np.abs(low), np.abs(high)).astype(np.float64)
-    alive = strength > strength.max(initial=0) / STRONGEST
+    alive = strength > strength.max(initial=0) / cost_model.DEAD_CHANNEL_RATIO
     if not alive.any():
         return np.ones_like(strength)
-    limit = CLIPPED / ROOM if first.options.get("activation") == "RELU6" else float(strength.max())
+    limit = CLIPPED / cost_model.RELU6_ROOM if first.options.get("activation") == "RELU6" else float(strength.max())
     factors = np.where(alive, limit / np.where(alive, strength, 1), 1.0) ** power
     result: Array = np.maximum(factors, 1.0)
     return result
@@ -115,3 +115,12 @@ def scale_operand(operation: Operation, factors: Array) -> None:
     values, bias = float_weights(operation)
     each = np.repeat(factors, operation.options["multiplier"]) if operation.code == "DEPTHWISE_CONV_2D" else factors
     replace_weights(operation, values / each, bias)
+
+
+def apply(state: QuantizationState) -> bool:
+    """The step: the program with even channels, observed anew."""
+    state.program, changed = equalize_across_layers(state.program, state.seen)
+    state.notes.append(f"made the channels of {changed} tensors even")
+    if changed:
+        observe_again(state, "seen evened")
+    return changed > 0

@@ -4,7 +4,7 @@ Cepstra and other features come in with strong and weak channels side by side, w
 One operation on floats behind the input makes up for it, and the first layer's weights undo what it does:
 
     y = W x      becomes    y = (W / f) (f * x)              for a layer that has weights of its own for each number
-                 or         y = [W/2 W/2] (x + [-s/4, s/4])  for a convolution over one channel (see channel_replication.py)
+                 or         y = [W/2 W/2] (x + [-s/4, s/4])  for a convolution over one channel, by replication
 
 XNNPACK's convolutions take input channels by four, so that copies of an only channel cost next to nothing there.
 """
@@ -19,18 +19,15 @@ import numpy as np
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.linear import LINEAR, float_constant
-from pocketgraph.quantization.core import operator_rules
+from pocketgraph.quantization.core import cost_model, operator_rules
 from pocketgraph.quantization.core.observation import Observation
 from pocketgraph.quantization.core.program_runner import Array
+from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.quantized_weights import float_weights
 from pocketgraph.quantization.core.value_range import Range
-from pocketgraph.quantization.mixed_precision.sensitivity import decibels
-
-MUCH = 0.25  # of all noise, from which the input's is seen to
-QUIET = 40.0  # decibels of the input's own noise, from which it is not
-TOGETHER = 4  # input channels that a convolution takes at a time
-LARGER = 0.15  # of all weights; what copies may add to them
-WEAKEST = 1 / 64  # of the strongest channel; a weaker one counts as this strong
+from pocketgraph.quantization.mixed_precision.sensitivity import SensitivityAnalysis, decibels
+from pocketgraph.quantization.observing.calibration import observe_tensors
+from pocketgraph.quantization.ranges.range_selection import choose
 
 
 @dataclass(frozen=True)
@@ -69,11 +66,14 @@ def equalize_input(
     Args:
         program: the float program; it stays as it is.
         seen, ranges: what values the tensors take, and the ranges chosen for them.
-        harm: the noise that each tensor's codes cause alone.
+        sensitivity: the noise that each tensor's codes cause alone.
     """
     for value in program.inputs:
         noise = sensitivity.get(value, 0.0)
-        if noise >= MUCH * sum(sensitivity.values()) and decibels(noise) < QUIET:
+        if (
+            noise >= cost_model.MUCH_NOISE_SHARE * sum(sensitivity.values())
+            and decibels(noise) < cost_model.QUIET_INPUT_DECIBELS
+        ):
             return _finer(program, value, seen, ranges)
     return None
 
@@ -108,8 +108,8 @@ def _finer(
     else:
         channels = before.shape[3]
         weights = [operator_rules.weights(o).size for o in program.operations if o.code in LINEAR]
-        room = int(LARGER * sum(weights) / kernel.size)
-        copies = min(TOGETHER, 1 + room)
+        room = int(cost_model.MOST_COPIED_WEIGHTS_SHARE * sum(weights) / kernel.size)
+        copies = min(cost_model.INPUT_CHANNELS_AT_A_TIME, 1 + room)
         if copies < 2 or kernel.shape[3] != 1 or channels != 1:
             return None
         step = ranges[value].quantization().scales[0]
@@ -136,5 +136,26 @@ def _factors(seen: Observation, channels: int) -> Array | None:
     strength = np.maximum(np.abs(seen.channel_low), np.abs(seen.channel_high)).astype(np.float64)
     if not strength.max(initial=0) > 0:
         return None
-    result: Array = strength.max() / np.maximum(strength, WEAKEST * strength.max())
+    result: Array = strength.max() / np.maximum(strength, cost_model.WEAKEST_CHANNEL_SHARE * strength.max())
     return None if np.allclose(result, 1, atol=0.1) else result
+
+
+def apply(state: QuantizationState) -> bool:
+    """The step: the program with finer codes of what comes in, where that lessens the noise."""
+    found = equalize_input(state.program, state.seen, state.ranges, state.sensitivity)
+    if found is None or found.layer not in state.coded:
+        return False
+    seen = observe_tensors(state, found.program, [found.new])
+    span = choose(seen[found.new], state.range_method)
+    analysis = SensitivityAnalysis(
+        found.program, state.samples, min(state.count, cost_model.MOST_SENSITIVITY_SAMPLES), state.options.threads
+    )
+    noise = analysis.of_codes(found.new, span)
+    if noise >= state.sensitivity[found.old]:
+        return False
+    state.program, state.seen, state.ranges = found.program, seen, {**state.ranges, found.new: span}
+    others = {value: other for value, other in state.sensitivity.items() if value is not found.old}
+    state.sensitivity = {found.new: noise, **others}
+    state.stay_in_float(found.floats)
+    state.notes.append(found.note)
+    return True

@@ -18,12 +18,13 @@ import numpy as np
 from pocketgraph.graph.dtype import FLOAT, INT8
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.quantization.conversion.int8_conversion import ConvertedProgram
+from pocketgraph.quantization.core import cost_model
+from pocketgraph.quantization.core.conversion_recipe import ConvertedProgram
 from pocketgraph.quantization.core.operator_rules import is_table
+from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.value_range import Range, quantized
+from pocketgraph.quantization.mixed_precision.float_layers import preparation
 
-SMALLEST = 1024  # numbers; a constant of fewer is not worth the loss
-LOUDEST = 10**-3.7  # of a constant's power that its codes may be off by; more and it stays float
 ELEMENTWISE = ("ADD", "DIV", "MUL", "SUB")
 
 
@@ -52,10 +53,14 @@ def with_compressed_constants(
         elif operation.code in ELEMENTWISE and operation.outputs[0] not in untouched:
             inputs = list(operation.inputs)
             for at, value in enumerate(inputs):
-                is_large = value is not None and value.constant is not None and value.size >= SMALLEST
+                is_large = (
+                    value is not None
+                    and value.constant is not None
+                    and value.size >= cost_model.FEWEST_COMPRESSED_ELEMENTS
+                )
                 if value is None or not is_large or value.dtype is not FLOAT:
                     continue
-                coded = stored.setdefault(value, _coded(value, LOUDEST))
+                coded = stored.setdefault(value, _coded(value, cost_model.MOST_COMPRESSION_NOISE))
                 if coded is None:
                     continue
                 if value not in expanded:
@@ -104,3 +109,13 @@ def _coded(value: Value, loudest: float) -> Value | None:
 
 def _numbers(values: Collection[Value]) -> int:
     return sum(value.size for value in values)
+
+
+def apply(state: QuantizationState) -> bool:
+    """The step; what prepares the data, and what was to stay in float, keeps its constants."""
+    assert state.converted is not None
+    values = state.converted.values
+    untouched = {v for operation in [*state.kept, *preparation(state.program)] for v in operation.outputs}
+    state.converted, said = with_compressed_constants(state.converted, {values.get(v, v) for v in untouched})
+    state.notes += said
+    return bool(said)

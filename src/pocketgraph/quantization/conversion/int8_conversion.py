@@ -8,8 +8,7 @@ becomes, with float inputs and outputs and the softmax kept in float,
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -21,6 +20,12 @@ from pocketgraph.litert.program import Operation, Program, Quantization, Value
 from pocketgraph.litert.rewriting.linear import LINEAR
 from pocketgraph.quantization.conversion.average_pooling import average_pool_of_codes
 from pocketgraph.quantization.core import operator_rules
+from pocketgraph.quantization.core.conversion_recipe import (
+    ConversionRecipe,
+    ConvertedProgram,
+    quantized_operations,
+    shared_quantization,
+)
 from pocketgraph.quantization.core.operator_rules import (
     OPERATOR_RULES,
     PRESCRIBED_INT8,
@@ -29,7 +34,8 @@ from pocketgraph.quantization.core.operator_rules import (
     float_operands,
     is_layer,
 )
-from pocketgraph.quantization.core.quantized_weights import Array, QuantizedWeights, packed, rounded
+from pocketgraph.quantization.core.quantization_state import QuantizationState
+from pocketgraph.quantization.core.quantized_weights import QuantizedWeights, packed, rounded
 from pocketgraph.quantization.core.value_range import Range, quantized
 
 ADDING = ("ADD", "SUB", "SQUARED_DIFFERENCE")
@@ -37,44 +43,6 @@ MOST_APART = 2.0**14  # times that an operand's step may be the result's; LiteRT
 MOST_APART_16 = 2.0**12  # of int16 codes; there it does so at 2^14
 INT4 = DType.named("int4")
 ENORMOUS = 1e30  # of a constant that stands for infinity, such as what a maximum is padded with
-
-
-@dataclass(frozen=True)
-class ConversionRecipe:
-    """How to quantize a program.
-
-    Attributes:
-        ranges: what values each tensor takes; a tensor without range is kept in float.
-        keep: operations that go on computing in float.
-        weights: codes of layers whose weights are not just rounded.
-        io: ``float`` or ``int8``: what goes in and comes out.
-        hybrid: layers with int8 weights whose operand LiteRT quantizes anew each time and whose results are float.
-        bits: of the codes of tensors, 8 or 16; weights have codes of their own.
-        shifts: for results of weighted layers, by how many steps each channel's codes lie above their numbers.
-    """
-
-    ranges: Mapping[Value, Range]
-    keep: Collection[Operation] = ()
-    weights: Mapping[Operation, QuantizedWeights] = field(default_factory=dict)
-    io: str = "float"
-    hybrid: Collection[Operation] = ()
-    bits: int = 8
-    shifts: Mapping[Value, Array] = field(default_factory=dict)
-
-
-@dataclass
-class ConvertedProgram:
-    """A quantized program, and what became of each tensor of the float program.
-
-    Attributes:
-        program: the quantized program.
-        values: the int8 or float value that stands for each tensor.
-        quantized: the float program's operations that compute with codes now.
-    """
-
-    program: Program
-    values: dict[Value, Value]
-    quantized: list[Operation]
 
 
 def convert(program: Program, recipe: ConversionRecipe) -> ConvertedProgram:
@@ -86,48 +54,6 @@ def convert(program: Program, recipe: ConversionRecipe) -> ConvertedProgram:
     if recipe.io not in ("float", f"int{recipe.bits}"):
         raise UsageError(f"inputs and outputs are float or int{recipe.bits}, not '{recipe.io}'")
     return _Conversion(program, recipe).run()
-
-
-def quantized_operations(program: Program, recipe: ConversionRecipe) -> list[Operation]:
-    """The operations that will compute with codes."""
-    kept = {*recipe.keep, *recipe.hybrid}
-    made_in_float: set[Value] = set()
-    chosen = []
-    for operation in program.operations:
-        moving = [value for value in float_operands(operation) if value.constant is None]
-        known = all(value in recipe.ranges for value in moving) and all(
-            value in recipe.ranges or OPERATOR_RULES.get(operation.code) in (OperatorRule.SAME, OperatorRule.FIXED)
-            for value in operation.outputs
-        )
-        # Moving data about in codes pays only if they are codes already.
-        idle = OPERATOR_RULES.get(operation.code) is OperatorRule.SAME and all(
-            value in made_in_float for value in moving
-        )
-        idle = idle and not operator_rules.is_table(operation)
-        if operation not in kept and known and not idle and operator_rules.can_quantize(operation, recipe.bits):
-            chosen.append(operation)
-        else:
-            made_in_float.update(operation.outputs)
-    return chosen
-
-
-def shared_quantization(program: Program, coded: Collection[Operation]) -> dict[Value, Value]:
-    """For each tensor the one that stands for all that must have its codes."""
-    leader: dict[Value, Value] = {}
-
-    def find(value: Value) -> Value:
-        while leader.get(value, value) is not value:
-            value = leader[value]
-        return value
-
-    for operation in coded:
-        if OPERATOR_RULES[operation.code] is not OperatorRule.SAME:
-            continue
-        members = [v for v in (*float_operands(operation), *operation.outputs) if v.constant is None]
-        for value in members[1:]:
-            leader[find(value)] = find(members[0])
-    values = [*program.inputs, *(value for operation in program.operations for value in operation.outputs)]
-    return {value: find(value) for value in values}
 
 
 class _Conversion:
@@ -360,3 +286,9 @@ def quantized_kernel(name: str, chosen: QuantizedWeights) -> Value:
     dtype = INT4 if four else INT8
     quantization = Quantization(scales, (0,) * len(scales), chosen.axis)
     return Value(f"{name}/{dtype.name}", dtype, chosen.codes.shape, constant, quantization)
+
+
+def apply(state: QuantizationState) -> bool:
+    """The step."""
+    state.converted = convert(state.program, state.recipe)
+    return True

@@ -7,51 +7,15 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from pocketgraph.litert import writer
-from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.litert.rewriting.shared import share_constants
+from pocketgraph.litert.program import Program, Value
 from pocketgraph.litert.runner import PlainRunner
-from pocketgraph.quantization.serialization.activation_requantization import with_requantized_activations
-from pocketgraph.quantization.serialization.width_packing import with_packed_width
+from pocketgraph.quantization.program_pass import subprogram
+from pocketgraph.quantization.serialization.model_file import model_bytes
 
 Array = np.ndarray[Any, Any]
 Sample: TypeAlias = Sequence[Array]
 Samples: TypeAlias = Callable[[], Iterable[Sample]]
 """Gives all samples anew each time it is called; a sample is one array for each input of the program."""
-PER_TENSOR = 200  # bytes of a file for each tensor that is computed, besides its name, about
-LONG_NAMES = 0.1  # of a file; longer ones are left out of it
-
-
-def model_bytes(program: Program) -> bytes:
-    """The program as a LiteRT model file."""
-    shared = with_packed_width(with_requantized_activations(copied(program)))
-    share_constants(shared)
-    return b"".join(bytes(piece) for piece in writer.pieces(shared, _unnamed(shared)))
-
-
-def _unnamed(program: Program) -> set[Value]:
-    """The constants, and, where their names would be much of the file, all tensors but those that go in and out."""
-    made = [value for operation in program.operations for value in operation.outputs]
-    constants = {v for o in program.operations for v in o.inputs if v is not None and v.constant is not None}
-    size = sum(value.constant.nbytes for value in constants if value.constant is not None) + PER_TENSOR * len(made)
-    if sum(len(value.name) for value in made) <= LONG_NAMES * size:
-        return constants
-    return constants | (set(made) - set(program.outputs))
-
-
-def subprogram(program: Program, outputs: Sequence[Value]) -> Program:
-    """The part of a program that makes these of its tensors; the program stays as it is."""
-    result = Program(list(program.inputs), list(outputs), list(program.operations))
-    result.drop_unused()
-    return result
-
-
-def copied(program: Program) -> Program:
-    """A program with operations of its own and the same tensors."""
-    operations = [
-        Operation(op.code, list(op.inputs), list(op.outputs), dict(op.options), op.nodes) for op in program.operations
-    ]
-    return Program(list(program.inputs), list(program.outputs), operations)
 
 
 class ProgramRunner:

@@ -10,6 +10,11 @@ from pocketgraph.errors import UsageError
 Progress = Callable[[str, int, int], None]
 """Told what is being done, how many steps of it are done, and of how many."""
 
+
+def silent(stage: str, done: int, total: int) -> None:
+    """Progress that nobody is told."""
+
+
 RANGE_METHODS = ("minmax", "percentile", "mse", "entropy", "auto")
 ROUNDINGS = ("fitted", "adaround", "corrected", "nearest")
 
@@ -35,6 +40,7 @@ class QuantizationOptions:
         activations: the type of the tensors, ``int8`` or ``int16``.
         weights: the type of the weights, ``int8`` or ``int4``.
         with_tables: whether constants that are read as floats may be kept in codes; a graph has no place for those.
+        without: names of steps to leave out (see quantization_steps.py).
         threads: how many threads to compute with.
         seed: of every choice by chance.
 
@@ -54,6 +60,7 @@ class QuantizationOptions:
     activations: str = "int8"
     weights: str = "int8"
     with_tables: bool = True
+    without: Sequence[str] = ()
     threads: int = 1
     seed: int = 0
 

@@ -22,7 +22,7 @@ class ResumeState:
 
     Args:
         path: of the file; None keeps them in memory only.
-        key: says of what they are the findings; a file with another key, or a damaged one, is taken for none.
+        key: says of what it is the state; a file with another key, or a damaged one, is taken for none.
     """
 
     def __init__(self, path: str | os.PathLike[str] | None = None, key: str = "") -> None:

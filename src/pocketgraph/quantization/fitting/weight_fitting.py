@@ -9,11 +9,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from pocketgraph.litert.program import Operation, Program
-from pocketgraph.quantization.conversion.int8_conversion import ConversionRecipe, convert, quantized_operations
+from pocketgraph.quantization.conversion.int8_conversion import convert
 from pocketgraph.quantization.core import operator_rules
+from pocketgraph.quantization.core.conversion_recipe import ConversionRecipe, quantized_operations
 from pocketgraph.quantization.core.operator_rules import is_layer
 from pocketgraph.quantization.core.program_runner import Array, Samples
 from pocketgraph.quantization.core.quantization_options import Progress, QuantizationOptions
+from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.quantized_weights import QuantizedWeights, rounded
 from pocketgraph.quantization.core.resume_state import ResumeState
 from pocketgraph.quantization.fitting.im2col import REDUCIBLE, is_grouped
@@ -61,7 +63,7 @@ def fit_weights(
         recipe: what is coded and how.
         options: how to round.
         tell: how far it is.
-        findings: where codes are kept, and taken from when there are some.
+        resume: where codes are kept, and taken from when there are some.
     """
     order = {operation: at for at, operation in enumerate(program.operations)}
     layers = sorted(
@@ -132,3 +134,11 @@ def _fitted(
     if options.rounding == "corrected" or not can_fit(operation):
         return correct_bias(operation, nearest, wanted, given)
     return reconstruct(operation, wanted, given, data_scale, fit)
+
+
+def apply(state: QuantizationState) -> bool:
+    """The step."""
+    state.weights = fit_weights(
+        state.program, state.samples, state.count, state.recipe, state.options, state.progress, state.resume
+    )
+    return True

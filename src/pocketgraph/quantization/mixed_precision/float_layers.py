@@ -6,16 +6,12 @@ from collections.abc import Collection, Mapping, Sequence
 
 from pocketgraph.errors import UsageError, did_you_mean
 from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.quantization.core import cost_model
 from pocketgraph.quantization.core.operator_rules import OPERATOR_RULES, OperatorRule, is_layer
-from pocketgraph.quantization.mixed_precision.sensitivity import multiplications, scores
+from pocketgraph.quantization.core.quantization_state import QuantizationState
+from pocketgraph.quantization.mixed_precision.sensitivity import scores
 
 LAST = ("SOFTMAX", "LOG_SOFTMAX", "LOGISTIC")
-FEW_ROWS = 16  # of a normalization, which are never dear
-WIDE_ROW = 8  # numbers; of so many, a normalization in float takes less time than one of codes
-ROW = 500  # eight-bit multiplications that a row of a normalization in float takes as long as, about
-DEAR = 0.1  # of the program's time
-MOST_SCORES = 1 << 16  # of a last layer that gives its results in float
-LITTLE = 0.02  # share of the program's multiplications that preparing the data may take
 
 
 def last_normalizations(program: Program) -> list[Operation]:
@@ -25,7 +21,7 @@ def last_normalizations(program: Program) -> list[Operation]:
     among these: LiteRT looks the exponentials of codes up, which is faster for a few classes.
     """
     producers = program.producers()
-    total = sum(multiplications(operation) for operation in program.operations)
+    total = cost_model.total_multiplications(program.operations)
     found = []
     for output in program.outputs:
         before = producers.get(output)
@@ -33,8 +29,9 @@ def last_normalizations(program: Program) -> list[Operation]:
             before = producers.get(before.inputs[0])
         if before is not None and before.code in LAST:
             rows = 1 if before.code == "LOGISTIC" else before.outputs[0].size // max(before.outputs[0].shape[-1], 1)
-            is_wide = before.code != "LOGISTIC" and before.outputs[0].shape[-1] >= WIDE_ROW
-            if is_wide or rows <= FEW_ROWS or ROW * rows <= DEAR * total:
+            is_wide = before.code != "LOGISTIC" and before.outputs[0].shape[-1] >= cost_model.WIDE_NORMALIZED_ROW
+            work = cost_model.MULTIPLICATIONS_PER_NORMALIZED_ROW * rows
+            if is_wide or rows <= cost_model.FEW_NORMALIZED_ROWS or work <= cost_model.DEAR_TIME_SHARE * total:
                 found.append(before)
     return found
 
@@ -53,8 +50,9 @@ def preparation(program: Program) -> list[Operation]:
         else:
             found.append(operation)
     computes = any(OPERATOR_RULES.get(operation.code) is not OperatorRule.SAME for operation in found)
-    total = sum(multiplications(operation) for operation in program.operations)
-    return found if computes and sum(multiplications(operation) for operation in found) <= LITTLE * total else []
+    total = cost_model.total_multiplications(program.operations)
+    is_little = cost_model.total_multiplications(found) <= cost_model.PREPARATION_WORK_SHARE * total
+    return found if computes and is_little else []
 
 
 def float_ends(
@@ -74,7 +72,7 @@ def float_ends(
         value = operation.outputs[0]
         if operation.code not in ("CONV_2D", "FULLY_CONNECTED") or value not in ends or operation in keep:
             continue
-        is_loud = sensitivity.get(value, 0.0) > total / 2 and value.size <= MOST_SCORES
+        is_loud = sensitivity.get(value, 0.0) > total / 2 and value.size <= cost_model.MOST_FLOAT_SCORES
         is_one_row = value.size == value.shape[-1] and len(layers) > 1
         if is_loud or is_one_row:
             found.append(operation)
@@ -95,3 +93,40 @@ def named(program: Program, names: Sequence[str]) -> list[Operation]:
         if name not in by_name:
             raise UsageError(f"--keep: the model has no layer '{name}'", hint=did_you_mean(name, by_name))
     return [by_name[name] for name in names]
+
+
+def keep_named(state: QuantizationState) -> bool:
+    """The step: layers that the caller names stay in float."""
+    state.kept += named(state.program, state.options.keep)
+    return bool(state.kept)
+
+
+def keep_last_normalizations(state: QuantizationState) -> bool:
+    """The step."""
+    return state.stay_in_float(last_normalizations(state.program))
+
+
+def keep_preparation(state: QuantizationState) -> bool:
+    """The step."""
+    return state.stay_in_float(preparation(state.program))
+
+
+def choose_float_scores(state: QuantizationState) -> bool:
+    """The step: last layers that are to give their results in float, if they have codes at all."""
+    found = float_ends(state.program, state.coded, state.sensitivity, [*state.kept, *state.in_float])
+    state.float_scores = {operation.outputs[0] for operation in found}
+    state.sensitivity = {value: n for value, n in state.sensitivity.items() if value not in state.float_scores}
+    return bool(found)
+
+
+def use_float_scores(state: QuantizationState) -> bool:
+    """The step: those layers become hybrid ones, as far as nothing since has left them in float altogether."""
+    found = [operation for operation in state.coded if operation.outputs[0] in state.float_scores]
+    if found:
+        names = ", ".join(operation.outputs[0].name for operation in found)
+        state.notes.append(
+            f"{names}: results in float, so that no score is cut off or rounded; weights and operand are in eight "
+            "bits all the same"
+        )
+        state.hybrid = [*found, *state.hybrid]
+    return bool(found)

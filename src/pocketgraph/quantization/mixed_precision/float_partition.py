@@ -12,42 +12,16 @@ the ratios, and codes are taken where both would be about even.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.quantization.core import cost_model
 from pocketgraph.quantization.core.operator_rules import has_weights
+from pocketgraph.quantization.core.quantization_state import QuantizationState
 
-CONVERSION = (60.0, 0.05)  # nanoseconds, and for each element
-IN_FLOAT = (40.0, 0.055)
-IN_CODES = (38.0, 0.045)
-EVEN = 0.85
-"""Times that the time in float must be below that in codes for the difference to count."""
 EVERYWHERE = float("inf")
-FLOATS: Mapping[str, tuple[float, float]] = {
-    **dict.fromkeys(("ELU", "EXP", "GELU", "LOG", "LOGISTIC", "TANH"), (50.0, 0.11)),
-    "LOG_SOFTMAX": (200.0, 1.1),
-    "SOFTMAX": (100.0, 0.165),
-}
-"""Nanoseconds of an operation in float, and of each element of its result, where they are others than IN_FLOAT."""
-CODES: Mapping[str, tuple[float, float]] = {
-    **dict.fromkeys(("ADD", "SUB"), (40.0, 0.085)),
-    **dict.fromkeys(("EXP", "GELU", "LOG", "MUL"), (50.0, 0.17)),
-    "ABS": (600.0, 2.3),
-    "AVERAGE_POOL_2D": (120.0, 0.12),
-    "LOG_SOFTMAX": (300.0, 0.85),
-    "PRELU": (800.0, 3.1),
-    "SOFTMAX": (500.0, 1.7),
-    "SQUARED_DIFFERENCE": (1400.0, 5.6),
-}
-"""The same in codes."""
-BEYOND_CACHE = 1 << 17  # elements, from which floats of two tensors and their result are fetched from afar
-OF_TWO, FROM_AFAR = ("ADD", "DIV", "MUL", "SUB"), 0.1  # nanoseconds of each element then; codes are a quarter as large
-SOFTMAX_ROW = {False: 14.0, True: 1.0}
-"""Nanoseconds more of each row of a softmax in float, and in codes, whose exponentials are looked up."""
-PRODUCTS = ("BATCH_MATMUL",)
-EACH_PRODUCT = {False: 0.01, True: 0.11}  # nanoseconds of each multiplication, and in codes
 
 
 def faster_in_float(program: Program, coded: Collection[Operation]) -> list[Operation]:
@@ -69,8 +43,9 @@ def faster_in_float(program: Program, coded: Collection[Operation]) -> list[Oper
         elif has_weights(operation):
             cut.tie(_MinimumCut.CODES, place[operation], EVERYWHERE)
         else:
-            cut.tie(place[operation], _MinimumCut.FLOAT, EVEN * _time(operation, in_codes=True))
-            cut.tie(_MinimumCut.CODES, place[operation], _time(operation, in_codes=False))
+            in_codes = cost_model.FLOAT_ADVANTAGE_SHARE * cost_model.nanoseconds(operation, in_codes=True)
+            cut.tie(place[operation], _MinimumCut.FLOAT, in_codes)
+            cut.tie(_MinimumCut.CODES, place[operation], cost_model.nanoseconds(operation, in_codes=False))
     readers: dict[Value, list[int]] = {}
     for operation in program.operations:
         for value in dict.fromkeys(operation.inputs):
@@ -80,7 +55,7 @@ def faster_in_float(program: Program, coded: Collection[Operation]) -> list[Oper
         readers.setdefault(value, []).append(_MinimumCut.FLOAT)
     makers = {value: place[operation] for value, operation in program.producers().items()}
     for value, reading in readers.items():
-        maker, time = makers.get(value, _MinimumCut.FLOAT), CONVERSION[0] + CONVERSION[1] * value.size
+        maker, time = makers.get(value, _MinimumCut.FLOAT), cost_model.conversion_nanoseconds(value.size)
         if value.constant is None and value.dtype is FLOAT:
             as_float, as_codes = cut.node(), cut.node()
             cut.tie(maker, as_float, time)
@@ -90,23 +65,6 @@ def faster_in_float(program: Program, coded: Collection[Operation]) -> list[Oper
                 cut.tie(reader, as_codes, EVERYWHERE)
     with_codes = cut.beside_codes()
     return [operation for operation in free if place[operation] not in with_codes]
-
-
-def _time(operation: Operation, *, in_codes: bool) -> float:
-    """Nanoseconds, about."""
-    result = operation.outputs[0]
-    size = sum(value.size for value in operation.outputs)
-    if operation.code in PRODUCTS and operation.inputs[0] is not None:
-        inner = operation.inputs[0].shape[-2 if operation.options.get("adj_x") else -1]
-        return 300.0 + EACH_PRODUCT[in_codes] * result.size * inner
-    if operation.inputs and operation.code in ("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN"):
-        size = operation.inputs[0].size if operation.inputs[0] is not None else size
-    start, each = (CODES if in_codes else FLOATS).get(operation.code, IN_CODES if in_codes else IN_FLOAT)
-    if operation.code in OF_TWO and not in_codes and size >= BEYOND_CACHE:
-        moving = [value for value in operation.inputs if value is not None and value.constant is None]
-        each = FROM_AFAR if len(moving) > 1 else each
-    rows = result.size // max(result.shape[-1], 1) if operation.code == "SOFTMAX" and result.shape else 0
-    return start + each * size + SOFTMAX_ROW[in_codes] * rows
 
 
 @dataclass
@@ -164,3 +122,8 @@ class _MinimumCut:
                     before[to] = edge
                     waiting.append(to)
         return before
+
+
+def apply(state: QuantizationState) -> bool:
+    """The step."""
+    return state.stay_in_float(faster_in_float(state.program, state.coded))

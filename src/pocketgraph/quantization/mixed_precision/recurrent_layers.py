@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.quantization.core import operator_rules
 from pocketgraph.quantization.core.operator_rules import is_quantizable_layer
+from pocketgraph.quantization.core.quantization_state import QuantizationState
 
 HYBRID = ("CONV_2D", "FULLY_CONNECTED")
 """Operators that take eight-bit weights and a float operand, which they quantize themselves."""
@@ -63,3 +64,16 @@ def _follow(
             found.add(operation)
             reached.update(value for value in makes(operation) if value is not None)
     return found
+
+
+def apply(state: QuantizationState) -> bool:
+    """The step: layers in loops' steps become hybrid ones, and what is between them stays in float."""
+    loops, between = recurrent(state.program)
+    state.hybrid = [operation for operation in loops if operation not in state.kept]
+    changed = state.stay_in_float(between)
+    if state.hybrid:
+        state.notes.append(
+            f"{len(state.hybrid)} layers in the steps of a loop: weights in eight bits, the operand quantized anew in "
+            "each step, and what is between them in float, because a step's rounding comes back in all later ones"
+        )
+    return changed or bool(state.hybrid)

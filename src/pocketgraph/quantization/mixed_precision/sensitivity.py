@@ -10,9 +10,13 @@ import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT, INT8, INT16
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.quantization.core.operator_rules import is_layer, weights
-from pocketgraph.quantization.core.program_runner import Array, ProgramRunner, Samples, copied
+from pocketgraph.quantization.core import cost_model
+from pocketgraph.quantization.core.conversion_recipe import shared_quantization
+from pocketgraph.quantization.core.operator_rules import OPERATOR_RULES, OperatorRule, is_layer, is_table, weights
+from pocketgraph.quantization.core.program_runner import Array, ProgramRunner, Samples
+from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.value_range import Range
+from pocketgraph.quantization.program_pass import copied
 
 FINAL = ("ARG_MAX", "DEQUANTIZE", "LOGISTIC", "LOG_SOFTMAX", "RESHAPE", "SOFTMAX")
 """What may follow the scores of a classifier; errors are measured before it, where they are not squeezed together."""
@@ -29,9 +33,6 @@ def scores(program: Program) -> list[Value]:
             before = producers.get(value)
         judged.append(value if value.constant is None and value not in program.inputs else output)
     return [value for value in dict.fromkeys(judged) if value.dtype is FLOAT and value.constant is None]
-
-
-IN_FLOAT = 3  # bytes more of a weight
 
 
 class SensitivityAnalysis:
@@ -82,24 +83,6 @@ def _power(arrays: Sequence[Array]) -> float:
     return sum(float(((array - array.mean() if array.size > 1 else array) ** 2).sum()) for array in arrays)
 
 
-def multiplications(operation: Operation) -> int:
-    """Multiplications of an operation, about; elements for one that has none."""
-    result = operation.outputs[0]
-    if is_layer(operation):
-        kernel = weights(operation)
-        if operation.code == "TRANSPOSE_CONV":
-            source = operation.inputs[2]
-            assert source is not None
-            return source.size * kernel.size // kernel.shape[3]
-        per = (
-            kernel.shape[1] * kernel.shape[2]
-            if operation.code == "DEPTHWISE_CONV_2D"
-            else kernel.size // kernel.shape[0]
-        )
-        return result.size * per
-    return result.size
-
-
 def most_sensitive_stretch(
     program: Program,
     coded: Collection[Operation],
@@ -107,20 +90,20 @@ def most_sensitive_stretch(
     most: float,
     larger: float = math.inf,
 ) -> list[Operation]:
-    """The operations in a row to keep in float that spare the most harm for their work.
+    """The operations in a row to keep in float that spare the most noise for their work.
 
     A tensor is spared when all that make and read it compute in float.
 
     Args:
         program: the program.
         coded: the operations that would compute with codes.
-        harm: the noise that each tensor's codes cause.
+        sensitivity: the noise that each tensor's codes cause.
         most: the share of the program's work to give up for it.
         larger: by what share its weights may grow for it; those in float take four times the bytes.
     """
     room = larger * max(sum(_weights(operation) for operation in program.operations), 1)
     operations = [operation for operation in program.operations if operation in set(coded)]
-    total = sum(multiplications(operation) for operation in program.operations) or 1
+    total = cost_model.total_multiplications(program.operations) or 1
     readers: dict[Value, set[int]] = {}
     for operation in program.operations:
         for value in operation.inputs:
@@ -132,8 +115,8 @@ def most_sensitive_stretch(
         inside: set[int] = set()
         spent = grown = 0
         for end in range(start, len(operations)):
-            spent += multiplications(operations[end])
-            grown += IN_FLOAT * _weights(operations[end])
+            spent += cost_model.multiplications(operations[end])
+            grown += cost_model.EXTRA_BYTES_OF_FLOAT_WEIGHT * _weights(operations[end])
             if spent > most * total or grown > room:
                 break
             inside.add(id(operations[end]))
@@ -155,3 +138,51 @@ def _weights(operation: Operation) -> int:
 def decibels(noise: float) -> float:
     """Signal to noise of a noise that is a share of the signal."""
     return math.inf if noise <= 0 else -10 * math.log10(noise)
+
+
+def measure_sensitivity(state: QuantizationState) -> bool:
+    """The step: the noise at the scores that the codes of each tensor cause alone."""
+    program, ranges, options, coded = state.program, state.ranges, state.options, state.coded
+    heavy = cost_model.total_multiplications(program.operations) > cost_model.HEAVY_MULTIPLICATIONS
+    most = cost_model.HEAVY_SENSITIVITY_SAMPLES if heavy else cost_model.MOST_SENSITIVITY_SAMPLES
+    touched = [value for value in program.inputs if value in ranges]
+    for operation in coded:
+        if OPERATOR_RULES[operation.code] is not OperatorRule.SAME or is_table(operation):
+            touched += [value for value in operation.outputs if value in ranges]
+    leaders, shared = shared_quantization(program, coded), dict[Value, Range]()
+    for value, span in ranges.items():  # what is joined has the same codes, whatever range it has by itself
+        leader = leaders.get(value, value)
+        shared[leader] = shared[leader].union(span) if leader in shared else span
+    known = state.resume.get("sensitivity")
+    analysis: SensitivityAnalysis | None = None
+    found = {}
+    for done, value in enumerate(touched):
+        name = str(done)
+        if name not in known:
+            analysis = analysis or SensitivityAnalysis(program, state.samples, min(state.count, most), options.threads)
+            known[name] = np.array(analysis.of_codes(value, shared[leaders[value]], options.bits))
+            state.resume.put("sensitivity", {name: known[name]})
+        found[value] = float(known[name])
+        state.progress("weighing each tensor", done + 1, len(touched))
+    state.sensitivity = found
+    return bool(found)
+
+
+def keep_most_sensitive(state: QuantizationState) -> bool:
+    """The step: a stretch of operations stays in float where the noise of all tensors would be too much else."""
+    total, options, program = sum(state.sensitivity.values()), state.options, state.program
+    if decibels(total) >= options.loud:
+        return False
+    larger = options.float_share if math.isfinite(options.loud) else math.inf  # a budget comes before the size
+    stretch = most_sensitive_stretch(program, state.coded, state.sensitivity, options.float_share, larger)
+    if not stretch:
+        return False
+    share = cost_model.total_multiplications(stretch) / cost_model.total_multiplications(program.operations)
+    state.kept += stretch
+    state.notes.append(
+        f"kept {len(stretch)} operations in float ({share:.1%} of all multiplications), from "
+        f"{stretch[0].outputs[0].name} to {stretch[-1].outputs[0].name}, because the rounding of all tensors "
+        f"together would leave {decibels(total):.1f} dB; expect up to {cost_model.FLOAT_SLOWDOWN * share:.0%} more "
+        "time, --float_share=0 keeps everything in eight bits"
+    )
+    return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -11,9 +12,12 @@ from pocketgraph.litert.program import Program, Value
 from pocketgraph.quantization.core.observation import Observation
 from pocketgraph.quantization.core.operator_rules import OPERATOR_RULES, OperatorRule
 from pocketgraph.quantization.core.program_runner import ProgramRunner, Samples
-from pocketgraph.quantization.core.quantization_options import Progress
+from pocketgraph.quantization.core.quantization_options import Progress, silent
+from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.resume_state import ResumeState
 from pocketgraph.quantization.fitting.layer_reconstruction import BOUNDS
+from pocketgraph.quantization.observing.calibration_checks import warnings
+from pocketgraph.quantization.program_pass import subprogram
 
 DONE = "samples"
 
@@ -34,7 +38,7 @@ def observe(
         samples, count: what to run it on.
         tell: how far it is.
         threads: how many threads to compute with.
-        findings: where what was seen is kept from time to time, and taken from when there is some.
+        resume: where what was seen is kept from time to time, and taken from when there is some.
         stage: under what name.
 
     Raises:
@@ -77,3 +81,24 @@ def observe(
     if running is not None:
         keep(count)
     return seen
+
+
+def calibrate(state: QuantizationState) -> bool:
+    """The step: observes all samples, and says what is odd about them."""
+    observe_again(state, "seen")
+    state.notes += warnings(state.program, state.seen, state.samples, state.count)
+    return True
+
+
+def observe_again(state: QuantizationState, stage: str) -> None:
+    """Observes all tensors of the program as it is; ``stage`` is what an interrupted run finds them by."""
+    options = state.options
+    state.seen = observe(
+        state.program, state.samples, state.count, state.progress, options.threads, state.resume, stage
+    )
+
+
+def observe_tensors(state: QuantizationState, program: Program, values: Sequence[Value]) -> dict[Value, Observation]:
+    """What was seen, with these tensors of a changed program observed as well."""
+    found = observe(subprogram(program, values), state.samples, state.count, silent, state.options.threads)
+    return {**state.seen, **found}

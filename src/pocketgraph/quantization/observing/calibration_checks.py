@@ -9,12 +9,10 @@ import numpy as np
 
 from pocketgraph.errors import RunError
 from pocketgraph.litert.program import Program, Value
-from pocketgraph.quantization.core import operator_rules
+from pocketgraph.quantization.core import cost_model, operator_rules
 from pocketgraph.quantization.core.observation import Observation
 from pocketgraph.quantization.core.program_runner import Samples
-
-FEW = 10  # samples; with fewer of them, other inputs are sure to reach further
-LOOKED_AT = 16  # samples that are held against each other
+from pocketgraph.quantization.core.quantization_state import QuantizationState
 
 
 def check_weights(program: Program) -> None:
@@ -35,6 +33,12 @@ def check_weights(program: Program) -> None:
                 )
 
 
+def check(state: QuantizationState) -> bool:
+    """The step."""
+    check_weights(state.program)
+    return False
+
+
 def warnings(program: Program, seen: Mapping[Value, Observation], samples: Samples, count: int) -> Iterator[str]:
     """What makes the samples unlike those of the real use, a sentence each.
 
@@ -49,19 +53,20 @@ def warnings(program: Program, seen: Mapping[Value, Observation], samples: Sampl
             f"warning: all samples hold nothing but {found.low:g} for '{found.name}', so that the ranges found are not "
             "those of real inputs; give samples like those of the real use"
         )
-    if count < FEW:
+    if count < cost_model.FEWEST_SAMPLES:
         yield (
             f"warning: only {count} sample{'s' if count > 1 else ''} to calibrate with: other inputs will reach "
             "further than these ranges; about 100 do"
         )
     elif not hollow and are_all_the_same(samples):
-        yield f"warning: the first {min(count, LOOKED_AT)} samples are all the same; give samples that differ"
+        first = min(count, cost_model.SAMPLES_COMPARED)
+        yield f"warning: the first {first} samples are all the same; give samples that differ"
 
 
 def are_all_the_same(samples: Samples) -> bool:
     """Whether the first few samples do not differ."""
     first = None
-    for sample in islice(samples(), LOOKED_AT):
+    for sample in islice(samples(), cost_model.SAMPLES_COMPARED):
         if first is None:
             first = [np.array(array) for array in sample]
         elif not all(np.array_equal(a, b) for a, b in zip(first, sample, strict=True)):

@@ -10,12 +10,11 @@ from collections.abc import Collection, Iterable, Mapping
 import numpy as np
 
 from pocketgraph.litert.program import Program, Value
+from pocketgraph.quantization.core import cost_model
 from pocketgraph.quantization.core.observation import Observation
 from pocketgraph.quantization.core.program_runner import Sample, Samples
-
-FARTHER = 8.0  # times as far as nine of ten samples
-FEW = 0.05  # of the samples; when more reach that far, that is how the data are
-FEWEST = 10  # samples that show what is usual
+from pocketgraph.quantization.core.quantization_state import QuantizationState
+from pocketgraph.quantization.observing.calibration import observe_again
 
 
 def outliers(program: Program, seen: Mapping[Value, Observation]) -> tuple[list[int], str]:
@@ -30,10 +29,13 @@ def outliers(program: Program, seen: Mapping[Value, Observation]) -> tuple[list[
     for value in program.inputs:
         peaks = np.asarray(seen[value].peaks if value in seen else ())
         total = max(total, peaks.size)
-        usual = float(np.quantile(peaks, 0.9)) if peaks.size >= FEWEST else 0.0
+        usual = float(np.quantile(peaks, 0.9)) if peaks.size >= cost_model.FEWEST_SAMPLES else 0.0
         if usual > 0:
-            found.update((int(at), (peaks[at] / usual, value.name)) for at in np.flatnonzero(peaks > FARTHER * usual))
-    if not found or len(found) > FEW * total:
+            found.update(
+                (int(at), (peaks[at] / usual, value.name))
+                for at in np.flatnonzero(peaks > cost_model.OUTLIER_REACH * usual)
+            )
+    if not found or len(found) > cost_model.MOST_OUTLIERS_SHARE * total:
         return [], ""
     times, name = max(found.values())
     numbers = ", ".join(str(at + 1) for at in sorted(found)[:5]) + (", …" if len(found) > 5 else "")
@@ -53,3 +55,14 @@ def without(samples: Samples, left_out: Collection[int]) -> Samples:
         return (sample for at, sample in enumerate(samples()) if at not in left_out)
 
     return rest
+
+
+def leave_out_outliers(state: QuantizationState) -> bool:
+    """The step: samples that are outliers are left out from here on, and the rest observed anew."""
+    left_out, warning = outliers(state.program, state.seen)
+    if not left_out:
+        return False
+    state.notes.append(warning)
+    state.samples, state.count = without(state.samples, left_out), state.count - len(left_out)
+    observe_again(state, "seen without outliers")
+    return True

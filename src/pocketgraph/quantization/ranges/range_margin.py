@@ -11,15 +11,13 @@ import math
 from collections.abc import Mapping
 
 from pocketgraph.litert.program import Program, Value
+from pocketgraph.quantization.core import cost_model
 from pocketgraph.quantization.core.observation import Observation
+from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.value_range import Range
 from pocketgraph.quantization.mixed_precision.sensitivity import scores
 from pocketgraph.quantization.ranges.range_selection import has_few_values
 
-FEW_ROWS = 4096  # of scores; more of them, as of all places of a picture, show how far they reach
-BEYOND = 0.25  # of the largest score seen
-FOR_FEW = 0.6  # of all values seen, over the square root of the number of samples
-FEWEST = 16  # samples that show how far the tensors in the middle reach
 NORMALIZATIONS = ("SOFTMAX", "LOG_SOFTMAX")
 SQUEEZED = ("LOGISTIC", "TANH")  # what these follow is as good as at its end there
 
@@ -38,20 +36,22 @@ def with_range_margin(
         count: how many samples there were.
     """
     result = dict(ranges)
-    if count < FEWEST:
-        more = FOR_FEW / math.sqrt(count)
+    if count < cost_model.FEWEST_SAMPLES_TO_CLIP:
+        more = cost_model.FEW_SAMPLES_MARGIN_SHARE / math.sqrt(count)
         for value, span in ranges.items():
             if not has_few_values(seen[value]):
                 result[value] = _stretched(seen[value], span, more, more)
     after = {value: operation.code for operation in program.operations for value in operation.inputs if value}
     for value in scores(program):
         rows = seen[value].samples * value.size / max(value.shape[-1] if value.shape else 1, 1)
-        if value not in ranges or value in program.inputs or rows >= FEW_ROWS or after.get(value) in SQUEEZED:
+        is_known = rows >= cost_model.FEW_SCORE_ROWS or after.get(value) in SQUEEZED
+        if is_known or value not in ranges or value in program.inputs:
             continue
         is_normalized = after.get(value) in NORMALIZATIONS
         span = ranges[value] if is_normalized else ranges[value].union(seen[value].range)
         span = Range(span.low, max(span.high, seen[value].range.high))
-        result[value] = result[value].union(_stretched(seen[value], span, 0.0 if is_normalized else BEYOND, BEYOND))
+        above = cost_model.SCORE_MARGIN_SHARE
+        result[value] = result[value].union(_stretched(seen[value], span, 0.0 if is_normalized else above, above))
     return result
 
 
@@ -61,3 +61,14 @@ def _stretched(seen: Observation, span: Range, below: float, above: float) -> Ra
     low = span.low * (1 + below) if span.low < 0 else span.low
     high = span.high * (1 + above) if span.high > 0 else span.high
     return Range(max(low, min(floor, span.low)) if math.isfinite(floor) else low, min(high, max(ceiling, span.high)))
+
+
+def apply(state: QuantizationState) -> bool:
+    """The step; sixteen bits have room for twice what was seen everywhere."""
+    before = state.ranges
+    if state.options.bits == 16:
+        factor = cost_model.INT16_MARGIN
+        state.ranges = {value: Range(factor * span.low, factor * span.high) for value, span in before.items()}
+    else:
+        state.ranges = with_range_margin(state.program, state.seen, before, state.count)
+    return state.ranges != before

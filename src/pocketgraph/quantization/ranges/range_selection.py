@@ -9,6 +9,7 @@ import numpy as np
 
 from pocketgraph.errors import UsageError, did_you_mean
 from pocketgraph.quantization.core.observation import Observation
+from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.value_range import LEVELS, Range, dequantized, quantized
 
 Array = np.ndarray[Any, Any]
@@ -130,3 +131,9 @@ def _divergence(seen: Observation, span: Range) -> float:
     width = np.bincount(index, weights=(occupied & ~clipped).astype(float), minlength=LEVELS + 1)
     shown = np.where(occupied & ~clipped, mass[index] / np.maximum(width[index], 1), 0) + 1e-9
     return float((full[occupied] * np.log(full[occupied] / shown[occupied])).sum())
+
+
+def select_ranges(state: QuantizationState) -> bool:
+    """The step: a range for each tensor that has been seen."""
+    state.ranges = {value: choose(found, state.range_method) for value, found in state.seen.items() if found.samples}
+    return True

@@ -15,11 +15,12 @@ from pocketgraph.quantization.core import operator_rules
 from pocketgraph.quantization.core.observation import BINS, Observation
 from pocketgraph.quantization.core.operator_rules import is_layer
 from pocketgraph.quantization.core.program_runner import ProgramRunner, Samples, as_fed
+from pocketgraph.quantization.core.quantization_options import Progress
 from pocketgraph.quantization.core.quantized_weights import float_weights, rounded
 from pocketgraph.quantization.core.value_range import HIGHEST_16
 from pocketgraph.quantization.evaluation.metrics import Comparison
 from pocketgraph.quantization.mixed_precision.sensitivity import decibels
-from pocketgraph.quantization.pipeline import Outcome, Progress
+from pocketgraph.quantization.pipeline import Outcome
 from pocketgraph.quantization.report.error_split import split_errors
 
 BARS = 64  # of a histogram in the report

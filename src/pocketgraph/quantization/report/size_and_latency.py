@@ -12,7 +12,8 @@ from pocketgraph.graph.dtype import INT16
 from pocketgraph.litert.program import Program
 from pocketgraph.litert.runner import PlainRunner
 from pocketgraph.quantization.core.operator_rules import is_layer, weights
-from pocketgraph.quantization.core.program_runner import Array, Samples, as_fed, model_bytes
+from pocketgraph.quantization.core.program_runner import Array, Samples, as_fed
+from pocketgraph.quantization.serialization.model_file import model_bytes
 
 TURNS = 5  # in which both programs are timed one after the other; the least time counts
 ENOUGH = 0.03  # seconds of each turn

@@ -19,17 +19,14 @@ RATIOS = (2.0**-8, 2.0**7)
 """What a step may be of the result's step for XNNPACK to convert codes."""
 
 
-def with_requantized_activations(program: Program) -> Program:
-    """The program with such conversions; the argument stays as it is, and is the result where there are none."""
-    operations = [
+def requantize_activations(program: Program) -> None:
+    """Makes such activations conversions, in place."""
+    program.operations = [
         Operation("QUANTIZE", operation.inputs, operation.outputs, {}, operation.nodes)
         if is_conversion(operation)
         else operation
         for operation in program.operations
     ]
-    if operations == program.operations:
-        return program
-    return Program(list(program.inputs), list(program.outputs), operations)
 
 
 def is_conversion(operation: Operation) -> bool:

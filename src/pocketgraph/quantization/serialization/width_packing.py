@@ -24,14 +24,9 @@ from pocketgraph.litert.program import Operation, Program, Value
 FEW = 4  # channels; eight columns' worth of more are not read together
 
 
-def with_packed_width(program: Program) -> Program:
-    """The program with such convolutions over pairs; itself where there is none."""
-    operations: list[Operation] = []
-    for operation in program.operations:
-        operations += _in_pairs(operation) or [operation]
-    if len(operations) == len(program.operations):
-        return program
-    return Program(list(program.inputs), list(program.outputs), operations)
+def pack_width(program: Program) -> None:
+    """Makes such convolutions ones over pairs of columns, in place."""
+    program.operations = [new for operation in program.operations for new in _in_pairs(operation) or [operation]]
 
 
 def _in_pairs(operation: Operation) -> list[Operation]:
