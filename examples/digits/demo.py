@@ -14,7 +14,8 @@ import numpy as np
 import report
 
 import pocketgraph
-from pocketgraph.apps.label_image import Labeler, Prediction, read_labels
+from pocketgraph.apps.label_image import Labeler, Prediction
+from pocketgraph.datasets.class_labels import read_labels
 from pocketgraph.formats import open_checkpoint
 
 HERE = Path(__file__).resolve().parent

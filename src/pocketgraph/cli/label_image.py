@@ -101,7 +101,8 @@ def command(
 
 def make_labeler(graph: str, labels: str | None, how: dict[str, Any]) -> Labeler:
     """The labeler that the flags describe."""
-    from pocketgraph.apps.label_image import Labeler, read_labels
+    from pocketgraph.apps.label_image import Labeler
+    from pocketgraph.datasets.class_labels import read_labels
     from pocketgraph.formats import load
 
     names = read_labels(labels) if labels else []

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from pocketgraph.errors import UsageError
+from pocketgraph.errors import FormatError, UsageError
 
 Array = np.ndarray[Any, Any]
+MAX_LABEL_BYTES = 1 << 24
 
 
 def indices(classes: Sequence[str], names: Sequence[str] | None, scores: int) -> list[int] | None:
@@ -88,3 +90,23 @@ def numbers_of(classes: Sequence[str]) -> Array | None:
 def are_probabilities(rows: Array) -> bool:
     """Whether each row is not negative and sums up to 1."""
     return bool(rows.min(initial=0) >= -1e-6 and np.abs(rows.sum(axis=1) - 1).max(initial=0) < 0.05)
+
+
+def read_labels(path: str | os.PathLike[str]) -> list[str]:
+    """The lines of a labels file, blanks at their ends dropped; empty lines at the end of the file are none.
+
+    Raises:
+        FormatError: the file is missing, too large for labels, or not text in UTF-8.
+    """
+    place = os.fspath(path)
+    try:
+        with open(place, "rb") as file:
+            data = file.read(MAX_LABEL_BYTES + 1)
+    except OSError as error:
+        raise FormatError(f"the labels cannot be read: {error.strerror or error}", where=place) from error
+    if len(data) > MAX_LABEL_BYTES or b"\0" in data:
+        raise FormatError("this is not a labels file, which has one name a line", where=place)
+    try:
+        return [line.strip() for line in data.decode("utf-8-sig").rstrip().splitlines()]
+    except UnicodeDecodeError:
+        raise FormatError("the labels are not UTF-8 text", where=place, hint="convert them with iconv") from None

@@ -14,6 +14,7 @@ import numpy as np
 
 from pocketgraph.datasets import class_labels, csv_tables, file_lists, image_loading, named_arrays
 from pocketgraph.datasets.model_input import ModelInput, RecordingReader
+from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.picture_scaling import PictureScaling, picture_input
 from pocketgraph.datasets.recordings import USUAL_RATE, rate_of, samples_at
 from pocketgraph.datasets.stored_arrays import SampleArray, sample_of, subset_of
@@ -100,6 +101,18 @@ class Dataset:
         pairs = zip(self.arrays, self.inputs, strict=False)
         return any(array.dtype == np.uint8 and array.ndim > 2 and item.dtype.kind == "f" for array, item in pairs)
 
+    def notes(self) -> Iterator[str]:
+        """What is easily overlooked about these samples, a sentence each."""
+        if self.is_unscaled:
+            yield f"{self.place}: values from 0 to 255 are fed as they are; --input_mean and --input_std scale them"
+        others = self.other_rates()
+        if others:
+            rates = " or ".join(f"{rate:,}" for rate in sorted(others))
+            yield (
+                f"{self.place}: {others.total()} of {len(self)} recordings have {rates} samples a second and are "
+                f"resampled to {self.rate:,}; --sample_rate tells another rate of the model"
+            )
+
     def take(self, count: int) -> Dataset:
         """At most the first ``count`` of the samples."""
         return self if len(self) <= count else self._chosen(np.arange(count))
@@ -155,7 +168,7 @@ def _digest(array: SampleArray) -> str:
 
 
 def open_dataset(
-    place: str | os.PathLike[str],
+    source: SampleSource,
     inputs: tuple[ModelInput, ...],
     scaling: PictureScaling | None = None,
     front: RecordingReader | None = None,
@@ -164,10 +177,10 @@ def open_dataset(
     """Dataset for a model.
 
     Args:
-        place: a folder of pictures or recordings (folders inside are classes), an ``.npz`` or ``.npy`` file with
+        source: a folder of pictures or recordings (folders inside are classes), an ``.npz`` or ``.npy`` file with
             samples along the first axis (arrays named like the inputs, and perhaps ``labels``), a table (``.csv``,
             ``.tsv``), or a text file with one picture or recording a line, perhaps followed by a tab or blanks and its
-            class.
+            class; or the arrays themselves, by the inputs' names, or the only one.
         inputs: what the model takes.
         scaling: of pictures.
         front: makes the inputs out of a recording, for a model that reads such by itself.
@@ -178,14 +191,14 @@ def open_dataset(
         UsageError: there are no samples, or arrays do not fit the model.
         FormatError: the place is missing or none of these.
     """
-    name = os.fspath(place)
     how = scaling or PictureScaling()
-    if os.path.isdir(name):
+    name = os.fspath(source) if isinstance(source, (str, os.PathLike)) else named_arrays.IN_MEMORY
+    if named_arrays.are_arrays(source):
+        arrays, classes, targets = named_arrays.of_inputs(source, inputs)
+        data = Dataset(name, inputs, arrays=arrays, scaling=how, classes=classes, targets=targets)
+    elif os.path.isdir(name):
         files, classes = file_lists.of_folder(name)
         data = Dataset(name, inputs, files, scaling=how, classes=classes)
-    elif name.endswith((".npz", ".npy")):
-        arrays, classes, targets = named_arrays.of_inputs(name, inputs)
-        data = Dataset(name, inputs, arrays=arrays, scaling=how, classes=classes, targets=targets)
     elif name.endswith(csv_tables.SUFFIXES):
         columns, classes = csv_tables.read_table(name, [math.prod(item.shape) for item in inputs])
         data = Dataset(name, inputs, [], [*columns], how, classes, targets=class_labels.numbers_of(classes))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -14,19 +15,43 @@ from pocketgraph.datasets.stored_arrays import SampleArray, read_arrays, whole
 from pocketgraph.errors import UsageError
 
 Array = np.ndarray[Any, Any]
+IN_MEMORY = "the samples"
+SampleSource: TypeAlias = "str | os.PathLike[str] | Array | Mapping[str, Array]"
+"""Where samples are: a path, or arrays by the inputs' names with samples along the first axis, or the only array."""
 LABEL_KEYS = ("labels", "label", "y", "y_test", "targets")
 
 
+def are_arrays(source: SampleSource) -> bool:
+    """Whether samples are arrays, in memory or in a file, so that they have sizes."""
+    if not isinstance(source, (str, os.PathLike)):
+        return True
+    return os.fspath(source).endswith((".npz", ".npy")) and not os.path.isdir(source)
+
+
+def arrays_of(source: SampleSource) -> dict[str, SampleArray]:
+    """The arrays by their names; an only one that has none by "".
+
+    Raises:
+        FormatError: a file is damaged.
+    """
+    if isinstance(source, (str, os.PathLike)):
+        return read_arrays(os.fspath(source))
+    if isinstance(source, np.ndarray):
+        return {"": source}
+    return {name: np.asarray(array) for name, array in source.items()}
+
+
 def of_inputs(
-    name: str, inputs: tuple[ModelInput, ...]
-) -> tuple[list[SampleArray], list[str], np.ndarray[Any, Any] | None]:
+    source: SampleSource, inputs: tuple[ModelInput, ...]
+) -> tuple[list[SampleArray], list[str], Array | None]:
     """One array an input, the samples along the first axis, and what the labels say: classes or numbers.
 
     Raises:
         UsageError: there is no array for an input, or it does not fit the model; there are fewer labels than samples.
         FormatError: the file is damaged.
     """
-    found = read_arrays(name)
+    name = os.fspath(source) if isinstance(source, (str, os.PathLike)) else IN_MEMORY
+    found = arrays_of(source)
     if "" in found:
         found = {inputs[0].name: found[""]}
     taken = {item.name.split(":")[0] for item in inputs}
@@ -47,12 +72,12 @@ def of_inputs(
 
 
 def sized_by_arrays(
-    place: str, shapes: Mapping[str, tuple[int, ...]], open_axes: Mapping[str, Sequence[int]]
+    source: SampleSource, shapes: Mapping[str, tuple[int, ...]], open_axes: Mapping[str, Sequence[int]]
 ) -> dict[str, tuple[int, ...]]:
     """The shapes of inputs with the sizes of the samples' arrays on axes that the model leaves open.
 
     Args:
-        place: an ``.npz`` or ``.npy`` file.
+        source: an ``.npz`` or ``.npy`` file, or arrays.
         shapes: of the inputs, of one sample: the first size is 1.
         open_axes: for each input the axes, but the first, whose size the model does not tell.
 
@@ -60,7 +85,8 @@ def sized_by_arrays(
         UsageError: there is no array for an input.
         FormatError: the file is damaged.
     """
-    found = read_arrays(place)
+    place = os.fspath(source) if isinstance(source, (str, os.PathLike)) else IN_MEMORY
+    found = arrays_of(source)
     if "" in found:
         found = {next(iter(shapes)): found[""]}
     taken = {name.split(":")[0] for name in shapes}

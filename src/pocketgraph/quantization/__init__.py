@@ -17,3 +17,34 @@ The way of a model, and the room that holds each step:
     report/                   what each layer lost
     core/                     what all of them share
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pocketgraph.quantization.core.quantization_options import QuantizationOptions
+    from pocketgraph.quantization.evaluation.evaluator import evaluate
+    from pocketgraph.quantization.evaluation.model_evaluation import Evaluation
+    from pocketgraph.quantization.quantized_model import QuantizedModel
+    from pocketgraph.quantization.quantizer import quantize
+
+__all__ = ["Evaluation", "QuantizationOptions", "QuantizedModel", "evaluate", "quantize"]
+
+_HOME = {
+    "Evaluation": "evaluation.model_evaluation",
+    "QuantizationOptions": "core.quantization_options",
+    "QuantizedModel": "quantized_model",
+    "evaluate": "evaluation.evaluator",
+    "quantize": "quantizer",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'pocketgraph.quantization' has no attribute '{name}'")
+    from importlib import import_module
+
+    value = getattr(import_module(f"pocketgraph.quantization.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value

@@ -80,13 +80,9 @@ def test_fitted_weights_are_nearer_than_nearest_ones(program: Program) -> None:
 
 
 def test_the_same_seed_gives_the_same_bytes(program: Program) -> None:
-    made = [
-        model_bytes(
-            quantize_program(program, lambda: iter(samples()), 24, QuantizationOptions(seed=3)).converted.program
-        )
-        for _ in range(2)
-    ]
-    assert model_bytes(made[0].converted.program) == model_bytes(made[1].converted.program)
+    how = QuantizationOptions(seed=3)
+    made = [quantize_program(program, lambda: iter(samples()), 24, how).converted.program for _ in range(2)]
+    assert model_bytes(made[0]) == model_bytes(made[1])
 
 
 def test_equalized_programs_compute_the_same(program: Program) -> None:

@@ -14,7 +14,7 @@ from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.pipeline import Outcome, quantize_program
 from pocketgraph.quantization.report.error_split import split_errors
 from pocketgraph.quantization.report.html_report import LEVELS, summary, to_html, to_json
-from pocketgraph.quantization.report.layer_report import QuantizationReport, report
+from pocketgraph.quantization.report.layer_report import QuantizationReport, report_of
 from pocketgraph.quantization.weight_only import quantize_weights
 from quantize_nets import net, rows, samples, wide_graph
 
@@ -36,7 +36,7 @@ def test_weights_of_four_bits_are_told_from_operands_of_eight(outcome: Outcome) 
 
 
 def test_page_and_json_hold_the_kinds_of_error(outcome: Outcome) -> None:
-    found: QuantizationReport = report(outcome, lambda: iter(rows(16, 2)), 1000)
+    found: QuantizationReport = report_of(outcome, lambda: iter(rows(16, 2)), 1000)
     page, content = to_html(found, "a <model>"), json.loads(to_json(found))
     assert "a &lt;model&gt;" in page
     assert "Errors by kind" in page
@@ -60,7 +60,7 @@ def test_values_that_are_cut_off_are_told_from_wide_steps() -> None:
         made = quantize_program(
             program, lambda: iter(given), 24, QuantizationOptions(ranges=ranges, float_share=0, rounding="nearest")
         )
-        first = report(made, lambda: iter(given), 1000).layers[0]
+        first = report_of(made, lambda: iter(given), 1000).layers[0]
         return first.from_steps, first.from_cutting
 
     wide, cut = layer("minmax"), layer("percentile")
@@ -71,7 +71,7 @@ def test_values_that_are_cut_off_are_told_from_wide_steps() -> None:
 def test_without_samples_the_weights_are_reported_on() -> None:
     program = float_program(wide_graph(), ["y"])
     light = quantize_weights(program, lambda: iter(()), 0, dynamic=True, bits=4)
-    found = report(light, lambda: iter(()), 1000)
+    found = report_of(light, lambda: iter(()), 1000)
     assert found.samples == 0
     assert all(layer.weight_noise < 35 for layer in found.ranked())
     assert len(found.ranked()) == 2  # the last layer has too few weights
@@ -80,7 +80,7 @@ def test_without_samples_the_weights_are_reported_on() -> None:
 
 
 def test_warnings_stand_out_and_outputs_without_classes_have_no_agreement(outcome: Outcome) -> None:
-    found = report(outcome, lambda: iter(rows(16, 2)), 1000)
+    found = report_of(outcome, lambda: iter(rows(16, 2)), 1000)
     found.notes = ["warning: too <few>", "a note"]
     found.total = Comparison()
     found.total.add(np.zeros((1, 1)), np.ones((1, 1)))
@@ -91,7 +91,7 @@ def test_warnings_stand_out_and_outputs_without_classes_have_no_agreement(outcom
 
 def test_layers_that_stay_in_float_come_last(outcome: Outcome) -> None:
     """They would have done harm; the first ones do."""
-    found = report(outcome, lambda: iter(rows(4, 2)), 1000)
+    found = report_of(outcome, lambda: iter(rows(4, 2)), 1000)
     loudest = found.ranked()[0]
     loudest.in_float = True
     ranked = found.ranked()

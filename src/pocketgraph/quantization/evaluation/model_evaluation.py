@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -24,17 +24,63 @@ Truth = Callable[[int], "list[int] | None"]
 Wanted = Callable[[int], "np.ndarray[Any, Any] | None"]
 """Gives the numbers that a model should give, [samples, size], or None, when told how many it gives."""
 
+COLUMNS = (
+    ("top1", "top-1", "{:.2%}"),
+    ("top1_interval", "95 % confident", "{0[0]:.1%}-{0[1]:.1%}"),
+    ("top5", "top-5", "{:.2%}"),
+    ("top5_interval", "95 % confident", "{0[0]:.1%}-{0[1]:.1%}"),
+    ("true_error", "true error", "{:.4g}"),
+    ("true_error_interval", "95 % confident", "{0[0]:.3g}-{0[1]:.3g}"),
+    ("agreement", "agrees", "{:.2%}"),
+    ("agreement_interval", "95 % confident", "{0[0]:.1%}-{0[1]:.1%}"),
+    ("kl", "KL", "{:.5f}"),
+    ("snr_db", "SNR dB", "{:.2f}"),
+    ("mean_error", "mean error", "{:.3g}"),
+    ("mean_error_interval", "95 % confident", "{0[0]:.2g}-{0[1]:.2g}"),
+    ("milliseconds", "ms", "{:.2f}"),
+    ("bytes", "bytes", "{:,}"),
+)
+
+
+@dataclass
+class Evaluation(Sequence["Verdict"]):
+    """What is known of models after all samples, one after the other; it prints as a table.
+
+    Attributes:
+        verdicts: of each model.
+        samples: how many samples there were.
+        notes: what the numbers do not say by themselves.
+    """
+
+    verdicts: list[Verdict]
+    samples: int
+    notes: list[str]
+
+    def __len__(self) -> int:
+        return len(self.verdicts)
+
+    @overload
+    def __getitem__(self, at: int) -> Verdict: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[Verdict]: ...
+    def __getitem__(self, at: int | slice) -> Verdict | list[Verdict]:
+        return self.verdicts[at]
+
+    def __repr__(self) -> str:
+        return "\n".join(table([verdict.as_dict() for verdict in self.verdicts], self.samples))
+
 
 @dataclass
 class Verdict:
     """What is known of one model after all samples.
 
     Attributes:
-        path: its file.
+        path: its file, or a name.
         accuracy: against the data's classes, when they tell them.
         errors: the samples' mean absolute differences from the numbers that the data tell, when they do.
         comparison: with the first model; None for that one.
         seconds: the median time of one sample.
+        size: bytes of its file, where it has one.
     """
 
     path: str
@@ -42,12 +88,17 @@ class Verdict:
     comparison: Comparison | None
     seconds: float
     errors: Statistic[float] | None = None
+    size: int | None = None
+
+    @property
+    def model(self) -> str:
+        """The name of its file, without folders."""
+        return os.path.basename(self.path) or self.path
 
     def as_dict(self) -> dict[str, Any]:
         """All numbers by name; None for what is not known."""
         right, beside = self.accuracy, self.comparison
-        size = os.path.getsize(self.path) if os.path.isfile(self.path) else None
-        row: dict[str, Any] = {"model": os.path.basename(self.path) or self.path, "bytes": size}
+        row: dict[str, Any] = {"model": self.model, "bytes": self.size}
         if right is not None:
             row |= {"top1": right.top1, "top1_interval": right.top1_interval}
             if right.tells_five:
@@ -77,7 +128,7 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def evaluate(
+def judge_models(
     models: Sequence[RunnableModel],
     samples: Samples,
     count: int,
@@ -142,7 +193,9 @@ def evaluate(
         if progress is not None:
             progress("judging", done + 1, count)
     return [
-        Verdict(model.path, accuracies[index], comparisons[index], float(np.median(times[index])), errors[index])
+        Verdict(
+            model.path, accuracies[index], comparisons[index], float(np.median(times[index])), errors[index], model.size
+        )
         for index, model in enumerate(models)
     ]
 
@@ -165,3 +218,23 @@ def largest_inputs(models: Sequence[RunnableModel]) -> tuple[ModelInput, ...]:
 
 def _shapes(model: RunnableModel) -> str:
     return ", ".join(str(list(item.shape)) for item in model.inputs)
+
+
+def _is_told(value: Any) -> bool:
+    """Whether there is a number, or an interval with both ends."""
+    return value is not None and not (isinstance(value, list) and None in value)
+
+
+def table(rows: list[dict[str, Any]], count: int) -> list[str]:
+    """The verdicts in columns."""
+    used = [column for column in COLUMNS if any(_is_told(row.get(column[0])) for row in rows)]
+    cells = [["model", *(title for _, title, _ in used)]]
+    for row in rows:
+        filled = [form.format(row[key]) if _is_told(row.get(key)) else "" for key, _, form in used]
+        cells.append([row["model"], *filled])
+    widths = [max(len(line[index]) for line in cells) for index in range(len(cells[0]))]
+    lines = [f"{count} samples" + (f"; agreement is with {rows[0]['model']}" if len(rows) > 1 else "")]
+    for line in cells:
+        padded = (text.rjust(width) for text, width in zip(line[1:], widths[1:], strict=True))
+        lines.append("  ".join([line[0].ljust(widths[0]), *padded]).rstrip())
+    return lines

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from pocketgraph.datasets.model_input import ModelInput
-from pocketgraph.errors import FormatError
+from pocketgraph.errors import FormatError, UsageError, did_you_mean
 from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.quantization.audio_preprocessing import (
     audio_preprocessing_of,
@@ -30,6 +30,7 @@ class RunnableModel(Protocol):
     """A model that is ready to run."""
 
     path: str
+    size: int | None
     inputs: tuple[ModelInput, ...]
 
     def run(self, sample: Sample) -> list[Array]:
@@ -37,8 +38,34 @@ class RunnableModel(Protocol):
         ...
 
 
-def is_litert(path: str | os.PathLike[str]) -> bool:
+@runtime_checkable
+class QuantizedBytes(Protocol):
+    """A model that can say its LiteRT file."""
+
+    name: str
+
+    def to_bytes(self, form: str) -> bytes:
+        """The file's content."""
+        ...
+
+
+def check_feeds(feeds: Collection[str], graphs: Sequence[Graph]) -> None:
+    """Refuses values for what no graph has.
+
+    Raises:
+        UsageError: there is such a value.
+    """
+    for name in feeds:
+        if graphs and not any(node_name(name) in graph.nodes for graph in graphs):
+            raise UsageError(
+                f"--feed: the graph has no node '{name}'", hint=did_you_mean(name, (node.name for node in graphs[0]))
+            )
+
+
+def is_litert(path: QuantizedBytes | str | os.PathLike[str]) -> bool:
     """Whether a file is a LiteRT model."""
+    if not isinstance(path, (str, os.PathLike)):
+        return True
     try:
         with open(path, "rb") as file:
             return file.read(AT + len(IDENTIFIER))[AT:] == IDENTIFIER
@@ -47,7 +74,7 @@ def is_litert(path: str | os.PathLike[str]) -> bool:
 
 
 def open_model(
-    path: str | os.PathLike[str],
+    path: Graph | QuantizedBytes | str | os.PathLike[str],
     *,
     outputs: Sequence[str] | None = None,
     inputs: Sequence[str] | None = None,
@@ -58,7 +85,7 @@ def open_model(
     """A model file, ready to run.
 
     Args:
-        path: a graph (any form that ``load`` takes) or a LiteRT file.
+        path: a graph (any form that ``load`` takes) or a LiteRT file; or the graph, or the model, itself.
         outputs: to compute, by default the model's own; of a LiteRT file those that have these names come first.
         inputs: of a graph; its own by default.
         values: what a graph's other placeholders are fed with; of those that it has.
@@ -69,9 +96,11 @@ def open_model(
         FormatError: it is neither, or damaged.
         UsageError: the graph has no such inputs or outputs.
     """
+    if isinstance(path, Graph):
+        return GraphModel(path, "graph", outputs, inputs, values, threads, sizes)
+    if not isinstance(path, (str, os.PathLike)) or is_litert(path):
+        return LiteRTModel(path, threads or 1, outputs)
     name = os.fspath(path)
-    if is_litert(name):
-        return LiteRTModel(name, threads or 1, outputs)
     return GraphModel(read_graph(name, outputs), name, outputs, inputs, values, threads, sizes)
 
 
@@ -114,15 +143,15 @@ class GraphModel:
         from pocketgraph.runtime.feeds import FeedSpec
         from pocketgraph.runtime.names import feed_endpoints
 
-        self.path = path
+        self.path, self.size = path, os.path.getsize(path) if os.path.isfile(path) else None
         self.graph = graph
         fed = {canonical(name): value for name, value in (values or {}).items()}
         self.values = {name: value for name, value in fed.items() if node_name(name) in graph.nodes}
         self.outputs = list(outputs) if outputs else list(sample_fetches(graph))
-        self.front = None if inputs else audio_preprocessing_of(graph, self.outputs, tuple(self.values))
+        self.audio = None if inputs else audio_preprocessing_of(graph, self.outputs, tuple(self.values))
         shapes: dict[str, tuple[int, ...]]
-        if self.front is not None:
-            shapes = dict(self.front.shapes)
+        if self.audio is not None:
+            shapes = dict(self.audio.shapes)
             graph = behind_audio_preprocessing(graph, shapes)
         else:
             shapes = input_shapes(graph, self.outputs, inputs or (), tuple(self.values))
@@ -143,15 +172,21 @@ class GraphModel:
 class LiteRTModel:
     """A LiteRT file in its interpreter; codes go in and come out as numbers."""
 
-    def __init__(self, path: str, threads: int = 1, outputs: Sequence[str] | None = None) -> None:
+    def __init__(
+        self, model: QuantizedBytes | str | os.PathLike[str], threads: int = 1, outputs: Sequence[str] | None = None
+    ) -> None:
         from ai_edge_litert.interpreter import Interpreter
 
         from pocketgraph.litert.runner import quiet
 
-        self.path = path
+        self.path = path = os.fspath(model) if isinstance(model, (str, os.PathLike)) else model.name
+        content = None if isinstance(model, (str, os.PathLike)) else model.to_bytes("tflite")
+        self.size: int | None = os.path.getsize(path) if content is None else len(content)
         try:
             with quiet():
-                self._interpreter: Any = Interpreter(model_path=path, num_threads=threads)
+                self._interpreter: Any = Interpreter(
+                    model_path=path if content is None else None, model_content=content, num_threads=threads
+                )
                 self._interpreter.allocate_tensors()
         except (RuntimeError, ValueError) as error:
             raise FormatError(f"LiteRT cannot run this file: {' '.join(str(error).split())}", where=path) from error

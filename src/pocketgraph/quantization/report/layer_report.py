@@ -114,7 +114,7 @@ class QuantizationReport:
         return []
 
 
-def report(
+def report_of(
     outcome: Outcome,
     samples: Samples,
     size: int,
