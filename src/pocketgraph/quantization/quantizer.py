@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -342,8 +343,6 @@ class _FloatModel:
 
     def key(self, options: QuantizationOptions, data: Dataset) -> str:
         """What the state of an interrupted call must be of, to be of use to this one."""
-        import pocketgraph
-
         digest = hashlib.sha256()
         if isinstance(self.model, Graph):
             digest.update(bytes(to_bytes(self.model)))
@@ -354,5 +353,6 @@ class _FloatModel:
                 with open(path, "rb") as file:
                     for block in iter(lambda: file.read(1 << 20), b""):
                         digest.update(block)
-        digest.update(repr((pocketgraph.__version__, options, self.asked, data.identity())).encode())
+        version = sys.modules["pocketgraph"].__version__
+        digest.update(repr((version, options, self.asked, data.identity())).encode())
         return digest.hexdigest()
