@@ -66,6 +66,7 @@ def to_json(report: QuantizationReport, about: dict[str, Any] | None = None) -> 
         "float_bytes": report.float_bytes,
         "bytes": report.bytes,
         "notes": report.notes,
+        "steps": dict(report.steps),
         "errors_by_kind": {
             title: {"from_db": list(LEVELS), "layers": _tally(report, attribute)} for attribute, title in KINDS
         },
@@ -115,7 +116,9 @@ def to_html(report: QuantizationReport, title: str) -> str:
         _table(ranked),
         f"<details><summary>All {len(report.layers)} layers in running order</summary>",
         _table(report.layers),
-        "</details></html>",
+        "</details>",
+        _steps(report),
+        "</html>",
     ]
     return "\n".join(parts) + "\n"
 
@@ -144,6 +147,12 @@ def summary(report: QuantizationReport, most: int = 5) -> list[str]:
             left = layer.weight_noise if math.isnan(layer.from_weights) else layer.from_weights
             lines.append(f"  {_number(left):>6}  {layer.name}")
     return lines
+
+
+def _steps(report: QuantizationReport) -> str:
+    """What became of each step, folded away; nothing where there were none."""
+    rows = "".join(f"<tr><td class=name>{escape(name)}</td><td>{done}</td></tr>" for name, done in report.steps.items())
+    return f"<details><summary>Steps</summary><table>{rows}</table></details>" if rows else ""
 
 
 def _note(note: str) -> str:

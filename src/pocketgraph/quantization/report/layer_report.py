@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -91,6 +92,7 @@ class QuantizationReport:
         samples: how many samples were looked at.
         float_bytes, bytes: of the file in float, or of the weights where there is none; and of the file.
         judged, are_unseen: see Outcome.
+        steps: what became of each step, by its name.
     """
 
     layers: list[LayerReport]
@@ -101,6 +103,7 @@ class QuantizationReport:
     bytes: int
     judged: Comparison | None = None
     are_unseen: bool = False
+    steps: Mapping[str, str] = field(default_factory=dict)
 
     def ranked(self) -> list[LayerReport]:
         """The layers with measured harm, the most harmful first; those that stay in float, and so do none, last.
@@ -169,7 +172,9 @@ def report_of(
             layer.from_operand = found.operand.snr if found.operand.count else math.nan
     weights = sum(v.constant.nbytes for v in _constants(exact.operations) if v.constant is not None)
     notes, judged = list(outcome.notes), outcome.judged
-    return QuantizationReport(layers, total, notes, used, float_size or weights, size, judged, outcome.are_unseen)
+    return QuantizationReport(
+        layers, total, notes, used, float_size or weights, size, judged, outcome.are_unseen, outcome.steps
+    )
 
 
 def _add_outputs(total: Comparison, exact: list[Any], coded: list[Any]) -> None:
