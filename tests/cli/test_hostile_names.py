@@ -15,7 +15,7 @@ from pocketgraph.errors import PocketgraphError, TransformError, printable
 from pocketgraph.graph import Graph, Node
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.text import parse
-from pocketgraph.quantize.resume import Findings
+from pocketgraph.quantization.core.resume_state import ResumeState
 from pocketgraph.runtime import Session
 from support import ROOT
 
@@ -86,7 +86,7 @@ def test_a_port_of_thousands_of_digits_is_none(tmp_path: pathlib.Path, command: 
 @pytest.mark.parametrize("seed", range(8))
 def test_damaged_resume_files_are_as_none(tmp_path: pathlib.Path, seed: int) -> None:
     path = tmp_path / "resume.npz"
-    findings = Findings(path, "key")
+    findings = ResumeState(path, "key")
     findings.put("stage", {"a": np.arange(100.0), "b": np.ones((3, 4), np.int8)})
     findings.save()
     data, draw = path.read_bytes(), np.random.default_rng(seed)
@@ -95,7 +95,7 @@ def test_damaged_resume_files_are_as_none(tmp_path: pathlib.Path, seed: int) -> 
         for at in draw.integers(0, len(data), draw.integers(1, 4)):
             changed[at] ^= 1 << draw.integers(0, 8)
         path.write_bytes(bytes(changed[: draw.integers(1, len(data))]) if draw.random() < 0.2 else bytes(changed))
-        found = Findings(path, "key").get("stage")
+        found = ResumeState(path, "key").get("stage")
         assert not found or np.array_equal(found.get("a", np.arange(100.0)), np.arange(100.0))
 
 

@@ -12,7 +12,7 @@ from pocketgraph.graph import DType
 from pocketgraph.litert import writer
 from pocketgraph.litert.isolated import IsolatedInterpreter
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.quantize.models import open_model
+from pocketgraph.quantization.evaluation.runnable_models import open_model
 
 INT32 = DType.named("int32")
 
