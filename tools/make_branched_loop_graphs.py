@@ -3,7 +3,8 @@ TensorFlow 1.15's results; in both of its forms of control flow.
 
     PYTHON_OF_TENSORFLOW_1 tools/make_branched_loop_graphs.py tests/runtime/loops
 
-The files are as frozen_graphs.py describes them. A ``break`` becomes a branch in the condition when autograph writes it.
+The files are as frozen_graphs.py describes them. A ``break`` becomes a branch in the condition when autograph writes
+it.
 """
 
 import sys
@@ -110,7 +111,11 @@ def first_round_reads_constants():
         now = tf.cond(tf.equal(i, 0), lambda: tf.concat([memory, memory], 0), lambda: kept)
         chosen = tf.nn.softmax(tf.reduce_sum(now * tf.tanh(now), 1) * 2.0)
         shifted = tf.roll(tf.reverse(chosen, [0]), 1, 0)
-        return i + 1, tf.tanh(tf.matmul(now, weights)) + x[i] * shifted[:, None], tf.reduce_sum(shifted[:, None] * now, 0)
+        return (
+            i + 1,
+            tf.tanh(tf.matmul(now, weights)) + x[i] * shifted[:, None],
+            tf.reduce_sum(shifted[:, None] * now, 0),
+        )
 
     start = [0, tf.zeros([8, 3]), tf.zeros([3])]
     return list(tf.while_loop(lambda i, *_: i < 8, body, start))[1:], [{"x:0": floats(8, 3)} for _ in range(2)]
