@@ -6,9 +6,9 @@
 FOLDER and the kinds of models are those of quantized_accuracy.py, which says where the samples come from. Each model is
 quantized with the defaults, and again without each step and pass that changed anything in it; figures are of samples
 that were not calibrated with. The table has a row a step: in how many models it changed the file, and what the
-eight-bit models lose, gain or cost *without* it: signal to noise and divergence (means over these models), bytes and time of one
-sample (geometric means of the ratios, measured in turn, so that a drifting machine drifts for both), and the time that
-quantizing takes. ``--each`` prints the models one by one as well.
+eight-bit models lose, gain or cost *without* it: signal to noise and divergence (means over these models), bytes and
+time of one sample (geometric means of the ratios, measured in turn, so that a drifting machine drifts for both), and
+the time that quantizing takes. ``--each`` prints the models one by one as well.
 """
 
 from __future__ import annotations
