@@ -8,6 +8,7 @@ The names below load what they need when they are first used:
   ``TransformGraph(graph_def, inputs, outputs, transforms)``: rewriting rules.
 * ``Session(graph, threads=None).run(fetches, feeds) -> list of arrays``: run it.
 * ``InferenceInterface(model)``: the same by Android's calls, feed, run and fetch.
+* ``export(graph, path)``: a .tflite file or another form that a device runs, checked against the graph.
 * ``summarize(graph)`` and ``verify(a, b, …)``: look at it, and prove it right.
 * ``formats.open_checkpoint(prefix)``: a mapping of variable name to Tensor.
 
@@ -38,6 +39,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pocketgraph import formats
     from pocketgraph.errors import PocketgraphError
+    from pocketgraph.exporting import export
     from pocketgraph.formats import load, save
     from pocketgraph.freezing import freeze
     from pocketgraph.graph import Graph, Node, Tensor
@@ -48,14 +50,14 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
-    "load": "formats", "save": "formats", "freeze": "freezing", "transform": "transforms",
+    "export": "exporting", "load": "formats", "save": "formats", "freeze": "freezing", "transform": "transforms",
     "TransformGraph": "transforms", "InferenceInterface": "runtime", "Session": "runtime", "verify": "runtime",
     "summarize": "inspect",
     "Graph": "graph", "Node": "graph", "Tensor": "graph", "PocketgraphError": "errors",
 }  # fmt: skip
 
 __all__ = [
-    "Graph", "InferenceInterface", "Node", "PocketgraphError", "Session", "Tensor", "TransformGraph", "__version__",
+    "Graph", "InferenceInterface", "Node", "PocketgraphError", "Session", "Tensor", "TransformGraph", "__version__", "export",
     "formats", "freeze", "load", "save", "summarize", "transform", "verify",
 ]  # fmt: skip
 

@@ -135,7 +135,7 @@ def verify(
             except RunError as error:
                 if inputs is not None:
                     raise
-                feeds = sets[number] = {name: _plain(value) for name, value in feeds.items()}
+                feeds = sets[number] = {name: plain_values(value) for name, value in feeds.items()}
                 ours = _with_made_up(first, wanted, feeds, error)
             theirs = {name: value for name, value in feeds.items() if node_name(name) in second.graph}
             for pair, x, y in zip(pairs, ours, second.run(wanted, theirs), strict=True):
@@ -157,7 +157,7 @@ def _with_made_up(session: Session, wanted: list[str], feeds: Mapping[str, Array
         raise RunError(before.what, where=before.where, hint=hint) from before
 
 
-def _plain(value: Array) -> Array:
+def plain_values(value: Array) -> Array:
     """Ones and words, where random integers are no lengths and empty texts have no words."""
     if value.dtype.kind == "O":
         return np.full(value.shape, b"a", object)

@@ -1,0 +1,96 @@
+"""An entry point as a program of LiteRT operators, which the .tflite and C exporters start from."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+from pocketgraph.errors import UsageError
+from pocketgraph.exporting.model import EntryPoint, ExportModel
+from pocketgraph.graph import Graph
+from pocketgraph.graph.dtype import BOOL, FLOAT, STRING
+from pocketgraph.quantize.lowering import Simplified, simplified
+from pocketgraph.quantize.spellings import in_plain_words
+from pocketgraph.runtime.engines.litert.engine import tried
+from pocketgraph.runtime.engines.litert.program import Program
+from pocketgraph.runtime.engines.litert.unsupported import Unsupported
+
+MOST_NAMED = 3
+"""Nodes of one op that a message names."""
+
+
+class LackingError(UsageError):
+    """Ops that a target has nothing for; the message lists all of them.
+
+    Attributes:
+        reasons: why, by node name.
+    """
+
+    exit_code = 1
+
+    def __init__(self, target: str, graph: Graph, reasons: Mapping[str, str]) -> None:
+        self.reasons = dict(reasons)
+        by_reason: dict[tuple[str, str], list[str]] = defaultdict(list)
+        for name, reason in reasons.items():
+            by_reason[graph[name].op if name in graph.nodes else "", reason].append(name)
+        listed = [f"{op or 'the graph'} ({_names(nodes)}): {reason}" for (op, reason), nodes in by_reason.items()]
+        hints = dict.fromkeys(hint for name in reasons for hint in (help_with(graph, name),) if hint)
+        count = f"{len(reasons)} node{'s' * (len(reasons) != 1)}"
+        super().__init__(f"{target} has nothing for {count}: {'; '.join(listed)}", hint="; ".join(hints))
+
+
+def _names(nodes: list[str]) -> str:
+    more = f" and {len(nodes) - MOST_NAMED} more" if len(nodes) > MOST_NAMED else ""
+    return ", ".join(f"'{name}'" for name in nodes[:MOST_NAMED]) + more
+
+
+def help_with(graph: Graph, name: str) -> str:
+    """What would help with a node that a target has nothing for; "" where nothing is known."""
+    node = graph.nodes.get(name)
+    if node is None:
+        return ""
+    switches = [other.name for other in graph if other.op == "Placeholder" and other.attr("dtype", FLOAT) is BOOL]
+    if node.op in ("Switch", "Merge", "If", "StatelessIf") and switches:
+        return f"set what it depends on for good: {' '.join(f'--feed={switch}=false' for switch in switches)}"
+    if node.op in ("Enter", "Exit", "NextIteration", "LoopCond", "While", "StatelessWhile"):
+        return "a loop whose length depends on the input cannot be written out: cut before or after it with --outputs"
+    if node.op.startswith(("Random", "Multinomial", "TruncatedNormal")):
+        return "set dropout's share for good with --feed=keep_prob=1, or feed the numbers: --inputs"
+    if node.op.startswith("Placeholder"):
+        return f"set it for good, as in --feed={name}=1, or name all --inputs"
+    if node.op.startswith(("Var", "RestoreV2", "ReadVariable")):
+        return "its weights are variables: `pocketgraph freeze_graph` makes constants of them"
+    if node.op in ("Assert", "CheckNumerics", "Print"):
+        return "transform_graph's remove_nodes takes it out: `--transforms='remove_nodes(op=" + node.op + ")'`"
+    if node.op.startswith(("String", "Decode", "Encode")) or STRING in node.attrs.values():
+        return "give the numbers behind the texts: --inputs names the tensors to feed"
+    return ""
+
+
+def float_program(entry: EntryPoint, model: ExportModel, target: str = "LiteRT") -> Program:
+    """An entry point as a program of LiteRT builtin operators, in few of them.
+
+    Its inputs and outputs are in the entry point's order and have the shapes ``sizes``.
+
+    Args:
+        entry: the entry point.
+        model: the model that it is of.
+        target: who has to have the operators, for the message.
+
+    Raises:
+        LackingError: nodes have no LiteRT form; all are listed.
+    """
+    simple = simplified(
+        model.graph, [port.tensor for port in entry.outputs], {p.tensor: p.sizes or () for p in entry.inputs}
+    )
+    return in_plain_words(_lowered(simple, target))
+
+
+def _lowered(simple: Simplified, target: str) -> Program:
+    try:
+        return simple.lowered()
+    except Unsupported as refusal:
+        graph = simple.known.graph
+        trial = tried(graph, simple.nodes, simple.outputs, simple.known.inferred, list(simple.inputs))
+        reasons = dict(trial.reasons) or {refusal.node: refusal.reason}
+        raise LackingError(target, graph, reasons) from refusal

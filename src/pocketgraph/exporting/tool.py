@@ -1,0 +1,136 @@
+"""The front door: a model goes in, what ships comes out, and a check against the reference engine is between them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pocketgraph.exporting.arguments import arguments_of
+from pocketgraph.exporting.checking import Checked, check
+from pocketgraph.exporting.model import About, ExportModel, Normalization, Progress, Source
+from pocketgraph.exporting.opening import Sizes, opened
+from pocketgraph.exporting.placing import check_target, put_in_place, workshop
+from pocketgraph.exporting.samples import Given, samples_of
+from pocketgraph.exporting.targets import Target, target_of
+from pocketgraph.graph import Graph
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written, and the proof that it is the same model.
+
+    Attributes:
+        path: where it is.
+        target: the name of the target.
+        files: every file, the main one first.
+        bytes: of all of them.
+        notes: what a person should know.
+        checks: one entry an entry point; empty when it cannot run on this machine.
+        unchecked: why it was not run; else "".
+    """
+
+    path: str
+    target: str
+    files: tuple[str, ...]
+    bytes: int
+    notes: tuple[str, ...]
+    checks: tuple[Checked, ...]
+    unchecked: str = ""
+
+
+def export(
+    source: Source,
+    path: str | os.PathLike[str],
+    *,
+    target: str | None = None,
+    inputs: Sequence[str] | None = None,
+    outputs: Sequence[str] | None = None,
+    signatures: Sequence[str] | None = None,
+    shapes: Sizes | None = None,
+    values: Mapping[str, Any] | None = None,
+    labels: Sequence[str] = (),
+    normalization: Normalization | None = None,
+    calibration: Sequence[str] = (),
+    about: About | None = None,
+    samples: Given = None,
+    tolerance: float | None = None,
+    threads: int = 1,
+    force: bool = False,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Exported:
+    """Writes a model in a form that a device runs, and proves that it is the same model.
+
+    >>> import pocketgraph
+    >>> from pocketgraph.graph.text import parse
+    >>> graph = parse("x = Placeholder(dtype=float, shape=[1, 2])\\ny = Relu(x, T=float)")
+    >>> made = pocketgraph.export(graph, "small.tflite", samples={"x": [[-1.0, 2.0]]})
+    >>> made.checks[0].passed, made.target
+    (True, 'tflite')
+
+    Args:
+        source: a graph, a model file, or the directory of a SavedModel or training.
+        path: the file or folder to write; its suffix says which form unless ``target`` does.
+        target: the name of a target; ``pocketgraph export --targets`` lists them.
+        inputs, outputs, signatures, shapes, values: see ``opening.opened``.
+        labels: the name of each class of the first output.
+        normalization: of pictures that go into the first input.
+        calibration: of scores, a line for each class.
+        about: name, author, licence and such.
+        samples: realistic inputs: one set by public name, several, or the path of an .npz file. What needs calibration
+            is calibrated with them, and the check uses them; by default it makes some up.
+        tolerance: the largest difference that passes, as a share of the output's largest value.
+        threads: how many to compute with here.
+        force: write into a folder that is not empty.
+        progress: told how far it is.
+        options: of the target.
+
+    Raises:
+        UsageError: arguments that do not go together or do not fit the model.
+        DifferenceError: the numbers are past the tolerance; no file stays.
+        PocketgraphError: what else stands in the way.
+    """
+    place = os.fspath(path)
+    chosen = target_of(place, target)
+    arguments = arguments_of(chosen, options)
+    check_target(
+        place, is_folder=chosen.is_folder, force=force, source=None if isinstance(source, Graph) else os.fspath(source)
+    )
+    model = opened(source, inputs=inputs, outputs=outputs, signatures=signatures, shapes=shapes, values=values)
+    given, count = samples_of(samples, model.main)
+    model = replace(
+        model, labels=tuple(labels), normalization=normalization, calibration=tuple(calibration),
+        about=about or About(), samples=given, sample_count=count, threads=threads,
+    )  # fmt: skip
+    if progress is not None:
+        model = replace(model, progress=progress)
+    return export_model(model, place, chosen, arguments, tolerance=tolerance, force=force)
+
+
+def export_model(
+    model: ExportModel,
+    path: str,
+    target: Target,
+    arguments: Mapping[str, Any],
+    *,
+    tolerance: float | None = None,
+    force: bool = False,
+) -> Exported:
+    """As ``export``, for a model that is open and a target that is chosen.
+
+    Args:
+        model: the model.
+        path: the file or folder to write.
+        target: the target.
+        arguments: the keyword arguments of its exporter.
+        tolerance, force: as for ``export``.
+    """
+    check_target(path, is_folder=target.is_folder, force=force)
+    with workshop(path) as made:
+        written = target.write(model, made, **arguments)
+        checks = check(model, written, tolerance)
+        files = put_in_place(made, path)
+    size = sum(os.path.getsize(name) for name in files)
+    return Exported(path, target.name, tuple(files), size, tuple(written.notes), tuple(checks), written.unchecked)
