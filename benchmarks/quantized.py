@@ -19,13 +19,13 @@ import numpy as np
 
 from measure import NETWORKS
 from pocketgraph.formats import load
+from pocketgraph.litert.program import Program
+from pocketgraph.litert.rewriting.optimize import hasten
+from pocketgraph.litert.runner import PlainRunner
 from pocketgraph.quantize.light import lighter
 from pocketgraph.quantize.lowering import float_program
 from pocketgraph.quantize.pipeline import Options, observe, quantize
 from pocketgraph.quantize.running import Running, copied, model_bytes
-from pocketgraph.runtime.engines.litert.program import Program
-from pocketgraph.runtime.engines.litert.rewriting.optimize import hasten
-from pocketgraph.runtime.engines.litert.runner import PlainRunner
 
 ROUNDS, SLICE = 60, 0.03  # of many short slices some are undisturbed
 TARGET_FASTER, TARGET_SIZE, TARGET_CALIBRATION = 2.8, 0.27, 0.7

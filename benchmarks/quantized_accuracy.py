@@ -34,12 +34,12 @@ from measure import table
 from pocketgraph import Session, formats, freeze
 from pocketgraph.apps.data import Scaling, open_data
 from pocketgraph.graph import Graph
+from pocketgraph.litert.runner import PlainRunner
 from pocketgraph.quantize.judge import Accuracy, Comparison
 from pocketgraph.quantize.lowering import float_program
 from pocketgraph.quantize.models import Input, LiteRTModel
 from pocketgraph.quantize.pipeline import Options, quantize
 from pocketgraph.quantize.running import Running, as_fed, model_bytes
-from pocketgraph.runtime.engines.litert.runner import PlainRunner
 
 Array = np.ndarray[Any, Any]
 CALIBRATED = 100

@@ -6,9 +6,9 @@ import numpy as np
 
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text import parse
+from pocketgraph.litert.program import Program
 from pocketgraph.quantize.judge import Comparison
 from pocketgraph.quantize.running import Running
-from pocketgraph.runtime.engines.litert.program import Program
 
 SHAPE = (1, 12, 12, 3)
 

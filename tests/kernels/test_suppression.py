@@ -8,7 +8,7 @@ import pytest
 from pocketgraph.graph import Node
 from pocketgraph.kernels import boxes as kernels
 from pocketgraph.kernels.boxes import BLOCK, non_max_suppression_v3, overlap
-from pocketgraph.runtime.engines.litert import suppression
+from pocketgraph.litert import suppression
 
 QUICK = suppression.quicker(Node("n", "NonMaxSuppressionV3"), non_max_suppression_v3)
 

@@ -11,13 +11,13 @@ from pocketgraph.errors import UsageError
 from pocketgraph.formats import from_bytes, load, to_bytes
 from pocketgraph.graph import Graph, Node, const
 from pocketgraph.graph.text import parse
+from pocketgraph.litert.emitter import MARK
 from pocketgraph.quantize.as_graph import as_graph, inner_operations
 from pocketgraph.quantize.light import lighter
 from pocketgraph.quantize.lowering import lowered_graph
 from pocketgraph.quantize.pipeline import Options, quantize
 from pocketgraph.quantize.running import Running, model_bytes
 from pocketgraph.runtime import Session
-from pocketgraph.runtime.engines.litert.emitter import MARK
 from quantize_nets import net, rows, samples, wide_graph
 
 WRITTEN = pathlib.Path(__file__).parent.parent / "fixtures" / "quantized_graph"

@@ -7,12 +7,12 @@ import pytest
 
 from pocketgraph.graph import Graph
 from pocketgraph.graph.text import parse
+from pocketgraph.litert.program import Operation, Program
 from pocketgraph.quantize.averages import average_of_codes
 from pocketgraph.quantize.convert import Recipe, convert
 from pocketgraph.quantize.lowering import float_program
 from pocketgraph.quantize.ranges import Range, codes
 from pocketgraph.quantize.running import Running
-from pocketgraph.runtime.engines.litert.program import Operation, Program
 
 SHAPE = (1, 6, 5, 4)
 SPAN = Range(-1.0, 2.0)

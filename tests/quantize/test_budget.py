@@ -10,6 +10,7 @@ import pytest
 from pocketgraph.errors import RunError, UsageError
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text import parse
+from pocketgraph.litert.program import Program
 from pocketgraph.quantize import resume
 from pocketgraph.quantize.budget import Budget, Judged, judged, quantize_within
 from pocketgraph.quantize.judge import Accuracy, Comparison
@@ -17,7 +18,6 @@ from pocketgraph.quantize.lowering import float_program
 from pocketgraph.quantize.pipeline import Options, Outcome, quantize
 from pocketgraph.quantize.resume import Findings
 from pocketgraph.quantize.running import model_bytes
-from pocketgraph.runtime.engines.litert.program import Program
 from quantize_nets import net, samples
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text import parse
+from pocketgraph.litert.program import Program
 from pocketgraph.quantize.as_graph import as_graph
 from pocketgraph.quantize.channelwise import with_channelwise_layers
 from pocketgraph.quantize.evening import evened
@@ -14,7 +15,6 @@ from pocketgraph.quantize.lowering import float_program, lowered_graph
 from pocketgraph.quantize.pipeline import Options, observe, quantize, silent
 from pocketgraph.quantize.running import Running
 from pocketgraph.runtime import Session
-from pocketgraph.runtime.engines.litert.program import Program
 from quantize_nets import judged
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from pocketgraph.graph.dtype import FLOAT, INT8
+from pocketgraph.litert.program import Operation, Program, Quantization, Value
 from pocketgraph.quantize.clipping import is_conversion, with_clipping_conversions
 from pocketgraph.quantize.running import Running
-from pocketgraph.runtime.engines.litert.program import Operation, Program, Quantization, Value
 
 CODES = np.arange(-128, 128, dtype=np.int8).reshape(1, 16, 16)
 BOUNDS = {"RELU": (0.0, np.inf), "RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0)}

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from pocketgraph.graph.dtype import INT8, INT32
+from pocketgraph.litert import writer
+from pocketgraph.litert.constant import Constant
+from pocketgraph.litert.program import Operation, Program, Quantization, Value
+from pocketgraph.litert.runner import PlainRunner
 from pocketgraph.quantize.columns import with_columns_in_pairs
-from pocketgraph.runtime.engines.litert import writer
-from pocketgraph.runtime.engines.litert.constant import Constant
-from pocketgraph.runtime.engines.litert.program import Operation, Program, Quantization, Value
-from pocketgraph.runtime.engines.litert.runner import PlainRunner
 
 
 def convolution(

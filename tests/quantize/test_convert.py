@@ -8,6 +8,7 @@ import pytest
 from pocketgraph.errors import RunError, UsageError
 from pocketgraph.graph import Graph
 from pocketgraph.graph.text import parse
+from pocketgraph.litert.program import Program
 from pocketgraph.quantize.convert import Recipe, convert
 from pocketgraph.quantize.equalize import equalize
 from pocketgraph.quantize.light import lighter
@@ -15,7 +16,6 @@ from pocketgraph.quantize.lowering import float_program
 from pocketgraph.quantize.pipeline import Options, observe, quantize
 from pocketgraph.quantize.ranges import Range
 from pocketgraph.quantize.running import Running, model_bytes
-from pocketgraph.runtime.engines.litert.program import Program
 from quantize_nets import SHAPE, judged, net, samples
 
 QUIET = lambda stage, done, total: None  # noqa: E731

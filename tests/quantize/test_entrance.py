@@ -7,13 +7,13 @@ import pytest
 
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text import parse
+from pocketgraph.litert.program import Program
 from pocketgraph.quantize.as_graph import as_graph
 from pocketgraph.quantize.judge import Comparison
 from pocketgraph.quantize.lowering import float_program, lowered_graph
 from pocketgraph.quantize.pipeline import Options, quantize
 from pocketgraph.quantize.running import Running
 from pocketgraph.runtime import Session
-from pocketgraph.runtime.engines.litert.program import Program
 from quantize_nets import judged
 
 FRAMES, CHANNELS = 20, 10

@@ -7,12 +7,12 @@ import pytest
 
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text import parse
+from pocketgraph.litert.program import Program
 from pocketgraph.quantize.calibrating import observe
 from pocketgraph.quantize.equalize import CLIPPED, ROOM, equalize
 from pocketgraph.quantize.lowering import float_program
 from pocketgraph.quantize.pipeline import silent
 from pocketgraph.quantize.running import Running
-from pocketgraph.runtime.engines.litert.program import Program
 
 STRENGTH = np.array([0.02, 0.3, 1.0, 2.5], np.float32)  # the largest value of each channel, for inputs up to 1
 

@@ -8,13 +8,13 @@ import numpy as np
 
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text import parse
+from pocketgraph.litert.program import Program, Value
 from pocketgraph.quantize.headroom import BEYOND, with_headroom
 from pocketgraph.quantize.lowering import float_program
 from pocketgraph.quantize.observe import Observation
 from pocketgraph.quantize.pipeline import Options, Outcome, observe, quantize, silent
 from pocketgraph.quantize.ranges import Range
 from pocketgraph.quantize.running import Running, as_fed
-from pocketgraph.runtime.engines.litert.program import Program, Value
 
 
 def two_layers(ending: str = "y = Softmax(s, T=float)") -> Program:

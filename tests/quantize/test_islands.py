@@ -10,13 +10,13 @@ import pytest
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.text import parse
+from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.quantize import islands
 from pocketgraph.quantize.islands import faster_in_float
 from pocketgraph.quantize.lowering import float_program
 from pocketgraph.quantize.operators import can_quantize
 from pocketgraph.quantize.pipeline import Options, quantize
 from pocketgraph.quantize.running import Running
-from pocketgraph.runtime.engines.litert.program import Operation, Program, Value
 from quantize_nets import judged, net, samples
 
 rng = np.random.default_rng(11)

@@ -8,6 +8,7 @@ import pytest
 from pocketgraph.errors import UsageError
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text import parse
+from pocketgraph.litert.program import Program
 from pocketgraph.quantize.adaround import adaround
 from pocketgraph.quantize.light import lighter
 from pocketgraph.quantize.lowering import float_program
@@ -15,7 +16,6 @@ from pocketgraph.quantize.pipeline import Options, quantize
 from pocketgraph.quantize.rounding import loss, round_rows
 from pocketgraph.quantize.running import model_bytes
 from pocketgraph.quantize.weights import packed
-from pocketgraph.runtime.engines.litert.program import Program
 from quantize_nets import judged, net, rows, samples, wide_graph
 
 

@@ -10,12 +10,12 @@ import pytest
 from pocketgraph.formats import load
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text import parse
+from pocketgraph.litert.program import Program
 from pocketgraph.quantize.judge import Comparison
 from pocketgraph.quantize.lowering import float_program
 from pocketgraph.quantize.pipeline import Options, quantize
 from pocketgraph.quantize.recurrence import recurrent
 from pocketgraph.quantize.running import Running
-from pocketgraph.runtime.engines.litert.program import Program
 
 STEPS, INPUTS, STATE = 6, 12, 32
 RECURRENT = pathlib.Path(__file__).parent.parent / "runtime" / "recurrent"

@@ -10,6 +10,7 @@ import pytest
 
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text import parse
+from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.quantize.convert import Recipe, coded_operations
 from pocketgraph.quantize.harm import decibels
 from pocketgraph.quantize.judge import Comparison
@@ -18,7 +19,6 @@ from pocketgraph.quantize.pipeline import Options, measure_harm, observe, quanti
 from pocketgraph.quantize.ranges import Range
 from pocketgraph.quantize.running import Running
 from pocketgraph.quantize.stagger import Chain, Staggered, chains, effort, stagger
-from pocketgraph.runtime.engines.litert.program import Operation, Program, Value
 
 SIDE, NARROW, IDLE = 24, 8, 3
 NOTHING = 1e-12  # of noise: never quiet enough

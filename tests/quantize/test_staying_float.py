@@ -9,10 +9,10 @@ import numpy as np
 from pocketgraph import Session
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text import parse
+from pocketgraph.litert.program import Program
 from pocketgraph.quantize.harm import worst_stretch
 from pocketgraph.quantize.lowering import float_program
 from pocketgraph.quantize.staying_float import float_ends, last_normalizations
-from pocketgraph.runtime.engines.litert.program import Program
 
 
 def pictures(channels: int, classes: int = 2) -> Program:

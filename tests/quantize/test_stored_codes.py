@@ -8,6 +8,8 @@ import pytest
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.text import parse
+from pocketgraph.litert.constant import Constant
+from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.quantize.convert import Converted
 from pocketgraph.quantize.judge import Comparison
 from pocketgraph.quantize.lowering import float_program
@@ -15,8 +17,6 @@ from pocketgraph.quantize.pipeline import Options, Outcome, quantize
 from pocketgraph.quantize.running import Running, as_fed, model_bytes
 from pocketgraph.quantize.stored_codes import with_stored_codes
 from pocketgraph.runtime import Session
-from pocketgraph.runtime.engines.litert.constant import Constant
-from pocketgraph.runtime.engines.litert.program import Operation, Program, Value
 
 rng = np.random.default_rng(11)
 

@@ -11,8 +11,8 @@ import pytest
 from pocketgraph.errors import RunError
 from pocketgraph.formats import save
 from pocketgraph.graph.text import parse
+from pocketgraph.litert import cache
 from pocketgraph.runtime import Session
-from pocketgraph.runtime.engines.litert import cache
 
 GRAPH = """
     x = Placeholder(dtype=float, shape=[?, 2])

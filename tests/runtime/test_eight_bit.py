@@ -14,12 +14,12 @@ from pocketgraph.graph import Graph, Node, const
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.text import parse
 from pocketgraph.kernels.eight_bit import width
+from pocketgraph.litert.constant import Constant
+from pocketgraph.litert.program import Value
+from pocketgraph.litert.rewriting.eight_bit import coded_weights
 from pocketgraph.runtime.eight_bit import choice as eight_bit_choice
 from pocketgraph.runtime.eight_bit import islands as eight_bit_islands
 from pocketgraph.runtime.eight_bit.islands import without_codes
-from pocketgraph.runtime.engines.litert.constant import Constant
-from pocketgraph.runtime.engines.litert.program import Value
-from pocketgraph.runtime.engines.litert.rewriting.eight_bit import coded_weights
 from pocketgraph.transforms.tool import run
 
 LOG = 'insert_logging(op=RequantizationRange, show_name=true, message="__requant_min_max:")'

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from pocketgraph.graph.text import parse
+from pocketgraph.litert import suppression
 from pocketgraph.runtime import Session
-from pocketgraph.runtime.engines.litert import suppression
 from pocketgraph.runtime.planning import late_parts
 
 GRAPH = """
@@ -44,7 +44,7 @@ def test_all_runs_give_the_same(monkeypatch: pytest.MonkeyPatch, count: int) -> 
 
 
 def test_a_first_result_does_not_wait_for_litert(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pocketgraph.runtime.engines.litert.suppression", None)  # not to be imported
+    monkeypatch.setitem(sys.modules, "pocketgraph.litert.suppression", None)  # not to be imported
     boxes = np.array([[0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, 3, 3]], np.float32)
     with Session(parse(GRAPH), cache_dir="") as session:
         found = session.run("y", {"boxes": boxes, "scores": np.array([0.5, 0.6, 0.7], np.float32)})[0]

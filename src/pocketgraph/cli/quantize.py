@@ -16,9 +16,9 @@ from pocketgraph.errors import UsageError
 if TYPE_CHECKING:
     from pocketgraph.apps.data import Data
     from pocketgraph.graph import Graph
+    from pocketgraph.litert.program import Program
     from pocketgraph.quantize.pipeline import Outcome, Progress
     from pocketgraph.quantize.running import Samples
-    from pocketgraph.runtime.engines.litert.program import Program
 
 HELD = 1 << 24
 """Numbers in all samples up to which they are kept in memory; more are read anew each time."""

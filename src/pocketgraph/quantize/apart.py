@@ -9,14 +9,14 @@ from itertools import islice
 import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT, INT8, INT16
+from pocketgraph.litert.constant import Constant
+from pocketgraph.litert.program import Operation, Value
+from pocketgraph.litert.rewriting.linear import LINEAR
 from pocketgraph.quantize import operators
 from pocketgraph.quantize.judge import Comparison
 from pocketgraph.quantize.patches import REDUCIBLE
 from pocketgraph.quantize.pipeline import Outcome
 from pocketgraph.quantize.running import Running, Samples, copied
-from pocketgraph.runtime.engines.litert.constant import Constant
-from pocketgraph.runtime.engines.litert.program import Operation, Value
-from pocketgraph.runtime.engines.litert.rewriting.linear import LINEAR
 
 
 @dataclass

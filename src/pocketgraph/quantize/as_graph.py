@@ -19,10 +19,10 @@ from pocketgraph.errors import UsageError
 from pocketgraph.graph import Graph, Node, Shape, canonical, const, node_name, parse_ref
 from pocketgraph.graph.dtype import FLOAT, INT8, INT32
 from pocketgraph.graph.order import reachable, topological
+from pocketgraph.litert.emitter import MARK
+from pocketgraph.litert.program import Operation, Program, Quantization, Value
+from pocketgraph.litert.rewriting.linear import LINEAR
 from pocketgraph.quantize.operators import WEIGHT_AXIS
-from pocketgraph.runtime.engines.litert.emitter import MARK
-from pocketgraph.runtime.engines.litert.program import Operation, Program, Quantization, Value
-from pocketgraph.runtime.engines.litert.rewriting.linear import LINEAR
 
 ENDINGS = ("/int8", "/float", "/numbers", "/prescribed")
 """Of the names of tensors that are another's in codes, or in plain numbers again."""

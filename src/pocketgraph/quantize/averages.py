@@ -12,8 +12,8 @@ from __future__ import annotations
 import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT, INT32
-from pocketgraph.runtime.engines.litert.constant import Constant
-from pocketgraph.runtime.engines.litert.program import Operation, Value
+from pocketgraph.litert.constant import Constant
+from pocketgraph.litert.program import Operation, Value
 
 HEIGHT_AND_WIDTH = (1, 2)
 

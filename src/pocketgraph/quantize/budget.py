@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from pocketgraph.errors import RunError, UsageError
+from pocketgraph.litert.program import Program
 from pocketgraph.quantize.judge import Accuracy, Comparison, scores_of_classes
 from pocketgraph.quantize.options import Options, Progress
 from pocketgraph.quantize.pipeline import Outcome, finish, prepare, silent
 from pocketgraph.quantize.resume import Findings
 from pocketgraph.quantize.running import Running, Samples, as_fed
-from pocketgraph.runtime.engines.litert.program import Program
 
 SHARES = (0.12, 0.25, 0.5, 0.75)
 """Of the multiplications that stay in float, one after the other, until the budget is kept."""

@@ -7,13 +7,13 @@ import math
 import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.litert.program import Program, Value
 from pocketgraph.quantize.observe import Observation
 from pocketgraph.quantize.operators import KINDS, Kind
 from pocketgraph.quantize.options import Progress
 from pocketgraph.quantize.reconstruct import BOUNDS
 from pocketgraph.quantize.resume import Findings
 from pocketgraph.quantize.running import Running, Samples
-from pocketgraph.runtime.engines.litert.program import Program, Value
 
 DONE = "samples"
 

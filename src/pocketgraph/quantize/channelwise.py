@@ -13,10 +13,10 @@ from collections.abc import Collection
 import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.litert.constant import Constant
+from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.quantize.running import Array, copied
 from pocketgraph.quantize.staying_float import preparation
-from pocketgraph.runtime.engines.litert.constant import Constant
-from pocketgraph.runtime.engines.litert.program import Operation, Program, Value
 
 
 def with_channelwise_layers(program: Program, keep: Collection[str] = ()) -> Program:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 
 from pocketgraph.graph.dtype import INT8
-from pocketgraph.runtime.engines.litert.program import Operation, Program, Value
+from pocketgraph.litert.program import Operation, Program, Value
 
 BOUNDS = {"RELU": (0.0, math.inf), "RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0)}
 RATIOS = (2.0**-8, 2.0**7)

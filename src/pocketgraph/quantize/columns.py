@@ -18,8 +18,8 @@ from dataclasses import replace
 import numpy as np
 
 from pocketgraph.graph.dtype import INT8, INT32
-from pocketgraph.runtime.engines.litert.constant import Constant
-from pocketgraph.runtime.engines.litert.program import Operation, Program, Value
+from pocketgraph.litert.constant import Constant
+from pocketgraph.litert.program import Operation, Program, Value
 
 FEW = 4  # channels; eight columns' worth of more are not read together
 

@@ -16,14 +16,14 @@ import numpy as np
 from pocketgraph.errors import UsageError
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import FLOAT, INT8, INT16, INT32, INT64
+from pocketgraph.litert.constant import Constant
+from pocketgraph.litert.program import Operation, Program, Quantization, Value
+from pocketgraph.litert.rewriting.linear import LINEAR
 from pocketgraph.quantize import operators
 from pocketgraph.quantize.averages import average_of_codes
 from pocketgraph.quantize.operators import KINDS, PRESCRIBED, PRESCRIBED_16, Kind, float_operands
 from pocketgraph.quantize.ranges import Range, codes
 from pocketgraph.quantize.weights import Array, Weights, packed, rounded
-from pocketgraph.runtime.engines.litert.constant import Constant
-from pocketgraph.runtime.engines.litert.program import Operation, Program, Quantization, Value
-from pocketgraph.runtime.engines.litert.rewriting.linear import LINEAR
 
 ADDING = ("ADD", "SUB", "SQUARED_DIFFERENCE")
 MOST_APART = 2.0**14  # times that an operand's step may be the result's; LiteRT ends the process at 2^19

@@ -17,14 +17,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.litert.rewriting.linear import LINEAR, float_constant
 from pocketgraph.quantize import operators
 from pocketgraph.quantize.harm import decibels
 from pocketgraph.quantize.observe import Observation
 from pocketgraph.quantize.ranges import Range
 from pocketgraph.quantize.running import Array
 from pocketgraph.quantize.weights import float_weights
-from pocketgraph.runtime.engines.litert.program import Operation, Program, Value
-from pocketgraph.runtime.engines.litert.rewriting.linear import LINEAR, float_constant
 
 MUCH = 0.25  # of all noise, from which the input's is seen to
 QUIET = 40.0  # decibels of the input's own noise, from which it is not

@@ -13,11 +13,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.quantize import operators
 from pocketgraph.quantize.observe import Observation
 from pocketgraph.quantize.running import copied
 from pocketgraph.quantize.weights import Array, float_weights, replace_weights
-from pocketgraph.runtime.engines.litert.program import Operation, Program, Value
 
 STRONGEST = 256.0  # the largest factor; beyond it a channel is taken for dead, not for weak
 CLIPPED = 6.0  # where RELU6 ends

@@ -14,12 +14,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.quantize import operators
 from pocketgraph.quantize.equalize import PASSING, STRONGEST, scale_operand, scale_results
 from pocketgraph.quantize.observe import Observation
 from pocketgraph.quantize.operators import KINDS, Kind
 from pocketgraph.quantize.running import Array, copied
-from pocketgraph.runtime.engines.litert.program import Operation, Program, Value
 
 WORTHWHILE = 2.0  # times; a factor below this is not worth a change
 HOMOGENEOUS = ("", "RELU")  # activations that scaling commutes with

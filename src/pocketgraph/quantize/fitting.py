@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
+from pocketgraph.litert.program import Operation, Program
 from pocketgraph.quantize import operators
 from pocketgraph.quantize.convert import Recipe, coded_operations, convert
 from pocketgraph.quantize.operators import KINDS, Kind
@@ -18,7 +19,6 @@ from pocketgraph.quantize.resume import Findings
 from pocketgraph.quantize.running import Array, Samples
 from pocketgraph.quantize.walking import Walk, held_samples
 from pocketgraph.quantize.weights import Weights, rounded
-from pocketgraph.runtime.engines.litert.program import Operation, Program
 
 FEWEST_FOR_4 = 1024  # weights; layers with fewer keep eight bits
 SMALL = ("CONV_2D", "FULLY_CONNECTED")

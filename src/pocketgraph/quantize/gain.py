@@ -9,10 +9,10 @@ from itertools import islice
 import numpy as np
 
 from pocketgraph.graph.dtype import INT16
+from pocketgraph.litert.program import Program
+from pocketgraph.litert.runner import PlainRunner
 from pocketgraph.quantize.operators import KINDS, Kind, weights
 from pocketgraph.quantize.running import Array, Samples, as_fed, model_bytes
-from pocketgraph.runtime.engines.litert.program import Program
-from pocketgraph.runtime.engines.litert.runner import PlainRunner
 
 TURNS = 5  # in which both programs are timed one after the other; the least time counts
 ENOUGH = 0.03  # seconds of each turn

@@ -9,10 +9,10 @@ from itertools import islice
 import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT, INT8, INT16
+from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.quantize.operators import KINDS, Kind, weights
 from pocketgraph.quantize.ranges import Range
 from pocketgraph.quantize.running import Array, Running, Samples, copied
-from pocketgraph.runtime.engines.litert.program import Operation, Program, Value
 
 FINAL = ("ARG_MAX", "DEQUANTIZE", "LOGISTIC", "LOG_SOFTMAX", "RESHAPE", "SOFTMAX")
 """What may follow the scores of a classifier; errors are measured before it, where they are not squeezed together."""

@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from pocketgraph.litert.program import Program, Value
 from pocketgraph.quantize.choose_range import has_few_values
 from pocketgraph.quantize.harm import scores
 from pocketgraph.quantize.observe import Observation
 from pocketgraph.quantize.ranges import Range
-from pocketgraph.runtime.engines.litert.program import Program, Value
 
 FEW_ROWS = 4096  # of scores; more of them, as of all places of a picture, show how far they reach
 BEYOND = 0.25  # of the largest score seen

@@ -16,8 +16,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.quantize.operators import has_weights
-from pocketgraph.runtime.engines.litert.program import Operation, Program, Value
 
 CONVERSION = (60.0, 0.05)  # nanoseconds, and for each element
 IN_FLOAT = (40.0, 0.055)

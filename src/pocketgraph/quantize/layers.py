@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT, INT16
+from pocketgraph.litert.program import Operation, Value
 from pocketgraph.quantize import operators
 from pocketgraph.quantize.apart import errors_apart
 from pocketgraph.quantize.harm import decibels
@@ -20,7 +21,6 @@ from pocketgraph.quantize.pipeline import Outcome, Progress
 from pocketgraph.quantize.ranges import HIGHEST_16
 from pocketgraph.quantize.running import Running, Samples, as_fed
 from pocketgraph.quantize.weights import float_weights, rounded
-from pocketgraph.runtime.engines.litert.program import Operation, Value
 
 BARS = 64  # of a histogram in the report
 LOUD = 25.0  # decibels; a tensor whose codes alone leave less is worth a word

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 
 from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.litert.rewriting.linear import LINEAR
 from pocketgraph.quantize import operators
 from pocketgraph.quantize.calibrating import observe
 from pocketgraph.quantize.convert import Converted, coded_kernel
@@ -15,8 +17,6 @@ from pocketgraph.quantize.running import Samples, copied
 from pocketgraph.quantize.soundness import check_weights
 from pocketgraph.quantize.stored_codes import coded_table, rows_of_codes
 from pocketgraph.quantize.weights import Weights, rounded
-from pocketgraph.runtime.engines.litert.program import Operation, Program, Value
-from pocketgraph.runtime.engines.litert.rewriting.linear import LINEAR
 
 SMALLEST = 1024  # weights; fewer are not worth the loss
 DYNAMIC = ("CONV_2D", "FULLY_CONNECTED")

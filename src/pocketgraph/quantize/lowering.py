@@ -10,11 +10,11 @@ import numpy as np
 from pocketgraph.errors import UsageError
 from pocketgraph.graph import DType, Graph, Node, Tensor, canonical
 from pocketgraph.graph.dtype import BOOL, FLOAT, STRING
+from pocketgraph.litert.engine import lowered
+from pocketgraph.litert.program import Program
+from pocketgraph.litert.unsupported import Unsupported
 from pocketgraph.quantize.sharing import share_weights
 from pocketgraph.quantize.spellings import in_plain_words
-from pocketgraph.runtime.engines.litert.engine import lowered
-from pocketgraph.runtime.engines.litert.program import Program
-from pocketgraph.runtime.engines.litert.unsupported import Unsupported
 from pocketgraph.runtime.engines.needed import needed
 from pocketgraph.runtime.feeds import FeedSpec
 from pocketgraph.runtime.names import feed_endpoints, fetch_endpoint

@@ -157,7 +157,7 @@ class LiteRTModel:
     def __init__(self, path: str, threads: int = 1, outputs: Sequence[str] | None = None) -> None:
         from ai_edge_litert.interpreter import Interpreter
 
-        from pocketgraph.runtime.engines.litert.runner import quiet
+        from pocketgraph.litert.runner import quiet
 
         self.path = path
         try:

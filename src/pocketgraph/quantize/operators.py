@@ -8,8 +8,8 @@ from __future__ import annotations
 from enum import Enum
 
 from pocketgraph.graph.dtype import FLOAT
-from pocketgraph.runtime.engines.litert.program import Operation, Quantization, Value
-from pocketgraph.runtime.engines.litert.rewriting.linear import LINEAR
+from pocketgraph.litert.program import Operation, Quantization, Value
+from pocketgraph.litert.rewriting.linear import LINEAR
 
 
 class Kind(Enum):

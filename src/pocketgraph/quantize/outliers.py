@@ -9,9 +9,9 @@ from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
 
+from pocketgraph.litert.program import Program, Value
 from pocketgraph.quantize.observe import Observation
 from pocketgraph.quantize.running import Sample, Samples
-from pocketgraph.runtime.engines.litert.program import Program, Value
 
 FARTHER = 8.0  # times as far as nine of ten samples
 FEW = 0.05  # of the samples; when more reach that far, that is how the data are

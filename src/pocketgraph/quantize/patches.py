@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from pocketgraph.litert.program import Operation
 from pocketgraph.quantize import operators
-from pocketgraph.runtime.engines.litert.program import Operation
 
 Array = np.ndarray[Any, Any]
 REDUCIBLE = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")

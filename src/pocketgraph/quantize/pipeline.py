@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pocketgraph.errors import UsageError
+from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.quantize.calibrating import observe
 from pocketgraph.quantize.channelwise import with_channelwise_layers
 from pocketgraph.quantize.choose_range import choose
@@ -36,7 +37,6 @@ from pocketgraph.quantize.stagger import stagger
 from pocketgraph.quantize.staying_float import float_ends, last_normalizations, named, preparation
 from pocketgraph.quantize.stored_codes import with_stored_codes
 from pocketgraph.quantize.weights import Weights
-from pocketgraph.runtime.engines.litert.program import Operation, Program, Value
 
 __all__ = ["Options", "Outcome", "Prepared", "Progress", "finish", "observe", "prepare", "quantize"]
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.errors import UsageError
-from pocketgraph.runtime.engines.litert.program import Quantization
+from pocketgraph.litert.program import Quantization
 
 Array = np.ndarray[Any, Any]
 LOWEST, HIGHEST = -128, 127  # int8

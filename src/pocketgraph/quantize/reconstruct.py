@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from pocketgraph.litert.program import Operation
 from pocketgraph.quantize import operators
 from pocketgraph.quantize.adaround import adaround
 from pocketgraph.quantize.patches import REDUCIBLE, is_grouped, patches, positions, rows_of
 from pocketgraph.quantize.rounding import curvature, loss, round_rows
 from pocketgraph.quantize.weights import Weights, channel_scales, float_weights, largest_code
-from pocketgraph.runtime.engines.litert.program import Operation
 
 Array = np.ndarray[Any, Any]
 MOST_ELEMENTS = 1 << 23  # of the rows that are looked at, so that they take 100 MB and not more

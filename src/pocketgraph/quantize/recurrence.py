@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.quantize import operators
 from pocketgraph.quantize.operators import KINDS, Kind
-from pocketgraph.runtime.engines.litert.program import Operation, Program, Value
 
 HYBRID = ("CONV_2D", "FULLY_CONNECTED")
 """Operators that take eight-bit weights and a float operand, which they quantize themselves."""

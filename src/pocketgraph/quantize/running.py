@@ -7,12 +7,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from pocketgraph.litert import writer
+from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.litert.rewriting.shared import share_constants
+from pocketgraph.litert.runner import PlainRunner
 from pocketgraph.quantize.clipping import with_clipping_conversions
 from pocketgraph.quantize.columns import with_columns_in_pairs
-from pocketgraph.runtime.engines.litert import writer
-from pocketgraph.runtime.engines.litert.program import Operation, Program, Value
-from pocketgraph.runtime.engines.litert.rewriting.shared import share_constants
-from pocketgraph.runtime.engines.litert.runner import PlainRunner
 
 Array = np.ndarray[Any, Any]
 Sample: TypeAlias = Sequence[Array]

@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.litert.constant import Constant
+from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.litert.rewriting.view import View
 from pocketgraph.quantize.running import Array
-from pocketgraph.runtime.engines.litert.constant import Constant
-from pocketgraph.runtime.engines.litert.program import Operation, Program, Value
-from pocketgraph.runtime.engines.litert.rewriting.view import View
 
 STEPS = ("ADD", "DIV", "MUL", "SUB")
 SMALLEST, LARGEST = 1e-30, 1e30  # of a divisor, and of what several steps together come to

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 
+from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.litert.rewriting.linear import LINEAR
 from pocketgraph.quantize.operators import KINDS, Kind, weights
-from pocketgraph.runtime.engines.litert.program import Operation, Program, Value
-from pocketgraph.runtime.engines.litert.rewriting.linear import LINEAR
 
 
 def share_weights(program: Program) -> None:

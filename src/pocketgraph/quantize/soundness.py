@@ -8,10 +8,10 @@ from itertools import islice
 import numpy as np
 
 from pocketgraph.errors import RunError
+from pocketgraph.litert.program import Program, Value
 from pocketgraph.quantize import operators
 from pocketgraph.quantize.observe import Observation
 from pocketgraph.quantize.running import Samples
-from pocketgraph.runtime.engines.litert.program import Program, Value
 
 FEW = 10  # samples; with fewer of them, other inputs are sure to reach further
 LOOKED_AT = 16  # samples that are held against each other

@@ -16,9 +16,9 @@ import numpy as np
 
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.litert.constant import Constant
+from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.quantize.running import Array, Running
-from pocketgraph.runtime.engines.litert.constant import Constant
-from pocketgraph.runtime.engines.litert.program import Operation, Program, Value
 
 BY_NUMBER = frozenset((
     "ABS", "ADD", "CEIL", "COS", "DIV", "ELU", "EXP", "FLOOR", "GREATER", "GREATER_EQUAL", "LEAKY_RELU", "LESS",

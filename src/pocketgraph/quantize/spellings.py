@@ -14,24 +14,24 @@ import math
 import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT, INT32
+from pocketgraph.litert.constant import Constant
+from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.litert.rewriting.activations import ACTIVATIONS, fuse_activations
+from pocketgraph.litert.rewriting.borders import absorb_padding, dilate
+from pocketgraph.litert.rewriting.linear import LINEAR, add_missing_biases, fold_affine
+from pocketgraph.litert.rewriting.optimize import merge_reshapes
+from pocketgraph.litert.rewriting.shared import share_constants
+from pocketgraph.litert.rewriting.simpler import (
+    recognise_leaky_rectifiers,
+    reshape_instead_of_transposing,
+)
+from pocketgraph.litert.rewriting.transposed import turn_transposed_convolutions
+from pocketgraph.litert.rewriting.view import View
+from pocketgraph.litert.rewriting.whole_rows import take_whole_rows
 from pocketgraph.quantize.running import Array, copied
 from pocketgraph.quantize.scaling_once import scale_once
 from pocketgraph.quantize.spelled_functions import recognise_functions
 from pocketgraph.quantize.steps_together import multiply_steps_together
-from pocketgraph.runtime.engines.litert.constant import Constant
-from pocketgraph.runtime.engines.litert.program import Operation, Program, Value
-from pocketgraph.runtime.engines.litert.rewriting.activations import ACTIVATIONS, fuse_activations
-from pocketgraph.runtime.engines.litert.rewriting.borders import absorb_padding, dilate
-from pocketgraph.runtime.engines.litert.rewriting.linear import LINEAR, add_missing_biases, fold_affine
-from pocketgraph.runtime.engines.litert.rewriting.optimize import merge_reshapes
-from pocketgraph.runtime.engines.litert.rewriting.shared import share_constants
-from pocketgraph.runtime.engines.litert.rewriting.simpler import (
-    recognise_leaky_rectifiers,
-    reshape_instead_of_transposing,
-)
-from pocketgraph.runtime.engines.litert.rewriting.transposed import turn_transposed_convolutions
-from pocketgraph.runtime.engines.litert.rewriting.view import View
-from pocketgraph.runtime.engines.litert.rewriting.whole_rows import take_whole_rows
 
 AFFINE = ("ADD", "SUB", "MUL", "DIV")
 MOST_ZEROS = 0.08  # of all weights that plain convolutions instead of transposed ones may add to the file

@@ -20,6 +20,8 @@ from typing import TypeVar
 import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.litert.rewriting.linear import LINEAR
 from pocketgraph.quantize import operators
 from pocketgraph.quantize.harm import work
 from pocketgraph.quantize.observe import Observation
@@ -27,8 +29,6 @@ from pocketgraph.quantize.ranges import Range
 from pocketgraph.quantize.reconstruct import BOUNDS
 from pocketgraph.quantize.running import Array
 from pocketgraph.quantize.weights import float_weights, replace_weights
-from pocketgraph.runtime.engines.litert.program import Operation, Program, Value
-from pocketgraph.runtime.engines.litert.rewriting.linear import LINEAR
 
 T = TypeVar("T")
 PASSING = ("AVERAGE_POOL_2D", "DEPTHWISE_CONV_2D", "MAX_POOL_2D")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from pocketgraph.errors import UsageError, did_you_mean
+from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.quantize.harm import scores, work
 from pocketgraph.quantize.operators import KINDS, Kind
-from pocketgraph.runtime.engines.litert.program import Operation, Program, Value
 
 LAST = ("SOFTMAX", "LOG_SOFTMAX", "LOGISTIC")
 FEW_ROWS = 16  # of a normalization, which are never dear

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.quantize import operators
-from pocketgraph.runtime.engines.litert.program import Operation, Program, Value
 
 FEWEST = 3  # steps
 

@@ -16,11 +16,11 @@ from dataclasses import replace
 import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT, INT8
+from pocketgraph.litert.constant import Constant
+from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.quantize.convert import Converted
 from pocketgraph.quantize.operators import is_table
 from pocketgraph.quantize.ranges import Range, codes
-from pocketgraph.runtime.engines.litert.constant import Constant
-from pocketgraph.runtime.engines.litert.program import Operation, Program, Value
 
 SMALLEST = 1024  # numbers; a constant of fewer is not worth the loss
 LOUDEST = 10**-3.7  # of a constant's power that its codes may be off by; more and it stays float

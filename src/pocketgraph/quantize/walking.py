@@ -7,8 +7,8 @@ from itertools import islice
 
 import numpy as np
 
+from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.quantize.running import Array, Running, Sample, Samples, real
-from pocketgraph.runtime.engines.litert.program import Operation, Program, Value
 
 MOST_BYTES = 1 << 28  # of the tensors that are held between two steps
 FEWEST = 16  # samples that are held whatever they take

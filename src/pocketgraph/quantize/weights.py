@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from pocketgraph.litert.program import Operation
+from pocketgraph.litert.rewriting.linear import LINEAR, float_constant
 from pocketgraph.quantize import operators
-from pocketgraph.runtime.engines.litert.program import Operation
-from pocketgraph.runtime.engines.litert.rewriting.linear import LINEAR, float_constant
 
 Array = np.ndarray[Any, Any]
 LARGEST_CODE = 127  # symmetric: -128 is not used, as the LiteRT specification asks

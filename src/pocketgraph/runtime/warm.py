@@ -63,7 +63,7 @@ def from_cache(
         threads, cache_dir: as for ``Request``.
         by_values: whether the plan may rest on values (see feeds.is_switch).
     """
-    from pocketgraph.runtime.engines.litert.executable import lookup
+    from pocketgraph.litert.executable import lookup
 
     names = sorted(feeds)
     key = with_switches(key, {name: feeds[name] for name in names if by_values and is_switch(feeds[name])})

@@ -38,7 +38,7 @@ from pocketgraph.runtime.eight_bit.operands import Operand, known_number, operan
 from pocketgraph.runtime.eight_bit.ranges import RangeWriter, Span
 
 Array = np.ndarray[Any, Any]
-WHOLE = "_whole_numbers"  # engines/litert/emitter.py reads it
+WHOLE = "_whole_numbers"  # litert/emitter.py reads it
 LERP = 128.0  # what stands for 1 in weights of seven binary digits
 WINDOWS = ("strides", "padding", "ksize")
 OPS = frozenset((

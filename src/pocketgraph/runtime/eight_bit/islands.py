@@ -26,7 +26,7 @@ from pocketgraph.runtime.eight_bit.operands import operands
 from pocketgraph.runtime.eight_bit.rounding import rounded_values
 from pocketgraph.runtime.eight_bit.sums import bias_offset, sum_line
 
-MARK = "_eight_bit"  # engines/litert/emitter.py reads it
+MARK = "_eight_bit"  # litert/emitter.py reads it
 ATTRS = (
     "strides", "padding", "ksize", "transpose_a", "transpose_b", "N", "Tshape", "align_corners", "half_pixel_centers",
     "variance_epsilon", "scale_after_normalization",

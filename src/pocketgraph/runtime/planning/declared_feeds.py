@@ -11,7 +11,7 @@ from typing import Any
 
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import DType, Shape, parse_ref
-from pocketgraph.runtime.engines.litert import cache
+from pocketgraph.litert import cache
 from pocketgraph.runtime.feeds import FeedSpec
 from pocketgraph.runtime.names import Endpoint
 

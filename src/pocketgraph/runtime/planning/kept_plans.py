@@ -16,11 +16,11 @@ from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import DType, Graph, Node, parse_ref
 from pocketgraph.graph.collector import collector_paused
 from pocketgraph.kernels import registry
+from pocketgraph.litert import cache
+from pocketgraph.litert.executable import lookup
 from pocketgraph.runtime.engines.builder import STRUCTURAL
 from pocketgraph.runtime.engines.calls import PLAIN, is_plain
 from pocketgraph.runtime.engines.functions import Library
-from pocketgraph.runtime.engines.litert import cache
-from pocketgraph.runtime.engines.litert.executable import lookup
 from pocketgraph.runtime.engines.needed import Item, item_of, needed
 from pocketgraph.runtime.engines.reference import Program
 from pocketgraph.runtime.engines.units import Segment

@@ -80,7 +80,7 @@ class LateParts:
 
     def is_able(self, item: Item) -> bool:
         if self._lowered is None:
-            from pocketgraph.runtime.engines.litert.lowerings import LOWERINGS
+            from pocketgraph.litert.lowerings import LOWERINGS
 
             self._lowered = LOWERINGS.keys()
         node = item.node
@@ -135,7 +135,7 @@ class LateParts:
                 self._scores += inputs[1].size
                 if self._scores <= FEW_SCORES:
                     return call(*inputs)
-                from pocketgraph.runtime.engines.litert.suppression import HELPED, quicker
+                from pocketgraph.litert.suppression import HELPED, quicker
 
                 quick = quicker(node, call) if node.op in HELPED else call
             return quick(*inputs)

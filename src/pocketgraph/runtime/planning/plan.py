@@ -30,8 +30,8 @@ from pocketgraph.runtime.planning.specialize import Known, specialized
 from pocketgraph.runtime.warm import Executable, with_switches
 
 if TYPE_CHECKING:
-    from pocketgraph.runtime.engines.litert.trial import Trial
-    from pocketgraph.runtime.engines.litert.unsupported import Unsupported
+    from pocketgraph.litert.trial import Trial
+    from pocketgraph.litert.unsupported import Unsupported
 
 Array = np.ndarray[Any, Any]
 MOST_RECUTS = 40  # each gives one more node to the reference engine
@@ -108,7 +108,7 @@ def _on_litert(
 ) -> tuple[dict[str, Item], list[Made], dict[str, str], LateParts | None]:
     """The needed nodes (without branches known not to be taken), the compiled parts, why the rest is in none, and who
     plans parts of that when they run (nobody where one part is everything)."""
-    from pocketgraph.runtime.engines.litert import engine
+    from pocketgraph.litert import engine
 
     kept = {endpoint.node for endpoint in (*request.feeds, *request.fetches)} | set(request.targets)
     graph = without_calls(request.graph, items, request.feeds, kept)
@@ -144,7 +144,7 @@ def _compiled_parts(
 ) -> list[Made]:
     """Cuts the graph into parts and compiles them, with other cuts where LiteRT does not take one; none in the end
     where it takes none. Adds to ``reasons`` why candidates are in no part."""
-    from pocketgraph.runtime.engines.litert import engine
+    from pocketgraph.litert import engine
 
     plan, static = known.plan, known.static
     compiled: dict[Cut, Made] = {}
@@ -195,7 +195,7 @@ def _compiled(
     Raises:
         Unsupported: LiteRT does not take it.
     """
-    from pocketgraph.runtime.engines.litert import engine
+    from pocketgraph.litert import engine
 
     inputs, outputs = part.inputs, part.outputs
     is_whole = is_whole and not request.targets and set(outputs) == set(request.fetches)

@@ -270,11 +270,11 @@ class Preparing:
         when there is none."""
         if self._key is None:
             if self._path is None:
-                from pocketgraph.runtime.engines.litert.graph_content import graph_digest
+                from pocketgraph.litert.graph_content import graph_digest
 
                 key = graph_digest(self.graph, self._cache_dir)
             else:
-                from pocketgraph.runtime.engines.litert.digest import file_digest
+                from pocketgraph.litert.digest import file_digest
 
                 key = file_digest(self._path, self._cache_dir) if os.path.isfile(self._path) else ""
             if key:

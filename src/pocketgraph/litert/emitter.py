@@ -1,0 +1,323 @@
+"""What a lowering is given: operands as values, static operands as arrays, and a place to put operations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.graph import DType, Graph, Node, canonical
+from pocketgraph.kernels.ranks import RANKS, wrong_input
+from pocketgraph.litert import schema
+from pocketgraph.litert.constant import Array, Constant
+from pocketgraph.litert.lowering import LOWERINGS
+from pocketgraph.litert.narrow_floats import (
+    JUMPING,
+    NARROW,
+    rounded_constant,
+    widened,
+    widened_constant,
+)
+from pocketgraph.litert.program import Operation, Value
+from pocketgraph.litert.statics import Inference, Statics
+from pocketgraph.litert.unsupported import Unsupported
+
+MARK = "_eight_bit"
+WHOLE = "_whole_numbers"
+"""The attribute of nodes that may be computed with eight-bit numbers (see runtime/eight_bit/islands.py)."""
+COMPUTABLE = schema.TENSOR_TYPES.keys() - {"string", "double", "half", "bfloat16", "complex64", "complex128"}
+"""The element types that LiteRT's operators take, by name."""
+LARGEST = 2**31 - 1  # bytes of one tensor: some kernels count them in 32 bits
+
+
+class Emit:
+    """Collects the operations of a segment, node by node.
+
+    Attributes:
+        operations: what was emitted so far.
+        values: the value of each tensor name (``n:0``) that is known so far.
+        cells: the weights of recurrent cells in LiteRT's order, which are shared by all steps.
+        computed: what operations have made so far.
+        unrounded: what the graph converts to a 16-bit type, and has kept its digits.
+    """
+
+    def __init__(self, graph: Graph, inferred: Inference, statics: Statics, *, trial: bool = False) -> None:
+        """In a ``trial`` every operand that is not yet known is made up from what was inferred of it."""
+        self.graph = graph
+        self.inferred = inferred
+        self.statics = statics
+        self.trial = trial
+        self.operations: list[Operation] = []
+        self.values: dict[str, Value] = {}
+        self.cells: dict[tuple[Any, ...], tuple[Constant, Value]] = {}
+        self.computed: set[Value] = set()
+        self.unrounded: set[Value] = set()
+        self._node = Node("", "NoOp")
+        self._rounds = False
+        self._narrow: dict[str, DType] = {}
+        self._rounded: dict[tuple[Value, DType], Value] = {}
+        self._derived: dict[tuple[int, tuple[int, ...], bool], tuple[Constant, Value]] = {}
+        self._count = 0
+
+    def lower(self, node: Node) -> None:
+        """Emits one node.
+
+        Raises:
+            Unsupported: LiteRT cannot compute it.
+        """
+        lowering = LOWERINGS.get(node.op)
+        if lowering is None:
+            raise Unsupported(f"{node.op} has no LiteRT lowering", node.name)
+        if node.op in RANKS:
+            shapes = [self.inferred.shape(canonical(ref)) for ref in node.data_inputs]
+            if all(shape.is_known for shape in shapes):
+                said = wrong_input(node.op, [shape.known for shape in shapes])
+                if said:
+                    raise Unsupported(said, node.name)
+        self._node = node
+        self._count = 0
+        self._rounds = node.op != "Cast" and (node.op in JUMPING or not self._is_narrow(f"{node.name}:0"))
+        lowering(self, node)
+
+    # Operands
+
+    def unsupported(self, reason: str) -> Unsupported:
+        """The error for the node at hand, to be raised."""
+        return Unsupported(reason, self._node.name)
+
+    def ref(self, index: int) -> str:
+        """The tensor name of one data input."""
+        try:
+            return canonical(self._node.data_inputs[index])
+        except IndexError:
+            raise self.unsupported(f"{self._node.op} has no input {index}") from None
+
+    def input(self, index: int) -> Value:
+        """One data input."""
+        return self.value(self.ref(index))
+
+    def inputs(self, start: int = 0, stop: int | None = None) -> list[Value]:
+        """Several data inputs."""
+        return [self.value(canonical(ref)) for ref in self._node.data_inputs[start:stop]]
+
+    def value(self, ref: str) -> Value:
+        """The value of a tensor name."""
+        known = self.values.get(ref)
+        if known is not None:
+            self.check(known.dtype, known.shape)
+            return self.rounded(known, self._narrow[ref]) if self._rounds and ref in self._narrow else known
+        constant = self.statics.constant(ref)
+        if constant is None and not self.trial:
+            raise self.unsupported(f"its input {ref} is not available here")
+        if constant is not None:
+            constant = widened_constant(constant)
+        dtype = self.dtype(ref) if constant is None else DType.of_numpy(constant.dtype)
+        shape = self.shape(ref) if constant is None else constant.shape
+        self.check(dtype, shape)
+        made = self.values[ref] = Value(ref, dtype, shape, constant)
+        return made
+
+    def rounded(self, value: Value, dtype: DType) -> Value:
+        """A float32 value rounded to a 16-bit type, as float32."""
+        known = self._rounded.get((value, dtype))
+        if known is not None:
+            return known
+        if value.constant is not None:
+            made = self.constant(rounded_constant(value.constant, dtype))
+        else:
+            short = Value(self._name("short"), dtype, value.shape)
+            self.operations.append(Operation("CAST", [value], [short], {}, (self._node.name,)))
+            made = self.add("CAST", [short], value.shape, value.dtype)
+        self._rounded[value, dtype] = self._rounded[made, dtype] = made
+        return made
+
+    def narrow_type(self, index: int) -> DType | None:
+        """The 16-bit type of one data input that was computed here, and so has more digits; None for any other."""
+        return self._narrow.get(self.ref(index))
+
+    def _is_narrow(self, ref: str) -> bool:
+        dtype = self.inferred.dtype(ref)
+        return dtype is not None and dtype.base.name in NARROW
+
+    def outcome(self, ref: str) -> Value:
+        """The value of a tensor name that the segment yields; an empty constant is one too. It is never rounded."""
+        self._rounds = False
+        if ref not in self.values:
+            constant = self.statics.constant(ref)
+            if constant is not None:
+                constant = widened_constant(constant)
+                dtype = DType.of_numpy(constant.dtype)
+                if constant.dtype.kind not in "biufc":
+                    raise self.unsupported(f"a constant of type {dtype.name} does not pass through LiteRT")
+                return Value(ref, dtype, constant.shape, constant)
+        return self.value(ref)
+
+    def rounded_outcomes(self, refs: Sequence[str]) -> dict[int, DType]:
+        """The 16-bit types that some of a program's outcomes are rounded to where they leave it, by their places."""
+        return {
+            place: dtype.base
+            for place, ref in enumerate(refs)
+            if self._is_narrow(ref) and (dtype := self.inferred.dtype(ref)) is not None
+        }
+
+    def static(self, index: int, what: str) -> Array:
+        """A data input that must be known when compiling; ``what`` names it in the reason."""
+        array = self.static_or_none(index)
+        if array is None:
+            raise self.unsupported(f"{what} must be known beforehand, but is computed")
+        return array
+
+    def static_or_none(self, index: int) -> Array | None:
+        """A data input as an array when it is known when compiling."""
+        ref = self.ref(index)
+        known = self.values.get(ref)
+        if known is not None:
+            return None if known.constant is None else known.constant.numpy()
+        constant = self.statics.constant(ref)
+        return None if constant is None else constant.numpy()
+
+    def axes(self, index: int, rank: int, what: str = "the axis") -> list[int]:
+        """A static input that names axes, each from 0 to ``rank`` - 1."""
+        axes = [int(axis) for axis in np.asarray(self.static(index, what)).reshape(-1)]
+        if any(not -rank <= axis < rank for axis in axes):
+            raise self.unsupported(f"{what} {axes} is out of range for rank {rank}")
+        return [axis % rank for axis in axes]
+
+    # Facts
+
+    def shape(self, ref: str) -> tuple[int, ...]:
+        """A tensor's shape, which must be known."""
+        shape = self.inferred.shape(ref)
+        if not shape.is_known:
+            raise self.unsupported(f"the shape of {ref} is {shape}, which is only known when running")
+        return shape.known
+
+    def dtype(self, ref: str) -> DType:
+        """The element type that a tensor is computed in, which must be known."""
+        dtype = self.inferred.dtype(ref)
+        if dtype is None:
+            raise self.unsupported(f"the element type of {ref} is not known")
+        return widened(dtype.base)
+
+    def output(self, port: int = 0) -> tuple[DType, tuple[int, ...]]:
+        """The element type and shape of one output of the node at hand."""
+        ref = f"{self._node.name}:{port}"
+        return self.dtype(ref), self.shape(ref)
+
+    def check(self, dtype: DType, shape: Sequence[int]) -> None:
+        """Refuses what no LiteRT operator takes."""
+        if dtype.name not in COMPUTABLE:
+            raise self.unsupported(f"LiteRT does not compute with {dtype.name}")
+        if shape and min(shape) < 1:
+            what = "empty tensors" if 0 in shape else "tensors of negative size"
+            raise self.unsupported(f"LiteRT does not compute with {what}, here {list(shape)}")
+        if math.prod(shape) * dtype.size > LARGEST:
+            raise self.unsupported(f"a tensor of {list(shape)} is larger than LiteRT can address")
+
+    def require(self, value: Value, *names: str) -> Value:
+        """Refuses a value of any other element type than these."""
+        if value.dtype.name not in names:
+            raise self.unsupported(f"LiteRT's operator does not take {value.dtype.name}")
+        return value
+
+    # Operations
+
+    def const(self, values: Any, dtype: Any = None) -> Value:
+        """A constant operand."""
+        array = np.asarray(values, dtype)
+        return self.constant(Constant.of(array))
+
+    def constant(self, constant: Constant) -> Value:
+        """A constant operand that is computed when written."""
+        return Value(self._name("const"), DType.of_numpy(constant.dtype), constant.shape, constant)
+
+    def constant_like(self, value: Value, number: float) -> Value:
+        """A constant operand of the shape and type of ``value``, filled with one number."""
+        shape, dtype = value.shape, value.dtype.numpy
+        return self.constant(Constant(lambda: np.full(shape, number, dtype), shape, dtype))
+
+    def add(
+        self,
+        code: str,
+        inputs: Sequence[Value | None],
+        shape: Sequence[int],
+        dtype: DType | None = None,
+        **options: Any,
+    ) -> Value:
+        """Emits an operation with one result of this shape, by default of its first input's element type."""
+        first = next(value for value in inputs if value is not None)
+        return self.add_many(code, inputs, [(dtype or first.dtype, tuple(shape))], **options)[0]
+
+    def add_many(
+        self,
+        code: str,
+        inputs: Sequence[Value | None],
+        outputs: Sequence[tuple[DType, tuple[int, ...]]],
+        **options: Any,
+    ) -> list[Value]:
+        """Emits an operation with several results."""
+        for dtype, shape in outputs:
+            self.check(dtype, shape)
+        made = [Value(self._name(code), dtype, tuple(int(d) for d in shape)) for dtype, shape in outputs]
+        may_code = bool(self._node.attr(MARK, False))
+        whole = self._node.attr(WHOLE, None)
+        self.operations.append(Operation(code, list(inputs), made, options, (self._node.name,), may_code, whole))
+        self.computed.update(made)
+        return made
+
+    def result(self, value: Value, port: int = 0) -> None:
+        """Says what the node at hand yields."""
+        ref = f"{self._node.name}:{port}"
+        self.values[ref] = value
+        dtype = self.inferred.dtype(ref)
+        if dtype is not None and dtype.name in NARROW:
+            self._narrow[ref] = dtype
+        if self.operations and value in self.operations[-1].outputs:
+            value.name = ref
+
+    def reshape(self, value: Value, shape: Sequence[int]) -> Value:
+        """``value`` in another shape of as many elements; itself when it has that shape."""
+        target = tuple(int(d) for d in shape)
+        if target == value.shape:
+            return value
+        if int(np.prod(target, dtype=np.int64)) != int(np.prod(value.shape, dtype=np.int64)):
+            raise self.unsupported(f"{list(value.shape)} does not reshape to {list(target)}")
+        if value.constant is not None:
+            return self._derive(value.constant, target, is_permutation=False)
+        return self.add("RESHAPE", [value, self.const(target, np.int32)], target, new_shape=target)
+
+    def transpose(self, value: Value, permutation: Sequence[int]) -> Value:
+        """``value`` with its axes permuted; itself when the order stays."""
+        order = tuple(int(axis) for axis in permutation)
+        if order == tuple(range(len(order))):
+            return value
+        if value.constant is not None:
+            return self._derive(value.constant, order, is_permutation=True)
+        shape = [value.shape[axis] for axis in order]
+        return self.add("TRANSPOSE", [value, self.const(order, np.int32)], shape)
+
+    def _derive(self, constant: Constant, how: tuple[int, ...], *, is_permutation: bool) -> Value:
+        """A constant reshaped or permuted, the same value each time: weights may be used by hundreds of nodes."""
+        key = id(constant), how, is_permutation
+        if key not in self._derived:
+            derived = constant.permuted(how) if is_permutation else constant.reshaped(how)
+            self._derived[key] = constant, self.constant(derived)
+        return self._derived[key][1]
+
+    def _name(self, what: str) -> str:
+        self._count += 1
+        return f"{self._node.name}/{what.lower()}_{self._count}"
+
+
+def attr_text(node: Node, name: str, default: str = "") -> str:
+    """A string attribute as text."""
+    value = node.attr(name)
+    return value.decode("ascii", "replace") if isinstance(value, bytes) else default
+
+
+def attr_list(node: Node, name: str, default: Sequence[int] = ()) -> tuple[int, ...]:
+    """A list attribute."""
+    value = node.attr(name)
+    return tuple(value) if isinstance(value, tuple) and value else tuple(default)

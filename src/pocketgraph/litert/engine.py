@@ -1,0 +1,286 @@
+"""The LiteRT engine: says which nodes it can run, and compiles segments of them.
+
+What only compiling needs is imported when compiling, so that opening a compiled segment stays fast.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from pocketgraph.errors import RunError
+from pocketgraph.graph import Graph, Node, Shape, canonical
+from pocketgraph.litert import cache
+from pocketgraph.litert.cache import Folder, Specs
+from pocketgraph.litert.executable import Executable, encoded, lookup, open_entry, runner_for
+from pocketgraph.litert.runner import PlainRunner, Runner
+from pocketgraph.litert.unsupported import Unsupported
+
+if TYPE_CHECKING:
+    from pocketgraph.litert.program import Program, Value
+    from pocketgraph.litert.statics import Inference
+    from pocketgraph.litert.trial import Trial
+
+__all__ = ["Executable", "Specs", "Unsupported", "compile", "lookup", "lowered", "supported", "tried"]
+
+MOST_TEXT = 1 << 20  # characters of constants that are fetched, beyond which a segment is not worth keeping
+
+WEIGHTED = frozenset(("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"))
+LIGHT = 25_000
+"""Multiplications of an average operation, about a microsecond's, below which one thread is faster than several."""
+
+
+def supported(graph: Graph, nodes: Sequence[Node], inferred: Inference) -> dict[str, str]:
+    """Which of the nodes LiteRT can not run, and why.
+
+    Args:
+        graph: the graph that the nodes belong to.
+        nodes: the nodes to judge.
+        inferred: static shapes, types and values (kernels.shapes.infer with the feeds' shapes).
+
+    Returns:
+        The reason by node name, in the order of ``nodes``; nodes that are not named can be part of a segment.
+    """
+    return tried(graph, nodes, (), inferred).reasons
+
+
+def tried(
+    graph: Graph, nodes: Sequence[Node], outputs: Sequence[str], inferred: Inference, fed: Sequence[str] = ()
+) -> Trial:
+    """Lowers the nodes to see which of them LiteRT can run; ``compile`` goes on from what became of it.
+
+    Args:
+        graph: the graph that the nodes belong to.
+        nodes: the nodes to judge.
+        outputs: the tensors that are wanted of the whole graph.
+        inferred: static shapes, types and values (kernels.shapes.infer with the feeds' shapes).
+        fed: tensors whose values come from outside.
+    """
+    from pocketgraph.litert import lowerings  # noqa: F401  (fills the table)
+    from pocketgraph.litert.trial import Trial
+
+    return Trial(graph, nodes, outputs, inferred, fed)
+
+
+def compile(
+    graph: Graph,
+    nodes: Sequence[Node],
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    input_specs: Specs,
+    *,
+    threads: int = 1,
+    cache_dir: Folder | None = None,
+    key: str | None = None,
+    inferred: Inference | None = None,
+    trial: Trial | None = None,
+) -> Executable:
+    """Lowers a segment, or takes it from the cache.
+
+    Args:
+        graph: the graph that the segment is of.
+        nodes: the segment's nodes; constants that they need may be left out.
+        inputs: the tensor names (``n:0``) that enter, in the order in which ``run`` will be given them.
+        outputs: the tensor names to compute.
+        input_specs: the element type and shape of each input.
+        threads: how many threads to compute with.
+        cache_dir: see cache.directory.
+        key: a digest of the model (see digest); None keeps the segment out of the cache.
+        inferred: what is known of the tensors given these inputs; found out when None.
+        trial: what ``tried`` gave for the graph, by which the nodes need not be lowered once more.
+
+    Raises:
+        Unsupported: LiteRT cannot run some node, or refuses the segment as a whole.
+    """
+    name, folder = "", None
+    if key is not None and not graph.secret:
+        folder = cache.directory(cache_dir)
+        name = cache.entry_name(key, cache.signature(inputs, input_specs, outputs))
+        if folder is not None:
+            found = open_entry(folder, name, threads)
+            if found is not None:
+                return found
+    from pocketgraph.litert.rewriting.optimize import hasten, optimize
+
+    program = trial.program(nodes, inputs, outputs, input_specs) if trial is not None else None
+    if program is None:
+        program = lowered(graph, nodes, inputs, outputs, input_specs, inferred)
+    else:
+        optimize(program)
+    hasten(program)
+    types = [input_specs[name][0].numpy.name for name in inputs]
+    return _built(program, inputs, types, folder, name, threads, in_memory=graph.secret)
+
+
+def lowered(
+    graph: Graph,
+    nodes: Sequence[Node],
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    input_specs: Specs,
+    inferred: Inference | None = None,
+) -> Program:
+    """The segment in LiteRT's terms, optimized (arguments as for ``compile``)."""
+    from pocketgraph.litert import lowerings  # noqa: F401  (fills the table)
+    from pocketgraph.litert.emitter import Emit
+    from pocketgraph.litert.narrow_floats import widened
+    from pocketgraph.litert.program import Program, Value
+    from pocketgraph.litert.rewriting.optimize import optimize
+    from pocketgraph.litert.statics import Statics
+    from pocketgraph.litert.trial import MALFORMED, in_order
+
+    taken = [canonical(name) for name in inputs]
+    specs = {canonical(name): spec for name, spec in input_specs.items()}
+    if inferred is None:
+        from pocketgraph.kernels.shapes import infer
+
+        inferred = infer(graph, feeds={name: (dtype, Shape(shape)) for name, (dtype, shape) in specs.items()})
+    emit = Emit(graph, inferred, Statics(graph, inferred, frozenset(taken)))
+    for name in taken:
+        dtype, shape = specs[name]
+        emit.values[name] = Value(name, widened(dtype), tuple(shape))
+    entering = [emit.values[name] for name in taken]
+    for node in in_order(nodes, outputs, emit.values, emit.statics):
+        try:
+            emit.lower(node)
+        except MALFORMED as error:
+            raise Unsupported(f"{node.op} is not what it should be: {error}", node.name) from error
+    leaving = [canonical(name) for name in outputs]
+    program = Program(
+        entering, [emit.outcome(name) for name in leaving], emit.operations, emit.rounded_outcomes(leaving)
+    )
+    optimize(program)
+    return program
+
+
+def _built(
+    program: Program,
+    inputs: Sequence[str],
+    types: Sequence[str],
+    folder: str | None,
+    name: str,
+    threads: int,
+    in_memory: bool = False,
+) -> Executable:
+    """Writes the program and loads it, ``in_memory`` without touching the disk; its inputs are of these NumPy types."""
+    from pocketgraph.litert import writer
+
+    about, model = _split(program, inputs, types)
+    if sum(len(text) for text, _, _ in about["constants"]) > MOST_TEXT:
+        folder = None
+    if not model.operations:
+        if folder is not None:
+            cache.store(folder, name, [], about)
+        return Executable(about, None, program, threads)
+    if folder is not None:
+        entry = cache.store(folder, name, writer.pieces(model), about)
+        if entry is not None:
+            try:
+                return Executable(about, runner_for(entry, about, threads), program, threads)
+            except RunError as error:
+                cache.remove(folder, name)
+                raise Unsupported(error.what) from error
+    try:
+        return Executable(about, _uncached(model, about, threads, in_memory), program, threads)
+    except RunError as error:
+        raise Unsupported(error.what) from error
+
+
+def _split(program: Program, inputs: Sequence[str], types: Sequence[str]) -> tuple[dict[str, Any], Program]:
+    """What must be known beside the model file, and the program of what is really computed.
+
+    LiteRT does not pass inputs or constants straight through, so those are seen to here.
+    """
+    from pocketgraph.litert.program import Program
+    from pocketgraph.litert.rewriting.shared import bytes_repeated
+
+    computed = [v for v in dict.fromkeys(program.outputs) if v.constant is None and v not in program.inputs]
+    constants = [v for v in dict.fromkeys(program.outputs) if v.constant is not None]
+    read = program.uses()
+    fed = [index for index, value in enumerate(program.inputs) if read[value] > program.outputs.count(value)]
+    sources: list[tuple[str, int]] = []
+    for value in program.outputs:
+        if value.constant is not None:
+            sources.append(("constant", constants.index(value)))
+        elif value in program.inputs:
+            sources.append(("input", program.inputs.index(value)))
+        else:
+            sources.append(("computed", computed.index(value)))
+    model = Program([program.inputs[index] for index in fed], _unshaped(program, computed), program.operations)
+    model.drop_unused()
+    size = sum(value.constant.nbytes for value in _constants(model))
+    about = {
+        "inputs": [(name, type, value.shape) for name, type, value in zip(inputs, types, program.inputs, strict=True)],
+        "computed": [(value.shape, value.dtype.numpy.name) for value in computed],
+        "sources": sources,
+        "fed": fed,
+        "constants": [
+            (encoded(value.constant.numpy()), value.dtype.numpy.name, value.shape)
+            for value in constants
+            if value.constant is not None
+        ],
+        "operations": len(model.operations),
+        "bytes": size,
+        "repeated": bytes_repeated(model),
+        "one_thread": _is_light(model),
+        "rounded": {str(place): dtype.numpy.name for place, dtype in program.rounded.items()},
+    }
+    return about, model
+
+
+def _unshaped(program: Program, computed: Sequence[Value]) -> list[Value]:
+    """What LiteRT gives in the place of these values: the same elements before a last reshape, which would copy them.
+
+    Whoever runs the model gives them the shapes that are wanted.
+    """
+    producers, read = program.producers(), program.uses()
+    given: list[Value] = []
+    for value in computed:
+        last = producers[value]
+        source = last.inputs[0] if last.code == "RESHAPE" and read[value] == 1 else None
+        is_free = source is not None and source in producers and source not in (*computed, *given)
+        given.append(source if source is not None and is_free else value)
+    return given
+
+
+def _is_light(model: Program) -> bool:
+    """Whether handing work to a second thread takes longer than doing it."""
+    work = 0
+    for operation in model.operations:
+        made = sum(value.size for value in operation.outputs)
+        weights = operation.inputs[1] if operation.code in WEIGHTED and len(operation.inputs) > 1 else None
+        if weights is not None and weights.shape:
+            across = weights.shape[-1] if operation.code == "DEPTHWISE_CONV_2D" else weights.shape[0]
+            made *= max(1, weights.size // max(1, across))
+        work += made
+    return work < LIGHT * len(model.operations)
+
+
+def _constants(program: Program) -> list[Any]:
+    found = (value for operation in program.operations for value in operation.inputs if value is not None)
+    return [value for value in dict.fromkeys(found) if value.constant is not None]
+
+
+def _uncached(model: Program, about: dict[str, Any], threads: int, in_memory: bool = False) -> Runner:
+    """Runs a program without leaving files behind, ``in_memory`` without even making one."""
+    import tempfile
+
+    from pocketgraph.litert import writer
+
+    shapes = [shape for shape, _ in about["computed"]]
+    try:
+        if in_memory:
+            raise PermissionError
+        handle, path = tempfile.mkstemp(suffix=".tflite")
+    except OSError:
+        return PlainRunner(b"".join(bytes(piece) for piece in writer.pieces(model)), threads, shapes)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            for piece in writer.pieces(model):
+                file.write(piece)
+        return PlainRunner(path, threads, shapes)
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(path)

@@ -1,0 +1,230 @@
+"""A compiled segment that runs, and how one is opened from the cache: all that a warm start needs."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pocketgraph.errors import RunError
+from pocketgraph.litert import cache
+from pocketgraph.litert.cache import Folder, Specs
+from pocketgraph.litert.runner import PACKED_TYPES, PackedRunner, PlainRunner, Runner
+from pocketgraph.litert.sixteen_bits import as_type, computed_in, numpy_type
+
+if TYPE_CHECKING:
+    from pocketgraph.litert.constant import Array
+    from pocketgraph.litert.program import Program
+
+REPEATED_FROM = 4 << 20  # bytes of weights read again by later steps of a loop, from which packing them once pays
+PACKED_FROM = 24 << 20  # bytes of constants from which mapping packed weights is faster than packing them again
+
+PREPARED_AFTER = 2  # runs, after which looking for the quickest way to run pays; a process's first result is in no need
+
+
+class Executable:
+    """A compiled segment.
+
+    Attributes:
+        program: its operations, None when it came from the cache.
+        about: what the cache keeps of it: inputs, outputs, how many operations, bytes of constants.
+    """
+
+    def __init__(self, about: dict[str, Any], runner: Runner | None, program: Program | None, threads: int) -> None:
+        self.about = about
+        self.program = program
+        self.threads = threads
+        self._runner = runner
+        self._lock = threading.Lock()
+        self._inputs = [(tuple(shape), numpy_type(dtype), name) for name, dtype, shape in about["inputs"]]
+        self._computed_in = [computed_in(dtype) for _, dtype, _ in about["inputs"]]
+        self._rounded: dict[int, str] = {int(place): dtype for place, dtype in about["rounded"].items()}
+        self._sources: list[tuple[str, int]] = [(kind, index) for kind, index in about["sources"]]
+        self._constants = [decoded(text, dtype).reshape(shape) for text, dtype, shape in about["constants"]]
+        self._fed: list[int] = about["fed"]
+        self._copied = [self._sources.index(source) < place for place, source in enumerate(self._sources)]
+        is_narrow = bool(self._rounded) or self._computed_in != [dtype for _, dtype, _ in about["inputs"]]
+        is_straight = self._sources == [("computed", index) for index in range(len(about["computed"]))]
+        self._is_plain = is_straight and not is_narrow
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        """Computes the outputs.
+
+        Args:
+            inputs: one array for each input, of its type and shape.
+
+        Returns:
+            One new array for each output.
+
+        Raises:
+            RunError: an input is of another type or shape, or LiteRT failed.
+        """
+        if len(inputs) != len(self._inputs):
+            raise RunError(f"the segment takes {len(self._inputs)} inputs, not {len(inputs)}")
+        arrays = []
+        for array, (shape, dtype, name), inside in zip(inputs, self._inputs, self._computed_in, strict=True):
+            if array.shape != shape or array.dtype != dtype:
+                raise RunError(f"{name} must be {dtype.name}{list(shape)}, not {array.dtype.name}{list(array.shape)}")
+            array = as_type(array, inside)
+            arrays.append(array if array.flags.c_contiguous else np.ascontiguousarray(array))
+        computed: list[Array] = []
+        if self._runner is not None:
+            with self._lock:
+                try:
+                    computed = self._runner.run([arrays[index] for index in self._fed])
+                except (RuntimeError, ValueError) as error:
+                    raise RunError(f"LiteRT failed: {' '.join(str(error).split())}") from error
+        elif any(kind == "computed" for kind, _ in self._sources):
+            raise RunError("the segment is closed")
+        sources = {"computed": computed, "input": arrays, "constant": self._constants}
+        results = [
+            sources[kind][index].copy() if is_copied or kind != "computed" else sources[kind][index]
+            for (kind, index), is_copied in zip(self._sources, self._copied, strict=True)
+        ]
+        for place, name in self._rounded.items():
+            results[place] = as_type(results[place], name)
+        return results
+
+    def direct(self, order: Sequence[int]) -> Callable[[list[Array]], list[Array]]:
+        """The quickest ``run``, for arrays that are known to be of the right types and shapes.
+
+        Args:
+            order: the place of each input among the arrays that the function will be given.
+        """
+        if not self._is_plain or self._runner is None:
+            return lambda values: self.run([values[index] for index in order])
+        places, lock = [order[index] for index in self._fed], self._lock
+        runner, runs = self._runner, 0
+        step: Callable[[Sequence[Array]], list[Array]]
+
+        def first(arrays: Sequence[Array]) -> list[Array]:
+            nonlocal runs, step
+            runs += 1
+            if runs == PREPARED_AFTER:
+                step = runner.direct(places)
+            return runner.run([arrays[place] for place in places])
+
+        step = first
+
+        def run(values: list[Array]) -> list[Array]:
+            with lock:
+                if self._runner is None:
+                    raise RunError("the segment is closed")
+                try:
+                    return step(values)
+                except (RuntimeError, ValueError) as error:
+                    raise RunError(f"LiteRT failed: {' '.join(str(error).split())}") from error
+
+        return run
+
+    def close(self) -> None:
+        """Lets the model go; it cannot run afterwards."""
+        if self._runner is not None:
+            self._runner.close()
+            self._runner = None
+
+    def describe(self) -> str:
+        """One line about the segment."""
+        about = self.about
+        origin = "from the cache" if self.program is None else "compiled now"
+        return (
+            f"LiteRT {cache.engine_version()}, {about['operations']} operations,"
+            f" {about['bytes'] / 1e6:.1f} MB of constants, {self.threads} threads, {origin}"
+        )
+
+    def op_times(self, inputs: Sequence[Array]) -> tuple[list[tuple[tuple[str, ...], str, float]], str] | None:
+        """How long each operation takes: (graph nodes, operator, microseconds) of each; and how it is known.
+
+        See timing.py for how it is measured. None when the segment came from the cache, which does not say what the
+        operations are.
+        """
+        if self.program is None:
+            return None
+        from pocketgraph.litert.timing import operation_times
+
+        taken = [as_type(array, inside) for array, inside in zip(inputs, self._computed_in, strict=True)]
+        return operation_times(self.program, self.threads, taken, lambda: self.run(inputs))
+
+
+def encoded(array: Array) -> str:
+    """An array's elements as text."""
+    return np.ascontiguousarray(array).tobytes().hex()
+
+
+def decoded(text: str, dtype: str) -> Array:
+    """The elements that ``encoded`` made text of, in one dimension."""
+    return np.frombuffer(bytes.fromhex(text), dtype)
+
+
+def lookup(
+    model_key: str,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    input_specs: Specs,
+    *,
+    threads: int = 1,
+    cache_dir: Folder | None = None,
+) -> Executable | None:
+    """A segment that an earlier ``compile`` with the same arguments left in the cache."""
+    folder = cache.directory(cache_dir)
+    if folder is None:
+        return None
+    return open_entry(folder, cache.entry_name(model_key, cache.signature(inputs, input_specs, outputs)), threads)
+
+
+def open_entry(folder: str, name: str, threads: int) -> Executable | None:
+    """The segment of this name in the cache; None when it is missing or damaged."""
+    entry = cache.find(folder, name)
+    if entry is None:
+        return None
+    try:
+        runner = runner_for(entry, entry.about, threads) if entry.about["operations"] else None
+        return Executable(entry.about, runner, None, threads)
+    except (RunError, LookupError, TypeError, ValueError, AttributeError, OverflowError):
+        cache.remove(folder, name)
+        return None
+
+
+def runner_for(entry: cache.Entry, about: dict[str, Any], threads: int) -> Runner:
+    """Loads the model of a cache entry, with its packed weights where that pays and the types allow it."""
+    threads = 1 if about.get("one_thread") else threads
+    types = [computed_in(dtype) for _, dtype, _ in (about["inputs"][index] for index in about["fed"])]
+    types += [dtype for _, dtype in about["computed"]]
+    is_odd = not about["fed"] or any(name not in PACKED_TYPES for name in types)
+    repeated = about.get("repeated", 0)
+    is_small = about["bytes"] < PACKED_FROM and repeated < REPEATED_FROM
+    shapes = [shape for shape, _ in about["computed"]]
+    if is_small or is_odd or os.name != "posix":  # elsewhere a file in use cannot be renamed
+        return PlainRunner(entry.model, threads, shapes)
+    outputs = [(tuple(shape), np.dtype(dtype)) for shape, dtype in about["computed"]]
+    if (
+        about["bytes"] < PACKED_FROM and repeated < PACKED_FROM
+    ):  # packing every time is quicker, as long as times are few
+        from pocketgraph.litert.upgrading import UpgradingRunner
+
+        plain = PlainRunner(entry.model, threads, shapes)
+        return UpgradingRunner(plain, lambda: _packed(entry, threads, outputs))
+    if entry.has_packed:
+        return _packed(entry, threads, outputs)
+    try:
+        return _packed(entry, threads, outputs)
+    except RunError:
+        return PlainRunner(entry.model, threads, shapes)
+
+
+def _packed(entry: cache.Entry, threads: int, outputs: Sequence[tuple[tuple[int, ...], Any]]) -> Runner:
+    """The runner of packed weights; packs them where that was not done yet.
+
+    Raises:
+        RunError: LiteRT does not take the model.
+    """
+    if entry.has_packed:
+        return PackedRunner(entry.model, entry.packed, threads, outputs)
+    part = cache.part_of(entry.packed)
+    try:
+        return PackedRunner(entry.model, part, threads, outputs)
+    finally:
+        cache.seal_packed(part, entry.packed)

@@ -1,0 +1,144 @@
+"""A segment in LiteRT's terms before it is written: values and the operations between them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from pocketgraph.graph import DType
+from pocketgraph.litert.constant import Constant
+
+
+@dataclass(frozen=True)
+class Quantization:
+    """How a tensor's integer codes stand for numbers: ``scale * (code - zero_point)``.
+
+    Attributes:
+        scales: one for the whole tensor, or one for each index of ``axis``.
+        zero_points: as many.
+        axis: the axis that the scales go along, when there are several.
+    """
+
+    scales: tuple[float, ...]
+    zero_points: tuple[int, ...]
+    axis: int = 0
+
+
+class Value:
+    """A tensor of the program; compared by identity.
+
+    Attributes:
+        name: a TensorFlow tensor name where it has one.
+        dtype: the element type.
+        shape: the sizes, all known.
+        constant: its elements when they are known when compiling.
+        quantization: what its codes stand for, None for plain numbers.
+    """
+
+    __slots__ = ("constant", "dtype", "name", "quantization", "shape")
+
+    def __init__(
+        self,
+        name: str,
+        dtype: DType,
+        shape: tuple[int, ...],
+        constant: Constant | None = None,
+        quantization: Quantization | None = None,
+    ) -> None:
+        self.name = name
+        self.dtype = dtype
+        self.shape = shape
+        self.constant = constant
+        self.quantization = quantization
+
+    @property
+    def size(self) -> int:
+        """How many elements."""
+        count = 1
+        for dimension in self.shape:
+            count *= dimension
+        return count
+
+    def __repr__(self) -> str:
+        return f"{self.name}: {self.dtype.name}{list(self.shape)}{' const' if self.constant else ''}"
+
+
+@dataclass(eq=False)
+class Operation:
+    """One builtin operator at work.
+
+    Attributes:
+        code: its name in the schema.
+        inputs: its operands; None where an optional one is left out.
+        outputs: its results.
+        options: the fields of its option table by name.
+        nodes: the graph nodes that it computes, the one whose value it yields last.
+        may_code: whether its weights may be rounded to eight bits.
+        whole: the smallest and the largest that the whole numbers may be which it multiplies by weights that are such
+            too; less what is subtracted right before it, where that is only known while running.
+    """
+
+    code: str
+    inputs: list[Value | None]
+    outputs: list[Value]
+    options: dict[str, Any] = field(default_factory=dict)
+    nodes: tuple[str, ...] = ()
+    may_code: bool = False
+    whole: tuple[int, int] | None = None
+
+
+@dataclass
+class Program:
+    """Operations in an order in which they can run, and the values that go in and out.
+
+    Attributes:
+        rounded: the 16-bit types that outputs are rounded to by whoever runs the program, by their places.
+    """
+
+    inputs: list[Value]
+    outputs: list[Value]
+    operations: list[Operation] = field(default_factory=list)
+    rounded: dict[int, DType] = field(default_factory=dict)
+
+    def producers(self) -> dict[Value, Operation]:
+        """The operation that makes each value; inputs and constants have none."""
+        return {value: operation for operation in self.operations for value in operation.outputs}
+
+    def uses(self) -> Counter[Value]:
+        """How often each value is read, being an output of the program counted once."""
+        counts: Counter[Value] = Counter(self.outputs)
+        counts.update([value for operation in self.operations for value in operation.inputs if value is not None])
+        return counts
+
+    def substitute(self, replaced: dict[Value, Value]) -> None:
+        """Reads another value instead of each of these, following chains."""
+        if not replaced:
+            return
+
+        def final(value: Value) -> Value:
+            while value in replaced:
+                value = replaced[value]
+            return value
+
+        affected = replaced.keys()
+        for operation in self.operations:
+            if not affected.isdisjoint(operation.inputs):
+                operation.inputs = [None if value is None else final(value) for value in operation.inputs]
+        self.outputs = [final(value) for value in self.outputs]
+
+    def drop(self, removed: Iterable[Operation]) -> None:
+        """Takes operations out."""
+        gone = {id(operation) for operation in removed}
+        self.operations = [operation for operation in self.operations if id(operation) not in gone]
+
+    def drop_unused(self) -> None:
+        """Takes out every operation whose results nobody reads."""
+        needed: set[Value | None] = set(self.outputs)
+        kept = []
+        for operation in reversed(self.operations):
+            if not needed.isdisjoint(operation.outputs):
+                kept.append(operation)
+                needed.update(operation.inputs)
+        self.operations = kept[::-1]

@@ -1,0 +1,108 @@
+"""Turns dilation by batching, and padding by an operation of its own, into what convolutions do themselves."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pocketgraph.graph.dtype import INT32
+from pocketgraph.litert.constant import Constant
+from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.litert.rewriting.view import View
+
+CONVOLUTIONS = ("CONV_2D", "DEPTHWISE_CONV_2D")
+
+
+def dilate(program: Program) -> None:
+    """Space to batch, a convolution, and batch to space are one dilated convolution."""
+    view = View(program)
+    replaced: list[Operation] = []
+    for last in program.operations:
+        if last.code != "BATCH_TO_SPACE_ND":
+            continue
+        middle = view.only_source(last.inputs[0])
+        first = view.only_source(middle.inputs[0]) if middle is not None and middle.inputs else None
+        if middle is None or first is None or first.code != "SPACE_TO_BATCH_ND":
+            continue
+        if middle.code not in CONVOLUTIONS or not _is_plain(middle):
+            continue
+        if _dilated(program, first, middle, last):
+            view.absorb(middle, last)
+            middle.nodes = first.nodes + middle.nodes
+            replaced += [first, last]
+    program.drop(replaced)
+
+
+def _is_plain(convolution: Operation) -> bool:
+    options = convolution.options
+    steps = [options[key] for key in ("stride_h", "stride_w", "dilation_h", "dilation_w")]
+    return options["padding"] == "VALID" and steps == [1, 1, 1, 1]
+
+
+def _dilated(program: Program, first: Operation, middle: Operation, last: Operation) -> bool:
+    source = first.inputs[0]
+    blocks, pads, last_blocks, crops = (
+        operation.inputs[index].constant.numpy()  # type: ignore[union-attr]
+        for operation, index in ((first, 1), (first, 2), (last, 1), (last, 2))
+    )
+    weights = middle.inputs[1]
+    if source is None or weights is None or not np.array_equal(blocks, last_blocks):
+        return False
+    pairs = []
+    for axis in (0, 1):
+        reach = (weights.shape[1 + axis] - 1) * int(blocks[axis])
+        before = int(pads[axis][0]) - int(crops[axis][0])
+        after = last.outputs[0].shape[1 + axis] + reach - source.shape[1 + axis] - before
+        if before < 0 or after < 0 or after > int(pads[axis][1]):
+            return False
+        pairs.append((before, after))
+    same = all(
+        pair == (sum(pair) // 2, sum(pair) - sum(pair) // 2)
+        and last.outputs[0].shape[1 + axis] == source.shape[1 + axis]
+        for axis, pair in enumerate(pairs)
+    )
+    middle.options.update(dilation_h=int(blocks[0]), dilation_w=int(blocks[1]), padding="SAME" if same else "VALID")
+    if same or not any(map(any, pairs)):
+        middle.inputs[0] = source
+        return True
+    rows = Constant.of(np.array([(0, 0), *pairs, (0, 0)], np.int32))
+    shape = tuple(size + sum(row) for size, row in zip(source.shape, rows.numpy().tolist(), strict=True))
+    padded = Value(f"{source.name}/padded", source.dtype, shape)
+    operation = Operation(
+        "PAD", [source, Value(f"{padded.name}/rows", INT32, rows.shape, rows)], [padded], {}, first.nodes
+    )
+    program.operations.insert(program.operations.index(first), operation)
+    middle.inputs[0] = padded
+    return True
+
+
+def absorb_padding(program: Program) -> None:
+    """Zeros around an image are the convolution's own when they are just those of ``SAME`` padding."""
+    view = View(program)
+    gone = []
+    for operation in program.operations:
+        if operation.code not in CONVOLUTIONS or operation.options["padding"] != "VALID":
+            continue
+        padding = view.only_source(operation.inputs[0])
+        if padding is None or padding.code != "PAD" or operation.inputs[1] is None:
+            continue
+        source, rows = padding.inputs
+        if source is None or rows is None or rows.constant is None:
+            continue
+        pairs = [(0, 0), *same_borders(source, operation.inputs[1], operation), (0, 0)]
+        if rows.constant.numpy().tolist() == [list(pair) for pair in pairs]:
+            operation.inputs[0] = source
+            operation.options["padding"] = "SAME"
+            operation.nodes = padding.nodes + operation.nodes
+            gone.append(padding)
+    program.drop(gone)
+
+
+def same_borders(source: Value, weights: Value, operation: Operation) -> list[tuple[int, int]]:
+    """The rows and columns (before, after) that ``SAME`` padding adds."""
+    borders = []
+    for axis, side in ((1, "h"), (2, "w")):
+        size, stride = source.shape[axis], operation.options[f"stride_{side}"]
+        reach = (weights.shape[axis] - 1) * operation.options[f"dilation_{side}"] + 1
+        total = max((-(-size // stride) - 1) * stride + reach - size, 0)
+        borders.append((total // 2, total - total // 2))
+    return borders

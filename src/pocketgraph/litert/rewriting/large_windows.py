@@ -1,0 +1,132 @@
+"""Cuts large windows of depthwise convolutions into parts that XNNPACK has kernels for.
+
+XNNPACK's depthwise kernels take windows of up to 25 elements. Larger ones go through its dense kernels channel by
+channel, which takes 5 to 20 times as long (measured with LiteRT 2.3):
+
+    x ─DEPTHWISE_CONV_2D 7x7
+becomes
+    x ─PAD┬─ SLICE ─DEPTHWISE_CONV_2D 3x7 ─┬─ ADD ─ ADD
+          ├─ SLICE ─DEPTHWISE_CONV_2D 3x7 ─┘        │
+          └─ SLICE ─DEPTHWISE_CONV_2D 1x7 ──────────┘
+
+where each slice has the rows and columns that its part of the window passes over.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+
+from pocketgraph.graph.dtype import FLOAT, INT32
+from pocketgraph.litert.constant import Array, Constant
+from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.litert.rewriting.borders import same_borders
+
+KERNELS = (3, 4, 9, 25)
+"""Elements of the windows that XNNPACK has depthwise kernels for; smaller windows are filled up with zeros."""
+
+ADDED = 4  # elements of a window that take as long as adding one part to the others
+MOST_PARTS = 64  # a kernel of 40 x 40; what more parts would save, nobody has measured
+
+
+class Part(NamedTuple):
+    """A part of a window: its first row and column, and how many there are of them."""
+
+    row: int
+    column: int
+    rows: int
+    columns: int
+
+
+def cut_large_windows(program: Program) -> None:
+    """Depthwise convolutions with constant windows of more than 25 elements become sums of smaller ones."""
+    operations: list[Operation] = []
+    for operation in program.operations:
+        parts = parts_of(operation)
+        operations += _summed(operation, parts) if parts else [operation]
+    program.operations = operations
+
+
+def parts_of(operation: Operation) -> list[Part]:
+    """The parts that a depthwise convolution is cut into; none where it is not."""
+    if operation.code != "DEPTHWISE_CONV_2D" or len(operation.inputs) != 3:
+        return []
+    source, weights, bias = operation.inputs
+    if source is None or weights is None or weights.constant is None or bias is None:
+        return []
+    if weights.dtype is not FLOAT or weights.quantization is not None or source.dtype is not FLOAT:
+        return []
+    height, width = weights.shape[1:3]
+    if height * width <= KERNELS[-1]:
+        return []
+    sizes = [(r, c) for r, c in product(range(1, height + 1), range(1, width + 1)) if r * c <= KERNELS[-1]]
+    parts = min((_cut(height, width, *size) for size in sizes), key=_time)
+    return parts if len(parts) <= MOST_PARTS else []
+
+
+def _cut(height: int, width: int, rows: int, columns: int) -> list[Part]:
+    return [
+        Part(row, column, min(rows, height - row), min(columns, width - column))
+        for row, column in product(range(0, height, rows), range(0, width, columns))
+    ]
+
+
+def _time(parts: list[Part]) -> int:
+    """How long the parts take, in elements of a window."""
+    return sum(next(k for k in KERNELS if k >= part.rows * part.columns) + ADDED for part in parts)
+
+
+def _summed(whole: Operation, parts: list[Part]) -> list[Operation]:
+    """The operations that make what ``whole`` does."""
+    source, weights, bias = whole.inputs
+    assert source is not None
+    assert weights is not None
+    assert weights.constant is not None
+    assert bias is not None
+    (result,) = whole.outputs
+    made: list[Operation] = []
+    if whole.options["padding"] == "SAME":
+        pairs = np.array([(0, 0), *same_borders(source, weights, whole), (0, 0)], np.int32)
+        shape = tuple(size + int(sum(pair)) for size, pair in zip(source.shape, pairs, strict=True))
+        padded = Value(f"{result.name}/padded", FLOAT, shape)
+        made.append(Operation("PAD", [source, _operand(f"{padded.name}/rows", pairs)], [padded], {}, whole.nodes))
+        source = padded
+    steps = whole.options["stride_h"], whole.options["stride_w"]
+    spread = whole.options["dilation_h"], whole.options["dilation_w"]
+    filters = weights.constant.numpy()
+    nothing = _operand(f"{result.name}/no_bias", np.zeros(bias.size, np.float32))
+    total: Value | None = None
+    for number, part in enumerate(parts):
+        name = f"{result.name}/part_{number}"
+        begin = np.array([0, part.row * spread[0], part.column * spread[1], 0], np.int32)
+        reach = [
+            (count - 1) * step + (size - 1) * dilation + 1
+            for count, step, size, dilation in zip(
+                result.shape[1:3], steps, (part.rows, part.columns), spread, strict=True
+            )
+        ]
+        taken = Value(f"{name}/taken", FLOAT, (source.shape[0], reach[0], reach[1], source.shape[3]))
+        bounds = [_operand(f"{name}/begin", begin), _operand(f"{name}/size", np.array(taken.shape, np.int32))]
+        made.append(Operation("SLICE", [source, *bounds], [taken], {}, whole.nodes))
+        window = filters[:, part.row : part.row + part.rows, part.column : part.column + part.columns]
+        share = Value(name, FLOAT, result.shape)
+        operands = [taken, _operand(f"{name}/weights", window), nothing if number else bias]
+        options = {**whole.options, "padding": "VALID", "activation": ""}
+        made.append(Operation("DEPTHWISE_CONV_2D", list(operands), [share], options, whole.nodes))
+        if total is None:
+            total = share
+            continue
+        is_last = number == len(parts) - 1
+        summed = result if is_last else Value(f"{name}/sum", FLOAT, result.shape)
+        activation = whole.options["activation"] if is_last else ""
+        made.append(Operation("ADD", [total, share], [summed], {"activation": activation}, whole.nodes))
+        total = summed
+    return made
+
+
+def _operand(name: str, content: Array) -> Value:
+    """A constant operand: floats, or whole numbers that say where to cut."""
+    constant = Constant.of(np.ascontiguousarray(content))
+    return Value(name, FLOAT if content.dtype == np.float32 else INT32, constant.shape, constant)

@@ -1,0 +1,199 @@
+"""Finds what fewer or simpler operations compute: leaky rectifiers spelled out, convolutions that only scale."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pocketgraph.graph.dtype import FLOAT, INT32
+from pocketgraph.litert.constant import Array, Constant
+from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.litert.rewriting.widths import MOST_WRITTEN_OUT
+
+FEW_CHANNELS = 16  # below which PRELU does not fill the processor's registers; measured with LiteRT 2.3
+MOST_DEPTH = 8  # operations that a negative part is spelled with
+
+
+def recognise_leaky_rectifiers(program: Program) -> None:
+    """A rectifier plus a multiple of the negative part of the same value is a rectifier with a slope.
+
+    Networks spell it ``relu(x) + alpha * (x - abs(x)) * 0.5``, ``relu(x) - alpha * relu(-x)`` or
+    ``where(x > 0, x, alpha * x)``. Over few channels and pixels the larger one of x and alpha * x is quicker than
+    PRELU, because alpha is written out for all pixels.
+    """
+    producers = program.producers()
+    operations = []
+    for operation in program.operations:
+        operations.append(operation)
+        if operation.code == "SELECT_V2":
+            found = _chosen_slope(operation, producers)
+        elif operation.code in ("ADD", "SUB") and not operation.options.get("activation"):
+            found = _slope(operation, producers)
+        else:
+            continue
+        if found is None:
+            continue
+        value, slope = found
+        if (slope == slope[0]).all() and 0 < slope[0] < 1:
+            operation.code, operation.inputs, operation.options = "LEAKY_RELU", [value], {"alpha": float(slope[0])}
+            continue
+        constant = Constant.of(slope.astype(np.float32))
+        alpha = Value(f"{operation.outputs[0].name}/alpha", FLOAT, constant.shape, constant)
+        is_narrow = slope.size < FEW_CHANNELS and value.size <= MOST_WRITTEN_OUT
+        if not is_narrow or not (slope <= 1).all():
+            operation.code, operation.inputs, operation.options = "PRELU", [value, alpha], {}
+            continue
+        product = Value(f"{operation.outputs[0].name}/below", FLOAT, value.shape)
+        operations.insert(-1, Operation("MUL", [value, alpha], [product], {"activation": ""}, operation.nodes))
+        operation.code, operation.inputs, operation.options = "MAXIMUM", [value, product], {}
+    program.operations = operations
+    program.drop_unused()
+
+
+def _slope(operation: Operation, producers: dict[Value, Operation]) -> tuple[Value, Array] | None:
+    """The value that a sum or difference rectifies, and its slopes below zero: float64, a scalar or over channels."""
+    left, right = operation.inputs
+    pairs = [(left, right)] if operation.code == "SUB" else [(left, right), (right, left)]
+    for above, below in pairs:
+        rectifier = producers.get(above) if above is not None else None
+        if rectifier is None or rectifier.code != "RELU" or below is None:
+            continue
+        value = rectifier.inputs[0]
+        found = _negative_part(below, producers, MOST_DEPTH)
+        if value is None or found is None or found[0] is not value or value.dtype is not FLOAT:
+            continue
+        if value.shape != operation.outputs[0].shape:
+            continue
+        slope = -found[1] if operation.code == "SUB" else found[1]
+        if np.isfinite(slope).all():
+            return value, slope
+    return None
+
+
+def _chosen_slope(operation: Operation, producers: dict[Value, Operation]) -> tuple[Value, Array] | None:
+    """The same for a choice between a value and a multiple of it, by its sign."""
+    condition, yes, no = operation.inputs
+    test = producers.get(condition) if condition is not None else None
+    if test is None or test.code not in ("GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL"):
+        return None
+    value, bound = test.inputs
+    if bound is None or bound.constant is None or bound.size != 1 or bound.constant.numpy().item() != 0:
+        return None
+    same, multiple = (yes, no) if test.code.startswith("GREATER") else (no, yes)
+    product = producers.get(multiple) if multiple is not None else None
+    if value is None or same is not value or product is None or product.code != "MUL":
+        return None
+    if product.options.get("activation") or value.dtype is not FLOAT or value.shape != operation.outputs[0].shape:
+        return None
+    factors = [factor for factor in product.inputs if factor is not value]
+    if len(factors) != 1 or factors[0] is None or factors[0].constant is None or not value.shape:
+        return None
+    if factors[0].size not in (1, factors[0].shape[-1]) or factors[0].size not in (1, value.shape[-1]):
+        return None
+    slope = factors[0].constant.numpy().reshape(-1).astype(np.float64)
+    return (value, slope) if np.isfinite(slope).all() else None
+
+
+def _negative_part(value: Value, producers: dict[Value, Operation], depth: int) -> tuple[Value, Array] | None:
+    """(x, f) when a value is f * min(x, 0): f a scalar or a vector over the last axis."""
+    operation = producers.get(value)
+    if operation is None or depth == 0 or operation.options.get("activation"):
+        return None
+    first = operation.inputs[0]
+    if first is None:
+        return None
+    if operation.code == "MUL":
+        for inner, factor in (operation.inputs, operation.inputs[::-1]):
+            if inner is None or factor is None or factor.constant is None or inner.shape != value.shape:
+                continue
+            if factor.size != 1 and factor.size != factor.shape[-1]:
+                continue
+            found = _negative_part(inner, producers, depth - 1)
+            if found is not None:
+                return found[0], found[1] * factor.constant.numpy().reshape(-1).astype(np.float64)
+        return None
+    if operation.code == "NEG":
+        found = _negative_part(first, producers, depth - 1)
+        return (found[0], -found[1]) if found is not None else None
+    if operation.code == "RELU":  # relu(-x) is -min(x, 0)
+        negated = producers.get(first)
+        source = negated.inputs[0] if negated is not None and negated.code == "NEG" else None
+        return (source, np.array([-1.0])) if source is not None else None
+    if operation.code == "SUB" and operation.inputs[1] is not None:  # x - |x| is 2 min(x, 0)
+        absolute = producers.get(operation.inputs[1])
+        is_twice = absolute is not None and absolute.code == "ABS" and absolute.inputs[0] is first
+        return (first, np.array([2.0])) if is_twice else None
+    if operation.code == "MINIMUM" and operation.inputs[1] is not None:
+        for inner_value, bound in (operation.inputs, operation.inputs[::-1]):
+            is_bound = bound is not None and bound.constant is not None and bound.size == 1
+            if is_bound and inner_value is not None and inner_value.shape == value.shape:
+                assert bound is not None
+                assert bound.constant is not None
+                if float(bound.constant.numpy().reshape(())) == 0:
+                    return inner_value, np.array([1.0])
+    return None
+
+
+def scale_without_convolutions(program: Program) -> None:
+    """A convolution by one number, from one channel to one, is a product and a sum, which take a tenth of its time."""
+    operations = []
+    for operation in program.operations:
+        operations.append(operation)
+        if operation.code not in ("CONV_2D", "DEPTHWISE_CONV_2D"):
+            continue
+        source, weights, bias = operation.inputs
+        if source is None or weights is None or weights.constant is None or weights.dtype is not FLOAT:
+            continue
+        if weights.shape != (1, 1, 1, 1) or source.shape != operation.outputs[0].shape or source.shape[3] != 1:
+            continue
+        if bias is None or bias.constant is None or weights.quantization is not None:
+            continue
+        (result,) = operation.outputs
+        product = Value(f"{result.name}/scaled", FLOAT, source.shape)
+        operations.insert(
+            -1, Operation("MUL", [source, _scalar(weights)], [product], {"activation": ""}, operation.nodes)
+        )
+        activation = operation.options.get("activation", "")
+        operation.code, operation.inputs = "ADD", [product, _scalar(bias)]
+        operation.options = {"activation": activation}
+    program.operations = operations
+
+
+def _scalar(value: Value) -> Value:
+    assert value.constant is not None
+    content = value.constant.reshaped(())
+    return Value(f"{value.name}/scalar", value.dtype, (), content)
+
+
+def flatten_inside_products(program: Program) -> None:
+    """A matrix product flattens what it is given by itself, so that a reshape before it is none of its business."""
+    producers = program.producers()
+    for operation in program.operations:
+        if operation.code != "FULLY_CONNECTED":
+            continue
+        value, weights = operation.inputs[:2]
+        if value is None or weights is None or value.dtype is not FLOAT:
+            continue
+        reshape = producers.get(value)
+        if reshape is None or reshape.code != "RESHAPE" or operation.options.get("keep_num_dims"):
+            continue
+        source = reshape.inputs[0]
+        is_same = value.shape == operation.outputs[0].shape[:1] + weights.shape[1:]
+        if source is not None and source.constant is None and is_same and source.shape[:1] == value.shape[:1]:
+            operation.inputs[0] = source
+    program.drop_unused()
+
+
+def reshape_instead_of_transposing(program: Program) -> None:
+    """A transpose that only moves axes of size 1 moves no element."""
+    for operation in program.operations:
+        if operation.code != "TRANSPOSE":
+            continue
+        source, order = operation.inputs
+        if source is None or order is None or order.constant is None:
+            continue
+        moved = [int(axis) for axis in order.constant.numpy() if source.shape[int(axis)] != 1]
+        if moved == sorted(moved):
+            shape = operation.outputs[0].shape
+            sizes = Constant.of(np.array(shape, np.int32))
+            operand = Value(f"{operation.outputs[0].name}/sizes", INT32, sizes.shape, sizes)
+            operation.code, operation.inputs, operation.options = "RESHAPE", [source, operand], {"new_shape": shape}

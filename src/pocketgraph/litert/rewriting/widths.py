@@ -1,0 +1,145 @@
+"""Shapes work to the width of the processor's registers: narrow convolutions and narrow constant vectors.
+
+XNNPACK's float kernels compute 16 output channels at once on processors with AVX (8 on ARM). A convolution with 6
+output channels so does nearly three times the work it has to. Two neighbouring pixels taken together are one pixel of
+12 channels, made by a kernel that is one pixel wider and moves by two:
+
+    x ─CONV_2D 5x5 [1,60,60,6]
+becomes
+    x ─CONV_2D 5x6, stride 1x2 [1,60,30,12]─ RESHAPE [1,60,60,6]
+
+Sums and products with a vector over few channels go pixel by pixel, unless the vector is written out for all pixels.
+"""
+
+from __future__ import annotations
+
+import platform
+from functools import lru_cache
+
+import numpy as np
+
+from pocketgraph.graph.dtype import FLOAT, INT32
+from pocketgraph.litert.constant import Constant
+from pocketgraph.litert.program import Operation, Program, Value
+
+LANES = 16 if platform.machine().lower() in ("x86_64", "amd64") else 8
+"""Output channels that XNNPACK's float kernels compute at once."""
+
+LEAST_WORK = 50_000  # multiplications of a convolution, a microsecond's, below which there is nothing to gain
+LEAST_PIXELS = 64  # pixels that a vector goes over, likewise
+MOST_CHANNELS = 64  # output channels of several pixels together
+PAIRED, PAIRED_SHALLOW, SHALLOW = 1.5, 1.3, 8
+"""What a kernel of twice as many channels takes (it exists with AVX-512): 1.5 times as long, less with few input
+channels; measured with LiteRT 2.3."""
+
+WORTH = 0.9  # of the former work, below which several pixels are taken together
+NARROW = 32  # channels, up to which a vector is written out for all pixels
+MOST_WRITTEN_OUT = 1 << 16  # elements of such a vector written out
+ARITHMETIC = frozenset(("ADD", "DIV", "MAXIMUM", "MINIMUM", "MUL", "SUB"))
+
+
+def widen_narrow_convolutions(program: Program) -> None:
+    """Convolutions with few output channels make several pixels of a row at once.
+
+    Where a value is infinite, what it makes NaN reaches a pixel further than in the graph.
+    """
+    operations = []
+    for operation in program.operations:
+        operations.append(operation)
+        pixels = _pixels_at_once(operation)
+        if pixels > 1:
+            operations.append(_widened(operation, pixels))
+    program.operations = operations
+
+
+def _pixels_at_once(operation: Operation) -> int:
+    """How many pixels of a row are best made together."""
+    if operation.code != "CONV_2D":
+        return 1
+    source, weights, bias = operation.inputs
+    if source is None or weights is None or weights.constant is None or weights.dtype is not FLOAT:
+        return 1
+    if bias is None or bias.constant is None or weights.shape[3] != source.shape[3]:
+        return 1
+    if operation.options["dilation_w"] != 1 or weights.quantization is not None:
+        return 1
+    if operation.outputs[0].size * (weights.size // weights.shape[0]) < LEAST_WORK:
+        return 1
+    count, width = weights.shape[0], weights.shape[2]
+    stride: int = operation.options["stride_w"]
+    columns, depth = operation.outputs[0].shape[2], weights.shape[3]
+
+    def work(pixels: int) -> float:
+        return _tiles(count * pixels, depth) / pixels * (width + (pixels - 1) * stride) / width
+
+    able = [pixels for pixels in range(1, MOST_CHANNELS // count + 1) if columns % pixels == 0]
+    best = min(able, key=work, default=1)
+    return best if best > 1 and work(best) <= WORTH * work(1) else 1
+
+
+def _tiles(channels: int, depth: int) -> float:
+    """How long so many output channels of ``depth`` input channels take, measured in kernels of ``LANES``."""
+    if channels >= 2 * LANES and _has_wide_kernels():
+        return -(-channels // (2 * LANES)) * (PAIRED if depth >= SHALLOW else PAIRED_SHALLOW)
+    return -(-channels // LANES)
+
+
+@lru_cache(maxsize=1)
+def _has_wide_kernels() -> bool:
+    try:
+        with open("/proc/cpuinfo", "rb") as file:
+            return b" avx512f " in file.read(1 << 16)
+    except OSError:
+        return False
+
+
+def _widened(convolution: Operation, pixels: int) -> Operation:
+    """Makes the convolution give so many pixels at once; returns what parts them again."""
+    _, weights, bias = convolution.inputs
+    assert weights is not None
+    assert bias is not None
+    assert weights.constant is not None
+    assert bias.constant is not None
+    old, stride = weights.constant.numpy(), convolution.options["stride_w"]
+    count, height, width, depth = old.shape
+    wide = np.zeros((pixels, count, height, width + (pixels - 1) * stride, depth), np.float32)
+    for pixel in range(pixels):
+        wide[pixel, :, :, pixel * stride : pixel * stride + width] = old
+    content = Constant.of(wide.reshape(pixels * count, *wide.shape[2:]))
+    biases = Constant.of(np.tile(bias.constant.numpy().reshape(-1), pixels))
+    convolution.inputs[1] = Value(f"{weights.name}/wide", FLOAT, content.shape, content)
+    convolution.inputs[2] = Value(f"{bias.name}/wide", FLOAT, biases.shape, biases)
+    convolution.options["stride_w"] = stride * pixels
+    (result,) = convolution.outputs
+    batch, rows, columns, _ = result.shape
+    made = Value(f"{result.name}/wide", FLOAT, (batch, rows, columns // pixels, pixels * count))
+    convolution.outputs = [made]
+    sizes = Constant.of(np.array(result.shape, np.int32))
+    operand = Value(f"{result.name}/sizes", INT32, sizes.shape, sizes)
+    return Operation("RESHAPE", [made, operand], [result], {"new_shape": result.shape}, convolution.nodes)
+
+
+def write_out_narrow_vectors(program: Program) -> None:
+    """A constant vector over few channels becomes a constant of the other operand's shape."""
+    made: dict[tuple[Value, tuple[int, ...]], Value] = {}
+    for operation in program.operations:
+        if operation.code not in ARITHMETIC or len(operation.inputs) != 2 or not operation.outputs[0].shape:
+            continue
+        shape = operation.outputs[0].shape
+        for index, value in enumerate(operation.inputs):
+            other = operation.inputs[1 - index]
+            if value is None or value.constant is None or value.dtype is not FLOAT or value.quantization is not None:
+                continue
+            is_vector = 1 < value.size == value.shape[-1] == shape[-1] <= NARROW
+            size = operation.outputs[0].size
+            if (
+                other is None
+                or other.shape != shape
+                or not is_vector
+                or not LEAST_PIXELS * value.size <= size <= MOST_WRITTEN_OUT
+            ):
+                continue
+            if (value, shape) not in made:
+                content = Constant.of(np.ascontiguousarray(np.broadcast_to(value.constant.numpy(), shape)))
+                made[value, shape] = Value(f"{value.name}/written_out", FLOAT, shape, content)
+            operation.inputs[index] = made[value, shape]

@@ -1,0 +1,256 @@
+"""Runs a LiteRT model file: with packed weights mapped from the cache where that pays, plainly otherwise."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Protocol
+from weakref import WeakSet
+
+import numpy as np
+
+from pocketgraph.errors import RunError
+
+if TYPE_CHECKING:
+    from pocketgraph.litert.constant import Array
+
+_stderr = threading.Lock()
+
+
+class Runner(Protocol):
+    """A loaded model: arrays in, arrays out, in the model's order."""
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        """The outputs for these inputs, one array each; they stay as they are when it runs again."""
+
+    def direct(self, places: Sequence[int]) -> Callable[[Sequence[Array]], list[Array]]:
+        """``run`` with its inputs picked from a longer list, without a detour."""
+
+    def close(self) -> None:
+        """Gives the memory back; it cannot run any more."""
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Keeps LiteRT's start-up notes, which it writes to the process's stderr itself, from the user."""
+    with _stderr:
+        try:
+            kept = os.dup(2)
+        except OSError:
+            yield
+            return
+        try:
+            sink = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(sink, 2)
+            os.close(sink)
+            yield
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+
+
+class PlainRunner:
+    """LiteRT's interpreter with XNNPACK, which packs the weights into memory of its own each time."""
+
+    def __init__(self, model: str | bytes, threads: int, shapes: Sequence[Sequence[int]] | None = None) -> None:
+        """``model`` is a file, mapped as long as this lives, or a file's content; ``shapes`` are those that the outputs
+        shall have, by default those that they have in the model."""
+        from ai_edge_litert.interpreter import Interpreter
+
+        source = {"model_content": model} if isinstance(model, bytes) else {"model_path": model}
+        with quiet(), refusals():
+            self._interpreter: Any = Interpreter(num_threads=threads, **source)
+            self._interpreter.allocate_tensors()
+        self._inputs = [detail["index"] for detail in self._interpreter.get_input_details()]
+        details = self._interpreter.get_output_details()
+        self._outputs = [detail["index"] for detail in details]
+        self._shapes: list[tuple[int, ...] | None] = [None] * len(details)
+        if shapes is not None:
+            pairs = zip(map(tuple, shapes), details, strict=True)
+            self._shapes = [None if shape == tuple(detail["shape"]) else shape for shape, detail in pairs]
+        # The class is a thin cover of one compiled object; without it a run is a microsecond shorter.
+        core: Any = getattr(self._interpreter, "_interpreter", None)
+        self._is_bare = all(hasattr(core, name) for name in ("SetTensor", "Invoke", "GetTensor"))
+        self._set: Any = core.SetTensor if self._is_bare else self._interpreter.set_tensor
+        self._invoke: Any = core.Invoke if self._is_bare else self._interpreter.invoke
+        self._get: Any = core.GetTensor if self._is_bare else self._interpreter.get_tensor
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        for index, array in zip(self._inputs, inputs, strict=True):
+            self._set(index, array)
+        self._invoke()
+        get = self._get
+        results = [np.asarray(get(index, 0)) for index in self._outputs]  # one element comes as a NumPy scalar
+        return [r if shape is None else r.reshape(shape) for r, shape in zip(results, self._shapes, strict=True)]
+
+    def direct(self, places: Sequence[int]) -> Callable[[Sequence[Array]], list[Array]]:
+        """The quickest ``run``, for arrays of the right types and shapes.
+
+        Args:
+            places: where each input is among the arrays that the function will be given.
+        """
+        windows = self._windows() if self._is_bare else None
+        if windows is None:
+            return lambda arrays: self.run([arrays[place] for place in places])
+        inputs, outputs = windows
+        invoke, copy = self._invoke, np.ndarray.copy
+        if len(inputs) == len(outputs) == 1:
+            (window,), (place,), only = inputs, places, outputs[0].copy
+
+            def run_one(arrays: Sequence[Array]) -> list[Array]:
+                window[...] = arrays[place]
+                invoke()
+                return [only()]
+
+            return run_one
+        pairs = list(zip(inputs, places, strict=True))
+
+        def run(arrays: Sequence[Array]) -> list[Array]:
+            for window, place in pairs:
+                window[...] = arrays[place]
+            invoke()
+            return list(map(copy, outputs))
+
+        return run
+
+    def _windows(self) -> tuple[list[Array], list[Array]] | None:
+        """LiteRT's own memory of the inputs and of the outputs, where that stays in its place.
+
+        It stays when one delegate (XNNPACK) computes everything: then no tensor's size depends on values, so that
+        nothing is allocated anew between runs. The arrays keep the memory from being freed.
+        """
+        try:
+            core = self._interpreter._interpreter
+            codes = [core.NodeName(index) for index in range(core.NumNodes())]
+            if codes[-1:] != ["DELEGATE"] or codes.count("DELEGATE") > 1:
+                return None
+            last = len(codes) - 1
+            made = {int(index) for place in range(last) for index in core.NodeOutputs(place)}
+            taken, given = set(map(int, core.NodeInputs(last))), set(map(int, core.NodeOutputs(last)))
+            inputs = [self._interpreter.tensor(index)() for index in self._inputs]
+            outputs = [self._interpreter.tensor(index)() for index in self._outputs]
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError, RuntimeError):
+            return None  # another LiteRT, or a tensor without memory
+        if not all(isinstance(window, np.ndarray) for window in (*inputs, *outputs)):
+            return None  # of a tensor without dimensions LiteRT gives a copy
+        if taken & made or not taken >= set(self._inputs) or not set(self._outputs) <= given:
+            return None
+        return inputs, [
+            o if shape is None else o.reshape(shape) for o, shape in zip(outputs, self._shapes, strict=True)
+        ]
+
+    def visit(self, inputs: Sequence[Array], look: Callable[[int, Array], None]) -> None:
+        """Computes, and shows each output by its index without copying it; ``look`` must not keep the array."""
+        for index, array in zip(self._inputs, inputs, strict=True):
+            self._set(index, array)
+        self._invoke()
+        for position, index in enumerate(self._outputs):
+            look(position, self._interpreter.tensor(index)())
+
+    def seconds(self, inputs: Sequence[Array], enough: float, most: int) -> float:
+        """The median time of computing alone, without moving data in and out.
+
+        Args:
+            inputs: what to compute with.
+            enough: seconds after which no more samples are taken.
+            most: how many samples at most.
+        """
+        self.run(inputs)
+        samples: list[float] = []
+        while sum(samples) < enough and len(samples) < most:
+            start = time.perf_counter()
+            self._invoke()
+            samples.append(time.perf_counter() - start)
+        return float(np.median(samples))
+
+    def close(self) -> None:
+        self._interpreter = self._set = self._invoke = self._get = None
+
+
+PACKED_TYPES = ("float32", "int32", "uint8", "int8", "bool")
+"""NumPy types that the buffers of LiteRT's compiled models carry."""
+
+
+class PackedRunner:
+    """LiteRT's compiled model, whose packed weights are a file: written the first time, only mapped from then on."""
+
+    def __init__(self, model: str, packed: str, threads: int, outputs: Sequence[tuple[tuple[int, ...], Any]]) -> None:
+        """``packed`` is the file of packed weights, or where to make it; ``outputs`` are (shape, NumPy dtype)."""
+        from ai_edge_litert.compiled_model import CompiledModel, CpuOptions, Options
+
+        options = Options(cpu_options=CpuOptions(num_threads=threads, xnnpack_weight_cache_path=packed))
+        self._outputs = [(shape, dtype, int(np.prod(shape, dtype=np.int64))) for shape, dtype in outputs]
+        with quiet(), refusals():
+            self._model: Any = CompiledModel.from_file(model, environment=_environment(), options=options)
+            self._inputs = self._model.create_input_buffers(0)
+            self._results = self._model.create_output_buffers(0)
+            self._read()  # the first access to a buffer starts, audibly, the rest of LiteRT
+        _live.add(self)
+        _mute_exit()
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        for buffer, array in zip(self._inputs, inputs, strict=True):
+            buffer.write(array if array.flags.c_contiguous else np.ascontiguousarray(array))
+        self._model.run_by_index(0, self._inputs, self._results)
+        return self._read()
+
+    def direct(self, places: Sequence[int]) -> Callable[[Sequence[Array]], list[Array]]:
+        """As PlainRunner.direct; models of this size take so long that nothing is gained besides."""
+        return lambda arrays: self.run([arrays[place] for place in places])
+
+    def _read(self) -> list[Array]:
+        return [
+            buffer.read(count, dtype).reshape(shape)
+            for buffer, (shape, dtype, count) in zip(self._results, self._outputs, strict=True)
+        ]
+
+    def close(self) -> None:
+        if self._model is not None:
+            with quiet():
+                self._inputs, self._results, self._model = [], [], None
+
+
+_live: WeakSet[PackedRunner] = WeakSet()
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Any:
+    """LiteRT's surroundings, shared by all compiled models of the process."""
+    from ai_edge_litert.environment import Environment
+
+    atexit.register(_close_all)
+    return Environment.create()
+
+
+def _close_all() -> None:
+    for runner in list(_live):
+        runner.close()
+    with quiet():
+        _environment().close()
+
+
+@lru_cache(maxsize=1)
+def _mute_exit() -> None:
+    """Closes stderr when the process has ended but for C++ destructors: LiteRT's would write notes to it.
+
+    The C library runs what is registered last first, so LiteRT must have started before.
+    """
+    import ctypes
+
+    with contextlib.suppress(OSError, AttributeError, TypeError):
+        library = ctypes.CDLL(None)
+        library.__cxa_atexit(ctypes.cast(library.close, ctypes.c_void_p), ctypes.c_void_p(2), None)
+
+
+@contextlib.contextmanager
+def refusals() -> Iterator[None]:
+    """LiteRT's own exceptions as ours."""
+    try:
+        yield
+    except (RuntimeError, ValueError) as error:
+        raise RunError(f"LiteRT does not take the compiled segment: {' '.join(str(error).split())}") from error

@@ -1,0 +1,157 @@
+"""Which tensors are known when compiling: constants, and what pure ops make of constants and of shapes."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Protocol
+
+import numpy as np
+
+from pocketgraph.errors import PocketgraphError
+from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, canonical, node_name, opdefs, parse_ref
+from pocketgraph.litert.constant import Array, Constant
+
+EAGER = 1 << 16  # bytes; a folded constant up to this size is computed at once, a larger one when it is written
+
+PASS_THROUGH = frozenset((
+    "Identity", "StopGradient", "PreventGradient", "Snapshot", "CheckNumerics", "EnsureShape", "PlaceholderWithDefault",
+))  # fmt: skip
+NEVER_FOLDED = frozenset((
+    "Placeholder", "PlaceholderV2", "Switch", "RefSwitch", "_SwitchN", "Merge", "RefMerge", "Enter", "RefEnter", "Exit",
+    "RefExit", "NextIteration", "RefNextIteration", "LoopCond", "NoOp", "ControlTrigger", "Assert", "Print", "PrintV2",
+))  # fmt: skip
+
+
+class Inference(Protocol):
+    """What is known of every tensor before running (see kernels.shapes)."""
+
+    def shape(self, ref: str) -> Shape:
+        """What is known of the shape of a tensor."""
+
+    def dtype(self, ref: str) -> DType | None:
+        """The element type of a tensor, None when it is not known."""
+
+    def value(self, ref: str) -> Array | None:
+        """The value of a tensor that is known beforehand, else None."""
+
+
+class Statics:
+    """The constants of a graph, folded ones included, each found when asked for."""
+
+    def __init__(self, graph: Graph, inferred: Inference, fed: frozenset[str] = frozenset()) -> None:
+        """``fed`` are the tensor names whose values come from outside and are thus never static."""
+        self.graph = graph
+        self.inferred = inferred
+        self.fed = fed
+        self._known: dict[str, Constant | None] = {}
+
+    def constant(self, ref: str) -> Constant | None:
+        """The value of a tensor name (``n:0``) when it is static, else None."""
+        if ref in self._known:
+            return self._known[ref]
+        stack, on_stack = [ref], {ref}  # a long chain is asked for from its end
+        while stack:
+            top = stack[-1]
+            if top in self._known:
+                on_stack.discard(stack.pop())
+                continue
+            waiting = self._waiting(top)
+            if waiting is None:
+                self._known[top] = None
+            elif waiting:
+                # An input that waits for this very tensor is a loop, which is never static.
+                if not on_stack.isdisjoint(waiting):
+                    self._known[top] = None
+                else:
+                    stack.extend(waiting)
+                    on_stack.update(waiting)
+            else:
+                self._known[top] = self._make(top)
+        return self._known[ref]
+
+    def _waiting(self, ref: str) -> list[str] | None:
+        """The inputs to be looked at first; None when the tensor is not static whatever they are."""
+        if ref in self.fed:
+            return None
+        node = self.graph.nodes.get(node_name(ref))
+        if node is None or node.op in NEVER_FOLDED:
+            return None
+        if node.op == "Const" or self._inferred_value(ref) is not None:
+            return []
+        inputs = node.data_inputs
+        if not inputs:
+            return None
+        if node.op in PASS_THROUGH and parse_ref(ref).port == 0:
+            return [r for r in [canonical(inputs[0])] if r not in self._known]
+        if not _is_pure(node.op):
+            return None
+        unknown: list[str] = []
+        for text in inputs:
+            source = canonical(text)
+            known = self._known.get(source, ...)
+            if known is None:
+                return None
+            if known is ...:
+                unknown.append(source)
+        return unknown[:1]
+
+    def _make(self, ref: str) -> Constant | None:
+        name, port, _ = parse_ref(ref)
+        node = self.graph[name]
+        if node.op == "Const":
+            tensor = node.attrs.get("value")
+            if (
+                port != 0
+                or not isinstance(tensor, Tensor)
+                or tensor.dtype.base.name in ("string", "resource", "variant")
+            ):
+                return None
+            return Constant(tensor.numpy, tensor.shape, tensor.dtype.numpy)
+        value = self._inferred_value(ref)
+        if value is not None:
+            return Constant.of(value)
+        if node.op in PASS_THROUGH:
+            return self._known[canonical(node.data_inputs[0])]
+        operands = [self._known[canonical(i)] for i in node.data_inputs]
+        return self._folded(node, port, [operand for operand in operands if operand is not None])
+
+    def _inferred_value(self, ref: str) -> Array | None:
+        value = self.inferred.value(ref)
+        if value is None or value.dtype == object:
+            return None
+        dtype = self.inferred.dtype(ref)
+        return value if dtype is None else value.astype(dtype.base.numpy, copy=False)
+
+    def _folded(self, node: Node, port: int, operands: list[Constant]) -> Constant | None:
+        """What the reference kernel makes of constant operands; None when it cannot."""
+        from pocketgraph.kernels.registry import evaluate, find
+
+        if find(node.op) is None:
+            return None
+
+        def compute() -> Array:
+            return np.asarray(evaluate(node, [operand.numpy() for operand in operands])[port])
+
+        ref = f"{node.name}:{port}"
+        shape, dtype = self.inferred.shape(ref), self.inferred.dtype(ref)
+        small = sum(operand.nbytes for operand in operands) <= EAGER
+        if shape.is_known and dtype is not None and _has_numpy(dtype):
+            constant = Constant(compute, shape.known, dtype.numpy)
+            if constant.nbytes > EAGER or not small:
+                return constant
+        try:
+            computed = compute()
+        except PocketgraphError:
+            return None
+        return None if computed.dtype == object else Constant.of(computed)
+
+
+def _has_numpy(dtype: Any) -> bool:
+    return dtype.base.name not in ("string", "resource", "variant")
+
+
+@cache
+def _is_pure(op: str) -> bool:
+    """Whether the op gives the same outputs for the same inputs whenever it runs."""
+    definition = opdefs.find(op)
+    return definition is not None and not definition.stateful

@@ -1,0 +1,52 @@
+"""A model that is opened as quickly as can be, and opened anew in the way that runs faster once it has run often."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from pocketgraph.errors import RunError
+from pocketgraph.litert.runner import Runner
+
+if TYPE_CHECKING:
+    from pocketgraph.litert.constant import Array
+
+OFTEN = 32
+"""Runs, after which a tenth of a second for opening a model anew is well spent. A loop whose rounds are one model makes
+some of them for one result."""
+
+
+class UpgradingRunner:
+    """Runs as the first runner, then as the one that ``better`` makes.
+
+    Not safe for several threads at once; whoever owns it sees to that.
+    """
+
+    def __init__(self, first: Runner, better: Callable[[], Runner]) -> None:
+        self._runner = first
+        self._better: Callable[[], Runner] | None = better
+        self._runs = 0
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        if self._better is not None:
+            self._runs += 1
+            if self._runs > OFTEN:
+                self._upgrade(self._better)
+        return self._runner.run(inputs)
+
+    def direct(self, places: Sequence[int]) -> Callable[[Sequence[Array]], list[Array]]:
+        """As PlainRunner.direct."""
+        return lambda arrays: self.run([arrays[place] for place in places])
+
+    def close(self) -> None:
+        self._better = None
+        self._runner.close()
+
+    def _upgrade(self, better: Callable[[], Runner]) -> None:
+        self._better = None
+        try:
+            runner = better()
+        except (RunError, OSError):
+            return  # the files are gone, or the disk is full: the first one goes on
+        self._runner.close()
+        self._runner = runner

@@ -1,0 +1,82 @@
+"""Large windows of depthwise convolutions are cut into parts, and compute what they did."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from litert.test_hastened import check, floats, graph
+from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.litert.constant import Constant
+from pocketgraph.litert.program import Operation, Value
+from pocketgraph.litert.rewriting.large_windows import KERNELS, parts_of
+
+
+def depthwise(stride: int, padding: str, dilations: str = "1,1,1,1", layout: str = "NHWC") -> str:
+    return (
+        f"d = DepthwiseConv2dNative(x, w, T=float, strides=list[1,{stride},{stride},1], dilations=list[{dilations}], "
+        f'padding="{padding}", data_format="{layout}")\nb = BiasAdd(d, bias, T=float)\ny = Relu6(b, T=float)\n'
+    )
+
+
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+@pytest.mark.parametrize(
+    ("window", "stride", "dilations", "multiplier"),
+    [
+        ((7, 7), 1, "1,1,1,1", 1),
+        ((7, 7), 2, "1,1,1,1", 2),
+        ((6, 9), 3, "1,1,1,1", 1),
+        ((1, 31), 1, "1,1,1,1", 1),
+        ((7, 5), 1, "1,2,3,1", 1),
+        ((13, 13), 1, "1,1,1,1", 3),
+    ],
+)
+def test_parts_add_up_to_the_whole(
+    window: tuple[int, int], stride: int, dilations: str, multiplier: int, padding: str
+) -> None:
+    model = graph(
+        depthwise(stride, padding, dilations),
+        (2, 23, 37, 5),
+        w=floats(*window, 5, multiplier),
+        bias=floats(5 * multiplier),
+    )
+    codes = check(model, 2, 23, 37, 5)
+    assert codes.count("DEPTHWISE_CONV_2D") > 1
+    assert codes[-1] == "ADD", "which does the activation as well"
+
+
+@pytest.mark.parametrize("multiplier", [1, 2])
+def test_a_convolution_with_a_group_for_each_channel_is_a_depthwise_one(multiplier: int) -> None:
+    line = 'y = Conv2D(x, w, T=float, strides=list[1,1,1,1], padding="SAME")\n'
+    model = graph(line, (1, 15, 17, 6), w=floats(7, 7, 1, 6 * multiplier))
+    codes = check(model, 1, 15, 17, 6)
+    assert "CONV_2D" not in codes
+    assert codes.count("DEPTHWISE_CONV_2D") == 3
+    groups_of_two = graph(line, (1, 15, 17, 6), w=floats(3, 3, 2, 6))
+    assert "CONV_2D" in check(groups_of_two, 1, 15, 17, 6)
+
+
+def test_windows_that_there_are_kernels_for_stay() -> None:
+    model = graph(depthwise(1, "SAME"), (1, 9, 9, 4), w=floats(5, 5, 4, 1), bias=floats(4))
+    assert check(model, 1, 9, 9, 4) == ["DEPTHWISE_CONV_2D"]
+
+
+def operation(height: int, width: int, *, constant: bool = True) -> Operation:
+    content = Constant.of(np.zeros((1, height, width, 4), np.float32)) if constant else None
+    weights = Value("w", FLOAT, (1, height, width, 4), content)
+    values = [Value("x", FLOAT, (1, 64, 64, 4)), weights, Value("b", FLOAT, (4,))]
+    return Operation("DEPTHWISE_CONV_2D", list(values), [Value("y", FLOAT, (1, 64, 64, 4))])
+
+
+@pytest.mark.parametrize(("height", "width"), [(6, 5), (7, 7), (1, 200), (29, 29), (26, 1)])
+def test_parts_cover_each_element_once_and_have_kernels(height: int, width: int) -> None:
+    seen = np.zeros((height, width), np.int64)
+    for part in parts_of(operation(height, width)):
+        assert part.rows * part.columns <= KERNELS[-1]
+        seen[part.row : part.row + part.rows, part.column : part.column + part.columns] += 1
+    np.testing.assert_array_equal(seen, 1)
+
+
+def test_windows_that_are_computed_or_far_too_large_stay() -> None:
+    assert parts_of(operation(7, 7, constant=False)) == []
+    assert parts_of(operation(200, 200)) == []

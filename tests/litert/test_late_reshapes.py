@@ -1,0 +1,71 @@
+"""Reshapes behind what follows them by elements: the same numbers, biases and activations inside convolutions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pocketgraph.graph import Graph, Shape
+from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.text import parse
+from pocketgraph.kernels.shapes import infer
+from pocketgraph.litert.engine import lowered
+from pocketgraph.litert.program import Program
+from pocketgraph.litert.rewriting.optimize import hasten
+from pocketgraph.runtime import Session
+from support import assert_close
+
+X = np.random.default_rng(0).normal(size=(1, 1, 6, 2)).astype(np.float32)
+
+ALONG_ONE_AXIS = """
+    x = Placeholder(dtype=float, shape=[1, 1, 6, 2])
+    w = Const(float [[[[1, 2, -1], [0.5, -2, 3]], [[2, 1, 1], [-1, 1, 0.25]]]])
+    c = Conv2D(x, w, T=float, strides=[1, 1, 1, 1], padding="SAME")
+    s = Squeeze(c, T=float, squeeze_dims=[1])
+    b = Const(float [1, -2, 0.5])
+"""
+
+
+def hastened(graph: Graph, shape: tuple[int, ...], output: str) -> Program:
+    inferred = infer(graph, feeds={"x:0": (FLOAT, Shape(shape))})
+    program = lowered(graph, list(graph.nodes.values()), ["x:0"], [output], {"x:0": (FLOAT, shape)}, inferred)
+    hasten(program)
+    return program
+
+
+@pytest.mark.parametrize(
+    ("ending", "codes", "activation"),
+    [
+        ("y = BiasAdd(s, b, T=float)", ["CONV_2D", "RESHAPE"], ""),
+        ("a = BiasAdd(s, b, T=float); y = Relu(a, T=float)", ["CONV_2D", "RESHAPE"], "RELU"),
+        ("m = Mul(s, b, T=float); a = AddV2(m, b, T=float); y = Relu6(a, T=float)", ["CONV_2D", "RESHAPE"], "RELU6"),
+        ("a = Sub(b, s, T=float); y = Tanh(a, T=float)", ["CONV_2D", "TANH", "RESHAPE"], ""),
+    ],
+)
+def test_biases_and_activations_behind_a_reshape_join_the_convolution(
+    ending: str, codes: list[str], activation: str
+) -> None:
+    graph = parse(ALONG_ONE_AXIS + "\n".join(ending.split("; ")))
+    operations = hastened(graph, X.shape, "y:0").operations
+    assert [operation.code for operation in operations] == codes
+    assert operations[0].options["activation"] == activation
+    same_on_both_engines(graph)
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        "r = Const(float [[[1, 2, 3], [4, 5, 6], [7, 8, 9], [1, 1, 1], [2, 2, 2], [3, 3, 3]]]); y = Add(s, r, T=float)",
+        "z = Relu(s, T=float); y = AddV2(s, z, T=float)",
+        "k = Const(int32 [9, 2]); f = Reshape(s, k, T=float); v = Const(float [1, -1]); y = Mul(f, v, T=float)",
+    ],
+)
+def test_what_does_not_go_over_channels_or_is_read_twice_stays_where_it_is(ending: str) -> None:
+    same_on_both_engines(parse(ALONG_ONE_AXIS + "\n".join(ending.split("; "))))
+
+
+def same_on_both_engines(graph: Graph) -> None:
+    with Session(graph, engine="litert", cache_dir="") as ours, Session(graph, engine="reference") as exact:
+        for wanted in ("y", ["s", "y"]):
+            for found, expected in zip(ours.run(wanted, {"x": X}), exact.run(wanted, {"x": X}), strict=True):
+                assert_close(found, expected, 1e-6)

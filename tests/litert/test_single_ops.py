@@ -1,0 +1,108 @@
+"""Every lowering, one node at a time, against what TensorFlow computed."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+import pytest
+
+from kernels.cases import Case, cases
+from litert.single_ops import run_node
+from pocketgraph.litert.lowerings import LOWERINGS
+from support import assert_close
+
+GROUPS = ("arrays", "binary", "elementwise", "images", "networks", "quantization", "reductions", "sequences")
+
+NOT_HELD_TO = {
+    "Cast_144": "floats beyond int32",
+    "Cast_145": "floats beyond int64",
+    "Exp_0": "NaN",
+    "Log1p_0": "infinity",
+    "Max_11": "NaN",
+    "MaxPool_9": "NaN and infinity in a window",
+    "Maximum_11": "NaN",
+    "Min_11": "NaN",
+    "Minimum_10": "NaN",
+    "Sigmoid_0": "1e30",
+}
+"""Cases of values for which LiteRT answers differently (see lowerings/math.py); the finite ones are still compared."""
+
+RELATIVE = 1e-5
+UNITS = {"float16": 2.0**-10, "bfloat16": 2.0**-7}
+"""16-bit types: a result may be the neighbour of TensorFlow's, one unit in the last place of the largest element."""
+
+
+@lru_cache(maxsize=1)
+def lowered_cases() -> dict[str, Case]:
+    table = LOWERINGS
+    return {case.node.name: case for group in GROUPS for case in cases(group) if case.node.op in table}
+
+
+@pytest.mark.parametrize("name", lowered_cases())
+def test_a_node_gives_what_tensorflow_gives_or_is_refused(name: str) -> None:
+    case = lowered_cases()[name]
+    outputs = 1 if case.node.op.startswith("FusedBatchNorm") else len(case.expected)
+    outcome = run_node(case.node, case.inputs, outputs)
+    if outcome.reason:
+        assert is_expected_refusal(case, outcome.reason), outcome.reason
+        return
+    for actual, expected in zip(outcome.outputs, case.expected, strict=False):
+        assert actual.dtype == expected.dtype
+        assert actual.shape == expected.shape
+        if expected.dtype.name in UNITS:
+            assert_close(*(array.astype("f4") for array in (actual, expected)), UNITS[expected.dtype.name])
+        elif expected.dtype.kind == "f":
+            compared = np.isfinite(expected)
+            if name not in NOT_HELD_TO:
+                np.testing.assert_array_equal(actual[~compared], expected[~compared])
+            elif actual.shape == case.inputs[0].shape:
+                compared &= np.abs(case.inputs[0]) < 1e20
+            else:
+                continue
+            assert_close(actual[compared], expected[compared], RELATIVE)
+        elif name not in NOT_HELD_TO:
+            np.testing.assert_array_equal(actual, expected)
+
+
+def is_expected_refusal(case: Case, reason: str) -> bool:
+    """Whether the case has something that LiteRT has no right operator for."""
+    odd_types = {a.dtype.name for a in (*case.inputs, *case.expected)} - {"float32", "int32", "int64", "bool"}
+    is_empty = any(0 in array.shape for array in (*case.inputs, *case.expected))
+    needs_int64 = "does not take int" in reason
+    known = (
+        "over batch or channels",
+        "in training mode with running averages",
+        "the top 0 of",
+        "of rank 2 with 1 block sizes",
+        "do not broadcast",
+        "repeats an axis of one operand",
+        "do not lie side by side",
+    )
+    return bool(odd_types) or is_empty or needs_int64 or any(part in reason for part in known)
+
+
+def test_every_row_of_the_table_is_really_run() -> None:
+    """A refusal of everything would pass the test above."""
+    run = set()
+    for case in lowered_cases().values():
+        if case.node.op not in run and not run_node(case.node, case.inputs, 1).reason:
+            run.add(case.node.op)
+    in_other_files = {"ConcatV2", "NoOp", "StopGradient"}
+    same_function_as_another_row = {"DepthwiseConv2d", "PreventGradient", "Snapshot", "TopK"}
+    same_function_as_another_row |= {"FusedBatchNormGradV2", "FusedBatchNormGradV3"}
+    assert set(LOWERINGS) - run <= in_other_files | same_function_as_another_row
+
+
+@pytest.mark.parametrize("op", ["Conv2D", "DepthwiseConv2dNative", "MatMul"])
+def test_weights_may_be_computed(op: str) -> None:
+    ran = 0
+    for case in lowered_cases().values():
+        types = {array.dtype.name for array in case.inputs}
+        if case.node.op != op or types != {"float32"} or any(0 in a.shape for a in (*case.inputs, *case.expected)):
+            continue
+        outcome = run_node(case.node, case.inputs, 1, constant=())
+        assert not outcome.reason
+        assert_close(outcome.outputs[0], case.expected[0], RELATIVE)
+        ran += 1
+    assert ran >= 3

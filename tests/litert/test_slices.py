@@ -1,0 +1,46 @@
+"""Strided slices with every kind of mask, against the reference kernel."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from litert.single_ops import run_node
+from pocketgraph.errors import PocketgraphError
+from pocketgraph.graph import DType, Node
+from pocketgraph.kernels.registry import evaluate
+
+MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
+
+
+@st.composite
+def slices(draw: st.DrawFn) -> tuple[tuple[int, ...], list[list[int]], dict[str, int]]:
+    """A shape; begin, end and strides; the masks."""
+    shape = tuple(draw(st.lists(st.integers(1, 5), min_size=1, max_size=4)))
+    count = draw(st.integers(1, len(shape)))
+    numbers = st.lists(st.integers(-6, 6), min_size=count, max_size=count)
+    strides = st.lists(st.sampled_from([1, 1, 2, 3, -1, -2]), min_size=count, max_size=count)
+    masks = {name: draw(st.integers(0, 2**count - 1)) for name in MASKS if name != "ellipsis_mask"}
+    masks["ellipsis_mask"] = draw(st.sampled_from([0, 0, *(1 << i for i in range(count))]))
+    return shape, [draw(numbers), draw(numbers), draw(strides)], masks
+
+
+@settings(max_examples=150, deadline=None)
+@given(slices())
+def test_strided_slices(case: tuple[tuple[int, ...], list[list[int]], dict[str, int]]) -> None:
+    shape, numbers, masks = case
+    x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    inputs = (x, *(np.array(values, np.int32) for values in numbers))
+    attrs = {"T": DType.named("float"), "Index": DType.named("int32"), **masks}
+    node = Node("s", "StridedSlice", ["x", "begin", "end", "strides"], attrs)
+    try:
+        (expected,) = evaluate(node, inputs)
+    except PocketgraphError:
+        return
+    outcome = run_node(node, inputs, 1)
+    if expected.size == 0:
+        assert "empty" in outcome.reason
+    else:
+        assert outcome.reason == ""
+        np.testing.assert_array_equal(outcome.outputs[0], expected)
