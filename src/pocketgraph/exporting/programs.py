@@ -9,11 +9,11 @@ from pocketgraph.errors import UsageError
 from pocketgraph.exporting.model import EntryPoint, ExportModel
 from pocketgraph.graph import Graph
 from pocketgraph.graph.dtype import BOOL, FLOAT, STRING
+from pocketgraph.litert.engine import tried
+from pocketgraph.litert.program import Program
+from pocketgraph.litert.unsupported import Unsupported
 from pocketgraph.quantize.lowering import Simplified, simplified
 from pocketgraph.quantize.spellings import in_plain_words
-from pocketgraph.runtime.engines.litert.engine import tried
-from pocketgraph.runtime.engines.litert.program import Program
-from pocketgraph.runtime.engines.litert.unsupported import Unsupported
 
 MOST_NAMED = 3
 """Nodes of one op that a message names."""

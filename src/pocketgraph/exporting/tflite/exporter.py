@@ -6,8 +6,8 @@ import numpy as np
 
 from pocketgraph.exporting.model import Array, EntryPoint, ExportModel, Feeds, Written
 from pocketgraph.exporting.programs import float_program
+from pocketgraph.litert.runner import PlainRunner
 from pocketgraph.quantize.running import model_bytes
-from pocketgraph.runtime.engines.litert.runner import PlainRunner
 
 
 def write(model: ExportModel, path: str) -> Written:
