@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 
+import numpy as np
+
 from pocketgraph.errors import UsageError
 from pocketgraph.exporting.model import EntryPoint, ExportModel
 from pocketgraph.graph import Graph
@@ -13,6 +15,8 @@ from pocketgraph.litert.engine import tried
 from pocketgraph.litert.program import Program
 from pocketgraph.litert.unsupported import Unsupported
 from pocketgraph.quantize.lowering import Simplified, simplified
+from pocketgraph.quantize.options import Options
+from pocketgraph.quantize.pipeline import quantize
 from pocketgraph.quantize.spellings import in_plain_words
 
 MOST_NAMED = 3
@@ -84,6 +88,42 @@ def float_program(entry: EntryPoint, model: ExportModel, target: str = "LiteRT")
         model.graph, [port.tensor for port in entry.outputs], {p.tensor: p.sizes or () for p in entry.inputs}
     )
     return in_plain_words(_lowered(simple, target))
+
+
+def quantized_program(
+    entry: EntryPoint, model: ExportModel, *, io: str = "float", activations: str = "int8", target: str = "LiteRT"
+) -> tuple[Program, list[str]]:
+    """An entry point with eight-bit weights and tensors, as quantize makes it with the model's samples; and its notes.
+
+    Args:
+        entry: the entry point, the model's main one.
+        model: the model; it has samples.
+        io: ``float``, or the type of the tensors in between (``activations``): what goes in and out.
+        activations: ``int8`` or ``int16``.
+        target: as for ``float_program``.
+
+    Raises:
+        LackingError: as ``float_program``.
+        UsageError: there are no samples, or nothing to quantize.
+        RunError: a sample leads to values that are not finite.
+    """
+    if model.samples is None or not model.sample_count:
+        raise UsageError("eight bits need samples to calibrate with", hint="pass --data=DIR|NPZ|LIST")
+    if entry is not model.main:
+        raise UsageError(
+            f"the samples are those of '{model.main.name}', so '{entry.name}' cannot be calibrated",
+            hint=f"--signatures={model.main.name} exports the one alone",
+        )
+    samples = model.samples
+    names = [port.name for port in entry.inputs]
+    outcome = quantize(
+        float_program(entry, model, target),
+        lambda: ([np.asarray(feeds[name]) for name in names] for feeds in samples()),
+        model.sample_count,
+        Options(io=io, activations=activations, threads=model.threads),
+        model.progress,
+    )
+    return outcome.converted.program, list(outcome.notes)
 
 
 def _lowered(simple: Simplified, target: str) -> Program:
