@@ -18,7 +18,8 @@ from pocketgraph.graph.order import reachable
 from pocketgraph.kernels.shapes import Inferred, infer
 from pocketgraph.quantize.front import Front, behind, front_of
 from pocketgraph.quantize.models import read_graph
-from pocketgraph.runtime.names import feed_endpoints, fetch_endpoint
+from pocketgraph.runtime.feeds import PLACEHOLDERS, FeedSpec
+from pocketgraph.runtime.names import feed_endpoint, feed_endpoints, fetch_endpoint
 from pocketgraph.runtime.samples import sample_fetches, sample_inputs, sizes_made_up
 from pocketgraph.runtime.signatures import DEFAULT
 
@@ -194,9 +195,10 @@ def _input(graph: Graph, declared: Inferred, name: str, tensor: str, given: Sequ
     ref = canonical(tensor)
     node = graph.producer(ref)
     dims = declared.shape(ref).dims
-    stated = node.shape() if dims is None and node.op.startswith("Placeholder") else None
-    dims = stated.dims if stated is not None else dims
     dtype = (declared.dtype(ref) or FLOAT).base
+    if node.op in PLACEHOLDERS:  # which may declare more, or, in old files, mean less by []
+        spec = FeedSpec.of(graph, feed_endpoint(graph, ref), name)
+        dims, dtype = spec.shape.dims, spec.dtype or dtype
     if given is not None:
         sizes = tuple(int(size) for size in given)
         if (dims is not None and not Shape(dims).fits(sizes)) or min(sizes, default=1) < 0:
