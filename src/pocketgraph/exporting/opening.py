@@ -19,9 +19,9 @@ from pocketgraph.kernels.shapes import Inferred, infer
 from pocketgraph.quantize.front import Front, behind, front_of
 from pocketgraph.quantize.models import read_graph
 from pocketgraph.runtime.feeds import PLACEHOLDERS, FeedSpec
-from pocketgraph.runtime.names import feed_endpoint, feed_endpoints, fetch_endpoint
 from pocketgraph.runtime.samples import sample_fetches, sample_inputs, sizes_made_up
 from pocketgraph.runtime.signatures import DEFAULT
+from pocketgraph.runtime.tensor_names import feed_endpoint, feed_endpoints, fetch_endpoint
 
 Sizes = Mapping[str, Sequence[int]]
 
