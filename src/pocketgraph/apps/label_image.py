@@ -43,7 +43,7 @@ class Prediction:
 class Labeler:
     """Labels pictures with one graph.
 
-    What is not given is taken from the preset, then from the graph itself (the metadata of a LiteRT file, the size from a
+    What is not given is taken from the preset, then from the graph itself (a LiteRT file's metadata, the size from a
     placeholder's shape, the output from the one node that nothing consumes), then from the original program's defaults
     (mean 0, std 255).
 
