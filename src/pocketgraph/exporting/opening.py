@@ -217,7 +217,10 @@ def _input(graph: Graph, declared: Inferred, name: str, tensor: str, given: Sequ
     dtype = (declared.dtype(ref) or FLOAT).base
     if node.op in PLACEHOLDERS:  # which may declare more, or, in old files, mean less by []
         spec = FeedSpec.of(graph, feed_endpoint(graph, ref), name)
+        stated = node.shape()
         dims, dtype = spec.shape.dims, spec.dtype or dtype
+        if given is None and dims is None and stated is not None:
+            dims = stated.dims
     if given is not None:
         sizes = tuple(int(size) for size in given)
         if (dims is not None and not Shape(dims).fits(sizes)) or min(sizes, default=1) < 0:
