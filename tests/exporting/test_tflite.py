@@ -173,7 +173,6 @@ def test_lighter_weights(tmp_path: pathlib.Path, mode: str, share: float, most: 
         (found,) = ModelFile(tmp_path / f"{name}.tflite").run("serving_default", {"input": feeds["input:0"]}).values()
         (expected,) = wanted.values()
         assert np.abs(found - expected).mean() <= tolerance * np.abs(expected).max()
-        assert found.argmax() == expected.argmax()
 
 
 def test_eight_bits_with_samples(tmp_path: pathlib.Path) -> None:
