@@ -27,7 +27,7 @@ from pocketgraph.exporting.arguments import arguments_of
 from pocketgraph.exporting.model import Run
 from pocketgraph.exporting.targets import TARGETS
 from pocketgraph.graph.dtype import STRING
-from pocketgraph.quantize.models import read_graph
+from pocketgraph.quantization.evaluation.runnable_models import read_graph
 from pocketgraph.runtime import Session
 
 TOLERANCE = 1e-4

@@ -24,7 +24,7 @@ try:
 except ImportError:
     from hashlib import blake2b
 
-LOWERING_VERSION = 26
+LOWERING_VERSION = 27
 """Raise it with every change that makes other bytes from the same graph."""
 
 FORMAT = 1
