@@ -42,7 +42,12 @@ def versions(path: pathlib.Path) -> dict[str, int]:
 def test_numbers_versions_and_bytes_beside_the_converters(tmp_path: pathlib.Path, name: str) -> None:
     """TensorFlow's numbers, the versions that its converter says where it uses the same operator, and no more bytes."""
     path, given = tmp_path / "net.tflite", arrays(name)
-    made = pocketgraph.export(FIXTURES / f"{name}.pb", path, outputs=["y"], samples={"x": given["x"][None] if name == "numbers" else given["x"]})
+    made = pocketgraph.export(
+        FIXTURES / f"{name}.pb",
+        path,
+        outputs=["y"],
+        samples={"x": given["x"][None] if name == "numbers" else given["x"]},
+    )
     theirs = FIXTURES / f"{name}.tflite"
     found = ModelFile(path).run("serving_default", {"x": given["x"]})["y"]
     np.testing.assert_allclose(found, given["y"], atol=1e-6 * np.abs(given["y"]).max())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pocketgraph.errors import RunError
+from pocketgraph.errors import FormatError, RunError
 from pocketgraph.graph import Graph
 from pocketgraph.runtime.description import Description, Part
 from pocketgraph.runtime.planning.prepared import Prepared, Request
@@ -21,10 +21,14 @@ Array = np.ndarray[Any, Any]
 def plan_of_model_file(request: Request, graph: Graph) -> Prepared:
     """What runs a request on the graph of a LiteRT file (see formats/tflite.py).
 
+    The file is verified before native code sees it.
+
     Raises:
+        FormatError: the file is damaged.
         RunError: it asks for tensors between a signature's inputs and outputs, or for the reference engine.
     """
     from pocketgraph.litert.model_file import ModelFile
+    from pocketgraph.litert.verifier import fault
 
     if request.engine == "reference":
         raise RunError("a LiteRT file runs on LiteRT, not on the reference engine", hint="leave the engine out")
@@ -33,6 +37,9 @@ def plan_of_model_file(request: Request, graph: Graph) -> Prepared:
     signature = graph.signatures[key]
     public = {tensor: name for name, tensor in signature.inputs.items()}
     results = {tensor: name for name, tensor in signature.outputs.items()}
+    problem = fault(graph.extra)
+    if problem:
+        raise FormatError(f"LiteRT cannot run this file, it is damaged: {problem}")
     model = ModelFile(graph.extra, request.threads)
     executable = _SignatureRun(model, key, [public[name] for name in fed], [results[name] for name in wanted])
     nodes = tuple(node.name for node in graph if node.op not in ("Placeholder", "Const"))
