@@ -12,6 +12,7 @@ from pocketgraph import Session
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph, Node, const
 from pocketgraph.graph.dtype import FLOAT, INT8, QUINT8
+from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.text import parse
 from pocketgraph.kernels.eight_bit import (
     half_away,
@@ -20,7 +21,6 @@ from pocketgraph.quantize.lowering import float_program
 from pocketgraph.runtime.eight_bit import choice as eight_bit_choice
 from pocketgraph.runtime.eight_bit.islands import without_codes
 from pocketgraph.runtime.eight_bit.ranges import RangeWriter
-from pocketgraph.runtime.names import Endpoint
 from pocketgraph.transforms.tool import run
 
 Array = np.ndarray[Any, Any]

@@ -8,10 +8,10 @@ import pytest
 from pocketgraph.errors import RunError
 from pocketgraph.formats import load
 from pocketgraph.graph import Function, Graph
+from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.text import parse
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.engines.needed import needed
-from pocketgraph.runtime.names import Endpoint
 from pocketgraph.runtime.planning.inlined_calls import without_calls
 
 GRAPHS = pathlib.Path(__file__).parent / "inlined"

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from pocketgraph.graph import Graph
+from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.text import parse
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.engines.needed import needed
-from pocketgraph.runtime.names import Endpoint
 from pocketgraph.runtime.planning.late_reads import with_late_reads
 
 COUNTER = """

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from pocketgraph.graph import DType, Graph, Shape
+from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.feeds import FeedSpec, is_switch
-from pocketgraph.runtime.names import Endpoint, feed_endpoints, fetch_endpoint, target_names
+from pocketgraph.runtime.names import feed_endpoints, fetch_endpoint, target_names
 
 Array = np.ndarray[Any, Any]
 Sized: TypeAlias = "tuple[DType | None, tuple[int, ...]]"

@@ -4,25 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from pocketgraph.errors import RunError, did_you_mean
 from pocketgraph.graph import DType, Graph, Node, node_name, parse_ref
+from pocketgraph.graph.endpoint import Endpoint
 
 TensorName: TypeAlias = "str | Node"
 MOST_NAMED = 5
 OF_ROUND = re.compile(r"(/round_\d+_*|/once_*)+$")
 """What ``unrolling`` puts behind the names of a loop's nodes; underscores where such a name was there already."""
-
-
-class Endpoint(NamedTuple):
-    """One output of one node."""
-
-    node: str
-    port: int
-
-    def __str__(self) -> str:
-        return f"{self.node}:{self.port}"
 
 
 def spelled(name: TensorName) -> str:
@@ -124,7 +115,7 @@ def _instead(graph: Graph, name: str, what: str) -> str:
     hint = f"did you mean '{base}'?" if base in graph.nodes else did_you_mean(name, graph.nodes)
     if hint:
         return hint
-    from pocketgraph.graph.endpoints import likely_inputs, likely_outputs
+    from pocketgraph.graph.entry_points import likely_inputs, likely_outputs
 
     likely = [end.name for end in (likely_inputs if what == "feed" else likely_outputs)(graph)]
     quoted = ", ".join(f"'{end}'" for end in likely[:MOST_NAMED])

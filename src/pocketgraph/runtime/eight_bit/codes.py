@@ -5,9 +5,9 @@ becomes
     x ─× scale, floor, limit─ Conv2D(centred codes) ─Min, Max, × scale, floor─ × step─ y
 
 Sums of products of codes are exact in float32 up to 2^24, and nearly so beyond. Products carry the ends between which
-their codes lie, so that the fast engine can do them on its eight-bit kernels (``WHOLE``). What is left of a difference
-is that a number just between two codes may go the other way. The fast engine runs all of it, more slowly than coded
-weights with values that stay float, but it comes to the original's codes where these do not.
+their codes lie, so that the fast engine can do them on its eight-bit kernels (``WHOLE_NUMBERS``). What is left of a
+difference is that a number just between two codes may go the other way. The fast engine runs all of it, more slowly
+than coded weights with values that stay float, but it comes to the original's codes where these do not.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from pocketgraph.kernels.eight_bit import (
 )
 from pocketgraph.kernels.image_resizing import neighbours
 from pocketgraph.kernels.shapes import Inferred
+from pocketgraph.litert.hints import WHOLE_NUMBERS
 from pocketgraph.runtime.eight_bit.numbers import HALF_RANGE, Number
 from pocketgraph.runtime.eight_bit.operands import Operand, known_number, operands
 from pocketgraph.runtime.eight_bit.ranges import RangeWriter, Span
 
 Array = np.ndarray[Any, Any]
-WHOLE = "_whole_numbers"  # litert/emitter.py reads it
 LERP = 128.0  # what stands for 1 in weights of seven binary digits
 WINDOWS = ("strides", "padding", "ksize")
 OPS = frozenset((
@@ -200,7 +200,7 @@ class Codes:
             held = write.in_a_byte(zero)
         if op != "Mul":
             is_told = held.value is not None or sums is not None or not leaves_out_zero
-            attrs[WHOLE] = (-int(held.value or 0), BYTE.high - int(held.value or 0)) if is_told else (0, 0)
+            attrs[WHOLE_NUMBERS] = (-int(held.value or 0), BYTE.high - int(held.value or 0)) if is_told else (0, 0)
         found = write.op(op, self.centred(first, held), self.centred(second, write.zero(self.span(second))), **attrs)
         if sums is not None:
             found = write.op("Add", found, write.op("Mul", write.constant(sums), write.number("Sub", held, zero)))

@@ -6,8 +6,8 @@ becomes
     x ─grid─ Conv2D ─ Relu ─grid─ y  where they are known (frozen or trained)
 
 A grid is a FakeQuantWithMinMaxVars: the same values that the codes would stand for. It, and every Conv2D and MatMul
-that may use eight-bit weights, carries the attribute MARK. The integer arithmetic of the original kernels is not kept;
-``Session(…, exact=True)`` leaves the graph alone.
+that may use eight-bit weights, carries the attribute MAY_QUANTIZE. The integer arithmetic of the original kernels is
+not kept; ``Session(…, exact=True)`` leaves the graph alone.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any
 from pocketgraph.graph import Graph, Node, const, node_name
 from pocketgraph.graph.dtype import FLOAT, QUINT8
 from pocketgraph.kernels.eight_bit import BYTE, bias_range, from_code, sum_range
+from pocketgraph.litert.hints import MAY_QUANTIZE
 from pocketgraph.runtime.eight_bit.choice import Feeds, wants_codes
 from pocketgraph.runtime.eight_bit.codes import OPS, Codes
 from pocketgraph.runtime.eight_bit.finding import CANDIDATES, FLOAT_OPS, MOVES, Islands, Range
@@ -26,7 +27,6 @@ from pocketgraph.runtime.eight_bit.operands import operands
 from pocketgraph.runtime.eight_bit.rounding import rounded_values
 from pocketgraph.runtime.eight_bit.sums import bias_offset, sum_line
 
-MARK = "_eight_bit"  # litert/emitter.py reads it
 ATTRS = (
     "strides", "padding", "ksize", "transpose_a", "transpose_b", "N", "Tshape", "align_corners", "half_pixel_centers",
     "variance_epsilon", "scale_after_normalization",
@@ -105,7 +105,7 @@ class _Floats:
             attrs: dict[str, Any] = {key: node.attrs[key] for key in ATTRS if key in node.attrs}
             attrs["T"] = FLOAT
             if node.op in ("QuantizedConv2D", "QuantizedMatMul"):
-                attrs[MARK] = True
+                attrs[MAY_QUANTIZE] = True
             if node.op == "QuantizedConcat":
                 refs.insert(0, node.data_inputs[0])
             elif node.op in ("QuantizedReshape", "QuantizedResizeBilinear"):
@@ -130,7 +130,7 @@ class _Floats:
             ]
             yield from ends
             refs = [last, *(end.name for end in ends)]
-            yield Node(node.name, "FakeQuantWithMinMaxVars", refs, {"num_bits": 8, MARK: True})
+            yield Node(node.name, "FakeQuantWithMinMaxVars", refs, {"num_bits": 8, MAY_QUANTIZE: True})
 
     def shift(self, node: Node) -> float:
         """What rounding in the original adds to all values alike, as far as that is known before the run.

@@ -9,6 +9,7 @@ from typing import Any
 
 from pocketgraph.errors import RunError
 from pocketgraph.graph import Node
+from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.calls import (
     bound,
@@ -33,7 +34,6 @@ from pocketgraph.runtime.engines.steps import RUN
 from pocketgraph.runtime.engines.switches import add_switch, add_switch_of_many
 from pocketgraph.runtime.engines.twins import REPEATED, likeness
 from pocketgraph.runtime.engines.units import Segment, Unit, first_name, in_order, waits_of
-from pocketgraph.runtime.names import Endpoint
 
 SAME = ("Identity", "StopGradient", "PreventGradient", "Snapshot", "PlaceholderWithDefault", "LoopCond")
 """Ops whose output is their first input; they cost nothing at run time."""

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from pocketgraph.errors import RunError
 from pocketgraph.graph import Node
+from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.engines.calls import gatherer, same
 from pocketgraph.runtime.engines.frames import Frame
 from pocketgraph.runtime.engines.liveness import LIVE, Atom, Liveness
@@ -15,7 +16,6 @@ from pocketgraph.runtime.engines.region import Region, StepList
 from pocketgraph.runtime.engines.steps import RUN, Step
 from pocketgraph.runtime.engines.twins import REPEATED
 from pocketgraph.runtime.engines.units import Plan
-from pocketgraph.runtime.names import Endpoint
 from pocketgraph.runtime.op_weights import HEAVY
 
 IDLE = frozenset(("Pack", "Add", "AddV2", "Sub"))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pocketgraph.errors import RunError
+from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.calls import dereferenced
 from pocketgraph.runtime.engines.draft import Draft, Unstructured
@@ -14,7 +15,6 @@ from pocketgraph.runtime.engines.liveness import LIVE, Liveness, together
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.engines.region import WhileLoop
 from pocketgraph.runtime.engines.steps import RUN
-from pocketgraph.runtime.names import Endpoint
 
 
 def add_loop(outer: Draft, loop: Loop) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 
 from pocketgraph.graph import Node
+from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.engines.calls import branch_marks, case_marks, dereferenced, same
 from pocketgraph.runtime.engines.draft import Draft
 from pocketgraph.runtime.engines.liveness import Liveness, Way, together
 from pocketgraph.runtime.engines.needed import Item
-from pocketgraph.runtime.names import Endpoint
 
 
 def add_switch(builder: Draft, item: Item, live: Liveness) -> None:

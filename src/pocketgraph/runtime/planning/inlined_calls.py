@@ -11,9 +11,9 @@ from collections.abc import Collection, Mapping
 
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph, Node
+from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.engines.functions import COUNTED, REMOTE, Library
 from pocketgraph.runtime.engines.needed import Item
-from pocketgraph.runtime.names import Endpoint
 
 DRAWS = frozenset((
     "RandomUniform", "RandomUniformInt", "RandomStandardNormal", "TruncatedNormal", "ParameterizedTruncatedNormal",

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.graph import Graph, Node
+from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.engines.units import Plan
-from pocketgraph.runtime.names import Endpoint
 
 ELEMENTWISE = frozenset((
     "Minimum", "Maximum", "Add", "AddV2", "Sub", "Mul", "RealDiv", "Relu", "Relu6", "Sigmoid", "Tanh", "Exp", "Neg",

@@ -15,9 +15,9 @@ import numpy as np
 
 from pocketgraph.graph import DType, Graph, Node
 from pocketgraph.graph.dtype import RESOURCE, VARIANT
+from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.engines.units import Plan, Segment
-from pocketgraph.runtime.names import Endpoint
 from pocketgraph.runtime.op_weights import HEAVY
 from pocketgraph.runtime.planning.call_times import is_worth_it
 from pocketgraph.runtime.planning.late_part import LatePart, Planned

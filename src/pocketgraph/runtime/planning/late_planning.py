@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.graph import Graph
-from pocketgraph.runtime.names import Endpoint
+from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.planning.late_part import LatePart, Planned, Reordered
 from pocketgraph.runtime.planning.late_parts import KeptPart, LateParts
 from pocketgraph.runtime.planning.prepared import Request

@@ -13,9 +13,9 @@ from collections import deque
 from collections.abc import Collection, Mapping
 
 from pocketgraph.graph import Graph, Node, opdefs
+from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.engines.frames import ROOT, frames_of, has_loops
 from pocketgraph.runtime.engines.needed import Item, item_of
-from pocketgraph.runtime.names import Endpoint
 
 VARIABLES = ("VariableV2", "Variable", "TemporaryVariable")
 PASSING = ("RefIdentity", "RefEnter", "RefExit", "RefSwitch", "RefMerge", "RefNextIteration", "RefSelect")

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pocketgraph.graph import Node
+from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.engines.units import Segment
-from pocketgraph.runtime.names import Endpoint
 from pocketgraph.runtime.planning.segments import Cut
 from pocketgraph.runtime.segment_call import SegmentCall
 from pocketgraph.runtime.warm import Executable

@@ -11,12 +11,12 @@ from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Graph
 from pocketgraph.graph.collector import collector_paused
 from pocketgraph.graph.dtype import RESOURCE, VARIANT
+from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.eight_bit.islands import without_codes
 from pocketgraph.runtime.engines.functions import Library
 from pocketgraph.runtime.engines.needed import Item, needed
 from pocketgraph.runtime.engines.reference import Program
 from pocketgraph.runtime.engines.units import Plan
-from pocketgraph.runtime.names import Endpoint
 from pocketgraph.runtime.planning import kept_plans
 from pocketgraph.runtime.planning.describing import described
 from pocketgraph.runtime.planning.inlined_calls import without_calls

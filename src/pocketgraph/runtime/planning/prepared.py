@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from pocketgraph.graph import DType, Graph
+from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.description import Description
-from pocketgraph.runtime.names import Endpoint
 from pocketgraph.runtime.warm import Executable
 
 if TYPE_CHECKING:

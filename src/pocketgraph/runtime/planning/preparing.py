@@ -12,8 +12,9 @@ import numpy as np
 from pocketgraph.errors import GraphError, RunError
 from pocketgraph.graph import DType, Graph, canonical, node_name, parse_ref
 from pocketgraph.graph.collector import collector_paused
+from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.feeds import is_switch
-from pocketgraph.runtime.names import Endpoint, spelled
+from pocketgraph.runtime.names import spelled
 from pocketgraph.runtime.permissions import check_permissions
 
 if TYPE_CHECKING:

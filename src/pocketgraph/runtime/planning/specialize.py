@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pocketgraph.graph import DType, Graph, Node, Shape, parse_ref
+from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.kernels.shapes import Inferred, infer
 from pocketgraph.runtime.engines.builder import STRUCTURAL, Builder
 from pocketgraph.runtime.engines.frames import ROOT, frames_of, has_loops
 from pocketgraph.runtime.engines.functions import Library
 from pocketgraph.runtime.engines.needed import Item, needed
 from pocketgraph.runtime.engines.units import Plan
-from pocketgraph.runtime.names import Endpoint
 from pocketgraph.runtime.planning.equal_constants import with_equal_constants_once
 from pocketgraph.runtime.planning.idle_dropout import without_idle_dropout
 from pocketgraph.runtime.planning.joined_parts import with_joined_parts

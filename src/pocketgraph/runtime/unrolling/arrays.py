@@ -9,9 +9,9 @@ import numpy as np
 
 from pocketgraph.graph import DType, Graph, Node, Shape, const
 from pocketgraph.graph.dtype import INT32
+from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.needed import Item
-from pocketgraph.runtime.names import Endpoint
 from pocketgraph.runtime.unrolling.values import (
     ARRAYS,
     CONCATS,

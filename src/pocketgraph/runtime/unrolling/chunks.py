@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pocketgraph.graph import Shape
+from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.engines.needed import Item
-from pocketgraph.runtime.names import Endpoint
 from pocketgraph.runtime.unrolling.chunk_loop import ChunkLoop, Fact
 from pocketgraph.runtime.unrolling.forecast import Forecast
 from pocketgraph.runtime.unrolling.values import (

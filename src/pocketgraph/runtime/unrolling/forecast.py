@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.kernels import registry
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.needed import Item
-from pocketgraph.runtime.names import Endpoint
 from pocketgraph.runtime.unrolling.values import COUNTED, PASSED, CannotUnrollError, Dead, Known, Value
 
 Array = np.ndarray[Any, Any]

@@ -15,9 +15,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from pocketgraph.graph import Tensor
+from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.needed import Item
-from pocketgraph.runtime.names import Endpoint
 from pocketgraph.runtime.unrolling.values import SAME
 
 SELECTS = ("Select", "SelectV2")

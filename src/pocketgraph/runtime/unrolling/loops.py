@@ -17,12 +17,12 @@ import numpy as np
 
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph, Node, opdefs
+from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.frames import ROOT, Loop, frames_of
 from pocketgraph.runtime.engines.needed import Item, needed
 from pocketgraph.runtime.engines.units import Plan, in_order
-from pocketgraph.runtime.names import Endpoint
 from pocketgraph.runtime.unrolling.chunks import BY_CHUNKS, CONVOLUTIONS, FEWEST_CHUNKS, MOST_IN_CHUNK, Chunks
 from pocketgraph.runtime.unrolling.forecast import forecast
 from pocketgraph.runtime.unrolling.idle_rounds import later_ends

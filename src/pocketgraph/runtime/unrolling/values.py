@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from pocketgraph.graph import DType, Node, Shape, opdefs
+from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.needed import Item
-from pocketgraph.runtime.names import Endpoint
 
 NOTHING = np.zeros(0, np.int32)
 MOST_NODES = 5000  # written-out nodes of one graph: planning takes about 0.1 ms for each

@@ -10,10 +10,10 @@ import numpy as np
 
 from pocketgraph.graph import DType, Graph, Node, Shape, const, parse_ref
 from pocketgraph.graph.dtype import INT32
+from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.kernels import registry
 from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.runtime.engines.units import Plan
-from pocketgraph.runtime.names import Endpoint
 from pocketgraph.runtime.unrolling.values import (
     COUNTED,
     MOST_KNOWN,

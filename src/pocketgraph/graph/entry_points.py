@@ -11,14 +11,14 @@ from pocketgraph.graph.node import Node, canonical, node_name, parse_ref
 from pocketgraph.graph.tensor import Tensor
 
 
-class Endpoint(NamedTuple):
+class EntryPoint(NamedTuple):
     """A likely input or output: the node's name, and why it was chosen, in a few words."""
 
     name: str
     why: str
 
 
-def likely_outputs(graph: Graph) -> list[Endpoint]:
+def likely_outputs(graph: Graph) -> list[EntryPoint]:
     """The nodes whose results a user of the model would want, most likely first.
 
     Stated outputs (the graph's own, or its signatures') come first. Then the ends of the part that depends on the
@@ -26,11 +26,11 @@ def likely_outputs(graph: Graph) -> list[Endpoint]:
     called. In a training graph, for an end that only picks the best class, what it picks from is listed as well.
     """
     stated = _stated(graph, list(graph.outputs), [s.outputs.values() for s in _entry_points(graph)], "output")
-    ranked = [Endpoint(r.name, r.why) for r in _Survey(graph).outputs()]
+    ranked = [EntryPoint(r.name, r.why) for r in _Survey(graph).outputs()]
     return stated + [end for end in ranked if end.name not in {name for name, _ in stated}]
 
 
-def likely_inputs(graph: Graph) -> list[Endpoint]:
+def likely_inputs(graph: Graph) -> list[EntryPoint]:
     """The nodes that a user of the model would feed, most likely first: stated inputs, then placeholders that meet the
     model's weights, then those that do not (labels, rates), then iterators and queues."""
     stated = _stated(graph, list(graph.inputs), [s.inputs.values() for s in _entry_points(graph)], "input")
@@ -55,14 +55,14 @@ def _entry_points(graph: Graph) -> list[Signature]:
     return [signature for key, signature in graph.signatures.items() if not key.startswith("__")]
 
 
-def _stated(graph: Graph, own: list[str], signatures: list[object], kind: str) -> list[Endpoint]:
-    found: dict[str, Endpoint] = {}
+def _stated(graph: Graph, own: list[str], signatures: list[object], kind: str) -> list[EntryPoint]:
+    found: dict[str, EntryPoint] = {}
     for name in own:
-        found.setdefault(node_name(name), Endpoint(node_name(name), f"stated {kind}"))
+        found.setdefault(node_name(name), EntryPoint(node_name(name), f"stated {kind}"))
     for values in signatures:
         assert hasattr(values, "__iter__")
         for tensor in values:
-            found.setdefault(node_name(tensor), Endpoint(node_name(tensor), f"signature {kind}"))
+            found.setdefault(node_name(tensor), EntryPoint(node_name(tensor), f"signature {kind}"))
     return [end for name, end in found.items() if name in graph]
 
 
@@ -155,17 +155,17 @@ class _Survey:
         ]
         return bool(users) and all(user.op == "Assert" for user in users)
 
-    def inputs(self) -> list[Endpoint]:
+    def inputs(self) -> list[EntryPoint]:
         main = {name for name, _ in self._main_sources}
         first, second, last = [], [], []
         for node in self._graph:
             if node.op in _PLACEHOLDERS and not _OF_SAVERS.search(node.name):
                 if node.name in main:
-                    first.append(Endpoint(node.name, f"{node.op} that meets the model's weights"))
+                    first.append(EntryPoint(node.name, f"{node.op} that meets the model's weights"))
                 else:
-                    second.append(Endpoint(node.name, f"{node.op} that no weight is applied to"))
+                    second.append(EntryPoint(node.name, f"{node.op} that no weight is applied to"))
             elif _PIPELINES.match(node.op) and (node.name in main or not main):
-                last.append(Endpoint(node.name, f"{node.op}, training's input pipeline"))
+                last.append(EntryPoint(node.name, f"{node.op}, training's input pipeline"))
         return first + second + last
 
     def outputs(self) -> list[_Ranked]:

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from pocketgraph.graph import Signature
-from pocketgraph.graph.endpoints import likely_inputs, likely_outputs, sole_outputs
+from pocketgraph.graph.entry_points import likely_inputs, likely_outputs, sole_outputs
 from pocketgraph.graph.text import parse
 from support import model_dir, needs_shared
 
