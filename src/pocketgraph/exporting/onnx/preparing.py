@@ -1,0 +1,111 @@
+"""The graph made ready: functions inlined, known branches taken, loops of known length unrolled, shapes inferred."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from pocketgraph.freezing.inline import inlined
+from pocketgraph.graph import DType, Graph, Shape
+from pocketgraph.kernels.shapes import Inferred, infer
+from pocketgraph.runtime.engines.frames import Frame
+from pocketgraph.runtime.engines.needed import Item
+from pocketgraph.runtime.engines.units import Plan
+from pocketgraph.runtime.names import Endpoint, feed_endpoints, fetch_endpoint
+from pocketgraph.runtime.planning.specialize import specialized
+
+MOST_GUESSES = 5  # of the shapes that go round in loops; each guess is more general than the one before it
+
+
+class Prepared(NamedTuple):
+    """A graph ready for conversion.
+
+    Attributes:
+        graph: the graph.
+        plan: its needed nodes.
+        inferred: types, shapes and small values of its tensors.
+        inputs: the type and shape of each input, by tensor.
+        outputs: the tensors wanted.
+    """
+
+    graph: Graph
+    plan: Plan
+    inferred: Inferred
+    inputs: dict[Endpoint, tuple[DType, Shape]]
+    outputs: list[Endpoint]
+
+    @property
+    def items(self) -> Mapping[str, Item]:
+        """The needed nodes, with their inputs taken apart."""
+        return self.plan.items
+
+    @property
+    def frames(self) -> Mapping[str, Frame]:
+        """The loop that each node runs in."""
+        return self.plan.frames
+
+
+def prepared(graph: Graph, inputs: Mapping[str, tuple[DType, Shape]], outputs: Sequence[str]) -> Prepared:
+    """The graph made ready for conversion.
+
+    Args:
+        graph: a frozen graph.
+        inputs: type and shape of each tensor that the exported model takes; sizes may be open.
+        outputs: the tensors that it gives.
+
+    Raises:
+        FreezeError, RunError: a function or a loop of the graph is damaged.
+    """
+    graph = inlined(graph, [*inputs, *outputs], "lower")
+    ports = dict(zip(feed_endpoints(graph, inputs), inputs.values(), strict=True))
+    fetches = [fetch_endpoint(graph, name) for name in outputs]
+    feeds = {endpoint: (dtype, shape.dims) for endpoint, (dtype, shape) in ports.items()}
+    known = specialized(graph, feeds, {}, fetches, (), may_chunk=False)  # type: ignore[arg-type]
+    plan = known.plan
+    inferred = known.inferred
+    if any(frame.depth for frame in plan.frames.values()):
+        types = {str(endpoint): spec for endpoint, spec in ports.items()}
+        inferred = _with_loop_shapes(known.graph, plan, types, inferred)
+    return Prepared(known.graph, plan, inferred, ports, fetches)
+
+
+def _with_loop_shapes(
+    graph: Graph, plan: Plan, types: Mapping[str, tuple[DType, Shape]], inferred: Inferred
+) -> Inferred:
+    """What is known of shapes when a loop's variables are taken to keep the shapes that they begin with, as far as
+    that is so."""
+    heads: dict[str, tuple[str, list[str]]] = {}
+    for name, item in plan.items.items():
+        if item.node.op != "Merge":
+            continue
+        again = [e.node for e in item.data if plan.items[e.node].node.op == "NextIteration"]
+        if again:
+            first = next(str(e) for e in item.data if e.node not in again)
+            heads[name] = (first, again)
+    guesses = {name: inferred.shape(first) for name, (first, _) in heads.items()}
+    for _ in range(MOST_GUESSES):
+        given = dict(types)
+        for name, shape in guesses.items():
+            dtype = inferred.dtype(f"{name}:0")
+            if dtype is not None:
+                given[f"{name}:0"] = (dtype, shape)
+        inferred = infer(graph, given, outputs=list(plan.items), complete=True)
+        changed = False
+        for name, (first, again) in heads.items():
+            shape = guesses[name]
+            for ref in (first, *again):
+                shape = _common(shape, inferred.shape(ref))
+            changed |= shape != guesses[name]
+            guesses[name] = shape
+        if not changed:
+            break
+    else:
+        return infer(graph, dict(types), outputs=list(plan.items), complete=True)
+    return inferred
+
+
+def _common(one: Shape, other: Shape) -> Shape:
+    """What two shapes have in common."""
+    if one.dims is None or other.dims is None or len(one) != len(other):
+        return Shape(None)
+    return Shape([a if a == b else None for a, b in zip(one, other, strict=True)])
