@@ -9,7 +9,7 @@ import numpy as np
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.exporting.onnx import registry
 from pocketgraph.exporting.onnx.emitter import Emit, plain_type
-from pocketgraph.exporting.onnx.guards import Guard, guards_of
+from pocketgraph.exporting.onnx.guards import Guard, Guards
 from pocketgraph.exporting.onnx.preparing import Prepared
 from pocketgraph.exporting.onnx.program import Body, Operation, Value
 from pocketgraph.exporting.onnx.scanned import scanned_arrays
@@ -45,7 +45,7 @@ class Conversion:
         self.emit = Emit(prepared.graph, prepared.inferred, statics, opset)
         self.emit.taken.update(names.values())
         self.reasons: dict[str, str] = {}
-        self.guards = guards_of(prepared)
+        self.guards = Guards(prepared)
         for endpoint, (dtype, shape) in prepared.inputs.items():
             value = Value(names[str(endpoint)], plain_type(dtype), shape, self.emit.body)
             self.emit.body.inputs.append(value)
@@ -72,22 +72,33 @@ class Conversion:
         for unit in waiting:
             if isinstance(unit, Loop):
                 enters = (name for name in unit.members if self.items[name].node.op in loops.ENTER)
-                needs = frozenset(guard for name in enters for guard in self.guards.get(name, ()))
+                needs = frozenset(guard for name in enters for guard in self.guards.of(name))
                 if needs <= within:
                     self.loop(unit)
-            elif isinstance(unit, str) and unit not in done and self.guards.get(unit, frozenset()) <= within:
+            elif isinstance(unit, str) and unit not in done and self.guards.of(unit) <= within:
                 item = self.items[unit]
                 if item.node.op in loops.MERGE:
-                    done |= self.branches(unit, waiting, within)
+                    done |= self.join(unit, waiting, within)
                 else:
                     self.node(item)
+
+    def join(self, first: str, order: Sequence[Unit], within: frozenset[Guard]) -> set[str]:
+        """Converts a Merge, with others of the same choice; notes what stands in the way."""
+        try:
+            return self.branches(first, order, within)
+        except Unsupported as refusal:
+            blamed = self.items.get(refusal.node, self.items[first])
+            self.refuse(blamed, refusal.reason)
+            self.refuse(self.items[first], refusal.reason)
+            return {first}
 
     def node(self, item: Item) -> None:
         """Converts one node."""
         node = item.node
         if node.op in ("Switch", "RefSwitch"):
-            source = self.emit.bound.get(str(item.data[0]))
-            if source is not None:
+            if self._is_a_tensor(item.data[0]):
+                with self.emit.at(node):
+                    source = self.emit.value(str(item.data[0]))
                 self.emit.bound[f"{node.name}:0"] = self.emit.bound[f"{node.name}:1"] = source
             return
         if all(f"{node.name}:{port}" in self.emit.bound for port in range(max(1, self._ports(node.name)))):
@@ -138,7 +149,7 @@ class Conversion:
 
     def branches(self, first: str, order: Sequence[Unit], within: frozenset[Guard]) -> set[str]:
         """Converts a Merge into an If, together with others that choose by the same predicate; gives back which."""
-        choice = self._choice(self.items[first])
+        choice = self.guards.chosen_by(self.items[first])
         if choice is None:
             self.refuse(self.items[first], "it joins what no single condition parts")
             return {first}
@@ -147,13 +158,13 @@ class Conversion:
         for unit in order:
             if not isinstance(unit, str) or unit == first or self.items[unit].node.op not in loops.MERGE:
                 continue
-            other = self._choice(self.items[unit])
-            if other is not None and other[0] == predicate and self.guards.get(unit, frozenset()) <= within:
+            other = self.guards.chosen_by(self.items[unit])
+            if other is not None and other[0] == predicate and self.guards.of(unit) <= within:
                 if f"{unit}:0" not in self.emit.bound and self._is_ready(unit, within):
                     joined.append(unit)
         results: dict[str, list[Value]] = {}
         bodies: dict[str, Body] = {}
-        picks = {name: self._choice(self.items[name]) for name in joined}
+        picks = {name: self.guards.chosen_by(self.items[name]) for name in joined}
         for side, key in ((True, "then_branch"), (False, "else_branch")):
             wanted = [pick[1] if side else pick[2] for pick in picks.values() if pick is not None]
             body = Body(outer=self.emit.body)
@@ -173,42 +184,23 @@ class Conversion:
             made = self.emit.ops("If", [condition], len(joined), shapes, types, bodies)
         for name, value in zip(joined, made, strict=True):
             self.emit.bound[f"{name}:0"] = value
-            ends = self._choice(self.items[name])
+            ends = self.guards.chosen_by(self.items[name])
             assert ends is not None
             taken = self._place(name, ends[1])
             with self.emit.at(self.items[name].node):
-                if self.prepared.graph.consumers.get(name) and self._reads_index(name):
+                if self._reads_index(name):
                     index = [self.emit.const(np.int32(taken)), self.emit.const(np.int32(1 - taken))]
                     self.emit.bound[f"{name}:1"] = self.emit.op("Where", [condition, *index], [], index[0].dtype)
         return set(joined)
 
     def _reads_index(self, name: str) -> bool:
-        return any(
-            canonical(ref) == f"{name}:1" for node in self.prepared.graph.consumers[name] for ref in node.data_inputs
+        consumers = self.prepared.graph.consumers.get(name, ())
+        return Endpoint(name, 1) in self.prepared.outputs or any(
+            canonical(ref) == f"{name}:1" for node in consumers for ref in node.data_inputs
         )
 
     def _place(self, name: str, endpoint: Endpoint) -> int:
         return list(self.items[name].data).index(endpoint)
-
-    def _choice(self, item: Item) -> tuple[Endpoint, Endpoint, Endpoint] | None:
-        """The predicate that a Merge chooses by, and what it takes where that is true and where it is false."""
-        if len(item.data) != 2:
-            return None
-        left, right = (self.guards.get(e.node, frozenset()) | self._switched(e) for e in item.data)
-        for guard in left:
-            if Guard(guard.predicate, not guard.side) in right:
-                a, b = item.data
-                return (guard.predicate, a, b) if guard.side else (guard.predicate, b, a)
-        return None
-
-    def _switched(self, endpoint: Endpoint) -> frozenset[Guard]:
-        """The guard of a Switch's own output."""
-        from pocketgraph.exporting.onnx.guards import predicate_of
-
-        item = self.items.get(endpoint.node)
-        if item is None or item.node.op != "Switch":
-            return frozenset()
-        return frozenset((Guard(predicate_of(item.data[1], self.items), endpoint.port == 1),))
 
     def _is_ready(self, merge: str, within: frozenset[Guard]) -> bool:
         """Whether all that a Merge's branches take from outside of them is there."""
@@ -234,9 +226,9 @@ class Conversion:
                 continue
             item = self.items[name]
             inside_loop = self.frames[name].depth
-            if self.guards.get(name, frozenset()) <= within and item.node.op not in ("Switch",) and not inside_loop:
+            if self.guards.of(name) <= within and item.node.op not in ("Switch",) and not inside_loop:
                 continue
-            if self.guards.get(name, frozenset()) <= within and item.node.op != "Switch":
+            if self.guards.of(name) <= within and item.node.op != "Switch":
                 continue
             if f"{name}:0" in self.emit.bound and item.node.op != "Switch":
                 continue
@@ -292,12 +284,13 @@ class Conversion:
             raise Unsupported("the loop has no condition of its own", loop.members[0])
         condition = conditions[0]
         rest = [n for n in own if n not in heads and self.items[n].node.op not in (*loops.ENTER, *loops.NEXT)]
-        gate = self._needed_in(rest, [self.items[condition].data[0]], heads)
+        gate, _ = self._needed_in(rest, [self.items[condition].data[0]], heads)
         carried = {n: pair for n, pair in heads.items() if self._is_a_tensor(Endpoint(n, 0))}
         if not gate.keys() <= set(rest):
             raise Unsupported("the loop's condition holds another loop", condition)
-        initial = {name: emit.made(emit.value(str(first))) for name, (first, _) in carried.items()}
-        scanned = scanned_arrays(self.prepared, carried, emit)
+        scanned = scanned_arrays(self.prepared, carried)
+        initial = {name: emit.value(str(first)) for name, (first, _) in carried.items()}
+        initial.update((name, self._begun(value)) for name, value in initial.items() if name not in scanned)
         with emit.rebound({f"{name}:0": value for name, value in initial.items()}):
             self.region(list(gate), [], frozenset())
             begins = emit.made(emit.value(str(self.items[condition].data[0])))
@@ -316,8 +309,8 @@ class Conversion:
             for name, array in scanned.items():
                 emit.bound[f"{name}:0"] = initial[name]
                 emit.scanned[array.write] = None
-            nodes = self._needed_in(rest, [last for _, last in heads.values()], heads)
-            nested = [unit for unit in inner if any(e in nodes for e in self._left_by(unit))]
+            nodes, reached = self._needed_in(rest, [last for _, last in heads.values()], heads)
+            nested = [unit for unit in inner if not reached.isdisjoint(unit.members)]
             with emit.rebound({}):
                 self.region([*nodes], nested, frozenset())
                 following = {
@@ -363,8 +356,11 @@ class Conversion:
             return self.prepared.inferred.shape(f"{name}:0")
         return initial.shape  # an array keeps its size
 
-    def _left_by(self, loop: Loop) -> list[str]:
-        return [n for n in loop.members if self.items[n].node.op in loops.EXIT]
+    def _begun(self, value: Value) -> Value:
+        """What a loop's variable begins as."""
+        if not value.is_made and value.first is None:
+            raise Unsupported("the shape of the array's elements is not known; state the shapes of the inputs")
+        return self.emit.made(value)
 
     def _left_variable(self, item: Item, heads: Collection[str]) -> str:
         """The variable whose last value an Exit gives."""
@@ -378,10 +374,10 @@ class Conversion:
             source = found.data[0].node
         raise Unsupported("the loop gives something that is none of its variables", item.node.name)
 
-    def _needed_in(self, names: Sequence[str], ends: Sequence[Endpoint], heads: Collection[str]) -> dict[str, None]:
-        """Those of these nodes that compute the tensors ``ends``, in order; through loops inside as well."""
-        own = set(names)
-        found: set[str] = set()
+    def _needed_in(
+        self, names: Sequence[str], ends: Sequence[Endpoint], heads: Collection[str]
+    ) -> tuple[dict[str, None], set[str]]:
+        """Those of these nodes that compute the tensors ``ends``, in order; and all that do, in loops inside as well."""
         seen: set[str] = set()
         waiting = [endpoint.node for endpoint in ends]
         while waiting:
@@ -389,11 +385,8 @@ class Conversion:
             if name in seen or name in heads or name not in self.items:
                 continue
             seen.add(name)
-            item = self.items[name]
-            if name in own:
-                found.add(name)
-            waiting.extend(endpoint.node for endpoint in item.data)
-        return {name: None for name in names if name in found}
+            waiting.extend(endpoint.node for endpoint in self.items[name].data)
+        return {name: None for name in names if name in seen}, seen
 
 
 def _common(one: Shape, other: Shape) -> Shape:

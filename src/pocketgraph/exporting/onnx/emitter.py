@@ -31,6 +31,7 @@ class Emit:
         notes: what was left out on the way, for people.
         scanned: what the writes of the loop at hand put into arrays that the loop itself collects, by the write's name.
         arrays: values that are whole arrays of tensors.
+        sizes: how many elements such arrays have.
     """
 
     def __init__(self, graph: Graph, inferred: Inference, statics: Statics, opset: int) -> None:
@@ -44,6 +45,7 @@ class Emit:
         self.taken: set[str] = set()
         self.scanned: dict[str, Value | None] = {}
         self.arrays: set[Value] = set()
+        self.sizes: dict[Value, Value] = {}
         self._node = Node("", "NoOp")
         self._constants: dict[tuple[Any, ...], Value] = {}
 
@@ -271,7 +273,8 @@ class Emit:
         """Says what the node at hand yields."""
         ref = f"{self._node.name}:{port}"
         shape = self.inferred.shape(ref)
-        if value.shape.dims is None or (shape.is_known and not value.shape.is_known):
+        is_plain = value not in self.arrays  # of an array the graph knows only that its flow is a scalar
+        if is_plain and (value.shape.dims is None or (shape.is_known and not value.shape.is_known)):
             value.shape = shape
         self.bound[ref] = value
 

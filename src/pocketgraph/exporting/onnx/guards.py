@@ -23,41 +23,65 @@ class Guard(NamedTuple):
     side: bool
 
 
-def guards_of(prepared: Prepared) -> dict[str, frozenset[Guard]]:
-    """The guards of each node that has some; conditions of loops are none."""
-    items = prepared.items
-    if not any(item.node.op in loops.MERGE or item.node.op == "Switch" for item in items.values()):
-        return {}
-    found: dict[str, frozenset[Guard]] = {}
+class Guards:
+    """The guards of every node; conditions of loops are none."""
 
-    def of(endpoint: Endpoint) -> frozenset[Guard]:
-        own = found.get(endpoint.node, frozenset())
-        item = items.get(endpoint.node)
+    def __init__(self, prepared: Prepared) -> None:
+        self._items = prepared.items
+        self._depths: dict[Guard, int] = {}
+        self._found: dict[str, frozenset[Guard]] = {}
+        if any(item.node.op in loops.MERGE or item.node.op == "Switch" for item in self._items.values()):
+            for name in _in_order(self._items):
+                self._found[name] = self._visited(self._items[name])
+
+    def of(self, name: str) -> frozenset[Guard]:
+        """The guards of a node."""
+        return self._found.get(name, frozenset())
+
+    def of_tensor(self, endpoint: Endpoint) -> frozenset[Guard]:
+        """The guards of a tensor: those of its node, and of a Switch the side that it is."""
+        own = self.of(endpoint.node)
+        item = self._items.get(endpoint.node)
         if item is not None and item.node.op == "Switch":
-            predicate = predicate_of(item.data[1], items)
-            if items[predicate.node].node.op != "LoopCond":
-                own |= {Guard(predicate, endpoint.port == 1)}
+            predicate = predicate_of(item.data[1], self._items)
+            if predicate.node not in self._items or self._items[predicate.node].node.op != "LoopCond":
+                guard = Guard(predicate, endpoint.port == 1)
+                depth = len(self.of(item.data[1].node))
+                self._depths[guard] = max(depth, self._depths.get(guard, 0))
+                own |= {guard}
         return own
 
-    for name in _in_order(items):
-        item = items[name]
-        sources = [of(endpoint) for endpoint in item.data if endpoint.node in items]
+    def chosen_by(self, item: Item) -> tuple[Endpoint, Endpoint, Endpoint] | None:
+        """The predicate that a Merge chooses by, and what it takes where that is true and where it is false."""
+        guard = self._parting(item)
+        if guard is None:
+            return None
+        a, b = item.data if guard in self.of_tensor(item.data[0]) else item.data[::-1]
+        return (guard.predicate, a, b) if guard.side else (guard.predicate, b, a)
+
+    def _parting(self, item: Item) -> Guard | None:
+        """The guard that one side of a Merge has, and the other not; the innermost one, as a constant may have lost
+        the guards that it had."""
+        if len(item.data) != 2:
+            return None
+        left, right = (self.of_tensor(endpoint) for endpoint in item.data)
+        both = [guard for guard in left if Guard(guard.predicate, not guard.side) in right]
+        return max(both or left ^ right, key=lambda guard: (self._depths.get(guard, 0), guard), default=None)
+
+    def _visited(self, item: Item) -> frozenset[Guard]:
+        whole = frozenset[Guard]()
+        if loops.is_loop_head(item, self._items):
+            return self.of_tensor(next(e for e in item.data if self._items[e.node].node.op not in loops.NEXT))
         if item.node.op in loops.MERGE:
-            if loops.is_loop_head(item, items):
-                first = next(e for e in item.data if items[e.node].node.op not in loops.NEXT)
-                found[name] = of(first)
-                continue
-            whole = frozenset[Guard]().union(*sources)
-            open_ = frozenset(g for g in whole if Guard(g.predicate, not g.side) not in whole)
-            common = frozenset.intersection(*sources) if sources else frozenset()
-            found[name] = open_ | common
-            continue
-        whole = frozenset[Guard]().union(*sources)
+            parting = self._parting(item)
+            for endpoint in item.data:
+                whole |= self.of_tensor(endpoint)
+            return frozenset(g for g in whole if parting is None or g.predicate != parting.predicate)
+        for endpoint in item.data:
+            whole |= self.of_tensor(endpoint)
         for control in item.control:
-            whole |= found.get(control, frozenset())
-        if whole:
-            found[name] = whole
-    return {name: guards for name, guards in found.items() if guards}
+            whole |= self.of(control)
+        return whole
 
 
 def predicate_of(endpoint: Endpoint, items: Mapping[str, Item]) -> Endpoint:

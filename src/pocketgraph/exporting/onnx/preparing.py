@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from pocketgraph.freezing.inline import inlined
-from pocketgraph.graph import DType, Graph, Shape
+from pocketgraph.graph import DType, Graph, Shape, node_name
 from pocketgraph.kernels.shapes import Inferred, infer
-from pocketgraph.runtime.engines.frames import Frame
+from pocketgraph.runtime.engines.frames import ENTER, Frame, is_loop_head
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.engines.units import Plan
 from pocketgraph.runtime.names import Endpoint, feed_endpoints, fetch_endpoint
 from pocketgraph.runtime.planning.specialize import specialized
 
-MOST_GUESSES = 5  # of the shapes that go round in loops; each guess is more general than the one before it
+MOST_GUESSES = 12  # of the shapes that go round in loops; each guess is more general than the one before it
 
 
 class Prepared(NamedTuple):
@@ -74,15 +74,15 @@ def _with_loop_shapes(
 ) -> Inferred:
     """What is known of shapes when a loop's variables are taken to keep the shapes that they begin with, as far as
     that is so."""
-    heads: dict[str, tuple[str, list[str]]] = {}
+    heads: dict[str, list[str]] = {}
+    enters: dict[str, str] = {}
     for name, item in plan.items.items():
-        if item.node.op != "Merge":
-            continue
-        again = [e.node for e in item.data if plan.items[e.node].node.op == "NextIteration"]
-        if again:
-            first = next(str(e) for e in item.data if e.node not in again)
-            heads[name] = (first, again)
-    guesses = {name: inferred.shape(first) for name, (first, _) in heads.items()}
+        if item.node.op in ENTER:
+            enters[name] = str(item.data[0])
+        elif is_loop_head(item, plan.items):
+            heads[name] = [str(endpoint) for endpoint in item.data]
+    guesses: dict[str, Shape] = {}
+    is_optimistic = True  # at first a variable has the shape that it begins with, whatever comes round
     for _ in range(MOST_GUESSES):
         given = dict(types)
         for name, shape in guesses.items():
@@ -90,18 +90,17 @@ def _with_loop_shapes(
             if dtype is not None:
                 given[f"{name}:0"] = (dtype, shape)
         inferred = infer(graph, given, outputs=list(plan.items), complete=True)
-        changed = False
-        for name, (first, again) in heads.items():
-            shape = guesses[name]
-            for ref in (first, *again):
-                shape = _common(shape, inferred.shape(ref))
-            changed |= shape != guesses[name]
-            guesses[name] = shape
-        if not changed:
-            break
-    else:
-        return infer(graph, dict(types), outputs=list(plan.items), complete=True)
-    return inferred
+        found = {name: inferred.shape(source) for name, source in enters.items()}
+        for name, sources in heads.items():
+            first, again = sorted(sources, key=lambda ref: node_name(ref) not in enters)
+            begins = found.get(node_name(first)) or inferred.shape(first)
+            found[name] = begins if is_optimistic else _common(begins, inferred.shape(again))
+        if found == guesses:
+            if not is_optimistic:
+                return inferred
+            is_optimistic = False
+        guesses = found
+    return infer(graph, dict(types), outputs=list(plan.items), complete=True)
 
 
 def _common(one: Shape, other: Shape) -> Shape:

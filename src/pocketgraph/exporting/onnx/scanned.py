@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pocketgraph.exporting.onnx.preparing import Prepared
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.names import Endpoint
-
-if TYPE_CHECKING:
-    from pocketgraph.exporting.onnx.emitter import Emit
 
 WRITES = {"TensorArrayWriteV3": (1, 3), "TensorListSetItem": (1, 0)}
 """The inputs of a write that are the index and the array."""
@@ -28,7 +25,7 @@ class Scanned(NamedTuple):
 
 
 def scanned_arrays(
-    prepared: Prepared, carried: Mapping[str, tuple[Endpoint, Endpoint]], emit: Emit
+    prepared: Prepared, carried: Mapping[str, tuple[Endpoint, Endpoint]]
 ) -> dict[str, Scanned]:
     """Those of a loop's variables that are such arrays, by their Merge."""
     found: dict[str, Scanned] = {}
@@ -47,7 +44,7 @@ def scanned_arrays(
         source = items.get(_outer(prepared, first).node)
         if source is None or source.node.op not in ("TensorArrayV3", "TensorListReserve", "TensorArrayV2"):
             continue
-        if not _fills(prepared, source.node.name, index.node, carried, emit):
+        if not _fills(prepared, source.node.name, index.node):
             continue
         found[name] = Scanned(item.node.name)
     return found
@@ -111,7 +108,7 @@ def _readers(prepared: Prepared, name: str) -> set[str]:
 
 
 def _fills(
-    prepared: Prepared, array: str, counter: str, carried: Mapping[str, tuple[Endpoint, Endpoint]], emit: Emit
+    prepared: Prepared, array: str, counter: str
 ) -> bool:
     """Whether the loop goes on as long as the counter is below the array's size, as far as that can be told."""
     size = prepared.items[array].data[0 if prepared.items[array].node.op.startswith("TensorArray") else 1]
