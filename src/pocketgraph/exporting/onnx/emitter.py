@@ -224,7 +224,8 @@ class Emit:
         """Adds an operator with one output, by default of its first input's element type.
 
         Where ONNX Runtime does not compute the operator in that type, it is computed in a wider one: the operands that
-        have the type of the first are converted, and the result back.
+        have the type of the first are converted, and the result back. Attributes called as an argument of this method
+        are written with an underscore behind: ``shape_``.
         """
         return self.ops(code, inputs, 1, [shape], [dtype], **attrs)[0]
 
@@ -241,6 +242,7 @@ class Emit:
         """Adds an operator with several outputs; types and widening as for ``op``."""
         operands = [None if value is None else self.made(value) for value in inputs]
         place = 1 if code == "Where" else 0
+        attrs = {name.removesuffix("_"): value for name, value in attrs.items()}
         main = operands[place].dtype if len(operands) > place and operands[place] is not None else FLOAT  # type: ignore[union-attr]
         wide = computed_type(code, main)
         if wide is None:

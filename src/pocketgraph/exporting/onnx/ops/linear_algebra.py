@@ -60,7 +60,17 @@ def set_diagonal(emit: Emit, node: Node) -> None:
     if height is None or width is None:
         raise emit.unsupported("the sizes of its matrices must be known beforehand")
     own = _plain(emit, diagonal_values)
-    rows = emit.unsqueeze(own, [rank - 1]) if width <= height else emit.unsqueeze(own, [rank])
+    missing = height - width
+    pads = [0] * (2 * rank)
+    if missing <= 0:  # beside the diagonal, up to the longer side
+        pads[-1] = -missing
+        rows = emit.unsqueeze(own, [rank - 1])
+        shape = [*list(rows.shape)[:-1], width]
+    else:
+        pads[-2] = missing
+        rows = emit.unsqueeze(own, [rank - 1])
+        shape = [*list(rows.shape)[:-2], height, 1]
+    rows = emit.op("Pad", [rows, emit.ints(pads)], shape) if missing else rows
     made = where(emit, _eye(emit, height, width), rows, _plain(emit, value))
     emit.result(emit.cast(made, value.dtype))
 

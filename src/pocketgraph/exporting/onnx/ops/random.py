@@ -23,10 +23,10 @@ def drawn(emit: Emit, code: str, dims: Value, dtype: DType, **attrs: float) -> V
     number = {"float": 1, "double": 11}[kind.name]
     if dims.constant is not None:
         sizes = [int(size) for size in dims.constant.numpy()]
-        made = emit.op(code, [], sizes, kind, shape=sizes, dtype=number, **attrs)
+        made = emit.op(code, [], sizes, kind, shape_=sizes, dtype_=number, **attrs)
     else:
         zeros = emit.op("ConstantOfShape", [dims], shape, FLOAT, value=np.zeros(1, np.float32))
-        made = emit.op(f"{code}Like", [zeros], shape, kind, dtype=number, **attrs)
+        made = emit.op(f"{code}Like", [zeros], shape, kind, dtype_=number, **attrs)
     return emit.cast(made, dtype)
 
 
@@ -52,5 +52,5 @@ def whole(emit: Emit, node: Node) -> None:
 def multinomial(emit: Emit, node: Node) -> None:
     count = int(np.asarray(emit.static(1, "the number of samples")).reshape(-1)[0])
     emit.notes.append(NOTE)
-    made = emit.op("Multinomial", [emit.cast(emit.input(0), FLOAT)], emit.output()[1], INT32, sample_size=count, dtype=6)
+    made = emit.op("Multinomial", [emit.cast(emit.input(0), FLOAT)], emit.output()[1], INT32, sample_size=count, dtype_=6)
     emit.result(emit.cast(made, plain_type(node.dtype("output_dtype", INT64))))
