@@ -85,7 +85,10 @@ def float_program(entry: EntryPoint, model: ExportModel, target: str = "LiteRT")
         LackingError: nodes have no LiteRT form; all are listed.
     """
     simple = simplified(
-        model.graph, [port.tensor for port in entry.outputs], {p.tensor: p.sizes or () for p in entry.inputs}
+        model.graph,
+        [port.tensor for port in entry.outputs],
+        {p.tensor: p.sizes or () for p in entry.inputs},
+        may_hold_codes=True,
     )
     return in_plain_words(_lowered(simple, target))
 

@@ -14,8 +14,8 @@ from pocketgraph.graph.dtype import BOOL, FLOAT, STRING, UINT8
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.engines.needed import needed
 from pocketgraph.runtime.feeds import FeedSpec
-from pocketgraph.runtime.names import fetch_endpoint
 from pocketgraph.runtime.permissions import RESTRICTED
+from pocketgraph.runtime.tensor_names import fetch_endpoint
 
 MOST_BYTES = 1 << 31
 SIDE = 224  # pixels of a picture whose size is open; most networks halve it five times

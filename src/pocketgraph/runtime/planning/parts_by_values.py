@@ -13,7 +13,7 @@ from typing import Any
 
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.runtime.engines.units import Plan
+from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.planning.late_part import MOST_KEPT, LatePart, Trust
 
 SIZED = {
