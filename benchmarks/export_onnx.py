@@ -22,6 +22,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import onnxruntime
+
 from measure import HERE, Worker, table
 
 WORKER = str(HERE / "peers" / "onnx_exporter.py")

@@ -12,26 +12,30 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 OPSET = 17
 
 
-def ours(path: str, inputs: Sequence[str], outputs: Sequence[str], out: str) -> Callable[[], object]:
+def ours(
+    path: str, inputs: Sequence[str], outputs: Sequence[str], out: str, given: Mapping[str, Sequence[int]]
+) -> Callable[[], object]:
     from pocketgraph.exporting.onnx.convert import converted
     from pocketgraph.exporting.onnx.writing import model_proto
     from pocketgraph.formats import load
     from pocketgraph.graph import Shape
     from pocketgraph.graph.dtype import FLOAT
+    from pocketgraph.kernels.shapes import infer
 
     def export() -> None:
         graph = load(path)
         types = {}
+        declared = infer(graph, outputs=inputs)
         for name in inputs:
-            node = graph.producer(name)
-            types[name] = node.attr("dtype", FLOAT), node.shape() or Shape(None)
+            shape = declared.shape(name)
+            types[name] = declared.dtype(name) or FLOAT, shape if shape.dims is not None else Shape(given[name])
         found = converted(graph, types, outputs, opset=OPSET)
         with open(out, "wb") as file:
             file.write(model_proto(found.body, found.opset, "model", "0").SerializeToString())
@@ -39,7 +43,9 @@ def ours(path: str, inputs: Sequence[str], outputs: Sequence[str], out: str) -> 
     return export
 
 
-def theirs(path: str, inputs: Sequence[str], outputs: Sequence[str], out: str) -> Callable[[], object]:
+def theirs(
+    path: str, inputs: Sequence[str], outputs: Sequence[str], out: str, given: Mapping[str, Sequence[int]]
+) -> Callable[[], object]:
     import logging
 
     import tensorflow as tf
@@ -57,7 +63,11 @@ def theirs(path: str, inputs: Sequence[str], outputs: Sequence[str], out: str) -
         except Exception:
             text_format.Parse(data.decode(), graph)
         tf2onnx.convert.from_graph_def(
-            graph, input_names=list(inputs), output_names=list(outputs), opset=OPSET, output_path=out
+            graph,
+            input_names=list(inputs),
+            output_names=list(outputs),
+            opset=OPSET,
+            output_path=out,
         )
 
     return export
@@ -69,7 +79,8 @@ def main() -> None:
         info = json.load(file)
     path = os.path.join(folder, info["file"])
     work = ours if program == "pocketgraph" else theirs
-    export = work(path, list(info.get("inputs") or ()), list(info["outputs"]), out)
+    given = {name: about["shape"] if isinstance(about, dict) else about[1] for name, about in info["inputs"].items()}
+    export = work(path, list(given), list(info["outputs"]), out, given)
     export()
     print("ready", flush=True)
     for line in sys.stdin:

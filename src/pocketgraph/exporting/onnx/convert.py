@@ -9,7 +9,7 @@ from pocketgraph.errors import UsageError
 from pocketgraph.exporting.onnx.cleaning import cleaned
 from pocketgraph.exporting.onnx.converting import Conversion
 from pocketgraph.exporting.onnx.preparing import prepared
-from pocketgraph.exporting.onnx.program import Body, Operation, Value
+from pocketgraph.exporting.onnx.program import Body, Operation, Value, all_operations
 from pocketgraph.exporting.programs import LackingError
 from pocketgraph.graph import DType, Graph, Shape, canonical
 from pocketgraph.graph.collector import collector_paused
@@ -26,11 +26,13 @@ class Converted:
         body: the graph; its inputs and outputs have their public names.
         opset: the version of its operators.
         notes: what was left out, a sentence each.
+        is_coded: whether it computes with eight-bit codes.
     """
 
     body: Body
     opset: int
     notes: list[str] = field(default_factory=list)
+    is_coded: bool = False
 
 
 @collector_paused()
@@ -66,7 +68,9 @@ def converted(
     if conversion.reasons:
         raise LackingError("ONNX", ready.graph, conversion.reasons)
     _name_outputs(body, [public[str(endpoint)] for endpoint in ready.outputs])
-    return Converted(cleaned(body), opset, list(dict.fromkeys(conversion.emit.notes)))
+    body = cleaned(body)
+    is_coded = any(operation.code == "QuantizeLinear" for operation in all_operations(body))
+    return Converted(body, opset, list(dict.fromkeys(conversion.emit.notes)), is_coded)
 
 
 def _name_outputs(body: Body, names: Sequence[str]) -> None:

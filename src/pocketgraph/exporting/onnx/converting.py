@@ -16,12 +16,12 @@ from pocketgraph.exporting.onnx.scanned import scanned_arrays
 from pocketgraph.exporting.onnx.unsupported import Unsupported
 from pocketgraph.graph import DType, Shape, canonical
 from pocketgraph.graph.dtype import BOOL, INT64, RESOURCE
+from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.litert.statics import Statics
 from pocketgraph.runtime.engines import frames as loops
+from pocketgraph.runtime.engines.compilation_units import Unit, in_order
 from pocketgraph.runtime.engines.frames import ROOT, Loop
 from pocketgraph.runtime.engines.needed import Item
-from pocketgraph.runtime.engines.units import Unit, in_order
-from pocketgraph.runtime.names import Endpoint
 
 MALFORMED = (TypeError, ValueError, IndexError, KeyError, OverflowError, AttributeError, ZeroDivisionError)
 """What a converter stumbles over when a node of an untrusted file has attributes of the wrong kind."""

@@ -53,6 +53,7 @@ def computed_type(code: str, dtype: DType) -> DType | None:
         return dtype
     if dtype is STRING:
         return None
+    order: tuple[DType, ...]
     if dtype.is_floating:
         order = (FLOAT, DOUBLE) if dtype is not DOUBLE else (FLOAT,)
     elif dtype.name in ("int64", "uint32", "uint64"):

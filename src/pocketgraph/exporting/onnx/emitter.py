@@ -325,7 +325,7 @@ class Emit:
             return self.constant(value.constant.reshaped(tuple(target)), f"{value.name}_reshaped")
         if target.count(-1) > 1:
             raise self.unsupported(f"more than one size of {Shape(shape)} is not known")
-        extra = {"allowzero": 1} if 0 in target else {}
+        extra: dict[str, Any] = {"allowzero": 1} if 0 in target else {}
         return self.op("Reshape", [value, self.ints(target)], list(shape), **extra)
 
     def transpose(self, value: Value, order: Sequence[int]) -> Value:

@@ -7,12 +7,13 @@ from typing import NamedTuple
 
 from pocketgraph.freezing.inline import inlined
 from pocketgraph.graph import DType, Graph, Shape, node_name
+from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.kernels.shapes import Inferred, infer
+from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.engines.frames import ENTER, Frame, is_loop_head
 from pocketgraph.runtime.engines.needed import Item
-from pocketgraph.runtime.engines.units import Plan
-from pocketgraph.runtime.names import Endpoint, feed_endpoints, fetch_endpoint
 from pocketgraph.runtime.planning.specialize import specialized
+from pocketgraph.runtime.tensor_names import feed_endpoints, fetch_endpoint
 
 MOST_GUESSES = 12  # of the shapes that go round in loops; each guess is more general than the one before it
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from pocketgraph.exporting.onnx.preparing import Prepared
+from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.engines import frames as loops
-from pocketgraph.runtime.names import Endpoint
 
 WRITES = {"TensorArrayWriteV3": (1, 3), "TensorListSetItem": (1, 0)}
 """The inputs of a write that are the index and the array."""
@@ -24,9 +24,7 @@ class Scanned(NamedTuple):
     write: str
 
 
-def scanned_arrays(
-    prepared: Prepared, carried: Mapping[str, tuple[Endpoint, Endpoint]]
-) -> dict[str, Scanned]:
+def scanned_arrays(prepared: Prepared, carried: Mapping[str, tuple[Endpoint, Endpoint]]) -> dict[str, Scanned]:
     """Those of a loop's variables that are such arrays, by their Merge."""
     found: dict[str, Scanned] = {}
     items = prepared.items
@@ -107,9 +105,7 @@ def _readers(prepared: Prepared, name: str) -> set[str]:
     return found
 
 
-def _fills(
-    prepared: Prepared, array: str, counter: str
-) -> bool:
+def _fills(prepared: Prepared, array: str, counter: str) -> bool:
     """Whether the loop goes on as long as the counter is below the array's size, as far as that can be told."""
     size = prepared.items[array].data[0 if prepared.items[array].node.op.startswith("TensorArray") else 1]
     for item in prepared.items.values():

@@ -134,7 +134,7 @@ def _tensor(value: Value, file: Any = None, beside: str = "") -> Any:
     tensor.data_location = onnx.TensorProto.EXTERNAL
     file.write(b"\0" * (-file.tell() % ALIGNMENT))
     start = file.tell()
-    file.write(memoryview(np.ascontiguousarray(value.constant.numpy())).cast("B"))
+    file.write(np.ascontiguousarray(value.constant.numpy()).tobytes())
     for key, text in (("location", beside), ("offset", str(start)), ("length", str(file.tell() - start))):
         tensor.external_data.add(key=key, value=text)
     return tensor

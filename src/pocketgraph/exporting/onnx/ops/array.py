@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from pocketgraph.exporting.onnx.emitter import Emit, attr_list, attr_text
@@ -35,7 +37,7 @@ def reshape(emit: Emit, node: Node) -> None:
     emit.result(emit.op("Reshape", [value, emit.as_int64(emit.input(1))], shape, **allow_zero(emit)))
 
 
-def allow_zero(emit: Emit) -> dict[str, int]:
+def allow_zero(emit: Emit) -> dict[str, Any]:
     """An empty axis is meant where a computed shape has a 0."""
     return {"allowzero": 1} if emit.opset >= 14 else {}
 
@@ -191,7 +193,7 @@ def pad(emit: Emit, node: Node) -> None:
     if mode == "symmetric":
         emit.result(symmetric(emit, value, np.asarray(emit.static(1, "the padding"))))
         return
-    attrs = {"mode": "reflect"} if mode == "reflect" else {}
+    attrs: dict[str, Any] = {"mode": "reflect"} if mode == "reflect" else {}
     if pairs is None:
         amounts = emit.op("Transpose", [emit.as_int64(emit.input(1))], None, perm=[1, 0])
         emit.result(emit.op("Pad", [value, emit.reshape(amounts, [-1]), number], shape, **attrs))
@@ -217,7 +219,7 @@ def symmetric(emit: Emit, value: Value, pairs: Array) -> Value:
         places = np.pad(np.arange(size), (before, after), mode="symmetric")
         shape = list(value.shape)
         shape[axis] = len(places)
-        value = emit.op("Gather", [value, emit.ints(places)], shape, axis=axis)
+        value = emit.op("Gather", [value, emit.ints(places.tolist())], shape, axis=axis)
     return value
 
 

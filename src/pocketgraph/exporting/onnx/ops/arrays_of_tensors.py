@@ -79,8 +79,8 @@ def _element(emit: Emit, node: Node) -> Shape | None:
         if place is None or origin(emit, canonical(other.data_inputs[place[0]])) != node.name:
             continue
         shape = emit.inferred.shape(canonical(other.data_inputs[place[1]]))
-        if shape.dims is not None and Shape(shape.dims[place[2]:]).is_known:
-            return Shape(shape.dims[place[2]:])
+        if shape.dims is not None and Shape(shape.dims[place[2] :]).is_known:
+            return Shape(shape.dims[place[2] :])
     return None
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from pocketgraph.exporting.onnx.emitter import Emit
@@ -55,7 +57,7 @@ def scatter_nd(emit: Emit, node: Node) -> None:
 
 def scattered(emit: Emit, value: Value, indices: Value, updates: Value, reduction: str = "none") -> Value:
     """A tensor with elements exchanged, or added to."""
-    attrs: dict[str, str] = {}
+    attrs: dict[str, Any] = {}
     if reduction != "none":
         if emit.opset < (16 if reduction in ("add", "mul") else 18):
             raise emit.unsupported(f"ONNX scatters with '{reduction}' from opset 16 (add, mul) or 18 on")
@@ -110,7 +112,7 @@ def stitched(emit: Emit, node: Node) -> None:
     emit.result(emit.op("ScatterND", [zeros, emit.unsqueeze(places, [1]), data], shape))
 
 
-def _axes(emit: Emit) -> dict[str, object]:
+def _axes(emit: Emit) -> dict[str, Any]:
     return {} if emit.opset >= 18 else {"axes": [0]}
 
 

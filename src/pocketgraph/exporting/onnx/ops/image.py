@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from pocketgraph.exporting.onnx.broadcasting import add, elementwise, mul, sub, unary
@@ -21,7 +23,7 @@ def resize(emit: Emit, node: Node) -> None:
     aligned, centred = bool(node.attr("align_corners", False)), bool(node.attr("half_pixel_centers", False))
     if source.dtype is not dtype:
         source = emit.cast(source, dtype)
-    attrs: dict[str, str | float | int] = {"coordinate_transformation_mode": "asymmetric"}
+    attrs: dict[str, Any] = {"coordinate_transformation_mode": "asymmetric"}
     if aligned:
         attrs["coordinate_transformation_mode"] = "align_corners"
     elif centred:
@@ -86,8 +88,10 @@ def crop_and_resize(emit: Emit, node: Node) -> None:
         bottom, right = unary(emit, "Ceil", rows), unary(emit, "Ceil", columns)
         down = emit.unsqueeze(sub(emit, rows, top), [2, 3])
         along = emit.unsqueeze(sub(emit, columns, left), [1, 3])
-        upper = _between(emit, *(_pixels(emit, picture, which, top, x) for x in (left, right)), along)
-        lower = _between(emit, *(_pixels(emit, picture, which, bottom, x) for x in (left, right)), along)
+        upper, lower = (
+            _between(emit, _pixels(emit, picture, which, y, left), _pixels(emit, picture, which, y, right), along)
+            for y in (top, bottom)
+        )
         found = _between(emit, upper, lower, down)
     inside = elementwise(
         emit, "And",

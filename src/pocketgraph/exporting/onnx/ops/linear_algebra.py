@@ -44,7 +44,7 @@ def diagonal_part(emit: Emit, node: Node) -> None:
     value = emit.input(0)
     rank = emit.rank(value)
     height, width = _sizes(emit, value)
-    if node.op == "DiagPart" and rank != 2 or height is None or width is None:
+    if (node.op == "DiagPart" and rank != 2) or height is None or width is None:
         raise emit.unsupported("the sizes of its matrices must be known beforehand")
     count = min(height, width)
     block = emit.slice(emit.slice(_plain(emit, value), rank - 2, 0, count), rank - 1, 0, count)
@@ -64,7 +64,7 @@ def set_diagonal(emit: Emit, node: Node) -> None:
     pads = [0] * (2 * rank)
     if missing <= 0:  # beside the diagonal, up to the longer side
         pads[-1] = -missing
-        rows = emit.unsqueeze(own, [rank - 1])
+        rows = emit.unsqueeze(own, [rank - 2])
         shape = [*list(rows.shape)[:-1], width]
     else:
         pads[-2] = missing

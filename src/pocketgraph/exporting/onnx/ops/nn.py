@@ -137,7 +137,7 @@ def transposed_convolution(emit: Emit, node: Node) -> None:
         sizes = [None] * len(window)
     attrs: dict[str, Any] = {"kernel_shape": window, "strides": strides, "group": group, "dilations": dilations}
     given = list(source.shape)[2:] if source.shape.dims is not None else [None] * len(window)
-    if attr_text(node, "padding") == "EXPLICIT" or None not in sizes and None not in given:
+    if attr_text(node, "padding") == "EXPLICIT" or (None not in sizes and None not in given):
         pads = padding_of(emit, node, sizes, window, strides, dilations).get("pads", [0] * 2 * len(window))
         attrs["pads"] = pads
         extra = []

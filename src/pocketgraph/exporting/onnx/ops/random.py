@@ -52,5 +52,7 @@ def whole(emit: Emit, node: Node) -> None:
 def multinomial(emit: Emit, node: Node) -> None:
     count = int(np.asarray(emit.static(1, "the number of samples")).reshape(-1)[0])
     emit.notes.append(NOTE)
-    made = emit.op("Multinomial", [emit.cast(emit.input(0), FLOAT)], emit.output()[1], INT32, sample_size=count, dtype_=6)
+    made = emit.op(
+        "Multinomial", [emit.cast(emit.input(0), FLOAT)], emit.output()[1], INT32, sample_size=count, dtype_=6
+    )
     emit.result(emit.cast(made, plain_type(node.dtype("output_dtype", INT64))))

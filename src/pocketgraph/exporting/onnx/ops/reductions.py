@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -75,7 +76,7 @@ def by_computed_axes(emit: Emit, code: str, value: Value, axes: Value, keep: boo
     shape = value.shape if keep and value.rank is None else UNKNOWN
     if code != "ReduceSum" and emit.opset < FROM_18:
         raise emit.unsupported("its axes are computed, which ONNX takes from opset 18 on; export with opset 18")
-    attrs = {"keepdims": int(keep), "noop_with_empty_axes": 1}
+    attrs: dict[str, Any] = {"keepdims": int(keep), "noop_with_empty_axes": 1}
     return emit.op(code, [value, emit.vector(axes)], shape, **attrs)
 
 
@@ -109,7 +110,7 @@ def half_squares(emit: Emit, node: Node) -> None:
 
 @converts("Cumsum")
 def running_sum(emit: Emit, node: Node) -> None:
-    flags = {name: int(bool(node.attr(name, False))) for name in ("exclusive", "reverse")}
+    flags: dict[str, Any] = {name: int(bool(node.attr(name, False))) for name in ("exclusive", "reverse")}
     value = emit.input(0)
     emit.result(emit.op("CumSum", [value, emit.input(1)], value.shape, **flags))
 

@@ -44,7 +44,7 @@ def empty(kind: str, node: Node, value: Value) -> float | int:
     if not node.op.startswith("Unsorted"):
         return 0
     kind_of = np.finfo(value.dtype.numpy) if value.dtype.is_floating else np.iinfo(value.dtype.numpy)
-    return kind_of.min if kind == "Max" else kind_of.max  # type: ignore[return-value]
+    return kind_of.min if kind == "Max" else kind_of.max
 
 
 def put_together(emit: Emit, kind: str, rows: Value, labels: Value, count: Value, nothing: float | int) -> Value:
@@ -71,7 +71,9 @@ def put_together(emit: Emit, kind: str, rows: Value, labels: Value, count: Value
     if rest is None and nothing == 0:
         kind_of = np.finfo(rows.dtype.numpy) if rows.dtype.is_floating else np.iinfo(rows.dtype.numpy)
         neutral = kind_of.min if kind == "Max" else kind_of.max
-    spread = emit.op("Where", [hits, emit.unsqueeze(rows, [0]), emit.like(neutral, rows)], [None] * (rank + 1), rows.dtype)
+    spread = emit.op(
+        "Where", [hits, emit.unsqueeze(rows, [0]), emit.like(neutral, rows)], [None] * (rank + 1), rows.dtype
+    )
     made = reduce(emit, REDUCED[kind], spread, [1], False)
     if kind == "Mean":
         members = reduce(emit, "ReduceSum", emit.cast(hits, rows.dtype), [1], False)

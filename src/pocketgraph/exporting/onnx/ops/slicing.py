@@ -102,7 +102,7 @@ def strided_slice(emit: Emit, node: Node) -> None:
     if begins is not None and ends is not None:
         found = _known_ranges(emit, value, rows, masks, begins, ends, steps)
     else:
-        found = _computed_ranges(emit, value, rows, masks, np.asarray(steps).reshape(-1))
+        found = _computed_ranges(emit, value, rows, masks, np.asarray(steps).reshape(-1).tolist())
     if is_first(found) and not new_axes and found.first is not None and 0 not in dropped and dropped:
         size = emit.rank(found)
         if size - 1 in dropped or size - len(dropped) == 2:
