@@ -13,6 +13,7 @@ from pocketgraph.exporting.onnx.guards import Guard, Guards
 from pocketgraph.exporting.onnx.preparing import Prepared
 from pocketgraph.exporting.onnx.program import Body, Operation, Value
 from pocketgraph.exporting.onnx.scanned import scanned_arrays
+from pocketgraph.exporting.onnx.stored_codes import stored_codes
 from pocketgraph.exporting.onnx.unsupported import Unsupported
 from pocketgraph.graph import DType, Shape, canonical
 from pocketgraph.graph.dtype import BOOL, INT64, RESOURCE
@@ -41,7 +42,7 @@ class Conversion:
         self.items = prepared.items
         self.frames = prepared.frames
         fed = frozenset(map(str, prepared.inputs))
-        statics = Statics(prepared.graph, prepared.inferred, fed)
+        statics = Statics(prepared.graph, prepared.inferred, fed | stored_codes(prepared.graph))
         self.emit = Emit(prepared.graph, prepared.inferred, statics, opset)
         self.emit.taken.update(names.values())
         self.reasons: dict[str, str] = {}

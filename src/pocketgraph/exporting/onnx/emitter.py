@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -29,6 +29,7 @@ class Emit:
         body: where operators go at the moment.
         bound: the value of each tensor name (``n:0``) that is known so far.
         notes: what was left out on the way, for people.
+        coded: how weights that are stored as codes are permuted and reshaped.
         scanned: what the writes of the loop at hand put into arrays that the loop itself collects, by the write's name.
         arrays: values that are whole arrays of tensors.
         sizes: how many elements such arrays have.
@@ -43,6 +44,7 @@ class Emit:
         self.bound: dict[str, Value] = {}
         self.notes: list[str] = []
         self.taken: set[str] = set()
+        self.coded: dict[Value, tuple[Callable[..., Value], Callable[..., Value | None]]] = {}
         self.scanned: dict[str, Value | None] = {}
         self.arrays: set[Value] = set()
         self.sizes: dict[Value, Value] = {}
@@ -323,6 +325,10 @@ class Emit:
             return value
         if value.constant is not None and -1 not in target:
             return self.constant(value.constant.reshaped(tuple(target)), f"{value.name}_reshaped")
+        if value in self.coded and -1 not in target:
+            found = self.coded[value][1](tuple(target))
+            if found is not None:
+                return found
         if target.count(-1) > 1:
             raise self.unsupported(f"more than one size of {Shape(shape)} is not known")
         extra: dict[str, Any] = {"allowzero": 1} if 0 in target else {}
@@ -335,6 +341,8 @@ class Emit:
             return value
         if value.constant is not None:
             return self.constant(value.constant.permuted(tuple(axes)), f"{value.name}_transposed")
+        if value in self.coded:
+            return self.coded[value][0](tuple(axes))
         shape = None if value.shape.dims is None else [value.shape.dims[axis] for axis in axes]
         return self.op("Transpose", [value], shape, perm=axes)
 

@@ -7,6 +7,7 @@ from math import pi
 
 from pocketgraph.exporting.onnx.broadcasting import add, div, elementwise, mul, sub, unary, where
 from pocketgraph.exporting.onnx.emitter import Emit
+from pocketgraph.exporting.onnx.ops.quantized import scaled_codes
 from pocketgraph.exporting.onnx.program import Value
 from pocketgraph.exporting.onnx.registry import converts
 from pocketgraph.graph import Node
@@ -38,6 +39,11 @@ def arithmetic(emit: Emit, node: Node) -> None:
     if a.dtype is STRING:
         emit.result(joined(emit, [a, b]))
         return
+    if node.op == "Mul":
+        weights = scaled_codes(emit, node)
+        if weights is not None:
+            emit.result(weights)
+            return
     code = "Add" if node.op == "AddV2" else node.op
     if a.dtype is BOOL:
         code = {"Add": "Or", "Mul": "And", "Sub": "Xor"}[code]
