@@ -1,8 +1,8 @@
 """Exports a model of the catalogue to ONNX again and again: ``onnx_exporter.py PROGRAM FOLDER OUT``.
 
 PROGRAM is pocketgraph or tf2onnx. FOLDER has ``model.json``, which names the file, the inputs and the outputs. Writes
-OUT, prints ``ready``, then for every line with a number n that it reads, ``us T``: the median time of n exports from the
-file to the file in microseconds, without imports.
+OUT, prints ``ready``, then for every line with a number n that it reads, ``us T``: the median time in microseconds of n
+exports from the file to the file, without imports.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from pocketgraph.exporting.onnx.scanned import scanned_arrays
 from pocketgraph.exporting.onnx.stored_codes import stored_codes
 from pocketgraph.exporting.onnx.unsupported import Unsupported
 from pocketgraph.graph import DType, Shape, canonical
-from pocketgraph.graph.dtype import BOOL, INT64, RESOURCE
+from pocketgraph.graph.dtype import BFLOAT16, BOOL, FLOAT, INT64, RESOURCE
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.litert.statics import Statics
 from pocketgraph.runtime.engines import frames as loops
@@ -48,9 +48,11 @@ class Conversion:
         self.reasons: dict[str, str] = {}
         self.guards = Guards(prepared)
         for endpoint, (dtype, shape) in prepared.inputs.items():
-            value = Value(names[str(endpoint)], plain_type(dtype), shape, self.emit.body)
+            plain = plain_type(dtype)
+            outside = FLOAT if plain is BFLOAT16 else plain  # run times take and give no bfloat16
+            value = Value(names[str(endpoint)], outside, shape, self.emit.body)
             self.emit.body.inputs.append(value)
-            self.emit.bound[str(endpoint)] = value
+            self.emit.bound[str(endpoint)] = self.emit.cast(value, plain)
 
     def run(self) -> Body:
         """Converts everything; what could not be is in ``reasons``."""
@@ -59,7 +61,9 @@ class Conversion:
         for endpoint in self.prepared.outputs:
             if str(endpoint) in self.emit.bound or endpoint.node not in self.reasons:
                 try:
-                    self.emit.body.outputs.append(self.emit.made(self.emit.value(str(endpoint))))
+                    value = self.emit.value(str(endpoint))
+                    value = self.emit.cast(value, FLOAT) if value.dtype is BFLOAT16 else value
+                    self.emit.body.outputs.append(self.emit.made(value))
                 except Unsupported as refusal:
                     self.reasons.setdefault(endpoint.node, refusal.reason)
         return self.emit.body
@@ -160,9 +164,9 @@ class Conversion:
             if not isinstance(unit, str) or unit == first or self.items[unit].node.op not in loops.MERGE:
                 continue
             other = self.guards.chosen_by(self.items[unit])
-            if other is not None and other[0] == predicate and self.guards.of(unit) <= within:
-                if f"{unit}:0" not in self.emit.bound and self._is_ready(unit, within):
-                    joined.append(unit)
+            is_same = other is not None and other[0] == predicate and self.guards.of(unit) <= within
+            if is_same and f"{unit}:0" not in self.emit.bound and self._is_ready(unit, within):
+                joined.append(unit)
         results: dict[str, list[Value]] = {}
         bodies: dict[str, Body] = {}
         picks = {name: self.guards.chosen_by(self.items[name]) for name in joined}
@@ -378,7 +382,7 @@ class Conversion:
     def _needed_in(
         self, names: Sequence[str], ends: Sequence[Endpoint], heads: Collection[str]
     ) -> tuple[dict[str, None], set[str]]:
-        """Those of these nodes that compute the tensors ``ends``, in order; and all that do, in loops inside as well."""
+        """Those of these nodes that compute the tensors ``ends``, in order; and all that do, in inner loops too."""
         seen: set[str] = set()
         waiting = [endpoint.node for endpoint in ends]
         while waiting:

@@ -130,7 +130,9 @@ class _Runner:
         found = {}
         for port, result in zip(self._entry.outputs, results, strict=True):
             array = np.asarray(result)
-            found[port.name] = np.frompyfunc(_encoded, 1, 1)(array) if port.dtype is STRING else array
+            if port.dtype is STRING:
+                array = np.asarray(np.frompyfunc(_encoded, 1, 1)(array), object)
+            found[port.name] = array.astype(port.dtype.numpy) if port.dtype is BFLOAT16 else array
         return found
 
     def seconds(self, name: str, feeds: Feeds) -> float:

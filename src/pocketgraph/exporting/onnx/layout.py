@@ -61,7 +61,8 @@ def from_first(emit: Emit, first: Value, shape: Shape | None = None) -> Value:
 def make_last(emit: Emit, value: Value) -> None:
     """Adds the Transpose that makes a value of its channels-first form."""
     first, home = value.first, value.home
-    assert first is not None and home is not None
+    assert first is not None
+    assert home is not None
     rank = emit.rank(first)
     home.operations.append(Operation("Transpose", [first], [value], {"perm": to_last(rank)}, {}, "layout"))
     value.is_made = True

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from typing import NamedTuple
 
+from pocketgraph.exporting.onnx.array_origins import reads, written
 from pocketgraph.freezing.inline import inlined
 from pocketgraph.graph import DType, Graph, Shape, node_name
 from pocketgraph.graph.endpoint import Endpoint
@@ -64,14 +66,19 @@ def prepared(graph: Graph, inputs: Mapping[str, tuple[DType, Shape]], outputs: S
     known = specialized(graph, feeds, {}, fetches, (), may_chunk=False)  # type: ignore[arg-type]
     plan = known.plan
     inferred = known.inferred
-    if any(frame.depth for frame in plan.frames.values()):
+    array_reads = list(reads(known.graph))
+    if array_reads or any(frame.depth for frame in plan.frames.values()):
         types = {str(endpoint): spec for endpoint, spec in ports.items()}
-        inferred = _with_loop_shapes(known.graph, plan, types, inferred)
+        inferred = _with_loop_shapes(known.graph, plan, types, inferred, array_reads)
     return Prepared(known.graph, plan, inferred, ports, fetches)
 
 
 def _with_loop_shapes(
-    graph: Graph, plan: Plan, types: Mapping[str, tuple[DType, Shape]], inferred: Inferred
+    graph: Graph,
+    plan: Plan,
+    types: Mapping[str, tuple[DType, Shape]],
+    inferred: Inferred,
+    array_reads: Sequence[tuple[str, str, int]],
 ) -> Inferred:
     """What is known of shapes when a loop's variables are taken to keep the shapes that they begin with, as far as
     that is so."""
@@ -82,6 +89,7 @@ def _with_loop_shapes(
             enters[name] = str(item.data[0])
         elif is_loop_head(item, plan.items):
             heads[name] = [str(endpoint) for endpoint in item.data]
+    writes = written(graph)
     guesses: dict[str, Shape] = {}
     is_optimistic = True  # at first a variable has the shape that it begins with, whatever comes round
     for _ in range(MOST_GUESSES):
@@ -96,6 +104,12 @@ def _with_loop_shapes(
             first, again = sorted(sources, key=lambda ref: node_name(ref) not in enters)
             begins = found.get(node_name(first)) or inferred.shape(first)
             found[name] = begins if is_optimistic else _common(begins, inferred.shape(again))
+        for name, array, more in array_reads:
+            elements = [Shape(s.dims[less:]) for ref, less in writes.get(array, ())
+                        for s in [inferred.shape(ref)] if s.dims is not None]  # fmt: skip
+            if elements and name in plan.items:
+                shape = Shape([*[None] * more, *reduce(_common, elements)])
+                found[name] = shape if inferred.shape(name).dims is None or name in guesses else inferred.shape(name)
         if found == guesses:
             if not is_optimistic:
                 return inferred

@@ -107,6 +107,8 @@ def _readers(prepared: Prepared, name: str) -> set[str]:
 
 def _fills(prepared: Prepared, array: str, counter: str) -> bool:
     """Whether the loop goes on as long as the counter is below the array's size, as far as that can be told."""
+    if prepared.items[array].node.attr("dynamic_size", False):
+        return True
     size = prepared.items[array].data[0 if prepared.items[array].node.op.startswith("TensorArray") else 1]
     for item in prepared.items.values():
         if item.node.op != "Less" or _behind(prepared, item.data[0]).node != counter:

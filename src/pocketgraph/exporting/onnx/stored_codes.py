@@ -9,8 +9,11 @@ FAKES = ("FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxArgs", "FakeQuantWithMin
 
 
 def stored_codes(graph: Graph) -> frozenset[str]:
-    """The tensors that are numbers of stored codes: of quantize_weights (Dequantize of a constant), of our own quantized
-    graphs (a Cast of int8 constants times steps), and constants behind a FakeQuant."""
+    """The tensors that are numbers of stored codes.
+
+    These are the results of quantize_weights (Dequantize of a constant), of our own quantized graphs (a Cast of int8
+    constants times steps), and constants behind a FakeQuant.
+    """
     return frozenset(f"{node.name}:0" for node in graph if _is_stored(graph, node))
 
 

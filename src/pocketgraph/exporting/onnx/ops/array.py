@@ -186,7 +186,7 @@ def tile(emit: Emit, node: Node) -> None:
 @converts("Pad", "PadV2", "MirrorPad")
 def pad(emit: Emit, node: Node) -> None:
     value = emit.input(0)
-    dtype, shape = emit.output()
+    shape = emit.output()[1]
     mode = attr_text(node, "mode").lower()
     number = emit.input(2) if node.op == "PadV2" else None
     pairs = emit.static_or_none(1)
@@ -279,8 +279,8 @@ def one_hot(emit: Emit, node: Node) -> None:
     values = emit.concat([emit.reshape(emit.cast(value, computed), [1]) for value in (off, on)])
     places = emit.as_int64(indices)
     # ONNX counts negative indices from the end, TensorFlow gives them no place
-    places = emit.op("Where", [emit.op("Less", [places, emit.ints([0])], places.shape, BOOL), emit.vector(depth), places],
-                     places.shape, INT64)  # fmt: skip
+    is_none = emit.op("Less", [places, emit.ints([0])], places.shape, BOOL)
+    places = emit.op("Where", [is_none, emit.vector(depth), places], places.shape, INT64)
     made = emit.op("OneHot", [places, emit.vector(depth), values], shape, computed, axis=int(node.attr("axis", -1)))
     emit.result(emit.cast(made, dtype))
 

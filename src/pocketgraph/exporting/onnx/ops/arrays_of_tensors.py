@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from pocketgraph.exporting.onnx.array_origins import WRITES, origin, written
 from pocketgraph.exporting.onnx.emitter import Emit, plain_type
 from pocketgraph.exporting.onnx.ops.passing import filled
 from pocketgraph.exporting.onnx.program import Value
@@ -11,21 +12,17 @@ from pocketgraph.exporting.onnx.registry import converts
 from pocketgraph.graph import DType, Node, Shape, canonical, node_name
 from pocketgraph.graph.dtype import INT32
 
-PASSES = ("Enter", "Identity", "Switch", "Merge", "Exit", "NextIteration", "RefEnter")
-"""Ops through which an array goes on its way."""
-WRITES = {
-    "TensorArrayWriteV3": (0, 2, 0), "TensorArrayScatterV3": (0, 2, 1), "TensorArraySplitV3": (0, 1, 1),
-    "TensorListSetItem": (0, 2, 0),
-}  # fmt: skip
-"""Of what writes into an array: which input is the array and which the value, and how many axes the value has more."""
-
 
 @converts("TensorArrayV3", "TensorArrayV2")
 def array(emit: Emit, node: Node) -> None:
     size = emit.vector(emit.input(0))
     dtype = plain_type(node.dtype("dtype"))
     if node.attr("dynamic_size", False):
-        size = emit.ints([_grown(emit, node, int(emit.static(0, "the size of an array that grows")))])
+        grown = _grown(emit, node, int(emit.static(0, "the size of an array that grows")))
+        if grown is None:
+            emit.result(_unmade(emit, node, dtype), 1)
+            return
+        size = emit.ints([grown])
     emit.result(_begun(emit, node, size, dtype, node.shape("element_shape")), 1)
 
 
@@ -47,8 +44,7 @@ def _begun(emit: Emit, node: Node, size: Value, dtype: DType, declared: Shape | 
     shape = declared if declared is not None and declared.is_known else _element(emit, node)
     count = None if size.constant is None else int(size.constant.numpy()[0])
     if shape is None or not shape.is_known:
-        made = Value(emit.name(node.name), dtype, Shape(None), emit.body)
-        made.is_made = False
+        made = _unmade(emit, node, dtype)
     else:
         dims = emit.concat([size, emit.ints(shape.known)])
         like = Value("", dtype, Shape([count, *shape]))
@@ -60,41 +56,35 @@ def _begun(emit: Emit, node: Node, size: Value, dtype: DType, declared: Shape | 
     return made
 
 
-def _grown(emit: Emit, node: Node, size: int) -> int:
-    """The size of a growing array at its end; all its writes must be known."""
+def _unmade(emit: Emit, node: Node, dtype: DType) -> Value:
+    """An array of which nothing is known but that it is one; a loop that fills it makes it."""
+    made = Value(emit.name(node.name), dtype, Shape(None), emit.body)
+    made.is_made = False
+    emit.arrays.add(made)
+    return made
+
+
+def _grown(emit: Emit, node: Node, size: int) -> int | None:
+    """The size of a growing array at its end; None where a write's index is computed."""
     for other in emit.graph:
-        if other.op not in WRITES or origin(emit, canonical(other.data_inputs[0])) != node.name:
+        if other.op not in WRITES or origin(emit.graph, canonical(other.data_inputs[0])) != node.name:
             continue
-        known = emit.known(canonical(other.data_inputs[1]))
-        if known is None or other.op == "TensorArraySplitV3":
-            raise emit.unsupported("the size of an array that grows must be known beforehand")
-        size = max(size, int(np.max(known.numpy(), initial=-1)) + 1)
+        known = emit.known(canonical(other.data_inputs[2 if other.op == "TensorArraySplitV3" else 1]))
+        if known is None:
+            return None
+        indices = known.numpy()
+        last = indices.size - 1 if other.op == "TensorArraySplitV3" else int(np.max(indices, initial=-1))
+        size = max(size, last + 1)
     return size
 
 
 def _element(emit: Emit, node: Node) -> Shape | None:
     """The shape of an array's elements, by what is written into it."""
-    for other in emit.graph:
-        place = WRITES.get(other.op)
-        if place is None or origin(emit, canonical(other.data_inputs[place[0]])) != node.name:
-            continue
-        shape = emit.inferred.shape(canonical(other.data_inputs[place[1]]))
-        if shape.dims is not None and Shape(shape.dims[place[2] :]).is_known:
-            return Shape(shape.dims[place[2] :])
+    for ref, more in written(emit.graph).get(node.name, ()):
+        shape = emit.inferred.shape(ref)
+        if shape.dims is not None and Shape(shape.dims[more:]).is_known:
+            return Shape(shape.dims[more:])
     return None
-
-
-def origin(emit: Emit, ref: str) -> str:
-    """The node that made the array that a handle (or a list) leads back to."""
-    for _ in range(len(emit.graph.nodes)):
-        node = emit.graph.nodes.get(node_name(ref))
-        if node is None:
-            return ""
-        if node.op in PASSES or node.op in ("TensorListSetItem", "TensorListResize"):
-            ref = canonical(node.data_inputs[0])
-            continue
-        return node.name
-    return ""
 
 
 def _held(emit: Emit, index: int) -> Value:
@@ -160,7 +150,7 @@ def _counts_all(emit: Emit, node: Node) -> bool:
     start, step = (emit.known(canonical(source.data_inputs[place])) for place in (0, 2))
     if limit is None or limit.op != "TensorArraySizeV3" or start is None or step is None:
         return False
-    same = origin(emit, canonical(limit.data_inputs[0])) == origin(emit, canonical(node.data_inputs[0]))
+    same = origin(emit.graph, canonical(limit.data_inputs[0])) == origin(emit.graph, canonical(node.data_inputs[0]))
     return same and int(start.numpy()) == 0 and int(step.numpy()) == 1
 
 

@@ -117,8 +117,8 @@ def inverse(emit: Emit, node: Node) -> None:
     for step in range(size):
         column = emit.slice(work, rank - 1, step, step + 1)
         mask = emit.const((np.arange(size) >= step).astype(dtype).reshape(size, 1))
-        scores = elementwise(emit, "Sub", [mul(emit, elementwise(emit, "Abs", [column]), mask),
-                                           emit.const((np.arange(size) < step).astype(dtype).reshape(size, 1))])  # fmt: skip
+        done = emit.const((np.arange(size) < step).astype(dtype).reshape(size, 1))
+        scores = elementwise(emit, "Sub", [mul(emit, elementwise(emit, "Abs", [column]), mask), done])
         best = emit.op("ArgMax", [scores], [*list(scores.shape)[:-2], 1, 1], emit.ints([0]).dtype, axis=rank - 2)
         places = emit.const(np.arange(size, dtype=np.int64).reshape(size, 1))
         is_best = emit.cast(elementwise(emit, "Equal", [best, places], BOOL), value.dtype)

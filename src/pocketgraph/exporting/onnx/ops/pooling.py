@@ -45,15 +45,16 @@ def pooling_with_places(emit: Emit, node: Node) -> None:
     attrs: dict[str, Any] = padding_of(emit, node, list(source.shape)[2:], window, strides, [1, 1])
     made, places = emit.ops("MaxPool", [source], 2, None, [None, INT64], kernel_shape=window, strides=strides, **attrs)
     yield_image(emit, node, made)
-    if not (source.shape.is_known):
+    batch, channels, height, width = source.shape
+    with_batch = bool(node.attr("include_batch_in_index", False))
+    if channels is None or height is None or width is None or (with_batch and batch is None):
         raise emit.unsupported("the shape of its input must be known beforehand")
-    batch, channels, height, width = source.shape.known
     area = emit.const(np.int64(height * width))
     within = emit.op("Mod", [places, area], made.shape)
     depth = emit.const(np.arange(channels, dtype=np.int64).reshape(channels, 1, 1))
     found = emit.op("Add", [emit.op("Mul", [within, emit.const(np.int64(channels))]), depth])
-    if node.attr("include_batch_in_index", False):
-        offset = np.arange(batch, dtype=np.int64).reshape(batch, 1, 1, 1) * (height * width * channels)
+    if with_batch:
+        offset = np.arange(batch or 1, dtype=np.int64).reshape(-1, 1, 1, 1) * (height * width * channels)
         found = emit.op("Add", [found, emit.const(offset)])
     shape = emit.output(1)[1]
     found.shape = made.shape

@@ -1,7 +1,7 @@
 """Eight bits: codes stay codes, between QuantizeLinear and DequantizeLinear, which run times fuse with what is between.
 
 Weights that the graph stores as codes stay stored so. An int32 tensor of the original's eight-bit ops (a sum of
-products) is the number that it stands for; where the original finds its range while running, so does the exported model.
+products) is the number that it stands for; a range that the original finds while running is found while running.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _line(emit: Emit, code: str, value: Value, operands: list[Value], dtype: DTy
 
 
 def stored(emit: Emit, codes: Array, steps: Array, zeros: Array, axis: int | None, rest: float = 0.0) -> Value:
-    """Weights as codes, with one step for all or one for each entry of an axis; permuted or reshaped they stay codes."""
+    """Weights as codes, with one step for all or one for each entry of an axis; permuted ones stay codes."""
 
     def permuted(order: tuple[int, ...]) -> Value:
         place = None if axis is None else order.index(axis)
@@ -321,7 +321,7 @@ def quantized_relu(emit: Emit, node: Node) -> None:
     if top is not None:
         made = elementwise(emit, "Min", [made, top])
     if codes.dtype is not FLOAT:
-        made = in_codes(emit, made, grid(emit, *ranges[:2], codes.dtype), codes.dtype)
+        made = in_codes(emit, made, grid(emit, ranges[0], ranges[1], codes.dtype), codes.dtype)
     emit.result(made, 0)
     emit.result(ranges[0], 1)
     emit.result(ranges[1], 2)

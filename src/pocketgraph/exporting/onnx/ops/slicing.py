@@ -66,7 +66,7 @@ def _size(value: Value, axis: int) -> int | None:
 
 @converts("StridedSlice")
 def strided_slice(emit: Emit, node: Node) -> None:
-    """Indices of Python: each entry of the masks is one of them, which is a range, a place, a new axis or an ellipsis."""
+    """Indices as Python has them: each is a range, a place, a new axis or an ellipsis, as the masks say."""
     value = emit.input(0)
     masks = {
         name: int(node.attr(f"{name}_mask", 0)) for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")
