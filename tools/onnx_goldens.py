@@ -138,8 +138,8 @@ def behind_recordings(graph: Any, feeds: Arrays) -> tuple[Any, Arrays]:
         feeds[f"{node.name}:0"] = samples
         fixed = const(f"{node.name}_rate", rate)
         graph = graph.map_nodes(
-            lambda other, name=node.name: other.replace(
-                inputs=[fixed.name if ref == f"{name}:1" else ref for ref in other.inputs]
+            lambda other, old=f"{node.name}:1", new=fixed.name: other.replace(
+                inputs=[new if ref == old else ref for ref in other.inputs]
             )
         )
         graph = graph.replace([*graph, fixed])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pocketgraph.exporting.onnx.emitter import Emit
-from pocketgraph.exporting.onnx.layout import broadcast_first, from_first, prefers_first
+from pocketgraph.exporting.onnx.layout import broadcast_first, prefers_first
 from pocketgraph.exporting.onnx.program import Value
 from pocketgraph.graph import DType, Shape
 from pocketgraph.graph.shape import UNKNOWN
@@ -20,7 +20,7 @@ def elementwise(emit: Emit, code: str, values: Sequence[Value], dtype: DType | N
         return emit.op(code, values, shape, dtype, **attrs)
     operands = [broadcast_first(emit, value, rank) for value in values]
     made = emit.op(code, operands, broadcast_shape([value.shape for value in operands]), dtype, **attrs)
-    return from_first(emit, made, shape)
+    return emit.from_first(made, shape)
 
 
 def broadcast_shape(shapes: Sequence[Shape]) -> Shape:

@@ -16,7 +16,7 @@ from pocketgraph.exporting.onnx.scanned import scanned_arrays
 from pocketgraph.exporting.onnx.stored_codes import stored_codes
 from pocketgraph.exporting.onnx.unsupported import Unsupported
 from pocketgraph.graph import DType, Shape, canonical
-from pocketgraph.graph.dtype import BFLOAT16, BOOL, FLOAT, INT64, RESOURCE
+from pocketgraph.graph.dtype import BFLOAT16, BOOL, FLOAT, INT64, QINT32, RESOURCE
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.litert.statics import Statics
 from pocketgraph.runtime.engines import frames as loops
@@ -63,10 +63,19 @@ class Conversion:
                 try:
                     value = self.emit.value(str(endpoint))
                     value = self.emit.cast(value, FLOAT) if value.dtype is BFLOAT16 else value
+                    self._check_output(endpoint, value)
                     self.emit.body.outputs.append(self.emit.made(value))
                 except Unsupported as refusal:
                     self.reasons.setdefault(endpoint.node, refusal.reason)
         return self.emit.body
+
+    def _check_output(self, endpoint: Endpoint, value: Value) -> None:
+        """Refuses outputs that a file cannot describe."""
+        dtype = self.prepared.inferred.dtype(str(endpoint))
+        if dtype is QINT32 and value.dtype is FLOAT:
+            raise Unsupported("its int32 codes are numbers in the exported model; take the output behind it")
+        if value.shape.dims is None:
+            raise Unsupported("how many axes the output has is not known; state the shapes of the inputs")
 
     # Regions
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.exporting.onnx import layout
+from pocketgraph.exporting.onnx.channel_order import shape_last, to_last
 from pocketgraph.exporting.onnx.element_types import computed_type
 from pocketgraph.exporting.onnx.program import Body, Operation, Value
 from pocketgraph.exporting.onnx.unsupported import Unsupported
@@ -259,18 +259,38 @@ class Emit:
         for index in range(outputs):
             shape = None if shapes is None else shapes[index]
             dtype = None if dtypes is None else dtypes[index]
-            value = Value(self.name(self._made(code)), dtype or wide, _shape(shape), self.body)
+            kind = wide if dtype is None or dtype is main else dtype
+            value = Value(self.name(self._made(code)), kind, _shape(shape), self.body)
             made.append(value)
         self.body.operations.append(Operation(code, operands, list(made), attrs, bodies or {}, self._node.name))
         if wide is main:
             return made
-        return [self.cast(v, main) if dtypes is None or dtypes[i] is None else v for i, v in enumerate(made)]
+        kept = dtypes or [None] * outputs
+        return [self.cast(value, main) if kept[i] in (None, main) else value for i, value in enumerate(made)]
 
     def made(self, value: Value) -> Value:
         """The value itself, made where so far only its channels-first form is."""
         if not value.is_made:
-            assert value.first is not None
-            layout.make_last(self, value)
+            first, home = value.first, value.home
+            assert first is not None
+            assert home is not None
+            order = to_last(self.rank(first))
+            home.operations.append(Operation("Transpose", [first], [value], {"perm": order}, {}, "layout"))
+            value.is_made = True
+        return value
+
+    def from_first(self, first: Value, shape: Shape | None = None) -> Value:
+        """The value whose channels-first form this is; it is made when somebody needs it.
+
+        Args:
+            first: what is made.
+            shape: the value's shape, channels last.
+        """
+        if shape is None or (first.shape.dims is not None and not shape.is_known):
+            shape = UNKNOWN if first.shape.dims is None else shape_last(first.shape)
+        value = Value(self.name(f"{first.name}_last"), first.dtype, shape, self.body)
+        value.first = first
+        value.is_made = False
         return value
 
     def result(self, value: Value, port: int = 0) -> None:
@@ -293,7 +313,7 @@ class Emit:
                     Constant(lambda: constant.numpy().astype(wanted), constant.shape, wanted), self._made("cast")
                 )
         if value.first is not None:
-            return layout.from_first(self, self.cast(value.first, dtype), value.shape)
+            return self.from_first(self.cast(value.first, dtype), value.shape)
         made = Value(self.name(self._made("Cast")), dtype, value.shape, self.body)
         attrs = {"to": onnx_type(dtype)}
         self.body.operations.append(Operation("Cast", [self.made(value)], [made], attrs, {}, self._node.name))
@@ -306,7 +326,7 @@ class Emit:
         if value.shape.is_known:
             return self.ints(value.shape.known)
         if not value.is_made and value.first is not None:
-            order = self.ints(layout.to_last(self.rank(value)))
+            order = self.ints(to_last(self.rank(value)))
             return self.op("Gather", [self.dims(value.first), order], [self.rank(value)], axis=0)
         count = None if value.rank is None else value.rank
         return self.op("Shape", [value], [count], INT64)

@@ -147,8 +147,14 @@ class _Runner:
         for port in self._entry.inputs:
             if port.name in self._inputs:
                 value = np.asarray(feeds[port.name])
+                if port.dtype is STRING:  # ONNX Runtime takes text, which ONNX says is UTF-8
+                    value = np.asarray(np.frompyfunc(_decoded, 1, 1)(value), object)
                 given[port.name] = value.astype(np.float32) if port.dtype is BFLOAT16 else value
         return given
+
+
+def _decoded(text: Any) -> str:
+    return text.decode() if isinstance(text, bytes) else str(text)
 
 
 def _encoded(text: Any) -> bytes:

@@ -8,64 +8,13 @@ which elementwise operators, pooling, padding, joining and the like do not, as t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from pocketgraph.exporting.onnx.channel_order import shape_first, to_first
+from pocketgraph.exporting.onnx.emitter import Emit
 from pocketgraph.exporting.onnx.program import Operation, Value
-from pocketgraph.graph import Shape
-
-if TYPE_CHECKING:
-    from pocketgraph.exporting.onnx.emitter import Emit
-
-
-def to_first(rank: int) -> list[int]:
-    """The permutation that moves the last axis to the second place."""
-    return [0, rank - 1, *range(1, rank - 1)]
-
-
-def to_last(rank: int) -> list[int]:
-    """The permutation that moves the second axis to the last place."""
-    return [0, *range(2, rank), 1]
-
-
-def first_axis(axis: int, rank: int) -> int:
-    """Where an axis is in the channels-first form."""
-    return to_first(rank).index(axis % rank)
-
-
-def shape_first(shape: Shape) -> Shape:
-    """A shape in the channels-first form."""
-    return Shape([shape[axis] for axis in to_first(len(shape))])
-
-
-def shape_last(shape: Shape) -> Shape:
-    """The shape of what has this shape in the channels-first form."""
-    return Shape([shape[axis] for axis in to_last(len(shape))])
-
-
-def from_first(emit: Emit, first: Value, shape: Shape | None = None) -> Value:
-    """The value whose channels-first form this is; it is made when somebody needs it.
-
-    Args:
-        shape: its shape, channels last.
-    """
-    if shape is None or (first.shape.dims is not None and not shape.is_known):
-        shape = Shape(None) if first.shape.dims is None else shape_last(first.shape)
-    value = Value(emit.name(f"{first.name}_last"), first.dtype, shape, emit.body)
-    value.first = first
-    value.is_made = False
-    return value
-
-
-def make_last(emit: Emit, value: Value) -> None:
-    """Adds the Transpose that makes a value of its channels-first form."""
-    first, home = value.first, value.home
-    assert first is not None
-    assert home is not None
-    rank = emit.rank(first)
-    home.operations.append(Operation("Transpose", [first], [value], {"perm": to_last(rank)}, {}, "layout"))
-    value.is_made = True
 
 
 def channels_first(emit: Emit, value: Value) -> Value:

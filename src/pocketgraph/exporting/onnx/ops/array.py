@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from pocketgraph.exporting.onnx.channel_order import first_axis, to_first, to_last
 from pocketgraph.exporting.onnx.emitter import Emit, attr_list, attr_text
-from pocketgraph.exporting.onnx.layout import channels_first, first_axis, from_first, is_first, to_first, to_last
+from pocketgraph.exporting.onnx.layout import channels_first, is_first
 from pocketgraph.exporting.onnx.program import Value
 from pocketgraph.exporting.onnx.registry import converts
 from pocketgraph.graph import Node, Shape
@@ -54,7 +55,7 @@ def transpose(emit: Emit, node: Node) -> None:
     if rank >= 3 and order == to_first(rank) and value.constant is None:
         emit.result(channels_first(emit, value))
     elif rank >= 3 and order == to_last(rank) and value.constant is None:
-        emit.result(from_first(emit, value))
+        emit.result(emit.from_first(value))
     else:
         emit.result(emit.transpose(value, order))
 
@@ -73,7 +74,7 @@ def expand_dims(emit: Emit, node: Node) -> None:
     rank = value.rank or 0
     axis = axis + rank + 1 if axis < 0 else axis
     if is_first(value) and value.first is not None and 0 < axis < rank:
-        emit.result(from_first(emit, emit.unsqueeze(value.first, [axis + 1])))
+        emit.result(emit.from_first(emit.unsqueeze(value.first, [axis + 1])))
     else:
         emit.result(emit.unsqueeze(value, [axis]))
 
@@ -90,7 +91,7 @@ def squeeze(emit: Emit, node: Node) -> None:
     if is_first(value) and value.first is not None and 0 not in axes:
         inner = sorted(first_axis(axis, rank) for axis in axes)
         if rank - 1 not in axes and rank - len(axes) >= 3:
-            emit.result(from_first(emit, emit.squeeze(value.first, inner)))
+            emit.result(emit.from_first(emit.squeeze(value.first, inner)))
             return
         if rank - 1 in axes or rank - len(axes) == 2:
             emit.result(emit.squeeze(value.first, inner))
@@ -142,7 +143,7 @@ def concat(emit: Emit, node: Node) -> None:
     axis = emit.axes(place, rank)[0]
     if any(is_first(value) for value in values) and all(value.rank == rank for value in values):
         firsts = [channels_first(emit, value) for value in values]
-        emit.result(from_first(emit, emit.concat(firsts, first_axis(axis, rank))))
+        emit.result(emit.from_first(emit.concat(firsts, first_axis(axis, rank))))
     else:
         emit.result(emit.concat(values, axis))
 
@@ -174,7 +175,7 @@ def split(emit: Emit, node: Node) -> None:
     else:
         parts = emit.ops("Split", [source], count, axis=within)
     for port, part in enumerate(parts):
-        emit.result(part if first is None else from_first(emit, part), port)
+        emit.result(part if first is None else emit.from_first(part), port)
 
 
 @converts("Tile")
@@ -199,11 +200,14 @@ def pad(emit: Emit, node: Node) -> None:
         emit.result(emit.op("Pad", [value, emit.reshape(amounts, [-1]), number], shape, **attrs))
         return
     pairs = np.asarray(pairs).reshape(-1, 2)
+    if not len(pairs):
+        emit.result(value)
+        return
     if is_first(value) and value.first is not None:
         pairs = pairs[to_first(len(pairs))]
         made = emit.op("Pad", [value.first, emit.ints(pairs.T.reshape(-1)), number], None, **attrs)
         made.shape = Shape([shape[axis] for axis in to_first(len(pairs))]) if shape.dims is not None else shape
-        emit.result(from_first(emit, made, shape))
+        emit.result(emit.from_first(made, shape))
         return
     emit.result(emit.op("Pad", [value, emit.ints(pairs.T.reshape(-1)), number], shape, **attrs))
 
@@ -280,7 +284,8 @@ def one_hot(emit: Emit, node: Node) -> None:
     places = emit.as_int64(indices)
     # ONNX counts negative indices from the end, TensorFlow gives them no place
     is_none = emit.op("Less", [places, emit.ints([0])], places.shape, BOOL)
-    places = emit.op("Where", [is_none, emit.vector(depth), places], places.shape, INT64)
+    beyond = emit.reshape(emit.as_int64(depth), [])
+    places = emit.op("Where", [is_none, beyond, places], places.shape, INT64)
     made = emit.op("OneHot", [places, emit.vector(depth), values], shape, computed, axis=int(node.attr("axis", -1)))
     emit.result(emit.cast(made, dtype))
 

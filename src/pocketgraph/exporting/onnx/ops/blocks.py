@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from pocketgraph.exporting.onnx.channel_order import to_first
 from pocketgraph.exporting.onnx.emitter import Emit
-from pocketgraph.exporting.onnx.layout import from_first, is_first, to_first
+from pocketgraph.exporting.onnx.layout import is_first
 from pocketgraph.exporting.onnx.ops.nn import image, yield_image
 from pocketgraph.exporting.onnx.program import Value
 from pocketgraph.exporting.onnx.registry import converts
@@ -63,7 +64,7 @@ def space_to_batch(emit: Emit, node: Node) -> None:
         final.append(emit.slice(dims, 0, start + spatial, rank))
     shape = emit.output()[1]
     made = emit.op("Reshape", [moved, emit.concat(final)], _first_shape(shape) if first else shape)
-    emit.result(from_first(emit, made, shape) if first else made)
+    emit.result(emit.from_first(made, shape) if first else made)
 
 
 @converts("BatchToSpaceND", "BatchToSpace")
@@ -99,7 +100,7 @@ def batch_to_space(emit: Emit, node: Node) -> None:
         operands = [made, emit.ints(crops[:, 0].tolist()), emit.ints(ends), emit.ints(axes)]
         made = emit.op("Slice", operands, [None] * rank)
     made.shape = _first_shape(shape) if first else shape
-    emit.result(from_first(emit, made, shape) if first else made)
+    emit.result(emit.from_first(made, shape) if first else made)
 
 
 def _first_shape(shape: Shape) -> Shape:

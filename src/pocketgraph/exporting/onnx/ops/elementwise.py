@@ -71,7 +71,10 @@ def product_without_nan(emit: Emit, node: Node) -> None:
 
 @converts("RealDiv", "Div", "TruncateDiv")
 def quotient(emit: Emit, node: Node) -> None:
-    emit.result(div(emit, *emit.inputs()))
+    found = div(emit, *emit.inputs())
+    if node.op == "TruncateDiv" and found.dtype.is_floating:
+        found = mul(emit, unary(emit, "Sign", found), unary(emit, "Floor", unary(emit, "Abs", found)))
+    emit.result(found)
 
 
 @converts("DivNoNan", "Xdivy", "Xlogy", "Xlog1py")
@@ -103,7 +106,12 @@ def floor_remainder(emit: Emit, a: Value, b: Value) -> Value:
     """The remainder that has the divisor's sign."""
     if not a.dtype.is_floating:
         return elementwise(emit, "Mod", [a, b])
-    return sub(emit, a, mul(emit, unary(emit, "Floor", div(emit, a, b)), b))
+    rest = elementwise(emit, "Mod", [a, b], fmod=1)
+    zero = emit.like(0, rest)
+    others = [elementwise(emit, "Less", [value, zero], BOOL) for value in (rest, b)]
+    is_other = elementwise(emit, "Xor", others, BOOL)
+    is_some = unary(emit, "Not", elementwise(emit, "Equal", [rest, zero], BOOL))
+    return where(emit, elementwise(emit, "And", [is_other, is_some], BOOL), add(emit, rest, b), rest)
 
 
 @converts("FloorMod")
@@ -181,7 +189,7 @@ def clipped(emit: Emit, value: Value, low: float, high: float) -> Value:
 @converts("ClipByValue")
 def clip(emit: Emit, node: Node) -> None:
     value, low, high = emit.inputs()
-    emit.result(elementwise(emit, "Min", [elementwise(emit, "Max", [value, low]), high]))
+    emit.result(elementwise(emit, "Max", [elementwise(emit, "Min", [value, high]), low]))
 
 
 @converts("LeakyRelu")

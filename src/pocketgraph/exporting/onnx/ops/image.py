@@ -8,7 +8,7 @@ import numpy as np
 
 from pocketgraph.exporting.onnx.broadcasting import add, elementwise, mul, sub, unary
 from pocketgraph.exporting.onnx.emitter import Emit, attr_text
-from pocketgraph.exporting.onnx.layout import channels_first, from_first
+from pocketgraph.exporting.onnx.layout import channels_first
 from pocketgraph.exporting.onnx.ops.reductions import reduce
 from pocketgraph.exporting.onnx.program import Value
 from pocketgraph.exporting.onnx.registry import converts
@@ -47,7 +47,7 @@ def resize(emit: Emit, node: Node) -> None:
     first = Shape([shape[0], shape[3], shape[1], shape[2]]) if shape.dims is not None else None
     if first is not None and first.is_known:
         dims = emit.ints(first.known)
-    emit.result(from_first(emit, emit.op("Resize", [source, None, None, dims], first, **attrs), shape))
+    emit.result(emit.from_first(emit.op("Resize", [source, None, None, dims], first, **attrs), shape))
 
 
 @converts("NonMaxSuppression", "NonMaxSuppressionV2", "NonMaxSuppressionV3")
@@ -62,7 +62,8 @@ def suppression(emit: Emit, node: Node) -> None:
     if least is not None:
         least = emit.reshape(emit.cast(emit.input(4), FLOAT), [1])
     operands = [
-        emit.unsqueeze(boxes, [0]), emit.unsqueeze(scores, [0, 1]), emit.vector(most),
+        emit.unsqueeze(emit.cast(boxes, FLOAT), [0]), emit.unsqueeze(emit.cast(scores, FLOAT), [0, 1]),
+        emit.vector(most),
         emit.reshape(emit.cast(threshold, FLOAT), [1]), least,
     ]  # fmt: skip
     found = emit.op("NonMaxSuppression", operands, [None, 3], INT64)

@@ -9,7 +9,7 @@ import numpy as np
 
 from pocketgraph.exporting.onnx.broadcasting import add, elementwise, mul, sub, unary
 from pocketgraph.exporting.onnx.emitter import Emit, attr_list, attr_text
-from pocketgraph.exporting.onnx.layout import channels_first, from_first, is_first
+from pocketgraph.exporting.onnx.layout import channels_first, is_first
 from pocketgraph.exporting.onnx.ops.reductions import reduce
 from pocketgraph.exporting.onnx.program import Value
 from pocketgraph.exporting.onnx.registry import converts
@@ -42,7 +42,7 @@ def yield_image(emit: Emit, node: Node, made: Value, port: int = 0) -> None:
     shape = emit.output(port)[1]
     if shape.dims is not None and made.shape.dims is None:
         made.shape = Shape([shape[0], shape[-1], *list(shape)[1:-1]])
-    emit.result(from_first(emit, made, shape), port)
+    emit.result(emit.from_first(made, shape), port)
 
 
 def padding_of(
@@ -151,6 +151,8 @@ def transposed_convolution(emit: Emit, node: Node) -> None:
         if any(amount < 0 for amount in extra):
             raise emit.unsupported("the size that it is to make does not fit its strides")
         attrs["output_padding"] = extra
+    elif None not in given:
+        raise emit.unsupported("the size that it is to make must be known beforehand")
     elif attr_text(node, "padding") == "SAME":
         attrs["auto_pad"] = "SAME_UPPER"
     yield_image(emit, node, emit.op("ConvTranspose", [source, weights], None, **attrs))
@@ -202,7 +204,7 @@ def einsum(emit: Emit, node: Node) -> None:
 def softmax(emit: Emit, node: Node) -> None:
     value = emit.input(0)
     if is_first(value) and value.first is not None:
-        emit.result(from_first(emit, emit.op(node.op, [value.first], value.first.shape, axis=1), value.shape))
+        emit.result(emit.from_first(emit.op(node.op, [value.first], value.first.shape, axis=1), value.shape))
     else:
         emit.result(emit.op(node.op, [value], value.shape, axis=-1))
 

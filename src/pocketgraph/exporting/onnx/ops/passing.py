@@ -8,7 +8,7 @@ from pocketgraph.exporting.onnx.emitter import Emit, plain_type
 from pocketgraph.exporting.onnx.program import Value
 from pocketgraph.exporting.onnx.registry import converts
 from pocketgraph.graph import Node
-from pocketgraph.graph.dtype import BOOL, INT32
+from pocketgraph.graph.dtype import BOOL, INT32, STRING
 from pocketgraph.litert.constant import Array
 
 
@@ -83,12 +83,16 @@ def bitcast(emit: Emit, node: Node) -> None:
 @converts("ZerosLike", "OnesLike")
 def filled_like(emit: Emit, node: Node) -> None:
     value = emit.input(0)
+    if value.dtype is STRING:
+        raise emit.unsupported("ONNX fills no tensors with texts")
     number = np.full(1, node.op == "OnesLike", value.dtype.numpy)
     emit.result(filled(emit, emit.dims(value), number, value))
 
 
 def filled(emit: Emit, dims: Value, number: Array, value: Value) -> Value:
     """A tensor of one number."""
+    if value.dtype is STRING:
+        raise emit.unsupported("ONNX fills no tensors with texts")
     if dims.constant is not None:
         shape = tuple(int(size) for size in dims.constant.numpy())
         return emit.const(np.full(shape, number[0], number.dtype))

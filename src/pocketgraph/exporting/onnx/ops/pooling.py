@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.exporting.onnx.emitter import Emit, attr_list
-from pocketgraph.exporting.onnx.layout import from_first
 from pocketgraph.exporting.onnx.ops.nn import image, is_channels_first, padding_of, spatial, yield_image
 from pocketgraph.exporting.onnx.registry import converts
 from pocketgraph.graph import Node
@@ -58,7 +57,7 @@ def pooling_with_places(emit: Emit, node: Node) -> None:
         found = emit.op("Add", [found, emit.const(offset)])
     shape = emit.output(1)[1]
     found.shape = made.shape
-    emit.result(emit.cast(from_first(emit, found, shape), emit.output(1)[0]), 1)
+    emit.result(emit.cast(emit.from_first(found, shape), emit.output(1)[0]), 1)
 
 
 @converts("LRN")

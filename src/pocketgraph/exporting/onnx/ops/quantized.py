@@ -12,7 +12,7 @@ import numpy as np
 
 from pocketgraph.exporting.onnx.broadcasting import add, div, elementwise, mul, sub, unary
 from pocketgraph.exporting.onnx.emitter import Emit, attr_text, plain_type
-from pocketgraph.exporting.onnx.layout import channels_first, from_first, is_first
+from pocketgraph.exporting.onnx.layout import channels_first, is_first
 from pocketgraph.exporting.onnx.ops.nn import convolve, padding_of, product, spatial, yield_image
 from pocketgraph.exporting.onnx.ops.reductions import reduce
 from pocketgraph.exporting.onnx.program import Value
@@ -20,7 +20,7 @@ from pocketgraph.exporting.onnx.registry import converts
 from pocketgraph.exporting.onnx.stored_codes import FAKES, codes_and_steps
 from pocketgraph.graph import DType, Node
 from pocketgraph.graph.dtype import FLOAT, INT8, INT32, UINT8
-from pocketgraph.kernels.eight_bit import codes_of, dequantized, nudged, product_range, widened_range
+from pocketgraph.kernels.eight_bit import codes_of, dequantized, limited_code, nudged, product_range, widened_range
 from pocketgraph.litert.constant import Array
 
 F32 = np.float32
@@ -87,7 +87,7 @@ def in_codes(emit: Emit, value: Value, of: Grid, dtype: DType) -> Value:
 
 def _line(emit: Emit, code: str, value: Value, operands: list[Value], dtype: DType) -> Value:
     if is_first(value) and value.first is not None:
-        return from_first(emit, emit.op(code, [value.first, *operands], value.first.shape, dtype), value.shape)
+        return emit.from_first(emit.op(code, [value.first, *operands], value.first.shape, dtype), value.shape)
     return emit.op(code, [value, *operands], value.shape, dtype)
 
 
@@ -167,7 +167,7 @@ def fake_quantized(emit: Emit, node: Node) -> None:
     source, place = (value, axis) if not is_first(value) or value.first is None else (value.first, 1)
     codes_made = emit.op("QuantizeLinear", [source, *operands], source.shape, UINT8, axis=place)
     made = emit.op("DequantizeLinear", [codes_made, *operands], source.shape, FLOAT, axis=place)
-    emit.result(made if source is value else from_first(emit, made, value.shape))
+    emit.result(made if source is value else emit.from_first(made, value.shape))
 
 
 def _rounded(emit: Emit, value: Value, bottom: Array, top: Array, scale: Array) -> Value:
@@ -317,11 +317,20 @@ def quantized_relu(emit: Emit, node: Node) -> None:
     codes, *ranges = emit.inputs()
     tops = {"QuantizedRelu": None, "QuantizedRelu6": emit.const(F32(6))}
     top = tops[node.op] if node.op in tops else ranges.pop(0)
-    made = unary(emit, "Relu", numbers_of(emit, codes, *ranges[:2]))
-    if top is not None:
-        made = elementwise(emit, "Min", [made, top])
-    if codes.dtype is not FLOAT:
-        made = in_codes(emit, made, grid(emit, ranges[0], ranges[1], codes.dtype), codes.dtype)
+    ends = known(emit, ranges[0], ranges[1])
+    limit = None if top is None or top.constant is None else float(top.constant.numpy())
+    if codes.dtype is not FLOAT and ends is not None and (top is None or limit is not None):
+        kind = codes_of(codes.dtype.numpy)
+        low, high = (None if end is None else limited_code(end, *ends, kind) for end in (0.0, limit))
+        made = elementwise(emit, "Max", [codes, emit.const(np.array(low, codes.dtype.numpy))])
+        if high is not None:
+            made = elementwise(emit, "Min", [made, emit.const(np.array(high, codes.dtype.numpy))])
+    else:
+        made = unary(emit, "Relu", numbers_of(emit, codes, *ranges[:2]))
+        if top is not None:
+            made = elementwise(emit, "Min", [made, top])
+        if codes.dtype is not FLOAT:
+            made = in_codes(emit, made, grid(emit, ranges[0], ranges[1], codes.dtype), codes.dtype)
     emit.result(made, 0)
     emit.result(ranges[0], 1)
     emit.result(ranges[1], 2)
@@ -339,7 +348,7 @@ def quantized_pool(emit: Emit, node: Node) -> None:
     else:
         numbers = emit.cast(source, FLOAT)
         mean = emit.op("AveragePool", [numbers], None, kernel_shape=window, strides=strides, **attrs)
-        made = emit.cast(emit.op("Floor", [mean]), codes.dtype)
+        made = emit.cast(mean, codes.dtype)  # which cuts
     yield_image(emit, node, made)
     emit.result(low, 1)
     emit.result(high, 2)

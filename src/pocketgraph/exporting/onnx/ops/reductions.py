@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.exporting.onnx.broadcasting import mul
+from pocketgraph.exporting.onnx.channel_order import first_axis, to_first
 from pocketgraph.exporting.onnx.emitter import Emit
-from pocketgraph.exporting.onnx.layout import first_axis, from_first, is_first, to_first
+from pocketgraph.exporting.onnx.layout import is_first
 from pocketgraph.exporting.onnx.program import Value
 from pocketgraph.exporting.onnx.registry import converts
 from pocketgraph.graph import Node, Shape
@@ -55,11 +56,11 @@ def reduce(emit: Emit, code: str, value: Value, axes: Sequence[int], keep: bool)
     within = sorted(first_axis(axis, rank) for axis in axes)
     left = [axis for place, axis in enumerate(to_first(rank)) if place not in within]
     if keep:
-        return from_first(emit, _reduce(emit, code, value.first, within, True, None), shape)
+        return emit.from_first(_reduce(emit, code, value.first, within, True, None), shape)
     if left == sorted(left):
         return _reduce(emit, code, value.first, within, False, shape)
     if len(left) >= 3 and 0 in left and rank - 1 in left:
-        return from_first(emit, _reduce(emit, code, value.first, within, False, None), shape)
+        return emit.from_first(_reduce(emit, code, value.first, within, False, None), shape)
     return _reduce(emit, code, value, axes, keep, shape)
 
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pocketgraph.exporting.onnx.channel_order import first_axis
 from pocketgraph.exporting.onnx.emitter import Emit
-from pocketgraph.exporting.onnx.layout import first_axis, from_first, is_first
+from pocketgraph.exporting.onnx.layout import is_first
 from pocketgraph.exporting.onnx.program import Value
 from pocketgraph.exporting.onnx.registry import converts
 from pocketgraph.graph import Node, Shape
@@ -57,7 +58,7 @@ def cut(
     rank = len(starts)
     if shape.dims is not None and len(shape) == rank:
         made.shape = Shape([shape[axis] for axis in (0, rank - 1, *range(1, rank - 1))])
-    return from_first(emit, made, shape)
+    return emit.from_first(made, shape)
 
 
 def _size(value: Value, axis: int) -> int | None:
@@ -110,7 +111,7 @@ def strided_slice(emit: Emit, node: Node) -> None:
             return
         if size - len(dropped) >= 3:
             inner = emit.squeeze(found.first, sorted(first_axis(axis, size) for axis in dropped))
-            emit.result(from_first(emit, inner))
+            emit.result(emit.from_first(inner))
             return
     emit.result(emit.unsqueeze(emit.squeeze(found, dropped), new_axes))
 

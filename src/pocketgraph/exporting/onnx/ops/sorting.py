@@ -46,6 +46,8 @@ def among_the_largest(emit: Emit, node: Node) -> None:
 @converts("Unique", "UniqueV2", "UniqueWithCounts", "UniqueWithCountsV2")
 def unique(emit: Emit, node: Node) -> None:
     value = emit.input(0)
+    if emit.rank(value) != 1:
+        raise emit.unsupported("only the different elements of vectors have an ONNX form")
     outputs = emit.ops("Unique", [value], 4, [[None]] * 4, [None, INT64, INT64, INT64], sorted=0)
     kind = plain_type(node.dtype("out_idx", INT32))
     emit.result(outputs[0], 0)

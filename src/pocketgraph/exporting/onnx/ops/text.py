@@ -40,7 +40,9 @@ def cased(emit: Emit, node: Node) -> None:
     value = emit.input(0)
     action = "LOWER" if node.op == "StringLower" else "UPPER"
     flat = emit.reshape(value, [-1]) if value.rank != 1 else value
-    made = emit.op("StringNormalizer", [flat], flat.shape, STRING, case_change_action=action, is_case_sensitive=1)
+    made = emit.op(
+        "StringNormalizer", [flat], flat.shape, STRING, case_change_action=action, is_case_sensitive=1, locale="C"
+    )
     if value.rank != 1:
         made = emit.op("Reshape", [made, emit.dims(value)], value.shape)
     emit.result(made)
