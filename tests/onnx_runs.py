@@ -1,4 +1,4 @@
-"""Exports graphs to ONNX and runs them in ONNX Runtime, for tests; both packages are an extra, without which they skip."""
+"""Exports graphs to ONNX and runs them in ONNX Runtime, for tests, which skip where the extra is not installed."""
 
 from __future__ import annotations
 

@@ -13,7 +13,6 @@ from pocketgraph.exporting.onnx.guards import Guard, Guards
 from pocketgraph.exporting.onnx.preparing import Prepared
 from pocketgraph.exporting.onnx.program import Body, Operation, Value
 from pocketgraph.exporting.onnx.scanned import scanned_arrays
-from pocketgraph.exporting.onnx.stored_codes import stored_codes
 from pocketgraph.exporting.onnx.unsupported import Unsupported
 from pocketgraph.graph import DType, Shape, canonical
 from pocketgraph.graph.dtype import BFLOAT16, BOOL, FLOAT, INT64, QINT32, RESOURCE
@@ -36,15 +35,15 @@ class Conversion:
         reasons: why a node could not be converted, by node name; all of them.
     """
 
-    def __init__(self, prepared: Prepared, opset: int, names: Mapping[str, str]) -> None:
-        """``names``: the public name of each input and output by tensor name; nothing else may have it."""
+    def __init__(self, prepared: Prepared, opset: int, names: Mapping[str, str], taken: Iterable[str]) -> None:
+        """``names``: the public name of each input by tensor name; ``taken``: names that nothing else may have."""
         self.prepared = prepared
         self.items = prepared.items
         self.frames = prepared.frames
         fed = frozenset(map(str, prepared.inputs))
-        statics = Statics(prepared.graph, prepared.inferred, fed | stored_codes(prepared.graph))
+        statics = Statics(prepared.graph, prepared.inferred, fed | prepared.stored)
         self.emit = Emit(prepared.graph, prepared.inferred, statics, opset)
-        self.emit.taken.update(names.values())
+        self.emit.taken.update(names.values(), taken)
         self.reasons: dict[str, str] = {}
         self.guards = Guards(prepared)
         for endpoint, (dtype, shape) in prepared.inputs.items():
@@ -56,6 +55,7 @@ class Conversion:
 
     def run(self) -> Body:
         """Converts everything; what could not be is in ``reasons``."""
+        self._bind_stored_codes()
         own, found = loops.split(list(self.items), ROOT, self.items, self.frames)
         self.region(own, found, frozenset())
         for endpoint in self.prepared.outputs:
@@ -68,6 +68,25 @@ class Conversion:
                 except Unsupported as refusal:
                     self.reasons.setdefault(endpoint.node, refusal.reason)
         return self.emit.body
+
+    def _bind_stored_codes(self) -> None:
+        """Converts what makes numbers of stored codes, in the graph as it was when they were found."""
+        wanted = {str(endpoint) for item in self.items.values() for endpoint in item.data} & self.prepared.stored
+        if not wanted:
+            return
+        emit, source, types = self.emit, self.prepared.source, self.prepared.stored_types
+        before = emit.graph, emit.inferred, emit.statics
+        emit.graph, emit.inferred, emit.statics = source, types, Statics(source, types, self.prepared.stored)
+        for ref in sorted(wanted):
+            node = source.producer(ref)
+            converter = registry.find(node.op)
+            assert converter is not None
+            with emit.at(node):
+                try:
+                    converter(emit, node)
+                except Unsupported as refusal:
+                    self.reasons[node.name] = refusal.reason
+        emit.graph, emit.inferred, emit.statics = before
 
     def _check_output(self, endpoint: Endpoint, value: Value) -> None:
         """Refuses outputs that a file cannot describe."""
@@ -123,7 +142,8 @@ class Conversion:
         with self.emit.at(node):
             try:
                 if converter is None:
-                    raise Unsupported(f"there is no ONNX operator for {node.op}")
+                    self.reasons[node.name] = f"there is no ONNX operator for {node.op}"
+                    raise Unsupported(self.reasons[node.name])
                 converter(self.emit, node)
             except Unsupported as refusal:
                 self.refuse(item, refusal.reason)

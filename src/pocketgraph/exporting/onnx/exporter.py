@@ -72,12 +72,15 @@ def _converted(model: ExportModel, entry: EntryPoint, opset: int, fixed: bool) -
     inputs: dict[str, tuple[DType, Shape]] = {}
     for port in entry.inputs:
         inputs[port.tensor] = port.dtype, Shape(port.sizes if fixed else port.shape)
-    names = {port.tensor: port.name for port in (*entry.inputs, *entry.outputs)}
-    public = [port.name for port in (*entry.inputs, *entry.outputs)]
-    for port in entry.outputs:  # ONNX has one name space for all
-        if public.count(port.name) > 1:
-            names[port.tensor] = f"{port.name}_output"
-    return converted(model.graph, inputs, [port.tensor for port in entry.outputs], names=names, opset=opset)
+    input_names = {port.tensor: port.name for port in entry.inputs}
+    taken = set(input_names.values())
+    output_names = {  # ONNX has one name space for all
+        port.tensor: f"{port.name}_output" if port.name in taken else port.name for port in entry.outputs
+    }
+    outputs = [port.tensor for port in entry.outputs]
+    return converted(
+        model.graph, inputs, outputs, input_names=input_names, output_names=output_names, opset=opset
+    )  # fmt: skip
 
 
 def _describe(proto: Any, model: ExportModel) -> None:

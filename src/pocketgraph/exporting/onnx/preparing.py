@@ -7,8 +7,10 @@ from functools import reduce
 from typing import NamedTuple
 
 from pocketgraph.exporting.onnx.array_origins import reads, written
+from pocketgraph.exporting.onnx.stored_codes import stored_codes
 from pocketgraph.freezing.inline import inlined
 from pocketgraph.graph import DType, Graph, Shape, node_name
+from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.kernels.shapes import Inferred, infer
 from pocketgraph.runtime.engines.compilation_units import Plan
@@ -29,6 +31,9 @@ class Prepared(NamedTuple):
         inferred: types, shapes and small values of its tensors.
         inputs: the type and shape of each input, by tensor.
         outputs: the tensors wanted.
+        source: the graph before it was made simpler.
+        stored: tensors that are numbers of stored codes, which were not to be folded (see ``stored_codes``).
+        stored_types: what is known of these.
     """
 
     graph: Graph
@@ -36,6 +41,9 @@ class Prepared(NamedTuple):
     inferred: Inferred
     inputs: dict[Endpoint, tuple[DType, Shape]]
     outputs: list[Endpoint]
+    source: Graph
+    stored: frozenset[str]
+    stored_types: Inferred
 
     @property
     def items(self) -> Mapping[str, Item]:
@@ -63,14 +71,18 @@ def prepared(graph: Graph, inputs: Mapping[str, tuple[DType, Shape]], outputs: S
     ports = dict(zip(feed_endpoints(graph, inputs), inputs.values(), strict=True))
     fetches = [fetch_endpoint(graph, name) for name in outputs]
     feeds = {endpoint: (dtype, shape.dims) for endpoint, (dtype, shape) in ports.items()}
+    stored = stored_codes(graph) - {str(endpoint) for endpoint in (*ports, *fetches)}
+    stored_types = infer(graph, outputs=stored)
+    for ref in stored:
+        feeds[Endpoint(node_name(ref), 0)] = (stored_types.dtype(ref) or FLOAT, stored_types.shape(ref).dims)
     known = specialized(graph, feeds, {}, fetches, (), may_chunk=False)  # type: ignore[arg-type]
     plan = known.plan
     inferred = known.inferred
     array_reads = list(reads(known.graph))
     if array_reads or any(frame.depth for frame in plan.frames.values()):
-        types = {str(endpoint): spec for endpoint, spec in ports.items()}
+        types = {str(endpoint): (dtype, Shape(dims)) for endpoint, (dtype, dims) in feeds.items()}
         inferred = _with_loop_shapes(known.graph, plan, types, inferred, array_reads)
-    return Prepared(known.graph, plan, inferred, ports, fetches)
+    return Prepared(known.graph, plan, inferred, ports, fetches, graph, stored, stored_types)
 
 
 def _with_loop_shapes(

@@ -252,8 +252,3 @@ def gradient(emit: Emit, node: Node) -> None:
         emit.result(mul(emit, mul(emit, b, emit.like(-0.5, a)), mul(emit, mul(emit, a, a), a)))
     else:
         emit.result(unary(emit, "Neg", mul(emit, b, mul(emit, a, a))))
-
-
-@converts("Lgamma", "Digamma", "Zeta", "Polygamma", "Igamma", "Igammac", "Betainc", "Ndtri", "Erfinv")
-def special(emit: Emit, node: Node) -> None:
-    raise emit.unsupported(f"ONNX has no {node.op}")

@@ -180,6 +180,9 @@ def product(emit: Emit, a: Value, b: Value, first: bool, second: bool) -> Value:
     """A matrix product, of batches too; each operand may be taken with its last two axes exchanged."""
     _, shape = emit.output()
     a, b = (_exchanged(emit, value) if turns else value for value, turns in ((a, first), (b, second)))
+    if b in emit.coded and a.rank == b.rank == 2:
+        # ONNX Runtime makes codes of what is multiplied with stored codes by a MatMul, but not by a Gemm
+        return emit.op("Gemm", [a, b], shape)
     return emit.op("MatMul", [a, b], shape)
 
 

@@ -130,8 +130,3 @@ def _length(emit: Emit, value: Value) -> int:
 def _filled_up(emit: Emit, value: Value, count: int) -> Value:
     missing = count - _length(emit, value)
     return emit.concat([emit.ints([1] * missing), value]) if missing else value
-
-
-@converts("StringFormat", "AsString")
-def as_string(emit: Emit, node: Node) -> None:
-    raise emit.unsupported("ONNX writes numbers as texts in another way")
