@@ -180,9 +180,10 @@ def product(emit: Emit, a: Value, b: Value, first: bool, second: bool) -> Value:
     """A matrix product, of batches too; each operand may be taken with its last two axes exchanged."""
     _, shape = emit.output()
     a, b = (_exchanged(emit, value) if turns else value for value, turns in ((a, first), (b, second)))
-    if b in emit.coded and a.rank == b.rank == 2:
-        # ONNX Runtime makes codes of what is multiplied with stored codes by a MatMul, but not by a Gemm
-        return emit.op("Gemm", [a, b], shape)
+    if b in emit.coded and b.rank == 2 and a.rank is not None and a.rank >= 2:
+        # as a batch of one: ONNX Runtime would round what is multiplied with a matrix of stored codes to eight bits
+        batched = emit.op("MatMul", [a, emit.reshape(b, [1, *b.shape])])
+        return emit.squeeze(batched, [0]) if a.rank == 2 else batched
     return emit.op("MatMul", [a, b], shape)
 
 
