@@ -160,6 +160,10 @@ def _fed(feeds: Arrays, name: str) -> np.ndarray:
 def difference(actual: Any, expected: np.ndarray) -> str:
     """What is different, "" where nothing is."""
     actual = np.asarray(actual)
+    if expected.dtype == np.dtype("V2"):  # bfloat16, which the exported model gives as float32
+        import ml_dtypes
+
+        expected = expected.view(ml_dtypes.bfloat16).astype(np.float32)
     if actual.shape != expected.shape:
         return f"shape {actual.shape} instead of {expected.shape}"
     if expected.dtype.kind not in "fc":

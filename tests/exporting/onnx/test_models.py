@@ -36,7 +36,7 @@ def test_nine_tenths_of_all_graphs_with_goldens_export_and_equal(lifts: bool) ->
 
 @needs_shared
 @pytest.mark.parametrize("opset", [13, 21, 23])
-@pytest.mark.parametrize("name", ["mobilenet_v1_025_128", "kws_crnn_s", "har_developershutt", "faced_corrector"])
+@pytest.mark.parametrize("name", ["mobilenet_v1_025_128", "kws_crnn_s", "har_developershutt", "tf2onnx_ae0"])
 def test_models_in_other_opsets(name: str, opset: int) -> None:
     goldens = tool()
     (case,) = [case for case in goldens.cases(False, opset) if case.name == name]

@@ -12,6 +12,7 @@ from pocketgraph.exporting.onnx.emitter import Emit, plain_type
 from pocketgraph.exporting.onnx.guards import Guard, Guards
 from pocketgraph.exporting.onnx.preparing import Prepared
 from pocketgraph.exporting.onnx.program import Body, Operation, Value
+from pocketgraph.exporting.onnx.recurrent_loops import recurrent
 from pocketgraph.exporting.onnx.scanned import scanned_arrays
 from pocketgraph.exporting.onnx.unsupported import Unsupported
 from pocketgraph.graph import DType, Shape, canonical
@@ -322,6 +323,14 @@ class Conversion:
         carried = {n: pair for n, pair in heads.items() if self._is_a_tensor(Endpoint(n, 0))}
         if not gate.keys() <= set(rest):
             raise Unsupported("the loop's condition holds another loop", condition)
+        with emit.at(self.items[condition].node):
+            ends = recurrent(self.prepared, members, heads, emit)
+        if ends is not None:
+            for item in exits:
+                left = self._left_variable(item, heads)
+                if left in ends:
+                    emit.bound[f"{item.node.name}:0"] = ends[left]
+            return
         scanned = scanned_arrays(self.prepared, carried)
         initial = {name: emit.value(str(first)) for name, (first, _) in carried.items()}
         initial.update((name, self._begun(value)) for name, value in initial.items() if name not in scanned)

@@ -8,18 +8,32 @@ from typing import NamedTuple
 
 from pocketgraph.exporting.onnx.array_origins import reads, written
 from pocketgraph.exporting.onnx.stored_codes import stored_codes
+from pocketgraph.exporting.onnx.trip_counts import heads_of, trip_count
 from pocketgraph.freezing.inline import inlined
 from pocketgraph.graph import DType, Graph, Shape, node_name
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.kernels.shapes import Inferred, infer
 from pocketgraph.runtime.engines.compilation_units import Plan
-from pocketgraph.runtime.engines.frames import ENTER, Frame, is_loop_head
+from pocketgraph.runtime.engines.frames import ENTER, ROOT, Frame, is_loop_head, split
 from pocketgraph.runtime.engines.needed import Item
-from pocketgraph.runtime.planning.specialize import specialized
+from pocketgraph.runtime.planning.specialize import Known, specialized
 from pocketgraph.runtime.tensor_names import feed_endpoints, fetch_endpoint
 
 MOST_GUESSES = 12  # of the shapes that go round in loops; each guess is more general than the one before it
+
+
+MOST_UNROLLED = 1200  # nodes that a loop may become
+MOST_OF_CELLS = 150  # likewise of one that may be an LSTM or a GRU, which ONNX has as a whole
+CELLS = frozenset(("Sigmoid", "Tanh", "MatMul"))
+"""Ops that recurrent cells are made of."""
+
+
+class _Seen(NamedTuple):
+    """What ``trip_count`` looks at."""
+
+    items: Mapping[str, Item]
+    inferred: Inferred
 
 
 class Prepared(NamedTuple):
@@ -75,7 +89,9 @@ def prepared(graph: Graph, inputs: Mapping[str, tuple[DType, Shape]], outputs: S
     stored_types = infer(graph, outputs=stored)
     for ref in stored:
         feeds[Endpoint(node_name(ref), 0)] = (stored_types.dtype(ref) or FLOAT, stored_types.shape(ref).dims)
-    known = specialized(graph, feeds, {}, fetches, (), may_chunk=False)  # type: ignore[arg-type]
+    known = specialized(graph, feeds, {}, fetches, (), may_chunk=False, may_unroll=False)  # type: ignore[arg-type]
+    if _is_worth_unrolling(known):
+        known = specialized(graph, feeds, {}, fetches, (), may_chunk=False)  # type: ignore[arg-type]
     plan = known.plan
     inferred = known.inferred
     array_reads = list(reads(known.graph))
@@ -83,6 +99,22 @@ def prepared(graph: Graph, inputs: Mapping[str, tuple[DType, Shape]], outputs: S
         types = {str(endpoint): (dtype, Shape(dims)) for endpoint, (dtype, dims) in feeds.items()}
         inferred = _with_loop_shapes(known.graph, plan, types, inferred, array_reads)
     return Prepared(known.graph, plan, inferred, ports, fetches, graph, stored, stored_types)
+
+
+def _is_worth_unrolling(known: Known) -> bool:
+    """Whether the graph has loops, and none of them makes too many nodes or has matrices that each round would hold."""
+    items, frames = known.plan.items, known.plan.frames
+    if all(frame is ROOT for frame in frames.values()):
+        return False
+    _, found = split(list(items), ROOT, items, frames)
+    for loop in found:
+        members = {name: items[name] for name in loop.members}
+        rounds = trip_count(_Seen(items, known.inferred), members, heads_of(items, members))
+        ops = {item.node.op for item in members.values()}
+        most = MOST_OF_CELLS if ops >= CELLS else MOST_UNROLLED
+        if rounds is not None and rounds * len(members) > most:
+            return False
+    return True
 
 
 def _with_loop_shapes(

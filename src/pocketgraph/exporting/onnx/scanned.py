@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from pocketgraph.exporting.onnx.preparing import Prepared
+from pocketgraph.exporting.onnx.trip_counts import PASSES, behind, counts, outside
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.engines import frames as loops
 
 WRITES = {"TensorArrayWriteV3": (1, 3), "TensorListSetItem": (1, 0)}
 """The inputs of a write that are the index and the array."""
-PASSES = ("Identity", "Switch")
 
 
 class Scanned(NamedTuple):
@@ -28,60 +28,24 @@ def scanned_arrays(prepared: Prepared, carried: Mapping[str, tuple[Endpoint, End
     """Those of a loop's variables that are such arrays, by their Merge."""
     found: dict[str, Scanned] = {}
     items = prepared.items
-    counters = {name for name, (first, last) in carried.items() if _counts(prepared, name, first, last)}
+    counters = {name for name, (first, last) in carried.items() if counts(prepared, name, first, last)}
     for name, (first, last) in carried.items():
-        end = _behind(prepared, last)
+        end = behind(prepared, last)
         item = items.get(end.node)
         if item is None or item.node.op not in WRITES:
             continue
-        index, array = (_behind(prepared, item.data[place]) for place in WRITES[item.node.op])
+        index, array = (behind(prepared, item.data[place]) for place in WRITES[item.node.op])
         if array.node != name or index.node not in counters:
             continue
         if _readers(prepared, name) != {item.node.name}:
             continue
-        source = items.get(_outer(prepared, first).node)
+        source = items.get(outside(prepared, first).node)
         if source is None or source.node.op not in ("TensorArrayV3", "TensorListReserve", "TensorArrayV2"):
             continue
         if not _fills(prepared, source.node.name, index.node):
             continue
         found[name] = Scanned(item.node.name)
     return found
-
-
-def _counts(prepared: Prepared, name: str, first: Endpoint, last: Endpoint) -> bool:
-    """Whether a variable goes 0, 1, 2 …"""
-    start = prepared.inferred.value(str(_outer(prepared, first)))
-    item = prepared.items.get(_behind(prepared, last).node)
-    if start is None or start.size != 1 or int(start.reshape(-1)[0]) != 0 or start.dtype.kind not in "iu":
-        return False
-    if item is None or item.node.op not in ("Add", "AddV2"):
-        return False
-    sources = [_behind(prepared, endpoint) for endpoint in item.data]
-    for one, other in (sources, sources[::-1]):
-        step = prepared.inferred.value(str(_outer(prepared, other)))
-        if one.node == name and step is not None and step.size == 1 and int(step.reshape(-1)[0]) == 1:
-            return True
-    return False
-
-
-def _behind(prepared: Prepared, endpoint: Endpoint) -> Endpoint:
-    """What a tensor is, behind what only passes it on within the loop."""
-    for _ in range(len(prepared.items)):
-        item = prepared.items.get(endpoint.node)
-        if item is None or item.node.op not in PASSES:
-            break
-        endpoint = item.data[0]
-    return endpoint
-
-
-def _outer(prepared: Prepared, endpoint: Endpoint) -> Endpoint:
-    """What a tensor is outside of the loop."""
-    for _ in range(len(prepared.items)):
-        item = prepared.items.get(endpoint.node)
-        if item is None or item.node.op not in (*PASSES, *loops.ENTER):
-            break
-        endpoint = item.data[0]
-    return endpoint
 
 
 def _readers(prepared: Prepared, name: str) -> set[str]:
@@ -111,11 +75,11 @@ def _fills(prepared: Prepared, array: str, counter: str) -> bool:
         return True
     size = prepared.items[array].data[0 if prepared.items[array].node.op.startswith("TensorArray") else 1]
     for item in prepared.items.values():
-        if item.node.op != "Less" or _behind(prepared, item.data[0]).node != counter:
+        if item.node.op != "Less" or behind(prepared, item.data[0]).node != counter:
             continue
-        limit = _outer(prepared, item.data[1])
-        known, wanted = (prepared.inferred.value(str(e)) for e in (limit, _outer(prepared, size)))
-        if limit == _outer(prepared, size):
+        limit = outside(prepared, item.data[1])
+        known, wanted = (prepared.inferred.value(str(e)) for e in (limit, outside(prepared, size)))
+        if limit == outside(prepared, size):
             return True
         if known is not None and wanted is not None and int(known.reshape(-1)[0]) == int(wanted.reshape(-1)[0]):
             return True
