@@ -1,0 +1,10 @@
+"""How LiteRT's operators become calls of C kernels, by family."""
+
+from pocketgraph.exporting.c.operators import (  # noqa: F401
+    convolution,
+    elementwise,
+    looking_up,
+    moving,
+    pictures,
+    reducing,
+)
