@@ -11,7 +11,7 @@ import numpy as np
 from pocketgraph.exporting.c import operators  # noqa: F401  (fills the table)
 from pocketgraph.exporting.c.arena import Layout, Lifetime, planned
 from pocketgraph.exporting.c.names import literal
-from pocketgraph.exporting.c.operators.table import OPERATORS
+from pocketgraph.exporting.c.operators.table import entry_of, is_coded
 from pocketgraph.exporting.c.source import Source, Tensor, filled_in, template
 from pocketgraph.exporting.c.storage import Storage
 from pocketgraph.exporting.c.unit import C_TYPES, LackingOperatorError, Unit, number
@@ -146,10 +146,11 @@ def _emit(unit: Unit) -> None:
         unit.operation, unit.step = operation, step
         if operation.code == "RESHAPE":
             continue
-        entry = OPERATORS.get(operation.code)
+        entry = entry_of(operation)
         try:
             if entry is None:
-                raise LackingOperatorError(f"{operation.code} has no kernel in C")
+                what = " of int8 codes" if is_coded(operation) else ""
+                raise LackingOperatorError(f"{operation.code}{what} has no kernel in C")
             if any(value.size for value in operation.outputs):
                 entry.emit(unit, operation)
         except LackingOperatorError as lacking:
@@ -161,7 +162,7 @@ def _emit(unit: Unit) -> None:
 
 def _overwrites(operation: Operation) -> list[Value]:
     """Which operands the result of an operation may take the place of."""
-    entry, result = OPERATORS.get(operation.code), operation.outputs[0]
+    entry, result = entry_of(operation), operation.outputs[0]
     if entry is None or not entry.in_place:
         return []
     return [

@@ -7,7 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pocketgraph.exporting.c.arena import Lifetime
+from pocketgraph.graph.dtype import INT8
 from pocketgraph.litert.program import Operation, Program, Value
+
+SPARE = 3  # bytes behind int8 tensors, which kernels read four at a time
 
 
 @dataclass(eq=False)
@@ -74,7 +77,8 @@ class Storage:
         return made
 
     def _new(self, value: Value, first: int, last: int, is_input: bool = False) -> None:
-        made = Buffer(math.prod(value.shape) * value.dtype.size, first, last, is_input)
+        spare = SPARE if value.dtype is INT8 else 0
+        made = Buffer(math.prod(value.shape) * value.dtype.size + spare, first, last, is_input)
         self.buffers.append(made)
         self._of[value] = made
 
@@ -91,7 +95,7 @@ class Storage:
         self, operation: Operation, number: int, lasts: dict[Value, int], overwrites: Callable[[Operation], list[Value]]
     ) -> Buffer | None:
         result = operation.outputs[0]
-        size = math.prod(result.shape) * result.dtype.size
+        size = math.prod(result.shape) * result.dtype.size + (SPARE if result.dtype is INT8 else 0)
         for value in overwrites(operation):
             buffer = self._of.get(value)
             if buffer is not None and not buffer.is_input and buffer.size == size and buffer.last <= number:

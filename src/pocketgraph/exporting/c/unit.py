@@ -17,6 +17,7 @@ from pocketgraph.litert.program import Operation, Program, Value
 C_TYPES = {
     "float": "float", "int8": "int8_t", "uint8": "uint8_t", "int16": "int16_t", "uint16": "uint16_t",
     "int32": "int32_t", "uint32": "uint32_t", "int64": "int64_t", "uint64": "uint64_t", "bool": "uint8_t",
+    "double": "double",
 }  # fmt: skip
 """The C type of each element type's name."""
 

@@ -125,7 +125,7 @@ int main(int count, char **words) {
     void *memory = 0;
     @name@ it;
     clock_t begun;
-    const char *inputs[@NAME@_INPUTS + 1];
+    const char *inputs[@NAME@_INPUTS + 1] = {0};
     for (int i = 1; i < count; i++) {
         if (words[i][0] == '-' && words[i][1] && !words[i][2] && i + 1 < count && strchr("onw", words[i][1])) {
             const char *word = words[++i];

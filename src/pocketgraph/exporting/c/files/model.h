@@ -27,6 +27,7 @@ typedef enum {
     @NAME@_UINT32,
     @NAME@_INT64,
     @NAME@_UINT64,
+    @NAME@_DOUBLE,
     @NAME@_BOOL /* a byte, 0 or 1 */
 } @name@_type;
 

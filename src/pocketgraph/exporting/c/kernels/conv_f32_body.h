@@ -146,7 +146,7 @@ static PG_TARGET void PG_NAME(pg_conv_f32)(const pg_conv *p, pg_range range, con
                                                                                   : PG_TILE_ROWS;
                     const pg_size count = left < rows ? left : rows;
                     if (p->patch)
-                        pg_conv_patch_f32(p, in + g * depth, depth, first, count, rows, patch, seen);
+                        pg_conv_patch_f32(p, in + g * depth, zeros, depth, length, first, count, rows, patch, seen);
                     else
                         pg_conv_rows_f32(p, in + g * depth, zeros, first, count, rows, seen);
                     for (pg_size n = block; n < end; n++) {

@@ -1,6 +1,7 @@
 """How LiteRT's operators become calls of C kernels, by family."""
 
 from pocketgraph.exporting.c.operators import (  # noqa: F401
+    codes,
     convolution,
     elementwise,
     looking_up,

@@ -6,7 +6,7 @@ import numpy as np
 
 from pocketgraph.exporting.c.operators.convolution import activation
 from pocketgraph.exporting.c.operators.shapes import joined, stretched
-from pocketgraph.exporting.c.operators.table import emits
+from pocketgraph.exporting.c.operators.table import emits, moves
 from pocketgraph.exporting.c.unit import LackingOperatorError, Unit, array_of, c_type, number, operand
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64
 from pocketgraph.litert.program import Operation, Value
@@ -133,7 +133,7 @@ def cast(unit: Unit, operation: Operation) -> None:
     emit_singles(unit, f"pg_cast_{source.dtype.name}s_to_{result.dtype.name}", before, after, text, source, result)
 
 
-@emits("SELECT_V2")
+@moves("SELECT_V2")
 def select(unit: Unit, operation: Operation) -> None:
     condition, left, right = (operand(operation, place) for place in range(3))
     result = operation.outputs[0]

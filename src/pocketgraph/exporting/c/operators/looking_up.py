@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 
 from pocketgraph.exporting.c.operators.shapes import strides
-from pocketgraph.exporting.c.operators.table import emits
+from pocketgraph.exporting.c.operators.table import emits, moves
 from pocketgraph.exporting.c.unit import Unit, array_of, c_type, operand
 from pocketgraph.litert.program import Operation
 
 
-@emits("GATHER")
+@moves("GATHER")
 def gather(unit: Unit, operation: Operation) -> None:
     source, places = operand(operation, 0), operand(operation, 1)
     result = operation.outputs[0]
@@ -29,7 +29,7 @@ def gather(unit: Unit, operation: Operation) -> None:
     )  # fmt: skip
 
 
-@emits("GATHER_ND")
+@moves("GATHER_ND")
 def gather_nd(unit: Unit, operation: Operation) -> None:
     source, places = operand(operation, 0), operand(operation, 1)
     result = operation.outputs[0]

@@ -9,7 +9,7 @@ import numpy as np
 
 from pocketgraph.exporting.c.operators.elementwise import known
 from pocketgraph.exporting.c.operators.shapes import joined, stretched, strides
-from pocketgraph.exporting.c.operators.table import emits
+from pocketgraph.exporting.c.operators.table import emits, moves
 from pocketgraph.exporting.c.unit import Constant, LackingOperatorError, Pointer, Unit, array_of, number, operand
 from pocketgraph.graph import DType
 from pocketgraph.litert.program import Operation, Value
@@ -50,7 +50,7 @@ def carried(dtype: DType) -> str:
     return c_type(dtype)
 
 
-@emits("TRANSPOSE")
+@moves("TRANSPOSE")
 def transpose(unit: Unit, operation: Operation) -> None:
     source, result = operand(operation, 0), operation.outputs[0]
     own = strides(source.shape)
@@ -58,7 +58,7 @@ def transpose(unit: Unit, operation: Operation) -> None:
     moved(unit, source, result, result.shape, steps, strides(result.shape))
 
 
-@emits("SLICE")
+@moves("SLICE")
 def slice_(unit: Unit, operation: Operation) -> None:
     source, result = operand(operation, 0), operation.outputs[0]
     own = strides(source.shape)
@@ -66,7 +66,7 @@ def slice_(unit: Unit, operation: Operation) -> None:
     moved(unit, source, result, result.shape, own, strides(result.shape), start)
 
 
-@emits("STRIDED_SLICE")
+@moves("STRIDED_SLICE")
 def strided_slice(unit: Unit, operation: Operation) -> None:
     source, result = operand(operation, 0), operation.outputs[0]
     begins, ends, step = (known(value) for value in operation.inputs[1:4])
@@ -96,13 +96,13 @@ def strided_slice(unit: Unit, operation: Operation) -> None:
     moved(unit, source, result, sizes, steps, strides(sizes), start)
 
 
-@emits("BROADCAST_TO")
+@moves("BROADCAST_TO")
 def broadcast_to(unit: Unit, operation: Operation) -> None:
     source, result = operand(operation, 0), operation.outputs[0]
     moved(unit, source, result, result.shape, stretched(source.shape, result.shape), strides(result.shape))
 
 
-@emits("TILE")
+@moves("TILE")
 def tile(unit: Unit, operation: Operation) -> None:
     source, result = operand(operation, 0), operation.outputs[0]
     sizes: list[int] = []
@@ -113,7 +113,7 @@ def tile(unit: Unit, operation: Operation) -> None:
     moved(unit, source, result, sizes, steps, strides(sizes))
 
 
-@emits("REVERSE_V2")
+@moves("REVERSE_V2")
 def reverse(unit: Unit, operation: Operation) -> None:
     source, result = operand(operation, 0), operation.outputs[0]
     steps, start = list(strides(source.shape)), 0
@@ -123,7 +123,7 @@ def reverse(unit: Unit, operation: Operation) -> None:
     moved(unit, source, result, result.shape, steps, strides(result.shape), start)
 
 
-@emits("CONCATENATION", "PACK")
+@moves("CONCATENATION", "PACK")
 def concatenation(unit: Unit, operation: Operation) -> None:
     result = operation.outputs[0]
     if operation.options.get("activation"):
@@ -139,7 +139,7 @@ def concatenation(unit: Unit, operation: Operation) -> None:
         at += shape[axis]
 
 
-@emits("SPLIT", "SPLIT_V", "UNPACK")
+@moves("SPLIT", "SPLIT_V", "UNPACK")
 def split(unit: Unit, operation: Operation) -> None:
     place = {"SPLIT": (1, 0), "SPLIT_V": (0, 2), "UNPACK": (0, None)}[operation.code]
     source = operand(operation, place[0])
@@ -154,7 +154,7 @@ def split(unit: Unit, operation: Operation) -> None:
         at += shape[axis]
 
 
-@emits("PAD", "PADV2")
+@moves("PAD", "PADV2")
 def pad(unit: Unit, operation: Operation) -> None:
     source, result = operand(operation, 0), operation.outputs[0]
     pairs = array_of(operation.inputs[1]).reshape(-1, 2)
@@ -167,7 +167,7 @@ def pad(unit: Unit, operation: Operation) -> None:
     moved(unit, source, result, source.shape, strides(source.shape), own, 0, start)
 
 
-@emits("MIRROR_PAD")
+@moves("MIRROR_PAD")
 def mirror_pad(unit: Unit, operation: Operation) -> None:
     source, result = operand(operation, 0), operation.outputs[0]
     pairs = array_of(operation.inputs[1]).reshape(-1, 2)
@@ -181,7 +181,7 @@ def mirror_pad(unit: Unit, operation: Operation) -> None:
     )  # fmt: skip
 
 
-@emits("SPACE_TO_DEPTH", "DEPTH_TO_SPACE")
+@moves("SPACE_TO_DEPTH", "DEPTH_TO_SPACE")
 def blocks_and_channels(unit: Unit, operation: Operation) -> None:
     source, result = operand(operation, 0), operation.outputs[0]
     block = operation.options["block_size"]
@@ -195,7 +195,7 @@ def blocks_and_channels(unit: Unit, operation: Operation) -> None:
     moved(unit, source, result, (batch, height, block, width, block, channels), steps, to)
 
 
-@emits("SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND")
+@moves("SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND")
 def blocks_and_batch(unit: Unit, operation: Operation) -> None:
     """A copy for each place in a block: of all its pixels to, or from, one part of the batch."""
     source, result = operand(operation, 0), operation.outputs[0]

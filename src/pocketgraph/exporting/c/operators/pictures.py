@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pocketgraph.exporting.c.operators.convolution import Window, only_floats, range_of
-from pocketgraph.exporting.c.operators.table import emits
+from pocketgraph.exporting.c.operators.table import emits, moves
 from pocketgraph.exporting.c.unit import Unit, operand
 from pocketgraph.litert.program import Operation, Value
 
@@ -34,7 +34,7 @@ def resize_bilinear(unit: Unit, operation: Operation) -> None:
     unit.call("resize_f32.h", "pg_resize_bilinear_f32", table, unit.at(source), unit.at(result))
 
 
-@emits("RESIZE_NEAREST_NEIGHBOR")
+@moves("RESIZE_NEAREST_NEIGHBOR")
 def resize_nearest(unit: Unit, operation: Operation) -> None:
     source, result = operand(operation, 0), operation.outputs[0]
     table = resized(unit, operation, source, result)

@@ -6,9 +6,9 @@ import math
 
 from pocketgraph.exporting.c.operators.elementwise import emit_singles, known
 from pocketgraph.exporting.c.operators.shapes import joined, strides
-from pocketgraph.exporting.c.operators.table import emits
+from pocketgraph.exporting.c.operators.table import emits, moves
 from pocketgraph.exporting.c.unit import LackingOperatorError, Unit, c_type, number, operand
-from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64
+from pocketgraph.graph.dtype import BOOL, FLOAT, INT8, INT32, INT64
 from pocketgraph.litert.program import Operation
 
 REDUCTIONS = {
@@ -20,12 +20,14 @@ REDUCTIONS = {
     ("MEAN", INT32): ("0", "pg_add_int32(a, b)"), ("MEAN", INT64): ("0", "pg_add_int64(a, b)"),
     ("REDUCE_MAX", INT32): ("INT32_MIN", "a > b ? a : b"), ("REDUCE_MAX", INT64): ("INT64_MIN", "a > b ? a : b"),
     ("REDUCE_MIN", INT32): ("INT32_MAX", "a < b ? a : b"), ("REDUCE_MIN", INT64): ("INT64_MAX", "a < b ? a : b"),
+    ("REDUCE_MAX", INT8): ("INT8_MIN", "a > b ? a : b"), ("REDUCE_MIN", INT8): ("INT8_MAX", "a < b ? a : b"),
     ("REDUCE_ANY", BOOL): ("0", "a || b"), ("REDUCE_ALL", BOOL): ("1", "a && b"),
 }  # fmt: skip
 """For each operator and element type what nothing gives, and what becomes of the result so far (a) and an element."""
 
 
 @emits("SUM", "MEAN", "REDUCE_PROD", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_ANY", "REDUCE_ALL")
+@emits("REDUCE_MAX", "REDUCE_MIN", coded=True)
 def reduction(unit: Unit, operation: Operation) -> None:
     source, result = operand(operation, 0), operation.outputs[0]
     found = REDUCTIONS.get((operation.code, source.dtype))
@@ -59,7 +61,7 @@ def reduction(unit: Unit, operation: Operation) -> None:
             emit_singles(unit, f"pg_over_{count}_{source.dtype.name}", kind, kind, text, result, result)
 
 
-@emits("ARG_MAX", "ARG_MIN")
+@moves("ARG_MAX", "ARG_MIN")
 def arg(unit: Unit, operation: Operation) -> None:
     source, result = operand(operation, 0), operation.outputs[0]
     axis = known(operation.inputs[1])[0] % len(source.shape)
@@ -72,7 +74,7 @@ def arg(unit: Unit, operation: Operation) -> None:
     )
 
 
-@emits("TOPK_V2")
+@moves("TOPK_V2")
 def top_k(unit: Unit, operation: Operation) -> None:
     source = operand(operation, 0)
     values, places = operation.outputs
