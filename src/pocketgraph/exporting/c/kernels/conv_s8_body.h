@@ -114,6 +114,19 @@
 #endif
 #endif
 
+/* The codes of one pixel in a panel. */
+static PG_TARGET void PG_NAME(pg_panel_s8)(const int32_t *sums, const float *scales, pg_codes codes, int8_t *to) {
+#if PG_LEVEL == 3
+    const __m512 lo = _mm512_set1_ps(codes.lo), hi = _mm512_set1_ps(codes.hi);
+    const __m512 x = _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_loadu_si512(sums)), _mm512_loadu_ps(scales));
+    const __m512i code = _mm512_add_epi32(_mm512_cvtps_epi32(_mm512_min_ps(hi, _mm512_max_ps(lo, x))),
+                                          _mm512_set1_epi32(codes.zero_point));
+    _mm_storeu_si128((__m128i *)(void *)to, _mm512_cvtepi32_epi8(code));
+#else
+    for (pg_size j = 0; j < PG_PANEL; j++) to[j] = pg_requantized(sums[j], scales[j], codes);
+#endif
+}
+
 PG_TILE(PG_NAME(pg_tile_s8), PG_TILE_ROWS, PG_ROWS)
 PG_TILE(PG_NAME(pg_row_s8), 1, PG_ROWS_1)
 
@@ -149,12 +162,9 @@ static PG_TARGET void PG_NAME(pg_conv_s8)(const pg_conv *p, pg_codes codes, cons
                             PG_NAME(pg_tile_s8)(seen, taps, inner, weights + panel * length * PG_PANEL,
                                                 bias + panel * PG_PANEL, sums);
                         for (pg_size r = 0; r < count; r++, to += p->out_c) {
-                            if (columns == PG_PANEL)
-                                for (pg_size j = 0; j < PG_PANEL; j++)
-                                    to[j] = pg_requantized(sums[r][j], scale[j], codes);
-                            else
-                                for (pg_size j = 0; j < columns; j++)
-                                    to[j] = pg_requantized(sums[r][j], scale[j], codes);
+                            int8_t spare[PG_PANEL];
+                            PG_NAME(pg_panel_s8)(sums[r], scale, codes, columns == PG_PANEL ? to : spare);
+                            if (columns < PG_PANEL) memcpy(to, spare, (size_t)columns);
                         }
                     }
                     first += count;
