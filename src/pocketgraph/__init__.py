@@ -57,8 +57,8 @@ _HOME = {
 }  # fmt: skip
 
 __all__ = [
-    "Graph", "InferenceInterface", "Node", "PocketgraphError", "Session", "Tensor", "TransformGraph", "__version__", "export",
-    "formats", "freeze", "load", "save", "summarize", "transform", "verify",
+    "Graph", "InferenceInterface", "Node", "PocketgraphError", "Session", "Tensor", "TransformGraph", "__version__",
+    "export", "formats", "freeze", "load", "save", "summarize", "transform", "verify",
 ]  # fmt: skip
 
 

@@ -31,6 +31,7 @@ COMMANDS = {
     "seal": "Encrypt a model file.",
     "unseal": "Decrypt a sealed file.",
     "quantize": "Make an eight-bit LiteRT model with the help of samples, and report on each layer.",
+    "export": "Write the form that a device runs: .tflite with signatures and metadata…, checked against the graph.",
     "evaluate": "Judge models on data: accuracy, agreement with the float model, KL, signal to noise.",
     "plan": "Show which parts of a model run on which engine, and why.",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import typing
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -21,18 +22,21 @@ class Option(NamedTuple):
         kind: ``bool``, ``int``, ``float`` or ``str``.
         choices: what it may be, where its type is a Literal; else empty.
         default: its value when it is not given.
+        help: what the exporter's docstring says of it.
     """
 
     name: str
     kind: type
     choices: tuple[Any, ...]
     default: Any
+    help: str
 
 
 def options_of(target: Target) -> dict[str, Option]:
     """The options of a target by name, in the order of its exporter's signature."""
-    write = target.write
+    write = target.function
     hints = typing.get_type_hints(write)
+    told = _told(inspect.getdoc(write) or "")
     found = {}
     for name, parameter in inspect.signature(write).parameters.items():
         if parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
@@ -40,7 +44,21 @@ def options_of(target: Target) -> dict[str, Option]:
         members = [hints[name], *typing.get_args(hints[name])]
         choices = next((typing.get_args(m) for m in members if typing.get_origin(m) is typing.Literal), ())
         kind = type(choices[0]) if choices else next(m for m in members if m in (bool, int, float, str))
-        found[name] = Option(name, kind, choices, parameter.default)
+        found[name] = Option(name, kind, choices, parameter.default, told.get(name, ""))
+    return found
+
+
+def _told(text: str) -> dict[str, str]:
+    """What a docstring's ``Args:`` say of each argument."""
+    found: dict[str, str] = {}
+    name = ""
+    for line in text.partition("Args:\n")[2].partition("\n\n")[0].splitlines():
+        start = re.match(r" {4}(\w+): (.*)", line)
+        if start is not None:
+            name = start[1]
+            found[name] = start[2]
+        elif name:
+            found[name] += " " + line.strip()
     return found
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from pocketgraph.errors import UsageError, did_you_mean
 from pocketgraph.graph import DType, Graph
+from pocketgraph.quantize.front import Front
 
 Array = np.ndarray[Any, Any]
 Feeds: TypeAlias = Mapping[str, Array]
@@ -111,6 +112,8 @@ class ExportModel:
         samples: realistic inputs of the first entry point; None where nobody gave any.
         sample_count: how many samples there are.
         threads: how many to compute with.
+        front: what was cut off because it reads recordings; None where nothing was.
+        sample_rate: samples a second of a recording that goes into the first input; None where it is none.
         progress: told how far it is.
     """
 
@@ -123,6 +126,8 @@ class ExportModel:
     samples: Samples | None = None
     sample_count: int = 0
     threads: int = 1
+    front: Front | None = None
+    sample_rate: int | None = None
     progress: Progress = lambda stage, done, total: None
 
     @property

@@ -14,12 +14,14 @@ from pocketgraph.exporting.model import EntryPoint, ExportModel, Port, Source
 from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.graph import Signature
+from pocketgraph.graph.order import reachable
 from pocketgraph.kernels.shapes import Inferred, infer
-from pocketgraph.quantize.front import behind, front_of
+from pocketgraph.quantize.front import Front, behind, front_of
 from pocketgraph.quantize.models import read_graph
-from pocketgraph.runtime.names import feed_endpoints, fetch_endpoint
+from pocketgraph.runtime.feeds import PLACEHOLDERS, FeedSpec
 from pocketgraph.runtime.samples import sample_fetches, sample_inputs, sizes_made_up
 from pocketgraph.runtime.signatures import DEFAULT
+from pocketgraph.runtime.tensor_names import feed_endpoint, feed_endpoints, fetch_endpoint
 
 Sizes = Mapping[str, Sequence[int]]
 
@@ -40,7 +42,7 @@ def opened(
         inputs: tensors to feed; by default the signatures' or the placeholders that the outputs need.
         outputs: tensors to compute; by default those of the signatures, else the likely outputs.
         signatures: the keys of the signatures to take; by default all, the main one first.
-        shapes: sizes of inputs, by public name or tensor name.
+        shapes: sizes of inputs, by public name or tensor name; what is open is fixed to them.
         values: what other placeholders are set to for good, such as ``{"keep_prob": 1.0}``.
 
     Raises:
@@ -53,26 +55,41 @@ def opened(
         if node_name(name) not in graph.nodes:
             raise UsageError(f"the graph has no node '{name}'", hint=did_you_mean(name, graph.nodes))
     graph = graph.map_nodes(lambda node: with_value(node, fixed))
+    graph = without_defaults(
+        graph, [*(inputs or ()), *(t for s in graph.signatures.values() for t in s.inputs.values())]
+    )
     chosen = _signatures(graph, signatures) if not inputs and not outputs else {}
     if signatures and not chosen:
         raise UsageError("--signatures and --inputs or --outputs do not go together", hint="give one of the two")
+    front = None
     if not chosen:
-        chosen, graph = _sole(graph, inputs, outputs)
+        chosen, graph, front = _sole(graph, inputs, outputs)
     entries = []
-    unused = dict(shapes or {})
+    sizes = _named_sizes(shapes or {}, chosen)
+    unused = dict(sizes)
     for key, signature in chosen.items():
         inside = {name: tensor for name, tensor in signature.inputs.items() if node_name(tensor) not in fixed}
-        entries.append(_entry(graph, key, replace_inputs(signature, inside), shapes or {}, unused))
+        entries.append(_entry(graph, key, Signature(inside, signature.outputs, signature.method), sizes, unused))
     if unused:
         known = [port.name for entry in entries for port in entry.inputs]
         name = next(iter(unused))
         raise UsageError(f"there is no input '{name}' to give a shape", hint=did_you_mean(name, known))
-    return ExportModel(graph, tuple(entries))
+    return ExportModel(graph, tuple(entries), front=front)
 
 
-def replace_inputs(signature: Signature, inputs: Mapping[str, str]) -> Signature:
-    """The signature with other inputs."""
-    return Signature(inputs, signature.outputs, signature.method)
+def _named_sizes(shapes: Sizes, chosen: Mapping[str, Signature]) -> dict[str, Sequence[int]]:
+    """Shapes by name; "" stands for the only input.
+
+    Raises:
+        UsageError: there are several inputs.
+    """
+    found = dict(shapes)
+    if "" in found:
+        inputs = list(dict.fromkeys(name for signature in chosen.values() for name in signature.inputs))
+        if len(inputs) != 1:
+            raise UsageError(f"there are {len(inputs)} inputs ({', '.join(inputs)})", hint="--input_shape=NAME:SIZES")
+        found[inputs[0]] = found.pop("")
+    return found
 
 
 def with_value(node: Node, values: Mapping[str, Any]) -> Node:
@@ -83,6 +100,25 @@ def with_value(node: Node, values: Mapping[str, Any]) -> Node:
             array = np.asarray(value, dtype.numpy if isinstance(dtype, DType) else None)
             return Node(node.name, "Const", (), {"dtype": dtype, "value": Tensor.from_numpy(array)})
     return node
+
+
+def without_defaults(graph: Graph, fed: Sequence[str]) -> Graph:
+    """The graph with the defaults of placeholders that have one which other placeholders lead to.
+
+    Retrained graphs have such: what comes before it is the network, and training fed its result from a cache. Those
+    that are ``fed`` stay.
+    """
+    named = {node_name(name) for name in fed}
+
+    def resolved(node: Node) -> Node:
+        if node.op != "PlaceholderWithDefault" or node.name in named or not node.data_inputs:
+            return node
+        before = reachable(graph, [node_name(node.data_inputs[0])])
+        if not any(graph[name].op in ("Placeholder", "PlaceholderV2") for name in before):
+            return node
+        return Node(node.name, "Identity", node.inputs, {"T": node.attr("dtype", FLOAT)}, node.device)
+
+    return graph.map_nodes(resolved)
 
 
 def _signatures(graph: Graph, wanted: Sequence[str] | None) -> dict[str, Signature]:
@@ -99,11 +135,12 @@ def _signatures(graph: Graph, wanted: Sequence[str] | None) -> dict[str, Signatu
 
 def _sole(
     graph: Graph, inputs: Sequence[str] | None, outputs: Sequence[str] | None
-) -> tuple[dict[str, Signature], Graph]:
-    """The one entry point of a graph without signatures, with the graph; what reads recordings is cut off."""
+) -> tuple[dict[str, Signature], Graph, Front | None]:
+    """The one entry point of a graph without signatures, with the graph, and what was cut off: it reads recordings."""
     fetches = list(outputs) if outputs else list(sample_fetches(graph))
     for name in fetches:
         fetch_endpoint(graph, name)
+    front = None
     if inputs:
         fed = [str(endpoint) for endpoint in feed_endpoints(graph, dict.fromkeys(inputs))]
     else:
@@ -111,7 +148,7 @@ def _sole(
         if front is not None:
             graph = behind(graph, front.shapes)
         fed = list(front.shapes) if front is not None else sample_inputs(graph, fetches)
-    return {DEFAULT: Signature(_named(fed), _named(fetches))}, graph
+    return {DEFAULT: Signature(_named(fed), _named(fetches))}, graph, front
 
 
 def _named(tensors: Sequence[str]) -> dict[str, str]:
@@ -125,29 +162,48 @@ def _entry(graph: Graph, key: str, signature: Signature, shapes: Sizes, unused: 
         given = next((s for s in (name, tensor, canonical(tensor), node_name(tensor)) if s in shapes), None)
         unused.pop(given or "", None)
         inputs.append(_input(graph, declared, name, tensor, shapes[given] if given is not None else None))
-    feeds = {port.tensor: (port.dtype, Shape(port.sizes)) for port in inputs}
-    known = infer(graph, feeds, outputs=list(signature.outputs.values()))
+    outputs = [
+        Port(name, canonical(tensor), FLOAT, declared.shape(canonical(tensor)).dims, None)
+        for name, tensor in signature.outputs.items()
+    ]
+    return _with_outputs(graph, EntryPoint(key, tuple(inputs), tuple(outputs)))
+
+
+def _with_outputs(graph: Graph, entry: EntryPoint) -> EntryPoint:
+    """The entry point with what follows for its outputs from the types and sizes of its inputs."""
+    feeds = {port.tensor: (port.dtype, Shape(port.sizes)) for port in entry.inputs}
+    known = infer(graph, feeds, outputs=[port.tensor for port in entry.outputs])
     outputs = []
-    for name, tensor in signature.outputs.items():
-        ref = canonical(tensor)
-        dtype, dims, sizes = known.dtype(ref) or FLOAT, declared.shape(ref).dims, known.shape(ref).dims
+    for port in entry.outputs:
+        dtype, sizes = known.dtype(port.tensor) or FLOAT, known.shape(port.tensor).dims
         whole = None if sizes is None or None in sizes else tuple(size for size in sizes if size is not None)
-        outputs.append(Port(name, ref, dtype.base, dims, whole))
-    return EntryPoint(key, tuple(inputs), tuple(outputs))
+        outputs.append(replace(port, dtype=dtype.base, sizes=whole))
+    return replace(entry, outputs=tuple(outputs))
+
+
+def with_sizes(model: ExportModel, sizes: Sizes) -> ExportModel:
+    """The model with other ``sizes`` of inputs of the main entry point, by tensor name; open sizes stay open."""
+    main = model.main
+    inputs = tuple(
+        replace(port, sizes=tuple(sizes[port.tensor])) if port.tensor in sizes else port for port in main.inputs
+    )
+    entry = _with_outputs(model.graph, replace(main, inputs=inputs))
+    return replace(model, entries=(entry, *model.entries[1:]))
 
 
 def _input(graph: Graph, declared: Inferred, name: str, tensor: str, given: Sequence[int] | None) -> Port:
     ref = canonical(tensor)
     node = graph.producer(ref)
     dims = declared.shape(ref).dims
-    stated = node.shape() if dims is None and node.op.startswith("Placeholder") else None
-    dims = stated.dims if stated is not None else dims
     dtype = (declared.dtype(ref) or FLOAT).base
+    if node.op in PLACEHOLDERS:  # which may declare more, or, in old files, mean less by []
+        spec = FeedSpec.of(graph, feed_endpoint(graph, ref), name)
+        dims, dtype = spec.shape.dims, spec.dtype or dtype
     if given is not None:
         sizes = tuple(int(size) for size in given)
         if (dims is not None and not Shape(dims).fits(sizes)) or min(sizes, default=1) < 0:
             raise UsageError(f"the input '{name}' has the shape {_text(dims)}, {list(sizes)} does not fit")
-        return Port(name, ref, dtype, dims if dims is not None else sizes, sizes)
+        return Port(name, ref, dtype, sizes, sizes)
     if dims is None:
         raise UsageError(
             f"the graph does not say how many dimensions the input '{name}' has",

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 
+import numpy as np
+
 from pocketgraph.errors import UsageError
 from pocketgraph.exporting.model import EntryPoint, ExportModel
 from pocketgraph.graph import Graph
 from pocketgraph.graph.dtype import BOOL, FLOAT, STRING
+from pocketgraph.litert.engine import tried
+from pocketgraph.litert.program import Program
+from pocketgraph.litert.unsupported import Unsupported
 from pocketgraph.quantize.lowering import Simplified, simplified
+from pocketgraph.quantize.options import Options
+from pocketgraph.quantize.pipeline import quantize
 from pocketgraph.quantize.spellings import in_plain_words
-from pocketgraph.runtime.engines.litert.engine import tried
-from pocketgraph.runtime.engines.litert.program import Program
-from pocketgraph.runtime.engines.litert.unsupported import Unsupported
 
 MOST_NAMED = 3
 """Nodes of one op that a message names."""
@@ -81,9 +85,48 @@ def float_program(entry: EntryPoint, model: ExportModel, target: str = "LiteRT")
         LackingError: nodes have no LiteRT form; all are listed.
     """
     simple = simplified(
-        model.graph, [port.tensor for port in entry.outputs], {p.tensor: p.sizes or () for p in entry.inputs}
+        model.graph,
+        [port.tensor for port in entry.outputs],
+        {p.tensor: p.sizes or () for p in entry.inputs},
+        may_hold_codes=True,
     )
     return in_plain_words(_lowered(simple, target))
+
+
+def quantized_program(
+    entry: EntryPoint, model: ExportModel, *, io: str = "float", activations: str = "int8", target: str = "LiteRT"
+) -> tuple[Program, list[str]]:
+    """An entry point with eight-bit weights and tensors, as quantize makes it with the model's samples; and its notes.
+
+    Args:
+        entry: the entry point, the model's main one.
+        model: the model; it has samples.
+        io: ``float``, or the type of the tensors in between (``activations``): what goes in and out.
+        activations: ``int8`` or ``int16``.
+        target: as for ``float_program``.
+
+    Raises:
+        LackingError: as ``float_program``.
+        UsageError: there are no samples, or nothing to quantize.
+        RunError: a sample leads to values that are not finite.
+    """
+    if model.samples is None or not model.sample_count:
+        raise UsageError("eight bits need samples to calibrate with", hint="pass --data=DIR|NPZ|LIST")
+    if entry is not model.main:
+        raise UsageError(
+            f"the samples are those of '{model.main.name}', so '{entry.name}' cannot be calibrated",
+            hint=f"--signatures={model.main.name} exports the one alone",
+        )
+    samples = model.samples
+    names = [port.name for port in entry.inputs]
+    outcome = quantize(
+        float_program(entry, model, target),
+        lambda: ([np.asarray(feeds[name]) for name in names] for feeds in samples()),
+        model.sample_count,
+        Options(io=io, activations=activations, threads=model.threads),
+        model.progress,
+    )
+    return outcome.converted.program, list(outcome.notes)
 
 
 def _lowered(simple: Simplified, target: str) -> Program:

@@ -46,6 +46,11 @@ class Target(NamedTuple):
                 f"to write {self.name} needs the package '{missing[0]}'",
                 hint=f"pip install 'pocketgraph[{self.extra}]'",
             )
+        return self.function
+
+    @property
+    def function(self) -> Callable[..., Written]:
+        """The exporter, whether or not what it needs is there: to look at its options."""
         function: Callable[..., Written] = import_module(self.module).write
         return function
 

@@ -15,12 +15,13 @@ from pocketgraph.litert.program import Program
 from pocketgraph.litert.unsupported import Unsupported
 from pocketgraph.quantize.sharing import share_weights
 from pocketgraph.quantize.spellings import in_plain_words
+from pocketgraph.runtime.eight_bit.float_rewriting import without_codes
 from pocketgraph.runtime.engines.needed import needed
 from pocketgraph.runtime.feeds import FeedSpec
-from pocketgraph.runtime.names import feed_endpoints, fetch_endpoint
-from pocketgraph.runtime.planning.inlined_calls import without_calls
+from pocketgraph.runtime.planning.function_inlining import inline_calls
 from pocketgraph.runtime.planning.specialize import Known, specialized
 from pocketgraph.runtime.samples import sample_fetches, sample_shapes
+from pocketgraph.runtime.tensor_names import feed_endpoints, fetch_endpoint
 
 Shapes = Mapping[str, tuple[int, ...]]
 
@@ -100,15 +101,20 @@ class Simplified(NamedTuple):
         return program
 
 
-def simplified(graph: Graph, outputs: Sequence[str], shapes: Shapes) -> Simplified:
-    """The graph made ready for lowering as a whole (arguments as for ``lowered_graph``)."""
+def simplified(graph: Graph, outputs: Sequence[str], shapes: Shapes, *, may_hold_codes: bool = False) -> Simplified:
+    """The graph made ready for lowering as a whole (arguments as for ``lowered_graph``).
+
+    With ``may_hold_codes`` eight-bit parts of the graph become what LiteRT computes them with, as in a session.
+    """
     specs = {}
     for (endpoint, label), shape in zip(feed_endpoints(graph, shapes).items(), shapes.values(), strict=True):
         dtype = FeedSpec.of(graph, endpoint, label).dtype or FLOAT
         specs[endpoint] = (dtype, tuple(shape))
     fetches = [fetch_endpoint(graph, name) for name in outputs]
     kept = {endpoint.node for endpoint in (*specs, *fetches)}
-    graph = without_calls(graph, needed(graph, frozenset(specs), fetches, ()), specs, kept)
+    graph = inline_calls(graph, needed(graph, frozenset(specs), fetches, ()), specs, kept)
+    if may_hold_codes:
+        graph = without_codes(graph, kept, needed(graph, frozenset(specs), fetches, ()), specs)
     known = specialized(graph, specs, {}, fetches, (), may_chunk=False)
     inputs: dict[str, tuple[DType, tuple[int, ...]]] = {
         str(endpoint): (dtype, shape) for endpoint, (dtype, shape) in specs.items() if dtype is not None

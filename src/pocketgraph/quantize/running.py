@@ -24,12 +24,18 @@ LONG_NAMES = 0.1  # of a file; longer ones are left out of it
 
 def model_bytes(program: Program) -> bytes:
     """The program as a LiteRT model file."""
+    shared = finished(program)
+    return b"".join(bytes(piece) for piece in writer.pieces(shared, unnamed(shared)))
+
+
+def finished(program: Program) -> Program:
+    """The program as it is written into a file: a copy with the last rewritings, and equal constants once."""
     shared = with_columns_in_pairs(with_clipping_conversions(copied(program)))
     share_constants(shared)
-    return b"".join(bytes(piece) for piece in writer.pieces(shared, _unnamed(shared)))
+    return shared
 
 
-def _unnamed(program: Program) -> set[Value]:
+def unnamed(program: Program) -> set[Value]:
     """The constants, and, where their names would be much of the file, all tensors but those that go in and out."""
     made = [value for operation in program.operations for value in operation.outputs]
     constants = {v for o in program.operations for v in o.inputs if v is not None and v.constant is not None}

@@ -9,7 +9,8 @@ import numpy as np
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Graph, Shape
 from pocketgraph.graph.dtype import BOOL, RESOURCE, STRING, VARIANT
-from pocketgraph.runtime.names import Endpoint, output_types
+from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.runtime.tensor_names import output_types
 
 LAST_PRODUCER_WITHOUT_SCALARS = 21  # up to this GraphDef version [] on a placeholder meant "not known"
 PLACEHOLDERS = ("Placeholder", "PlaceholderV2", "PlaceholderWithDefault")

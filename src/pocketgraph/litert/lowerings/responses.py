@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from pocketgraph.graph import Node
-from pocketgraph.litert.emitter import MARK, WHOLE, Emit
+from pocketgraph.litert.emitter import Emit
+from pocketgraph.litert.hints import MAY_QUANTIZE, WHOLE_NUMBERS
 from pocketgraph.litert.images import image
 from pocketgraph.litert.lowering import lowers
 from pocketgraph.litert.lowerings.math import binary
@@ -37,7 +38,7 @@ def local_response_normalization(emit: Emit, node: Node) -> None:
 
 def _has_codes(emit: Emit) -> bool:
     """Whether the graph has eight-bit codes, whose ranges are found while running: the last place counts for them."""
-    return any(node.op in CODED or WHOLE in node.attrs or MARK in node.attrs for node in emit.graph)
+    return any(node.op in CODED or WHOLE_NUMBERS in node.attrs or MAY_QUANTIZE in node.attrs for node in emit.graph)
 
 
 @lowers("LRNGrad")

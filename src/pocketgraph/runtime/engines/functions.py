@@ -11,9 +11,9 @@ import numpy as np
 
 from pocketgraph.errors import RunError, did_you_mean
 from pocketgraph.graph import AttrValue, Func, Function, Graph, Node, Parameter
+from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.runtime.engines.compilation_units import Late
 from pocketgraph.runtime.engines.reference import Program
-from pocketgraph.runtime.engines.units import Late
-from pocketgraph.runtime.names import Endpoint
 
 CALLS = ("PartitionedCall", "StatefulPartitionedCall", "BatchFunction")
 BRANCHES = ("If", "StatelessIf", "Case", "StatelessCase")

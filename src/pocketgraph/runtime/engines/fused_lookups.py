@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.kernels.arrays import Array
 from pocketgraph.runtime.engines.calls import is_reference_output
+from pocketgraph.runtime.engines.compilation_units import Plan, Segment, dependencies
 from pocketgraph.runtime.engines.needed import Item
-from pocketgraph.runtime.engines.units import Plan, Segment, dependencies
-from pocketgraph.runtime.names import Endpoint
 
 COMBINERS = {"SparseSegmentSum": "sum", "SparseSegmentMean": "mean", "SparseSegmentSqrtN": "root"}
 PASSED = ("Identity", "StopGradient", "Snapshot")

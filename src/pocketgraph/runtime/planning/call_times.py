@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.engines.frames import MERGE, NEXT
 from pocketgraph.runtime.engines.needed import Item
-from pocketgraph.runtime.engines.units import Plan
-from pocketgraph.runtime.names import Endpoint
 from pocketgraph.runtime.op_weights import FREE, HEAVY
 
 PART_CALL = 7.0

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.graph import Graph, Node
+from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.kernels.shapes import Inferred
+from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.engines.needed import Item
-from pocketgraph.runtime.engines.units import Plan
-from pocketgraph.runtime.names import Endpoint
 
 ADD, MULTIPLY, DIVIDE = ("Add", "AddV2"), ("Mul",), ("RealDiv", "Div")
 PASSING = ("Identity", "StopGradient", "Snapshot")

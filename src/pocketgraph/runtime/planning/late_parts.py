@@ -15,14 +15,14 @@ import numpy as np
 
 from pocketgraph.graph import DType, Graph, Node
 from pocketgraph.graph.dtype import RESOURCE, VARIANT
+from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.runtime.engines.compilation_units import Plan, Segment
 from pocketgraph.runtime.engines.needed import Item
-from pocketgraph.runtime.engines.units import Plan, Segment
-from pocketgraph.runtime.names import Endpoint
 from pocketgraph.runtime.op_weights import HEAVY
 from pocketgraph.runtime.planning.call_times import is_worth_it
 from pocketgraph.runtime.planning.late_part import LatePart, Planned
 from pocketgraph.runtime.planning.parts_by_values import PartByValues, sized_inputs
-from pocketgraph.runtime.warm import Executable
+from pocketgraph.runtime.warm_start import Executable
 
 Array = np.ndarray[Any, Any]
 KeptPart = tuple[str, list[str], list[Endpoint], list[Endpoint]]

@@ -9,7 +9,7 @@ from pocketgraph.errors import MissingKernelError, did_you_mean
 from pocketgraph.graph import Node
 from pocketgraph.kernels import registry
 from pocketgraph.runtime.engines.builder import STRUCTURAL
-from pocketgraph.runtime.engines.units import Functions
+from pocketgraph.runtime.engines.compilation_units import Functions
 
 BETWEEN = (
     "TensorFlow makes it while it cuts a graph up for devices or calls a function; save the graph from before that"

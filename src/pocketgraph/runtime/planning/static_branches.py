@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from pocketgraph.graph import Graph, Node
+from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.runtime.engines.frames import MERGE, NEXT
 from pocketgraph.runtime.engines.needed import Item, item_of
-from pocketgraph.runtime.names import Endpoint
 
 SWITCH = ("Switch", "RefSwitch", "_SwitchN")
 
