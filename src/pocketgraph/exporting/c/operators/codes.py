@@ -1,7 +1,7 @@
 """Operators on int8 codes, to the last code as LiteRT computes them on CPUs.
 
-Layers, sums, products and means are as in XNNPACK; what it leaves to LiteRT's own kernels is as in those. What makes one
-code of one is a table that LiteRT itself fills in.
+Layers, sums, products and means are as in XNNPACK; what it leaves to LiteRT's own kernels is as in those. What makes
+one code of one is a table that LiteRT itself fills in.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from pocketgraph.exporting.c.operators import convolution
 from pocketgraph.exporting.c.operators.convolution import (
     CACHE,
     FEW_CHANNELS,
@@ -18,13 +19,17 @@ from pocketgraph.exporting.c.operators.convolution import (
     RANGES,
     ROWS,
     Window,
+    transposed_window,
 )
 from pocketgraph.exporting.c.operators.elementwise import emit_pairs, known
+from pocketgraph.exporting.c.operators.pictures import resized
 from pocketgraph.exporting.c.operators.shapes import joined, stretched, strides
 from pocketgraph.exporting.c.operators.table import emits, is_code
+from pocketgraph.exporting.c.unit import Constant as Place
 from pocketgraph.exporting.c.unit import LackingOperatorError, Unit, array_of, c_type, number, operand
 from pocketgraph.exporting.model import Array
 from pocketgraph.graph.dtype import FLOAT, INT8, INT32
+from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Program, Quantization, Value
 
 LOWEST, HIGHEST = -128, 127
@@ -115,6 +120,9 @@ class Layer:
 @emits("CONV_2D", coded=True)
 def conv_2d(unit: Unit, operation: Operation) -> None:
     source, kernel = operand(operation, 0), operand(operation, 1)
+    if has_float_ends(operation, source):
+        convolution.conv_2d(unit, with_float_weights(operation, 1))
+        return
     window = Window(operation, source, (kernel.shape[1], kernel.shape[2]))
     weights = array_of(kernel).reshape(kernel.shape[0], -1, kernel.shape[3])
     emit_layer(unit, operation, window, weights, source, kernel, source.shape[3] // kernel.shape[3])
@@ -123,6 +131,9 @@ def conv_2d(unit: Unit, operation: Operation) -> None:
 @emits("FULLY_CONNECTED", coded=True)
 def fully_connected(unit: Unit, operation: Operation) -> None:
     source, kernel = operand(operation, 0), operand(operation, 1)
+    if has_float_ends(operation, source):
+        convolution.fully_connected(unit, with_float_weights(operation, 1))
+        return
     result = operation.outputs[0]
     count, depth = kernel.shape
     rows = result.size // count
@@ -132,6 +143,24 @@ def fully_connected(unit: Unit, operation: Operation) -> None:
     )
     window = Window(flat, picture, (1, 1))
     emit_layer(unit, operation, window, array_of(kernel).reshape(count, 1, depth), source, kernel, 1)
+
+
+def has_float_ends(operation: Operation, source: Value) -> bool:
+    """Whether only the weights of a layer are codes."""
+    return source.dtype is FLOAT and operation.outputs[0].dtype is FLOAT
+
+
+def with_float_weights(operation: Operation, place: int) -> Operation:
+    """A layer whose weights are codes as one whose weights are the numbers that they stand for."""
+    kernel = operand(operation, place)
+    own = quantization(kernel)
+    shape = [1] * len(kernel.shape)
+    shape[own.axis] = -1
+    steps = np.asarray(own.scales, np.float32).reshape(shape)
+    numbers = Constant.of(array_of(kernel).astype(np.float32) * steps)
+    inputs = list(operation.inputs)
+    inputs[place] = Value(kernel.name, FLOAT, kernel.shape, numbers)
+    return Operation(operation.code, inputs, operation.outputs, operation.options, operation.nodes)
 
 
 def emit_layer(
@@ -152,7 +181,7 @@ def emit_layer(
     )  # fmt: skip
 
 
-def outside(unit: Unit, source: Value, depth: int):  # type: ignore[no-untyped-def]
+def outside(unit: Unit, source: Value, depth: int) -> Place:
     """A pixel of zeros, in codes."""
     return unit.constant(np.full(depth + 4, zero(source), np.int8))
 
@@ -160,6 +189,9 @@ def outside(unit: Unit, source: Value, depth: int):  # type: ignore[no-untyped-d
 @emits("DEPTHWISE_CONV_2D", coded=True)
 def depthwise_conv_2d(unit: Unit, operation: Operation) -> None:
     source, kernel = operand(operation, 0), operand(operation, 1)
+    if has_float_ends(operation, source):
+        convolution.depthwise_conv_2d(unit, with_float_weights(operation, 1))
+        return
     window = Window(operation, source, (kernel.shape[1], kernel.shape[2]))
     weights = array_of(kernel).reshape(-1, kernel.shape[3])
     layer = Layer(operation, source, kernel, weights.T[:, :, None], 2)
@@ -169,6 +201,28 @@ def depthwise_conv_2d(unit: Unit, operation: Operation) -> None:
         unit.constant(layer.bias.astype(np.int32), 64), unit.constant(layer.scales, 64),
         outside(unit, source, source.shape[3]), unit.at(operation.outputs[0]),
     )  # fmt: skip
+
+
+@emits("TRANSPOSE_CONV", coded=True)
+def transpose_conv(unit: Unit, operation: Operation) -> None:
+    kernel, source = operand(operation, 1), operand(operation, 2)
+    window = transposed_window(operation, source, kernel)
+    weights = array_of(kernel)
+    layer = Layer(operation, source, kernel, weights.reshape(weights.shape[0], -1, weights.shape[3]), 3)
+    value = operation.inputs[3] if len(operation.inputs) > 3 else None
+    bias = np.zeros(weights.shape[0], np.int32) if value is None else array_of(value).reshape(-1).astype(np.int32)
+    unit.call(
+        "transpose_conv_s8.h", "pg_transpose_conv_s8", unit.table("pg_conv", window.fields()),
+        codes_of(unit, operation), zero(source), unit.at(source), unit.constant(weights.transpose(1, 2, 3, 0)),
+        unit.constant(bias), unit.constant(layer.scales), unit.at(operation.outputs[0]),
+    )  # fmt: skip
+
+
+@emits("RESIZE_BILINEAR", coded=True)
+def resize_bilinear(unit: Unit, operation: Operation) -> None:
+    source, result = operand(operation, 0), operation.outputs[0]
+    table = resized(unit, operation, source, result)
+    unit.call("resize_s8.h", "pg_resize_bilinear_s8", table, unit.at(source), unit.at(result))
 
 
 @emits("ADD", "SUB", in_place=True, coded=True)
@@ -227,7 +281,17 @@ def fixed_point(real: float) -> tuple[int, int]:
     return (0, 0) if shift < -31 else (factor, shift)
 
 
-@emits("MEAN", coded=True)
+@emits("BATCH_MATMUL", coded=True)
+def batch_matmul(unit: Unit, operation: Operation) -> None:
+    left, right = operand(operation, 0), operand(operation, 1)
+    result = operation.outputs[0]
+    own = fixed_point(float(step(left)) * float(step(right)) / float(step(result)))
+    fields = [*convolution.matrices(operation), zero(left), zero(right), *own, zero(result)]
+    table = unit.table("pg_matrices_of_codes", fields)
+    unit.call("matmul_s8.h", "pg_matmul_s8", table, unit.at(left), unit.at(right), unit.at(result))
+
+
+@emits("MEAN", "SUM", coded=True)
 def mean(unit: Unit, operation: Operation) -> None:
     source, result = operand(operation, 0), operation.outputs[0]
     axes = {axis % len(source.shape) for axis in known(operation.inputs[1])}
@@ -235,7 +299,7 @@ def mean(unit: Unit, operation: Operation) -> None:
     to = [0 if axis in axes else own for axis, own in enumerate(kept)]
     sizes, (_, to) = joined(source.shape, strides(source.shape), to)
     count = math.prod(source.shape[axis] for axis in axes)
-    scale = step(source) / step(result) / np.float32(count)
+    scale = step(source) / step(result) / np.float32(count if operation.code == "MEAN" else 1)
     unit.call(
         "mean_s8.h", "pg_mean_s8", unit.table("pg_reduced", [len(sizes), sizes, to, result.size]),
         -count * zero(source), number(scale), codes_of(unit, operation), unit.at(source),
@@ -243,12 +307,13 @@ def mean(unit: Unit, operation: Operation) -> None:
     )  # fmt: skip
 
 
-@emits("MAX_POOL_2D", coded=True)
-def max_pool(unit: Unit, operation: Operation) -> None:
+@emits("MAX_POOL_2D", "AVERAGE_POOL_2D", coded=True)
+def pool(unit: Unit, operation: Operation) -> None:
     source, result = operand(operation, 0), operation.outputs[0]
+    kernel = "pg_max_pool_s8" if operation.code == "MAX_POOL_2D" else "pg_average_pool_s8"
     window = Window(operation, source, (operation.options["filter_h"], operation.options["filter_w"]))
     unit.call(
-        "pool_s8.h", "pg_max_pool_s8", unit.table("pg_conv", window.fields()), *ends(operation), unit.at(source),
+        "pool_s8.h", kernel, unit.table("pg_conv", window.fields()), *ends(operation), unit.at(source),
         unit.at(result),
     )  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -157,16 +158,23 @@ def depthwise_conv_2d(unit: Unit, operation: Operation) -> None:
     )  # fmt: skip
 
 
-@emits("TRANSPOSE_CONV")
-def transpose_conv(unit: Unit, operation: Operation) -> None:
-    kernel, source = operand(operation, 1), operand(operation, 2)
+def transposed_window(operation: Operation, source: Value, kernel: Value) -> Window:
+    """The window of a transposed convolution: that of the convolution whose gradient it is, turned around."""
     result = operation.outputs[0]
-    only_floats(operation, source, kernel, result)
     forward = Operation("CONV_2D", [], [source], operation.options)
     window = Window(forward, result, (kernel.shape[1], kernel.shape[2]))
     window.in_h, window.out_h = window.out_h, window.in_h
     window.in_w, window.out_w = window.out_w, window.in_w
     window.in_c, window.out_c = source.shape[3], result.shape[3]
+    return window
+
+
+@emits("TRANSPOSE_CONV")
+def transpose_conv(unit: Unit, operation: Operation) -> None:
+    kernel, source = operand(operation, 1), operand(operation, 2)
+    result = operation.outputs[0]
+    only_floats(operation, source, kernel, result)
+    window = transposed_window(operation, source, kernel)
     weights = array_of(kernel).transpose(1, 2, 3, 0)
     unit.call(
         "transpose_conv_f32.h", "pg_transpose_conv_f32", unit.table("pg_conv", window.fields()),
@@ -180,17 +188,22 @@ def batch_matmul(unit: Unit, operation: Operation) -> None:
     left, right = operand(operation, 0), operand(operation, 1)
     result = operation.outputs[0]
     only_floats(operation, left, right, result)
+    table = unit.table("pg_product", matrices(operation))
+    unit.call(
+        "matmul_f32.h", "pg_matmul_f32", table, range_of(unit, operation), unit.at(left), unit.at(right), "0",
+        unit.at(result),
+    )  # fmt: skip
+
+
+def matrices(operation: Operation) -> list[Any]:
+    """The shapes of a product of matrices, as the fields that structures of such products begin with."""
+    left, right = operand(operation, 0), operand(operation, 1)
+    shape = operation.outputs[0].shape
     turned_a, turned_b = bool(operation.options.get("adj_x")), bool(operation.options.get("adj_y"))
-    batch = result.shape[:-2]
-    rows, columns = result.shape[-2:]
     depth = left.shape[-2] if turned_a else left.shape[-1]
     steps = []
     for value in (left, right):
         inner = math.prod(value.shape[-2:])
-        steps.append([step * inner for step in stretched(value.shape[:-2], batch)])
-    sizes, (a, b) = joined(batch, *steps)
-    fields = [len(sizes) + 1, [*sizes, 1], [*a, 0], [*b, 0], rows, columns, depth, turned_a, turned_b]
-    unit.call(
-        "matmul_f32.h", "pg_matmul_f32", unit.table("pg_product", fields), range_of(unit, operation),
-        unit.at(left), unit.at(right), "0", unit.at(result),
-    )  # fmt: skip
+        steps.append([step * inner for step in stretched(value.shape[:-2], shape[:-2])])
+    sizes, (a, b) = joined(shape[:-2], *steps)
+    return [len(sizes) + 1, [*sizes, 1], [*a, 0], [*b, 0], *shape[-2:], depth, turned_a, turned_b]
