@@ -29,7 +29,7 @@ def write(
     mode: Literal["float32", "static"] = "float32",
     io: Literal["float", "int8"] = "float",
     weights: Place = "auto",
-    name: str = "model",
+    prefix: str = "model",
 ) -> Written:
     """Writes the library's folder.
 
@@ -39,13 +39,13 @@ def write(
         mode: float32; static: eight-bit weights and tensors, calibrated with the samples.
         io: what goes in and out of a static library.
         weights: array: in a C file; file: mapped when the program starts; auto: a file from 4 MB on.
-        name: what the library is called, a name that C takes.
+        prefix: what the library and its functions are called, a name that C takes.
 
     Raises:
         LackingError: there are no kernels for some nodes; all are listed.
         UsageError: C does not take the name, sizes are open, labels do not fit, or eight bits have no samples.
     """
-    checked_name(name)
+    checked_name(prefix)
     if mode != "static" and io != "float":
         raise UsageError("--io is for --mode=static")
     check_labels(model)
@@ -60,14 +60,14 @@ def write(
         program = float_program(model.main, model, target="C")
     for place, dtype in program.rounded.items():
         notes.append(f"the output '{model.main.outputs[place].name}' is float32, the graph's is {dtype.name}")
-    library = _library(model, program, name, weights)
+    library = _library(model, program, prefix, weights)
     write_files(path, library.files)
     notes.append(f"the arena has {library.arena:,} bytes, the weights {library.weights:,}")
     written = Written(notes=notes, tolerance=TOLERANCES[mode], is_coded=mode == "static")
     if compiler() is None:
         written.unchecked = "there is no C compiler here; `make check` in the folder does it where there is one"
         return written
-    checked = _Checked(model.main, program, Executable(path, name, library.inputs, library.outputs))
+    checked = _Checked(model.main, program, Executable(path, prefix, library.inputs, library.outputs))
     written.run, written.seconds = checked.run, checked.seconds
     return written
 

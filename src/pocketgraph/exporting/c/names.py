@@ -46,7 +46,7 @@ def checked_name(name: str) -> str:
     else:
         return name
     better = re.sub(r"^(pg_|\d+)+", "", identifiers([name])[0], flags=re.IGNORECASE).rstrip("_")[: LONGEST - 6] or "my"
-    raise UsageError(f"the library cannot be called '{name}': that is {why}", hint=f"try --name={better}_model")
+    raise UsageError(f"the library cannot be called '{name}': that is {why}", hint=f"try --prefix={better}_model")
 
 
 def identifiers(names: Iterable[str]) -> list[str]:

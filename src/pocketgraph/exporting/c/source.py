@@ -31,13 +31,13 @@ class Tensor(NamedTuple):
 @lru_cache
 def kernel_text(name: str) -> str:
     """A file of kernels, or a template of another file."""
-    return files("pocketgraph.exporting.c").joinpath("kernels", name).read_text("utf-8")
+    return files("pocketgraph.exporting.c").joinpath("kernels").joinpath(name).read_text("utf-8")
 
 
 @lru_cache
 def template(name: str) -> str:
     """A file that goes with every library."""
-    return files("pocketgraph.exporting.c").joinpath("files", name).read_text("utf-8")
+    return files("pocketgraph.exporting.c").joinpath("files").joinpath(name).read_text("utf-8")
 
 
 def filled_in(text: str, name: str, **parts: str) -> str:

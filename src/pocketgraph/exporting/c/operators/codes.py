@@ -7,6 +7,7 @@ one code of one is a table that LiteRT itself fills in.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -47,8 +48,8 @@ def quantization(value: Value) -> Quantization:
     return value.quantization
 
 
-def step(value: Value) -> np.float32:
-    """What one code is worth."""
+def step(value: Value) -> Any:
+    """What one code is worth, as a float32."""
     return np.float32(quantization(value).scales[0])
 
 
