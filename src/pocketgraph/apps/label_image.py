@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,8 @@ from pocketgraph.apps.picture_input import PictureInput, describe, find_input, r
 from pocketgraph.errors import FormatError, MissingKernelError, RunError, UsageError
 from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.graph import Graph, canonical, node_name
-from pocketgraph.graph.model_file import coded, is_model_file, numbers
+from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.model_file import SCALES, coded, is_model_file, numbers
 from pocketgraph.graph.order import reachable
 
 DEFAULT_MEAN, DEFAULT_STD = 0.0, 255.0  # the original's
@@ -43,7 +44,7 @@ class Prediction:
 class Labeler:
     """Labels pictures with one graph.
 
-    What is not given is taken from the preset, then from the graph itself (the metadata of a LiteRT file, the size from a
+    What is not given is taken from the preset, then from the graph itself (a LiteRT file's metadata, the size from a
     placeholder's shape, the output from the one node that nothing consumes), then from the original program's defaults
     (mean 0, std 255).
 
@@ -99,6 +100,8 @@ class Labeler:
         self.output = canonical(require(graph, output_layer, "--output_layer"))
         require(graph, input_layer, "--input_layer")
         self.input: PictureInput = describe(graph, input_layer, width, height, chosen.size if chosen else None)
+        if is_model_file(graph) and SCALES in graph[input_layer].attrs:
+            self.input = replace(self.input, dtype=FLOAT)  # codes are made of the scaled picture
         self.mean = mean if mean is not None else chosen.mean if chosen else DEFAULT_MEAN
         self.std = std if std is not None else chosen.std if chosen else DEFAULT_STD
         self.feeds = {canonical(require(graph, name, "--feed")): value for name, value in (feeds or {}).items()}

@@ -114,6 +114,7 @@ class ExportModel:
         threads: how many to compute with.
         front: what was cut off because it reads recordings; None where nothing was.
         sample_rate: samples a second of a recording that goes into the first input; None where it is none.
+        notes: what was left out, and why.
         progress: told how far it is.
     """
 
@@ -128,6 +129,7 @@ class ExportModel:
     threads: int = 1
     front: Front | None = None
     sample_rate: int | None = None
+    notes: tuple[str, ...] = ()
     progress: Progress = lambda stage, done, total: None
 
     @property

@@ -12,14 +12,14 @@ import numpy as np
 from pocketgraph.errors import UsageError, did_you_mean
 from pocketgraph.exporting.model import EntryPoint, ExportModel, Port, Source
 from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, canonical, node_name
-from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.dtype import FLOAT, STRING
 from pocketgraph.graph.graph import Signature
 from pocketgraph.graph.order import reachable
 from pocketgraph.kernels.shapes import Inferred, infer
 from pocketgraph.quantize.front import Front, behind, front_of
 from pocketgraph.quantize.models import read_graph
 from pocketgraph.runtime.feeds import PLACEHOLDERS, FeedSpec
-from pocketgraph.runtime.samples import sample_fetches, sample_inputs, sizes_made_up
+from pocketgraph.runtime.samples import sample_fetches, sample_inputs, side_effects, sizes_made_up
 from pocketgraph.runtime.signatures import DEFAULT
 from pocketgraph.runtime.tensor_names import feed_endpoint, feed_endpoints, fetch_endpoint
 
@@ -59,6 +59,9 @@ def opened(
         graph, [*(inputs or ()), *(t for s in graph.signatures.values() for t in s.inputs.values())]
     )
     chosen = _signatures(graph, signatures) if not inputs and not outputs else {}
+    notes: list[str] = []
+    if not signatures:
+        chosen, notes = _that_devices_take(graph, chosen)
     if signatures and not chosen:
         raise UsageError("--signatures and --inputs or --outputs do not go together", hint="give one of the two")
     front = None
@@ -74,7 +77,7 @@ def opened(
         known = [port.name for entry in entries for port in entry.inputs]
         name = next(iter(unused))
         raise UsageError(f"there is no input '{name}' to give a shape", hint=did_you_mean(name, known))
-    return ExportModel(graph, tuple(entries), front=front)
+    return ExportModel(graph, tuple(entries), front=front, notes=tuple(notes))
 
 
 def _named_sizes(shapes: Sizes, chosen: Mapping[str, Signature]) -> dict[str, Sequence[int]]:
@@ -131,6 +134,22 @@ def _signatures(graph: Graph, wanted: Sequence[str] | None) -> dict[str, Signatu
                 raise UsageError(f"the graph has no signature '{key}'", hint=hint)
         return {key: found[key] for key in wanted}
     return dict(sorted(found.items(), key=lambda item: item[0] != DEFAULT))
+
+
+def _that_devices_take(graph: Graph, chosen: Mapping[str, Signature]) -> tuple[dict[str, Signature], list[str]]:
+    """The signatures without those that take texts, as TensorFlow Serving's take encoded examples, or change variables,
+    as training does; and what is to be said of these. All of them where none would be left."""
+    left: dict[str, Signature] = {}
+    notes = []
+    for key, signature in chosen.items():
+        texts = [name for name, tensor in signature.inputs.items() if graph.producer(tensor).attr("dtype") is STRING]
+        if texts:
+            notes.append(f"left out the signature '{key}': '{texts[0]}' takes texts (--signatures={key} takes it)")
+        elif side_effects(graph, list(signature.outputs.values())):
+            notes.append(f"left out the signature '{key}': it changes variables or touches files")
+        else:
+            left[key] = signature
+    return (left, notes) if left else (dict(chosen), [])
 
 
 def _sole(
@@ -198,7 +217,10 @@ def _input(graph: Graph, declared: Inferred, name: str, tensor: str, given: Sequ
     dtype = (declared.dtype(ref) or FLOAT).base
     if node.op in PLACEHOLDERS:  # which may declare more, or, in old files, mean less by []
         spec = FeedSpec.of(graph, feed_endpoint(graph, ref), name)
+        stated = node.shape()
         dims, dtype = spec.shape.dims, spec.dtype or dtype
+        if given is None and dims is None and stated is not None:
+            dims = stated.dims
     if given is not None:
         sizes = tuple(int(size) for size in given)
         if (dims is not None and not Shape(dims).fits(sizes)) or min(sizes, default=1) < 0:
@@ -207,7 +229,7 @@ def _input(graph: Graph, declared: Inferred, name: str, tensor: str, given: Sequ
     if dims is None:
         raise UsageError(
             f"the graph does not say how many dimensions the input '{name}' has",
-            hint=f"say it: --input_shape={name}:1,224,224,3 or the like",
+            hint=f"say it with its sizes, as in --input_shape={name}:1,224,224,3",
         )
     return Port(name, ref, dtype, dims, sizes_made_up(dims, dtype))
 

@@ -18,6 +18,7 @@ from pocketgraph.quantize.lowering import Simplified, simplified
 from pocketgraph.quantize.options import Options
 from pocketgraph.quantize.pipeline import quantize
 from pocketgraph.quantize.spellings import in_plain_words
+from pocketgraph.runtime.description import LATE
 
 MOST_NAMED = 3
 """Nodes of one op that a message names."""
@@ -71,7 +72,7 @@ def help_with(graph: Graph, name: str) -> str:
     return ""
 
 
-def float_program(entry: EntryPoint, model: ExportModel, target: str = "LiteRT") -> Program:
+def float_program(entry: EntryPoint, model: ExportModel, target: str = "LiteRT", *, custom: bool = False) -> Program:
     """An entry point as a program of LiteRT builtin operators, in few of them.
 
     Its inputs and outputs are in the entry point's order and have the shapes ``sizes``.
@@ -80,6 +81,7 @@ def float_program(entry: EntryPoint, model: ExportModel, target: str = "LiteRT")
         entry: the entry point.
         model: the model that it is of.
         target: who has to have the operators, for the message.
+        custom: make custom operators of nodes that have no builtin one.
 
     Raises:
         LackingError: nodes have no LiteRT form; all are listed.
@@ -90,7 +92,7 @@ def float_program(entry: EntryPoint, model: ExportModel, target: str = "LiteRT")
         {p.tensor: p.sizes or () for p in entry.inputs},
         may_hold_codes=True,
     )
-    return in_plain_words(_lowered(simple, target))
+    return in_plain_words(_lowered(simple, target, custom))
 
 
 def quantized_program(
@@ -129,11 +131,17 @@ def quantized_program(
     return outcome.converted.program, list(outcome.notes)
 
 
-def _lowered(simple: Simplified, target: str) -> Program:
+def _lowered(simple: Simplified, target: str, custom: bool) -> Program:
     try:
-        return simple.lowered()
+        return simple.lowered(custom=custom)
     except Unsupported as refusal:
         graph = simple.known.graph
         trial = tried(graph, simple.nodes, simple.outputs, simple.known.inferred, list(simple.inputs))
-        reasons = dict(trial.reasons) or {refusal.node: refusal.reason}
+        reasons = _causes(trial.reasons) or {refusal.node: refusal.reason}
         raise LackingError(target, graph, reasons) from refusal
+
+
+def _causes(reasons: Mapping[str, str]) -> dict[str, str]:
+    """The reasons without those that only follow from others: shapes behind a loop or branch are not known."""
+    causes = {name: reason for name, reason in reasons.items() if not reason.endswith(LATE)}
+    return causes or dict(reasons)

@@ -133,4 +133,6 @@ def export_model(
         checks = check(model, written, tolerance)
         files = put_in_place(made, path)
     size = sum(os.path.getsize(name) for name in files)
-    return Exported(path, target.name, tuple(files), size, tuple(written.notes), tuple(checks), written.unchecked)
+    return Exported(
+        path, target.name, tuple(files), size, (*model.notes, *written.notes), tuple(checks), written.unchecked
+    )

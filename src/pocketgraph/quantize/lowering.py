@@ -88,14 +88,15 @@ class Simplified(NamedTuple):
         """The nodes that compute the outputs."""
         return [item.node for item in self.known.plan.items.values()]
 
-    def lowered(self) -> Program:
-        """The graph in LiteRT's terms, equal weights once.
+    def lowered(self, *, custom: bool = False) -> Program:
+        """The graph in LiteRT's terms, equal weights once; with ``custom`` see ``engine.lowered``.
 
         Raises:
             Unsupported: a node has no LiteRT form.
         """
+        known = self.known
         program = lowered(
-            self.known.graph, self.nodes, list(self.inputs), self.outputs, self.inputs, self.known.inferred
+            known.graph, self.nodes, list(self.inputs), self.outputs, self.inputs, known.inferred, custom=custom
         )
         share_weights(program)
         return program

@@ -37,7 +37,7 @@ def sample_fetches(graph: Graph) -> tuple[str, ...]:
         return tuple(graph.outputs)
     entries = [tuple(s.outputs.values()) for key, s in graph.signatures.items() if not key.startswith("__")]
     if len(entries) > 1:
-        return min(entries, key=lambda outputs: _harm(graph, outputs))
+        return min(entries, key=lambda outputs: side_effects(graph, outputs))
     sole = sole_outputs(graph)
     if sole:
         return tuple(sole)
@@ -47,7 +47,7 @@ def sample_fetches(graph: Graph) -> tuple[str, ...]:
     return found
 
 
-def _harm(graph: Graph, outputs: Sequence[str]) -> int:
+def side_effects(graph: Graph, outputs: Sequence[str]) -> int:
     """How much computing these would do besides: 0 nothing, 1 change variables, 2 what sessions must allow."""
     from pocketgraph.runtime.engines.functions import Library
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -21,7 +21,7 @@ from pocketgraph.graph.dtype import INT32
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.model_file import ModelFile
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.litert.writer import Contents, EntrySignature, file_pieces
+from pocketgraph.litert.writer import CUSTOM, Contents, EntrySignature, file_pieces
 from pocketgraph.quantize.light import lighter
 from pocketgraph.quantize.running import finished, unnamed
 from pocketgraph.quantize.soundness import check_weights
@@ -44,6 +44,7 @@ def write(
     activations: Literal["int8", "int16"] = "int8",
     fixed: bool = False,
     with_metadata: bool = True,
+    custom_ops: bool = False,
 ) -> Written:
     """Writes the file.
 
@@ -56,6 +57,7 @@ def write(
         activations: the codes of tensors in a static file.
         fixed: whether sizes that the graph leaves open are fixed.
         with_metadata: whether the file says what the task libraries read.
+        custom_ops: write what LiteRT has no builtin operator for as custom operators, which the app registers.
 
     Raises:
         LackingError: LiteRT has no operators for some nodes; all are listed.
@@ -63,9 +65,20 @@ def write(
     """
     if mode != "static" and (io != "float" or activations != "int8"):
         raise UsageError("--io and --activations are for --mode=static")
+    if custom_ops and mode == "static":
+        raise UsageError("--custom_ops is not for --mode=static: calibration runs the model")
+    how = _How(mode, io, activations, fixed, custom_ops)
     packed = metadata.packed(model) if with_metadata else None
-    made = [_subgraph(entry, model, mode, io, activations, fixed) for entry in model.entries]
+    made = [_subgraph(entry, model, how) for entry in model.entries]
     written = Written(tolerance=TOLERANCES[mode], is_coded=mode in ("dynamic", "static"))
+    custom = sorted(
+        {o.code.removeprefix(CUSTOM) for m in made for o in m.program.operations if o.code.startswith(CUSTOM)}
+    )
+    if custom:
+        _write(path, made, packed)
+        written.notes = [note for item in made for note in item.notes]
+        written.unchecked = f"LiteRT runs its custom operators ({', '.join(custom)}) only where an app registers them"
+        return written
     while True:
         _write(path, made, packed)
         file = ModelFile(path, model.threads)
@@ -73,7 +86,7 @@ def write(
         if not refused:
             break
         for at in refused:
-            made[at] = _subgraph(made[at].entry, model, mode, io, activations, True)
+            made[at] = _subgraph(made[at].entry, model, replace(how, fixed=True))
             made[at].notes.append("open sizes are fixed: LiteRT did not give the same with others")
     for item in made:
         written.notes += item.notes
@@ -81,6 +94,17 @@ def write(
     written.run = lambda name, feeds: _run(file, entries[name], feeds)
     written.seconds = file.seconds
     return written
+
+
+@dataclass(frozen=True)
+class _How:
+    """The options that say how programs are made; see ``write``."""
+
+    mode: str
+    io: str
+    activations: str
+    fixed: bool
+    custom: bool
 
 
 @dataclass
@@ -101,22 +125,22 @@ class _Subgraph:
     notes: list[str] = field(default_factory=list)
 
 
-def _subgraph(entry: EntryPoint, model: ExportModel, mode: str, io: str, activations: str, fixed: bool) -> _Subgraph:
+def _subgraph(entry: EntryPoint, model: ExportModel, how: _How) -> _Subgraph:
     notes: list[str] = []
     opened: Opened | None = None
-    if mode == "static":
-        program, notes = quantized_program(entry, model, io=io, activations=activations)
+    if how.mode == "static":
+        program, notes = quantized_program(entry, model, io=how.io, activations=how.activations)
         if not all(port.is_fixed for port in entry.inputs):
             notes.append("open sizes are fixed to those of the samples")
     else:
-        if not fixed:
+        if not how.fixed and not how.custom:
             opened, said = open_program(entry, model)
             notes += [said] if said else []
-        program = opened.program if opened is not None else float_program(entry, model)
-    if mode == "float16":
+        program = opened.program if opened is not None else float_program(entry, model, custom=how.custom)
+    if how.mode == "float16":
         program, said_of = with_half_weights(program)
         notes += said_of
-    elif mode == "dynamic":
+    elif how.mode == "dynamic":
         check_weights(program)
         program = lighter(program, dynamic=True)
     for place, dtype in program.rounded.items():

@@ -18,6 +18,7 @@ from pocketgraph.litert.lowerings.special import number
 from pocketgraph.litert.program import Value
 
 CODED = ("QuantizeV2", "Requantize", "QuantizedConv2D", "QuantizedMatMul")
+"""Not a trait: ops that show that a graph computes in eight bits."""
 MOST_CHANNELS = 512  # beyond which the band, which is mostly zeros, takes longer than the powers
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from pocketgraph.errors import RunError
 from pocketgraph.graph import Node
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.runtime.engines.calls import gatherer, same
 from pocketgraph.runtime.engines.common_subexpressions import REPEATED
 from pocketgraph.runtime.engines.compilation_units import Plan
@@ -19,10 +20,10 @@ from pocketgraph.runtime.engines.steps import RUN, Step
 from pocketgraph.runtime.op_weights import HEAVY
 
 IDLE = frozenset(("Pack", "Add", "AddV2", "Sub"))
-"""Ops of which nothing is missed when nobody takes their results, and which ``x[i]`` leaves behind."""
+"""Not a trait: what ``x[i]`` leaves behind, and nobody misses when its results are not taken."""
 
 
-SETTLED = REPEATED | HEAVY | {"BiasAdd", "Exp", "LiteRT", "Neg", "RealDiv", "Relu", "Sigmoid", "Sqrt", "Tanh"}
+SETTLED = REPEATED | HEAVY | ops_with("elementwise", "bias") | {"LiteRT"}
 """Ops that give the same in every round of a loop when they take the same."""
 
 

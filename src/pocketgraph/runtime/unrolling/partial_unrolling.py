@@ -19,6 +19,7 @@ import numpy as np
 
 from pocketgraph.graph import Shape
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.unrolling.partial_loop import Fact, PartialLoop
 from pocketgraph.runtime.unrolling.symbolic_values import (
@@ -40,7 +41,7 @@ from pocketgraph.runtime.unrolling.trip_count import TripCount
 BY_CHUNKS = "/by_chunks"  # ends the names of frames that are made here
 MOST_IN_CHUNK = 300  # nodes: compiled in a tenth of a second, and run in the time of several calls
 FEWEST_CHUNKS = 2
-CONVOLUTIONS = frozenset(("Conv2D", "DepthwiseConv2dNative", "Conv2DBackpropInput", "Conv3D"))
+CONVOLUTIONS = ops_with("convolution")
 """Ops that take so long that calls do not count: their threads wait for each other least in one program."""
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from pocketgraph.graph import DType, Node, Shape, opdefs
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.needed import Item
 
@@ -18,15 +19,15 @@ MOST_NODES = 5000  # written-out nodes of one graph: planning takes about 0.1 ms
 MOST_ROUNDS = 20_000  # of a loop that is written in chunks: a second of counting
 MOST_WRITTEN = 2000  # rounds that are written out by themselves
 MOST_KNOWN = 4096  # elements of a value that is computed here
-SAME = ("Identity", "StopGradient", "Snapshot", "PreventGradient")
-PASSED = (*SAME, "LoopCond", "Enter", "NextIteration")
+SAME = ops_with("passes")
+PASSED = SAME | ops_with("loop_condition", "enter", "next_iteration")
 COUNTED = frozenset((
     "Add", "AddV2", "Sub", "Mul", "Minimum", "Maximum", "FloorDiv", "FloorMod", "Mod", "RealDiv", "Div", "Neg", "Less",
     "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual", "LogicalAnd", "LogicalOr", "LogicalNot", "All",
     "Any", "Cast", "Pack", "Unpack", "StridedSlice", "Slice", "ConcatV2", "Concat", "Reshape", "ExpandDims", "Squeeze",
     "Range", "Max", "Min", "Sum", "Prod", "Select", "SelectV2", "GatherV2", "Gather", "Fill", "ZerosLike", "Tile",
 ))  # fmt: skip
-"""Ops that are computed here when all their inputs are known integers or booleans."""
+"""Not a trait: ops that are computed here when all their inputs are known integers or booleans."""
 CREATES = ("TensorArrayV3", "TensorArrayV2")
 READS = ("TensorArrayReadV3", "TensorArrayReadV2")
 WRITES = ("TensorArrayWriteV3", "TensorArrayWriteV2")
@@ -39,7 +40,7 @@ LISTS = frozenset((
     "TensorListReserve", "TensorListFromTensor", "TensorListGetItem", "TensorListSetItem", "TensorListStack",
     "TensorListLength",
 ))  # fmt: skip
-"""TensorFlow 2's form of TensorArrays: the handle itself stands for the content."""
+"""Not a trait: TensorFlow 2's form of TensorArrays, as far as it is followed; the handle stands for the content."""
 
 
 @dataclass(frozen=True)
