@@ -16,6 +16,7 @@ from pocketgraph.exporting.model import Array
 
 FLAGS = ("-O3", "-std=c99")
 SANITIZED = ("-O1", "-g", "-std=c99", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+XNNPACK_LINKS = ("-lXNNPACK", "-lm")
 STRICT = ("-Wall", "-Wextra", "-Wpedantic", "-Werror")
 LONGEST = 600  # seconds of one compilation, or run
 
@@ -24,6 +25,19 @@ def compiler() -> str | None:
     """The C compiler of this machine: what the variable CC names, else ``cc``."""
     named = os.environ.get("CC", "").split()
     return shutil.which(named[0] if named else "cc")
+
+
+def has_xnnpack() -> bool:
+    """Whether the compiler finds XNNPACK's header and library."""
+    cc = compiler()
+    if cc is None:
+        return False
+    with tempfile.TemporaryDirectory(prefix="pocketgraph-") as folder:
+        source = os.path.join(folder, "found.c")
+        with open(source, "w") as file:
+            file.write("#include <xnnpack.h>\nint main(void) { return xnn_initialize(0) != xnn_status_success; }\n")
+        words = [cc, "-std=c99", source, *XNNPACK_LINKS, "-o", os.path.join(folder, "found")]
+        return subprocess.run(words, capture_output=True, timeout=LONGEST).returncode == 0
 
 
 def write_files(folder: str, files: Mapping[str, bytes]) -> None:
@@ -35,7 +49,15 @@ def write_files(folder: str, files: Mapping[str, bytes]) -> None:
             file.write(content)
 
 
-def compiled(folder: str, name: str, program: str, *, flags: Sequence[str] = FLAGS, place: str | None = None) -> str:
+def compiled(
+    folder: str,
+    name: str,
+    program: str,
+    *,
+    flags: Sequence[str] = FLAGS,
+    links: Sequence[str] = ("-lm",),
+    place: str | None = None,
+) -> str:
     """Compiles ``main`` or ``test`` of the library in ``folder`` with the library, and gives the program's path.
 
     Args:
@@ -43,6 +65,7 @@ def compiled(folder: str, name: str, program: str, *, flags: Sequence[str] = FLA
         name: of the library.
         program: ``main`` or ``test``.
         flags: of the compiler.
+        links: the libraries to link with.
         place: the folder of the program; by default that of the library.
 
     Raises:
@@ -53,7 +76,7 @@ def compiled(folder: str, name: str, program: str, *, flags: Sequence[str] = FLA
         raise RunError("there is no C compiler", hint="install one, or set CC to its name")
     target = os.path.join(place or folder, f"{name}_{program}")
     sources = [os.path.join(folder, f"{name}{part}.c") for part in ("", "_weights", f"_{program}")]
-    done = subprocess.run([cc, *flags, *sources, "-lm", "-o", target], capture_output=True, text=True, timeout=LONGEST)
+    done = subprocess.run([cc, *flags, *sources, *links, "-o", target], capture_output=True, text=True, timeout=LONGEST)
     if done.returncode:
         raise RunError(f"the C compiler refuses the library: {done.stderr.strip()[:2000]}", where=f"{name}.c")
     return target
@@ -72,11 +95,12 @@ class Executable:
     def __init__(
         self, folder: str, name: str, inputs: Sequence[Tensor], outputs: Sequence[Tensor],
         flags: Sequence[str] = FLAGS,
+        links: Sequence[str] = ("-lm",),
     ) -> None:  # fmt: skip
         self._inputs, self._outputs = inputs, outputs
         self._place = tempfile.TemporaryDirectory(prefix="pocketgraph-")
         self._weights = os.path.join(folder, f"{name}.weights")
-        self._program = compiled(folder, name, "main", flags=flags, place=self._place.name)
+        self._program = compiled(folder, name, "main", flags=flags, links=links, place=self._place.name)
 
     def run(self, arrays: Sequence[Array]) -> list[Array]:
         """The outputs for one array an input, in the library's types.

@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 
 from pocketgraph.errors import UsageError
-from pocketgraph.exporting.c.building import Executable, compiler, write_files
-from pocketgraph.exporting.c.library import LackingOperatorsError, Library, Picture, Place, built
+from pocketgraph.exporting.c.building import XNNPACK_LINKS, Executable, compiler, has_xnnpack, write_files
+from pocketgraph.exporting.c.library import Backend, LackingOperatorsError, Library, Picture, Place, built
 from pocketgraph.exporting.c.names import checked_name
 from pocketgraph.exporting.labels import check_labels
 from pocketgraph.exporting.model import Array, EntryPoint, ExportModel, Feeds, Port, Written
@@ -30,6 +30,7 @@ def write(
     io: Literal["float", "int8"] = "float",
     weights: Place = "auto",
     prefix: str = "model",
+    backend: Backend = "plain",
 ) -> Written:
     """Writes the library's folder.
 
@@ -39,6 +40,7 @@ def write(
         mode: float32; static: eight-bit weights and tensors, calibrated with the samples.
         io: what goes in and out of a static library.
         weights: array: in a C file; file: mapped when the program starts; auto: a file from 4 MB on.
+        backend: plain: kernels of our own; xnnpack: XNNPACK's operators, which the library is linked with.
         prefix: what the library and its functions are called, a name that C takes.
 
     Raises:
@@ -60,14 +62,21 @@ def write(
         program = float_program(model.main, model, target="C")
     for place, dtype in program.rounded.items():
         notes.append(f"the output '{model.main.outputs[place].name}' is float32, the graph's is {dtype.name}")
-    library = _library(model, program, prefix, weights)
+    library = _library(model, program, prefix, weights, backend)
     write_files(path, library.files)
     notes.append(f"the arena has {library.arena:,} bytes, the weights {library.weights:,}")
     written = Written(notes=notes, tolerance=TOLERANCES[mode], is_coded=mode == "static")
     if compiler() is None:
         written.unchecked = "there is no C compiler here; `make check` in the folder does it where there is one"
         return written
-    checked = _Checked(model.main, program, Executable(path, prefix, library.inputs, library.outputs))
+    links: tuple[str, ...] = ("-lm",)
+    if backend == "xnnpack":
+        links = XNNPACK_LINKS
+        if not has_xnnpack():
+            written.unchecked = "XNNPACK is not here (Debian: libxnnpack-dev, libpthreadpool-dev); `make check` does it where it is"
+            return written
+    executable = Executable(path, prefix, library.inputs, library.outputs, links=links)
+    checked = _Checked(model.main, program, executable)
     written.run, written.seconds = checked.run, checked.seconds
     return written
 
@@ -102,7 +111,7 @@ def _shape(port: Port) -> str:
     return "[" + ", ".join("?" if size is None else str(size) for size in port.shape) + "]"
 
 
-def _library(model: ExportModel, program: Program, name: str, weights: Place) -> Library:
+def _library(model: ExportModel, program: Program, name: str, weights: Place, backend: Backend) -> Library:
     entry = model.main
     normalization = model.normalization
     picture = Picture(labels=model.labels)
@@ -119,6 +128,7 @@ def _library(model: ExportModel, program: Program, name: str, weights: Place) ->
             weights=weights,
             picture=picture,
             golden=(arrays, Running(program)(arrays)),
+            backend=backend,
         )
     except LackingOperatorsError as lacking:
         raise LackingError("C", model.graph, lacking.reasons) from lacking

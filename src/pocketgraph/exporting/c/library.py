@@ -11,6 +11,7 @@ import numpy as np
 from pocketgraph.exporting.c import operators  # noqa: F401  (fills the table)
 from pocketgraph.exporting.c.arena import Layout, Lifetime, planned
 from pocketgraph.exporting.c.names import literal
+from pocketgraph.exporting.c.operators import xnnpack
 from pocketgraph.exporting.c.operators.table import entry_of, is_coded
 from pocketgraph.exporting.c.source import Source, Tensor, filled_in, template
 from pocketgraph.exporting.c.storage import Storage
@@ -22,6 +23,7 @@ LARGE = 4 << 20  # bytes of weights from which they are a file: compilers take m
 WORDS_A_LINE = 6
 
 Place = Literal["auto", "array", "file"]
+Backend = Literal["plain", "xnnpack"]
 
 
 @dataclass
@@ -85,6 +87,7 @@ def built(
     weights: Place = "auto",
     picture: Picture = Picture(),
     golden: tuple[Sequence[Array], Sequence[Array]] | None = None,
+    backend: Backend = "plain",
 ) -> Library:
     """The library of a program.
 
@@ -95,6 +98,7 @@ def built(
         weights: whether the constants are a C array or a file; ``auto``: a file when they are large.
         picture: see there.
         golden: inputs, and the outputs that must come of them, for the test.
+        backend: what computes layers, pools and sums: kernels of our own, or XNNPACK.
 
     Raises:
         LackingOperatorsError: there is no kernel for an operation.
@@ -102,7 +106,7 @@ def built(
     program = Program(list(program.inputs), list(program.outputs), list(program.operations))
     program.drop_unused()
     unit = Unit(program, Storage(program, _overwrites))
-    _emit(unit)
+    _emit(unit, backend)
     buffers = unit.storage.buffers
     layout = planned([buffer.lifetime for buffer in buffers])
     offsets = dict(zip(buffers, layout.offsets, strict=True))
@@ -116,6 +120,7 @@ def built(
     access = filled_in(template("weights_file.h" if is_file else "weights_array.h"), name)
     made = {f"{name}.h": source_text.header(len(content), access), f"{name}.c": source_text.code(content)}
     parts = _parts(name, is_file, len(content), layout, entering, picture)
+    parts |= _links(backend)
     for path, origin in (
         (f"{name}_common.h", "common.h"), (f"{name}_main.c", "main.c"), (f"{name}_test.c", "test.c"),
         ("Makefile", "Makefile"), ("CMakeLists.txt", "CMakeLists.txt"), ("README.md", "README.md"),
@@ -136,7 +141,7 @@ def built(
     )
 
 
-def _emit(unit: Unit) -> None:
+def _emit(unit: Unit, backend: Backend) -> None:
     """Has every operation emitted; collects what cannot be."""
     reasons: dict[str, str] = {}
     for value in (*unit.program.inputs, *unit.program.outputs):
@@ -147,7 +152,11 @@ def _emit(unit: Unit) -> None:
         if operation.code == "RESHAPE":
             continue
         entry = entry_of(operation)
+        by_xnnpack = xnnpack.emitter(operation) if backend == "xnnpack" else None
         try:
+            if by_xnnpack is not None:
+                by_xnnpack(unit, operation)
+                continue
             if entry is None:
                 what = " of int8 codes" if is_coded(operation) else ""
                 raise LackingOperatorError(f"{operation.code}{what} has no kernel in C")
@@ -191,6 +200,13 @@ def _parts(
         "weights_bytes": f"{weights:,}",
         "weights_where": f"the file `{name}.weights`, mapped" if is_file else f"the array in `{name}_weights.c`",
     }
+
+
+def _links(backend: Backend) -> dict[str, str]:
+    """What a library is linked with."""
+    if backend == "plain":
+        return {"libraries": "-lm", "find": ""}
+    return {"libraries": "-lXNNPACK -lm", "find": template("find_xnnpack.cmake")}
 
 
 def _array(name: str, content: bytes) -> bytes:

@@ -20,6 +20,18 @@ SYSTEM = re.compile(r"^#include <(math|stddef|stdint|string)\.h>\n", re.MULTILIN
 REPEATED = "_body.h"
 """How files end that are taken in each time they are mentioned; others only the first time."""
 
+SETUP = """    memset(m->operators, 0, sizeof m->operators);
+    if (xnn_initialize(0) != xnn_status_success) return @NAME@_NO_OPERATOR;
+    if (!(@calls@)) {
+        @name@_release(m);
+        return @NAME@_NO_OPERATOR;
+    }
+"""
+RELEASE = """    for (int i = 0; i < @count@; i++)
+        if (m->operators[i]) (void)xnn_delete_operator((xnn_operator_t)m->operators[i]);
+    memset(m->operators, 0, sizeof m->operators);
+"""
+
 
 class Tensor(NamedTuple):
     """An input or output of the library: its public name, and the value that it is."""
@@ -42,7 +54,7 @@ def template(name: str) -> str:
 
 def filled_in(text: str, name: str, **parts: str) -> str:
     """A template with the library's name, and other parts, in their places."""
-    for key, part in {"name": name, "NAME": name.upper(), **parts}.items():
+    for key, part in {**parts, "name": name, "NAME": name.upper()}.items():
         text = text.replace(f"@{key}@", part)
     return text
 
@@ -99,6 +111,7 @@ class Source:
             template("model.h"), self.name, arena=str(max(self.layout.size, ALIGNMENT)), alignment=str(ALIGNMENT),
             weights=str(weights), inputs=str(len(self.inputs)), outputs=str(len(self.outputs)),
             accessors="\n".join(accessors), weights_access=access,
+            operators=f"    void *operators[{len(self.unit.setups)}];\n" if self.unit.setups else "",
         )  # fmt: skip
 
     def code(self, weights: bytes) -> str:
@@ -114,8 +127,18 @@ class Source:
             inputs=_tensors(f"{name}_inputs", name, self.inputs),
             outputs=_tensors(f"{name}_outputs", name, self.outputs), input_places=self._places(self.inputs),
             output_places=self._places(self.outputs), digest=", ".join(str(byte) for byte in weights[:16]),
-            level="pg_level()" if "pg_level" in used else "0", calls="".join(map(self._line, unit.calls)),
+            level="pg_level()" if "pg_level" in used else "0",
+            setup=self._setup(),
+            release=RELEASE.replace("@count@", str(len(unit.setups))) if unit.setups else "    (void)m;\n", calls="".join(map(self._line, unit.calls)),
         )  # fmt: skip
+
+    def _setup(self) -> str:
+        """What ``init`` makes, and gives up where it cannot be made."""
+        if not self.unit.setups:
+            return ""
+        calls = [f"{call.function}({', '.join(map(self._argument, call.arguments))})" for call in self.unit.setups]
+        text = " &&\n        ".join(calls)
+        return SETUP.replace("@calls@", text)
 
     def _line(self, call: Call) -> str:
         text = f"    {call.function}({', '.join(map(self._argument, call.arguments))});"

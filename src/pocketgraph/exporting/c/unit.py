@@ -69,6 +69,7 @@ class Unit:
         definitions: kernels that macros of those files make, in order.
         tables: the name of each constant structure by its type and content.
         calls: what runs.
+        setups: what is made before that, each a call that says whether it went well.
     """
 
     program: Program
@@ -78,6 +79,7 @@ class Unit:
     definitions: dict[str, None] = field(default_factory=dict)
     tables: dict[tuple[str, str], str] = field(default_factory=dict)
     calls: list[Call] = field(default_factory=list)
+    setups: list[Call] = field(default_factory=list)
     operation: Operation | None = None
     step: int = 0
 
@@ -92,6 +94,11 @@ class Unit:
             self.definitions[definition] = None
         nodes = self.operation.nodes if self.operation is not None else ()
         self.calls.append(Call(function, arguments, nodes))
+
+    def set_up(self, kernel: str, function: str, *arguments: Argument) -> None:
+        """Calls a function once, when the model is set up."""
+        self.use(kernel)
+        self.setups.append(Call(function, arguments))
 
     def at(self, value: Value, offset: int = 0) -> Pointer | Constant:
         """Where a tensor lies; ``offset`` elements further."""

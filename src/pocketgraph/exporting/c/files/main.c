@@ -123,7 +123,7 @@ int main(int count, char **words) {
     const char *output = 0, *weights_path = "@name@.weights";
     int runs = 1, given = 0, done = 1;
     void *memory = 0;
-    @name@ it;
+    @name@ it = {0};
     clock_t begun;
     const char *inputs[@NAME@_INPUTS + 1] = {0};
     for (int i = 1; i < count; i++) {
@@ -167,6 +167,7 @@ int main(int count, char **words) {
             done = 0;
         }
     }
+    @name@_release(&it);
     free(memory);
     return done ? 0 : 1;
 }

@@ -10,6 +10,20 @@
 @outputs@
 static const unsigned char digest[16] = {@digest@};
 
+#define A(at) ((void *)(arena + (at)))
+#define W(at) ((const void *)(weights + (at)))
+
+void @name@_release(@name@ *m) {
+@release@}
+
+static @name@_status make_operators(@name@ *m) {
+    unsigned char *const arena = m->arena;
+    const unsigned char *const weights = m->weights;
+    (void)arena;
+    (void)weights;
+@setup@    return @NAME@_OK;
+}
+
 @name@_status @name@_init(@name@ *m, void *arena, size_t arena_bytes, const void *weights, size_t weights_bytes) {
     const uint16_t one = 1;
     unsigned char first;
@@ -21,11 +35,8 @@ static const unsigned char digest[16] = {@digest@};
     m->arena = arena;
     m->weights = weights;
     m->level = @level@;
-    return @NAME@_OK;
+    return make_operators(m);
 }
-
-#define A(at) ((void *)(arena + (at)))
-#define W(at) ((const void *)(weights + (at)))
 
 void *@name@_input(const @name@ *m, int index) {
     unsigned char *const arena = m->arena;

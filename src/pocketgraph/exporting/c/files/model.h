@@ -48,17 +48,21 @@ typedef enum {
     @NAME@_OK = 0,
     @NAME@_BAD_ARENA,   /* missing, too small, or its address is no multiple of @NAME@_ALIGNMENT */
     @NAME@_BAD_WEIGHTS, /* missing, too short, or of another model */
-    @NAME@_BIG_ENDIAN   /* the weights are little-endian, this CPU is not */
+    @NAME@_BIG_ENDIAN,  /* the weights are little-endian, this CPU is not */
+    @NAME@_NO_OPERATOR  /* XNNPACK, where the library stands on it, does not make an operator on this CPU */
 } @name@_status;
 
 typedef struct {
     unsigned char *arena;
     const unsigned char *weights;
     int level; /* which instructions the CPU has */
-} @name@;
+@operators@} @name@;
 
 /* Sets a model up. Arena and weights must stay as long as it is used; the weights are only read. */
 @name@_status @name@_init(@name@ *m, void *arena, size_t arena_bytes, const void *weights, size_t weights_bytes);
+
+/* Gives back what XNNPACK took when the model was set up; without XNNPACK there is nothing to give back. */
+void @name@_release(@name@ *m);
 
 /* Where the input with this index is to be written; it stays as it is when the model runs. */
 void *@name@_input(const @name@ *m, int index);

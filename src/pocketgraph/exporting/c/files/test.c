@@ -30,7 +30,7 @@ int main(int count, char **words) {
     const char *folder = count > 1 ? words[1] : "golden";
     char path[4096];
     void *memory = 0;
-    @name@ it;
+    @name@ it = {0};
     int done = set_up(&it, &memory, "@name@.weights");
     for (int run = 0; run < 2; run++) { /* twice, since nothing may be left over from the first time */
         for (int i = 0; done && i < @NAME@_INPUTS; i++) {
@@ -46,6 +46,7 @@ int main(int count, char **words) {
             free(wanted);
         }
     }
+    @name@_release(&it);
     free(memory);
     puts(done ? "passed" : "FAILED");
     return done ? 0 : 1;
