@@ -17,7 +17,7 @@ from pocketgraph.errors import UsageError
 from pocketgraph.quantization.core.program_runner import Array
 from pocketgraph.quantization.core.quantization_options import Progress, silent
 from pocketgraph.quantization.evaluation.metrics import Accuracy, Comparison, interval, mean_interval
-from pocketgraph.quantization.evaluation.runnable_models import RunnableModel
+from pocketgraph.quantization.evaluation.runnable_models import LiteRTModel, RunnableModel
 from pocketgraph.runtime.statistic import Statistic
 
 COLUMNS = (
@@ -166,7 +166,8 @@ def judge_models(
         for model, verdict in zip(models, verdicts, strict=True):
             start = time.perf_counter()
             answer = np.asarray(model.run(sample)[0])
-            verdict.times.append(time.perf_counter() - start)
+            took = time.perf_counter() - start
+            verdict.times.append(model.seconds if isinstance(model, LiteRTModel) else took)
             if reference is None:
                 reference = answer
                 if done == 0:
