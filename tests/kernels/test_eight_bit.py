@@ -11,7 +11,15 @@ from kernels.cases import Case, cases, run
 from pocketgraph.errors import RunError
 from pocketgraph.graph.dtype import QINT16, QUINT8, QUINT16
 from pocketgraph.kernels import evaluate
-from pocketgraph.kernels.eight_bit import BYTE, WIDE, byte_codes, from_codes, quantized, to_codes, used_range
+from pocketgraph.kernels.quantized.eight_bit_arithmetic import (
+    BYTE,
+    WIDE,
+    byte_codes,
+    from_codes,
+    quantized,
+    to_codes,
+    used_range,
+)
 
 LAST_PLACE = {"QuantizedInstanceNorm": (1, 2), "FakeQuantWithMinMaxVarsPerChannelGradient": (1, 2)}
 """Outputs that may differ in the last place: TensorFlow takes a reciprocal root from the processor's estimate, and sums

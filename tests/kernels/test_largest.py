@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pocketgraph.kernels.sorting import largest
+from pocketgraph.kernels.array.sorting import largest
 
 
 @pytest.mark.parametrize("kind", ["plain", "ties", "not numbers", "integers", "unsigned", "all equal"])

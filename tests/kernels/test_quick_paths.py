@@ -5,12 +5,12 @@ import threading
 import numpy as np
 import pytest
 
-from pocketgraph.kernels.audio import audio_spectrogram, mel_weights, mfcc
-from pocketgraph.kernels.crops import crop_and_resize
-from pocketgraph.kernels.gathering import scatter_nd, tensor_scatter_update
-from pocketgraph.kernels.image_resizing import resize_bilinear
-from pocketgraph.kernels.pooling import max_pool_with_argmax
-from pocketgraph.kernels.scratch import LARGEST, scratch
+from pocketgraph.kernels.array.gather_scatter import scatter_nd, tensor_scatter_update
+from pocketgraph.kernels.audio.spectrograms import audio_spectrogram, mel_weights, mfcc
+from pocketgraph.kernels.image.crop_and_resize import crop_and_resize
+from pocketgraph.kernels.image.resizing import resize_bilinear
+from pocketgraph.kernels.nn.pooling import max_pool_with_argmax
+from pocketgraph.kernels.thread_buffers import LARGEST, scratch
 
 
 def largest(x: np.ndarray, size: int, stride: int, padding: str) -> tuple[np.ndarray, np.ndarray]:

@@ -6,7 +6,7 @@ import pytest
 from pocketgraph.graph import Graph, Node, const
 from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.kernels.philox import Philox
-from pocketgraph.kernels.randoms import AHEAD
+from pocketgraph.kernels.random.sampling import AHEAD
 from pocketgraph.runtime import Session
 
 

@@ -12,7 +12,7 @@ import pytest
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Node, Shape
 from pocketgraph.kernels import Context, evaluate
-from pocketgraph.kernels.state import Variable
+from pocketgraph.kernels.state.variables import Variable
 
 GOLDEN = json.loads((pathlib.Path(__file__).parent.parent / "fixtures" / "samplers.json").read_text())
 INT32 = DType.named("int32")

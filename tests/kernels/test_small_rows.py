@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from pocketgraph.errors import RunError
 from pocketgraph.graph import Shape
 from pocketgraph.graph.dtype import FLOAT, INT32, INT64, STRING
-from pocketgraph.kernels import examples, segments, sorting, sparse
-from pocketgraph.kernels.example_records import features_of, value_list, values_of
-from pocketgraph.kernels.segments import (
+from pocketgraph.kernels.array import sorting
+from pocketgraph.kernels.math import segments
+from pocketgraph.kernels.math.segments import (
     SUM,
     segment_mean,
     sorted_groups,
@@ -20,6 +20,9 @@ from pocketgraph.kernels.segments import (
     sparse_segment_sqrt_n,
     sparse_segment_sum,
 )
+from pocketgraph.kernels.parsing import examples
+from pocketgraph.kernels.parsing.example_records import features_of, value_list, values_of
+from pocketgraph.kernels.sparse import sparse_tensors
 
 DATA = np.random.default_rng(1).normal(size=(40, 3)).astype(np.float32)
 
@@ -61,7 +64,7 @@ def test_filling_empty_rows(places: list[tuple[int, int]], rows: int) -> None:
     places = [place for place in places if place[0] < rows]
     indices = np.array(places, np.int64).reshape(-1, 2)
     values = np.arange(len(places), dtype=np.float32)
-    found = sparse.sparse_fill_empty_rows(indices, values, np.array([rows, 4]), np.float32(-1))
+    found = sparse_tensors.sparse_fill_empty_rows(indices, values, np.array([rows, 4]), np.float32(-1))
     listed = [(*place, value) for place, value in zip(places, values.tolist(), strict=True)]
     listed += [(row, 0, -1.0) for row in range(rows) if row not in {first for first, _ in places}]
     order = sorted(range(len(listed)), key=lambda place: listed[place][0])
@@ -73,10 +76,10 @@ def test_filling_empty_rows(places: list[tuple[int, int]], rows: int) -> None:
 
 def test_a_row_outside_is_refused() -> None:
     with pytest.raises(ValueError, match="outside the 2 rows"):
-        sparse.sparse_fill_empty_rows(np.array([[2, 0]]), np.ones(1), np.array([2, 3]), np.float64(0))
+        sparse_tensors.sparse_fill_empty_rows(np.array([[2, 0]]), np.ones(1), np.array([2, 3]), np.float64(0))
     for place in ([[0, 3]], [[2, 0]], [[-1, 0]]):
         with pytest.raises(ValueError, match="do not point into"):
-            sparse.sparse_to_dense(np.array(place), np.array([2, 3]), np.ones(1), np.float64(0))
+            sparse_tensors.sparse_to_dense(np.array(place), np.array([2, 3]), np.ones(1), np.float64(0))
 
 
 @settings(max_examples=60, deadline=None)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pocketgraph.kernels.boxes import overlap, suppressed
-from pocketgraph.kernels.soft_suppression import softly_apart
+from pocketgraph.kernels.image.non_max_suppression import overlap, suppressed
+from pocketgraph.kernels.image.soft_non_max_suppression import softly_apart
 
 Array = np.ndarray[Any, Any]
 FLOAT = np.float32

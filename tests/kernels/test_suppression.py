@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from pocketgraph.graph import Node
-from pocketgraph.kernels import boxes as kernels
-from pocketgraph.kernels.boxes import BLOCK, non_max_suppression_v3, overlap
+from pocketgraph.kernels.image import non_max_suppression as kernels
+from pocketgraph.kernels.image.non_max_suppression import BLOCK, non_max_suppression_v3, overlap
 from pocketgraph.litert import suppression
 
 QUICK = suppression.quicker(Node("n", "NonMaxSuppressionV3"), non_max_suppression_v3)

@@ -11,8 +11,8 @@ from kernels.cases import Case, cases
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Node, opdefs
 from pocketgraph.kernels import evaluate
-from pocketgraph.kernels.sparse_optimizers import STEPS
-from pocketgraph.kernels.state import Variable
+from pocketgraph.kernels.state.variables import Variable
+from pocketgraph.kernels.training.sparse_optimizers import STEPS
 
 EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "complex64": 2.0**-23}
 FLOAT = DType.named("float")

@@ -15,25 +15,31 @@ from pocketgraph.graph import Node
 from pocketgraph.kernels.ranks import checked
 
 MODULES = (
-    "passing", "printing", "elementwise", "arithmetic", "comparison", "reductions", "matrix_product", "segments",
-    "shaping", "slicing", "joining", "filling", "gathering", "stack", "tensor_array", "tensor_list",
-    "sorting", "activations", "losses", "normalization",
-    "convolution", "convolution_gradients", "pooling", "padding", "blocks", "image_resizing", "colors", "boxes",
-    "crops", "quantizing", "fake_quantizing", "quantized_layers", "requantizing", "randoms", "special_functions",
-    "diagonals", "linear_algebra", "recurrent", "audio", "texts", "hashing", "lookup_tables", "sparse",
-    "image_files", "fourier", "state", "training", "saving",
-    "examples", "sequence_examples", "single_sequence", "json_examples", "beam_search", "fused_convolution", "queues",
-    "optimizers", "glimpses", "pooling_gradients", "crop_gradients", "stateless_randoms", "sparse_algebra",
-    "segment_gradients", "sets", "ctc_loss", "unicode_texts",
-    "sparse_optimizers", "variable_parts", "summaries", "image_summaries", "counting", "crosses", "strong_hashing",
-    "serialized", "fractional_pools", "accumulators", "ragged", "recurrent_gradients", "distances", "fields_of_text",
-    "in_place", "scripts", "encoded_pictures", "other_queues", "staging", "barriers",
-    "dense_tables", "candidates", "image_warping", "boosted_trees", "bessel_functions",
-    "decompositions", "gamma_gradients", "stateful_randoms",
-    "standing_in", "optimizer_made", "variant_values", "distorted_boxes", "truncated_normals", "nearest",
-    "fused_codes", "uniform_codes", "uniform_convolutions",
-    "beam_trees", "resampling", "pairing", "slice_sums", "contrib_crosses", "skip_grams", "microfrontend",
-    "ragged_crosses", "isotonic", "general_convolution", "csr_matrices", "tensor_forest",
+    "array.identity", "logging.printing", "math.elementwise", "math.arithmetic", "math.comparison", "math.reductions",
+    "math.matrix_product", "math.segments", "array.reshaping", "array.slicing", "array.concat_split", "array.filling",
+    "array.gather_scatter", "state.stack", "state.tensor_array", "state.tensor_list", "array.sorting",
+    "nn.activations", "nn.losses", "nn.normalization", "nn.convolution", "nn.convolution_gradients", "nn.pooling",
+    "array.padding", "array.space_to_depth", "image.resizing", "image.colors", "image.non_max_suppression",
+    "image.crop_and_resize", "quantized.quantize_dequantize", "quantized.fake_quant", "quantized.layers",
+    "quantized.requantization", "random.sampling", "math.special_functions", "array.diagonals", "math.linear_algebra",
+    "nn.recurrent", "audio.spectrograms", "text.strings", "text.hashing", "state.lookup_tables",
+    "sparse.sparse_tensors", "image.decoding", "math.fourier", "state.variables", "training.optimizers",
+    "state.checkpoint_files", "parsing.examples", "parsing.sequence_examples", "parsing.single_sequence_example",
+    "parsing.json_examples", "nn.ctc_decoding", "nn.fused_convolution", "state.queues", "training.further_optimizers",
+    "image.glimpses", "nn.pooling_gradients", "image.resizing_gradients", "random.stateless", "sparse.sparse_algebra",
+    "math.segment_gradients", "sparse.sets", "nn.ctc_loss", "text.unicode", "training.sparse_optimizers",
+    "state.variable_slices", "logging.summaries", "logging.image_summaries", "sparse.counting",
+    "sparse.feature_crosses", "text.keyed_hashing", "parsing.serialized_tensors", "nn.fractional_pooling",
+    "training.gradient_accumulators", "sparse.ragged", "nn.recurrent_gradients", "text.edit_distance",
+    "parsing.csv_and_raw_bytes", "array.inplace_updates", "text.unicode_scripts", "image.encoding",
+    "state.shuffle_and_priority_queues", "state.staging", "state.barriers", "state.dense_hash_tables",
+    "random.candidate_sampling", "image.warping", "trees.boosted_trees", "math.bessel_functions",
+    "math.matrix_decompositions", "math.gamma_gradients", "random.generators", "control_flow.runtime_values",
+    "nn.fused_normalization", "state.variants", "image.distorted_boxes", "random.truncated_normals",
+    "math.nearest_neighbors", "quantized.fused_layers", "quantized.uniform", "quantized.uniform_convolution",
+    "nn.beam_backtracking", "image.resampler", "image.bipartite_matching", "math.slice_reductions",
+    "sparse.contrib_feature_crosses", "text.skip_grams", "audio.microfrontend", "sparse.ragged_feature_crosses",
+    "nn.isotonic_regression", "nn.general_convolution", "sparse.csr_matrices", "trees.tensor_forest",
 )  # fmt: skip
 """The modules of this package that hold kernels, the common ones first; ``find`` imports them until it has the op."""
 
@@ -154,7 +160,8 @@ def load(modules: Iterable[str]) -> None:
 def homes(ops: Iterable[str]) -> list[str]:
     """The modules that hold the kernels of these ops, for ``load``; ops without a kernel are passed over."""
     found = (find(op) for op in ops)
-    return sorted({kernel.function.__module__.rpartition(".")[2] for kernel in found if kernel is not None})
+    start = len("pocketgraph.kernels.")
+    return sorted({kernel.function.__module__[start:] for kernel in found if kernel is not None})
 
 
 def arguments(kernel: Kernel, node: Node) -> dict[str, Any]:

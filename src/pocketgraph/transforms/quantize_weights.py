@@ -9,7 +9,7 @@ import numpy as np
 from pocketgraph.errors import TransformError
 from pocketgraph.graph import Graph, Node, Tensor, const
 from pocketgraph.graph.dtype import FLOAT, QUINT8
-from pocketgraph.kernels.eight_bit import byte_codes
+from pocketgraph.kernels.quantized.eight_bit_arithmetic import byte_codes
 from pocketgraph.transforms._compat import Compat
 from pocketgraph.transforms._constants import checked_constant
 from pocketgraph.transforms._levels import SMALLEST_NORMAL, value_range

@@ -6,7 +6,7 @@ import numpy as np
 
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import FLOAT, INT32
-from pocketgraph.kernels.image_resizing import resize_nearest_neighbor
+from pocketgraph.kernels.image.resizing import resize_nearest_neighbor
 from pocketgraph.litert.emitter import Emit, attr_text
 from pocketgraph.litert.images import data_format, image, yield_image
 from pocketgraph.litert.lowering import lowers

@@ -10,7 +10,7 @@ import numpy as np
 
 from pocketgraph.graph import DType, Node
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT32
-from pocketgraph.kernels.elementwise import cast_group
+from pocketgraph.kernels.math.elementwise import cast_group
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.lowering import lowers
 from pocketgraph.litert.narrow_floats import NARROW, keeps_digits

@@ -11,7 +11,7 @@ import numpy as np
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import FLOAT, INT8
 from pocketgraph.kernels.arrays import number
-from pocketgraph.kernels.eight_bit import half_away, nudged
+from pocketgraph.kernels.quantized.eight_bit_arithmetic import half_away, nudged
 from pocketgraph.litert.constant import Array, Constant
 from pocketgraph.litert.emitter import MARK, Emit
 from pocketgraph.litert.lowering import lowers

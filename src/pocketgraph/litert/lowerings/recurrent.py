@@ -1,7 +1,7 @@
 """Lowerings of whole recurrent cells: LSTMBlockCell, BlockLSTM (every step written out) and GRUBlockCell.
 
-The formulas are those of kernels/recurrent.py; a step is a dozen small operations, which XNNPACK runs in about as many
-half microseconds. BlockLSTM multiplies all its inputs at once, before the first step.
+The formulas are those of kernels/nn/recurrent.py; a step is a dozen small operations, which XNNPACK runs in about as
+many half microseconds. BlockLSTM multiplies all its inputs at once, before the first step.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import numpy as np
 
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import FLOAT
-from pocketgraph.kernels.image_resizing import area_weights, cubic_weights
+from pocketgraph.kernels.image.resizing import area_weights, cubic_weights
 from pocketgraph.litert.constant import Array
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.lowering import lowers

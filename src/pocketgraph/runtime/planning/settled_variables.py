@@ -14,7 +14,7 @@ from pocketgraph.errors import PocketgraphError
 from pocketgraph.freezing.variables import HANDLE_OP, is_variable
 from pocketgraph.graph import Graph, Node, Tensor, opdefs
 from pocketgraph.graph.dtype import RESOURCE
-from pocketgraph.kernels.state import Variable, variable_key
+from pocketgraph.kernels.state.variables import Variable, variable_key
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.names import Endpoint
 
