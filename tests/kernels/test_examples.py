@@ -16,8 +16,9 @@ from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Graph, Node, Shape
 from pocketgraph.graph.dtype import FLOAT, INT32, INT64, STRING
 from pocketgraph.kernels import evaluate
-from pocketgraph.kernels.parsing.example_records import MalformedRecordError, value_list
+from pocketgraph.kernels.parsing.example_records import value_list
 from pocketgraph.kernels.shapes.infer import infer
+from pocketgraph.kernels.wire_format import MalformedRecordError
 
 
 def field(number: int, payload: bytes) -> bytes:

@@ -11,7 +11,7 @@ from kernels.cases import Case, cases
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Node, Tensor
 from pocketgraph.kernels import evaluate
-from pocketgraph.kernels.logging.summaries import entries
+from pocketgraph.kernels.wire_format import entries
 
 FLOAT = DType.named("float")
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pocketgraph.errors import FormatError
-from pocketgraph.kernels.audio.spectrograms import encode_wav, read_wav
+from pocketgraph.kernels.audio.wav import encode_wav, read_wav
 from pocketgraph.quantize.recordings import content_at, rate_of, resampled, samples_at
 
 RATES = [(44100, 16000), (22050, 16000), (8000, 16000), (48000, 16000), (16000, 44100), (11025, 8000)]

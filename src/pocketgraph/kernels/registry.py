@@ -25,8 +25,8 @@ MODULES = (
     "nn.recurrent", "audio.spectrograms", "text.strings", "text.hashing", "state.lookup_tables",
     "sparse.sparse_tensors", "image.decoding", "math.fourier", "state.variables", "training.optimizers",
     "state.checkpoint_files", "parsing.examples", "parsing.sequence_examples", "parsing.single_sequence_example",
-    "parsing.json_examples", "nn.ctc_decoding", "nn.fused_convolution", "state.queues", "training.further_optimizers",
-    "image.glimpses", "nn.pooling_gradients", "image.resizing_gradients", "random.stateless", "sparse.sparse_algebra",
+    "parsing.json_examples", "nn.ctc_decoding", "nn.fused_convolution", "state.queues", "image.glimpses",
+    "nn.pooling_gradients", "image.resizing_gradients", "random.stateless", "sparse.sparse_algebra",
     "math.segment_gradients", "sparse.sets", "nn.ctc_loss", "text.unicode", "training.sparse_optimizers",
     "state.variable_slices", "logging.summaries", "logging.image_summaries", "sparse.counting",
     "sparse.feature_crosses", "text.keyed_hashing", "parsing.serialized_tensors", "nn.fractional_pooling",
@@ -36,10 +36,12 @@ MODULES = (
     "random.candidate_sampling", "image.warping", "trees.boosted_trees", "math.bessel_functions",
     "math.matrix_decompositions", "math.gamma_gradients", "random.generators", "control_flow.runtime_values",
     "nn.fused_normalization", "state.variants", "image.distorted_boxes", "random.truncated_normals",
-    "math.nearest_neighbors", "quantized.fused_layers", "quantized.uniform", "quantized.uniform_convolution",
-    "nn.beam_backtracking", "image.resampler", "image.bipartite_matching", "math.slice_reductions",
-    "sparse.contrib_feature_crosses", "text.skip_grams", "audio.microfrontend", "sparse.ragged_feature_crosses",
-    "nn.isotonic_regression", "nn.general_convolution", "sparse.csr_matrices", "trees.tensor_forest",
+    "math.nearest_neighbors", "math.histograms", "math.fused_elementwise", "audio.wav", "array.periodic_resample",
+    "image.connected_components", "state.mutexes", "control_flow.assertions", "quantized.fused_layers",
+    "quantized.uniform", "quantized.uniform_convolution", "nn.beam_backtracking", "image.resampler",
+    "image.bipartite_matching", "math.slice_reductions", "sparse.contrib_feature_crosses", "text.skip_grams",
+    "audio.microfrontend", "sparse.ragged_feature_crosses", "nn.isotonic_regression", "nn.general_convolution",
+    "sparse.csr_matrices", "trees.tensor_forest",
 )  # fmt: skip
 """The modules of this package that hold kernels, the common ones first; ``find`` imports them until it has the op."""
 

@@ -1,4 +1,4 @@
-"""Tensors made from a few numbers: Fill, Range, LinSpace, zeros and ones, counts in bins."""
+"""Tensors made from a few numbers: Fill, Range, LinSpace, zeros and ones."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.graph import DType
-from pocketgraph.graph.dtype import INT32
 from pocketgraph.kernels.arrays import Array, integer, ints, nothing, number, reserve
 from pocketgraph.kernels.registry import Value, kernel
 from pocketgraph.kernels.variant_arithmetic import holds_values, zeros
@@ -82,40 +81,3 @@ def ones_like(x: Array) -> Array:
 def empty(shape: Array, *, dtype: DType, init: bool = False) -> Array:
     """Zeros: what the op leaves undefined is better the same every time."""
     return nothing(reserve(ints(shape), dtype.numpy), dtype.numpy)
-
-
-@kernel("DenseBincount")
-def dense_bincount(arr: Array, size: Array, weights: Array, *, binary_output: bool = False) -> Array:
-    """How often (or with what summed weight) each value below ``size`` occurs; rank 2: row by row."""
-    count = integer(size)
-    if count < 0 or bool(np.any(arr < 0)):
-        raise ValueError("Input arr and size must be non-negative")
-    kind = weights.dtype
-    rows = arr.reshape(1, -1) if arr.ndim < 2 else arr
-    result = np.zeros(reserve((rows.shape[0], count), kind), dtype=kind)
-    for row, values in enumerate(rows):
-        inside = values < count
-        amounts = weights.reshape(rows.shape)[row][inside] if weights.size else np.ones(int(inside.sum()), kind)
-        if binary_output:
-            result[row, values[inside]] = 1
-        else:
-            np.add.at(result[row], values[inside], amounts)
-    return result.reshape(count) if arr.ndim < 2 else result
-
-
-@kernel("Bincount")
-def bincount(arr: Array, size: Array, weights: Array) -> Array:
-    return dense_bincount(arr.ravel(), size, weights.ravel())
-
-
-@kernel("HistogramFixedWidth")
-def histogram_fixed_width(values: Array, value_range: Array, nbins: Array, *, dtype: DType = INT32) -> Array:
-    """Counts in ``nbins`` equal bins; what lies outside the range goes into the first or last."""
-    count = integer(nbins)
-    low, high = (float(v) for v in value_range.ravel())
-    if count <= 0 or not low < high:
-        raise ValueError(f"{count} bins over {low}..{high}")
-    kind = dtype.numpy
-    step = (high - low) / count
-    bins = np.clip(np.floor((values.astype(np.float64).ravel() - low) / step), 0, count - 1).astype(np.int64)
-    return np.bincount(bins, minlength=count).astype(kind)

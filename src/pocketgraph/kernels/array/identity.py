@@ -1,4 +1,4 @@
-"""Ops that hand their input on, some after a check: constants, identities, gates, assertions."""
+"""Ops that hand their input on, some after a check: constants, identities, gates."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Shape, Tensor
 from pocketgraph.kernels.arrays import Array, is_float, widened
-from pocketgraph.kernels.registry import Context, Value, kernel
+from pocketgraph.kernels.registry import Value, kernel
 
 
 @kernel("Const", "HostConst")
@@ -26,11 +26,6 @@ def identity(input: Value) -> Value:
 @kernel("IdentityN")
 def identity_n(*input: Value) -> tuple[Value, ...]:
     return input
-
-
-@kernel("NoOp", "ControlTrigger")
-def no_op() -> tuple[()]:
-    return ()
 
 
 @kernel("EnsureShape")
@@ -53,36 +48,6 @@ def check_numerics(tensor: Array, *, message: str) -> Array:
         if found:
             raise RunError(f"{message} : Tensor had {' and '.join(found)} values")
     return tensor
-
-
-@kernel("Assert")
-def assert_(condition: Array, *data: Array, context: Context, summarize: int = 3) -> tuple[()]:
-    """Nothing, when the condition holds.
-
-    Raises:
-        RunError: it does not; shows the first ``summarize`` elements of each data tensor.
-    """
-    if bool(np.all(condition)):
-        return ()
-    shown = " ".join(_summary(d, summarize) for d in data)
-    raise RunError(f"assertion failed: {shown}", where=f"node '{context.node.name}'")
-
-
-def _summary(values: Array, count: int) -> str:
-    flat = np.asarray(values).ravel()
-    count = flat.size if count < 0 else count
-    shown = [v.decode(errors="replace") if isinstance(v, bytes) else str(v) for v in flat[:count].tolist()]
-    return f"[{' '.join(shown)}{'...' if flat.size > count else ''}]"
-
-
-@kernel("Abort")
-def abort(*, context: Context, error_msg: str = "", exit_without_error: bool = False) -> tuple[()]:
-    """Ends the run with an error, where the original ends the whole process.
-
-    Raises:
-        RunError: always.
-    """
-    raise RunError(f"Abort_op intentional failure; {error_msg}", where=f"node '{context.node.name}'")
 
 
 @kernel("_ListToArray", "_ArrayToList")

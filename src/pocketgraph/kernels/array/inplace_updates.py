@@ -1,4 +1,4 @@
-"""Rows of a tensor replaced or added to (the ops that once worked in place), and numbers packed into bits."""
+"""Rows of a tensor replaced or added to (the ops that once worked in place)."""
 
 from __future__ import annotations
 
@@ -43,14 +43,3 @@ def inplace_sub(x: Array, i: Array, v: Array) -> Array:
     rows, result = _row_numbers(x, i, v), np.array(x)
     np.subtract.at(result, rows, v.reshape(-1, *x.shape[1:]))
     return result
-
-
-@kernel("CompareAndBitpack")
-def compare_and_bitpack(input: Array, threshold: Array) -> Array:
-    """uint8, eight elements of the last axis each: a bit is 1 where the element is greater than ``threshold``."""
-    if threshold.ndim or not input.ndim or input.shape[-1] % 8:
-        raise RunError(
-            f"input {list(input.shape)} must end in a multiple of 8, threshold {list(threshold.shape)} be one"
-        )
-    bits = input.astype(bool) if input.dtype == bool else input > threshold
-    return np.packbits(bits, axis=-1)

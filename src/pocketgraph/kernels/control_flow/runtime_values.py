@@ -1,16 +1,15 @@
-"""What the runtime itself tells a graph or puts in place of something: the time, the device, unused results, locks."""
+"""What the runtime itself tells a graph or puts in place of something: the time, the device, unused results."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from pocketgraph.graph import DType, Shape
 from pocketgraph.kernels.arrays import Array, nothing, reserve
-from pocketgraph.kernels.registry import Context, Value, kernel
+from pocketgraph.kernels.registry import kernel
 
 
 @kernel("FakeParam")
@@ -39,43 +38,3 @@ def to_bool(input: Array) -> Array:
     if input.ndim:
         return np.array(input.size > 0)
     return np.array(bool(input.item()) if input.dtype.kind != "O" else len(input.item()) > 0)
-
-
-@kernel("DisableCopyOnRead")
-def disable_copy_on_read(resource: Value) -> tuple[()]:
-    """Nothing: a variable's value that was read does not change here anyway."""
-    return ()
-
-
-@dataclass(eq=False)
-class Mutex:
-    """What tf.CriticalSection holds while it runs."""
-
-    name: str
-
-
-@dataclass(eq=False)
-class Held:
-    """A mutex that was taken, until it is consumed."""
-
-    mutex: Mutex
-
-
-@kernel("MutexV2")
-def mutex(*, context: Context, container: str = "", shared_name: str = "") -> Mutex:
-    name = f"mutex/{shared_name or context.node.name}"
-    found = context.state.setdefault(name, Mutex(name))
-    assert isinstance(found, Mutex)
-    return found
-
-
-@kernel("MutexLock")
-def mutex_lock(mutex: Mutex) -> Held:
-    """Marks the beginning of what the mutex guards. One run's nodes go one after the other, and what two runs share,
-    variables, has locks of its own; so nobody waits here, and a run that ends early leaves nothing locked."""
-    return Held(mutex)
-
-
-@kernel("ConsumeMutexLock")
-def consume_mutex_lock(mutex_lock: Held) -> tuple[()]:
-    return ()

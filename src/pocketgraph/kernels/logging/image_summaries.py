@@ -12,8 +12,9 @@ from pocketgraph.errors import RunError
 from pocketgraph.graph import Tensor
 from pocketgraph.kernels.arrays import Array
 from pocketgraph.kernels.image.png import encoded
-from pocketgraph.kernels.logging.summaries import field, number_field, string, tag_of
+from pocketgraph.kernels.logging.summaries import string, tag_of
 from pocketgraph.kernels.registry import kernel
+from pocketgraph.kernels.wire_format import field, number_field
 
 COLOR_TYPE = {1: 0, 3: 2, 4: 6}
 """PNG's number for grey, RGB and RGBA, by channels."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import struct
 import sys
-from collections.abc import Iterator
 from functools import cache
 
 import numpy as np
@@ -16,38 +15,12 @@ import numpy as np
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType
 from pocketgraph.kernels.arrays import Array
-from pocketgraph.kernels.audio.spectrograms import encode_wav
-from pocketgraph.kernels.parsing.example_records import varint as read_varint
+from pocketgraph.kernels.audio.wav import encode_wav
+from pocketgraph.kernels.parsing.serialized_tensors import tensor_message
 from pocketgraph.kernels.registry import Context, kernel
+from pocketgraph.kernels.wire_format import LEN, double_field, entries, field, number_field, varint
 
 LARGEST = sys.float_info.max
-LEN = 2
-
-
-def varint(value: int) -> bytes:
-    """The encoding of a number that is not negative."""
-    out = bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def field(number: int, payload: bytes) -> bytes:
-    """A string, bytes or message field."""
-    return varint(number << 3 | LEN) + varint(len(payload)) + payload
-
-
-def number_field(number: int, value: int) -> bytes:
-    """A varint field of a message, with its tag."""
-    return varint(number << 3) + varint(value)
-
-
-def double_field(number: int, value: float) -> bytes:
-    """A double of a message, which is left out when all of its bits are zero."""
-    stored = struct.pack("<d", value)
-    return varint(number << 3 | 1) + stored if any(stored) else b""
 
 
 def string(value: bytes) -> Array:
@@ -123,33 +96,6 @@ def histogram_summary(tag: Array, values: Array, *, context: Context) -> Array:
     return string(field(1, (field(1, name) if name else b"") + field(5, histogram(numbers))))
 
 
-def entries(data: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """The fields of a message as (number, wire type, payload).
-
-    Raises:
-        RunError: it is none.
-    """
-    position = 0
-    try:
-        while position < len(data):
-            tag, position = read_varint(data, position)
-            kind, start = tag & 7, position
-            if kind == LEN:
-                size, start = read_varint(data, position)
-                position = start + size
-            elif kind == 0:
-                _, position = read_varint(data, position)
-            elif kind in (1, 5):
-                position += 8 if kind == 1 else 4
-            else:
-                raise ValueError
-            if position > len(data) or not tag >> 3:
-                raise ValueError
-            yield tag >> 3, kind, data[start:position]
-    except (ValueError, IndexError):
-        raise RunError("Could not parse one of the summary inputs") from None
-
-
 @kernel("MergeSummary")
 def merge_summary(*inputs: Array) -> Array:
     """All values of serialized summaries in one.
@@ -168,16 +114,6 @@ def merge_summary(*inputs: Array) -> Array:
             seen.add(tag)
             out += field(1, value)
     return string(out)
-
-
-def tensor_message(tensor: Array, dtype: DType) -> bytes:
-    """The TensorProto of a tensor, its elements as they lie in memory; strings one by one."""
-    sizes = b"".join(field(2, number_field(1, size) if size else b"") for size in tensor.shape)
-    out = number_field(1, dtype.number) + field(2, sizes)
-    if tensor.dtype.kind == "O":
-        return out + b"".join(field(8, item) for item in tensor.ravel().tolist())
-    data = np.ascontiguousarray(tensor).tobytes()
-    return out + field(4, data) if data else out
 
 
 @kernel("TensorSummary")

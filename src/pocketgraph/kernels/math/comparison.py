@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pocketgraph.errors import RunError
 from pocketgraph.kernels.arrays import Array, widened
 from pocketgraph.kernels.math.arithmetic import PLAIN, paired
 from pocketgraph.kernels.registry import kernel
@@ -94,3 +95,14 @@ def clip_by_value(t: Array, clip_value_min: Array, clip_value_max: Array) -> Arr
             low = np.where(clip_value_max < t, clip_value_max, t)
             return np.asarray(np.where(low < clip_value_min, clip_value_min, low)).astype(t.dtype, copy=False)
     return np.asarray(np.maximum(np.minimum(t, clip_value_max), clip_value_min))
+
+
+@kernel("CompareAndBitpack")
+def compare_and_bitpack(input: Array, threshold: Array) -> Array:
+    """uint8, eight elements of the last axis each: a bit is 1 where the element is greater than ``threshold``."""
+    if threshold.ndim or not input.ndim or input.shape[-1] % 8:
+        raise RunError(
+            f"input {list(input.shape)} must end in a multiple of 8, threshold {list(threshold.shape)} be one"
+        )
+    bits = input.astype(bool) if input.dtype == bool else input > threshold
+    return np.packbits(bits, axis=-1)

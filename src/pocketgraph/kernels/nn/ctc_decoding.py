@@ -1,4 +1,4 @@
-"""Beam search over CTC's classes: the likeliest label sequences when a blank may stand between labels.
+"""Label sequences out of CTC's classes: the greedy way, and by beam search when a blank may stand between labels.
 
 The algorithm is that of Graves, Sequence Transduction with Recurrent Neural Networks (2012), as TensorFlow's
 CTCBeamSearchDecoder runs it: a beam holds the probability that its sequence ends in a blank and that it ends in its
@@ -176,3 +176,41 @@ def ctc_beam_search_decoder(
         values.append(np.array([label for row in rows for label in row], dtype=np.int64))
         shapes.append(np.array([batch, max(map(len, rows), default=0)], dtype=np.int64))
     return (*indices, *values, *shapes, scores)
+
+
+@kernel("CTCGreedyDecoder")
+def ctc_greedy_decoder(
+    inputs: Array, sequence_length: Array, *, merge_repeated: bool = False, blank_index: int = -1
+) -> tuple[Array, Array, Array, Array]:
+    """(indices, values, shape, negated score) of the likeliest class at each time of (time, batch, classes)."""
+    times, batch, classes = inputs.shape
+    lengths = ints(sequence_length)
+    if len(lengths) != batch or any(not 0 <= n <= times for n in lengths):
+        raise ValueError(f"sequence lengths {list(lengths)[:9]} do not fit {list(inputs.shape)}")
+    blank = blank_index % classes
+    best = _likeliest(inputs)
+    rows, scores = [], np.zeros((batch, 1), dtype=inputs.dtype)
+    for entry, length in enumerate(lengths):
+        path = best[:length, entry].tolist()
+        scores[entry] = -sum(inputs[t, entry, c] for t, c in enumerate(path))
+        before = [-1, *path[:-1]]
+        rows.append(
+            [c for c, last in zip(path, before, strict=False) if c != blank and not (merge_repeated and c == last)]
+        )
+    places = [(r, i) for r, row in enumerate(rows) for i in range(len(row))]
+    width = max((len(row) for row in rows), default=0)
+    return (
+        np.array(places, dtype=np.int64).reshape(-1, 2),
+        np.array([c for row in rows for c in row], dtype=np.int64),
+        np.array([batch, width], dtype=np.int64),
+        scores,
+    )
+
+
+def _likeliest(inputs: Array) -> Array:
+    """The first largest class of each (time, batch). A NaN is passed over, but as the first class it is the largest."""
+    if not inputs.size:
+        return np.zeros(inputs.shape[:2], dtype=np.int64)
+    missing = np.isnan(inputs)
+    best = np.where(missing, -np.inf, inputs).argmax(axis=2)
+    return np.asarray(np.where(missing[:, :, 0], 0, best))

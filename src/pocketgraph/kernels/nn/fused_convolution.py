@@ -1,4 +1,4 @@
-"""Ops that TensorFlow's own optimizer writes into graphs: products with bias or batch norm and activation in one."""
+"""Ops that Grappler, TensorFlow's graph optimizer, makes: products with bias or batch norm and activation in one."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""More ops that TensorFlow's own optimizer writes into graphs: chains of functions, hashed numbers, batch norms."""
+"""Batch normalization with what TensorFlow's graph optimizer, Grappler, joins to it."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -10,37 +8,7 @@ from pocketgraph.errors import RunError
 from pocketgraph.kernels.arrays import Array, widened
 from pocketgraph.kernels.nn.activations import FUNCTIONS
 from pocketgraph.kernels.nn.normalization import fused_batch_norm_v3
-from pocketgraph.kernels.registry import find, kernel
-from pocketgraph.kernels.text.hashing import string_to_hash_bucket_fast
-from pocketgraph.kernels.text.strings import as_string
-
-COMPOSABLE = frozenset((
-    "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceil", "Cos", "Cosh", "Exp", "Expm1", "Floor", "Inv",
-    "Log", "Log1p", "Neg", "Reciprocal", "Rint", "Round", "Rsqrt", "Sigmoid", "Sin", "Sinh", "Sqrt", "Square", "Tan",
-    "Tanh", "Elu", "Relu", "Relu6", "Selu",
-))  # fmt: skip
-"""What may stand in a chain of functions."""
-
-
-@kernel("_UnaryOpsComposition")
-def unary_ops_composition(x: Array, *, op_names: Sequence[str]) -> Array:
-    """The functions called ``op_names``, one after the other.
-
-    Raises:
-        RunError: one of them is none that TensorFlow joins.
-    """
-    for op in op_names:
-        found = find(op)
-        if op not in COMPOSABLE or found is None:
-            raise RunError(f"Do not have a compute function registered for op: {op}")
-        x = np.asarray(found.function(x))
-    return x
-
-
-@kernel("_TensorToHashBucketFast")
-def tensor_to_hash_bucket_fast(input: Array, *, num_buckets: int) -> Array:
-    """AsString of integers, then StringToHashBucketFast."""
-    return string_to_hash_bucket_fast(as_string(input), num_buckets=num_buckets)
+from pocketgraph.kernels.registry import kernel
 
 
 @kernel("_FusedBatchNormEx")

@@ -1,4 +1,4 @@
-"""Texts taken apart into numbers and fields: CSV lines, compressed texts, fixed-length records."""
+"""Texts taken apart into numbers and fields: CSV lines, raw bytes, compressed texts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ import numpy as np
 
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType
-from pocketgraph.kernels.arrays import LARGEST_RESULT, Array, integer, reserve
+from pocketgraph.kernels.arrays import (
+    LARGEST_RESULT,
+    Array,
+    integer,
+    reserve,
+)
 from pocketgraph.kernels.registry import kernel
 
 
@@ -131,3 +136,20 @@ def _fields(line: bytes, mark: bytes, quotes: bool) -> list[bytes]:
         if place >= size:
             return found
         place += 1
+
+
+@kernel("DecodeRaw")
+def decode_raw(bytes: Array, *, out_type: DType, little_endian: bool = True) -> Array:
+    """The strings' bytes as numbers, along a new last axis."""
+    kind = out_type.numpy
+    items = bytes.ravel().tolist()
+    sizes = {len(item) for item in items} or {0}
+    if len(sizes) > 1:
+        raise ValueError(f"DecodeRaw requires input strings to all be the same size, they are {sorted(sizes)[:9]}")
+    size = sizes.pop()
+    if size % kind.itemsize:
+        raise ValueError(f"Input to DecodeRaw has length {size} that is not a multiple of {kind.itemsize}")
+    values = np.frombuffer(b"".join(items), dtype=kind)
+    if not little_endian and kind.itemsize > 1:
+        values = values.byteswap()
+    return np.array(values.reshape(*bytes.shape, size // kind.itemsize))

@@ -8,7 +8,6 @@ BytesList bytes_list = 1, FloatList float_list = 2, Int64List int64_list = 3 }, 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,8 +15,8 @@ import numpy as np
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import FLOAT, INT64, STRING
 from pocketgraph.kernels.arrays import Array, strings
+from pocketgraph.kernels.wire_format import FIXED32, LEN, VARINT, MalformedRecordError, fields, read_varint
 
-VARINT, FIXED64, LEN, FIXED32 = 0, 1, 2, 5  # wire types
 LISTS = {1: STRING, 2: FLOAT, 3: INT64}
 """What each of Feature's fields holds."""
 ENTRY, FEATURE = 1 << 3 | LEN, 2 << 3 | LEN
@@ -26,45 +25,6 @@ TEXTS, FLOATS, INTEGERS = (number << 3 | LEN for number in LISTS)
 """The tags of a Feature's lists."""
 ONE_FLOAT = struct.Struct("<f").unpack_from
 LIST_NAMES = {STRING: "bytes", FLOAT: "float", INT64: "int64"}
-
-
-class MalformedRecordError(ValueError):
-    """The bytes are no record."""
-
-
-def fields(data: bytes) -> Iterator[tuple[int, int, Any]]:
-    """The fields of a message: (number, wire type, payload); the payload is bytes, or an unsigned int of a varint."""
-    position, end = 0, len(data)
-    while position < end:
-        tag, position = varint(data, position)
-        wire = tag & 7
-        payload: Any
-        if wire == VARINT:
-            payload, position = varint(data, position)
-        else:
-            size = {FIXED32: 4, FIXED64: 8}.get(wire, 0)
-            if wire == LEN:
-                size, position = varint(data, position)
-            elif not size:
-                raise MalformedRecordError
-            payload, position = data[position : position + size], position + size
-        if position > end or not tag >> 3:
-            raise MalformedRecordError
-        yield tag >> 3, wire, payload
-
-
-def varint(data: bytes, position: int) -> tuple[int, int]:
-    """The number at ``position`` (modulo 2^64) and the position behind it."""
-    value = 0
-    for shift in range(0, 70, 7):
-        if position >= len(data):
-            raise MalformedRecordError
-        byte = data[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value & 0xFFFF_FFFF_FFFF_FFFF, position
-    raise MalformedRecordError
 
 
 def features_of(record: bytes) -> dict[bytes, bytes]:
@@ -134,7 +94,7 @@ def kind_of(feature: bytes) -> DType:
     Raises:
         ValueError: it is none of the three there are.
     """
-    number, _ = varint(feature, 0)
+    number, _ = read_varint(feature, 0)
     if number & 7 != LEN or number >> 3 not in LISTS:
         raise ValueError("Unsupported datatype.")
     return LISTS[number >> 3]
@@ -191,7 +151,7 @@ def values_of(feature: bytes) -> Array:
         elif kind is not STRING and wire == LEN and not raw and not numbers:
             position = 0
             while kind is INT64 and position < len(payload):
-                value, position = varint(payload, position)
+                value, position = read_varint(payload, position)
                 numbers.append(value)
             raw.append(payload)
             break

@@ -13,16 +13,15 @@ from pocketgraph.graph.dtype import FLOAT, STRING
 from pocketgraph.kernels.arrays import Array, strings
 from pocketgraph.kernels.parsing.example_records import (
     ENTRY,
-    LEN,
     LIST_NAMES,
     LISTS,
     TEXTS,
-    MalformedRecordError,
     features_of,
     kind_of,
     value_list,
     values_of,
 )
+from pocketgraph.kernels.wire_format import LEN, MalformedRecordError
 
 TAGS = {dtype: number << 3 | LEN for number, dtype in LISTS.items()}
 """What an encoded Feature of a type begins with."""

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 from pocketgraph.graph import DType, Shape
 from pocketgraph.kernels.arrays import Array
-from pocketgraph.kernels.parsing.example_records import MalformedRecordError
 from pocketgraph.kernels.parsing.record_batches import listed, shown, texts
 from pocketgraph.kernels.parsing.sequence_features import (
     Sequences,
@@ -24,6 +23,7 @@ from pocketgraph.kernels.parsing.sequence_features import (
 )
 from pocketgraph.kernels.parsing.sequence_records import strict_maps
 from pocketgraph.kernels.registry import kernel
+from pocketgraph.kernels.wire_format import MalformedRecordError
 
 
 def parse(

@@ -13,9 +13,10 @@ import numpy as np
 from pocketgraph.graph import DType, Shape
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.kernels.arrays import Array, reserve
-from pocketgraph.kernels.parsing.example_records import LIST_NAMES, MalformedRecordError
+from pocketgraph.kernels.parsing.example_records import LIST_NAMES
 from pocketgraph.kernels.parsing.record_batches import listed, shown
 from pocketgraph.kernels.parsing.sequence_records import strict_steps, strict_values
+from pocketgraph.kernels.wire_format import MalformedRecordError
 
 
 @dataclass(frozen=True)

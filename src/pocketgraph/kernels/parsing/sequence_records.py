@@ -16,17 +16,8 @@ import numpy as np
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import FLOAT, INT64, STRING
 from pocketgraph.kernels.arrays import Array, strings
-from pocketgraph.kernels.parsing.example_records import (
-    FIXED32,
-    LEN,
-    LISTS,
-    VARINT,
-    MalformedRecordError,
-    fields,
-    kind_of,
-    values_of,
-    varint,
-)  # fmt: skip
+from pocketgraph.kernels.parsing.example_records import LISTS, kind_of, values_of
+from pocketgraph.kernels.wire_format import FIXED32, LEN, VARINT, MalformedRecordError, fields, read_varint
 
 CONTEXT, FEATURE_LISTS = 1, 2
 
@@ -132,7 +123,7 @@ def merged_values(feature: bytes) -> tuple[DType | None, Array]:
         elif kind is INT64 and wire == LEN:
             position = 0
             while position < len(payload):
-                value, position = varint(payload, position)
+                value, position = read_varint(payload, position)
                 numbers.append(value)
     if kind is FLOAT:
         return kind, np.frombuffer(b"".join(raw), "<f4").astype(np.float32)

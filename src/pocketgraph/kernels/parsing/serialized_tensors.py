@@ -10,9 +10,8 @@ import numpy as np
 from pocketgraph.errors import GraphError, RunError
 from pocketgraph.graph import DType
 from pocketgraph.kernels.arrays import Array, ints, reserve, strings
-from pocketgraph.kernels.logging.summaries import LEN, entries, field, number_field, tensor_message, varint
-from pocketgraph.kernels.parsing.example_records import varint as read_varint
 from pocketgraph.kernels.registry import Context, kernel
+from pocketgraph.kernels.wire_format import LEN, entries, field, number_field, read_varint, varint
 
 STRING = DType.named("string")
 LONG = DType.named("int64")
@@ -245,3 +244,13 @@ def take_many_sparse(
             raise RunError(f"Unable to find SparseTensor: {handle} in map: {shared_name}")
         parts.append(held.pop(handle))
     return stacked(parts, dtype.numpy)
+
+
+def tensor_message(tensor: Array, dtype: DType) -> bytes:
+    """The TensorProto of a tensor, its elements as they lie in memory; strings one by one."""
+    sizes = b"".join(field(2, number_field(1, size) if size else b"") for size in tensor.shape)
+    out = number_field(1, dtype.number) + field(2, sizes)
+    if tensor.dtype.kind == "O":
+        return out + b"".join(field(8, item) for item in tensor.ravel().tolist())
+    data = np.ascontiguousarray(tensor).tobytes()
+    return out + field(4, data) if data else out

@@ -8,11 +8,11 @@ import numpy as np
 
 from pocketgraph.graph import DType, Shape
 from pocketgraph.kernels.arrays import Array, reserve
-from pocketgraph.kernels.parsing.example_records import MalformedRecordError
 from pocketgraph.kernels.parsing.record_batches import listed, shown, texts
 from pocketgraph.kernels.parsing.sequence_features import Wanted, check_defaults, counted, flat, full, missing
 from pocketgraph.kernels.parsing.sequence_records import merged_maps, merged_steps, merged_values
 from pocketgraph.kernels.registry import kernel
+from pocketgraph.kernels.wire_format import MalformedRecordError
 
 
 def of_type(feature: bytes, dtype: DType, place: str, may_be_unset: bool) -> Array:

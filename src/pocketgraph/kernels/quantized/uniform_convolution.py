@@ -14,10 +14,10 @@ from pocketgraph.errors import RunError
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import QINT32
 from pocketgraph.kernels.arrays import Array, reserve
-from pocketgraph.kernels.parsing.example_records import VARINT, fields
 from pocketgraph.kernels.quantized.eight_bit_arithmetic import F32
 from pocketgraph.kernels.quantized.uniform import Scale, found_scale, limited, rescaled, scale_along, wrapped
 from pocketgraph.kernels.registry import kernel
+from pocketgraph.kernels.wire_format import VARINT, fields
 
 
 class Layout(NamedTuple):

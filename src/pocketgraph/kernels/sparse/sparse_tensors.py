@@ -1,9 +1,8 @@
-"""Sparse tensors, given as indices, values and a shape: made dense, added to and multiplied with dense ones."""
+"""Sparse tensors, given as indices, values and a shape: made dense, put in order, multiplied with dense ones."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -94,57 +93,6 @@ def sparse_reorder(input_indices: Array, input_values: Array, input_shape: Array
         )
     order = np.lexsort(tuple(input_indices[:, i] for i in reversed(range(input_indices.shape[1]))))
     return input_indices[order], input_values[order]
-
-
-@kernel("Bucketize")
-def bucketize(input: Array, *, boundaries: Sequence[float]) -> Array:
-    """The number of the interval between boundaries that each element lies in."""
-    limits = np.array(boundaries, dtype=np.float32)
-    return np.asarray(np.searchsorted(limits, input, side="right")).astype(np.int32)
-
-
-@kernel("BucketizeWithInputBoundaries")
-def bucketize_with_input_boundaries(input: Array, boundaries: Array) -> Array:
-    """The same with boundaries that are computed."""
-    return bucketize(input, boundaries=boundaries.tolist())
-
-
-@kernel("CTCGreedyDecoder")
-def ctc_greedy_decoder(
-    inputs: Array, sequence_length: Array, *, merge_repeated: bool = False, blank_index: int = -1
-) -> tuple[Array, Array, Array, Array]:
-    """(indices, values, shape, negated score) of the likeliest class at each time of (time, batch, classes)."""
-    times, batch, classes = inputs.shape
-    lengths = ints(sequence_length)
-    if len(lengths) != batch or any(not 0 <= n <= times for n in lengths):
-        raise ValueError(f"sequence lengths {list(lengths)[:9]} do not fit {list(inputs.shape)}")
-    blank = blank_index % classes
-    best = _likeliest(inputs)
-    rows, scores = [], np.zeros((batch, 1), dtype=inputs.dtype)
-    for entry, length in enumerate(lengths):
-        path = best[:length, entry].tolist()
-        scores[entry] = -sum(inputs[t, entry, c] for t, c in enumerate(path))
-        before = [-1, *path[:-1]]
-        rows.append(
-            [c for c, last in zip(path, before, strict=False) if c != blank and not (merge_repeated and c == last)]
-        )
-    places = [(r, i) for r, row in enumerate(rows) for i in range(len(row))]
-    width = max((len(row) for row in rows), default=0)
-    return (
-        np.array(places, dtype=np.int64).reshape(-1, 2),
-        np.array([c for row in rows for c in row], dtype=np.int64),
-        np.array([batch, width], dtype=np.int64),
-        scores,
-    )
-
-
-def _likeliest(inputs: Array) -> Array:
-    """The first largest class of each (time, batch). A NaN is passed over, but as the first class it is the largest."""
-    if not inputs.size:
-        return np.zeros(inputs.shape[:2], dtype=np.int64)
-    missing = np.isnan(inputs)
-    best = np.where(missing, -np.inf, inputs).argmax(axis=2)
-    return np.asarray(np.where(missing[:, :, 0], 0, best))
 
 
 @kernel("SparseReshape")

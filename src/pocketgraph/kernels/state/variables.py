@@ -10,11 +10,9 @@ import numpy as np
 
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Node, Shape
-from pocketgraph.kernels.arrays import integer, nothing
+from pocketgraph.kernels.arrays import Array, integer, nothing
 from pocketgraph.kernels.math.arithmetic import truncated_quotient
-from pocketgraph.kernels.registry import Context, kernel
-
-Array = np.ndarray[Any, Any]
+from pocketgraph.kernels.registry import Context, Value, kernel
 
 
 class Variable:
@@ -297,3 +295,9 @@ def _register_scatter(name: str, how: Callable[..., Any]) -> None:
 
 for _name, _how in _SCATTER.items():
     _register_scatter(_name, _how)
+
+
+@kernel("DisableCopyOnRead")
+def disable_copy_on_read(resource: Value) -> tuple[()]:
+    """Nothing: a variable's value that was read does not change here anyway."""
+    return ()

@@ -13,6 +13,7 @@ import numpy as np
 from pocketgraph.errors import RunError
 from pocketgraph.kernels.arrays import Array
 from pocketgraph.kernels.registry import kernel
+from pocketgraph.kernels.text.strings import as_string
 
 K0, K1, K2 = 0xC3A5C85C97CB3127, 0xB492B66FBE98F273, 0x9AE16A3B2F90404F
 MASK = (1 << 64) - 1
@@ -166,3 +167,9 @@ def string_to_hash_bucket_fast(input: Array, *, num_buckets: int) -> Array:
         raise RunError(f"num_buckets must be 1 or more, not {num_buckets}")
     found = np.array([fingerprint64(item) % num_buckets for item in input.ravel().tolist()], dtype=np.int64)
     return np.asarray(found.reshape(input.shape))
+
+
+@kernel("_TensorToHashBucketFast")
+def tensor_to_hash_bucket_fast(input: Array, *, num_buckets: int) -> Array:
+    """AsString of integers, then StringToHashBucketFast."""
+    return string_to_hash_bucket_fast(as_string(input), num_buckets=num_buckets)

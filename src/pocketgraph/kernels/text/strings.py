@@ -19,8 +19,8 @@ from pocketgraph.errors import RunError
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.kernels.arrays import Array, axis_of, ints, is_float, strings, widened
-from pocketgraph.kernels.logging.printing import nested
 from pocketgraph.kernels.registry import kernel
+from pocketgraph.kernels.text.printed_values import nested
 
 
 def mapped(function: Callable[[bytes], bytes], x: Array) -> Array:
@@ -273,23 +273,6 @@ def decode_base64(input: Array) -> Array:
             raise RunError(f"Invalid character found in base64: {error}") from error
 
     return mapped(decoded, input)
-
-
-@kernel("DecodeRaw")
-def decode_raw(bytes: Array, *, out_type: DType, little_endian: bool = True) -> Array:
-    """The strings' bytes as numbers, along a new last axis."""
-    kind = out_type.numpy
-    items = bytes.ravel().tolist()
-    sizes = {len(item) for item in items} or {0}
-    if len(sizes) > 1:
-        raise ValueError(f"DecodeRaw requires input strings to all be the same size, they are {sorted(sizes)[:9]}")
-    size = sizes.pop()
-    if size % kind.itemsize:
-        raise ValueError(f"Input to DecodeRaw has length {size} that is not a multiple of {kind.itemsize}")
-    values = np.frombuffer(b"".join(items), dtype=kind)
-    if not little_endian and kind.itemsize > 1:
-        values = values.byteswap()
-    return np.array(values.reshape(*bytes.shape, size // kind.itemsize))
 
 
 @kernel("StringFormat")

@@ -15,7 +15,7 @@ import numpy as np
 from pocketgraph.errors import RunError
 from pocketgraph.kernels.arrays import Array
 from pocketgraph.kernels.state.variables import Variable
-from pocketgraph.kernels.training import further_optimizers, optimizers
+from pocketgraph.kernels.training import optimizers
 
 Step = Callable[..., None]
 
@@ -100,17 +100,17 @@ def sparsely(step: Step, inputs: tuple[Any, ...], order: tuple[int, ...], **opti
 
 STEPS: dict[str, tuple[Step, str]] = {
     "Adadelta": (optimizers.adadelta, "var accum accum_update lr rho epsilon grad"),
-    "AdagradDA": (further_optimizers.adagrad_da, "var total squares grad lr l1 l2 step"),
-    "CenteredRMSProp": (further_optimizers.centered_rms_prop, "var mg ms mom lr rho momentum epsilon grad"),
-    "ProximalAdagrad": (further_optimizers.proximal_adagrad, "var accum lr l1 l2 grad"),
-    "ProximalGradientDescent": (further_optimizers.proximal_gradient_descent, "var alpha l1 l2 grad"),
+    "AdagradDA": (optimizers.adagrad_da, "var total squares grad lr l1 l2 step"),
+    "CenteredRMSProp": (optimizers.centered_rms_prop, "var mg ms mom lr rho momentum epsilon grad"),
+    "ProximalAdagrad": (optimizers.proximal_adagrad, "var accum lr l1 l2 grad"),
+    "ProximalGradientDescent": (optimizers.proximal_gradient_descent, "var alpha l1 l2 grad"),
     "RMSProp": (optimizers.rms_prop, "var ms mom lr rho momentum epsilon grad"),
     "Momentum": (optimizers.momentum, "var accum lr grad momentum"),
     "Adagrad": (optimizers.adagrad, "var accum lr grad"),
-    "AdagradV2": (further_optimizers.adagrad_v2, "var accum lr epsilon grad"),
-    "Ftrl": (further_optimizers.ftrl, "var accum linear grad lr l1 l2 lr_power"),
-    "FtrlV2": (further_optimizers.ftrl_v2, "var accum linear grad lr l1 l2 l2_shrinkage lr_power"),
-    "KerasMomentum": (further_optimizers.keras_momentum, "var accum lr grad momentum"),
+    "AdagradV2": (optimizers.adagrad_v2, "var accum lr epsilon grad"),
+    "Ftrl": (optimizers.ftrl, "var accum linear grad lr l1 l2 lr_power"),
+    "FtrlV2": (optimizers.ftrl_v2, "var accum linear grad lr l1 l2 l2_shrinkage lr_power"),
+    "KerasMomentum": (optimizers.keras_momentum, "var accum lr grad momentum"),
 }
 """By optimizer: the dense step, and its arguments in order. The sparse op has indices behind ``grad``."""
 

@@ -17,8 +17,8 @@ import numpy as np
 
 from pocketgraph.errors import RunError
 from pocketgraph.kernels.arrays import Array, integer, reserve
-from pocketgraph.kernels.parsing.example_records import MalformedRecordError, fields
 from pocketgraph.kernels.registry import Context, Value, kernel
+from pocketgraph.kernels.wire_format import MalformedRecordError, fields
 
 LEAF, BUCKETS, CATEGORY = 1, 2, 3  # the fields of Node
 FEATURE, THRESHOLD, LEFT, RIGHT, DIMENSION = 1, 2, 3, 4, 5  # the fields of both splits

@@ -9,10 +9,10 @@ import numpy as np
 
 from pocketgraph.errors import RunError
 from pocketgraph.kernels.arrays import Array, reserve, strings
-from pocketgraph.kernels.parsing.example_records import MalformedRecordError, fields
 from pocketgraph.kernels.registry import Context, Value, kernel
 from pocketgraph.kernels.text.strings import scalar_string
 from pocketgraph.kernels.trees.boosted_trees import leaf_numbers, signed
+from pocketgraph.kernels.wire_format import MalformedRecordError, fields
 
 LEAF, SPLIT = 1, 4
 """The fields of a node (tensorflow/core/kernels/boosted_trees/boosted_trees.proto)."""
