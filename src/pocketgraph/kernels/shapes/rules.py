@@ -15,8 +15,17 @@ from pocketgraph.graph.shape import UNKNOWN
 from pocketgraph.kernels.shapes.values import Known
 
 MODULES = (
-    "elementwise", "array", "indexing", "math", "nn", "image", "quantized", "state", "examples", "gradients", "sparse",
-    "spectra", "contrib",
+    "array.concat_split", "array.diagonals", "array.filling", "array.gather_scatter", "array.identity",
+    "array.padding", "array.reshaping", "array.slicing", "array.sorting", "array.space_to_depth",
+    "audio.spectrograms", "control_flow.assertions", "control_flow.branches_and_loops", "image.bipartite_matching",
+    "image.colors", "image.connected_components", "image.image_files", "image.non_max_suppression", "image.resizing",
+    "logging.summaries", "math.elementwise", "math.fourier", "math.linear_algebra", "math.matrix_product",
+    "math.reductions", "math.segments", "nn.activations", "nn.convolution", "nn.convolution_gradients", "nn.ctc",
+    "nn.isotonic_regression", "nn.losses", "nn.normalization", "nn.pooling", "nn.pooling_gradients", "nn.recurrent",
+    "nn.window_sizes", "parsing.csv_and_raw_bytes", "parsing.examples", "quantized.fake_quant", "quantized.layers",
+    "random.sampling", "sparse.sets", "sparse.sparse_algebra", "sparse.sparse_tensors", "state.checkpoint_files",
+    "state.iterators", "state.lookup_tables", "state.queues", "state.tensor_array", "state.variables", "text.strings",
+    "text.unicode", "training.optimizers",
 )  # fmt: skip
 """The modules of this package that hold rules; they are imported when the first rule is looked up."""
 
