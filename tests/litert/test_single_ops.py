@@ -9,7 +9,7 @@ import pytest
 
 from kernels.cases import Case, cases
 from litert.single_ops import run_node
-from pocketgraph.litert.lowerings import LOWERINGS
+from pocketgraph.litert.lowering import LOWERINGS
 from support import assert_close
 
 GROUPS = ("arrays", "binary", "elementwise", "images", "networks", "quantization", "reductions", "sequences")
@@ -26,7 +26,7 @@ NOT_HELD_TO = {
     "Minimum_10": "NaN",
     "Sigmoid_0": "1e30",
 }
-"""Cases of values for which LiteRT answers differently (see lowerings/math.py); the finite ones are still compared."""
+"""Values for which LiteRT answers differently (lowerings/math/elementwise.py); the finite ones are still compared."""
 
 RELATIVE = 1e-5
 UNITS = {"float16": 2.0**-10, "bfloat16": 2.0**-7}

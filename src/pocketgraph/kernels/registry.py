@@ -2,48 +2,16 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from pocketgraph.errors import MissingKernelError, PocketgraphError, RunError
 from pocketgraph.graph import Node
+from pocketgraph.kernels.op_table import OpTable
 from pocketgraph.kernels.ranks import checked
-
-MODULES = (
-    "array.identity", "logging.printing", "math.elementwise", "math.arithmetic", "math.comparison", "math.reductions",
-    "math.matrix_product", "math.segments", "array.reshaping", "array.slicing", "array.concat_split", "array.filling",
-    "array.gather_scatter", "state.stack", "state.tensor_array", "state.tensor_list", "array.sorting",
-    "nn.activations", "nn.losses", "nn.normalization", "nn.convolution", "nn.convolution_gradients", "nn.pooling",
-    "array.padding", "array.space_to_depth", "image.resizing", "image.colors", "image.non_max_suppression",
-    "image.crop_and_resize", "quantized.quantize_dequantize", "quantized.fake_quant", "quantized.layers",
-    "quantized.requantization", "random.sampling", "math.special_functions", "array.diagonals", "math.linear_algebra",
-    "nn.recurrent", "audio.spectrograms", "text.strings", "text.hashing", "state.lookup_tables",
-    "sparse.sparse_tensors", "image.decoding", "math.fourier", "state.variables", "training.optimizers",
-    "state.checkpoint_files", "parsing.examples", "parsing.sequence_examples", "parsing.single_sequence_example",
-    "parsing.json_examples", "nn.ctc_decoding", "nn.fused_convolution", "state.queues", "image.glimpses",
-    "nn.pooling_gradients", "image.resizing_gradients", "random.stateless", "sparse.sparse_algebra",
-    "math.segment_gradients", "sparse.sets", "nn.ctc_loss", "text.unicode", "training.sparse_optimizers",
-    "state.variable_slices", "logging.summaries", "logging.image_summaries", "sparse.counting",
-    "sparse.feature_crosses", "text.keyed_hashing", "parsing.serialized_tensors", "nn.fractional_pooling",
-    "training.gradient_accumulators", "sparse.ragged", "nn.recurrent_gradients", "text.edit_distance",
-    "parsing.csv_and_raw_bytes", "array.inplace_updates", "text.unicode_scripts", "image.encoding",
-    "state.shuffle_and_priority_queues", "state.staging", "state.barriers", "state.dense_hash_tables",
-    "random.candidate_sampling", "image.warping", "trees.boosted_trees", "math.bessel_functions",
-    "math.matrix_decompositions", "math.gamma_gradients", "random.generators", "control_flow.runtime_values",
-    "nn.fused_normalization", "state.variants", "image.distorted_boxes", "random.truncated_normals",
-    "math.nearest_neighbors", "math.histograms", "math.fused_elementwise", "audio.wav", "array.periodic_resample",
-    "image.connected_components", "state.mutexes", "control_flow.assertions", "quantized.fused_layers",
-    "quantized.uniform", "quantized.uniform_convolution", "nn.beam_backtracking", "image.resampler",
-    "image.bipartite_matching", "math.slice_reductions", "sparse.contrib_feature_crosses", "text.skip_grams",
-    "audio.microfrontend", "sparse.ragged_feature_crosses", "nn.isotonic_regression", "nn.general_convolution",
-    "sparse.csr_matrices", "trees.tensor_forest",
-)  # fmt: skip
-"""The modules of this package that hold kernels, the common ones first; ``find`` imports them until it has the op."""
 
 Value = Any
 """What flows along an edge: an ndarray (strings: an object array of bytes) or a handle such as a TensorArray's."""
@@ -87,9 +55,8 @@ class Kernel(NamedTuple):
     takes_context: bool
 
 
-_TABLE: dict[str, Kernel] = {}
-_loaded = 0  # how many of MODULES ``find`` has looked through
-_loading = threading.RLock()
+KERNELS: OpTable[Kernel] = OpTable("kernel", "pocketgraph.kernels", "KERNELS")
+"""What computes each op."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -105,9 +72,7 @@ def kernel(*ops: str) -> Callable[[F], F]:
     def register(function: F) -> F:
         attrs, defaults, takes_context = _signature(function)
         for op in ops:
-            if op in _TABLE:
-                raise ValueError(f"{op} has two kernels")
-            _TABLE[op] = Kernel(op, checked(op, function), attrs, defaults, takes_context)
+            KERNELS.add(op, Kernel(op, checked(op, function), attrs, defaults, takes_context))
         return function
 
     return register
@@ -136,34 +101,7 @@ def _signature(function: Callable[..., Any]) -> tuple[tuple[str, ...], Mapping[s
 
 def find(op: str) -> Kernel | None:
     """The kernel of an op, or None when there is none."""
-    global _loaded
-    found = _TABLE.get(op)
-    if found is not None or _loaded == len(MODULES):
-        return found
-    with _loading:
-        while op not in _TABLE and _loaded < len(MODULES):
-            load(MODULES[_loaded : _loaded + 1])
-            _loaded += 1
-    return _TABLE.get(op)
-
-
-def load(modules: Iterable[str]) -> None:
-    """Imports these of ``MODULES``, such as those that ``homes`` gave for the ops of a graph."""
-    for name in modules:
-        if name not in MODULES:
-            continue
-        try:
-            import_module(f"pocketgraph.kernels.{name}")
-        except ModuleNotFoundError as error:
-            if error.name != f"pocketgraph.kernels.{name}":
-                raise
-
-
-def homes(ops: Iterable[str]) -> list[str]:
-    """The modules that hold the kernels of these ops, for ``load``; ops without a kernel are passed over."""
-    found = (find(op) for op in ops)
-    start = len("pocketgraph.kernels.")
-    return sorted({kernel.function.__module__[start:] for kernel in found if kernel is not None})
+    return KERNELS.find(op)
 
 
 def arguments(kernel: Kernel, node: Node) -> dict[str, Any]:

@@ -67,7 +67,7 @@ class Emit:
         Raises:
             Unsupported: LiteRT cannot compute it.
         """
-        lowering = LOWERINGS.get(node.op)
+        lowering = LOWERINGS.find(node.op)
         if lowering is None:
             raise Unsupported(f"{node.op} has no LiteRT lowering", node.name)
         if node.op in RANKS:

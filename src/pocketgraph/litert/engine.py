@@ -58,7 +58,6 @@ def tried(
         inferred: static shapes, types and values (kernels.shapes.infer with the feeds' shapes).
         fed: tensors whose values come from outside.
     """
-    from pocketgraph.litert import lowerings  # noqa: F401  (fills the table)
     from pocketgraph.litert.trial import Trial
 
     return Trial(graph, nodes, outputs, inferred, fed)
@@ -123,7 +122,6 @@ def lowered(
     inferred: Inference | None = None,
 ) -> Program:
     """The segment in LiteRT's terms, optimized (arguments as for ``compile``)."""
-    from pocketgraph.litert import lowerings  # noqa: F401  (fills the table)
     from pocketgraph.litert.emitter import Emit
     from pocketgraph.litert.narrow_floats import widened
     from pocketgraph.litert.program import Program, Value

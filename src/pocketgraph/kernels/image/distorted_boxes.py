@@ -164,8 +164,8 @@ def sample_distorted_bounding_box(
     seed: int = 0,
     seed2: int = 0,
     min_object_covered: float = 0.1,
-    aspect_ratio_range: Sequence[float] = (0.75, 1.33),
-    area_range: Sequence[float] = (0.05, 1.0),
+    aspect_ratio_range: Sequence[float] = (0.75, 1.3300000429153442),
+    area_range: Sequence[float] = (0.05000000074505806, 1.0),
     max_attempts: int = 100,
     use_image_if_no_bounding_boxes: bool = False,
 ) -> tuple[Array, Array, Array]:
@@ -184,8 +184,8 @@ def sample_distorted_bounding_box_v2(
     context: Context,
     seed: int = 0,
     seed2: int = 0,
-    aspect_ratio_range: Sequence[float] = (0.75, 1.33),
-    area_range: Sequence[float] = (0.05, 1.0),
+    aspect_ratio_range: Sequence[float] = (0.75, 1.3300000429153442),
+    area_range: Sequence[float] = (0.05000000074505806, 1.0),
     max_attempts: int = 100,
     use_image_if_no_bounding_boxes: bool = False,
 ) -> tuple[Array, Array, Array]:
@@ -201,8 +201,8 @@ def stateless_sample_distorted_bounding_box(
     min_object_covered: Array,
     seed: Array,
     *,
-    aspect_ratio_range: Sequence[float] = (0.75, 1.33),
-    area_range: Sequence[float] = (0.05, 1.0),
+    aspect_ratio_range: Sequence[float] = (0.75, 1.3300000429153442),
+    area_range: Sequence[float] = (0.05000000074505806, 1.0),
     max_attempts: int = 100,
     use_image_if_no_bounding_boxes: bool = False,
 ) -> tuple[Array, Array, Array]:

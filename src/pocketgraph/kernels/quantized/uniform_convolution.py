@@ -173,7 +173,7 @@ def uniform_quantized_convolution(
     rhs_dilation: Sequence[int] = (),
     batch_group_count: int = 1,
     feature_group_count: int = 1,
-    dimension_numbers: bytes | str = b"",
+    dimension_numbers: bytes | str = "",
     lhs_quantization_axis: int = -1,
     rhs_quantization_axis: int = -1,
     output_quantization_axis: int = -1,
@@ -211,7 +211,7 @@ def uniform_quantized_convolution_hybrid(
     rhs_dilation: Sequence[int] = (),
     batch_group_count: int = 1,
     feature_group_count: int = 1,
-    dimension_numbers: bytes | str = b"",
+    dimension_numbers: bytes | str = "",
     rhs_quantization_axis: int = -1,
 ) -> Array:
     """A convolution of float32, each of the batch rounded to codes of a range found in it, by codes."""

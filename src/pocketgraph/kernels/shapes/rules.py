@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -12,22 +11,8 @@ import numpy as np
 from pocketgraph.errors import GraphError
 from pocketgraph.graph import Node, Shape
 from pocketgraph.graph.shape import UNKNOWN
+from pocketgraph.kernels.op_table import OpTable
 from pocketgraph.kernels.shapes.values import Known
-
-MODULES = (
-    "array.concat_split", "array.diagonals", "array.filling", "array.gather_scatter", "array.identity",
-    "array.padding", "array.reshaping", "array.slicing", "array.sorting", "array.space_to_depth",
-    "audio.spectrograms", "control_flow.assertions", "control_flow.branches_and_loops", "image.bipartite_matching",
-    "image.colors", "image.connected_components", "image.image_files", "image.non_max_suppression", "image.resizing",
-    "logging.summaries", "math.elementwise", "math.fourier", "math.linear_algebra", "math.matrix_product",
-    "math.reductions", "math.segments", "nn.activations", "nn.convolution", "nn.convolution_gradients", "nn.ctc",
-    "nn.isotonic_regression", "nn.losses", "nn.normalization", "nn.pooling", "nn.pooling_gradients", "nn.recurrent",
-    "nn.window_sizes", "parsing.csv_and_raw_bytes", "parsing.examples", "quantized.fake_quant", "quantized.layers",
-    "random.sampling", "sparse.sets", "sparse.sparse_algebra", "sparse.sparse_tensors", "state.checkpoint_files",
-    "state.iterators", "state.lookup_tables", "state.queues", "state.tensor_array", "state.variables", "text.strings",
-    "text.unicode", "training.optimizers",
-)  # fmt: skip
-"""The modules of this package that hold rules; they are imported when the first rule is looked up."""
 
 
 @dataclass(slots=True, eq=False)
@@ -116,8 +101,8 @@ class Call:
 
 
 Rule: TypeAlias = Callable[[Call], "Shape | Sequence[Shape]"]
-_TABLE: dict[str, Rule] = {}
-_loaded = False
+SHAPE_RULES: OpTable[Rule] = OpTable("shape rule", "pocketgraph.kernels.shapes", "SHAPE_RULES")
+"""What knows the shapes that come out of each op."""
 
 R = TypeVar("R", bound=Rule)
 
@@ -131,9 +116,7 @@ def shape_rule(*ops: str) -> Callable[[R], R]:
 
     def register(rule: R) -> R:
         for op in ops:
-            if op in _TABLE:
-                raise ValueError(f"{op} has two shape rules")
-            _TABLE[op] = rule
+            SHAPE_RULES.add(op, rule)
         return rule
 
     return register
@@ -141,9 +124,4 @@ def shape_rule(*ops: str) -> Callable[[R], R]:
 
 def find(op: str) -> Rule | None:
     """The rule of an op, or None when there is none."""
-    global _loaded
-    if not _loaded:
-        for name in MODULES:
-            import_module(f"pocketgraph.kernels.shapes.{name}")
-        _loaded = True
-    return _TABLE.get(op)
+    return SHAPE_RULES.find(op)

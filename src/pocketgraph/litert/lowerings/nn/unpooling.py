@@ -18,10 +18,9 @@ from pocketgraph.litert.constant import Array
 from pocketgraph.litert.emitter import Emit, attr_list, attr_text
 from pocketgraph.litert.images import spatial
 from pocketgraph.litert.lowering import lowers
-from pocketgraph.litert.lowerings.array import MOVED
-from pocketgraph.litert.lowerings.nn import window_shape
+from pocketgraph.litert.lowerings.nn.convolution import window_shape
+from pocketgraph.litert.lowerings.nn.pooled_places import are_places, indices_of
 from pocketgraph.litert.lowerings.pieces import cut, pad
-from pocketgraph.litert.lowerings.pooled_places import are_places, indices_of
 from pocketgraph.litert.program import Value
 
 
@@ -181,25 +180,6 @@ def _numbers(emit: Emit, surpassing: Sequence[Value], shape: tuple[int, ...], st
 
 def _sum(emit: Emit, left: Value, right: Value) -> Value:
     return emit.add("ADD", [left, right], left.shape, activation="")
-
-
-@lowers("ScatterNd")
-def scatter(emit: Emit, node: Node) -> None:
-    """Puts the places of a pooling back where the indices are just those; LiteRT's own operator does the rest."""
-    if node.attr("bad_indices_policy", b"") == b"IGNORE":
-        raise emit.unsupported("indices that may point outside")
-    updates = emit.require(emit.input(1), *MOVED)
-    shape = tuple(int(size) for size in np.asarray(emit.static(2, "the shape")).reshape(-1))
-    origin = origin_of_places(emit, node, updates, shape) if updates.dtype is FLOAT else None
-    if origin is not None:
-        image, windows = origin
-        pooled = emit.reshape(updates, (windows.image[0], *windows.counts, windows.image[3]))
-        emit.result(emit.reshape(unpooled(emit, pooled, compared(emit, image, windows), windows), shape))
-        return
-    indices = emit.require(emit.input(0), "int32")
-    if updates.dtype is BOOL or not indices.shape or not shape or updates.shape == ():
-        raise emit.unsupported(f"scattering {updates.dtype.name} to {list(shape)}")
-    emit.result(emit.add("SCATTER_ND", [indices, updates, emit.const(shape, np.int32)], shape, updates.dtype))
 
 
 def unpooled(emit: Emit, pooled: Value, found: Compared, windows: Windows) -> Value:

@@ -15,7 +15,7 @@ import numpy as np
 from pocketgraph.graph import Node
 from pocketgraph.litert.emitter import Emit, attr_list, attr_text
 from pocketgraph.litert.lowering import lowers
-from pocketgraph.litert.lowerings.nn import window_shape
+from pocketgraph.litert.lowerings.nn.convolution import window_shape
 from pocketgraph.litert.lowerings.pieces import cut, pad
 from pocketgraph.litert.program import Value
 

@@ -14,10 +14,10 @@ from pocketgraph.kernels.windows import Window
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.images import TO_NHWC, data_format, image, yield_image
 from pocketgraph.litert.lowering import lowers
-from pocketgraph.litert.lowerings.computed_weights import spans_of_convolution
-from pocketgraph.litert.lowerings.math import binary
+from pocketgraph.litert.lowerings.math.elementwise import binary
+from pocketgraph.litert.lowerings.math.reductions import reduced
+from pocketgraph.litert.lowerings.nn.computed_weights import spans_of_convolution
 from pocketgraph.litert.lowerings.pieces import pad
-from pocketgraph.litert.lowerings.reduce import reduced
 from pocketgraph.litert.lowerings.sliding import at_their_places, elements_of_windows
 from pocketgraph.litert.program import Value
 

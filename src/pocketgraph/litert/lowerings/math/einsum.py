@@ -11,7 +11,7 @@ import math
 from pocketgraph.graph import Node
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.lowering import lowers
-from pocketgraph.litert.lowerings.reduce import reduced
+from pocketgraph.litert.lowerings.math.reductions import reduced
 from pocketgraph.litert.program import Value
 
 

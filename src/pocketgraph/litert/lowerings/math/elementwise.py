@@ -13,6 +13,7 @@ from pocketgraph.graph.dtype import BOOL, FLOAT, INT32
 from pocketgraph.kernels.math.elementwise import cast_group
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.lowering import lowers
+from pocketgraph.litert.lowerings.pieces import number
 from pocketgraph.litert.narrow_floats import NARROW, keeps_digits
 from pocketgraph.litert.program import Value
 
@@ -21,9 +22,6 @@ MOST_DIMENSIONS = 4  # more are not broadcast by every LiteRT kernel; equal shap
 _NUMBERS = ("float", "int32", "int64")
 
 UNARY: dict[str, tuple[str, tuple[str, ...]]] = {
-    "Relu": ("RELU", ("float",)),
-    "Relu6": ("RELU6", ("float",)),
-    "Elu": ("ELU", ("float",)),
     "Sigmoid": ("LOGISTIC", ("float",)),
     "Tanh": ("TANH", ("float",)),
     "Exp": ("EXP", ("float",)),
@@ -162,12 +160,6 @@ def add_n(emit: Emit, node: Node) -> None:
     emit.result(total)
 
 
-@lowers("LeakyRelu")
-def leaky_relu(emit: Emit, node: Node) -> None:
-    source = emit.require(emit.input(0), "float")
-    emit.result(emit.add("LEAKY_RELU", [source], source.shape, alpha=float(node.attr("alpha", 0.2))))
-
-
 @lowers("Reciprocal", "Inv")
 def reciprocal(emit: Emit, node: Node) -> None:
     source = emit.require(emit.input(0), "float")
@@ -251,3 +243,18 @@ def _narrowed(emit: Emit, source: Value, target: DType) -> Value:
         parts.append(emit.add("CAST", [part], (count,), target))
     joined = emit.add("CONCATENATION", list(parts), (source.size,), axis=0, activation="")
     return emit.reshape(joined, source.shape)
+
+
+@lowers("Log1p")
+def log_of_one_plus(emit: Emit, node: Node) -> None:
+    """x log(u) / (u - 1) with u = 1 + x, and x where u is 1, which keeps the digits of a small x.
+
+    Source: Goldberg, "What every computer scientist should know about floating-point arithmetic", theorem 4.
+    """
+    source = emit.require(emit.input(0), "float")
+    u = binary(emit, "ADD", source, number(emit, 1))
+    is_one = binary(emit, "EQUAL", u, number(emit, 1), BOOL)
+    rest = binary(emit, "SUB", u, number(emit, 1))
+    divisor = emit.add("SELECT_V2", [is_one, emit.constant_like(source, 1), rest], source.shape, source.dtype)
+    large = binary(emit, "MUL", source, binary(emit, "DIV", emit.add("LOG", [u], u.shape), divisor))
+    emit.result(emit.add("SELECT_V2", [is_one, source, large], source.shape, source.dtype))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from pocketgraph.graph import Node
-from pocketgraph.litert.emitter import Emit
+from pocketgraph.litert.emitter import Emit, attr_text
 from pocketgraph.litert.images import data_format, image, yield_image
 from pocketgraph.litert.lowering import lowers
-from pocketgraph.litert.lowerings.math import binary
-from pocketgraph.litert.lowerings.reduce import reduced
+from pocketgraph.litert.lowerings.math.elementwise import binary
+from pocketgraph.litert.lowerings.math.reductions import reduced, summed
 from pocketgraph.litert.program import Value
 
 
@@ -146,3 +146,21 @@ def batch_norm(
         multiplier, addend = emit.reshape(multiplier, target), emit.reshape(addend, target)
     scaled = emit.add("MUL", [source, multiplier], source.shape, activation="")
     return emit.add("ADD", [scaled, addend], source.shape, activation="")
+
+
+@lowers("BiasAddGrad")
+def of_a_bias(emit: Emit, node: Node) -> None:
+    gradient = emit.require(emit.input(0), "float")
+    rank = len(gradient.shape)
+    if rank < 2:
+        raise emit.unsupported(f"the gradient of biases by rank {rank}")
+    kept = 1 if attr_text(node, "data_format", "NHWC").startswith("NC") and rank > 2 else rank - 1
+    emit.result(summed(emit, gradient, [axis for axis in range(rank) if axis != kept], keep=False))
+
+
+@lowers("BiasAdd", "BiasAddV1")
+def bias_add(emit: Emit, node: Node) -> None:
+    source, bias = emit.require(emit.input(0), "float", "int32"), emit.input(1)
+    if attr_text(node, "data_format", "NHWC") == "NCHW" and len(source.shape) > 2:
+        bias = emit.reshape(bias, (bias.shape[0], *[1] * (len(source.shape) - 2)))
+    emit.result(emit.add("ADD", [source, bias], source.shape, activation=""))

@@ -12,8 +12,8 @@ from pocketgraph.graph import Node
 from pocketgraph.litert.emitter import MARK, WHOLE, Emit
 from pocketgraph.litert.images import image
 from pocketgraph.litert.lowering import lowers
-from pocketgraph.litert.lowerings.math import binary
-from pocketgraph.litert.lowerings.special import number
+from pocketgraph.litert.lowerings.math.elementwise import binary
+from pocketgraph.litert.lowerings.pieces import number
 from pocketgraph.litert.program import Value
 
 CODED = ("QuantizeV2", "Requantize", "QuantizedConv2D", "QuantizedMatMul")

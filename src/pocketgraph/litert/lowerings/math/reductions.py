@@ -1,14 +1,16 @@
-"""Lowerings of reductions, arg-max, top-k and running sums."""
+"""Lowerings of reductions, arg-max and running sums."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from pocketgraph.graph import DType, Node
-from pocketgraph.graph.dtype import FLOAT, INT32
+from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert import schema
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.lowering import lowers
+from pocketgraph.litert.lowerings.math.elementwise import binary
+from pocketgraph.litert.lowerings.pieces import number
 from pocketgraph.litert.program import Value
 
 REDUCTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -73,23 +75,6 @@ def arg_extreme(emit: Emit, node: Node) -> None:
     emit.result(emit.add(code, [source, operand], shape, dtype, output_type=schema.TENSOR_TYPES[dtype.name]))
 
 
-@lowers("TopK", "TopKV2")
-def top_k(emit: Emit, node: Node) -> None:
-    source = emit.require(emit.input(0), "float", "int32", "int64", "uint8")
-    count = int(node.attr("k", 0)) if node.op == "TopK" else int(np.asarray(emit.static(1, "k")).reshape(-1)[0])
-    if not source.shape or not 1 <= count <= source.shape[-1]:
-        raise emit.unsupported(f"the top {count} of {list(source.shape)}")
-    if not node.attr("sorted", True):
-        raise emit.unsupported("the top elements in no order, which every engine chooses for itself")
-    if node.attr("index_type", INT32) is not INT32:
-        raise emit.unsupported("TopKV2 with long indices")
-    shape = (*source.shape[:-1], count)
-    operand = emit.const(count, np.int32)
-    values, indices = emit.add_many("TOPK_V2", [source, operand], [(source.dtype, shape), (INT32, shape)])
-    emit.result(values, 0)
-    emit.result(indices, 1)
-
-
 @lowers("Cumsum")
 def running_sum(emit: Emit, node: Node) -> None:
     source = emit.require(emit.input(0), "float", "int32", "int64")
@@ -104,3 +89,11 @@ def running_sum(emit: Emit, node: Node) -> None:
         reverse=bool(node.attr("reverse", False)),
     )
     emit.result(result)
+
+
+@lowers("L2Loss")
+def half_squared_norm(emit: Emit, node: Node) -> None:
+    source = emit.require(emit.input(0), "float")
+    flat = emit.reshape(source, (source.size,))
+    total = emit.add("SUM", [emit.add("SQUARE", [flat], flat.shape), emit.const([0], np.int32)], (), keep_dims=False)
+    emit.result(binary(emit, "MUL", total, number(emit, 0.5)))

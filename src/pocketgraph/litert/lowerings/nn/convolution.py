@@ -1,4 +1,4 @@
-"""Lowerings of convolutions, pooling, matrix products and softmax."""
+"""Lowerings of convolutions."""
 
 from __future__ import annotations
 
@@ -7,21 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from pocketgraph.graph import Node
-from pocketgraph.graph.dtype import FLOAT
-from pocketgraph.litert.constant import Array
 from pocketgraph.litert.emitter import MARK, WHOLE, Emit, attr_list, attr_text
 from pocketgraph.litert.images import TO_NHWC, data_format, image, spatial, yield_image
 from pocketgraph.litert.lowering import lowers
-from pocketgraph.litert.lowerings.computed_weights import (
-    convolve_by_computed,
-    transposed_by_computed,
-)
-from pocketgraph.litert.lowerings.pieces import pad
+from pocketgraph.litert.lowerings.image.resizing import resized
+from pocketgraph.litert.lowerings.nn.computed_weights import convolve_by_computed, transposed_by_computed
+from pocketgraph.litert.lowerings.pieces import mirror_pad, pad
 from pocketgraph.litert.program import Value
-
-MOST_STRIPS = 16  # strips that a mirrored border is put together from
-MOST_SLICED = 5  # axes that XNNPACK slices
-LOWEST = float(np.finfo(np.float32).min)
 
 
 def window_shape(
@@ -108,43 +100,6 @@ def fused_pad_conv2d(emit: Emit, node: Node) -> None:
     emit.result(convolve(emit, node, padded, kernel, attr_text(node, "padding"), "NHWC"))
 
 
-def mirror_pad(emit: Emit, value: Value, pairs: Array, mode: str) -> Value:
-    """``value`` with its own content mirrored at the borders."""
-    if not pairs.any():
-        return value
-    if mode not in ("REFLECT", "SYMMETRIC"):
-        raise emit.unsupported(f"the mirror mode {mode}")
-    is_thin = 0 < pairs.sum() <= MOST_STRIPS and value.dtype is FLOAT and len(value.shape) <= MOST_SLICED
-    if is_thin and all(
-        before < size and after < size for (before, after), size in zip(pairs, value.shape, strict=True)
-    ):
-        return _mirrored_in_strips(emit, value, pairs, edge=int(mode == "SYMMETRIC"))
-    shape = [size + int(before) + int(after) for size, (before, after) in zip(value.shape, pairs, strict=True)]
-    return emit.add("MIRROR_PAD", [value, emit.const(pairs, np.int32)], shape, mode=mode)
-
-
-def _mirrored_in_strips(emit: Emit, value: Value, pairs: Array, edge: int) -> Value:
-    """Thin borders put together from strips one element wide; LiteRT's MIRROR_PAD goes element by element."""
-    for axis, (before, after) in enumerate(pairs.tolist()):
-        if not before and not after:
-            continue
-        length = value.shape[axis]
-        places = [*(step - edge for step in range(before, 0, -1)), None]
-        places += [length - 1 - step + edge for step in range(1, after + 1)]
-        strips = []
-        for place in places:
-            if place is None:
-                strips.append(value)
-                continue
-            begin, size = [0] * len(value.shape), list(value.shape)
-            begin[axis], size[axis] = place, 1
-            strips.append(emit.add("SLICE", [value, emit.const(begin, np.int32), emit.const(size, np.int32)], size))
-        shape = list(value.shape)
-        shape[axis] += before + after
-        value = emit.add("CONCATENATION", strips, shape, axis=axis, activation="")
-    return value
-
-
 @lowers("DepthwiseConv2dNative", "DepthwiseConv2d")
 def depthwise_conv2d(emit: Emit, node: Node) -> None:
     layout = data_format(emit, node)
@@ -216,86 +171,14 @@ def transposed_conv2d(emit: Emit, node: Node) -> None:
     yield_image(emit, result, layout)
 
 
-@lowers("MaxPool", "AvgPool")
-def pool(emit: Emit, node: Node) -> None:
-    layout = data_format(emit, node)
-    source = image(emit, 0, layout)
-    window = spatial(emit, attr_list(node, "ksize"), layout, "ksize")
-    strides = spatial(emit, attr_list(node, "strides"), layout, "strides")
-    padding = attr_text(node, "padding")
-    if padding == "EXPLICIT" and node.op == "MaxPool":
-        pairs = np.array(attr_list(node, "explicit_paddings"), np.int32).reshape(4, 2)
-        source = pad(emit, source, pairs if layout == "NHWC" else pairs[list(TO_NHWC)], LOWEST)
-        padding = "VALID"
-    if padding not in ("SAME", "VALID"):
-        raise emit.unsupported(f"{node.op} with {padding} padding")
-    size = window_shape(source.shape[1:3], window, strides, (1, 1), padding)
-    result = emit.add(
-        "MAX_POOL_2D" if node.op == "MaxPool" else "AVERAGE_POOL_2D",
-        [source],
-        (source.shape[0], *size, source.shape[3]),
-        padding=padding,
-        stride_h=strides[0],
-        stride_w=strides[1],
-        filter_h=window[0],
-        filter_w=window[1],
-        activation="",
-    )
-    yield_image(emit, result, layout)
-
-
-@lowers("BiasAdd", "BiasAddV1")
-def bias_add(emit: Emit, node: Node) -> None:
-    source, bias = emit.require(emit.input(0), "float", "int32"), emit.input(1)
-    if attr_text(node, "data_format", "NHWC") == "NCHW" and len(source.shape) > 2:
-        bias = emit.reshape(bias, (bias.shape[0], *[1] * (len(source.shape) - 2)))
-    emit.result(emit.add("ADD", [source, bias], source.shape, activation=""))
-
-
-@lowers("Softmax", "LogSoftmax")
-def softmax(emit: Emit, node: Node) -> None:
-    source = emit.require(emit.input(0), "float")
-    if not source.shape:
-        raise emit.unsupported(f"{node.op} of a scalar")
-    classes = source.shape[-1]
-    inner = source if 1 < len(source.shape) <= 4 else emit.reshape(source, (source.size // classes, classes))
-    if node.op == "Softmax":
-        result = emit.add("SOFTMAX", [inner], inner.shape, beta=1.0)
-    else:
-        result = emit.add("LOG_SOFTMAX", [inner], inner.shape)
-    emit.result(emit.reshape(result, source.shape))
-
-
-@lowers("MatMul")
-def matmul(emit: Emit, node: Node) -> None:
-    left, right = (emit.require(value, "float") for value in emit.inputs(0, 2))
-    if len(left.shape) != 2 or len(right.shape) != 2:
-        raise emit.unsupported("MatMul of other than matrices")
-    if node.attr("transpose_a", False):
-        left = emit.transpose(left, (1, 0))
-    turned = bool(node.attr("transpose_b", False))
-    if left.shape[1] != right.shape[turned]:  # LiteRT would take 2 x 3 numbers for 3 x 2
-        raise emit.unsupported(f"a product of {list(left.shape)} and {list(right.shape)}")
-    if right.constant is None:
-        columns = right.shape[0] if turned else right.shape[1]
-        shape = (left.shape[0], columns)
-        emit.result(emit.add("BATCH_MATMUL", [left, right], shape, adj_x=False, adj_y=turned))
-        return
-    weights = right if turned else emit.transpose(right, (1, 0))
-    shape = (left.shape[0], weights.shape[0])
-    emit.result(emit.add("FULLY_CONNECTED", [left, weights, None], shape, activation="", keep_num_dims=False))
-
-
-@lowers("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3")
-def batch_matmul(emit: Emit, node: Node) -> None:
-    left, right = (emit.require(value, "float") for value in emit.inputs(0, 2))
-    if not 2 <= len(left.shape) <= 5 or not 2 <= len(right.shape) <= 5:
-        raise emit.unsupported(f"a batched product of rank {len(left.shape)} and {len(right.shape)}")
-    result = emit.add(
-        "BATCH_MATMUL",
-        [left, right],
-        emit.output()[1],
-        adj_x=bool(node.attr("adj_x", False)),
-        adj_y=bool(node.attr("adj_y", False)),
-    )
-    emit.result(result)
+@lowers("FusedResizeAndPadConv2D")
+def fused_resize_and_pad_conv2d(emit: Emit, node: Node) -> None:
+    """Resizing, mirror padding and a convolution in one, as optimize_for_inference makes them."""
+    source = image(emit, 0, "NHWC")
+    height, width = (int(d) for d in emit.static(1, "the new size"))
+    pairs = np.asarray(emit.static(2, "the paddings"), np.int32)
+    kernel = emit.require(emit.input(3), "float")
+    align = bool(node.attr("resize_align_corners", False))
+    larger = resized(emit, "RESIZE_BILINEAR", source, (height, width), align, half=False)
+    padded = mirror_pad(emit, larger, pairs, attr_text(node, "mode"))
+    emit.result(convolve(emit, node, padded, kernel, attr_text(node, "padding"), "NHWC"))

@@ -14,8 +14,8 @@ from pocketgraph.kernels.windows import Window, windows
 from pocketgraph.litert.emitter import Emit, attr_list, attr_text
 from pocketgraph.litert.images import TO_NHWC, data_format, image, spatial, yield_image
 from pocketgraph.litert.lowering import lowers
+from pocketgraph.litert.lowerings.nn.unpooling import shares, tournament
 from pocketgraph.litert.lowerings.sliding import at_their_places, elements_of_windows
-from pocketgraph.litert.lowerings.unpooling import shares, tournament
 
 
 def spans_of(emit: Emit, node: Node, layout: str, size: Sequence[int]) -> tuple[Window, Window]:

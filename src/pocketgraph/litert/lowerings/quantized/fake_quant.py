@@ -15,7 +15,7 @@ from pocketgraph.kernels.quantized.eight_bit_arithmetic import half_away, nudged
 from pocketgraph.litert.constant import Array, Constant
 from pocketgraph.litert.emitter import MARK, Emit
 from pocketgraph.litert.lowering import lowers
-from pocketgraph.litert.lowerings.math import binary
+from pocketgraph.litert.lowerings.math.elementwise import binary
 from pocketgraph.litert.program import Quantization, Value
 
 
