@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernels.cases import cases
+from kernels.cases import from_list
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Graph, Node, Shape
 from pocketgraph.graph.dtype import FLOAT, INT32, INT64, STRING
@@ -164,7 +164,7 @@ def test_what_does_not_fit_is_said_in_tensorflows_words(call: Callable[[], Any],
 
 
 def test_the_shapes_foretold_are_those_that_come() -> None:
-    for case in (*cases("records"), *cases("sequence_records")):
+    for case in (*from_list("records"), *from_list("sequence_records")):
         names = [f"in{i}" for i in range(len(case.inputs))]
         graph = Graph([*(Node(name, "Placeholder") for name in names), case.node.replace(inputs=names)])
         feeds = {
@@ -225,7 +225,7 @@ def test_dense_rows_however_they_are_spelled(rows: list[list[float] | None]) -> 
 
 def test_damaged_records_never_do_worse_than_an_error() -> None:
     random = np.random.default_rng(5)
-    (case,) = (case for case in cases("records") if case.node.name == "ParseSingleExample_0")
+    (case,) = (case for case in from_list("records") if case.node.name == "ParseSingleExample_0")
     whole = case.inputs[0].item()
     refused = 0
     for _ in range(300):

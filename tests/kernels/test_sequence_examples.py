@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels.cases import Case, cases
+from kernels.cases import Case, from_list
 from kernels.test_examples import INTEGER, TWO, field, floats, vector
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Node, Shape
@@ -236,7 +236,7 @@ def test_damaged_records_never_do_worse_than_an_error(op: str) -> None:
         return False
 
     random = np.random.default_rng(5)
-    (case,) = (case for case in cases("sequence_records") if case.node.name == op)
+    (case,) = (case for case in from_list("sequence_records") if case.node.name == op)
     whole = case.inputs[0].item()
     refused = 0
     for _ in range(300):
