@@ -11,7 +11,7 @@ import pytest
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Node
 from pocketgraph.kernels import Context, evaluate
-from pocketgraph.runtime.files import Directory
+from pocketgraph.runtime.sandbox import Directory
 
 STRING, INT64 = DType.named("string"), DType.named("int64")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from litert.test_hastened import check, floats, graph
+from litert.test_optimize_for_latency import check, floats, graph
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Value

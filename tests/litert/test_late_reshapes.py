@@ -11,7 +11,7 @@ from pocketgraph.graph.text import parse
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.litert.engine import lowered
 from pocketgraph.litert.program import Program
-from pocketgraph.litert.rewriting.optimize import hasten
+from pocketgraph.litert.rewriting.optimize import optimize_for_latency
 from pocketgraph.runtime import Session
 from support import assert_close
 
@@ -29,7 +29,7 @@ ALONG_ONE_AXIS = """
 def hastened(graph: Graph, shape: tuple[int, ...], output: str) -> Program:
     inferred = infer(graph, feeds={"x:0": (FLOAT, Shape(shape))})
     program = lowered(graph, list(graph.nodes.values()), ["x:0"], [output], {"x:0": (FLOAT, shape)}, inferred)
-    hasten(program)
+    optimize_for_latency(program)
     return program
 
 

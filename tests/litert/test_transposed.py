@@ -12,7 +12,7 @@ from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.litert.engine import lowered
 from pocketgraph.litert.program import Program
-from pocketgraph.litert.rewriting.optimize import hasten
+from pocketgraph.litert.rewriting.optimize import optimize_for_latency
 from pocketgraph.runtime import Session
 
 RANDOM = np.random.default_rng(3)
@@ -97,7 +97,7 @@ def program_of(
     specs = {"x:0": (FLOAT, source)}
     inferred = infer(graph, feeds={"x:0": (FLOAT, Shape(source))})
     program = lowered(graph, list(graph.nodes.values()), ["x:0"], ["y:0"], specs, inferred)
-    hasten(program)
+    optimize_for_latency(program)
     return program
 
 

@@ -11,7 +11,7 @@ from pocketgraph.errors import UsageError
 from pocketgraph.formats import from_bytes, load, to_bytes
 from pocketgraph.graph import Graph, Node, const
 from pocketgraph.graph.text import parse
-from pocketgraph.litert.emitter import MARK
+from pocketgraph.litert.hints import MAY_QUANTIZE
 from pocketgraph.quantize.as_graph import as_graph, inner_operations
 from pocketgraph.quantize.light import lighter
 from pocketgraph.quantize.lowering import lowered_graph
@@ -41,7 +41,7 @@ def test_the_plain_arithmetic_of_its_ops_is_near_that_of_the_codes() -> None:
     """Without our mark it is an ordinary graph with FakeQuants: what TensorFlow sees."""
     graph, running = made()
     plain = graph.map_nodes(
-        lambda node: Node(node.name, node.op, node.inputs, {k: v for k, v in node.attrs.items() if k != MARK})
+        lambda node: Node(node.name, node.op, node.inputs, {k: v for k, v in node.attrs.items() if k != MAY_QUANTIZE})
     )
     session = Session(plain)
     apart = [session.run(["y"], {"x": s[0]})[0] - running.numbers(s)[0] for s in samples(8, seed=3)]

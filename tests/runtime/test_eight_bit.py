@@ -18,8 +18,8 @@ from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Value
 from pocketgraph.litert.rewriting.eight_bit import coded_weights
 from pocketgraph.runtime.eight_bit import choice as eight_bit_choice
-from pocketgraph.runtime.eight_bit import islands as eight_bit_islands
-from pocketgraph.runtime.eight_bit.islands import without_codes
+from pocketgraph.runtime.eight_bit import float_rewriting as eight_bit_islands
+from pocketgraph.runtime.eight_bit.float_rewriting import without_codes
 from pocketgraph.transforms.tool import run
 
 LOG = 'insert_logging(op=RequantizationRange, show_name=true, message="__requant_min_max:")'

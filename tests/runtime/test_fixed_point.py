@@ -19,7 +19,7 @@ from pocketgraph.kernels.quantized.eight_bit_arithmetic import (
     width,
 )
 from pocketgraph.runtime.eight_bit.fixed_point import moved, parts, simplest
-from pocketgraph.runtime.eight_bit.numbers import COMPUTED
+from pocketgraph.runtime.eight_bit.range_numbers import COMPUTED
 from pocketgraph.runtime.eight_bit.ranges import moving_line
 
 Array = np.ndarray[Any, Any]

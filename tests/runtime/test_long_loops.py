@@ -10,7 +10,7 @@ import pytest
 from pocketgraph.errors import RunError
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.unrolling import loops
-from pocketgraph.runtime.unrolling.chunks import Chunks
+from pocketgraph.runtime.unrolling.partial_unrolling import PartialUnrolling
 from recorded_runs import assert_repeats
 
 HERE = pathlib.Path(__file__).parent
@@ -26,14 +26,14 @@ RECURRENT = (
 def chunked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many rounds each chunk has that is written while the test runs."""
     lengths: list[int] = []
-    write = Chunks.in_chunks
+    write = PartialUnrolling.in_chunks
 
-    def noting(self: Chunks, *arguments: Any) -> int:
+    def noting(self: PartialUnrolling, *arguments: Any) -> int:
         done = write(self, *arguments)
         lengths.append(arguments[-1])
         return done
 
-    monkeypatch.setattr(Chunks, "in_chunks", noting)
+    monkeypatch.setattr(PartialUnrolling, "in_chunks", noting)
     return lengths
 
 

@@ -70,7 +70,7 @@ def test_of_several_entry_points_the_harmless_one_is_shown() -> None:
 
 
 def test_the_loaders_own_step_is_no_output() -> None:
-    from pocketgraph.graph.endpoints import likely_outputs
+    from pocketgraph.graph.entry_points import likely_outputs
 
     graph = load(MODEL)
     assert "__saved_model_init_op" in graph.signatures

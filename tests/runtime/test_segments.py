@@ -6,13 +6,13 @@ from hypothesis import strategies as st
 
 from pocketgraph.graph import Graph, Node, Shape, const
 from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.text import parse
+from pocketgraph.runtime.engines.compilation_units import Plan, Segment
 from pocketgraph.runtime.engines.frames import ROOT
 from pocketgraph.runtime.engines.functions import Library
 from pocketgraph.runtime.engines.needed import needed
 from pocketgraph.runtime.engines.reference import Program, Run
-from pocketgraph.runtime.engines.units import Plan, Segment
-from pocketgraph.runtime.names import Endpoint
 from pocketgraph.runtime.planning.segments import Cut, cut, is_worth_it
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from pocketgraph.errors import RunError
 from pocketgraph.runtime import Session, StepTrace
-from pocketgraph.runtime.names import before_rounds
 from pocketgraph.runtime.stat_summarizer import StatSummarizer
+from pocketgraph.runtime.tensor_names import before_rounds
 
 RECURRENT = pathlib.Path(__file__).parent / "recurrent"
 

@@ -13,9 +13,10 @@ from pocketgraph.apps import images
 from pocketgraph.errors import GraphError, PocketgraphError, UsageError
 from pocketgraph.graph import DType, Graph, Node, Shape, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT, STRING, UINT8
+from pocketgraph.graph.op_traits import ops_with
 
-PLACEHOLDERS = ("Placeholder", "PlaceholderV2", "PlaceholderWithDefault")
-DECODERS = ("DecodeJpeg", "DecodePng", "DecodeImage", "DecodeBmp")
+PLACEHOLDERS = ops_with("placeholder")
+DECODERS = ops_with("picture_file")
 CONVOLUTIONS = ("Conv2D", "DepthwiseConv2dNative")
 MOST_NUMBERS = 1 << 27  # in one feed: 512 MB; the graph is not trusted to say a sensible size
 SMALLEST_FLAT = 49  # a row of fewer numbers is taken for measurements, not for a picture

@@ -114,7 +114,7 @@ def first_values(text: str) -> tuple[float, ...]:
 
 def likely_output_names(graph: Any) -> list[str]:
     """The likeliest output of the graph, for when none was given; of several entry points, those of one of them."""
-    from pocketgraph.graph.endpoints import likely_outputs
+    from pocketgraph.graph.entry_points import likely_outputs
     from pocketgraph.runtime.samples import sample_fetches
 
     if not graph.outputs and sum(not key.startswith("__") for key in graph.signatures) > 1:

@@ -16,7 +16,7 @@ from pocketgraph.formats.meta_graph import VARIABLE_OPS
 from pocketgraph.formats.tensor_proto import shape_bytes
 from pocketgraph.formats.wire import Chunk
 from pocketgraph.graph import Graph, Shape, Signature, opdefs
-from pocketgraph.graph.endpoints import likely_inputs, sole_outputs
+from pocketgraph.graph.entry_points import likely_inputs, sole_outputs
 from pocketgraph.graph.node import canonical, node_name, parse_ref
 
 SCHEMA_VERSION = 1

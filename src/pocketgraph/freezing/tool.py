@@ -25,7 +25,7 @@ from pocketgraph.freezing.values import values_of
 from pocketgraph.freezing.variables import is_variable, variables
 from pocketgraph.graph import Graph, Node, Signature, Tensor, node_name
 from pocketgraph.graph.collector import collector_paused
-from pocketgraph.graph.endpoints import likely_outputs, sole_outputs
+from pocketgraph.graph.entry_points import likely_outputs, sole_outputs
 
 PathLike = str | os.PathLike[str]
 Checkpoint = PathLike | Mapping[str, Tensor]

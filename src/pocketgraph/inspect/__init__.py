@@ -1,5 +1,5 @@
 """Looks at models: what a graph holds, what it costs and how long it takes, what rules did to it."""
 
-from pocketgraph.inspect.summarize import Endpoint, Summary, summarize
+from pocketgraph.inspect.summarize import EndpointSummary, Summary, summarize
 
-__all__ = ["Endpoint", "Summary", "summarize"]
+__all__ = ["EndpointSummary", "Summary", "summarize"]

@@ -12,8 +12,8 @@ import numpy as np
 from pocketgraph.errors import PocketgraphError, RunError, UsageError
 from pocketgraph.graph import DType, Graph
 from pocketgraph.runtime.feeds import FeedSpec
-from pocketgraph.runtime.names import feed_endpoint
 from pocketgraph.runtime.stat_summarizer import Stat, StatSummarizer
+from pocketgraph.runtime.tensor_names import feed_endpoint
 
 if TYPE_CHECKING:
     from pocketgraph.runtime import Session, StepTrace

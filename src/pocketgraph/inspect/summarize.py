@@ -9,15 +9,16 @@ from functools import cached_property
 from itertools import chain
 
 from pocketgraph.errors import GraphError, PocketgraphError
-from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, endpoints
+from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, entry_points
 from pocketgraph.graph.node import node_name
 from pocketgraph.inspect.numbers import debug_string, human_readable
 
 NOT_OUTPUTS = ("Const", "Assign", "NoOp", "Placeholder")
+"""Not a trait: what the original summarize_graph does not count as a result."""
 
 
 @dataclass(frozen=True)
-class Endpoint:
+class EndpointSummary:
     """A likely input or output.
 
     Attributes:
@@ -111,20 +112,20 @@ class Summary:
         return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
     @cached_property
-    def inputs(self) -> tuple[Endpoint, ...]:
+    def inputs(self) -> tuple[EndpointSummary, ...]:
         """Likely inputs, the likeliest first, with dtype and declared or inferred shape."""
         return tuple(self._endpoints(self._likely[0]))
 
     @cached_property
-    def outputs(self) -> tuple[Endpoint, ...]:
+    def outputs(self) -> tuple[EndpointSummary, ...]:
         """Likely outputs, the likeliest first, with inferred dtype and shape."""
         return tuple(self._endpoints(self._likely[1]))
 
     @cached_property
-    def _likely(self) -> tuple[list[endpoints.Endpoint], list[endpoints.Endpoint]]:
-        return endpoints.likely_inputs(self.graph), endpoints.likely_outputs(self.graph)
+    def _likely(self) -> tuple[list[entry_points.EntryPoint], list[entry_points.EntryPoint]]:
+        return entry_points.likely_inputs(self.graph), entry_points.likely_outputs(self.graph)
 
-    def _endpoints(self, ranked: list[endpoints.Endpoint]) -> Iterator[Endpoint]:
+    def _endpoints(self, ranked: list[entry_points.EntryPoint]) -> Iterator[EndpointSummary]:
         from pocketgraph.kernels.shapes import infer
 
         try:
@@ -139,7 +140,7 @@ class Summary:
             if inferred is not None:
                 dtype = dtype or inferred.dtype(f"{name}:0")
                 shape = inferred.shape(f"{name}:0")
-            yield Endpoint(name, node.op, dtype, shape, why)
+            yield EndpointSummary(name, node.op, dtype, shape, why)
 
 
 def summarize(graph: Graph) -> Summary:

@@ -12,6 +12,7 @@ from pocketgraph.graph import DType, Graph, Node, canonical
 from pocketgraph.kernels.ranks import RANKS, wrong_input
 from pocketgraph.litert import schema
 from pocketgraph.litert.constant import Array, Constant
+from pocketgraph.litert.hints import MAY_QUANTIZE, WHOLE_NUMBERS
 from pocketgraph.litert.lowering import LOWERINGS
 from pocketgraph.litert.narrow_floats import (
     JUMPING,
@@ -24,9 +25,6 @@ from pocketgraph.litert.program import Operation, Value
 from pocketgraph.litert.statics import Inference, Statics
 from pocketgraph.litert.unsupported import Unsupported
 
-MARK = "_eight_bit"
-WHOLE = "_whole_numbers"
-"""The attribute of nodes that may be computed with eight-bit numbers (see runtime/eight_bit/islands.py)."""
 COMPUTABLE = schema.TENSOR_TYPES.keys() - {"string", "double", "half", "bfloat16", "complex64", "complex128"}
 """The element types that LiteRT's operators take, by name."""
 LARGEST = 2**31 - 1  # bytes of one tensor: some kernels count them in 32 bits
@@ -261,8 +259,8 @@ class Emit:
         for dtype, shape in outputs:
             self.check(dtype, shape)
         made = [Value(self._name(code), dtype, tuple(int(d) for d in shape)) for dtype, shape in outputs]
-        may_code = bool(self._node.attr(MARK, False))
-        whole = self._node.attr(WHOLE, None)
+        may_code = bool(self._node.attr(MAY_QUANTIZE, False))
+        whole = self._node.attr(WHOLE_NUMBERS, None)
         self.operations.append(Operation(code, list(inputs), made, options, (self._node.name,), may_code, whole))
         self.computed.update(made)
         return made

@@ -101,14 +101,14 @@ def compile(
             found = open_entry(folder, name, threads)
             if found is not None:
                 return found
-    from pocketgraph.litert.rewriting.optimize import hasten, optimize
+    from pocketgraph.litert.rewriting.optimize import optimize, optimize_for_latency
 
     program = trial.program(nodes, inputs, outputs, input_specs) if trial is not None else None
     if program is None:
         program = lowered(graph, nodes, inputs, outputs, input_specs, inferred)
     else:
         optimize(program)
-    hasten(program)
+    optimize_for_latency(program)
     types = [input_specs[name][0].numpy.name for name in inputs]
     return _built(program, inputs, types, folder, name, threads, in_memory=graph.secret)
 

@@ -19,7 +19,7 @@ from pocketgraph.errors import UsageError
 from pocketgraph.graph import Graph, Node, Shape, canonical, const, node_name, parse_ref
 from pocketgraph.graph.dtype import FLOAT, INT8, INT32
 from pocketgraph.graph.order import reachable, topological
-from pocketgraph.litert.emitter import MARK
+from pocketgraph.litert.hints import MAY_QUANTIZE
 from pocketgraph.litert.program import Operation, Program, Quantization, Value
 from pocketgraph.litert.rewriting.linear import LINEAR
 from pocketgraph.quantize.operators import WEIGHT_AXIS
@@ -125,7 +125,7 @@ class _Writing:
         ends = [self.constant(f"{name}/{end}", np.float32((code - zero) * scale))
                 for end, code in (("min", -128), ("max", 127))]  # fmt: skip
         return self.add(name, "FakeQuantWithMinMaxVars", [source, *ends], {"num_bits": 8, "narrow_range": False,
-                                                                         MARK: True})  # fmt: skip
+                                                                         MAY_QUANTIZE: True})  # fmt: skip
 
     def conversion(self, operation: Operation) -> None:
         source, result = operation.inputs[0], operation.outputs[0]
@@ -214,7 +214,7 @@ class _Writing:
         options, source = operation.options, self.ref(data)
         at_weights = LINEAR[operation.code][1]
         kernel = operation.inputs[at_weights]
-        mark: dict[str, Any] = {MARK: True} if kernel is not None and kernel.quantization is not None else {}
+        mark: dict[str, Any] = {MAY_QUANTIZE: True} if kernel is not None and kernel.quantization is not None else {}
         if operation.code == "FULLY_CONNECTED":
             if len(data.shape) != 2:
                 source = self.reshaped(f"{name}/rows", source, (-1, data.shape[-1]))

@@ -15,13 +15,14 @@ import numpy as np
 from pocketgraph.errors import FormatError, RunError, UsageError
 from pocketgraph.graph import Graph, Node, Shape, canonical, node_name
 from pocketgraph.graph.dtype import STRING
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.quantize.recordings import content_at
 from pocketgraph.runtime.samples import sample_shapes
 
 Array = np.ndarray[Any, Any]
-READING = frozenset(("AudioSpectrogram", "DecodeWav", "Mfcc"))
+READING = ops_with("recording")
 """Ops that make numbers out of a recording."""
 
 

@@ -17,10 +17,10 @@ from pocketgraph.quantize.sharing import share_weights
 from pocketgraph.quantize.spellings import in_plain_words
 from pocketgraph.runtime.engines.needed import needed
 from pocketgraph.runtime.feeds import FeedSpec
-from pocketgraph.runtime.names import feed_endpoints, fetch_endpoint
-from pocketgraph.runtime.planning.inlined_calls import without_calls
+from pocketgraph.runtime.planning.function_inlining import inline_calls
 from pocketgraph.runtime.planning.specialize import specialized
 from pocketgraph.runtime.samples import sample_fetches, sample_shapes
+from pocketgraph.runtime.tensor_names import feed_endpoints, fetch_endpoint
 
 Shapes = Mapping[str, tuple[int, ...]]
 
@@ -64,7 +64,7 @@ def lowered_graph(
         specs[endpoint] = (dtype, tuple(shape))
     fetches = [fetch_endpoint(graph, name) for name in wanted]
     kept = {endpoint.node for endpoint in (*specs, *fetches)}
-    graph = without_calls(graph, needed(graph, frozenset(specs), fetches, ()), specs, kept)
+    graph = inline_calls(graph, needed(graph, frozenset(specs), fetches, ()), specs, kept)
     known = specialized(graph, specs, {}, fetches, (), may_chunk=False)
     inputs: dict[str, tuple[DType, tuple[int, ...]]] = {
         str(endpoint): (dtype, shape) for endpoint, (dtype, shape) in specs.items() if dtype is not None

@@ -123,7 +123,7 @@ class GraphModel:
     ) -> None:
         from pocketgraph.runtime import Session
         from pocketgraph.runtime.feeds import FeedSpec
-        from pocketgraph.runtime.names import feed_endpoints
+        from pocketgraph.runtime.tensor_names import feed_endpoints
 
         self.path = path
         self.graph = graph

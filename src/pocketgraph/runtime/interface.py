@@ -20,10 +20,10 @@ from pocketgraph.errors import PocketgraphError, RunError, UsageError, did_you_m
 from pocketgraph.graph import DType, Graph
 from pocketgraph.graph.dtype import RESOURCE, VARIANT
 from pocketgraph.runtime.graph_operation import GraphOperation
-from pocketgraph.runtime.names import listed, output_types
 from pocketgraph.runtime.profile import StepTrace
 from pocketgraph.runtime.session import Session
 from pocketgraph.runtime.stat_summarizer import StatSummarizer
+from pocketgraph.runtime.tensor_names import listed, output_types
 
 Array = np.ndarray[Any, Any]
 FED_TYPES = ("float32", "int32", "int64", "float64", "uint8", "bool")

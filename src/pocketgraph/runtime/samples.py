@@ -11,10 +11,11 @@ import numpy as np
 from pocketgraph.errors import UsageError
 from pocketgraph.graph import DType, Graph, Node, node_name
 from pocketgraph.graph.dtype import BOOL, FLOAT, STRING, UINT8
+from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.engines.needed import needed
 from pocketgraph.runtime.feeds import FeedSpec
-from pocketgraph.runtime.names import Endpoint, fetch_endpoint
 from pocketgraph.runtime.permissions import RESTRICTED
+from pocketgraph.runtime.tensor_names import fetch_endpoint
 
 MOST_BYTES = 1 << 31
 SIDE = 224  # pixels of a picture whose size is open; most networks halve it five times
@@ -30,7 +31,7 @@ def sample_fetches(graph: Graph) -> tuple[str, ...]:
     Raises:
         UsageError: there are none.
     """
-    from pocketgraph.graph.endpoints import likely_outputs, sole_outputs
+    from pocketgraph.graph.entry_points import likely_outputs, sole_outputs
 
     if graph.outputs:
         return tuple(graph.outputs)

@@ -19,10 +19,10 @@ from pocketgraph.freezing.training_dir import find
 from pocketgraph.freezing.values import values_of
 from pocketgraph.graph import Graph, Node
 from pocketgraph.kernels.state.variables import Variable, variable_key
-from pocketgraph.runtime.asked import asked
+from pocketgraph.runtime.execution import STEP_LIMIT, Running
 from pocketgraph.runtime.permissions import check_permissions
 from pocketgraph.runtime.planning.preparing import Preparing
-from pocketgraph.runtime.running import STEP_LIMIT, Running
+from pocketgraph.runtime.resolved_call import resolve_call
 
 ENSEMBLES = frozenset(("BoostedTreesDeserializeEnsemble", "BoostedTreesQuantileStreamResourceDeserialize"))
 """What the saver of boosted trees runs to put them back."""
@@ -116,5 +116,5 @@ def _run(
     running = Running(STEP_LIMIT, None, folder, None, None)
     running.state = state
     plans = Preparing(graph, 1, "reference", None, allowed, False, False, state, lambda: None)
-    call = asked(graph, [], feeds, targets)
+    call = resolve_call(graph, [], feeds, targets)
     running.execution(plans.prepare(call))(call.values)

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pocketgraph.runtime.names import before_rounds
 from pocketgraph.runtime.op_weights import HEAVY
 from pocketgraph.runtime.profile import NodeTiming, StepTrace
-from pocketgraph.runtime.warm import Executable, directly
+from pocketgraph.runtime.tensor_names import before_rounds
+from pocketgraph.runtime.warm_start import Executable, directly
 
 Array = np.ndarray[Any, Any]
 OFTEN = 8  # calls after which the quicker way is made ready

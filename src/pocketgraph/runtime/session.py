@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from pocketgraph.errors import RunError
 from pocketgraph.graph import Graph
-from pocketgraph.runtime.again import Again, Execution, again, likeness
 from pocketgraph.runtime.arguments import check_arguments, check_options, model_path
-from pocketgraph.runtime.asked import Array, asked, asked_by_shape
-from pocketgraph.runtime.names import TensorName, before_rounds, listed
+from pocketgraph.runtime.execution import STEP_LIMIT, Running
 from pocketgraph.runtime.permissions import allowed_ops
 from pocketgraph.runtime.planning.preparing import Preparing
-from pocketgraph.runtime.running import STEP_LIMIT, Running
+from pocketgraph.runtime.repeated_call import Execution, RepeatedCall, call_key, repeated_call
+from pocketgraph.runtime.resolved_call import Array, resolve_call, resolve_call_by_shape
+from pocketgraph.runtime.tensor_names import TensorName, before_rounds, listed
 
 if TYPE_CHECKING:
     from pocketgraph.runtime.description import Description
@@ -83,8 +83,8 @@ class Session:
             raise RunError("there is no such file", where=source)
         self._running = Running(step_limit, memory_limit, files_dir, inter_op_threads, seed)
         self._saved = source if isinstance(source, str) and os.path.isdir(source) else None
-        self._ready: dict[tuple[Any, ...], tuple[Execution, Again | None]] = {}
-        self._again: Again | None = None
+        self._ready: dict[tuple[Any, ...], tuple[Execution, RepeatedCall | None]] = {}
+        self._again: RepeatedCall | None = None
         self._plans = Preparing(
             source,
             self.threads,
@@ -149,7 +149,7 @@ class Session:
                     names = tuple(fetches) if type(fetches) is list else fetches
                     values = list(feeds.values())
                     try:
-                        ready = self._ready.get(likeness(names, feeds, targets, values))
+                        ready = self._ready.get(call_key(names, feeds, targets, values))
                     except TypeError:  # a name that cannot be one; what follows says so
                         ready = None
                     if ready is not None:
@@ -229,7 +229,7 @@ class Session:
         if feeds is None:
             given.update(sample_shapes(self.graph, wanted))
         return self._plans.prepare(
-            asked_by_shape(self.graph, wanted, given, listed(targets)), described=True
+            resolve_call_by_shape(self.graph, wanted, given, listed(targets)), described=True
         ).description
 
     def restore(self, folder: str | os.PathLike[str]) -> None:
@@ -299,7 +299,7 @@ class Session:
                 if is_same and all(value.dtype.kind != "O" for value in values):  # strings are looked at each time
                     self._remember(fetches, feeds, targets, execution)
                 return execution(values)
-        call = asked(self.graph, wanted, feeds, goals)
+        call = resolve_call(self.graph, wanted, feeds, goals)
         prepared = self._plans.prepare(call)
         if trace is not None or milliseconds > 0:
             if trace is not None and prepared.executables:
@@ -328,8 +328,8 @@ class Session:
         names = tuple(fetches) if isinstance(fetches, list) else fetches
         if not isinstance(names, (str, tuple)) or not isinstance(targets, (str, tuple)):
             return
-        self._again = again(fetches, feeds, targets, execution)
-        self._ready[likeness(names, feeds, targets, list(feeds.values()))] = execution, self._again
+        self._again = repeated_call(fetches, feeds, targets, execution)
+        self._ready[call_key(names, feeds, targets, list(feeds.values()))] = execution, self._again
 
     def _forget(self) -> None:
         """Lets go of the ways to run what is no longer prepared."""

@@ -7,10 +7,10 @@ becomes
     a8 ─CONV_2D─ b8
 
 with int8 weights, one scale a channel, and an int32 bias. Convolutions of whole numbers (the original's codes, as
-runtime/eight_bit/codes.py writes them out) keep every digit: whole_products.py. What is left over of the operations
-marked ``may_code`` gets int8 weights and keeps float values: LiteRT then finds the range of the values by itself while
-it runs. It does so on one thread, which costs more than it saves where few products are made of each value; those stay
-float.
+runtime/eight_bit/exact_rewriting.py writes them out) keep every digit: whole_products.py. What is left over of the
+operations marked ``may_code`` gets int8 weights and keeps float values: LiteRT then finds the range of the values by
+itself while it runs. It does so on one thread, which costs more than it saves where few products are made of each
+value; those stay float.
 """
 
 from __future__ import annotations

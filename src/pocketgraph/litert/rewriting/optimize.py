@@ -40,7 +40,7 @@ def optimize(program: Program) -> None:
     program.drop_unused()
 
 
-def hasten(program: Program) -> None:
+def optimize_for_latency(program: Program) -> None:
     """Makes an optimized program faster still, where values inside need not be tensors of the graph any more."""
     take_fewer_pixels(program)
     reshape_later(program)

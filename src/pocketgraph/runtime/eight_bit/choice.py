@@ -15,9 +15,9 @@ import math
 from collections.abc import Collection, Mapping
 
 from pocketgraph.graph import DType, Graph, Node, Shape
+from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.kernels.shapes import Inferred, infer
 from pocketgraph.runtime.eight_bit.operands import operands
-from pocketgraph.runtime.names import Endpoint
 
 MOST_SEARCHED = 500_000_000
 """Multiplications of a run, up to which ranges are searched for while running."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.kernels.quantized.eight_bit_arithmetic import BYTE, F32, FRACTION
-from pocketgraph.runtime.eight_bit.numbers import COMPUTED, TENS
+from pocketgraph.runtime.eight_bit.range_numbers import COMPUTED, TENS
 
 Array = np.ndarray[Any, Any]
 Do = Callable[..., Any]

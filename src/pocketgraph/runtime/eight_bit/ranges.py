@@ -20,7 +20,7 @@ from pocketgraph.kernels.quantized.eight_bit_arithmetic import (
     widened_range,
 )
 from pocketgraph.runtime.eight_bit.fixed_point import moved, parts, simplest
-from pocketgraph.runtime.eight_bit.numbers import HALF_RANGE, SMALLEST_WIDTH, TENS, Number, Writer
+from pocketgraph.runtime.eight_bit.range_numbers import HALF_RANGE, SMALLEST_WIDTH, TENS, Number, Writer
 
 Array = np.ndarray[Any, Any]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from pocketgraph.graph import Node, const
 from pocketgraph.graph.dtype import FLOAT
-from pocketgraph.runtime.eight_bit.numbers import ALMOST_HALF
+from pocketgraph.runtime.eight_bit.range_numbers import ALMOST_HALF
 
 
 def rounded_values(node: Node, result: str, fresh: Callable[[str], str]) -> Iterator[Node]:

@@ -9,6 +9,8 @@ from typing import Any
 
 from pocketgraph.errors import RunError
 from pocketgraph.graph import Node
+from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.calls import (
     bound,
@@ -21,34 +23,30 @@ from pocketgraph.runtime.engines.calls import (
     same,
     takes_run,
 )
-from pocketgraph.runtime.engines.draft import Draft, Unstructured
+from pocketgraph.runtime.engines.common_subexpressions import REPEATED, subexpression_key
+from pocketgraph.runtime.engines.compilation_units import Segment, Unit, first_name, in_order, waits_of
 from pocketgraph.runtime.engines.frames import Loop
 from pocketgraph.runtime.engines.late import late_segments
 from pocketgraph.runtime.engines.liveness import LIVE, Liveness, either, together
 from pocketgraph.runtime.engines.loop_builder import add_loop
 from pocketgraph.runtime.engines.needed import Item
-from pocketgraph.runtime.engines.quick_calls import MAKERS, prepared, row_at, takes_row
-from pocketgraph.runtime.engines.quick_math import MATH
+from pocketgraph.runtime.engines.region_draft import RegionDraft, Unstructured
+from pocketgraph.runtime.engines.small_tensor_math import MATH
+from pocketgraph.runtime.engines.specialized_kernels import MAKERS, prepared, row_at, takes_row
 from pocketgraph.runtime.engines.steps import RUN
 from pocketgraph.runtime.engines.switches import add_switch, add_switch_of_many
-from pocketgraph.runtime.engines.twins import REPEATED, likeness
-from pocketgraph.runtime.engines.units import Segment, Unit, first_name, in_order, waits_of
-from pocketgraph.runtime.names import Endpoint
 
-SAME = ("Identity", "StopGradient", "PreventGradient", "Snapshot", "PlaceholderWithDefault", "LoopCond")
+SAME = ops_with("passes", "loop_condition") | {"PlaceholderWithDefault"}
 """Ops whose output is their first input; they cost nothing at run time."""
 
-PASSED = ("Identity", "Enter", "StopGradient", "Snapshot")
+PASSED = ops_with("passes", "enter")
 SMALL_CONSTANT = 1024  # bytes of a constant that is a parameter rather than data
 
-STRUCTURAL = frozenset((
-    "Const", "Placeholder", "PlaceholderV2", "NoOp", "ControlTrigger", "Switch", "RefSwitch", "_SwitchN",
-    *SAME, *loops.ENTER, *loops.EXIT, *loops.MERGE, *loops.NEXT,
-))  # fmt: skip
+STRUCTURAL = ops_with("constant", "placeholder", "control_flow") | SAME | {"NoOp", "ControlTrigger"}
 """Ops that the engine itself carries out, without a kernel."""
 
 
-class Builder(Draft):
+class Builder(RegionDraft):
     """Compiles the nodes of one region."""
 
     def build(self, names: Sequence[str], wanted: Sequence[Endpoint] = ()) -> None:
@@ -237,7 +235,7 @@ class Builder(Draft):
         ports = self.ports.get(node.name, set())
         if not self.references.isdisjoint(inputs) or any(Endpoint(node.name, port) in self.plan.fed for port in ports):
             return False
-        alike = likeness(node, inputs, live.atoms)
+        alike = subexpression_key(node, inputs, live.atoms)
         if alike is None:
             return False
         first = self.twins.setdefault(alike, node.name)

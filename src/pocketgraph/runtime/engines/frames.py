@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from pocketgraph.errors import RunError
+from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.engines.needed import Item
-from pocketgraph.runtime.names import Endpoint
 
 ENTER = ("Enter", "RefEnter")
 EXIT = ("Exit", "RefExit")

@@ -11,12 +11,13 @@ import numpy as np
 
 from pocketgraph.errors import RunError, did_you_mean
 from pocketgraph.graph import AttrValue, Func, Function, Graph, Node, Parameter
+from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.runtime.engines.compilation_units import Late
 from pocketgraph.runtime.engines.reference import Program
-from pocketgraph.runtime.engines.units import Late
-from pocketgraph.runtime.names import Endpoint
 
-CALLS = ("PartitionedCall", "StatefulPartitionedCall", "BatchFunction")
-BRANCHES = ("If", "StatelessIf", "Case", "StatelessCase")
+CALLS = ops_with("call") | {"BatchFunction"}
+BRANCHES = ops_with("branch")
 LOOPS = ("While", "StatelessWhile")
 COUNTED = "For"
 REMOTE = "RemoteCall"

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from pocketgraph.graph import Node
+from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.runtime.engines.compilation_units import Late, Plan, Segment, Unit, key_of
 from pocketgraph.runtime.engines.grouping import grouped
 from pocketgraph.runtime.engines.liveness import LIVE, Atom, Liveness
 from pocketgraph.runtime.engines.merging import merged
-from pocketgraph.runtime.engines.units import Late, Plan, Segment, Unit, key_of
-from pocketgraph.runtime.names import Endpoint
 
-PASSED = ("Identity", "StopGradient", "Snapshot", "PreventGradient")
+PASSED = ops_with("passes")
 
 
 def late_segments(

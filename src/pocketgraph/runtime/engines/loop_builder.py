@@ -6,18 +6,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pocketgraph.errors import RunError
+from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.calls import dereferenced
-from pocketgraph.runtime.engines.draft import Draft, Unstructured
 from pocketgraph.runtime.engines.frames import Loop
 from pocketgraph.runtime.engines.liveness import LIVE, Liveness, together
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.engines.region import WhileLoop
+from pocketgraph.runtime.engines.region_draft import RegionDraft, Unstructured
 from pocketgraph.runtime.engines.steps import RUN
-from pocketgraph.runtime.names import Endpoint
 
 
-def add_loop(outer: Draft, loop: Loop) -> None:
+def add_loop(outer: RegionDraft, loop: Loop) -> None:
     """Compiles a loop into one step of the region around it."""
     items, frames = outer.plan.items, outer.plan.frames
     members = [items[name] for name in loop.members]
@@ -71,7 +71,13 @@ def add_loop(outer: Draft, loop: Loop) -> None:
 
 
 def loop_call(
-    outer: Draft, loop: Loop, enters: Sequence[Item], exits: Sequence[Item], body: Sequence[str], *, structured: bool
+    outer: RegionDraft,
+    loop: Loop,
+    enters: Sequence[Item],
+    exits: Sequence[Item],
+    body: Sequence[str],
+    *,
+    structured: bool,
 ) -> tuple[WhileLoop, set[int]]:
     """Compiles the inside of a loop, once however often the region around it is tried.
 
@@ -93,7 +99,13 @@ def loop_call(
 
 
 def compiled_loop(
-    outer: Draft, loop: Loop, enters: Sequence[Item], exits: Sequence[Item], body: Sequence[str], *, structured: bool
+    outer: RegionDraft,
+    loop: Loop,
+    enters: Sequence[Item],
+    exits: Sequence[Item],
+    body: Sequence[str],
+    *,
+    structured: bool,
 ) -> tuple[WhileLoop, set[int]]:
     """What ``loop_call`` gives, made anew.
 
@@ -133,7 +145,7 @@ def compiled_loop(
     return call, references
 
 
-def _bind(inside: Draft, item: Item, what: str) -> None:
+def _bind(inside: RegionDraft, item: Item, what: str) -> None:
     """A slot for what comes in at a node; where there is no one condition, it is live by itself."""
     endpoint = Endpoint(item.node.name, 0)
     slot = inside.bind(endpoint)
@@ -141,7 +153,7 @@ def _bind(inside: Draft, item: Item, what: str) -> None:
         inside.live[endpoint] = Liveness(frozenset({(f"{what} {item.node.name}", True)}), (slot,))
 
 
-def _round_of(head: Item, outer: Draft) -> tuple[Endpoint, Endpoint]:
+def _round_of(head: Item, outer: RegionDraft) -> tuple[Endpoint, Endpoint]:
     """What a loop variable is in the first round, and what it is in the next.
 
     Raises:
@@ -158,12 +170,14 @@ def _round_of(head: Item, outer: Draft) -> tuple[Endpoint, Endpoint]:
     return first[0], back[0]
 
 
-def _live_at_exit(inside: Draft, item: Item) -> Liveness:
+def _live_at_exit(inside: RegionDraft, item: Item) -> Liveness:
     waits = [inside.node_live.get(name, LIVE) for name in item.control]
     return together([inside.live_of(item.data[0]), *waits])
 
 
-def _check_structure(inside: Draft, rounds: Sequence[tuple[Endpoint, Endpoint]], leaving: Sequence[Liveness]) -> None:
+def _check_structure(
+    inside: RegionDraft, rounds: Sequence[tuple[Endpoint, Endpoint]], leaving: Sequence[Liveness]
+) -> None:
     """Raises Unstructured where the variables do not all hang on one condition."""
     condition = inside.condition
     if condition is None or not rounds:
@@ -177,7 +191,7 @@ def _check_structure(inside: Draft, rounds: Sequence[tuple[Endpoint, Endpoint]],
         raise Unstructured
 
 
-def leaving_slot(inside: Draft, item: Item, live: Liveness) -> int:
+def leaving_slot(inside: RegionDraft, item: Item, live: Liveness) -> int:
     """A slot that holds what an Exit passes on, DEAD while it does not."""
     key = Endpoint(item.node.name, -2)
     inside.slots[key], inside.live[key] = inside.slot(item.data[0]), live

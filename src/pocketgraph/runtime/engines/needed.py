@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from pocketgraph.errors import RunError, did_you_mean
 from pocketgraph.graph import Graph, Node, parse_ref
-from pocketgraph.runtime.names import Endpoint
+from pocketgraph.graph.endpoint import Endpoint
 
 
 class Item(NamedTuple):

@@ -14,14 +14,14 @@ import numpy as np
 
 from pocketgraph.errors import RunError
 from pocketgraph.graph import Graph
+from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.kernels.state.variables import Variable
 from pocketgraph.runtime.engines.builder import Builder
+from pocketgraph.runtime.engines.compilation_units import Functions, Late, Plan, Segment
 from pocketgraph.runtime.engines.frames import ROOT, frames_of, has_loops
 from pocketgraph.runtime.engines.needed import Item, needed
 from pocketgraph.runtime.engines.region import take
 from pocketgraph.runtime.engines.steps import DEAD, Run
-from pocketgraph.runtime.engines.units import Functions, Late, Plan, Segment
-from pocketgraph.runtime.names import Endpoint
 
 __all__ = ["Program", "Run", "Segment"]
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from pocketgraph.graph import Tensor
+from pocketgraph.runtime.engines.step_codegen import MOST_STEPS, StepCodegen
 from pocketgraph.runtime.engines.steps import DEAD, RUN, Run, Step, execute, execute_traced, failure, place
-from pocketgraph.runtime.engines.straight_code import MOST_STEPS, StraightCode
 
 OFTEN = 12  # runs after which steps are worth writing out
 MANY = 2  # steps that are worth it
@@ -19,7 +19,7 @@ class StepList(tuple[Step, ...]):
     """Steps that belong together, in order; they are written out as code once they have run often."""
 
     runs = 0
-    code: StraightCode | None = None
+    code: StepCodegen | None = None
 
     def execute(self, values: list[Any]) -> None:
         """As ``execute``, with the same errors."""
@@ -29,7 +29,7 @@ class StepList(tuple[Step, ...]):
             if self.runs <= OFTEN or not MANY <= len(self) <= MOST_STEPS:
                 execute(self, values)
                 return
-            code = self.code = StraightCode(self, DEAD)
+            code = self.code = StepCodegen(self, DEAD)
         try:
             code.run(values)
         except Exception as error:
@@ -79,7 +79,7 @@ def take(steps: Sequence[Step], values: list[Any], run: Run) -> None:
 
 def _take(steps: Sequence[Step], values: list[Any], run: Run) -> None:
     if run.ledger is not None:
-        from pocketgraph.runtime.engines.memory import execute_within
+        from pocketgraph.runtime.engines.memory_limit import execute_within
 
         execute_within(run.ledger, steps, values, run.trace)
     elif run.trace is None:

@@ -15,12 +15,12 @@ import numpy as np
 
 from pocketgraph.errors import PocketgraphError, RunError
 from pocketgraph.graph import Node
-from pocketgraph.runtime.names import before_rounds
 from pocketgraph.runtime.profile import StepTrace
+from pocketgraph.runtime.tensor_names import before_rounds
 
 if TYPE_CHECKING:
     from pocketgraph.runtime.engines.deadline import Deadline
-    from pocketgraph.runtime.engines.ledger import Ledger
+    from pocketgraph.runtime.engines.live_bytes import LiveBytes
 
 
 class Dead:
@@ -57,7 +57,7 @@ class Run:
     trace: StepTrace | None = None
     depth: int = 0
     files: Any = None
-    ledger: Ledger | None = None
+    ledger: LiveBytes | None = None
     deadline: Deadline | None = None
 
     def spend(self, steps: int, loop: str) -> None:

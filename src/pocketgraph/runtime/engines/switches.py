@@ -5,14 +5,14 @@ from __future__ import annotations
 from functools import partial
 
 from pocketgraph.graph import Node
+from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.engines.calls import branch_marks, case_marks, dereferenced, same
-from pocketgraph.runtime.engines.draft import Draft
 from pocketgraph.runtime.engines.liveness import Liveness, Way, together
 from pocketgraph.runtime.engines.needed import Item
-from pocketgraph.runtime.names import Endpoint
+from pocketgraph.runtime.engines.region_draft import RegionDraft
 
 
-def add_switch(builder: Draft, item: Item, live: Liveness) -> None:
+def add_switch(builder: RegionDraft, item: Item, live: Liveness) -> None:
     """A Switch costs one step for all Switches on the same predicate: it marks which branch is dead."""
     data, predicate = item.data
     decides = builder.slot(predicate)
@@ -34,7 +34,7 @@ def add_switch(builder: Draft, item: Item, live: Liveness) -> None:
         builder.live[endpoint] = together([live, branch], builder.condition)
 
 
-def add_switch_of_many(builder: Draft, item: Item, live: Liveness) -> None:
+def add_switch_of_many(builder: RegionDraft, item: Item, live: Liveness) -> None:
     """A switch with a way for each number: one step for all of them on the same number marks the ways not taken."""
     data, number = (builder.slot(endpoint) for endpoint in item.data)
     count = int(item.node.attr("num_outs", 1))
@@ -52,7 +52,7 @@ def add_switch_of_many(builder: Draft, item: Item, live: Liveness) -> None:
             builder.live[endpoint] = together([live, branch], builder.condition)
 
 
-def _marker(builder: Draft, node: Node, decides: int, value: bool, live: Liveness) -> int:
+def _marker(builder: RegionDraft, node: Node, decides: int, value: bool, live: Liveness) -> int:
     """A slot that is DEAD when the predicate in slot ``decides`` is not ``value``."""
     if (decides, True) not in builder.markers:
         false, true = builder.new_slot(), builder.new_slot()

@@ -11,9 +11,9 @@ from typing import Any
 
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import DType, Shape, parse_ref
+from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.litert import cache
 from pocketgraph.runtime.feeds import FeedSpec
-from pocketgraph.runtime.names import Endpoint
 
 WHAT = "declared feeds"
 

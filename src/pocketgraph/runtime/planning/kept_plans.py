@@ -15,22 +15,22 @@ from typing import TYPE_CHECKING, Any
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import DType, Graph, Node, parse_ref
 from pocketgraph.graph.collector import collector_paused
+from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.kernels import registry
 from pocketgraph.litert import cache
 from pocketgraph.litert.executable import lookup
 from pocketgraph.runtime.engines.builder import STRUCTURAL
 from pocketgraph.runtime.engines.calls import PLAIN, is_plain
+from pocketgraph.runtime.engines.compilation_units import Segment
 from pocketgraph.runtime.engines.functions import Library
 from pocketgraph.runtime.engines.needed import Item, item_of, needed
 from pocketgraph.runtime.engines.reference import Program
-from pocketgraph.runtime.engines.units import Segment
-from pocketgraph.runtime.names import Endpoint
 from pocketgraph.runtime.planning.late_part import LatePart
 from pocketgraph.runtime.planning.late_planning import late_parts
 from pocketgraph.runtime.planning.parts_by_values import PartByValues
 from pocketgraph.runtime.planning.prepared import Prepared, Request
 from pocketgraph.runtime.segment_call import SegmentCall
-from pocketgraph.runtime.warm import Executable, with_switches
+from pocketgraph.runtime.warm_start import Executable, with_switches
 
 if TYPE_CHECKING:
     from pocketgraph.runtime.planning.made import Made

@@ -11,10 +11,10 @@ import numpy as np
 
 from pocketgraph.errors import GraphError
 from pocketgraph.graph import DType, Graph
+from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.engines.functions import Library
 from pocketgraph.runtime.engines.reference import Program
-from pocketgraph.runtime.names import Endpoint
-from pocketgraph.runtime.warm import Executable, directly
+from pocketgraph.runtime.warm_start import Executable, directly
 
 Array = np.ndarray[Any, Any]
 Sizes = tuple[tuple[int, ...], ...]

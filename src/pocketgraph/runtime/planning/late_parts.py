@@ -15,21 +15,22 @@ import numpy as np
 
 from pocketgraph.graph import DType, Graph, Node
 from pocketgraph.graph.dtype import RESOURCE, VARIANT
+from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.runtime.engines.compilation_units import Plan, Segment
 from pocketgraph.runtime.engines.needed import Item
-from pocketgraph.runtime.engines.units import Plan, Segment
-from pocketgraph.runtime.names import Endpoint
 from pocketgraph.runtime.op_weights import HEAVY
 from pocketgraph.runtime.planning.call_times import is_worth_it
 from pocketgraph.runtime.planning.late_part import LatePart, Planned
 from pocketgraph.runtime.planning.parts_by_values import PartByValues, sized_inputs
-from pocketgraph.runtime.warm import Executable
+from pocketgraph.runtime.warm_start import Executable
 
 Array = np.ndarray[Any, Any]
 KeptPart = tuple[str, list[str], list[Endpoint], list[Endpoint]]
 """A part as it is kept between processes: the node that it is called by, its nodes, what it takes, what it gives."""
 
 FEW_SCORES = 4096  # that NumPy sorts out (a millisecond) before LiteRT is made ready to do it, which takes ten
-PASSED_ON = ("Identity", "Enter", "StopGradient", "Snapshot", "PreventGradient")
+PASSED_ON = ops_with("passes", "enter")
 REFUSED = ("string", "double", "complex64", "complex128", "resource", "variant")
 
 

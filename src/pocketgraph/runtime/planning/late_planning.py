@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.graph import Graph
-from pocketgraph.runtime.names import Endpoint
+from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.planning.late_part import LatePart, Planned, Reordered
 from pocketgraph.runtime.planning.late_parts import KeptPart, LateParts
 from pocketgraph.runtime.planning.prepared import Request
-from pocketgraph.runtime.warm import Executable, from_cache, with_switches
+from pocketgraph.runtime.warm_start import Executable, from_cache, with_switches
 
 Array = np.ndarray[Any, Any]
 NO_GRAPH = Graph(())

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pocketgraph.graph import Node
-from pocketgraph.runtime.engines.units import Segment
-from pocketgraph.runtime.names import Endpoint
+from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.runtime.engines.compilation_units import Segment
 from pocketgraph.runtime.planning.segments import Cut
 from pocketgraph.runtime.segment_call import SegmentCall
-from pocketgraph.runtime.warm import Executable
+from pocketgraph.runtime.warm_start import Executable
 
 
 @dataclass(frozen=True)

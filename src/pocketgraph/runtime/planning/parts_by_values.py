@@ -12,8 +12,8 @@ from functools import partial
 from typing import Any
 
 from pocketgraph.graph import Graph, const
-from pocketgraph.runtime.engines.units import Plan
-from pocketgraph.runtime.names import Endpoint
+from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.planning.late_part import MOST_KEPT, LatePart, Trust
 
 SIZED = {

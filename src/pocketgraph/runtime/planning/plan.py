@@ -11,23 +11,23 @@ from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Graph
 from pocketgraph.graph.collector import collector_paused
 from pocketgraph.graph.dtype import RESOURCE, VARIANT
-from pocketgraph.runtime.eight_bit.islands import without_codes
+from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.runtime.eight_bit.float_rewriting import without_codes
+from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.engines.functions import Library
 from pocketgraph.runtime.engines.needed import Item, needed
 from pocketgraph.runtime.engines.reference import Program
-from pocketgraph.runtime.engines.units import Plan
-from pocketgraph.runtime.names import Endpoint
 from pocketgraph.runtime.planning import kept_plans
-from pocketgraph.runtime.planning.describing import described
-from pocketgraph.runtime.planning.inlined_calls import without_calls
+from pocketgraph.runtime.planning.function_inlining import inline_calls
 from pocketgraph.runtime.planning.late_parts import LateParts, may_be_late
 from pocketgraph.runtime.planning.late_planning import late_parts
 from pocketgraph.runtime.planning.made import Made
 from pocketgraph.runtime.planning.missing import check_kernels
+from pocketgraph.runtime.planning.plan_description import described
 from pocketgraph.runtime.planning.prepared import Prepared, Request
 from pocketgraph.runtime.planning.segments import Cut, cut, is_worth_it
 from pocketgraph.runtime.planning.specialize import Known, specialized
-from pocketgraph.runtime.warm import Executable, with_switches
+from pocketgraph.runtime.warm_start import Executable, with_switches
 
 if TYPE_CHECKING:
     from pocketgraph.litert.trial import Trial
@@ -111,7 +111,7 @@ def _on_litert(
     from pocketgraph.litert import engine
 
     kept = {endpoint.node for endpoint in (*request.feeds, *request.fetches)} | set(request.targets)
-    graph = without_calls(request.graph, items, request.feeds, kept)
+    graph = inline_calls(request.graph, items, request.feeds, kept)
     if graph is not request.graph:
         items = needed(graph, request.feeds, request.fetches, request.targets)
     if not request.exact:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from pocketgraph.graph import DType, Graph
+from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.description import Description
-from pocketgraph.runtime.names import Endpoint
-from pocketgraph.runtime.warm import Executable
+from pocketgraph.runtime.warm_start import Executable
 
 if TYPE_CHECKING:
     from pocketgraph.runtime.engines.reference import Program

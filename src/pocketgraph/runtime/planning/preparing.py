@@ -12,14 +12,15 @@ import numpy as np
 from pocketgraph.errors import GraphError, RunError
 from pocketgraph.graph import DType, Graph, canonical, node_name, parse_ref
 from pocketgraph.graph.collector import collector_paused
+from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.feeds import is_switch
-from pocketgraph.runtime.names import Endpoint, spelled
 from pocketgraph.runtime.permissions import check_permissions
+from pocketgraph.runtime.tensor_names import spelled
 
 if TYPE_CHECKING:
-    from pocketgraph.runtime.asked import Asked
     from pocketgraph.runtime.engines.needed import Item
     from pocketgraph.runtime.planning.prepared import Prepared
+    from pocketgraph.runtime.resolved_call import ResolvedCall
 
 Array = np.ndarray[Any, Any]
 
@@ -100,7 +101,7 @@ class Preparing:
                     executable.close()
             self.prepared.clear()
 
-    def prepare(self, call: Asked, traced: bool = False, described: bool = False) -> Prepared:
+    def prepare(self, call: ResolvedCall, traced: bool = False, described: bool = False) -> Prepared:
         """What ``plan.prepare`` decides, kept for the next time."""
         traced = traced or self._by_steps
         values = tuple((name, bool(value)) for name, value in call.switches.items())
@@ -110,7 +111,7 @@ class Preparing:
             return found
         from pocketgraph.runtime.engines.functions import Library
         from pocketgraph.runtime.engines.needed import needed
-        from pocketgraph.runtime.planning.late_reads import with_late_reads
+        from pocketgraph.runtime.planning.deferred_reads import defer_reads
         from pocketgraph.runtime.planning.planner import planned
         from pocketgraph.runtime.planning.prepared import Request
 
@@ -123,7 +124,7 @@ class Preparing:
                 check_permissions(nodes, self._allowed)
                 graph, items = self._settled(call, items, key)
                 digest = "" if traced or self.engine == "reference" or key in self._of_values else self._model_key()
-                graph, items = with_late_reads(graph, items, frozenset(call.feeds))
+                graph, items = defer_reads(graph, items, frozenset(call.feeds))
                 request = Request(
                     graph, call.feeds, call.outputs, call.targets, call.switches, self.threads, self._cache_dir,
                     digest, self.engine, traced, self.exact, described, planned,
@@ -132,17 +133,19 @@ class Preparing:
                 self._kept(key, found)
         return found
 
-    def _settled(self, call: Asked, items: dict[str, Item], key: tuple[Any, ...]) -> tuple[Graph, dict[str, Item]]:
+    def _settled(
+        self, call: ResolvedCall, items: dict[str, Item], key: tuple[Any, ...]
+    ) -> tuple[Graph, dict[str, Item]]:
         """The graph and its needed nodes, with constants for variables that do not change."""
         if self.engine == "reference" or not self._state:
             return self.graph, items
         from pocketgraph.runtime.engines.functions import Library
         from pocketgraph.runtime.engines.needed import needed
-        from pocketgraph.runtime.planning.settled_variables import with_settled_variables
+        from pocketgraph.runtime.planning.constant_variables import freeze_constant_variables
 
         nodes = Library(self.graph).with_bodies(item.node for item in items.values())
         kept = (*call.feeds, *call.outputs)
-        graph = with_settled_variables(self.graph, items, nodes, kept, self._state, self._let_go)
+        graph = freeze_constant_variables(self.graph, items, nodes, kept, self._state, self._let_go)
         if graph is self.graph:
             return graph, items
         self._of_values.add(key)
@@ -224,7 +227,7 @@ class Preparing:
     def _whole(self, arrays: Mapping[str, Array], wanted: Sequence[str]) -> Prepared | None:
         """One executable that does it all."""
         from pocketgraph.runtime.planning.prepared import Prepared
-        from pocketgraph.runtime.warm import from_cache
+        from pocketgraph.runtime.warm_start import from_cache
 
         found = from_cache(self._model_key(), arrays, wanted, self.threads, self._cache_dir)
         return None if found is None else Prepared(None, *found, executables=[found[0]])

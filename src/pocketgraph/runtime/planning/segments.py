@@ -7,11 +7,11 @@ from math import prod
 from typing import NamedTuple
 
 from pocketgraph.graph import Shape
+from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.runtime.engines.compilation_units import Plan, in_order, key_of
 from pocketgraph.runtime.engines.frames import ROOT, split
 from pocketgraph.runtime.engines.grouping import grouped
 from pocketgraph.runtime.engines.merging import merged
-from pocketgraph.runtime.engines.units import Plan, in_order, key_of
-from pocketgraph.runtime.names import Endpoint
 from pocketgraph.runtime.op_weights import FREE, HEAVY
 
 LEAST_WORK = 3  # compute ops; the call into another engine costs about as much as this many NumPy calls

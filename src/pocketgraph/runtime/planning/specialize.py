@@ -8,22 +8,23 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pocketgraph.graph import DType, Graph, Node, Shape, parse_ref
+from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes import Inferred, infer
 from pocketgraph.runtime.engines.builder import STRUCTURAL, Builder
+from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.engines.frames import ROOT, frames_of, has_loops
 from pocketgraph.runtime.engines.functions import Library
 from pocketgraph.runtime.engines.needed import Item, needed
-from pocketgraph.runtime.engines.units import Plan
-from pocketgraph.runtime.names import Endpoint
-from pocketgraph.runtime.planning.equal_constants import with_equal_constants_once
+from pocketgraph.runtime.planning.constant_deduplication import deduplicate_constants
 from pocketgraph.runtime.planning.idle_dropout import without_idle_dropout
-from pocketgraph.runtime.planning.joined_parts import with_joined_parts
 from pocketgraph.runtime.planning.missing import check_kernels
+from pocketgraph.runtime.planning.split_hoisting import hoist_over_splits
 from pocketgraph.runtime.planning.static_branches import SWITCH, known_predicates, without_static_branches
 from pocketgraph.runtime.unrolling.loops import unrolled
 
 MOST_PASSES = 6  # writing a loop out may tell how often another one turns
-STATIC_WITH_INPUTS = frozenset(("Const", "NoOp", "Identity", "StopGradient", "Snapshot", "PreventGradient"))
+STATIC_WITH_INPUTS = ops_with("constant", "passes") | {"NoOp"}
 """Of the ops that the engine carries out itself, those that give the same value whenever their inputs do."""
 
 
@@ -66,7 +67,7 @@ def specialized(
     """
     work = _Work(graph, feeds, values, fetches, targets, items)
     work.use_known_values()
-    work.take(with_equal_constants_once(work.graph, work.plan, work.inferred, work.held))
+    work.take(deduplicate_constants(work.graph, work.plan, work.inferred, work.held))
     work.plan_anew()
     has_frames = any(frame.depth for frame in work.plan.frames.values())
     # A loop that draws no numbers any more can be written out.
@@ -74,7 +75,7 @@ def specialized(
         work.plan_anew()
         work.conditional &= work.plan.items.keys()
     _write_loops_out(work, may_chunk=may_chunk)
-    if work.take(with_joined_parts(work.graph, work.plan, work.held)):
+    if work.take(hoist_over_splits(work.graph, work.plan, work.held)):
         work.infer_anew()
         work.plan_anew()
         work.conditional = conditional_nodes(work.plan)

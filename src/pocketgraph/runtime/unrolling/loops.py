@@ -17,16 +17,21 @@ import numpy as np
 
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph, Node, opdefs
+from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.runtime.engines import frames as loops
+from pocketgraph.runtime.engines.compilation_units import Plan, in_order
 from pocketgraph.runtime.engines.frames import ROOT, Loop, frames_of
 from pocketgraph.runtime.engines.needed import Item, needed
-from pocketgraph.runtime.engines.units import Plan, in_order
-from pocketgraph.runtime.names import Endpoint
-from pocketgraph.runtime.unrolling.chunks import BY_CHUNKS, CONVOLUTIONS, FEWEST_CHUNKS, MOST_IN_CHUNK, Chunks
-from pocketgraph.runtime.unrolling.forecast import forecast
-from pocketgraph.runtime.unrolling.idle_rounds import later_ends
-from pocketgraph.runtime.unrolling.values import (
+from pocketgraph.runtime.unrolling.idempotent_rounds import later_ends
+from pocketgraph.runtime.unrolling.partial_unrolling import (
+    BY_CHUNKS,
+    CONVOLUTIONS,
+    FEWEST_CHUNKS,
+    MOST_IN_CHUNK,
+    PartialUnrolling,
+)
+from pocketgraph.runtime.unrolling.symbolic_values import (
     ARRAYS,
     DEAD,
     LISTS,
@@ -48,6 +53,7 @@ from pocketgraph.runtime.unrolling.values import (
     needed_by,
     ports_of,
 )
+from pocketgraph.runtime.unrolling.trip_count import count_trips
 
 MOST_TRIES = 8  # of one loop
 FAILURES = (CannotUnrollError, PocketgraphError, ValueError, TypeError, IndexError, KeyError, ZeroDivisionError)
@@ -140,7 +146,7 @@ def _chunk(rounds: int, per_round: int) -> int:
     return min(range(most, most // 2, -1), key=lambda length: rounds % length)
 
 
-class _Unrolling(Chunks):
+class _Unrolling(PartialUnrolling):
     """Writes loops out, one after the other."""
 
     def loop(self, loop: Loop, conditional: Collection[str]) -> None:
@@ -223,7 +229,7 @@ class _Unrolling(Chunks):
         order = [*work.first, *work.second]
         mark, found, rounds = self.mark(), dict(state), 0
         try:
-            ahead = forecast(order, work.condition, work.back, work.before, start, MOST_ROUNDS)
+            ahead = count_trips(order, work.condition, work.back, work.before, start, MOST_ROUNDS)
             rounds = ahead.rounds
             length = _chunk(rounds, per_round)
             convolves = any(item.node.op in CONVOLUTIONS for item in order)

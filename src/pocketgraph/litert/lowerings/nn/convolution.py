@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from pocketgraph.graph import Node
-from pocketgraph.litert.emitter import MARK, WHOLE, Emit, attr_list, attr_text
+from pocketgraph.litert.emitter import Emit, attr_list, attr_text
+from pocketgraph.litert.hints import MAY_QUANTIZE, WHOLE_NUMBERS
 from pocketgraph.litert.images import TO_NHWC, data_format, image, spatial, yield_image
 from pocketgraph.litert.lowering import lowers
 from pocketgraph.litert.lowerings.image.resizing import resized
@@ -52,7 +53,8 @@ def convolve(emit: Emit, node: Node, source: Value, kernel: Value, padding: str,
     if depth == 0 or channels % depth or count % (channels // depth):
         raise emit.unsupported(f"{channels} channels do not split into groups of {depth}")
     size = window_shape(source.shape[1:3], (height, width), strides, dilations, padding)
-    if depth == 1 < channels and WHOLE not in node.attrs and MARK not in node.attrs:  # each channel is a group
+    hinted = WHOLE_NUMBERS in node.attrs or MAY_QUANTIZE in node.attrs
+    if depth == 1 < channels and not hinted:  # each channel is a group
         return emit.add(
             "DEPTHWISE_CONV_2D",
             [source, emit.reshape(kernel, (1, height, width, count)), None],

@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from pocketgraph.graph import Node
-from pocketgraph.litert.emitter import MARK, WHOLE, Emit
+from pocketgraph.litert.emitter import Emit
+from pocketgraph.litert.hints import MAY_QUANTIZE, WHOLE_NUMBERS
 from pocketgraph.litert.images import image
 from pocketgraph.litert.lowering import lowers
 from pocketgraph.litert.lowerings.math.elementwise import binary
@@ -17,6 +18,7 @@ from pocketgraph.litert.lowerings.pieces import number
 from pocketgraph.litert.program import Value
 
 CODED = ("QuantizeV2", "Requantize", "QuantizedConv2D", "QuantizedMatMul")
+"""Not a trait: ops that show that a graph computes in eight bits."""
 MOST_CHANNELS = 512  # beyond which the band, which is mostly zeros, takes longer than the powers
 
 
@@ -37,7 +39,7 @@ def local_response_normalization(emit: Emit, node: Node) -> None:
 
 def _has_codes(emit: Emit) -> bool:
     """Whether the graph has eight-bit codes, whose ranges are found while running: the last place counts for them."""
-    return any(node.op in CODED or WHOLE in node.attrs or MARK in node.attrs for node in emit.graph)
+    return any(node.op in CODED or WHOLE_NUMBERS in node.attrs or MAY_QUANTIZE in node.attrs for node in emit.graph)
 
 
 @lowers("LRNGrad")

@@ -13,7 +13,8 @@ from pocketgraph.graph.dtype import FLOAT, INT8
 from pocketgraph.kernels.arrays import number
 from pocketgraph.kernels.quantized.eight_bit_arithmetic import half_away, nudged
 from pocketgraph.litert.constant import Array, Constant
-from pocketgraph.litert.emitter import MARK, Emit
+from pocketgraph.litert.emitter import Emit
+from pocketgraph.litert.hints import MAY_QUANTIZE
 from pocketgraph.litert.lowering import lowers
 from pocketgraph.litert.lowerings.math.elementwise import binary
 from pocketgraph.litert.program import Quantization, Value
@@ -36,7 +37,7 @@ def fake_quant_args(emit: Emit, node: Node) -> None:
 @lowers("FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxVarsPerChannel")
 def fake_quant_vars(emit: Emit, node: Node) -> None:
     source = emit.require(emit.input(0), "float")
-    if node.attr(MARK, False):
+    if node.attr(MAY_QUANTIZE, False):
         emit.result(on_grid(emit, source, number(emit.static(1, "the range")), number(emit.static(2, "the range"))))
         return
     low, high = (np.asarray(emit.static(index, "the range"), np.float32) for index in (1, 2))

@@ -1,0 +1,205 @@
+"""Rewrites the eight-bit parts of a graph in float terms that the fast engine turns into its own eight-bit kernels.
+
+    x ─QuantizeV2─ QuantizedConv2D ─Requantize─ QuantizedRelu ─Dequantize─ y
+becomes
+    x ─Conv2D ─Relu ─ y            where the ranges are found while the graph runs
+    x ─grid─ Conv2D ─ Relu ─grid─ y  where they are known (frozen or trained)
+
+A grid is a FakeQuantWithMinMaxVars: the same values that the codes would stand for. It, and every Conv2D and MatMul
+that may use eight-bit weights, carries the attribute MAY_QUANTIZE. The integer arithmetic of the original kernels is
+not kept; ``Session(…, exact=True)`` leaves the graph alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from pocketgraph.graph import Graph, Node, const, node_name
+from pocketgraph.graph.dtype import FLOAT, QUINT8
+from pocketgraph.kernels.quantized.eight_bit_arithmetic import BYTE, bias_range, from_code, sum_range
+from pocketgraph.litert.hints import MAY_QUANTIZE
+from pocketgraph.runtime.eight_bit.choice import Feeds, wants_codes
+from pocketgraph.runtime.eight_bit.eight_bit_parts import CANDIDATES, FLOAT_OPS, MOVES, Islands, Range
+from pocketgraph.runtime.eight_bit.exact_rewriting import OPS, Codes
+from pocketgraph.runtime.eight_bit.operands import operands
+from pocketgraph.runtime.eight_bit.rounding import rounded_values
+from pocketgraph.runtime.eight_bit.sums import bias_offset, sum_line
+
+ATTRS = (
+    "strides", "padding", "ksize", "transpose_a", "transpose_b", "N", "Tshape", "align_corners", "half_pixel_centers",
+    "variance_epsilon", "scale_after_normalization",
+)  # fmt: skip
+"""The attributes that the float op has as well."""
+ROUNDED_LATER = frozenset(("QuantizedRelu", "QuantizedRelu6"))
+"""What may read a result before it is rounded to its grid: zero and six lie on it, or are moved there by rounding."""
+
+
+def without_codes(graph: Graph, kept: Collection[str], needed: Collection[str], feeds: Feeds) -> Graph:
+    """The graph with its eight-bit parts in float terms; itself when there are none.
+
+    Args:
+        graph: the graph.
+        kept: nodes whose outputs somebody feeds or fetches; they stay as they are.
+        needed: the nodes that will run; what only others read does not count.
+        feeds: the types and shapes of what is fed.
+    """
+    if not any(node.op in CANDIDATES for node in graph):
+        return graph
+    islands = Islands(graph, frozenset(kept), frozenset(needed), feeds)
+    if not islands.inside:
+        return graph
+    inside = [graph[name] for name in islands.inside]
+    has_loops = any(node.op in ("Enter", "RefEnter") for node in graph)  # constants would have to enter them
+    may_hold_codes = all(node.op in OPS for node in inside) and not has_loops
+    if may_hold_codes and wants_codes(inside, islands.shapes, islands.follows(), islands.found_between()):
+        return Codes(graph, islands.inside, islands.shapes).rewritten()
+    return _Floats(islands).rewritten()
+
+
+class _Floats:
+    """Writes islands in floats."""
+
+    def __init__(self, islands: Islands) -> None:
+        self.islands = islands
+        self.graph = islands.graph
+
+    def rewritten(self) -> Graph:
+        nodes: list[Node] = []
+        for node in self.graph:
+            if node.name in self.islands.inside:
+                nodes += self.in_floats(node)
+            elif node.op == "Dequantize" and node_name(node.data_inputs[0]) in self.islands.inside:
+                nodes.append(Node(node.name, "Identity", [node.data_inputs[0], *_control(node)], {"T": FLOAT}))
+            else:
+                nodes.append(node)
+        return self.graph.replace(nodes)
+
+    def in_floats(self, node: Node) -> Iterator[Node]:
+        """What stands for a node of an island; the node's name gives its floats."""
+        if node.op == "RequantizationRange":
+            return
+        grid = None if self.is_rounded_later(node) else self.islands.grid(node.name)
+        shift = self.shift(node)
+        last = node.name if grid is None else self.fresh(f"{node.name}/float")
+        name = last if shift == 0 else self.fresh(f"{node.name}/unshifted")
+        refs = []
+        for index, operand in enumerate(operands(node)):
+            if node_name(operand.codes) in self.islands.inside:
+                refs.append(operand.codes)
+                continue
+            opened = self.fresh(f"{node.name}/operand_{index}")
+            yield Node(opened, "Dequantize", list(operand), {"T": QUINT8, "mode": b"MIN_FIRST"})
+            refs.append(opened)
+        for index, (gain, offset) in enumerate(self.sum_lines(node)):
+            for op, number, neutral in (("Mul", gain, 1.0), ("Add", offset, 0.0)):
+                if number == neutral:
+                    continue
+                constant = const(self.fresh(f"{node.name}/{op.lower()}_{index}_by"), number, FLOAT)
+                made = self.fresh(f"{node.name}/{op.lower()}_{index}")
+                yield constant
+                yield Node(made, op, [refs[index], constant.name], {"T": FLOAT})
+                refs[index] = made
+        if node.op in FLOAT_OPS:
+            attrs: dict[str, Any] = {key: node.attrs[key] for key in ATTRS if key in node.attrs}
+            attrs["T"] = FLOAT
+            if node.op in ("QuantizedConv2D", "QuantizedMatMul"):
+                attrs[MAY_QUANTIZE] = True
+            if node.op == "QuantizedConcat":
+                refs.insert(0, node.data_inputs[0])
+            elif node.op in ("QuantizedReshape", "QuantizedResizeBilinear"):
+                refs.append(node.data_inputs[1])
+            yield Node(name, FLOAT_OPS[node.op], [*refs, *_control(node)], attrs)
+        elif node.op == "QuantizeV2" and self.islands.has_grids() and self.islands.is_rounded(node):
+            yield from rounded_values(node, name, self.fresh)
+        else:
+            source = refs[0] if refs else node.data_inputs[0]
+            yield Node(name, "Identity", [source, *_control(node)], {"T": FLOAT})
+        if shift != 0:
+            moved = const(self.fresh(f"{node.name}/shift"), shift, FLOAT)
+            yield moved
+            if node.op == "Requantize" and self.islands.fixed_range(node) is None:
+                yield from self.limited(node, name, shift)
+            else:
+                yield Node(last, "Add", [name, moved.name], {"T": FLOAT})
+        if grid is not None:
+            ends = [
+                const(self.fresh(f"{node.name}/{end}"), value, FLOAT)
+                for end, value in zip(("low", "high"), grid, strict=True)
+            ]
+            yield from ends
+            refs = [last, *(end.name for end in ends)]
+            yield Node(node.name, "FakeQuantWithMinMaxVars", refs, {"num_bits": 8, MAY_QUANTIZE: True})
+
+    def shift(self, node: Node) -> float:
+        """What rounding in the original adds to all values alike, as far as that is known before the run.
+
+        Requantize counts its codes from the requested minimum, whereas whoever reads them counts from the nearest
+        multiple of the step; an average is cut to a whole code.
+        """
+        if node.op == "Requantize":
+            low, high = self.islands.number(node, 3), self.islands.number(node, 4)
+            return 0.0 if low is None or high is None else float(from_code(0, low, high, BYTE)) - low
+        grid = self.islands.grid(node.name) if node.op == "QuantizedAvgPool" else None
+        if grid is None:
+            return 0.0
+        count = int(math.prod(node.attr("ksize", (1,))))
+        return -0.5 * float(1 - 1 / count) * (grid[1] - grid[0]) / BYTE.high
+
+    def sum_lines(self, node: Node) -> list[tuple[float, float]]:
+        """For each operand of a sum with a constant (gain, offset) of the line on which the original puts its codes.
+
+        That of QuantizedAdd goes through two whole numbers (``moved_on_line``), so that it is up to a percent too
+        steep or flat; that of QuantizedBiasAdd is parallel, but may lie some steps of the result too low, because 2^31
+        and the ends of the range meet in float32. Empty where a range is only known when running, and for single
+        numbers, which have no line. Two results of other operations are left alone as well: LiteRT adds them as they
+        are.
+        """
+        if node.op not in ("QuantizedAdd", "QuantizedBiasAdd"):
+            return []
+        limits: list[Range] = []
+        sources = [self.graph.nodes.get(node_name(operand.codes)) for operand in operands(node)]
+        tensors = [
+            None if source is None else self.islands.behind_quantization(source).attr("value") for source in sources
+        ]
+        for index, source in enumerate(sources):
+            grid = None if source is None or source.name not in self.islands.inside else self.islands.grid(source.name)
+            low, high = self.islands.number(node, 2 + 2 * index), self.islands.number(node, 3 + 2 * index)
+            if grid is not None:
+                limits.append(grid)
+            elif low is not None and high is not None and low < high:
+                limits.append((low, high))
+        if len(limits) != 2 or tensors.count(None) != 1 or any(t is not None and t.size == 1 for t in tensors):
+            return []
+        if node.op == "QuantizedAdd":
+            wanted = sum_range(*limits[0], *limits[1])
+            return [sum_line(mine, wanted) for mine in limits]
+        wanted = bias_range(*limits[0], *limits[1])
+        return [(1.0, bias_offset(mine, wanted)) for mine in limits]
+
+    def limited(self, node: Node, source: str, shift: float) -> Iterator[Node]:
+        """Values held to a range in which no code stands for zero, and which thus has no grid."""
+        low, high = self.islands.number(node, 3) or 0.0, self.islands.number(node, 4) or 0.0
+        ends = [
+            const(self.fresh(f"{node.name}/{n}"), v, FLOAT) for n, v in (("low", low + shift), ("high", high + shift))
+        ]
+        yield from ends
+        moved, above = self.fresh(f"{node.name}/moved"), self.fresh(f"{node.name}/above")
+        yield Node(moved, "Add", [source, self.fresh(f"{node.name}/shift")], {"T": FLOAT})
+        yield Node(above, "Maximum", [moved, ends[0].name], {"T": FLOAT})
+        yield Node(node.name, "Minimum", [above, ends[1].name], {"T": FLOAT})
+
+    def is_rounded_later(self, node: Node) -> bool:
+        readers = self.islands.readers.get(node.name, ())
+        return node.op in MOVES and len(readers) == 1 and readers[0].op in ROUNDED_LATER
+
+    def fresh(self, name: str) -> str:
+        """A name that no node has."""
+        while name in self.graph.nodes:
+            name += "_"
+        return name
+
+
+def _control(node: Node) -> list[str]:
+    return [ref for ref in node.inputs if ref.startswith("^")]

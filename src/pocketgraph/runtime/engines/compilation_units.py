@@ -1,0 +1,194 @@
+"""What a compilation works on: nodes, loops and segments of other engines as units, and the order in which they run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+from pocketgraph.errors import RunError
+from pocketgraph.graph import Node
+from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.runtime.engines import frames as loops
+from pocketgraph.runtime.engines.frames import Frame, Loop
+from pocketgraph.runtime.engines.needed import Item
+
+
+class Segment(NamedTuple):
+    """A part of the graph that runs as one call, as a rule of another engine.
+
+    Attributes:
+        node: a stand-in node that names it.
+        members: the names of its nodes.
+        inputs: what it takes, in order.
+        outputs: what it gives, in order.
+        call: takes the inputs' arrays and gives a tuple of the outputs' arrays.
+        is_late: the call takes the Run before the inputs, and plans itself when it is called.
+        takes_run: the call takes the Run before the inputs.
+    """
+
+    node: Node
+    members: frozenset[str]
+    inputs: tuple[Endpoint, ...]
+    outputs: tuple[Endpoint, ...]
+    call: Callable[..., tuple[Any, ...]]
+    is_late: bool = False
+    takes_run: bool = False
+
+
+class Functions(Protocol):
+    """Whoever runs the graph's functions (see ``functions``)."""
+
+    def is_call(self, node: Node) -> bool:
+        """Whether a node runs functions."""
+
+    def with_bodies(self, nodes: Iterable[Node]) -> Iterator[Node]:
+        """The nodes, and those of all functions that they may run."""
+
+    def call(self, node: Node) -> Callable[..., tuple[Any, ...]]:
+        """What such a node does: takes the Run and the inputs, gives the outputs.
+
+        Raises:
+            RunError: it names a function that the graph does not have.
+        """
+
+
+class Late(Protocol):
+    """Whoever plans parts when they run (see ``late``)."""
+
+    def is_able(self, item: Item) -> bool:
+        """Whether the node may be in such a part."""
+
+    def is_heavy(self, item: Item) -> bool:
+        """Whether the node makes a part worth it."""
+
+    def is_worth_it(self, items: Sequence[Item], plan: Plan, tensors: int) -> bool:
+        """Whether a part of these nodes, with so many tensors in and out, is quicker than its nodes one by one."""
+
+    def is_static(self, name: str, plan: Plan) -> bool:
+        """Whether the node gives the same in every run, so that parts take it in rather than its value."""
+
+    def decided(self, plan: Plan) -> list[Segment] | None:
+        """The parts of the whole plan where they are known beforehand; None: they are to be found (see ``late``)."""
+
+    def quicker(self, node: Node, call: Callable[..., Any]) -> Callable[..., Any]:
+        """A call that gives the same as the node's kernel ``call``, with the other engine's help; or ``call``."""
+
+    def call(
+        self, plan: Plan, members: Sequence[str], inputs: Sequence[Endpoint], outputs: Sequence[Endpoint]
+    ) -> Callable[..., tuple[Any, ...]]:
+        """What runs the part: takes the Run and the inputs' values, gives the outputs' values."""
+
+
+@dataclass(eq=False, repr=False)
+class Plan:
+    """What a whole compilation shares.
+
+    Attributes:
+        items: the needed nodes.
+        fed: the tensors that are fed.
+        frames: the frame of each node.
+        segments: parts that run elsewhere, by member name.
+        library: the graph's functions.
+        late: who plans the parts whose shapes only the run tells; None: nobody does.
+        finds_late: whether these parts are still to be found.
+        loops: the loops that are compiled already.
+    """
+
+    items: Mapping[str, Item]
+    fed: frozenset[Endpoint]
+    frames: Mapping[str, Frame]
+    segments: dict[str, Segment]
+    library: Functions
+    late: Late | None = None
+    finds_late: bool = True
+    loops: dict[Any, Any] = field(default_factory=dict)
+    _taken: dict[str, dict[Endpoint, list[str]]] = field(default_factory=dict)
+
+    def taken_from(self, name: str) -> Mapping[Endpoint, Sequence[str]]:
+        """The outputs of a node that others take, and who they are."""
+        if not self._taken:
+            for consumer, item in self.items.items():
+                for endpoint in item.data:
+                    if endpoint not in self.fed:
+                        self._taken.setdefault(endpoint.node, {}).setdefault(endpoint, []).append(consumer)
+        return self._taken.get(name, {})
+
+
+Unit: TypeAlias = "str | Loop | Segment"
+
+
+def in_order(own: Sequence[str], inner: Sequence[Loop], plan: Plan) -> list[tuple[Unit, list[Unit]]]:
+    """The units of a region with those that each depends on; a unit comes after these, and late rather than early.
+
+    Raises:
+        RunError: they depend on each other in a circle.
+    """
+    unit_of: dict[str, Unit] = {name: plan.segments.get(name, name) for name in own}
+    for loop in inner:
+        unit_of.update(dict.fromkeys(loop.members, loop))
+    units = {key_of(unit): unit for unit in unit_of.values()}
+    sources: dict[object, list[Unit]] = {}
+
+    def opened(unit: Unit) -> tuple[Unit, Iterator[Unit]]:
+        found = {key_of(unit_of[name]): unit_of[name] for name in needs(unit, plan) if name in unit_of}
+        found.pop(key_of(unit), None)
+        sources[key_of(unit)] = list(found.values())
+        return unit, iter(found.values())
+
+    order: list[tuple[Unit, list[Unit]]] = []
+    done: set[object] = set()
+    for start_key, start in units.items():
+        if start_key in sources:
+            continue
+        stack = [opened(start)]
+        while stack:
+            unit, left = stack[-1]
+            source = next(left, None)
+            if source is None:
+                done.add(key_of(unit))
+                order.append((unit, sources[key_of(unit)]))
+                stack.pop()
+            elif key_of(source) not in sources:
+                stack.append(opened(source))
+            elif key_of(source) not in done:
+                raise RunError("the graph has a cycle that is no loop", where=f"node '{first_name(source)}'")
+    return order
+
+
+def key_of(unit: Unit) -> object:
+    """What tells units apart quickly."""
+    return unit if isinstance(unit, str) else id(unit)
+
+
+def first_name(unit: Unit) -> str:
+    """A node of the unit, for messages."""
+    return unit if isinstance(unit, str) else unit.members[0] if isinstance(unit, Loop) else unit.node.name
+
+
+def needs(unit: Unit, plan: Plan) -> list[str]:
+    """The nodes outside and inside of the unit that its nodes need from the region it is in."""
+    if isinstance(unit, str):
+        return dependencies(plan.items[unit], plan)
+    if isinstance(unit, Segment):
+        return [*(e.node for e in unit.inputs if e not in plan.fed), *waits_of(unit, plan)]
+    enters = (plan.items[name] for name in unit.members if plan.items[name].node.op in loops.ENTER)
+    return [name for item in enters for name in dependencies(item, plan)]
+
+
+def waits_of(segment: Segment, plan: Plan) -> list[str]:
+    """The nodes outside of the segment that its nodes wait for, themselves or for a constant that waits."""
+    waits = {control for name in segment.members for control in plan.items[name].control}
+    for endpoint in (endpoint for name in segment.members for endpoint in plan.items[name].data):
+        source = plan.items.get(endpoint.node)
+        if source is not None and source.node.op == "Const":
+            waits.update(source.control)
+    return sorted(waits - segment.members)
+
+
+def dependencies(item: Item, plan: Plan) -> list[str]:
+    """The nodes that must run before this one in the same iteration."""
+    names = [e.node for e in item.data if e not in plan.fed]
+    if item.node.op in loops.MERGE:
+        names = [n for n in names if n not in plan.items or plan.items[n].node.op not in loops.NEXT]
+    return [*names, *item.control]

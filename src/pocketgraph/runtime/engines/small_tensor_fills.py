@@ -1,0 +1,126 @@
+"""Kernels that make small tensors or tell them apart, for the rounds of loops: ranges, fills, new axes, equality.
+
+As in quick_math: the same values, and whatever is not plain goes to the kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.graph import Node
+from pocketgraph.kernels.arrays import Array
+from pocketgraph.runtime.engines.scalar_arithmetic import FALSE, TRUE
+
+Call = Callable[..., Any]
+Constants = Mapping[int, Array]
+MOST = 1 << 16  # elements; the kernels look whether there is memory for more
+INT32 = np.dtype(np.int32)
+PLAIN = frozenset(map(np.dtype, ("float32", "float64", "int32", "int64", "bool")))
+
+
+def _range(node: Node, constants: Constants, call: Call) -> Call | None:
+    arange = np.arange
+
+    def range_(start: Array, limit: Array, delta: Array) -> Any:
+        if start.dtype is not INT32 or start.size != 1 or limit.size != 1 or delta.size != 1:
+            return call(start, limit, delta)
+        first, last, step = start.item(), limit.item(), delta.item()
+        if step < 1 or not first <= last <= first + MOST:
+            return call(start, limit, delta)
+        return arange(first, last, step, dtype=INT32)
+
+    return range_
+
+
+def _fill(node: Node, constants: Constants, call: Call) -> Call | None:
+    empty = np.empty
+
+    def fill(dims: Array, value: Array) -> Any:
+        sizes, count = dims.tolist(), 1
+        if type(sizes) is not list or value.ndim or value.dtype not in PLAIN:
+            return call(dims, value)
+        for size in sizes:
+            count *= size
+            if not 0 <= size <= MOST or count > MOST:
+                return call(dims, value)
+        result = empty(sizes, value.dtype)
+        result[...] = value
+        return result
+
+    return fill
+
+
+def _expand_dims(node: Node, constants: Constants, call: Call) -> Call | None:
+    if 1 not in constants or constants[1].size != 1:
+        return None
+    axis = int(constants[1].item())
+    if axis == -1:
+        place: Any = (..., None)
+    elif 0 <= axis <= 8:
+        place = (*(slice(None),) * axis, None, ...)
+    else:
+        return None
+
+    def expand_dims(input: Array, dim: Array) -> Any:
+        return input[place] if axis <= input.ndim else call(input, dim)
+
+    return expand_dims
+
+
+def _equal(node: Node, constants: Constants, call: Call) -> Call | None:
+    differs = node.op == "NotEqual"
+    compare = np.not_equal if differs else np.equal
+
+    def equal(x: Array, y: Array) -> Any:
+        if not x.ndim and not y.ndim and x.dtype is y.dtype and x.dtype in PLAIN:
+            return TRUE if differs != (x.item() == y.item()) else FALSE
+        if x.dtype is not y.dtype or x.dtype not in PLAIN or (x.shape != y.shape and x.ndim and y.ndim):
+            return call(x, y)
+        found = compare(x, y)
+        return found if type(found) is np.ndarray else np.asarray(found)
+
+    return equal
+
+
+def _select(node: Node, constants: Constants, call: Call) -> Call | None:
+    where = np.where
+
+    def select(condition: Array, t: Array, e: Array) -> Any:
+        shape = t.shape
+        if shape != e.shape or t.dtype is not e.dtype:
+            return call(condition, t, e)
+        if not condition.ndim:
+            return t if condition else e
+        if condition.shape != shape or t.dtype not in PLAIN:
+            return call(condition, t, e)
+        return where(condition, t, e)
+
+    return select
+
+
+def _one_hot(node: Node, constants: Constants, call: Call) -> Call | None:
+    """The new axis last, of constant size and values."""
+    if node.attr("axis", -1) != -1 or not {1, 2, 3} <= constants.keys() or constants[1].size != 1:
+        return None
+    depth, on, off = int(constants[1].item()), constants[2], constants[3]
+    if not 0 < depth <= 4096 or on.ndim or off.ndim or on.dtype != off.dtype or on.dtype not in PLAIN:
+        return None
+    places, where = np.arange(depth), np.where
+
+    def one_hot(indices: Array, depth_: Array, on_value: Array, off_value: Array) -> Any:
+        if indices.size * depth > MOST:
+            return call(indices, depth_, on_value, off_value)
+        return where(indices[..., None] == places, on, off)
+
+    return one_hot
+
+
+FILLING: dict[str, Callable[[Node, Constants, Call], Call | None]] = {
+    "Range": _range, "Fill": _fill, "ExpandDims": _expand_dims, "Equal": _equal, "NotEqual": _equal,
+    "OneHot": _one_hot,
+    "Select": _select, "SelectV2": _select,
+}  # fmt: skip
+"""By op: makes the quicker call, or None where the node is not plain."""

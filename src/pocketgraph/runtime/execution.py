@@ -1,0 +1,131 @@
+"""How what was prepared is run: what lives from run to run, what bounds one run, whose turn it is."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pocketgraph.runtime.repeated_call import Execution
+
+if TYPE_CHECKING:
+    from pocketgraph.runtime.engines.deadline import Deadline
+    from pocketgraph.runtime.engines.steps import Run
+    from pocketgraph.runtime.planning.prepared import Prepared
+    from pocketgraph.runtime.profile import StepTrace
+    from pocketgraph.runtime.resolved_call import Array, ResolvedCall
+    from pocketgraph.runtime.sandbox import Directory
+
+STEP_LIMIT = 10_000_000  # node executions inside loops in one run: half a minute, where real models take milliseconds
+
+
+class Running:
+    """The runs of one session.
+
+    Args:
+        step_limit, memory_limit, files_dir, inter_op_threads, seed: as for Session.
+
+    Attributes:
+        state: values that live as long as the session: variables, tables, random generators.
+        memory_limit: bytes that the tensors of one run may take.
+    """
+
+    def __init__(
+        self,
+        step_limit: int,
+        memory_limit: int | None,
+        files_dir: str | os.PathLike[str] | None,
+        inter_op_threads: int | None,
+        seed: int | None,
+    ) -> None:
+        self.state: dict[str, Any] = {}
+        self.memory_limit = memory_limit
+        self._step_limit = step_limit
+        self._files: Directory | None = None
+        if files_dir is not None:
+            from pocketgraph.runtime.sandbox import Directory
+
+            self._files = Directory(files_dir)
+        self._turn = None if inter_op_threads is None else threading.BoundedSemaphore(inter_op_threads)
+        self._rng: Any = Unseeded() if seed is None else np.random.default_rng(seed)
+
+    def execution(self, prepared: Prepared) -> Execution:
+        """The quickest way to run what was prepared."""
+        return self._in_turn(self._directly(prepared))
+
+    def watched(
+        self, prepared: Prepared, call: ResolvedCall, trace: StepTrace | None, milliseconds: int
+    ) -> list[Array]:
+        """Runs a call with node times, within so many milliseconds (0: however many it takes), or both.
+
+        Raises:
+            DeadlineError: it took longer; the node that was reached is named.
+        """
+        from pocketgraph.runtime.engines.deadline import Deadline
+
+        deadline = Deadline(milliseconds) if milliseconds > 0 else None
+        program = prepared.program
+
+        def watched(given: list[Any]) -> list[Array]:
+            if deadline is not None:
+                deadline.check("before the first node")
+            if program is None:
+                results = self._directly(prepared)(given)
+            else:
+                if trace is not None:
+                    trace.begin()
+                results = program.run(given, self._new_run(trace, deadline))
+                if trace is not None:
+                    trace.finish()
+            if deadline is not None:
+                deadline.check(f"node '{call.outputs[-1].node if call.outputs else call.targets[-1]}'")
+            return results
+
+        return self._in_turn(watched)(call.values)
+
+    def _in_turn(self, execution: Execution) -> Execution:
+        """The execution, waiting while as many as may run are running."""
+        turn = self._turn
+        if turn is None:
+            return execution
+
+        def waiting(values: list[Any]) -> list[Array]:
+            with turn:
+                return execution(values)
+
+        return waiting
+
+    def _directly(self, prepared: Prepared) -> Execution:
+        if prepared.whole is not None and self.memory_limit is None:
+            from pocketgraph.runtime.warm_start import directly
+
+            return directly(prepared.whole, prepared.whole_inputs)
+        program = prepared.program
+        assert program is not None
+        return lambda values: program.run(values, self._new_run())
+
+    def _new_run(self, trace: StepTrace | None = None, deadline: Deadline | None = None) -> Run:
+        from pocketgraph.runtime.engines.steps import Run
+
+        run = Run(self.state, self._rng, self._step_limit, trace=trace, files=self._files, deadline=deadline)
+        if self.memory_limit is not None:
+            from pocketgraph.runtime.engines.live_bytes import LiveBytes
+
+            run.ledger = LiveBytes(self.memory_limit)
+        return run
+
+
+class Unseeded:
+    """A random generator that is made when it is first used: importing numpy.random is a tenth of a warm start."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._generator: np.random.Generator | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        with self._lock:
+            if self._generator is None:
+                self._generator = np.random.default_rng()
+        return getattr(self._generator, name)

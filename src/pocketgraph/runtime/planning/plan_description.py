@@ -1,0 +1,46 @@
+"""A description of what runs where, from what the plan decided."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pocketgraph.runtime.description import Description, Part
+from pocketgraph.runtime.engines.compilation_units import Segment
+from pocketgraph.runtime.engines.needed import Item
+from pocketgraph.runtime.planning.prepared import Request
+from pocketgraph.runtime.planning.segments import Cut
+
+
+def described(
+    request: Request,
+    items: Mapping[str, Item],
+    cuts: Sequence[Cut],
+    later: Sequence[Segment],
+    reasons: Mapping[str, str],
+) -> Description:
+    """What runs where.
+
+    Args:
+        request: what was asked for.
+        items: the needed nodes.
+        cuts: the parts that are compiled.
+        later: the parts that will be compiled when they run.
+        reasons: why a node is in none of them.
+    """
+    inside = {name for part in cuts for name in part.nodes} | {name for part in later for name in part.members}
+    parts = [Part("litert", part.nodes, tuple(map(str, part.inputs)), tuple(map(str, part.outputs))) for part in cuts]
+    for part in later:
+        members = tuple(name for name in items if name in part.members)
+        parts.append(Part("litert", members, tuple(map(str, part.inputs)), tuple(map(str, part.outputs)), True))
+    rest = tuple(name for name, item in items.items() if name not in inside and item.node.op != "Const")
+    if cuts or later:
+        rest = tuple(name for name in rest if name in reasons)
+    if rest:
+        parts.append(Part("reference", rest))
+    return Description(
+        {str(e): (dtype.name if dtype else "?", shape) for e, (dtype, shape) in request.feeds.items()},
+        tuple(map(str, request.fetches)),
+        tuple(parts),
+        {name: reason for name, reason in reasons.items() if name in items and name not in inside},
+        {name: item.node.op for name, item in items.items()},
+    )

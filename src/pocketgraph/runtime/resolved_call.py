@@ -1,0 +1,78 @@
+"""What a call of a session asks for: its names looked up, its values checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from pocketgraph.graph import DType, Graph, Shape
+from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.runtime.feeds import FeedSpec, is_switch
+from pocketgraph.runtime.tensor_names import feed_endpoints, fetch_endpoint, target_names
+
+Array = np.ndarray[Any, Any]
+Sized: TypeAlias = "tuple[DType | None, tuple[int, ...]]"
+
+
+class ResolvedCall(NamedTuple):
+    """A call, its names looked up in the graph.
+
+    Attributes:
+        feeds: type and shape of each fed tensor, in the caller's order.
+        outputs: the tensors wanted.
+        targets: the nodes to run besides.
+        switches: the fed values that decide what runs (see feeds.is_switch).
+        values: the arrays fed, in the caller's order; none when only shapes were given.
+    """
+
+    feeds: dict[Endpoint, Sized]
+    outputs: tuple[Endpoint, ...]
+    targets: tuple[str, ...]
+    switches: dict[str, Array]
+    values: list[Array]
+
+
+def resolve_call(
+    graph: Graph, fetches: Sequence[str], feeds: Mapping[Any, Any], targets: Sequence[str]
+) -> ResolvedCall:
+    """A call with values.
+
+    Raises:
+        RunError: unknown or doubled names, values of the wrong type or shape.
+    """
+    endpoints = feed_endpoints(graph, feeds)
+    outputs = tuple(fetch_endpoint(graph, text) for text in fetches)
+    nodes = target_names(graph, targets)
+    specs = [FeedSpec.of(graph, endpoint, label) for endpoint, label in endpoints.items()]
+    values = [spec.array(value) for spec, value in zip(specs, feeds.values(), strict=True)]
+    shapes: dict[Endpoint, Sized] = {
+        spec.endpoint: (spec.dtype or DType.of_numpy(value.dtype), value.shape)
+        for spec, value in zip(specs, values, strict=True)
+    }
+    switches = {str(s.endpoint): v for s, v in zip(specs, values, strict=True) if is_switch(v)}
+    return ResolvedCall(shapes, outputs, nodes, switches, values)
+
+
+def resolve_call_by_shape(
+    graph: Graph, fetches: Sequence[str], feeds: Mapping[Any, Any], targets: Sequence[str]
+) -> ResolvedCall:
+    """A call with arrays or with shapes (tuples of sizes) in their place.
+
+    Raises:
+        RunError: as ``asked``.
+    """
+    shapes: dict[Endpoint, Sized] = {}
+    switches: dict[str, Array] = {}
+    for (endpoint, label), value in zip(feed_endpoints(graph, feeds).items(), feeds.values(), strict=True):
+        spec = FeedSpec.of(graph, endpoint, label)
+        if isinstance(value, (tuple, list, Shape)):
+            shapes[endpoint] = (spec.dtype, Shape(value).known)
+        else:
+            array = spec.array(value)
+            shapes[endpoint] = (spec.dtype, array.shape)
+            if is_switch(array):
+                switches[str(endpoint)] = array
+    outputs = tuple(fetch_endpoint(graph, text) for text in fetches)
+    return ResolvedCall(shapes, outputs, target_names(graph, targets), switches, [])

@@ -1,0 +1,171 @@
+"""What stands for a tensor while a loop is written out: a new node, a known value, a TensorArray's content, nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from pocketgraph.graph import DType, Node, Shape, opdefs
+from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.runtime.engines import frames as loops
+from pocketgraph.runtime.engines.needed import Item
+
+NOTHING = np.zeros(0, np.int32)
+MOST_NODES = 5000  # written-out nodes of one graph: planning takes about 0.1 ms for each
+MOST_ROUNDS = 20_000  # of a loop that is written in chunks: a second of counting
+MOST_WRITTEN = 2000  # rounds that are written out by themselves
+MOST_KNOWN = 4096  # elements of a value that is computed here
+SAME = ops_with("passes")
+PASSED = SAME | ops_with("loop_condition", "enter", "next_iteration")
+COUNTED = frozenset((
+    "Add", "AddV2", "Sub", "Mul", "Minimum", "Maximum", "FloorDiv", "FloorMod", "Mod", "RealDiv", "Div", "Neg", "Less",
+    "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual", "LogicalAnd", "LogicalOr", "LogicalNot", "All",
+    "Any", "Cast", "Pack", "Unpack", "StridedSlice", "Slice", "ConcatV2", "Concat", "Reshape", "ExpandDims", "Squeeze",
+    "Range", "Max", "Min", "Sum", "Prod", "Select", "SelectV2", "GatherV2", "Gather", "Fill", "ZerosLike", "Tile",
+))  # fmt: skip
+"""Not a trait: ops that are computed here when all their inputs are known integers or booleans."""
+CREATES = ("TensorArrayV3", "TensorArrayV2")
+READS = ("TensorArrayReadV3", "TensorArrayReadV2")
+WRITES = ("TensorArrayWriteV3", "TensorArrayWriteV2")
+SIZES = ("TensorArraySizeV3", "TensorArraySizeV2")
+SCATTERS = ("TensorArrayScatterV3", "TensorArrayScatterV2")
+GATHERS = ("TensorArrayGatherV3", "TensorArrayGatherV2")
+CONCATS = ("TensorArrayConcatV3", "TensorArrayConcatV2")
+ARRAYS = frozenset((*CREATES, *READS, *WRITES, *SIZES, *SCATTERS, *GATHERS, *CONCATS))
+LISTS = frozenset((
+    "TensorListReserve", "TensorListFromTensor", "TensorListGetItem", "TensorListSetItem", "TensorListStack",
+    "TensorListLength",
+))  # fmt: skip
+"""Not a trait: TensorFlow 2's form of TensorArrays, as far as it is followed; the handle stands for the content."""
+
+
+@dataclass(frozen=True)
+class Ref:
+    """A tensor of the new graph; ``changes`` when it is another one each round."""
+
+    name: str
+    changes: bool = False
+
+
+@dataclass(frozen=True)
+class Known:
+    """A value that is known now; ``changes`` when it may be another one each round."""
+
+    array: np.ndarray[Any, Any]
+    changes: bool = False
+
+
+@dataclass(frozen=True)
+class Held:
+    """What a TensorArray holds at one moment: its handle, or the flow that stands for its content.
+
+    Attributes:
+        array: the TensorArray.
+        size: how many elements it has.
+        elements: those that are written.
+        grows: whether writing past the end makes it longer.
+    """
+
+    array: str
+    size: int
+    elements: Mapping[int, Ref]
+    grows: bool = False
+
+    def filled(self, elements: Mapping[int, Ref]) -> Held:
+        """It with these elements besides, longer where it has to be."""
+        size = max([self.size, *(index + 1 for index in elements)]) if self.grows else self.size
+        return Held(self.array, size, {**self.elements, **elements}, self.grows)
+
+    def takes(self, index: int) -> bool:
+        """Whether there is, or may be, an element of this number."""
+        return 0 <= index < (MOST_ROUNDS if self.grows else self.size)
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A known value that is another one in each chunk of rounds: ``endpoint``'s in round ``turn`` of the chunk."""
+
+    endpoint: Endpoint
+    turn: int
+
+
+@dataclass(frozen=True)
+class Filling:
+    """A TensorArray that chunks of rounds fill: what it holds before them, and whose loop variable it is."""
+
+    head: str
+    before: Held
+
+
+@dataclass(frozen=True)
+class Table:
+    """A tensor whose rows have names of their own.
+
+    Attributes:
+        tensor: the tensor.
+        count: its rows.
+        dtype: their type.
+        shape: the shape of one.
+    """
+
+    tensor: str
+    count: int
+    dtype: DType
+    shape: Shape
+
+
+@dataclass(frozen=True)
+class Dead:
+    """The value of a tensor on a branch that is not taken in this round."""
+
+
+DEAD = Dead()
+Value: TypeAlias = "Ref | Known | Held | Counted | Filling | Dead"
+
+
+class CannotUnrollError(Exception):
+    """A loop that stays a loop, and why."""
+
+
+def is_dead(name: str, state: Mapping[Endpoint, Value]) -> bool:
+    """Whether a node does not run in this round; a Switch runs when one of its outputs is live."""
+    port = 0
+    while (value := state.get(Endpoint(name, port))) is not None:
+        if not isinstance(value, Dead):
+            return False
+        port += 1
+    return port > 0
+
+
+def changing(value: Value) -> Value:
+    return replace(value, changes=True) if isinstance(value, (Ref, Known)) else value
+
+
+def element_type(node: Node) -> DType:
+    """The type of what a TensorArray or a list holds."""
+    dtype = node.attrs.get("element_dtype", node.attrs.get("dtype"))
+    if not isinstance(dtype, DType):
+        raise CannotUnrollError("a TensorArray of unknown type")
+    return dtype
+
+
+def ports_of(node: Node) -> int:
+    return max(1, len(opdefs.output_dtypes(node)))
+
+
+def needed_by(item: Item, items: Mapping[str, Item], heads: Mapping[str, Item]) -> set[str]:
+    """The nodes that a node needs in the same round, itself included."""
+    found: set[str] = set()
+    waiting = [item.node.name]
+    while waiting:
+        name = waiting.pop()
+        if name in found or name not in items:
+            continue
+        found.add(name)
+        if name not in heads and items[name].node.op not in loops.ENTER:
+            waiting.extend(e.node for e in items[name].data)
+    return found

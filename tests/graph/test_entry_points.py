@@ -1,0 +1,203 @@
+"""Guessing inputs and outputs: of small graphs in the text form, and of real models whose outputs are known."""
+
+import json
+
+import pytest
+
+from pocketgraph.graph import Signature
+from pocketgraph.graph.entry_points import likely_inputs, likely_outputs, sole_outputs
+from pocketgraph.graph.text import parse
+from support import model_dir, needs_shared
+
+MNIST = """
+    x = Placeholder(dtype=float, shape=[?,784])
+    labels = Placeholder(dtype=float, shape=[?,10])
+    rate = Placeholder(dtype=float, shape=[])
+    w = VariableV2(dtype=float, shape=[784,10])
+    w/read = Identity(w, T=float)
+    b = VariableV2(dtype=float, shape=[10])
+    matmul = MatMul(x, w/read, T=float)
+    y = Add(matmul, b, T=float)
+    xent = SoftmaxCrossEntropyWithLogits(y, labels, T=float)
+    Mean = Mean(xent, axes, T=float)
+    axes = Const(int32 [0])
+    gradients/grad = MatMul(x, xent:1, T=float)
+    train/update = ApplyGradientDescent(w, rate, gradients/grad, T=float)
+    ArgMax = ArgMax(y, one, T=float)
+    one = Const(int32 1)
+    ArgMax_1 = ArgMax(labels, one, T=float)
+    Equal = Equal(ArgMax, ArgMax_1, T=int64)
+    accuracy = Mean(Equal, axes, T=float)
+    summary = ScalarSummary(tag, Mean, T=float)
+    tag = Const(string "loss")
+    save/names = Const(string ["w"])
+    save/SaveV2 = SaveV2(tag, save/names, save/names, w, dtypes=[float])
+    init = NoOp(^train/update)
+"""
+
+
+def test_training_leaves_only_the_scores() -> None:
+    graph = parse(MNIST)
+    assert likely_outputs(graph)[0] == ("y", "ends in a sum")
+    assert [name for name, _ in likely_outputs(graph)] == ["y", "ArgMax"]
+    assert sole_outputs(graph) == ["y"]
+
+
+def test_the_pivots_of_a_condition_are_no_outputs() -> None:
+    text = """
+        x = Placeholder(dtype=float)
+        w = Const(float[4,4] 0.5)
+        y = MatMul(x, w, T=float)
+        axes = Const(int32 [0, 1])
+        sum = Sum(y, axes, T=float, Tidx=int32)
+        zero = Const(float 0)
+        more = Greater(sum, zero, T=float)
+        cond/Switch = Switch(more, more, T=bool)
+        cond/switch_t = Identity(cond/Switch:1, T=bool)
+        cond/switch_f = Identity(cond/Switch:0, T=bool)
+        cond/pred_id = Identity(more, T=bool)
+        cond/half = Const(float 0.5, ^cond/switch_t)
+        cond/Switch_1 = Switch(y, cond/pred_id, T=float)
+        cond/Mul = Mul(cond/Switch_1:1, cond/half, T=float)
+        cond/Merge = Merge(cond/Switch_1, cond/Mul, T=float, N=2)
+    """
+    assert [name for name, _ in likely_outputs(parse(text))] == ["cond/Merge"]
+
+
+def test_inputs_that_meet_weights_come_first() -> None:
+    assert [name for name, _ in likely_inputs(parse(MNIST))] == ["x", "labels", "rate"]
+
+
+def test_a_queue_feeds_the_model_by_its_first_output() -> None:
+    text = MNIST.replace("x = Placeholder(dtype=float, shape=[?,784])", "q = Placeholder(dtype=resource)")
+    text = text.replace("labels = Placeholder(dtype=float, shape=[?,10])", "batch = QueueDequeueManyV2(q, n)")
+    text = text.replace("(x,", "(batch,").replace("labels", "batch:1").replace("batch:1 =", "labels =")
+    graph = parse(text + "n = Const(int32 1)\n")
+    assert sole_outputs(graph) == ["y"]
+
+
+def test_a_named_softmax_wins_over_the_logits_beside_it() -> None:
+    graph = parse(MNIST + "probabilities = Softmax(y, T=float)\naux = Tanh(y, T=float)\n")
+    assert likely_outputs(graph)[0] == ("probabilities", "ends in Softmax, named like a result")
+    assert sole_outputs(graph) == ["probabilities"]
+    boxes = parse(MNIST + "probabilities = Softmax(y, T=float)\nregression = Tanh(y, T=float)\n")
+    assert sole_outputs(boxes) is None
+
+
+def test_what_the_file_states_comes_first() -> None:
+    graph = parse(MNIST)
+    assert likely_outputs(graph.replace(outputs=["ArgMax:0"]))[0] == ("ArgMax", "stated output")
+    signed = graph.replace(signatures={"serving_default": Signature({"image": "x:0"}, {"class": "ArgMax:0"})})
+    assert likely_outputs(signed)[0] == ("ArgMax", "signature output")
+    assert likely_inputs(signed)[0] == ("x", "signature input")
+    assert sole_outputs(signed) == ["ArgMax"]
+
+
+@pytest.mark.parametrize("text", ["", "x = Placeholder(dtype=float)", "c = Const(float 1.0)", "n = NoOp()"])
+def test_nothing_to_guess(text: str) -> None:
+    graph = parse(text)
+    assert likely_outputs(graph) == []
+    assert sole_outputs(graph) is None
+
+
+def test_a_graph_that_refers_to_what_is_not_there_is_no_trouble() -> None:
+    graph = parse("y = Relu(gone, T=float)\nz = MatMul(y, away:1, T=float)\nloop = Identity(loop, T=float)")
+    assert [name for name, _ in likely_outputs(graph)] == ["z"]
+
+
+@needs_shared
+@pytest.mark.parametrize(
+    "name",
+    [
+        "mobilenet_v1_025_128", "mtcnn_blaueck", "faced_corrector", "kws_ds_cnn_s", "aiy_visionkit_detect",
+        "customvision_recipe", "rust_regression", "unity_3dball", "stylize_quantized", "linreg_frozen", "aggregator_v1",
+        "har_developershutt", "utensor_mnist_demo", "pose_mobilenet_v2_small",
+    ],
+)  # fmt: skip
+def test_outputs_of_real_models(name: str) -> None:
+    from pocketgraph import formats
+
+    info = json.loads((model_dir(name) / "model.json").read_text())
+    graph = formats.load(model_dir(name) / info["file"])
+    wanted = {output.split(":")[0] for output in info["outputs"]}
+    assert likely_outputs(graph)[0].name in wanted
+    assert likely_inputs(graph)[0].name in {i.split(":")[0] for i in info["inputs"]}
+    guessed = sole_outputs(graph)
+    assert guessed is None or set(guessed) <= wanted
+
+
+def test_the_shipping_tower_beats_the_training_tower() -> None:
+    graph = parse("""
+        pixels = Placeholder(dtype=float, shape=[8,4])
+        queue = FIFOQueueV2(component_types=[float])
+        batch = QueueDequeueV2(queue, component_types=[float])
+        enqueue = QueueEnqueueV2(queue, pixels, Tcomponents=[float])
+        image = PlaceholderWithDefault(batch, dtype=float, shape=[?,4])
+        v = VariableV2(dtype=float, shape=[4,2])
+        train/logits = MatMul(batch, v, T=float)
+        train/probabilities = Softmax(train/logits, T=float)
+        logits = MatMul(image, v, T=float)
+        checked = CheckNumerics(logits, T=float)
+        probabilities = Softmax(checked, T=float)
+    """)
+    assert sole_outputs(graph) == ["probabilities"]
+    assert likely_inputs(graph)[0].name == "image"
+
+
+def test_a_queue_behind_a_placeholders_default_is_no_input() -> None:
+    graph = parse("""
+        queue = FIFOQueueV2(component_types=[float])
+        batch = QueueDequeueV2(queue, component_types=[float])
+        image = PlaceholderWithDefault(batch, dtype=float, shape=[?,4])
+        w = Const(float [[1], [2], [3], [4]])
+        y = MatMul(image, w, T=float)
+    """)
+    assert [end.name for end in likely_inputs(graph)] == ["image"]
+
+
+def test_names_of_checkpoint_files_are_no_inputs() -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,4])
+        w = Const(float [[1], [2], [3], [4]])
+        y = MatMul(x, w, T=float)
+        none = Const(string "model")
+        save/filename = PlaceholderWithDefault(none, dtype=string, shape=[])
+        save/Const = PlaceholderWithDefault(save/filename, dtype=string, shape=[])
+        saver/Const = Placeholder(dtype=string, shape=[])
+    """)
+    assert [end.name for end in likely_inputs(graph)] == ["x", "saver/Const"]
+
+
+def test_batch_statistics_that_branches_give_are_no_rivals_of_the_output() -> None:
+    """slim's batch_norm with a fed ``phase_train`` and ``updates_collections=None``."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,4,4,3])
+        phase = Placeholder(dtype=bool, shape=[])
+        w = VariableV2(dtype=float, shape=[1,1,3,2])
+        s = VariableV2(dtype=float, shape=[2])
+        h = Conv2D(x, w, strides=[1,1,1,1], padding="VALID", T=float)
+        way = Switch(h, phase, T=float)
+        training = FusedBatchNorm(way:1, s, s, s, s, T=float, is_training=true)
+        shipping = FusedBatchNorm(way, s, s, s, s, T=float, is_training=false)
+        both = Merge(shipping, training, T=float, N=2)
+        mean = Merge(shipping:1, training:1, T=float, N=2)
+        variance = Merge(shipping:2, training:2, T=float, N=2)
+        embeddings = Relu(both, T=float)
+    """)
+    assert sole_outputs(graph) == ["embeddings"]
+
+
+def test_conditions_of_assertions_are_no_outputs() -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,4])
+        w = Const(float [[1], [2], [3], [4]])
+        y = MatMul(x, w, T=float)
+        axes = Const(int32 [0, 1])
+        zero = Const(float 0)
+        all_positive = Greater(y, zero, T=float)
+        prediction_all = All(all_positive, axes)
+        said = Const(string "negative")
+        checked = Assert(prediction_all, said, T=[string])
+        z = Neg(y, ^checked, T=float)
+    """)
+    assert [end.name for end in likely_outputs(graph)] == ["z"]

@@ -1,0 +1,93 @@
+"""Reads of reference variables behind an assignment, against TensorFlow 1.15."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pocketgraph.graph import Graph
+from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.text import parse
+from pocketgraph.runtime import Session
+from pocketgraph.runtime.engines.needed import needed
+from pocketgraph.runtime.planning.deferred_reads import defer_reads
+
+COUNTER = """
+    x = Placeholder(dtype=float, shape=[2])
+    v = VariableV2(dtype=float, shape=[2])
+    first = Const(float [1, 2])
+    start = Assign(v, first, T=float)
+    v/read = Identity(v, T=float)
+    two = Const(float 2)
+    early = Mul(v/read, two, T=float)
+    up = AssignAdd(v, x, ^early, T=float)
+    y = Identity(v/read, ^up, T=float)
+    z = Sub(y, v/read, T=float)
+    both = Sub(x, v/read, ^y, T=float)
+"""
+"""early = v * 2; with control_dependencies([early]): up = v += x; with control_dependencies([up]): y = identity(v)."""
+
+
+@pytest.mark.parametrize("engine", [None, "reference"])
+def test_who_waits_for_an_assignment_sees_the_new_value(engine: str | None) -> None:
+    # TensorFlow 1.15: early [2, 4], y [11, 22]; in the next run with x = [1, 1], y is [12, 23].
+    with Session(parse(COUNTER), engine=engine) as session:
+        session.run([], targets="start")
+        early, y = session.run(["early", "y"], {"x": np.array([10, 20], np.float32)})
+        assert (early.tolist(), y.tolist()) == ([2, 4], [11, 22])
+        assert session.run("y", {"x": np.ones(2, np.float32)})[0].tolist() == [12, 23]
+
+
+@pytest.mark.parametrize("engine", [None, "reference"])
+def test_what_depends_on_the_new_value_uses_it_too(engine: str | None) -> None:
+    with Session(parse(COUNTER), engine=engine) as session:
+        session.run([], targets="start")
+        z, both = session.run(["z", "both"], {"x": np.array([10, 20], np.float32)})
+        assert z.tolist() == [0, 0]  # both sides are read after the assignment
+        assert both.tolist() == [-1, -2]
+
+
+def with_reads(graph: Graph, *fetches: str) -> Graph:
+    endpoints = [Endpoint(name, 0) for name in fetches]
+    return defer_reads(graph, needed(graph, frozenset(), endpoints, ()), frozenset())[0]
+
+
+def test_who_does_not_wait_keeps_the_read_that_is_there() -> None:
+    graph = parse(COUNTER)
+    assert with_reads(graph, "early") is graph
+    changed = with_reads(graph, "early", "y")
+    assert changed["early"].inputs[0] == "v/read"
+    assert changed["y"].inputs == ("v/read/after/y", "^up")
+    assert changed["v/read/after/y"].inputs == ("v", "^up")
+
+
+def test_a_fed_read_is_what_was_fed() -> None:
+    with Session(parse(COUNTER)) as session:
+        session.run([], targets="start")
+        feeds = {"x": np.array([10, 20], np.float32), "v/read": np.array([5, 5], np.float32)}
+        assert session.run("y", feeds)[0].tolist() == [5, 5]
+
+
+@pytest.mark.parametrize("engine", [None, "reference"])
+def test_a_moving_average_follows_the_trained_value(engine: str | None) -> None:
+    """ExponentialMovingAverage.apply under a control dependency on the training step; decay 0.5."""
+    graph = parse("""
+        g = Placeholder(dtype=float, shape=[])
+        v = VariableV2(dtype=float, shape=[])
+        ema = VariableV2(dtype=float, shape=[])
+        v/read = Identity(v, T=float)
+        ema/read = Identity(ema, T=float)
+        four = Const(float 4)
+        rate = Const(float 1)
+        half = Const(float 0.5, ^train)
+        set_v = Assign(v, four, T=float)
+        set_ema = Assign(ema, four, T=float)
+        train = ApplyGradientDescent(v, rate, g, T=float)
+        gap = Sub(ema/read, v/read, ^train, T=float)
+        part = Mul(gap, half, T=float)
+        step = AssignSub(ema, part, T=float)
+    """)
+    with Session(graph, engine=engine) as session:
+        session.run([], targets=["set_v", "set_ema"])
+        averages = [float(session.run("step", {"g": np.float32(1)})[0]) for _ in range(3)]
+    assert averages == [3.5, 2.75, 1.875]  # v is 3, 2, 1

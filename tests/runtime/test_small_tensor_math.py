@@ -1,0 +1,111 @@
+"""Arithmetic prepared for small tensors: the kernels' values to the bit, and their errors."""
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from pocketgraph.graph import Node
+from pocketgraph.graph.dtype import FLOAT, INT32
+from pocketgraph.runtime.engines.calls import bound
+from pocketgraph.runtime.engines.small_tensor_math import MATH
+from pocketgraph.runtime.engines.specialized_kernels import prepared
+
+SPECIAL = np.array([[np.nan, 1, -0.0], [np.inf, -np.inf, 0.0]], np.float32)
+KINDS = (np.float32, np.float64, np.int32, np.bool_)
+SHAPES = arrays.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4)
+
+
+def both(node: Node, inputs: list[Any], constants: dict[int, Any] | None = None) -> None:
+    """The prepared call gives what the kernel gives, or raises what it raises; twice, for what it remembers."""
+    kernel, _ = bound(node)
+    call = prepared(node, constants or {}, kernel)
+    with np.errstate(all="ignore"):
+        for _ in range(2):
+            try:
+                expected = np.asarray(kernel(*inputs))
+            except Exception as error:
+                with pytest.raises(type(error), match=re.escape(str(error))):
+                    call(*inputs)
+                continue
+            found = call(*inputs)
+            assert isinstance(found, np.ndarray)
+            assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+            assert found.tobytes() == expected.tobytes() or np.array_equal(found, expected, equal_nan=True)
+
+
+@st.composite
+def tensors(draw: st.DrawFn, kinds: Any = KINDS) -> Any:
+    kind = np.dtype(draw(st.sampled_from(kinds)))
+    return draw(arrays.arrays(kind, draw(SHAPES)))
+
+
+@settings(max_examples=200, deadline=None)
+@given(tensors(), st.sampled_from(sorted(MATH.keys() & {"Max", "Min", "Mean"})), st.integers(-3, 2), st.booleans())
+def test_reductions(values: Any, op: str, axis: int, keeps: bool) -> None:
+    node = Node("n", op, ["a", "b"], {"keep_dims": keeps})
+    if values.dtype == np.bool_:
+        node = Node("n", "All" if axis % 2 else "Any", ["a", "b"], {"keep_dims": keeps})
+    index = np.array([axis], np.int32)
+    both(node, [values, index], {1: index})
+    both(node, [values, index])
+
+
+@settings(max_examples=100, deadline=None)
+@given(tensors([np.float32, np.int32]), st.sampled_from(["ArgMax", "ArgMin"]), st.integers(0, 2))
+def test_positions(values: Any, op: str, axis: int) -> None:
+    index = np.array(axis, np.int32)
+    both(Node("n", op, ["a", "b"], {"output_type": INT32}), [values, index], {1: index})
+
+
+@pytest.mark.parametrize("op", ["Max", "Min", "Mean", "ArgMax", "ArgMin"])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_reductions_of_special_values(op: str, axis: int) -> None:
+    index = np.array(axis, np.int32)
+    both(Node("n", op, ["a", "b"]), [SPECIAL, index], {1: index})
+
+
+@settings(max_examples=100, deadline=None)
+@given(tensors(), st.sampled_from(["Sigmoid", "Relu", "Softmax", "LogicalNot"]))
+def test_functions_of_one_tensor(values: Any, op: str) -> None:
+    if op in ("Sigmoid", "Softmax") and values.dtype.kind not in "f":
+        values = values.astype(np.float32)
+    if op == "LogicalNot":
+        values = values.astype(np.bool_)
+    if op == "Relu" and values.dtype == np.bool_:
+        return
+    before = values.copy()
+    both(Node("n", op, ["a"], {"T": FLOAT}), [values])
+    np.testing.assert_array_equal(values, before)  # an input is never changed
+
+
+@settings(max_examples=100, deadline=None)
+@given(tensors(), tensors())
+def test_functions_of_two_tensors(a: Any, b: Any) -> None:
+    both(Node("n", "BiasAdd", ["a", "b"]), [a, b])
+    with np.errstate(all="ignore"):
+        both(Node("n", "MatMul", ["a", "b"]), [a.astype(np.float32), b.astype(np.float32)])
+    for axis in (0, 1):
+        both(Node("n", "Pack", ["a", "b"], {"axis": axis}), [a, b])
+        both(Node("n", "Pack", ["a", "b"], {"axis": axis}), [a, a + a if a.dtype != np.bool_ else a])
+
+
+def test_products() -> None:
+    a, b = np.arange(6, dtype=np.float32).reshape(2, 3), np.arange(12, dtype=np.float32).reshape(3, 4)
+    for node in (Node("n", "MatMul", ["a", "b"]), Node("n", "MatMul", ["a", "b"], {"transpose_a": True})):
+        both(node, [a, b])
+        both(node, [a.T, b])
+    both(Node("n", "MatMul", ["a", "b"]), [a.astype(np.int32), b.astype(np.int32)])
+
+
+@pytest.mark.parametrize("begin", [[1], [-1], [5], [1, 2], 1])
+def test_rows_at_computed_places(begin: Any) -> None:
+    node = Node("n", "StridedSlice", ["a", "b", "c", "d"], {"shrink_axis_mask": 1})
+    start = np.array(begin, np.int32)
+    for values in (np.arange(4, dtype=np.float32), np.arange(12).reshape(4, 3), np.float32(1) * np.ones(())):
+        for stride in (1, 2, -1, 0):
+            both(node, [values, start, start + 1, np.full_like(start, stride)])
