@@ -98,3 +98,11 @@ def test_the_readmes_code_runs(tmp_path: pathlib.Path, monkeypatch: pytest.Monke
     for block in blocks:
         exec(compile(block, "README.md", "exec"), {"image": np.zeros((1, 8, 8, 1), np.float32)})
     assert (tmp_path / "small.pb").exists()
+
+
+def test_the_code_of_the_page_on_kernels_runs() -> None:
+    blocks = re.findall(r"^```python\n(.*?)^```", text_of("docs/custom-kernels.md"), re.MULTILINE | re.DOTALL)
+    assert len(blocks) > 2
+    names: dict[str, object] = {}
+    for block in blocks:
+        exec(compile(block, "custom-kernels.md", "exec"), names)

@@ -20,12 +20,16 @@ class OpTable(Generic[Row]):
         what: what a row is, as errors call it.
         package: the package whose modules hold the rows; it has an ``op_index``.
         index: the name of the table in that index.
+
+    Attributes:
+        given: the ops whose rows a user gave; another set after each change.
     """
 
     def __init__(self, what: str, package: str, index: str) -> None:
         self._what, self._package, self._index = what, package, index
         self._rows: dict[str, Row] = {}
         self._given: dict[str, Row] = {}
+        self.given: frozenset[str] = frozenset()
         self._homes: dict[str, str] | None = None
 
     def add(self, op: str, row: Row) -> None:
@@ -44,6 +48,7 @@ class OpTable(Generic[Row]):
             self._given.pop(op, None)
         else:
             self._given[op] = row
+        self.given = frozenset(self._given)
 
     def find(self, op: str) -> Row | None:
         """An op's row, whose module is imported for it; None when there is none."""
