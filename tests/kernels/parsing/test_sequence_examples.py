@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from kernels.cases import Case, from_list
-from kernels.test_examples import INTEGER, TWO, field, floats, vector
+from kernels.parsing.test_examples import INTEGER, TWO, field, floats, vector
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Node, Shape
 from pocketgraph.graph.dtype import FLOAT, INT32, INT64, STRING

@@ -16,7 +16,7 @@ from pocketgraph.graph import DType, Graph, Shape, Versions
 from pocketgraph.kernels.shapes import infer
 from support import golden, model_dir, model_info, needs_shared, shared
 
-RECORDS = pathlib.Path(__file__).parent.parent / "fixtures" / "shapes" / "tensorflow.json.xz"
+RECORDS = pathlib.Path(__file__).parents[2] / "fixtures" / "shapes" / "tensorflow.json.xz"
 RECENT = 24  # GraphDef version; the records were made with at least this one
 
 

@@ -13,7 +13,7 @@ from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph.text import parse
 from pocketgraph.runtime import Session
 
-FOLDER = pathlib.Path(__file__).parent.parent / "fixtures" / "csr_matrices"
+FOLDER = pathlib.Path(__file__).parents[2] / "fixtures" / "csr_matrices"
 RESULTS = dict(np.load(FOLDER / "results.npz"))
 
 

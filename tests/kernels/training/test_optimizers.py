@@ -13,7 +13,7 @@ from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Node, Shape
 from pocketgraph.kernels import Context, evaluate
 
-RECORD = json.loads((pathlib.Path(__file__).parent.parent / "fixtures" / "optimizers.json").read_text())
+RECORD = json.loads((pathlib.Path(__file__).parents[2] / "fixtures" / "optimizers.json").read_text())
 FLOAT = DType.named("float")
 
 

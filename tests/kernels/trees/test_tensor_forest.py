@@ -14,7 +14,7 @@ from pocketgraph import Session
 from pocketgraph.errors import RunError
 from pocketgraph.graph.text import parse
 
-CASES = json.loads((pathlib.Path(__file__).parent.parent / "fixtures" / "forest_trees.json").read_text())
+CASES = json.loads((pathlib.Path(__file__).parents[2] / "fixtures" / "forest_trees.json").read_text())
 GRAPH = """
     message = Placeholder(dtype=string, shape=[])
     rows = Placeholder(dtype=float, shape=[-1, -1])

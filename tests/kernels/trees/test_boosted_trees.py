@@ -14,7 +14,7 @@ from pocketgraph.errors import RunError
 from pocketgraph.graph import Node
 from pocketgraph.kernels import Context, evaluate
 
-FOLDER = pathlib.Path(__file__).parent.parent / "fixtures" / "boosted_trees"
+FOLDER = pathlib.Path(__file__).parents[2] / "fixtures" / "boosted_trees"
 
 
 @pytest.mark.parametrize("kind", ["classes", "numbers"])

@@ -14,7 +14,7 @@ from pocketgraph.graph import DType, Node, Shape
 from pocketgraph.kernels import Context, evaluate
 from pocketgraph.kernels.state.variables import Variable
 
-GOLDEN = json.loads((pathlib.Path(__file__).parent.parent / "fixtures" / "samplers.json").read_text())
+GOLDEN = json.loads((pathlib.Path(__file__).parents[2] / "fixtures" / "samplers.json").read_text())
 INT32 = DType.named("int32")
 
 
