@@ -30,6 +30,8 @@ LOOSER = {
     "CTCLoss": 32, "ResizeBicubicGrad": 4,
     # sine and logarithm once more
     "StatelessRandomNormalV2": 4, "StatelessTruncatedNormalV2": 12,
+    # a power of a large number by its logarithm, in float32
+    "LRN": 3,
     # a solution by decomposition, magnified by the matrix's condition
     "MatrixSolveLs": 16,
     # a factorisation, and functions of matrices, in steps that TensorFlow rounds to the type
@@ -112,6 +114,6 @@ def test_the_goldens_lie_with_the_family_of_their_kernel() -> None:
     assert not [
         case.node for family, case in found if registry.KERNELS.homes([case.node.op])[0].split(".")[0] != family
     ]
-    assert len(found) >= 6759
+    assert len(found) >= 6811
     assert len({case.node.op for _, case in found}) >= 557
     assert len({case.name for _, case in found}) == len(found)

@@ -91,7 +91,7 @@ KERNELS = {
     ),
     "math.elementwise": (
         "Abs Neg Sign Square Sqrt Rsqrt Exp Expm1 Log Log1p Sin Cos Tan Asin Acos Atan Sinh Cosh Tanh Asinh Acosh "
-        "Atanh Sigmoid Reciprocal Inv Round Rint Ceil Floor Conj Invert IsNan IsInf IsFinite LogicalNot ComplexAbs "
+        "Atanh Sigmoid Reciprocal Inv Round Rint Ceil Floor Invert IsNan IsInf IsFinite LogicalNot Conj ComplexAbs "
         "Real Imag Angle Complex Cast _HostCast Bitcast PopulationCount"
     ),
     "math.fourier": "FFT IFFT RFFT IRFFT FFT2D IFFT2D RFFT2D IRFFT2D FFT3D IFFT3D RFFT3D IRFFT3D",

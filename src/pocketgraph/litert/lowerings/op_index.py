@@ -16,11 +16,12 @@ LOWERINGS = {
     "control_flow.assertions": "NoOp",
     "image.bicubic_and_area": "ResizeBicubic ResizeArea",
     "image.resizing": "ResizeBilinear ResizeNearestNeighbor",
+    "math.division": "Div FloorDiv FloorMod",
     "math.einsum": "Einsum",
     "math.elementwise": (
-        "Sigmoid Tanh Exp Log Sqrt Abs Neg Floor Ceil Round Rint Sin Cos Sign LogicalNot Add AddV2 Sub Mul RealDiv Div "
-        "Maximum Minimum Pow SquaredDifference FloorMod Equal NotEqual Less LessEqual Greater GreaterEqual LogicalAnd "
-        "LogicalOr FloorDiv Square Rsqrt AddN Reciprocal Inv ClipByValue Select SelectV2 Cast Log1p"
+        "Sigmoid Tanh Exp Log Sqrt Abs Neg Floor Ceil Round Rint Sin Cos Sign LogicalNot Add AddV2 Sub Mul RealDiv "
+        "Maximum Minimum Pow SquaredDifference Equal NotEqual Less LessEqual Greater GreaterEqual LogicalAnd LogicalOr "
+        "Square Rsqrt AddN Reciprocal Inv ClipByValue Select SelectV2 Cast Log1p"
     ),
     "math.gradients": "SigmoidGrad TanhGrad SqrtGrad RsqrtGrad InvGrad ReciprocalGrad",
     "math.matrix_product": "MatMul BatchMatMul BatchMatMulV2 BatchMatMulV3",
