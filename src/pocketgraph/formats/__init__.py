@@ -6,10 +6,11 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from pocketgraph.errors import UsageError
+from pocketgraph.errors import FormatError, UsageError
 from pocketgraph.formats import graphdef
 from pocketgraph.graph import Graph, Tensor
 from pocketgraph.graph.collector import collector_paused
+from pocketgraph.graph.model_file import is_model_file
 
 if TYPE_CHECKING:
     from pocketgraph.formats.content import Kind
@@ -141,12 +142,22 @@ def save(graph: Graph, path: PathLike, text: bool | None = None, *, form: str = 
     """
     from pocketgraph.formats.forms import form_for, writer
 
+    if is_model_file(graph):
+        if not os.fspath(path).endswith(".tflite") or form or text:
+            raise FormatError(
+                "the operators of a LiteRT file have no GraphDef form", where=os.fspath(path),
+                hint="give the graph that it was made from",
+            )  # fmt: skip
+        writer("tflite")(graph, path)
+        return
     named = form_for(os.path.splitext(os.fspath(path))[1]) if text is None else "graphdef"
     writer(form or ("text" if text else named))(graph, path)
 
 
 def to_bytes(graph: Graph) -> bytes:
     """The graph as an encoded GraphDef; errors as for ``save``."""
+    if is_model_file(graph):
+        raise FormatError("the operators of a LiteRT file have no GraphDef form")
     return b"".join(graphdef.chunks(graph))
 
 

@@ -11,6 +11,7 @@ from pocketgraph.formats.content import Kind
 from pocketgraph.formats.files import PathLike, write_atomically
 from pocketgraph.formats.wire import Buffer
 from pocketgraph.graph import Graph
+from pocketgraph.graph.model_file import is_model_file
 
 if TYPE_CHECKING:
     from pocketgraph.formats.meta_graph import MetaGraph
@@ -185,6 +186,19 @@ def _read_meta_text(buffer: Buffer, name: str, tags: Tags, signature: str | None
     return _read_meta(_binary(buffer, "tensorflow.MetaGraphDef", name), name, tags, signature)
 
 
+def _read_tflite(buffer: Buffer, name: str, tags: Tags, signature: str | None) -> Graph:
+    from pocketgraph.formats import tflite
+
+    return tflite.parse(buffer, name)
+
+
+def _write_tflite(graph: Graph, path: PathLike) -> None:
+    """The bytes of the LiteRT file that the graph was read from."""
+    if not is_model_file(graph):
+        raise UsageError("a graph is written as .tflite by exporting it", hint="pocketgraph.export(graph, path)")
+    write_atomically(path, graph.extra)
+
+
 def _write_meta(graph: Graph, path: PathLike) -> None:
     from pocketgraph.formats import meta_graph_writer
 
@@ -198,6 +212,7 @@ for _form in (
     Form("saved_model", _write_saved_model, _read_saved_model, kinds=(Kind.SAVED_MODEL_FILE,)),
     Form("saved_model_text", None, _read_saved_model_text, kinds=(Kind.SAVED_MODEL_TEXT,)),
     Form("meta", _write_meta, _read_meta, (".meta",), (Kind.META_GRAPH,)),
+    Form("tflite", _write_tflite, _read_tflite, kinds=(Kind.TFLITE,)),
     Form("meta_text", None, _read_meta_text, kinds=(Kind.META_GRAPH_TEXT,)),
 ):
     add_form(_form)

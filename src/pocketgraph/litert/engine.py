@@ -120,8 +120,13 @@ def lowered(
     outputs: Sequence[str],
     input_specs: Specs,
     inferred: Inference | None = None,
+    *,
+    custom: bool = False,
 ) -> Program:
-    """The segment in LiteRT's terms, optimized (arguments as for ``compile``)."""
+    """The segment in LiteRT's terms, optimized (arguments as for ``compile``).
+
+    With ``custom`` nodes that LiteRT has no builtin operator for become custom operators.
+    """
     from pocketgraph.litert.emitter import Emit
     from pocketgraph.litert.narrow_floats import widened
     from pocketgraph.litert.program import Program, Value
@@ -145,6 +150,12 @@ def lowered(
             emit.lower(node)
         except MALFORMED as error:
             raise Unsupported(f"{node.op} is not what it should be: {error}", node.name) from error
+        except Unsupported:
+            if not custom:
+                raise
+            from pocketgraph.litert.custom import emit_custom
+
+            emit_custom(emit, node)
     leaving = [canonical(name) for name in outputs]
     program = Program(
         entering, [emit.outcome(name) for name in leaving], emit.operations, emit.rounded_outcomes(leaving)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pocketgraph.graph import Graph
+from pocketgraph.graph.model_file import is_model_file
 from pocketgraph.runtime.planning import kept_plans
 from pocketgraph.runtime.planning.prepared import Prepared, Request
 
@@ -28,6 +29,11 @@ def planned(request: Request, graph: Callable[[], Graph], items: dict[str, Item]
     found = kept_plans.find(request)
     if found is not None:
         return found
+    whole = graph()
+    if is_model_file(whole):
+        from pocketgraph.runtime.planning.model_file_plan import plan_of_model_file
+
+        return plan_of_model_file(request, whole)
     from pocketgraph.runtime.planning.plan import prepare  # takes as long to import as all that a warm start needs
 
-    return prepare(request._replace(graph=graph()), items)
+    return prepare(request._replace(graph=whole), items)
