@@ -7,7 +7,7 @@ graph, so that LiteRT takes what it can, and kept for the next time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -67,7 +67,7 @@ class LateParts:
         self.parts = parts
         self._is_static: dict[tuple[int, str], bool] = {}
         self._scores = 0  # that were sorted out so far
-        self._lowered: Collection[str] | None = None
+        self._lowered: Container[str] | None = None
 
     def for_bodies(self) -> LateParts:
         """The same for the bodies of functions, whose nodes have names of their own."""
@@ -81,9 +81,9 @@ class LateParts:
 
     def is_able(self, item: Item) -> bool:
         if self._lowered is None:
-            from pocketgraph.litert.lowerings import LOWERINGS
+            from pocketgraph.litert.lowering import LOWERINGS
 
-            self._lowered = LOWERINGS.keys()
+            self._lowered = LOWERINGS
         node = item.node
         if node.op not in self._lowered or (self.able is not None and node.name not in self.able):
             return False
