@@ -14,7 +14,7 @@ from pocketgraph.errors import GraphError, RunError
 from pocketgraph.graph import DType, Graph, canonical, node_name, parse_ref
 from pocketgraph.graph.collector import collector_paused
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.kernels.registry import KERNELS
+from pocketgraph.graph.user_ops import user_ops
 from pocketgraph.runtime.feeds import is_switch
 from pocketgraph.runtime.permissions import check_permissions
 from pocketgraph.runtime.tensor_names import spelled
@@ -275,7 +275,7 @@ class Preparing:
     def _model_key(self) -> str:
         """A digest of the model and of what a session lets it do, under which plans and compiled parts are kept; ""
         when there is none, or when the model has ops whose kernels are a user's, of which nobody knows the version."""
-        if KERNELS.given and self._has_ops(KERNELS.given):
+        if (ops := user_ops()) and self._has_ops(ops):
             return ""
         if self._key is None:
             if self._path is None:
