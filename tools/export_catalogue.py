@@ -24,10 +24,10 @@ import numpy as np
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.exporting import export_model, opened
 from pocketgraph.exporting.arguments import arguments_of
-from pocketgraph.exporting.model import Run
+from pocketgraph.exporting.model import ExportModel, Run
 from pocketgraph.exporting.targets import TARGETS
 from pocketgraph.graph.dtype import STRING
-from pocketgraph.quantize.models import read_graph
+from pocketgraph.quantization.evaluation.runnable_models import read_graph
 from pocketgraph.runtime import Session
 
 TOLERANCE = 1e-4
@@ -76,9 +76,8 @@ def items(folder: pathlib.Path, *, op_graphs: bool) -> list[Item]:
     return found
 
 
-def tried(item: Item, target: str, options: dict[str, str], folder: str) -> tuple[float, str]:
-    """(the largest difference as a share of the peak, what is to be said); raises where it does not export."""
-    chosen = TARGETS[target]
+def prepared(item: Item) -> tuple[ExportModel, dict[str, np.ndarray[Any, Any]]]:
+    """The model ready for an exporter, with the golden inputs as its samples, and these by public name."""
     graph = read_graph(os.fspath(item.path), list(item.wanted))
     for name, value in item.feeds.items():
         if graph.producer(name).attr("dtype") is STRING and value.dtype == np.uint8:
@@ -100,7 +99,13 @@ def tried(item: Item, target: str, options: dict[str, str], folder: str) -> tupl
             made = session.run(list(tensors), {name: _plain(value) for name, value in item.feeds.items()})
         fed = dict(zip(tensors, made, strict=True))
     feeds = {tensors[name]: value for name, value in fed.items() if name in tensors}
-    model = replace(model, samples=lambda: iter([feeds]), sample_count=1)
+    return replace(model, samples=lambda: iter([feeds]), sample_count=1), feeds
+
+
+def tried(item: Item, target: str, options: dict[str, str], folder: str) -> tuple[float, str]:
+    """(the largest difference as a share of the peak, what is to be said); raises where it does not export."""
+    chosen = TARGETS[target]
+    model, feeds = prepared(item)
     runs: list[Run] = []
     write = chosen.write
 

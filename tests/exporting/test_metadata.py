@@ -5,13 +5,14 @@ from __future__ import annotations
 import pathlib
 import struct
 import zipfile
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import pocketgraph
 from pocketgraph.errors import FormatError, UsageError
-from pocketgraph.exporting import About, Normalization
+from pocketgraph.exporting import TARGETS, About, Normalization, export_model, opened
 from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.graph.text import parse
 
@@ -86,7 +87,7 @@ def packed(path: pathlib.Path) -> Bytes:
 def test_a_classifier(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "net.tflite"
     pocketgraph.export(
-        CLASSIFIER, path, labels=LABELS, normalization=Normalization((127.5,), (128.0,)),
+        CLASSIFIER, path, labels=LABELS, input_mean=127.5, input_std=128.0,
         calibration=["1,2,3", "", "4,5,6,0.5"],
         about=About("pets", "Tells pets.", "v2", "an author", "Apache-2.0"),
     )  # fmt: skip
@@ -128,7 +129,8 @@ def test_a_classifier(tmp_path: pathlib.Path) -> None:
 
 def test_what_we_read_of_it(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "net.tflite"
-    pocketgraph.export(CLASSIFIER, path, labels=LABELS, normalization=Normalization((1.0, 2.0, 3.0), (4.0, 5.0, 6.0)))
+    each = replace(opened(CLASSIFIER), labels=tuple(LABELS), normalization=Normalization((1, 2, 3), (4, 5, 6)))
+    export_model(each, str(path), TARGETS["tflite"], {})
     found = metadata(path.read_bytes())
     assert found is not None
     assert (found.mean, found.std, found.labels) == ((1.0, 2.0, 3.0), (4.0, 5.0, 6.0), tuple(LABELS))

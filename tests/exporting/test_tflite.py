@@ -42,7 +42,12 @@ def versions(path: pathlib.Path) -> dict[str, int]:
 def test_numbers_versions_and_bytes_beside_the_converters(tmp_path: pathlib.Path, name: str) -> None:
     """TensorFlow's numbers, the versions that its converter says where it uses the same operator, and no more bytes."""
     path, given = tmp_path / "net.tflite", arrays(name)
-    made = pocketgraph.export(FIXTURES / f"{name}.pb", path, outputs=["y"], samples={"x": given["x"]})
+    made = pocketgraph.export(
+        FIXTURES / f"{name}.pb",
+        path,
+        outputs=["y"],
+        samples={"x": given["x"][None] if name == "numbers" else given["x"]},
+    )
     theirs = FIXTURES / f"{name}.tflite"
     found = ModelFile(path).run("serving_default", {"x": given["x"]})["y"]
     np.testing.assert_allclose(found, given["y"], atol=1e-6 * np.abs(given["y"]).max())
@@ -177,7 +182,7 @@ def test_lighter_weights(tmp_path: pathlib.Path, mode: str, share: float, most: 
 
 def test_eight_bits_with_samples(tmp_path: pathlib.Path) -> None:
     given = arrays("pictures")
-    samples = [{"x": x[None]} for x in given["x"]]
+    samples = {"x": given["x"]}
     made = pocketgraph.export(NET, tmp_path / "net.tflite", mode="static", samples=samples)
     assert made.checks[0].outputs[0].mean_relative < 0.02
     file = ModelFile(tmp_path / "net.tflite")
@@ -198,7 +203,7 @@ def test_eight_bits_need_samples(tmp_path: pathlib.Path) -> None:
     with pytest.raises(UsageError, match="--io and --activations are for --mode=static"):
         pocketgraph.export(NET, tmp_path / "net.tflite", io="int8")
     with pytest.raises(UsageError, match="so 'best' cannot be calibrated; --signatures=scores"):
-        pocketgraph.export(TWO, tmp_path / "t.tflite", mode="static", samples={"in": np.zeros((1, 64), np.float32)})
+        pocketgraph.export(TWO, tmp_path / "t.tflite", mode="static", samples=np.zeros((1, 64)))
 
 
 def test_operators_that_are_missing_are_all_named(tmp_path: pathlib.Path) -> None:
@@ -264,7 +269,7 @@ def test_weights_over_two_gigabytes(tmp_path: pathlib.Path, monkeypatch: pytest.
 
     monkeypatch.setattr(writer, "LIMIT", 1000)
     given = arrays("pictures")
-    pocketgraph.export(NET, tmp_path / "net.tflite", samples={"x": given["x"]}, labels="abcde")
+    pocketgraph.export(NET, tmp_path / "net.tflite", samples={"x": given["x"]}, labels=list("abcde"))
     found = ModelFile(tmp_path / "net.tflite").run("serving_default", {"x": given["x"]})["y"]
     np.testing.assert_allclose(found, given["y"], atol=1e-6)
 

@@ -62,7 +62,7 @@ def test_what_is_equal_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: pathli
         pathlib.Path(path + ".data").write_bytes(b"beside it")
         return Written(right, ["a note"])
 
-    made = exported(monkeypatch, tmp_path / "net.spy", write, samples={"x": [[1.0, 2.0, 3.0]]})
+    made = exported(monkeypatch, tmp_path / "net.spy", write, samples={"x": np.float32([[1, 2, 3]])})
     assert made.files == (str(tmp_path / "net.spy"), str(tmp_path / "net.spy.data"))
     assert made.bytes == 13
     assert made.notes == ("a note",)
@@ -167,15 +167,18 @@ def test_options_come_from_the_exporters_signature() -> None:
 
 def test_samples_have_to_fit(tmp_path: pathlib.Path) -> None:
     for samples, said in (
-        ({"z": [[1.0, 2, 3]]}, "there is no input 'z'"),
-        ({}, "the samples have no input 'x'"),
-        ({"x": [[1.0, 2]]}, r"has the shape \[1, 2\], not \[None, 3\]"),
-        ([], "there are no samples"),
+        ({"z": np.zeros((1, 3)), "v": np.zeros((1, 3))}, "no array"),
+        ({"x": np.zeros((1, 2))}, "each of its 1 samples has 2 numbers"),
+        (np.zeros((0, 3)), "there are no samples here"),
+        (tmp_path / "none.npz", "the data cannot be read"),
     ):
-        with pytest.raises(UsageError, match=said):
+        with pytest.raises(PocketgraphError, match=said):
             pocketgraph.export(DENSE, tmp_path / "x.tflite", samples=samples)
-    np.savez(tmp_path / "x.npz", x=np.float32([[1, 2, 3]]))
-    assert pocketgraph.export(DENSE, tmp_path / "x.tflite", samples=tmp_path / "x.npz").checks[0].passed
+    np.savez(tmp_path / "x.npz", x=np.float32([[1, 2, 3], [3, 2, 1]]))
+    (check,) = pocketgraph.export(DENSE, tmp_path / "x.tflite", samples=tmp_path / "x.npz").checks
+    assert (check.runs, check.is_made) == (2, False)
+    (check,) = pocketgraph.export(DENSE, tmp_path / "x.tflite", samples=tmp_path / "x.npz", limit=1).checks
+    assert check.runs == 1
 
 
 def test_public_names_and_sizes() -> None:

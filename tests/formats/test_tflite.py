@@ -11,6 +11,7 @@ import pytest
 import pocketgraph
 from pocketgraph.errors import FormatError, PocketgraphError, RunError
 from pocketgraph.formats import tflite
+from pocketgraph.formats.flatbuffers import Table
 from pocketgraph.graph.model_file import coded, numbers
 from pocketgraph.runtime import Session
 from support import ROOT
@@ -119,3 +120,31 @@ def test_verify_finds_tensors_by_their_public_names() -> None:
     report = pocketgraph.verify(FIXTURES / "pictures.pb", FIXTURES / "pictures.tflite")
     assert report.passed
     assert pocketgraph.verify(FIXTURES / "pictures.pb", FIXTURES / "coded.tflite", tolerance=0.4, runs=2).passed
+
+
+def test_a_session_verifies_before_native_code_sees_the_file(tmp_path: pathlib.Path) -> None:
+    """An operator that reads a tensor which nothing makes: the graph can be looked at, and is not run."""
+    whole = bytearray((FIXTURES / "pictures.tflite").read_bytes())
+    table = Table.root(bytes(whole)).tables(2)[0].tables(3)[-1]
+    start = table._target(1)  # the inputs of the last operator
+    whole[start + 4 : start + 8] = (0x7FFF).to_bytes(4, "little")
+    (tmp_path / "x.tflite").write_bytes(whole)
+    with pytest.raises(FormatError, match="there is no tensor 32767"):
+        pocketgraph.load(tmp_path / "x.tflite")
+    outputs = table._target(2)
+    whole[start + 4 : start + 8] = whole[outputs + 4 : outputs + 8]  # it reads what it makes
+    (tmp_path / "x.tflite").write_bytes(whole)
+    session = Session(tmp_path / "x.tflite")
+    with pytest.raises(FormatError, match="it is damaged"):
+        session.run(session.graph.outputs[0], {"x": np.zeros((1, 16, 16, 3), np.float32)})
+
+
+def test_times_by_operator() -> None:
+    """The operators' times are those of one run; where LiteRT does not tell them apart there is one entry."""
+    x = arrays("pictures")["x"][:1]
+    with Session(FIXTURES / "pictures.tflite", threads=1) as session:
+        trace = session.profile("y", {"x": x})
+    operators = [node.name for node in session.graph if node.op.startswith("tfl.")]
+    assert [timing.name for timing in trace.nodes] in (operators, ["y"])
+    assert sum(timing.duration_us for timing in trace.nodes) == pytest.approx(trace.total_us, rel=1e-3)
+    assert trace.notes

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from pocketgraph.cli._data_options import data_options, feeds, say_of, scaling, sized
+from pocketgraph.cli._data_options import data_options, reading_options, say
 from pocketgraph.cli.options import Truth, names
 from pocketgraph.errors import UsageError
 
 if TYPE_CHECKING:
-    from pocketgraph.apps.picture_scaling import Scaling
-    from pocketgraph.exporting import Exported, ExportModel, Normalization
+    from pocketgraph.exporting import Exported
 
 
 class ExportCommand(click.Command):
@@ -102,31 +100,33 @@ def command(
       pocketgraph export saved_model/ -o model.tflite --mode=float16
     """
     from pocketgraph.cli._progress import progress_bar
-    from pocketgraph.exporting import export_model, opened
-    from pocketgraph.exporting.arguments import arguments_of
-    from pocketgraph.exporting.placing import check_target
-    from pocketgraph.exporting.targets import target_of
+    from pocketgraph.exporting import About, export
 
-    chosen = target_of(out, target)
     given = {name.removeprefix("option_"): value for name, value in how.items() if name.startswith("option_")}
-    arguments = arguments_of(chosen, {name: value for name, value in given.items() if value is not None})
-    check_target(out, is_folder=chosen.is_folder, force=force, source=model)
-    found = opened(
-        model,
-        inputs=names(how["inputs"]) or None,
-        outputs=names(how["outputs"]) or None,
-        signatures=names(how["signatures"]) or None,
-        shapes=_shapes(how["input_shape"]),
-        values=feeds(how["feed"]),
-    )
-    if found.front is not None:
-        click.echo(
-            f"note: the part behind {', '.join(found.front.shapes)} is written; what reads recordings is the app's",
-            err=True,
-        )
-    found = _with_words(_with_data(found, data, limit, how), how)
+    about = About(how["name"], how["description"], how["model_version"], how["author"], how["license_text"])
+    reading = reading_options(how)
     with progress_bar() as tell:
-        made = export_model(replace(found, progress=tell), out, chosen, arguments, tolerance=tolerance, force=force)
+        made = export(
+            model,
+            out,
+            target=target,
+            inputs=reading.pop("inputs") or None,
+            outputs=reading.pop("outputs") or None,
+            values=reading.pop("feeds"),
+            signatures=names(how["signatures"]) or None,
+            shapes=_shapes(how["input_shape"]),
+            labels=how["labels"] or (),
+            calibration=how["calibration"] or (),
+            about=about,
+            samples=data,
+            limit=limit,
+            tolerance=tolerance,
+            force=force,
+            progress=tell,
+            notify=say,
+            **reading,
+            **{name: value for name, value in given.items() if value is not None},
+        )
     _show(made)
 
 
@@ -140,59 +140,6 @@ def _shapes(texts: tuple[str, ...]) -> dict[str, tuple[int, ...]]:
         except ValueError:
             raise UsageError(f"--input_shape '{text}' is not NAME:1,224,224,3 or the like") from None
     return found
-
-
-def _with_data(model: ExportModel, place: str | None, limit: int, how: dict[str, Any]) -> ExportModel:
-    """The model with samples from a place, and how its pictures are normalized."""
-    picture: Scaling = scaling(how, model.graph if not place or not place.endswith((".npz", ".npy")) else None)
-    if place is None:
-        return replace(model, threads=how["threads"], normalization=_normalization(model, picture, False))
-    import numpy as np
-
-    from pocketgraph.apps.data import open_data
-    from pocketgraph.exporting.opening import with_sizes
-    from pocketgraph.quantize.models import Input
-
-    if model.front is None:
-        shapes = {port.tensor: port.sizes or () for port in model.main.inputs}
-        model = with_sizes(model, sized(model.graph, shapes, place, picture))
-    ports = model.main.inputs
-    inputs = tuple(Input(port.tensor, port.sizes or (), np.dtype(port.dtype.numpy)) for port in ports)
-    found = open_data(place, inputs, picture, model.front, how["sample_rate"]).take(limit)
-    say_of(found)
-
-    def samples() -> Any:
-        return ({port.name: array for port, array in zip(ports, arrays, strict=True)} for arrays in found.samples())
-
-    normalization = _normalization(model, picture, bool(found.files))
-    return replace(model, samples=samples, sample_count=len(found), threads=how["threads"], normalization=normalization)
-
-
-def _normalization(model: ExportModel, picture: Scaling, is_of_pictures: bool) -> Normalization | None:
-    """How the first input's pictures are normalized, as far as that was said or follows from the pictures fed."""
-    from pocketgraph.apps.data import DEFAULT_MEAN, DEFAULT_STD
-    from pocketgraph.exporting import Normalization
-
-    sizes = model.main.inputs[0].sizes if model.main.inputs else None
-    if sizes is None or len(sizes) != 4 or sizes[3] not in (1, 3) or model.main.inputs[0].dtype.name != "float":
-        return None
-    mean, std = picture.mean, picture.std
-    if mean is None and std is None and not is_of_pictures:
-        return None
-    return Normalization(
-        (DEFAULT_MEAN if mean is None else float(mean),), (DEFAULT_STD if std is None else float(std),)
-    )
-
-
-def _with_words(model: ExportModel, how: dict[str, Any]) -> ExportModel:
-    """The model with labels, calibration and what a person should know of it."""
-    from pocketgraph.apps.label_image import read_labels
-    from pocketgraph.exporting import About
-
-    about = About(how["name"], how["description"], how["model_version"], how["author"], how["license_text"])
-    labels = tuple(read_labels(how["labels"])) if how["labels"] else ()
-    calibration = tuple(read_labels(how["calibration"])) if how["calibration"] else ()
-    return replace(model, labels=labels, calibration=calibration, about=about, sample_rate=how["sample_rate"])
 
 
 def _show(made: Exported) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pocketgraph.cli._output import echo
 from pocketgraph.errors import PocketgraphError
 
 if TYPE_CHECKING:
@@ -32,10 +33,10 @@ def command(paths: tuple[str, ...], as_json: bool) -> None:
 
     found = [facts(path) for path in paths]
     if as_json:
-        click.echo(json.dumps([as_dict(one) for one in found], indent=2))
+        echo(json.dumps([as_dict(one) for one in found], indent=2))
     else:
         for one in found:
-            click.echo(line(one))
+            echo(line(one))
     if any(one.damage or one.identity.kind is Kind.MISSING for one in found):
         raise click.exceptions.Exit(1)
 

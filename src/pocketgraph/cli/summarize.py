@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pocketgraph.cli._output import echo, escape
+
 if TYPE_CHECKING:
     from pocketgraph.inspect import Summary
 
@@ -32,7 +34,7 @@ def command(model: str, as_json: bool, all_ops: bool) -> None:
 
     facts = pocketgraph.summarize(pocketgraph.load(model))
     if as_json:
-        click.echo(json.dumps(as_dict(facts, model), indent=2))
+        echo(json.dumps(as_dict(facts, model), indent=2))
     else:
         show(facts, model, all_ops)
 
@@ -65,7 +67,6 @@ def as_dict(facts: Summary, path: str) -> dict[str, Any]:
 def show(facts: Summary, path: str, all_ops: bool) -> None:
     """Prints the tables."""
     from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table
 
     from pocketgraph.graph.model_file import is_model_file
@@ -84,7 +85,14 @@ def show(facts: Summary, path: str, all_ops: bool) -> None:
         if not group:
             ends.add_row(title, "none found")
         for e in group[:MOST_ENDS]:
-            ends.add_row(title, escape(e.name), e.op, e.dtype.name if e.dtype else "?", escape(str(e.shape)), e.why)
+            ends.add_row(
+                title,
+                escape(e.name),
+                escape(e.op),
+                e.dtype.name if e.dtype else "?",
+                escape(str(e.shape)),
+                escape(e.why),
+            )
         if len(group) > MOST_ENDS:
             ends.add_row("", f"and {len(group) - MOST_ENDS} less likely ones (--json lists all)")
     console.print(ends)
@@ -96,14 +104,14 @@ def show(facts: Summary, path: str, all_ops: bool) -> None:
     for device, count in facts.devices.items():
         console.print(f"device {escape(device)}: {count} nodes")
     rows = facts.op_counts if all_ops else facts.op_counts[:MOST_OPS]
-    text = ", ".join(f"{op} {count}" for op, count in rows)
+    text = ", ".join(f"{escape(op)} {count}" for op, count in rows)
     rest = len(facts.op_counts) - len(rows)
     console.print(f"ops: {text}" + (f" and {rest} more (--all-ops)" if rest else ""))
     for name, missing in graph.dangling():
         console.print(f"[red]broken:[/] node {escape(name)} refers to {escape(missing)}, which is not in the graph")
     console.print("next:", style="bold")
     for line in next_commands(facts, path, is_litert=is_model_file(graph)):
-        click.echo(f"  {line}")
+        echo(f"  {line}")
 
 
 def beside(path: str) -> str:

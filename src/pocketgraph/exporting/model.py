@@ -11,7 +11,7 @@ import numpy as np
 
 from pocketgraph.errors import UsageError, did_you_mean
 from pocketgraph.graph import DType, Graph
-from pocketgraph.quantize.front import Front
+from pocketgraph.quantization.audio_preprocessing import AudioPreprocessing
 
 Array = np.ndarray[Any, Any]
 Feeds: TypeAlias = Mapping[str, Array]
@@ -127,7 +127,7 @@ class ExportModel:
     samples: Samples | None = None
     sample_count: int = 0
     threads: int = 1
-    front: Front | None = None
+    front: AudioPreprocessing | None = None
     sample_rate: int | None = None
     notes: tuple[str, ...] = ()
     progress: Progress = lambda stage, done, total: None

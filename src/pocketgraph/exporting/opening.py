@@ -16,8 +16,12 @@ from pocketgraph.graph.dtype import FLOAT, STRING
 from pocketgraph.graph.graph import Signature
 from pocketgraph.graph.order import reachable
 from pocketgraph.kernels.shapes import Inferred, infer
-from pocketgraph.quantize.front import Front, behind, front_of
-from pocketgraph.quantize.models import read_graph
+from pocketgraph.quantization.audio_preprocessing import (
+    AudioPreprocessing,
+    audio_preprocessing_of,
+    behind_audio_preprocessing,
+)
+from pocketgraph.quantization.evaluation.runnable_models import read_graph
 from pocketgraph.runtime.feeds import PLACEHOLDERS, FeedSpec
 from pocketgraph.runtime.samples import sample_fetches, sample_inputs, side_effects, sizes_made_up
 from pocketgraph.runtime.signatures import DEFAULT
@@ -154,7 +158,7 @@ def _that_devices_take(graph: Graph, chosen: Mapping[str, Signature]) -> tuple[d
 
 def _sole(
     graph: Graph, inputs: Sequence[str] | None, outputs: Sequence[str] | None
-) -> tuple[dict[str, Signature], Graph, Front | None]:
+) -> tuple[dict[str, Signature], Graph, AudioPreprocessing | None]:
     """The one entry point of a graph without signatures, with the graph, and what was cut off: it reads recordings."""
     fetches = list(outputs) if outputs else list(sample_fetches(graph))
     for name in fetches:
@@ -163,9 +167,9 @@ def _sole(
     if inputs:
         fed = [str(endpoint) for endpoint in feed_endpoints(graph, dict.fromkeys(inputs))]
     else:
-        front = front_of(graph, fetches)
+        front = audio_preprocessing_of(graph, fetches)
         if front is not None:
-            graph = behind(graph, front.shapes)
+            graph = behind_audio_preprocessing(graph, front.shapes)
         fed = list(front.shapes) if front is not None else sample_inputs(graph, fetches)
     return {DEFAULT: Signature(_named(fed), _named(fetches))}, graph, front
 

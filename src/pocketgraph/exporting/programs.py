@@ -14,10 +14,10 @@ from pocketgraph.graph.dtype import BOOL, FLOAT, STRING
 from pocketgraph.litert.engine import tried
 from pocketgraph.litert.program import Program
 from pocketgraph.litert.unsupported import Unsupported
-from pocketgraph.quantize.lowering import Simplified, simplified
-from pocketgraph.quantize.options import Options
-from pocketgraph.quantize.pipeline import quantize
-from pocketgraph.quantize.spellings import in_plain_words
+from pocketgraph.quantization.canonical.canonicalize import canonicalize
+from pocketgraph.quantization.core.quantization_options import QuantizationOptions
+from pocketgraph.quantization.float_program import Simplified, simplified
+from pocketgraph.quantization.pipeline import quantize_program
 from pocketgraph.runtime.description import LATE
 
 MOST_NAMED = 3
@@ -92,7 +92,7 @@ def float_program(entry: EntryPoint, model: ExportModel, target: str = "LiteRT",
         {p.tensor: p.sizes or () for p in entry.inputs},
         may_hold_codes=True,
     )
-    return in_plain_words(_lowered(simple, target, custom))
+    return canonicalize(_lowered(simple, target, custom))
 
 
 def quantized_program(
@@ -121,11 +121,11 @@ def quantized_program(
         )
     samples = model.samples
     names = [port.name for port in entry.inputs]
-    outcome = quantize(
+    outcome = quantize_program(
         float_program(entry, model, target),
         lambda: ([np.asarray(feeds[name]) for name in names] for feeds in samples()),
         model.sample_count,
-        Options(io=io, activations=activations, threads=model.threads),
+        QuantizationOptions(io=io, activations=activations, threads=model.threads),
         model.progress,
     )
     return outcome.converted.program, list(outcome.notes)

@@ -1,72 +1,68 @@
-"""Inputs for an export: those that the caller has, and made-up ones where there are none."""
+"""Inputs for an export: the caller's samples, fed as ``quantize`` and ``evaluate`` feed them, and made-up ones."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
-from pocketgraph.errors import UsageError, did_you_mean
-from pocketgraph.exporting.model import Array, EntryPoint, Feeds, Samples
+from pocketgraph.datasets.dataset import DEFAULT_MEAN, DEFAULT_STD
+from pocketgraph.datasets.model_input import ModelInput
+from pocketgraph.datasets.named_arrays import SampleSource, are_arrays
+from pocketgraph.datasets.picture_scaling import PictureScaling
+from pocketgraph.datasets.sample_reading import SampleReading
+from pocketgraph.exporting.model import Array, EntryPoint, ExportModel, Feeds, Normalization
+from pocketgraph.exporting.opening import with_sizes
 from pocketgraph.runtime.compare import plain_values
 from pocketgraph.runtime.samples import random_values
 
-Given: TypeAlias = (
-    "Mapping[str, Any] | Iterable[Mapping[str, Any]] | Callable[[], Iterable[Feeds]] | str | os.PathLike[str] | None"
-)
 
-
-def samples_of(given: Given, entry: EntryPoint) -> tuple[Samples | None, int]:
-    """What a caller gives as samples, in one form, and how many they are.
+def with_samples(model: ExportModel, source: SampleSource | None, reading: SampleReading, limit: int) -> ExportModel:
+    """The model with samples of its main entry point, and with how its pictures are normalized.
 
     Args:
-        given: one set of inputs by public name, several of them, a function that gives them anew each time, or the path
-            of an .npz file of one set.
-        entry: what they go into.
+        model: the model; sizes that it leaves open become those of the samples.
+        source: where the samples are (see ``open_dataset``); None for none.
+        reading: how they are read.
+        limit: how many of them to take.
 
     Raises:
-        UsageError: a set lacks an input, has an unknown one, or one that does not fit.
+        UsageError: there are none, or they do not fit.
+        FormatError: a file is damaged.
     """
-    if given is None:
-        return None, 0
-    if isinstance(given, str | os.PathLike):
-        with open(given, "rb") as file, np.load(file, allow_pickle=False) as loaded:
-            given = {name: loaded[name] for name in loaded.files}
-    if callable(given):
-        function = given
-        return lambda: (fitting(feeds, entry) for feeds in function()), sum(1 for _ in function())
-    sets = [given] if isinstance(given, Mapping) else list(given)
-    if not sets:
-        raise UsageError("there are no samples")
-    held = [fitting(feeds, entry) for feeds in sets]
-    return lambda: iter(held), len(held)
+    has_pictures = source is None or not are_arrays(source)
+    scaling = reading.scaling(model.graph if has_pictures else None)
+    if source is None:
+        return replace(model, normalization=_normalization(model, scaling, is_fed=False))
+    if model.front is None:
+        shapes = {port.tensor: port.sizes or () for port in model.main.inputs}
+        model = with_sizes(model, reading.sized(model.graph, shapes, source))
+    ports = model.main.inputs
+    inputs = tuple(ModelInput(port.name, port.sizes or (), np.dtype(port.dtype.numpy)) for port in ports)
+    data = reading.open(source, inputs, scaling, model.front).take(limit)
+    reading.mention(data)
+
+    def samples() -> Iterator[Feeds]:
+        for arrays in data.samples():
+            yield {port.name: array for port, array in zip(ports, arrays, strict=True)}
+
+    normalization = _normalization(model, scaling, is_fed=bool(data.files))
+    return replace(model, samples=samples, sample_count=len(data), normalization=normalization)
 
 
-def fitting(feeds: Mapping[str, Any], entry: EntryPoint) -> dict[str, Array]:
-    """One set of inputs as arrays of the entry point's types.
-
-    Raises:
-        UsageError: see ``samples_of``.
-    """
-    unknown = set(feeds) - {port.name for port in entry.inputs}
-    if unknown:
-        name = sorted(unknown)[0]
-        raise UsageError(f"there is no input '{name}'", hint=did_you_mean(name, (port.name for port in entry.inputs)))
-    found = {}
-    for port in entry.inputs:
-        if port.name not in feeds:
-            raise UsageError(f"the samples have no input '{port.name}'")
-        array = np.asarray(feeds[port.name])
-        array = array if array.dtype.kind in "OSU" else array.astype(port.dtype.numpy, copy=False)
-        dims = port.shape if port.shape is not None else port.sizes
-        if dims is not None and (
-            len(dims) != array.ndim or any(d not in (None, n) for d, n in zip(dims, array.shape, strict=True))
-        ):
-            raise UsageError(f"a sample of '{port.name}' has the shape {list(array.shape)}, not {list(dims)}")
-        found[port.name] = array
-    return found
+def _normalization(model: ExportModel, scaling: PictureScaling, *, is_fed: bool) -> Normalization | None:
+    """How pictures in the first input are normalized: as was said, or as those of the samples were."""
+    port = model.main.inputs[0] if model.main.inputs else None
+    sizes = port.sizes if port is not None else None
+    if port is None or sizes is None or len(sizes) != 4 or sizes[3] not in (1, 3) or port.dtype.name != "float":
+        return None
+    mean, std = scaling.mean, scaling.std
+    if mean is None and std is None and not is_fed:
+        return None
+    return Normalization(
+        (DEFAULT_MEAN if mean is None else float(mean),), (DEFAULT_STD if std is None else float(std),)
+    )
 
 
 def made_feeds(entry: EntryPoint, seed: int = 0, *, plain: bool = False) -> dict[str, Array]:

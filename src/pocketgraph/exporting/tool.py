@@ -5,16 +5,22 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
+from pocketgraph.datasets.class_labels import read_labels
+from pocketgraph.datasets.named_arrays import SampleSource
+from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
 from pocketgraph.exporting.arguments import arguments_of
 from pocketgraph.exporting.checking import Checked, check
-from pocketgraph.exporting.model import About, ExportModel, Normalization, Progress, Source
+from pocketgraph.exporting.model import About, ExportModel, Progress, Source
 from pocketgraph.exporting.opening import Sizes, opened
 from pocketgraph.exporting.placing import check_target, put_in_place, workshop
-from pocketgraph.exporting.samples import Given, samples_of
+from pocketgraph.exporting.samples import with_samples
 from pocketgraph.exporting.targets import Target, target_of
 from pocketgraph.graph import Graph
+
+Lines: TypeAlias = "Sequence[str] | str | os.PathLike[str]"
+"""Lines of text, or the path of a file with them."""
 
 
 @dataclass(frozen=True)
@@ -50,23 +56,30 @@ def export(
     signatures: Sequence[str] | None = None,
     shapes: Sizes | None = None,
     values: Mapping[str, Any] | None = None,
-    labels: Sequence[str] = (),
-    normalization: Normalization | None = None,
-    calibration: Sequence[str] = (),
+    labels: Lines = (),
+    calibration: Lines = (),
     about: About | None = None,
-    samples: Given = None,
+    samples: SampleSource | None = None,
+    limit: int = 100,
+    preset: str | None = None,
+    input_mean: float | None = None,
+    input_std: float | None = None,
+    input_width: int | None = None,
+    input_height: int | None = None,
+    sample_rate: int | None = None,
     tolerance: float | None = None,
     threads: int = 1,
     force: bool = False,
     progress: Progress | None = None,
+    notify: Notify | None = None,
     **options: Any,
 ) -> Exported:
     """Writes a model in a form that a device runs, and proves that it is the same model.
 
-    >>> import pocketgraph
+    >>> import numpy as np, pocketgraph
     >>> from pocketgraph.graph.text import parse
     >>> graph = parse("x = Placeholder(dtype=float, shape=[1, 2])\\ny = Relu(x, T=float)")
-    >>> made = pocketgraph.export(graph, "small.tflite", samples={"x": [[-1.0, 2.0]]})
+    >>> made = pocketgraph.export(graph, "small.tflite", samples=np.float32([[-1, 2]]))
     >>> made.checks[0].passed, made.target
     (True, 'tflite')
 
@@ -75,16 +88,20 @@ def export(
         path: the file or folder to write; its suffix says which form unless ``target`` does.
         target: the name of a target; ``pocketgraph export --targets`` lists them.
         inputs, outputs, signatures, shapes, values: see ``opening.opened``.
-        labels: the name of each class of the first output.
-        normalization: of pictures that go into the first input.
-        calibration: of scores, a line for each class.
+        labels: the name of each class of the first output, or the file that has one a line.
+        calibration: of scores, a line for each class, or the file that has them.
         about: name, author, licence and such.
-        samples: realistic inputs: one set by public name, several, or the path of an .npz file. What needs calibration
-            is calibrated with them, and the check uses them; by default it makes some up.
+        samples: realistic inputs: a folder, a file, or arrays by public name with samples along the first axis, as for
+            ``quantize``. What needs calibration is calibrated with them, and the check uses them; by default it makes
+            some up.
+        limit: how many of the samples to take.
+        preset, input_mean, input_std, input_width, input_height, sample_rate: see ``SampleReading``; what they say of
+            pictures and recordings is what the file tells the task libraries.
         tolerance: the largest difference that passes, as a share of the output's largest value.
         threads: how many to compute with here.
         force: write into a folder that is not empty.
         progress: told how far it is.
+        notify: told what is easily overlooked, a sentence each.
         options: of the target.
 
     Raises:
@@ -98,15 +115,22 @@ def export(
     check_target(
         place, is_folder=chosen.is_folder, force=force, source=None if isinstance(source, Graph) else os.fspath(source)
     )
+    reading = SampleReading(preset, input_mean, input_std, input_width, input_height, sample_rate, notify or unheard)
     model = opened(source, inputs=inputs, outputs=outputs, signatures=signatures, shapes=shapes, values=values)
-    given, count = samples_of(samples, model.main)
+    if model.front is not None:
+        reading.notify(
+            f"the part behind {', '.join(model.front.shapes)} is written; what reads recordings is the app's"
+        )
     model = replace(
-        model, labels=tuple(labels), normalization=normalization, calibration=tuple(calibration),
-        about=about or About(), samples=given, sample_count=count, threads=threads,
+        with_samples(model, samples, reading, limit), labels=_lines(labels), calibration=_lines(calibration),
+        about=about or About(), sample_rate=sample_rate, threads=threads, progress=progress or model.progress,
     )  # fmt: skip
-    if progress is not None:
-        model = replace(model, progress=progress)
     return export_model(model, place, chosen, arguments, tolerance=tolerance, force=force)
+
+
+def _lines(given: Lines) -> tuple[str, ...]:
+    """Lines, or those of a file."""
+    return tuple(read_labels(given)) if isinstance(given, str | os.PathLike) else tuple(given)
 
 
 def export_model(

@@ -12,7 +12,8 @@ import numpy as np
 
 from pocketgraph.errors import RunError, did_you_mean
 from pocketgraph.litert.constant import Array
-from pocketgraph.litert.runner import quiet, refusals
+from pocketgraph.litert.native_messages import quiet
+from pocketgraph.litert.runner import refusals
 
 DEFAULT = "serving_default"
 """The name of the only way into a file without signatures."""

@@ -1,7 +1,7 @@
 """The shortest way through a session: the call that was made last, made again.
 
 A small model computes for ten microseconds, and a program calls it with the same names, types and shapes each time. So
-what must be alike is compared directly, without a key for a table; anything else takes the longer way (asked.call_key).
+what must be alike is compared directly, without a key for a table; anything else takes the longer way (``call_key``).
 """
 
 from __future__ import annotations

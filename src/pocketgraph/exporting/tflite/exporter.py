@@ -22,9 +22,9 @@ from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.model_file import ModelFile
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.writer import CUSTOM, Contents, EntrySignature, file_pieces
-from pocketgraph.quantize.light import lighter
-from pocketgraph.quantize.running import finished, unnamed
-from pocketgraph.quantize.soundness import check_weights
+from pocketgraph.quantization.observing.calibration_checks import check_weights
+from pocketgraph.quantization.serialization.model_file import as_written, unnamed
+from pocketgraph.quantization.weight_only import with_quantized_weights
 from pocketgraph.runtime.compare import compared
 from pocketgraph.runtime.session import Session
 
@@ -142,10 +142,10 @@ def _subgraph(entry: EntryPoint, model: ExportModel, how: _How) -> _Subgraph:
         notes += said_of
     elif how.mode == "dynamic":
         check_weights(program)
-        program = lighter(program, dynamic=True)
+        program = with_quantized_weights(program, dynamic=True)
     for place, dtype in program.rounded.items():
         notes.append(f"the output '{entry.outputs[place].name}' is float32, the graph's is {dtype.name}")
-    program = finished(program)
+    program = as_written(program)
     shapes = opened.shapes if opened is not None else {}
     program, shapes = _named(program, entry, shapes)
     return _Subgraph(entry, program, opened, shapes, notes)

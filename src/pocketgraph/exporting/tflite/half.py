@@ -7,7 +7,7 @@ import numpy as np
 from pocketgraph.graph.dtype import FLOAT, HALF
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.quantize.running import copied
+from pocketgraph.quantization.program_pass import copied
 
 SMALLEST = 64
 """Elements of a constant; fewer are not worth an operator."""

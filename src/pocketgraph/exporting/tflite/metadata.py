@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pocketgraph.exporting.labels import check_labels, scores_of
-from pocketgraph.exporting.model import ExportModel, Normalization, Port
+from pocketgraph.exporting.model import About, ExportModel, Normalization, Port
 from pocketgraph.litert import flatbuffer
 from pocketgraph.litert.flatbuffer import Entry, Table
 
@@ -51,8 +51,8 @@ class Packed(NamedTuple):
     files: dict[str, bytes]
 
 
-def packed(model: ExportModel) -> Packed:
-    """The metadata of a model's main entry point.
+def packed(model: ExportModel) -> Packed | None:
+    """The metadata of a model's main entry point; None where there is nothing to tell beyond names and shapes.
 
     Args:
         model: the model; labels that it has must fit.
@@ -60,6 +60,17 @@ def packed(model: ExportModel) -> Packed:
     Raises:
         UsageError: labels or calibration do not fit the output.
     """
+    is_detector = {port.name for port in model.main.outputs} == set(DETECTIONS)
+    told = (
+        model.labels,
+        model.calibration,
+        model.normalization,
+        model.sample_rate,
+        is_detector,
+        model.about != About(),
+    )
+    if not any(told):
+        return None
     files: dict[str, bytes] = {}
     rate = model.sample_rate if model.front is None else None
     inputs = [

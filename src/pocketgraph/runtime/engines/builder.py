@@ -266,7 +266,7 @@ class Builder(RegionDraft):
         if item.node.op != "StridedSlice" or item.control or item.data[1] in self.plan.fed:
             return None
         packed = self.plan.items.get(item.data[1].node)
-        if packed is None or packed.node.op != "Pack" or len(packed.data) != 1:
+        if packed is None or packed.node.op != "Pack" or len(packed.data) != 1 or not self.has_slot(packed.data[0]):
             return None
         steps = self.constant_inputs(item).get(3)
         if not takes_row(item.node) or steps is None or steps.tolist() != [1]:

@@ -137,6 +137,11 @@ class RegionDraft(ABC):
         self.live.setdefault(endpoint, self.node_live.get(endpoint.node, LIVE))
         return slot
 
+    def has_slot(self, endpoint: Endpoint) -> bool:
+        """Whether a tensor has a slot, or may have one: what stays inside of a compiled part has none."""
+        item = self.plan.items.get(endpoint.node)
+        return endpoint in self.slots or (item is not None and item.node.op == "Const")
+
     def live_of(self, endpoint: Endpoint) -> Liveness:
         """When a tensor is alive."""
         self.slot(endpoint)

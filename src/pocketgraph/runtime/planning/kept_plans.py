@@ -35,7 +35,7 @@ from pocketgraph.runtime.warm_start import Executable, with_switches
 if TYPE_CHECKING:
     from pocketgraph.runtime.planning.made import Made
 
-FORM = 9  # raise it when other things than before are kept
+FORM = 10  # raise it when other things than before are kept
 LARGEST = 16 << 20  # bytes of the graph that is left; more is not worth writing
 STAND_IN = "litert_segment"
 

@@ -105,7 +105,7 @@ class PartialUnrolling(PartialLoop, ABC):
     def run(
         self, order: Sequence[Item], state: dict[Endpoint, Value], invariant: dict[Endpoint, Value], turn: int
     ) -> None:
-        """Writes out one round of these nodes; ``state`` has the loop's variables."""
+        """Writes out these nodes of one round; ``state`` has the loop's variables."""
 
     def in_chunks(
         self,
@@ -231,10 +231,11 @@ class PartialUnrolling(PartialLoop, ABC):
     ) -> None:
         for endpoint in chunk.ahead.series:
             inside[endpoint] = chunk.value(endpoint, turn)
+        self.guards = {}
         for item in order:
             if item.node.name not in chunk.ahead.moving:
                 self.run([item], inside, once, turn)
-        if self.guards:
+        if any(self.guards.values()):
             raise CannotUnrollError("an assertion")
 
     # What the rounds of a chunk read and write

@@ -1,0 +1,151 @@
+"""A graph as one float program of LiteRT operators, which is what gets quantized."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pocketgraph.errors import UsageError
+from pocketgraph.graph import DType, Graph, Node, Tensor, canonical
+from pocketgraph.graph.dtype import BOOL, FLOAT, STRING
+from pocketgraph.litert.engine import lowered
+from pocketgraph.litert.program import Program
+from pocketgraph.litert.unsupported import Unsupported
+from pocketgraph.quantization.canonical.canonicalize import canonicalize
+from pocketgraph.quantization.canonical.weight_sharing import share_weights
+from pocketgraph.runtime.eight_bit.float_rewriting import without_codes
+from pocketgraph.runtime.engines.needed import needed
+from pocketgraph.runtime.feeds import FeedSpec
+from pocketgraph.runtime.planning.function_inlining import inline_calls
+from pocketgraph.runtime.planning.specialize import Known, specialized
+from pocketgraph.runtime.samples import sample_fetches, sample_shapes
+from pocketgraph.runtime.tensor_names import feed_endpoints, fetch_endpoint
+
+Shapes = Mapping[str, tuple[int, ...]]
+
+
+def float_program(
+    graph: Graph,
+    outputs: Sequence[str] | None = None,
+    shapes: Shapes | None = None,
+    values: Mapping[str, Any] | None = None,
+) -> Program:
+    """The graph in LiteRT's terms, in few operations: what a ``.tflite`` file is made from; see ``lowered_graph``."""
+    return canonicalize(lowered_graph(graph, outputs, shapes, values)[0])
+
+
+def lowered_graph(
+    graph: Graph,
+    outputs: Sequence[str] | None = None,
+    shapes: Shapes | None = None,
+    values: Mapping[str, Any] | None = None,
+) -> tuple[Program, Graph]:
+    """The graph in LiteRT's terms, and the graph whose nodes and tensors it names: with functions written out.
+
+    Args:
+        graph: a frozen graph.
+        outputs: tensors to compute; by default the graph's own or likely outputs.
+        shapes: the shape of each input (any tensor may be one); by default the placeholders that the outputs need, in
+            their declared shapes, with 1 where a size is open.
+        values: what other placeholders are set to for good, such as ``{"keep_prob": 1.0}``.
+
+    Raises:
+        UsageError: an input or output is unknown or of unknown shape, or an operation has no LiteRT form; the message
+            names the node.
+    """
+    fixed = dict(values or {})
+    graph = graph.map_nodes(lambda node: _set(node, fixed))
+    wanted = list(outputs) if outputs else list(sample_fetches(graph))
+    simple = simplified(graph, wanted, dict(shapes) if shapes else sample_shapes(graph, wanted))
+    try:
+        program = simple.lowered()
+    except Unsupported as refusal:
+        raise UsageError(
+            f"the part to quantize must run on LiteRT alone, but {refusal.reason}",
+            where=f"node '{refusal.node}'",
+            hint=_hint(simple.known.graph, str(refusal.node)),
+        ) from refusal
+    return program, simple.known.graph
+
+
+class Simplified(NamedTuple):
+    """A graph for one set of input shapes: functions and loops of known length written out, known branches taken.
+
+    Attributes:
+        known: the graph and what is known of it.
+        inputs: the type and shape of each input by tensor name.
+        outputs: the tensor names wanted.
+    """
+
+    known: Known
+    inputs: dict[str, tuple[DType, tuple[int, ...]]]
+    outputs: list[str]
+
+    @property
+    def nodes(self) -> list[Node]:
+        """The nodes that compute the outputs."""
+        return [item.node for item in self.known.plan.items.values()]
+
+    def lowered(self, *, custom: bool = False) -> Program:
+        """The graph in LiteRT's terms, equal weights once; with ``custom`` see ``engine.lowered``.
+
+        Raises:
+            Unsupported: a node has no LiteRT form.
+        """
+        known = self.known
+        program = lowered(
+            known.graph, self.nodes, list(self.inputs), self.outputs, self.inputs, known.inferred, custom=custom
+        )
+        share_weights(program)
+        return program
+
+
+def simplified(graph: Graph, outputs: Sequence[str], shapes: Shapes, *, may_hold_codes: bool = False) -> Simplified:
+    """The graph made ready for lowering as a whole (arguments as for ``lowered_graph``).
+
+    With ``may_hold_codes`` eight-bit parts of the graph become what LiteRT computes them with, as in a session.
+    """
+    specs = {}
+    for (endpoint, label), shape in zip(feed_endpoints(graph, shapes).items(), shapes.values(), strict=True):
+        dtype = FeedSpec.of(graph, endpoint, label).dtype or FLOAT
+        specs[endpoint] = (dtype, tuple(shape))
+    fetches = [fetch_endpoint(graph, name) for name in outputs]
+    kept = {endpoint.node for endpoint in (*specs, *fetches)}
+    graph = inline_calls(graph, needed(graph, frozenset(specs), fetches, ()), specs, kept)
+    if may_hold_codes:
+        graph = without_codes(graph, kept, needed(graph, frozenset(specs), fetches, ()), specs)
+    known = specialized(graph, specs, {}, fetches, (), may_chunk=False)
+    inputs: dict[str, tuple[DType, tuple[int, ...]]] = {
+        str(endpoint): (dtype, shape) for endpoint, (dtype, shape) in specs.items() if dtype is not None
+    }
+    return Simplified(known, inputs, [str(fetch) for fetch in fetches])
+
+
+def _hint(graph: Graph, name: str) -> str:
+    """What to do about a node that stands in the way."""
+    node = graph.nodes.get(name)
+    op = "" if node is None else node.op
+    if op.startswith("Placeholder"):
+        return f"set it for good, as in --feed={name}=1, or give samples of it as well (--inputs, and an array each)"
+    switches = [other.name for other in graph if other.op == "Placeholder" and other.attr("dtype", FLOAT) is BOOL]
+    if op in ("Switch", "Merge", "If", "StatelessIf") and switches:
+        return f"set what it depends on for good: {' '.join(f'--feed={switch}=false' for switch in switches)}"
+    if op.startswith("String") or (node is not None and STRING in node.attrs.values()):
+        return "texts have no codes: name tensors of numbers behind them with --inputs, and give samples of those"
+    if op.startswith("Var") or op in ("ReadVariableOp", "RestoreV2"):
+        return "its weights are variables: `pocketgraph freeze_graph` makes constants of them"
+    if op.startswith(("Quantize", "Requantiz", "Dequantize")) and "AndDequantize" not in op:
+        return "the graph is in eight bits already; give the float one that it was made from"
+    return "name the part with --inputs and --outputs; `pocketgraph plan MODEL` shows what runs where"
+
+
+def _set(node: Node, values: Mapping[str, Any]) -> Node:
+    """The node, or the constant that takes its place."""
+    for name, value in values.items():
+        if canonical(name) == canonical(node.name):
+            dtype = node.attr("dtype", FLOAT)
+            array = np.asarray(value, dtype.numpy if isinstance(dtype, DType) else None)
+            return Node(node.name, "Const", (), {"dtype": dtype, "value": Tensor.from_numpy(array)})
+    return node
