@@ -29,9 +29,11 @@ from pocketgraph.exporting.c.building import FLAGS, XNNPACK_LINKS, Executable, c
 from pocketgraph.exporting.c.library import Library, built
 from pocketgraph.formats import load
 from pocketgraph.litert.program import Program
-from pocketgraph.quantize.lowering import float_program
-from pocketgraph.quantize.pipeline import Options, quantize
-from pocketgraph.quantize.running import Running, as_fed, model_bytes
+from pocketgraph.quantization.core.program_runner import ProgramRunner, as_fed
+from pocketgraph.quantization.core.quantization_options import QuantizationOptions
+from pocketgraph.quantization.float_program import float_program
+from pocketgraph.quantization.pipeline import quantize_program
+from pocketgraph.quantization.serialization.model_file import model_bytes
 
 ROUNDS, SLICE = 7, 0.3  # seconds of each side's turn
 TARGETS = {"float32": 3.0, "int8": 4.0}
@@ -65,8 +67,8 @@ def network(name: str, side: int, arguments: argparse.Namespace) -> None:
     samples = [[rng.uniform(-1, 1, (1, side, side, 3)).astype(np.float32)] for _ in range(2)]
     kind = "int8" if arguments.coded else "float32"
     if arguments.coded:
-        options = Options(rounding="nearest", io="int8", float_share=0.0, widen=0.0)
-        program = quantize(program, lambda: iter(samples), len(samples), options).converted.program
+        options = QuantizationOptions(rounding="nearest", io="int8", float_share=0.0, widen=0.0)
+        program = quantize_program(program, lambda: iter(samples), len(samples), options).converted.program
     array = as_fed(samples[0], program.inputs)[0]
     library = built(program, "net", ["input"], ["output"], backend=arguments.backend)
     with tempfile.TemporaryDirectory() as folder:
@@ -76,7 +78,7 @@ def network(name: str, side: int, arguments: argparse.Namespace) -> None:
         code = code_bytes(folder)
         ours, theirs = in_turn(executable, program, array)
         ratio = statistics.median(a / b for a, b in zip(ours, theirs, strict=True))
-        equal = agreement(executable.run([array])[0], Running(program)([array])[0])
+        equal = agreement(executable.run([array])[0], ProgramRunner(program)([array])[0])
     most = TARGETS[kind] if arguments.backend == "plain" else BY_XNNPACK
     wanted = " ".join([
         "" if ratio <= most else f"ratio over {most}",

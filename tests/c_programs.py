@@ -14,7 +14,7 @@ from pocketgraph.exporting.c.library import Library, built
 from pocketgraph.graph import Graph
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Program, Quantization, Value
-from pocketgraph.quantize.lowering import float_program
+from pocketgraph.quantization.float_program import float_program
 
 needs_cc = pytest.mark.skipif(compiler() is None, reason="there is no C compiler here")
 FLAGS = (*SANITIZED, *STRICT, "-Wconversion")

@@ -67,6 +67,11 @@ TARGETS = {
             "a folder with a library in C99 of only what the graph needs, for microcontrollers and everything else",
             is_folder=True,
         ),
+        Target(
+            "onnx", (".onnx",), "pocketgraph.exporting.onnx.exporter",
+            "an ONNX file for ONNX Runtime, on servers, Windows, Linux, Android, iOS and in browsers",
+            needs=("onnx",), extra="onnx",
+        ),
     )
 }  # fmt: skip
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
+from pocketgraph.formats.part_files import is_abandoned, part_name
 from pocketgraph.graph import DType
 from pocketgraph.litert.cache_integrity import (
     PRIVATE,
@@ -258,7 +259,7 @@ def beside(target: str) -> Iterator[str]:
 
     The disk is not waited for: what a crash leaves behind is found by its checksum.
     """
-    part = part_of(target)
+    part = part_name(target)
     try:
         yield part
         os.replace(part, target)
@@ -266,11 +267,6 @@ def beside(target: str) -> Iterator[str]:
         with contextlib.suppress(OSError):
             os.unlink(part)
         raise
-
-
-def part_of(target: str) -> str:
-    """A name beside ``target`` that nobody else uses."""
-    return f"{target}.{os.getpid()}.{os.urandom(4).hex()}.part"
 
 
 def remove(folder: str, name: str) -> None:
@@ -301,7 +297,7 @@ def trim(folder: str, keep: str = "", limit: int | None = None) -> None:
         return
     newest = max((status.st_mtime for _, status in entries), default=0.0)
     for name, status in entries:
-        if name.endswith(".part") and newest - status.st_mtime > LEFT_OVER:
+        if name.endswith(".part") and (newest - status.st_mtime > LEFT_OVER or is_abandoned(name)):
             with contextlib.suppress(OSError):
                 os.unlink(os.path.join(folder, name))
         stem = name.partition(".")[0].partition("-")[0]

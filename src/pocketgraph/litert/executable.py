@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pocketgraph.errors import RunError
+from pocketgraph.formats.part_files import part_name
 from pocketgraph.litert import cache
 from pocketgraph.litert.cache import Folder, Specs
 from pocketgraph.litert.disk_room import room_for
@@ -235,7 +236,7 @@ def _packed(entry: cache.Entry, threads: int, outputs: Sequence[tuple[tuple[int,
     """
     if entry.has_packed:
         return PackedRunner(entry.model, entry.packed, threads, outputs)
-    part = cache.part_of(entry.packed)
+    part = part_name(entry.packed)
     why = room_for(part, os.path.getsize(entry.model))
     if why:
         cache.unusable(f"{os.path.dirname(part)}: {why}")

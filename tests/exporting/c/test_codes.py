@@ -13,9 +13,10 @@ from pocketgraph.exporting.c.library import LackingOperatorsError
 from pocketgraph.formats import load
 from pocketgraph.graph.dtype import FLOAT, INT8, INT32
 from pocketgraph.litert.program import Operation, Program, Quantization, Value
-from pocketgraph.quantize.lowering import float_program
-from pocketgraph.quantize.pipeline import Options, quantize
-from pocketgraph.quantize.running import Running, as_fed
+from pocketgraph.quantization.core.program_runner import ProgramRunner, as_fed
+from pocketgraph.quantization.core.quantization_options import QuantizationOptions
+from pocketgraph.quantization.float_program import float_program
+from pocketgraph.quantization.pipeline import quantize_program
 from support import golden, model_dir, needs_shared
 
 SLIDE = {"stride_w": 2, "stride_h": 2, "dilation_w": 1, "dilation_h": 1}
@@ -99,7 +100,7 @@ def test_every_code_is_that_of_litert(tmp_path: pathlib.Path) -> None:
     for place, operation in enumerate(made):
         used = [number for number, value in enumerate(inputs) if value in operation.inputs]
         alone = program([operation], [inputs[number] for number in used])
-        (wanted,) = Running(alone)([arrays[number] for number in used])
+        (wanted,) = ProgramRunner(alone)([arrays[number] for number in used])
         np.testing.assert_array_equal(given[place], wanted, err_msg=f"{operation.code} {operation.options}")
 
 
@@ -115,10 +116,10 @@ def test_a_quantized_model_gives_every_code_that_it_gives_in_litert(
     exact = float_program(load(model_dir(name) / file), list(wanted), {key: a.shape for key, a in feeds.items()})
     rng = np.random.default_rng(2)
     samples = [[a * rng.uniform(0.5, 1, a.shape).astype(a.dtype) for a in feeds.values()] for _ in range(3)]
-    options = Options(rounding="nearest", io="int8", float_share=0.0)
-    quantized: Program = quantize(exact, lambda: iter(samples), len(samples), options).converted.program
+    options = QuantizationOptions(rounding="nearest", io="int8", float_share=0.0)
+    quantized: Program = quantize_program(exact, lambda: iter(samples), len(samples), options).converted.program
     arrays = as_fed(samples[0], quantized.inputs)
-    for right, array in zip(Running(quantized)(arrays), results(quantized, arrays, tmp_path), strict=True):
+    for right, array in zip(ProgramRunner(quantized)(arrays), results(quantized, arrays, tmp_path), strict=True):
         np.testing.assert_array_equal(array, right)
 
 

@@ -16,7 +16,7 @@ from pocketgraph.exporting.model import Array, EntryPoint, ExportModel, Feeds, P
 from pocketgraph.exporting.programs import LackingError, float_program, quantized_program
 from pocketgraph.exporting.samples import made_feeds
 from pocketgraph.litert.program import Program
-from pocketgraph.quantize.running import Running, as_fed, real
+from pocketgraph.quantization.core.program_runner import ProgramRunner, as_fed, real
 
 TOLERANCES = {"float32": 1e-4, "static": 0.05}
 """The largest difference of floats from the reference engine, as a share of the peak; the mean one of eight bits."""
@@ -73,7 +73,7 @@ def write(
     if backend == "xnnpack":
         links = XNNPACK_LINKS
         if not has_xnnpack():
-            written.unchecked = "XNNPACK is not here (Debian: libxnnpack-dev, libpthreadpool-dev); `make check` does it where it is"
+            written.unchecked = "XNNPACK is not here (Debian: libxnnpack-dev, libpthreadpool-dev)"
             return written
     executable = Executable(path, prefix, library.inputs, library.outputs, links=links)
     checked = _Checked(model.main, program, executable)
@@ -127,7 +127,7 @@ def _library(model: ExportModel, program: Program, name: str, weights: Place, ba
             [port.name for port in entry.outputs],
             weights=weights,
             picture=picture,
-            golden=(arrays, Running(program)(arrays)),
+            golden=(arrays, ProgramRunner(program)(arrays)),
             backend=backend,
         )
     except LackingOperatorsError as lacking:

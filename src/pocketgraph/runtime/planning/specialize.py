@@ -55,11 +55,12 @@ def specialized(
     items: Mapping[str, Item] | None = None,
     *,
     may_chunk: bool = True,
+    may_unroll: bool = True,
 ) -> Known:
     """Works out what follows from the types and shapes of the feeds (and from the values given), and uses it.
 
     ``items`` are the graph's needed nodes, when the caller knows them. Where one program has to hold the whole graph,
-    ``may_chunk`` is False: loops are written out whole, or stay.
+    ``may_chunk`` is False: loops are written out whole, or stay. Where ``may_unroll`` is False all of them stay.
 
     Raises:
         RunError: a loop of the graph is wrong.
@@ -74,7 +75,8 @@ def specialized(
     if has_frames and work.take(work.without_idle_dropout()):
         work.plan_anew()
         work.conditional &= work.plan.items.keys()
-    _write_loops_out(work, may_chunk=may_chunk)
+    if may_unroll:
+        _write_loops_out(work, may_chunk=may_chunk)
     if work.take(hoist_over_splits(work.graph, work.plan, work.held)):
         work.infer_anew()
         work.plan_anew()

@@ -370,7 +370,7 @@ def softmax(unit: Unit, operation: Operation) -> None:
 def table(unit: Unit, operation: Operation) -> None:
     """What LiteRT makes of each of the 256 codes."""
     from pocketgraph.litert.runner import PlainRunner
-    from pocketgraph.quantize.running import model_bytes
+    from pocketgraph.quantization.serialization.model_file import model_bytes
 
     source, result = operand(operation, 0), operation.outputs[0]
     shape = (1, 1, 1, HIGHEST - LOWEST + 1)
