@@ -72,7 +72,7 @@ def as_dict(description: Description) -> dict[str, Any]:
         "parts": [
             {
                 "runs_on": p.runs_on,
-                "when_it_runs": p.is_late,
+                "when_it_runs": p.is_dynamic,
                 "nodes": list(p.nodes),
                 "inputs": list(p.inputs),
                 "outputs": list(p.outputs),

@@ -18,19 +18,19 @@ class Part(NamedTuple):
         nodes: its nodes.
         inputs: the tensors that it takes from other parts or from the caller.
         outputs: the tensors that it gives.
-        is_late: it is compiled when it first runs with a shape, because only the run tells its shapes.
+        is_dynamic: it is compiled when it first runs with a shape, because only the run tells its shapes.
     """
 
     runs_on: str
     nodes: tuple[str, ...]
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
-    is_late: bool = False
+    is_dynamic: bool = False
 
     @property
     def place(self) -> str:
         """Where it runs, in words."""
-        return f"{self.runs_on} when it runs" if self.is_late else self.runs_on
+        return f"{self.runs_on} when it runs" if self.is_dynamic else self.runs_on
 
 
 class Description(NamedTuple):

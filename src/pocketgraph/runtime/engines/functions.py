@@ -12,7 +12,7 @@ import numpy as np
 from pocketgraph.errors import RunError, did_you_mean
 from pocketgraph.graph import AttrValue, Func, Function, Graph, Node, Parameter
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.runtime.engines.compilation_units import Late
+from pocketgraph.runtime.engines.compilation_units import DynamicPlanner
 from pocketgraph.runtime.engines.reference import Program
 
 CALLS = ("PartitionedCall", "StatefulPartitionedCall", "BatchFunction")
@@ -32,10 +32,10 @@ Call = Callable[..., tuple[Any, ...]]
 class Library:
     """The functions of a graph, compiled when first called."""
 
-    def __init__(self, graph: Graph, late: Late | None = None) -> None:
-        """``late`` plans the heavy parts of the functions when they run."""
+    def __init__(self, graph: Graph, dynamic: DynamicPlanner | None = None) -> None:
+        """``dynamic`` plans the heavy parts of the functions when they run."""
         self.graph = graph
-        self.late = late
+        self.dynamic = dynamic
         self._programs: dict[str, Program] = {}
 
     def is_call(self, node: Node) -> bool:
@@ -129,7 +129,9 @@ class Library:
             definition = opdefs.find(node.op)
             if definition is not None and definition.stateful and not definition.outputs:
                 effects.append(node.name)
-        return Program(graph, [Endpoint(name, 0) for name in given], wanted, effects, library=self, late=self.late)
+        return Program(
+            graph, [Endpoint(name, 0) for name in given], wanted, effects, library=self, dynamic=self.dynamic
+        )
 
 
 class _Body:

@@ -17,15 +17,15 @@ from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.engines.functions import Library
 from pocketgraph.runtime.engines.needed import Item, needed
 from pocketgraph.runtime.engines.reference import Program
-from pocketgraph.runtime.planning import kept_plans
+from pocketgraph.runtime.planning import plan_cache
+from pocketgraph.runtime.planning.compiled_part import CompiledPart
+from pocketgraph.runtime.planning.dynamic_parts import DynamicParts, may_be_dynamic
+from pocketgraph.runtime.planning.dynamic_planning import dynamic_parts
 from pocketgraph.runtime.planning.function_inlining import inline_calls
-from pocketgraph.runtime.planning.late_parts import LateParts, may_be_late
-from pocketgraph.runtime.planning.late_planning import late_parts
-from pocketgraph.runtime.planning.made import Made
 from pocketgraph.runtime.planning.missing import check_kernels
+from pocketgraph.runtime.planning.partitioning import CutPart, is_worth_it, partition
 from pocketgraph.runtime.planning.plan_description import described
 from pocketgraph.runtime.planning.prepared import Prepared, Request
-from pocketgraph.runtime.planning.segments import Cut, cut, is_worth_it
 from pocketgraph.runtime.planning.specialize import Known, specialized
 from pocketgraph.runtime.warm_start import Executable, with_switches
 
@@ -39,7 +39,7 @@ MOST_RECUTS = 40  # each gives one more node to the reference engine
 
 @collector_paused()
 def prepare(request: Request, items: dict[str, Item] | None = None) -> Prepared:
-    """Decides and compiles, and keeps the plan for later processes (``kept_plans.find``).
+    """Decides and compiles, and keeps the plan for later processes (``plan_cache.find``).
 
     ``items`` are the graph's needed nodes, when the caller knows them.
 
@@ -52,14 +52,14 @@ def prepare(request: Request, items: dict[str, Item] | None = None) -> Prepared:
     if items is None:
         items = needed(graph, fed, request.fetches, request.targets)
     reasons: dict[str, str] = {}
-    made: list[Made] = []
-    late: LateParts | None = None
+    made: list[CompiledPart] = []
+    dynamic: DynamicParts | None = None
     opened: list[Executable] = []
     if request.engine == "reference":
         reasons = dict.fromkeys(items, "the session runs on the reference engine only")
     else:
-        items, made, reasons, late = _on_litert(request, items, opened)
-    library = Library(graph, late.for_bodies() if late is not None else None)
+        items, made, reasons, dynamic = _on_litert(request, items, opened)
+    library = Library(graph, dynamic.for_bodies() if dynamic is not None else None)
     whole, whole_inputs = None, tuple[int, ...]()
     program: Program | None = None
     if len(made) == 1 and made[0].is_whole:
@@ -69,43 +69,43 @@ def prepare(request: Request, items: dict[str, Item] | None = None) -> Prepared:
         on_litert = {name for part in made for name in part.cut.nodes}
         check_kernels((item.node for name, item in items.items() if name not in on_litert), library)
         ops = {name: item.node.op for name, item in items.items()}
-        segments = [part.segment(index, ops) for index, part in enumerate(made)]
+        calls = [part.part_call(index, ops) for index, part in enumerate(made)]
         program = Program(
             graph,
             tuple(request.feeds),
             request.fetches,
             request.targets,
             items=items,
-            segments=segments,
+            parts=calls,
             library=library,
-            late=late,
+            dynamic=dynamic,
         )
     if request.engine == "litert" and whole is None:
         left = {n: r for n, r in reasons.items() if n in items}
         named = "; ".join(f"'{name}' ({items[name].node.op}): {reason}" for name, reason in list(left.items())[:10])
         raise RunError(f"LiteRT cannot run all of it: {named or 'nothing is left to compute'}", hint="use engine=None")
-    later = program.late_segments if program is not None else ()
+    later = program.dynamic_parts if program is not None else ()
     description = described(request, items, [part.cut for part in made], later, reasons)
     opened.extend(part.executable for part in made)
-    if kept_plans.is_kept(request) and whole is None:
-        kept_plans.keep(request, graph, items, made, later)
+    if plan_cache.is_kept(request) and whole is None:
+        plan_cache.keep(request, graph, items, made, later)
     return Prepared(program, whole, whole_inputs, description, opened)
 
 
-def _able_late(known: Known) -> frozenset[str]:
+def _able_dynamic(known: Known) -> frozenset[str]:
     """The nodes that may be planned when they run: in loops and on branches, and those that wait for a shape."""
 
-    def is_late(name: str, item: Item) -> bool:
+    def is_dynamic(name: str, item: Item) -> bool:
         if known.plan.frames[name].depth or name in known.conditional:
             return True
-        return may_be_late(item, known.inferred.shape, known.inferred.dtype)
+        return may_be_dynamic(item, known.inferred.shape, known.inferred.dtype)
 
-    return frozenset(n for n, item in known.plan.items.items() if n not in known.static and is_late(n, item))
+    return frozenset(n for n, item in known.plan.items.items() if n not in known.static and is_dynamic(n, item))
 
 
 def _on_litert(
     request: Request, items: dict[str, Item], opened: list[Executable]
-) -> tuple[dict[str, Item], list[Made], dict[str, str], LateParts | None]:
+) -> tuple[dict[str, Item], list[CompiledPart], dict[str, str], DynamicParts | None]:
     """The needed nodes (without branches known not to be taken), the compiled parts, why the rest is in none, and who
     plans parts of that when they run (nobody where one part is everything)."""
     from pocketgraph.litert import engine
@@ -135,24 +135,24 @@ def _on_litert(
     reasons.update(unknown)
     made = _compiled_parts(request, known, [node.name for node in candidates], trial, reasons)
     is_whole = len(made) == 1 and made[0].is_whole and not request.by_steps
-    late = None if is_whole else late_parts(request, known.graph, _able_late(known), static, opened)
-    return items, made, reasons, late
+    dynamic = None if is_whole else dynamic_parts(request, known.graph, _able_dynamic(known), static, opened)
+    return items, made, reasons, dynamic
 
 
 def _compiled_parts(
     request: Request, known: Known, candidates: Sequence[str], trial: Trial, reasons: dict[str, str]
-) -> list[Made]:
+) -> list[CompiledPart]:
     """Cuts the graph into parts and compiles them, with other cuts where LiteRT does not take one; none in the end
     where it takes none. Adds to ``reasons`` why candidates are in no part."""
     from pocketgraph.litert import engine
 
     plan, static = known.plan, known.static
-    compiled: dict[Cut, Made] = {}
+    compiled: dict[CutPart, CompiledPart] = {}
     for _ in range(MOST_RECUTS):
         able = {name for name in candidates if name not in reasons}
-        parts: list[Cut] = []
-        small: list[Cut] = []
-        for part in cut(plan, able, static, request.fetches):
+        parts: list[CutPart] = []
+        small: list[CutPart] = []
+        for part in partition(plan, able, static, request.fetches):
             if part.outputs:
                 is_large = request.engine == "litert" or is_worth_it(part, plan, known.inferred.shape)
                 (parts if is_large else small).append(part)
@@ -178,15 +178,15 @@ def _compiled_parts(
     return []
 
 
-def _blamed(refused: Unsupported, part: Cut, reasons: Mapping[str, str]) -> dict[str, str]:
+def _blamed(refused: Unsupported, part: CutPart, reasons: Mapping[str, str]) -> dict[str, str]:
     """Why LiteRT does not take the part: said of the node that it names, or of all."""
     is_new = refused.node in part.nodes and refused.node not in reasons
     return dict.fromkeys([refused.node] if is_new else part.nodes, refused.reason)
 
 
 def _compiled(
-    request: Request, graph: Graph, plan: Plan, part: Cut, inferred: Any, trial: Trial, *, is_whole: bool
-) -> Made:
+    request: Request, graph: Graph, plan: Plan, part: CutPart, inferred: Any, trial: Trial, *, is_whole: bool
+) -> CompiledPart:
     """Compiles one part.
 
     A part that is everything between feeds and fetches takes all feeds, by name, and gives the fetches as they were
@@ -230,7 +230,7 @@ def _compiled(
     )
     listed = [(name, dtype.name, shape) for name, (dtype, shape) in specs.items()]
     found_by = None if key is None else (key, listed, [str(e) for e in outputs])
-    return Made(part, inputs, outputs, executable, is_whole, found_by)
+    return CompiledPart(part, inputs, outputs, executable, is_whole, found_by)
 
 
 def _with_unknown_inputs(

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pocketgraph.runtime.description import Description, Part
-from pocketgraph.runtime.engines.compilation_units import Segment
+from pocketgraph.runtime.engines.compilation_units import PartCall
 from pocketgraph.runtime.engines.needed import Item
+from pocketgraph.runtime.planning.partitioning import CutPart
 from pocketgraph.runtime.planning.prepared import Request
-from pocketgraph.runtime.planning.segments import Cut
 
 
 def described(
     request: Request,
     items: Mapping[str, Item],
-    cuts: Sequence[Cut],
-    later: Sequence[Segment],
+    cuts: Sequence[CutPart],
+    later: Sequence[PartCall],
     reasons: Mapping[str, str],
 ) -> Description:
     """What runs where.

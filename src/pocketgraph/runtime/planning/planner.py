@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pocketgraph.graph import Graph
-from pocketgraph.runtime.planning import kept_plans
+from pocketgraph.runtime.planning import plan_cache
 from pocketgraph.runtime.planning.prepared import Prepared, Request
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def planned(request: Request, graph: Callable[[], Graph], items: dict[str, Item]
         MissingKernelError: ops that nothing can run; all of them are named.
         RunError: the graph cannot be run as asked.
     """
-    found = kept_plans.find(request)
+    found = plan_cache.find(request)
     if found is not None:
         return found
     from pocketgraph.runtime.planning.plan import prepare  # takes as long to import as all that a warm start needs

@@ -243,7 +243,7 @@ class Preparing:
         key = self._model_key()
         if self.engine is not None or not key:
             return None
-        from pocketgraph.runtime.planning.kept_plans import find
+        from pocketgraph.runtime.planning.plan_cache import find
         from pocketgraph.runtime.planning.planner import planned
         from pocketgraph.runtime.planning.prepared import Request
 

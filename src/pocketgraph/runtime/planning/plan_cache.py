@@ -21,19 +21,19 @@ from pocketgraph.litert import cache
 from pocketgraph.litert.executable import lookup
 from pocketgraph.runtime.engines.builder import STRUCTURAL
 from pocketgraph.runtime.engines.calls import PLAIN, is_plain
-from pocketgraph.runtime.engines.compilation_units import Segment
+from pocketgraph.runtime.engines.compilation_units import PartCall
 from pocketgraph.runtime.engines.functions import Library
 from pocketgraph.runtime.engines.needed import Item, item_of, needed
 from pocketgraph.runtime.engines.reference import Program
-from pocketgraph.runtime.planning.late_part import LatePart
-from pocketgraph.runtime.planning.late_planning import late_parts
-from pocketgraph.runtime.planning.parts_by_values import PartByValues
+from pocketgraph.runtime.planning.dynamic_part import DynamicPart
+from pocketgraph.runtime.planning.dynamic_planning import dynamic_parts
 from pocketgraph.runtime.planning.prepared import Prepared, Request
+from pocketgraph.runtime.planning.value_keyed_part import ValueKeyedPart
 from pocketgraph.runtime.segment_call import SegmentCall
 from pocketgraph.runtime.warm_start import Executable, with_switches
 
 if TYPE_CHECKING:
-    from pocketgraph.runtime.planning.made import Made
+    from pocketgraph.runtime.planning.compiled_part import CompiledPart
 
 FORM = 9  # raise it when other things than before are kept
 LARGEST = 16 << 20  # bytes of the graph that is left; more is not worth writing
@@ -51,8 +51,8 @@ def keep(
     request: Request,
     graph: Graph,
     items: Mapping[str, Item],
-    made: Sequence[Made],
-    later: Sequence[Segment],
+    made: Sequence[CompiledPart],
+    later: Sequence[PartCall],
 ) -> None:
     """Writes a plan; does nothing where the disk or the graph does not take it.
 
@@ -91,10 +91,10 @@ def keep(
         "fetches": [*map(str, fetches)],
         "targets": targets,
         "given": sorted(left - running.keys()),
-        "late": [
+        "dynamic": [
             (part.node.name, part.call.members, stand_ins.spelled(part.inputs), stand_ins.spelled(part.outputs))
             for part in later
-            if isinstance(part.call, (LatePart, PartByValues))
+            if isinstance(part.call, (DynamicPart, ValueKeyedPart))
         ],
         "kernels": registry.homes(ops - STRUCTURAL),
         "plain": sorted(filter(is_plain, ops)),
@@ -116,7 +116,7 @@ class StandIns:
         home: the stand-in of each node that a part computes.
     """
 
-    def __init__(self, feeds: Iterable[Endpoint], made: Sequence[Made]) -> None:
+    def __init__(self, feeds: Iterable[Endpoint], made: Sequence[CompiledPart]) -> None:
         self.fed = set(feeds)
         self.names = [f"{STAND_IN}_{index}" for index in range(len(made))]
         self._parts = list(zip(self.names, made, strict=True))
@@ -204,7 +204,7 @@ def _opened(request: Request, entry: cache.Entry, opened: list[Executable]) -> P
     graph = from_bytes(data)
     registry.load(about["kernels"])
     PLAIN.update(about["plain"])
-    segments: list[Segment] = []
+    parts: list[PartCall] = []
     for index, (stand_in, key, specs, wanted, inputs, count, ops) in enumerate(about["parts"]):
         types = {name: (DType.named(kind), tuple(shape)) for name, kind, shape in specs}
         found = lookup(key, list(types), wanted, types, threads=request.threads, cache_dir=request.cache_dir)
@@ -215,18 +215,18 @@ def _opened(request: Request, entry: cache.Entry, opened: list[Executable]) -> P
         outputs = tuple(Endpoint(stand_in, port) for port in range(count))
         call = SegmentCall(found, ops, title)
         taken = tuple(map(_endpoint, inputs))
-        segments.append(Segment(Node(title, "LiteRT"), frozenset((stand_in,)), taken, outputs, call))
+        parts.append(PartCall(Node(title, "LiteRT"), frozenset((stand_in,)), taken, outputs, call))
     fetches, targets = tuple(map(_endpoint, about["fetches"])), tuple(about["targets"])
     kept = [
         (name, members, list(map(_endpoint, taken)), list(map(_endpoint, given)))
-        for name, members, taken, given in about["late"]
+        for name, members, taken, given in about["dynamic"]
     ]
-    late = late_parts(request, graph, (), (), opened, parts=kept)
-    library = Library(graph, late.for_bodies())
+    dynamic = dynamic_parts(request, graph, (), (), opened, parts=kept)
+    library = Library(graph, dynamic.for_bodies())
     given = set(about["given"])
     items = {node.name: item_of(node) for node in graph if node.name not in given}
     program = Program(
-        graph, tuple(request.feeds), fetches, targets, items=items, segments=segments, library=library, late=late
+        graph, tuple(request.feeds), fetches, targets, items=items, parts=parts, library=library, dynamic=dynamic
     )
     return Prepared(program, None, (), executables=opened)
 

@@ -16,12 +16,12 @@ import numpy as np
 from pocketgraph.graph import DType, Graph, Node
 from pocketgraph.graph.dtype import RESOURCE, VARIANT
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.runtime.engines.compilation_units import Plan, Segment
+from pocketgraph.runtime.engines.compilation_units import PartCall, Plan
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.op_weights import HEAVY
 from pocketgraph.runtime.planning.call_times import is_worth_it
-from pocketgraph.runtime.planning.late_part import LatePart, Planned
-from pocketgraph.runtime.planning.parts_by_values import PartByValues, sized_inputs
+from pocketgraph.runtime.planning.dynamic_part import DynamicPart, Planned
+from pocketgraph.runtime.planning.value_keyed_part import ValueKeyedPart, sized_inputs
 from pocketgraph.runtime.warm_start import Executable
 
 Array = np.ndarray[Any, Any]
@@ -33,14 +33,14 @@ PASSED_ON = ("Identity", "Enter", "StopGradient", "Snapshot", "PreventGradient")
 REFUSED = ("string", "double", "complex64", "complex128", "resource", "variant")
 
 
-class LateParts:
-    """Says which nodes may be planned late, and makes the calls (see engines/late.py).
+class DynamicParts:
+    """Says which nodes may be planned when they run, and makes the calls (see engines/dynamic_part_search.py).
 
     Args:
         graph: where constants and functions are found.
         plan: plans a part: (the part, feeds with type and shape, fetches, key, whether by steps).
         key: names the request across processes; "" when nothing may be kept.
-        able: the nodes that may be in a late part; None for all (the body of a function).
+        able: the nodes that may be in a dynamic part; None for all (the body of a function).
         static: nodes whose outputs are the same in every run.
         from_cache: finds what an earlier process compiled for (key, arrays by name, fetches).
         parts: what an earlier process found to be the parts; None: they are to be found.
@@ -49,7 +49,7 @@ class LateParts:
     def __init__(
         self,
         graph: Graph,
-        plan: Callable[[LatePart, Mapping[Endpoint, Any], tuple[Endpoint, ...], str, bool], Planned],
+        plan: Callable[[DynamicPart, Mapping[Endpoint, Any], tuple[Endpoint, ...], str, bool], Planned],
         key: str,
         able: Collection[str] | None = None,
         static: Collection[str] = (),
@@ -68,9 +68,9 @@ class LateParts:
         self._scores = 0  # that were sorted out so far
         self._lowered: Collection[str] | None = None
 
-    def for_bodies(self) -> LateParts:
+    def for_bodies(self) -> DynamicParts:
         """The same for the bodies of functions, whose nodes have names of their own."""
-        return LateParts(self.graph, self.plan, f"{self.key} body" if self.key else "", None, (), self.from_cache)
+        return DynamicParts(self.graph, self.plan, f"{self.key} body" if self.key else "", None, (), self.from_cache)
 
     def is_heavy(self, item: Item) -> bool:
         return item.node.op in HEAVY and self.is_able(item)
@@ -113,13 +113,13 @@ class LateParts:
             name = item.data[0].node
         return False
 
-    def decided(self, plan: Plan) -> list[Segment] | None:
+    def decided(self, plan: Plan) -> list[PartCall] | None:
         if self.parts is None:
             return None
         return [
-            Segment(
+            PartCall(
                 Node(heaviest, plan.items[heaviest].node.op), frozenset(members), tuple(inputs), tuple(outputs),
-                self.call(plan, members, inputs, outputs), is_late=True,
+                self.call(plan, members, inputs, outputs), is_dynamic=True,
             )
             for heaviest, members, inputs, outputs in self.parts
         ]  # fmt: skip
@@ -144,16 +144,16 @@ class LateParts:
 
     def call(
         self, plan: Plan, members: Sequence[str], inputs: Sequence[Endpoint], outputs: Sequence[Endpoint]
-    ) -> LatePart | PartByValues:
+    ) -> DynamicPart | ValueKeyedPart:
         """A part as a call; its nodes' waiting for others is seen to by the caller."""
         taken = {endpoint: f"given_{index}" for index, endpoint in enumerate(inputs)}
         while any(name in plan.items for name in taken.values()):
             taken = {endpoint: f"{name}_" for endpoint, name in taken.items()}
         key = f"{self.key}|{members[0]} {len(members)}" if self.key else ""
         made = partial(self._graph_of, plan, tuple(members), taken)
-        part = LatePart(self, made, tuple(members), tuple(taken.values()), tuple(outputs), key)
+        part = DynamicPart(self, made, tuple(members), tuple(taken.values()), tuple(outputs), key)
         sized = sized_inputs(plan, set(members), inputs)
-        return PartByValues(part, sized) if sized else part
+        return ValueKeyedPart(part, sized) if sized else part
 
     def _graph_of(self, plan: Plan, members: Sequence[str], taken: Mapping[Endpoint, str]) -> Graph:
         """The nodes of a part with what they read from outside, the ``taken``, as placeholders."""
@@ -191,7 +191,7 @@ def _before_switches(endpoint: Endpoint, plan: Plan) -> Endpoint:
     return endpoint
 
 
-def may_be_late(item: Item, shape_of: Callable[[str], Any], dtype_of: Callable[[str], DType | None]) -> bool:
+def may_be_dynamic(item: Item, shape_of: Callable[[str], Any], dtype_of: Callable[[str], DType | None]) -> bool:
     """Whether a node outside of loops and branches waits for the run only to learn its inputs' shapes."""
     unknown = False
     for endpoint in item.data:

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from pocketgraph.graph import Node
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.runtime.engines.compilation_units import Segment
-from pocketgraph.runtime.planning.segments import Cut
+from pocketgraph.runtime.engines.compilation_units import PartCall
+from pocketgraph.runtime.planning.partitioning import CutPart
 from pocketgraph.runtime.segment_call import SegmentCall
 from pocketgraph.runtime.warm_start import Executable
 
 
 @dataclass(frozen=True)
-class Made:
+class CompiledPart:
     """A compiled part.
 
     Attributes:
@@ -25,15 +25,15 @@ class Made:
         found_by: the key, inputs (name, type, shape) and outputs by which a later process finds it; none: it does not.
     """
 
-    cut: Cut
+    cut: CutPart
     inputs: tuple[Endpoint, ...]
     outputs: tuple[Endpoint, ...]
     executable: Executable
     is_whole: bool
     found_by: tuple[str, list[tuple[str, str, tuple[int, ...]]], list[str]] | None = None
 
-    def segment(self, index: int, ops: Mapping[str, str]) -> Segment:
+    def part_call(self, index: int, ops: Mapping[str, str]) -> PartCall:
         """It as a step of the reference engine's program; ``ops`` gives each node's op."""
         name = f"litert segment {index + 1}"
         call = SegmentCall(self.executable, {node: ops[node] for node in self.cut.nodes}, name)
-        return Segment(Node(name, "LiteRT"), frozenset(self.cut.nodes), self.inputs, self.outputs, call)
+        return PartCall(Node(name, "LiteRT"), frozenset(self.cut.nodes), self.inputs, self.outputs, call)

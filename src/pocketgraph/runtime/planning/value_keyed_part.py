@@ -1,4 +1,4 @@
-"""Late parts that take sizes, orders or axes from outside: planned for each value of these, as if they were constants.
+"""Dynamic parts keyed by values: sizes, orders or axes from outside are taken as if they were constants.
 
 A decoder's ``Tensordot`` takes the shape it reshapes to, and the order of its axes, from nodes that count; a part that
 knew only that three numbers come would know no shape behind them, and plan itself again in ever smaller parts.
@@ -14,7 +14,7 @@ from typing import Any
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.engines.compilation_units import Plan
-from pocketgraph.runtime.planning.late_part import MOST_KEPT, LatePart, Trust
+from pocketgraph.runtime.planning.dynamic_part import MOST_KEPT, AdmissionPolicy, DynamicPart
 
 SIZED = {
     "Reshape": 1, "Transpose": 1, "Tile": 1, "BroadcastTo": 1, "Fill": 0, "ExpandDims": 1, "Sum": 1, "Mean": 1,
@@ -41,7 +41,7 @@ def sized_inputs(plan: Plan, members: Collection[str], inputs: Sequence[Endpoint
     return tuple(found)
 
 
-class PartByValues:
+class ValueKeyedPart:
     """A part as a call: the Run and the inputs' values in, the outputs' values out.
 
     Args:
@@ -52,13 +52,13 @@ class PartByValues:
     traces_itself = True
     is_pure = True
 
-    def __init__(self, part: LatePart, sized: tuple[int, ...]) -> None:
+    def __init__(self, part: DynamicPart, sized: tuple[int, ...]) -> None:
         self.part = part
         self.members = part.members
         self._sized = sized
         self._rest = tuple(position for position in range(len(part.inputs)) if position not in sized)
-        self._parts: dict[Values, LatePart] = {}
-        self._trust = Trust()
+        self._parts: dict[Values, DynamicPart] = {}
+        self._admission = AdmissionPolicy()
         self._lock = threading.Lock()
 
     def __call__(self, run: Any, *arrays: Any) -> tuple[Any, ...]:
@@ -73,32 +73,32 @@ class PartByValues:
                 return self.part(run, *arrays)
         return part(run, *[arrays[position] for position in self._rest])
 
-    def _decided(self, values: Values, arrays: Sequence[Any]) -> LatePart | None:
+    def _decided(self, values: Values, arrays: Sequence[Any]) -> DynamicPart | None:
         """The part for these values; None where that is not worth it."""
         if any(arrays[p].size > MOST_NUMBERS or arrays[p].ndim > 1 or arrays[p].dtype.kind != "i" for p in self._sized):
             return None
         with self._lock:
             if values in self._parts:
                 return self._parts[values]
-            if not self._trust.allows(values):
+            if not self._admission.allows(values):
                 return None
             if len(self._parts) >= MOST_KEPT:
                 self._parts.pop(next(iter(self._parts)))
             self._parts[values] = self._made(arrays)
             return self._parts[values]
 
-    def _made(self, arrays: Sequence[Any]) -> LatePart:
+    def _made(self, arrays: Sequence[Any]) -> DynamicPart:
         part = self.part
         known = {part.inputs[position]: arrays[position].copy() for position in self._sized}
         said = " ".join(f"{name}={value.dtype}{value.tolist()}" for name, value in known.items())
-        return LatePart(
+        return DynamicPart(
             part.parts, partial(_with_values, part, known), part.members,
             tuple(part.inputs[position] for position in self._rest), part.outputs,
             f"{part.key} {said}" if part.key else "",
         )  # fmt: skip
 
 
-def _with_values(part: LatePart, known: dict[str, Any]) -> Graph:
+def _with_values(part: DynamicPart, known: dict[str, Any]) -> Graph:
     """The part's nodes with these inputs as constants."""
     return part.graph.replace(
         [const(node.name, known[node.name]) if node.name in known else node for node in part.graph]

@@ -9,8 +9,8 @@ import numpy as np
 
 from pocketgraph.graph import Graph
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.runtime.planning.late_part import LatePart, Planned, Reordered
-from pocketgraph.runtime.planning.late_parts import KeptPart, LateParts
+from pocketgraph.runtime.planning.dynamic_part import DynamicPart, Planned, Reordered
+from pocketgraph.runtime.planning.dynamic_parts import DynamicParts, KeptPart
 from pocketgraph.runtime.planning.prepared import Request
 from pocketgraph.runtime.warm_start import Executable, from_cache, with_switches
 
@@ -19,7 +19,7 @@ NO_GRAPH = Graph(())
 """Stands for the part's until that is needed: a plan of an earlier process is found without."""
 
 
-def late_parts(
+def dynamic_parts(
     request: Request,
     graph: Graph,
     able: Collection[str],
@@ -27,14 +27,14 @@ def late_parts(
     opened: list[Executable],
     *,
     parts: Sequence[KeptPart] | None = None,
-) -> LateParts:
-    """Plans what only the run knows the shapes of (see LateParts); what it compiles is added to ``opened``.
+) -> DynamicParts:
+    """Plans what only the run knows the shapes of (see DynamicParts); what it compiles is added to ``opened``.
 
     ``parts`` are those of an earlier process.
     """
 
     def plan(
-        part: LatePart, feeds: Mapping[Endpoint, Any], fetches: tuple[Endpoint, ...], key: str, by_steps: bool
+        part: DynamicPart, feeds: Mapping[Endpoint, Any], fetches: tuple[Endpoint, ...], key: str, by_steps: bool
     ) -> Planned:
         planner = request.planner
         assert planner is not None
@@ -59,4 +59,4 @@ def late_parts(
 
     given = sorted((str(e), str(dtype), shape) for e, (dtype, shape) in request.feeds.items())
     key = with_switches(f"{request.key} {given}", request.values) if request.key else ""
-    return LateParts(graph, plan, key, able, static, kept, parts=parts)
+    return DynamicParts(graph, plan, key, able, static, kept, parts=parts)

@@ -19,7 +19,7 @@ LEAST_SMALL_WORK = 7  # likewise where each goes over SMALL elements at most, wh
 SMALL = 512
 
 
-class Cut(NamedTuple):
+class CutPart(NamedTuple):
     """One part of the graph to be run as a whole.
 
     Attributes:
@@ -33,13 +33,15 @@ class Cut(NamedTuple):
     outputs: tuple[Endpoint, ...]
 
 
-def cut(plan: Plan, able: Collection[str], static: Collection[str], fetched: Collection[Endpoint]) -> list[Cut]:
+def partition(
+    plan: Plan, able: Collection[str], static: Collection[str], fetched: Collection[Endpoint]
+) -> list[CutPart]:
     """The parts, in an order in which they can run.
 
     Able nodes that hang together, by values or by waiting, make one part (see ``grouping.grouped``).
 
     Args:
-        plan: the needed nodes; its segments are not looked at.
+        plan: the needed nodes; its parts are not looked at.
         able: nodes of the root region that the other engine can run.
         static: nodes whose values are known before the run; they belong to no part and every part may use them.
         fetched: tensors that the caller takes.
@@ -67,7 +69,7 @@ def cut(plan: Plan, able: Collection[str], static: Collection[str], fetched: Col
     return [_bounded(part, plan, static, leaving) for part in parts]
 
 
-def _bounded(part: Sequence[str], plan: Plan, static: Collection[str], leaving: Mapping[str, set[int]]) -> Cut:
+def _bounded(part: Sequence[str], plan: Plan, static: Collection[str], leaving: Mapping[str, set[int]]) -> CutPart:
     inside = set(part)
     inputs: dict[Endpoint, None] = {}
     for name in part:
@@ -75,10 +77,10 @@ def _bounded(part: Sequence[str], plan: Plan, static: Collection[str], leaving: 
             if endpoint in plan.fed or (endpoint.node not in inside and endpoint.node not in static):
                 inputs[endpoint] = None
     outputs = [Endpoint(name, port) for name in part for port in sorted(leaving.get(name, ()))]
-    return Cut(tuple(part), tuple(inputs), tuple(e for e in outputs if e not in plan.fed))
+    return CutPart(tuple(part), tuple(inputs), tuple(e for e in outputs if e not in plan.fed))
 
 
-def is_worth_it(part: Cut, plan: Plan, shape_of: Callable[[str], Shape]) -> bool:
+def is_worth_it(part: CutPart, plan: Plan, shape_of: Callable[[str], Shape]) -> bool:
     """Whether the part has work enough to pay for the call; ``shape_of`` tells a tensor's shape."""
     ops = [plan.items[name].node.op for name in part.nodes]
     if not HEAVY.isdisjoint(ops):

@@ -22,12 +22,12 @@ Planned = tuple[Executable | None, Program | None]
 """What runs a part: one executable that does it all, or a program."""
 
 MOST_KEPT = 64  # that one part keeps; the oldest go
-TRUSTED = 8
+ADMITTED_AT_ONCE = 8
 """New shapes that are planned at once; after as many without a return, a shape is planned when it comes twice."""
 MOST_SEEN = 16 * MOST_KEPT  # shapes that came once; more are forgotten
 
 
-class Trust:
+class AdmissionPolicy:
     """Which shapes, or other keys, a part is planned for when they are new."""
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class Trust:
 
     def allows(self, key: object, *, always: bool = False) -> bool:
         """Whether to plan for a key that there is no plan for; ``always``: it is planned for at any rate."""
-        if always or self._unreturned < TRUSTED:
+        if always or self._unreturned < ADMITTED_AT_ONCE:
             self._unreturned += 1
             return True
         if key in self._once:
@@ -50,14 +50,14 @@ class Trust:
 
 
 class Planner(Protocol):
-    """Whoever plans parts (see late_parts.LateParts).
+    """Whoever plans parts (see dynamic_parts.DynamicParts).
 
     Attributes:
         plan: plans a part: (the part, feeds with type and shape, fetches, key, whether by steps).
         from_cache: finds what an earlier process compiled for (key, arrays by name, fetches).
     """
 
-    plan: Callable[[LatePart, Mapping[Endpoint, Any], tuple[Endpoint, ...], str, bool], Planned]
+    plan: Callable[[DynamicPart, Mapping[Endpoint, Any], tuple[Endpoint, ...], str, bool], Planned]
     from_cache: Callable[[str, Mapping[str, Array], Sequence[str]], Executable | None] | None
 
 
@@ -81,7 +81,7 @@ class Reordered:
         return self.executable.describe()
 
 
-class LatePart:
+class DynamicPart:
     """A part as a call: the Run and the inputs' values in, the outputs' values out."""
 
     traces_itself = True
@@ -105,7 +105,7 @@ class LatePart:
         self._quick: dict[Sizes, Callable[[Any], list[Array]]] = {}
         self._by_steps: dict[Sizes, Planned] = {}
         self._plain: Program | None = None
-        self._trust = Trust()
+        self._admission = AdmissionPolicy()
         self._lock = threading.Lock()
         self._made = made
 
@@ -141,7 +141,7 @@ class LatePart:
                 return kept[sizes]
             if 0 in [size for shape in sizes for size in shape]:
                 return None, self._plainly()
-            if not self._trust.allows(sizes, always=by_steps):
+            if not self._admission.allows(sizes, always=by_steps):
                 return None, self._plainly()
             if len(kept) >= MOST_KEPT:
                 self._quick.pop(oldest := next(iter(kept)), None)
