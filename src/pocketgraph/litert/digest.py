@@ -7,6 +7,7 @@ import json
 import os
 
 from pocketgraph.litert import cache
+from pocketgraph.litert.code_version import short_digest
 
 
 def file_digest(path: str | os.PathLike[str], cache_dir: cache.Folder | None = None) -> str:
@@ -22,7 +23,7 @@ def file_digest(path: str | os.PathLike[str], cache_dir: cache.Folder | None = N
         folder = cache.directory(cache_dir)
         note = None
         if folder is not None:
-            note = os.path.join(folder, f"digest{cache.short_digest(full.encode(), 12)}.json")
+            note = os.path.join(folder, f"digest{short_digest(full.encode(), 12)}.json")
             with contextlib.suppress(OSError, ValueError, KeyError, TypeError), open(note, "rb") as remembered:
                 known = json.loads(remembered.read())
                 if known["state"] == state and len(known["sha256"]) == 64:

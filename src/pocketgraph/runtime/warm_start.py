@@ -14,10 +14,6 @@ from pocketgraph.runtime.feeds import is_switch
 Array = np.ndarray[Any, Any]
 
 
-PLAN_VERSION = 5
-"""Raise it when other nodes than before are left out of plans or taken for constants."""
-
-
 class Executable(Protocol):
     """A compiled part, as the LiteRT engine gives it."""
 
@@ -41,8 +37,8 @@ def directly(executable: Executable, order: Sequence[int]) -> Callable[[list[Arr
 
 
 def with_switches(key: str, values: Mapping[str, Array]) -> str:
-    """The model's digest with what else a plan rests on: these values, and how plans are made."""
-    return " ".join([key, f"plan {PLAN_VERSION}", *(f"{name}={bool(values[name])}" for name in sorted(values))])
+    """The model's digest with what else a plan rests on: these values."""
+    return " ".join([key, *(f"{name}={bool(values[name])}" for name in sorted(values))])
 
 
 def from_cache(

@@ -35,7 +35,6 @@ from pocketgraph.runtime.warm_start import Executable, with_switches
 if TYPE_CHECKING:
     from pocketgraph.runtime.planning.compiled_part import CompiledPart
 
-FORM = 9  # raise it when other things than before are kept
 LARGEST = 16 << 20  # bytes of the graph that is left; more is not worth writing
 STAND_IN = "litert_segment"
 
@@ -43,7 +42,7 @@ STAND_IN = "litert_segment"
 def name_of(request: Request) -> str:
     """The name in the cache; the order of the feeds does not matter."""
     feeds = sorted((str(e), dtype.name if dtype else "?", tuple(shape)) for e, (dtype, shape) in request.feeds.items())
-    asked = f"plan {FORM} of {feeds} -> {[*map(str, request.fetches)]} {[*request.targets]}"
+    asked = f"plan of {feeds} -> {[*map(str, request.fetches)]} {[*request.targets]}"
     return cache.entry_name(with_switches(request.key, request.values), asked)
 
 
