@@ -55,7 +55,7 @@ def quantized(graph: Graph) -> Graph:
 def operations(graph: Graph, folder: Path, data: Any) -> list[Operation]:
     with Session(graph, 1, engine="litert", cache_dir=folder) as session:
         session.run("y", {"x": data})
-        (prepared,) = session._plans.prepared.values()
+        (prepared,) = session._calls.plans.values()
         (executable,) = prepared.executables
         program: Any = executable
         return list(program.program.operations)

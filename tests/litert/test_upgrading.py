@@ -89,7 +89,7 @@ def test_a_session_packs_what_it_runs_often(tmp_path: pathlib.Path, monkeypatch:
     for process in range(2):
         with Session(tmp_path / "model.pb", cache_dir=cache) as session:
             (first,) = session.run(["y"], {"x": x})
-            (prepared,) = session._plans.prepared.values()
+            (prepared,) = session._calls.plans.values()
             runner: Any = prepared.executables[0]._runner  # type: ignore[attr-defined]
             assert isinstance(runner._runner, PlainRunner)
             assert bool(list(cache.glob("*.xnn"))) is bool(process)

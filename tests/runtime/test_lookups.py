@@ -126,7 +126,7 @@ def test_dynamic_parts_are_whole(name: str, tmp_path: pathlib.Path) -> None:
     with Session(FOLDER / f"{name}.pb", cache_dir=tmp_path) as session:
         for feeds, expected in runs_of(name):
             session.run(list(expected), feeds)
-        ready = [part for part in gc.get_objects() if isinstance(part, DynamicPart) and part._ready]
-        assert any(executable is not None for part in ready for executable, _ in part._ready.values())
-        programs = [program for part in ready for _, program in part._ready.values() if program is not None]
+        plans = [plan for part in gc.get_objects() if isinstance(part, DynamicPart) for plan in part.plans.values()]
+        assert any(plan.whole is not None for plan in plans)
+        programs = [plan.program for plan in plans if plan.program is not None]
         assert not any(program.dynamic_parts for program in programs)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pocketgraph.errors import RunError
@@ -76,6 +76,7 @@ def compile(
     key: str | None = None,
     inferred: Inference | None = None,
     trial: Trial | None = None,
+    without: Collection[str] = (),
 ) -> Executable:
     """Lowers a segment, or takes it from the cache.
 
@@ -90,6 +91,7 @@ def compile(
         key: a digest of the model (see digest); None keeps the segment out of the cache.
         inferred: what is known of the tensors given these inputs; found out when None.
         trial: what ``tried`` gave for the graph, by which the nodes need not be lowered once more.
+        without: program passes to leave out (see rewriting/optimize.py); ``key`` must tell them apart.
 
     Raises:
         Unsupported: LiteRT cannot run some node, or refuses the segment as a whole.
@@ -106,10 +108,10 @@ def compile(
 
     program = trial.program(nodes, inputs, outputs, input_specs) if trial is not None else None
     if program is None:
-        program = lowered(graph, nodes, inputs, outputs, input_specs, inferred)
+        program = lowered(graph, nodes, inputs, outputs, input_specs, inferred, without)
     else:
-        optimize(program)
-    optimize_for_latency(program)
+        optimize(program, without)
+    optimize_for_latency(program, without)
     types = [input_specs[name][0].numpy.name for name in inputs]
     return _built(program, inputs, types, folder, name, threads, in_memory=graph.secret)
 
@@ -121,6 +123,7 @@ def lowered(
     outputs: Sequence[str],
     input_specs: Specs,
     inferred: Inference | None = None,
+    without: Collection[str] = (),
 ) -> Program:
     """The segment in LiteRT's terms, optimized (arguments as for ``compile``)."""
     from pocketgraph.litert import lowerings  # noqa: F401  (fills the table)
@@ -151,7 +154,7 @@ def lowered(
     program = Program(
         entering, [emit.outcome(name) for name in leaving], emit.operations, emit.rounded_outcomes(leaving)
     )
-    optimize(program)
+    optimize(program, without)
     return program
 
 

@@ -15,10 +15,8 @@ from pocketgraph.litert.program import Program
 from pocketgraph.litert.unsupported import Unsupported
 from pocketgraph.quantize.sharing import share_weights
 from pocketgraph.quantize.spellings import in_plain_words
-from pocketgraph.runtime.engines.needed import needed
 from pocketgraph.runtime.feeds import FeedSpec
-from pocketgraph.runtime.planning.function_inlining import inline_calls
-from pocketgraph.runtime.planning.specialize import specialized
+from pocketgraph.runtime.planning.passes import specialized
 from pocketgraph.runtime.samples import sample_fetches, sample_shapes
 from pocketgraph.runtime.tensor_names import feed_endpoints, fetch_endpoint
 
@@ -33,6 +31,10 @@ def float_program(
 ) -> Program:
     """The graph in LiteRT's terms, in few operations: what a ``.tflite`` file is made from; see ``lowered_graph``."""
     return in_plain_words(lowered_graph(graph, outputs, shapes, values)[0])
+
+
+LEFT_TO_RUNNING = ("eight_bits_in_floats", "partial_unrolling")
+"""Passes of a plan that are of no use to one program of a float graph."""
 
 
 def lowered_graph(
@@ -63,9 +65,7 @@ def lowered_graph(
         dtype = FeedSpec.of(graph, endpoint, label).dtype or FLOAT
         specs[endpoint] = (dtype, tuple(shape))
     fetches = [fetch_endpoint(graph, name) for name in wanted]
-    kept = {endpoint.node for endpoint in (*specs, *fetches)}
-    graph = inline_calls(graph, needed(graph, frozenset(specs), fetches, ()), specs, kept)
-    known = specialized(graph, specs, {}, fetches, (), may_chunk=False)
+    known = specialized(graph, specs, {}, fetches, (), without=LEFT_TO_RUNNING)
     inputs: dict[str, tuple[DType, tuple[int, ...]]] = {
         str(endpoint): (dtype, shape) for endpoint, (dtype, shape) in specs.items() if dtype is not None
     }

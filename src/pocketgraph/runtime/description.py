@@ -42,6 +42,8 @@ class Description(NamedTuple):
         parts: the parts, LiteRT's first.
         reasons: why a node does not run on LiteRT, by node name.
         ops: the op of each node named above.
+        passes: the graph passes that changed something, in order.
+        without: the passes that were switched off.
     """
 
     feeds: Mapping[str, tuple[str, tuple[int, ...]]]
@@ -49,6 +51,8 @@ class Description(NamedTuple):
     parts: tuple[Part, ...]
     reasons: Mapping[str, str]
     ops: Mapping[str, str]
+    passes: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
 
     def grouped(self) -> list[tuple[int, str, str]]:
         """(number of nodes, op, reason) of what LiteRT does not run, constants left out; the most frequent first.

@@ -56,7 +56,7 @@ class Builder(RegionDraft):
         own, inner = loops.split(names, self.within, self.plan.items, self.plan.frames)
         self.used_ports(own, wanted)
         self.twins: dict[tuple[Any, ...], str] = {}
-        if self.plan.dynamic is not None and self.plan.finds_dynamic:
+        if self.plan.dynamic is not None and self.plan.finds_dynamic and self.plan.uses("dynamic_parts"):
             self.find_dynamic_parts(own, inner, wanted)
         self.add_units(in_order(own, inner, self.plan))
 
@@ -233,6 +233,8 @@ class Builder(RegionDraft):
         node = item.node
         if node.op not in REPEATED or item.control or self.plan.dynamic is None or self.is_trial:
             return False
+        if not self.plan.uses("common_subexpressions"):
+            return False
         inputs = tuple([self.slot(endpoint) for endpoint in item.data])
         ports = self.ports.get(node.name, set())
         if not self.references.isdisjoint(inputs) or any(Endpoint(node.name, port) in self.plan.fed for port in ports):
@@ -256,9 +258,9 @@ class Builder(RegionDraft):
         """What computes a node, and whether it wants the Run as its first argument."""
         node = item.node
         call, wants_run = (self.plan.library.call(node), True) if self.plan.library.is_call(node) else bound(node)
-        if not wants_run and (node.op in MAKERS or node.op in MATH):
+        if not wants_run and (node.op in MAKERS or node.op in MATH) and self.plan.uses("specialized_kernels"):
             call = prepared(node, self.constant_inputs(item), call)
-        if self.plan.dynamic is not None and not wants_run:
+        if self.plan.dynamic is not None and not wants_run and self.plan.uses("suppression_on_litert"):
             call = self.plan.dynamic.quicker(node, call)
         return holding(call) if node.op == "Assert" and wants_run else call, wants_run
 

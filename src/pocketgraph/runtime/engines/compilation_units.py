@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
@@ -37,7 +37,13 @@ class PartCall(NamedTuple):
 
 
 class Functions(Protocol):
-    """Whoever runs the graph's functions (see ``functions``)."""
+    """Whoever runs the graph's functions (see ``functions``).
+
+    Attributes:
+        without: the step passes that are switched off (see engines/step_passes.py).
+    """
+
+    without: Collection[str]
 
     def is_call(self, node: Node) -> bool:
         """Whether a node runs functions."""
@@ -104,6 +110,10 @@ class Plan:
     finds_dynamic: bool = True
     loops: dict[Any, Any] = field(default_factory=dict)
     _taken: dict[str, dict[Endpoint, list[str]]] = field(default_factory=dict)
+
+    def uses(self, step_pass: str) -> bool:
+        """Whether a step pass is not switched off (see engines/step_passes.py)."""
+        return step_pass not in self.library.without
 
     def taken_from(self, name: str) -> Mapping[Endpoint, Sequence[str]]:
         """The outputs of a node that others take, and who they are."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -32,8 +32,9 @@ Call = Callable[..., tuple[Any, ...]]
 class Library:
     """The functions of a graph, compiled when first called."""
 
-    def __init__(self, graph: Graph, dynamic: DynamicPlanner | None = None) -> None:
-        """``dynamic`` plans the heavy parts of the functions when they run."""
+    def __init__(self, graph: Graph, dynamic: DynamicPlanner | None = None, *, without: Collection[str] = ()) -> None:
+        """``dynamic`` plans the heavy parts of the functions when they run; ``without``: step passes to leave out."""
+        self.without = without
         self.graph = graph
         self.dynamic = dynamic
         self._programs: dict[str, Program] = {}

@@ -83,7 +83,8 @@ class Program:
         if decided is not None:
             plan.finds_dynamic = False
             plan.parts.update((name, part) for part in decided for name in part.members)
-        if dynamic is not None and any(item.node.op.startswith("SparseSegment") for item in items.values()):
+        looks_up = dynamic is not None and any(item.node.op.startswith("SparseSegment") for item in items.values())
+        if looks_up and plan.uses("fused_lookups"):
             from pocketgraph.runtime.engines.fused_lookups import fused_lookups
 
             for fused in fused_lookups(plan, self.fetches, partial(_apart, graph, library)):

@@ -20,13 +20,15 @@ class StepList(tuple[Step, ...]):
 
     runs = 0
     code: StepCodegen | None = None
+    may_be_written_out = True
 
     def execute(self, values: list[Any]) -> None:
         """As ``execute``, with the same errors."""
         code = self.code
         if code is None:
             self.runs += 1
-            if self.runs <= OFTEN or not MANY <= len(self) <= MOST_STEPS:
+            is_worth_it = self.runs > OFTEN and self.may_be_written_out and MANY <= len(self) <= MOST_STEPS
+            if not is_worth_it:
                 execute(self, values)
                 return
             code = self.code = StepCodegen(self, DEAD)

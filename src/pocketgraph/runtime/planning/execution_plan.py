@@ -1,4 +1,4 @@
-"""What a planner is asked for, and what it gives."""
+"""What is asked of planning, and what it gives."""
 
 from __future__ import annotations
 
@@ -7,20 +7,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from pocketgraph.graph import DType, Graph
+from pocketgraph.graph import Graph
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.description import Description
-from pocketgraph.runtime.warm_start import Executable
+from pocketgraph.runtime.planning.call_key import CallKey, Sized
 
 if TYPE_CHECKING:
+    from pocketgraph.litert.executable import Executable
     from pocketgraph.runtime.engines.reference import Program
 
 Array = np.ndarray[Any, Any]
+Execution: TypeAlias = "Callable[[list[Any]], list[Array]]"
+"""Computes the fetches from the fed values, in the caller's order."""
 NOTHING = Description({}, (), (), {}, {})
 """What is known of a plan that an earlier process made."""
 
 
-Planner: TypeAlias = "Callable[[Request, Callable[[], Graph]], Prepared]"
+Planner: TypeAlias = "Callable[[Request, Callable[[], Graph]], ExecutionPlan]"
 """Finds or makes a plan; the graph is asked for only where it has to be made."""
 
 
@@ -29,40 +32,49 @@ class Request(NamedTuple):
 
     Attributes:
         graph: the whole graph.
-        feeds: the fed tensors, with dtype and shape, in the caller's order.
-        fetches: the wanted tensors.
-        targets: nodes to run besides.
+        call: what is fed, fetched and run.
         values: feeds that the decision may rest on, by tensor name (see feeds.is_switch).
         threads: how many threads LiteRT may use.
         cache_dir: where LiteRT's compiled parts are kept; None for the user's cache directory.
-        key: names the request across processes; "" when it must not be kept.
+        key: names the model across processes; "" when nothing must be kept.
         engine: None for what is best, ``reference`` or ``litert`` to have that only.
-        by_steps: make the program even where one executable does it all; for node times.
         exact: keep the integer arithmetic of eight-bit ops.
-        described: the description is wanted, so that what an earlier process decided does not do.
         planner: plans the parts whose shapes only the run tells.
+        without: passes that are switched off (see runtime/passes.py).
     """
 
     graph: Graph
-    feeds: Mapping[Endpoint, tuple[DType | None, tuple[int, ...]]]
-    fetches: tuple[Endpoint, ...]
-    targets: tuple[str, ...]
+    call: CallKey
     values: Mapping[str, Array] = {}
     threads: int = 1
     cache_dir: Any = None
     key: str = ""
     engine: str | None = None
-    by_steps: bool = False
     exact: bool = False
-    described: bool = False
     planner: Planner | None = None
+    without: frozenset[str] = frozenset()
+
+    @property
+    def feeds(self) -> dict[Endpoint, Sized]:
+        """The fed tensors, with dtype and shape, in the caller's order."""
+        return dict(self.call.feeds)
+
+    @property
+    def fetches(self) -> tuple[Endpoint, ...]:
+        """The wanted tensors."""
+        return self.call.fetches
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Nodes to run besides."""
+        return self.call.targets
 
 
-class Prepared:
+class ExecutionPlan:
     """Everything decided for one set of feeds with their shapes, fetches and targets.
 
     Attributes:
-        program: the steps, with LiteRT's parts as calls; made when first needed if one executable does it all.
+        program: the steps, with LiteRT's parts as calls; None where one executable does it all and no steps are wanted.
         whole: the executable that runs everything between feeds and fetches, when there is one.
         whole_inputs: the feed that goes into each input of it.
         description: for ``Session.plan``.
@@ -72,8 +84,8 @@ class Prepared:
     def __init__(
         self,
         program: Program | None,
-        whole: Executable | None,
-        whole_inputs: tuple[int, ...],
+        whole: Executable | None = None,
+        whole_inputs: tuple[int, ...] = (),
         description: Description = NOTHING,
         executables: Sequence[Executable] = (),
     ) -> None:
@@ -82,3 +94,8 @@ class Prepared:
         self.whole_inputs = whole_inputs
         self.description = description
         self.executables = executables
+
+    def directly(self) -> Execution:
+        """The quickest way to run ``whole``, on arrays of just its inputs' types and shapes."""
+        assert self.whole is not None
+        return self.whole.direct(self.whole_inputs)
