@@ -22,10 +22,14 @@ from pocketgraph.formats import load
 from pocketgraph.litert.program import Program
 from pocketgraph.litert.rewriting.optimize import hasten
 from pocketgraph.litert.runner import PlainRunner
-from pocketgraph.quantize.light import lighter
-from pocketgraph.quantize.lowering import float_program
-from pocketgraph.quantize.pipeline import Options, observe, quantize
-from pocketgraph.quantize.running import Running, copied, model_bytes
+from pocketgraph.quantization.core.program_runner import ProgramRunner
+from pocketgraph.quantization.core.quantization_options import QuantizationOptions
+from pocketgraph.quantization.float_program import float_program
+from pocketgraph.quantization.observing.calibration import observe
+from pocketgraph.quantization.pipeline import quantize_program
+from pocketgraph.quantization.program_pass import copied
+from pocketgraph.quantization.serialization.model_file import model_bytes
+from pocketgraph.quantization.weight_only import with_quantized_weights
 
 ROUNDS, SLICE = 60, 0.03  # of many short slices some are undisturbed
 TARGET_FASTER, TARGET_SIZE, TARGET_CALIBRATION = 2.8, 0.27, 0.7
@@ -49,15 +53,15 @@ def network(name: str, side: int, arguments: argparse.Namespace) -> None:
     rng = np.random.default_rng(0)
     held = [[rng.uniform(-1, 1, (1, side, side, 3)).astype(np.float32)] for _ in range(arguments.samples)]
     start = time.perf_counter()
-    options = Options(float_share=0, rounding=arguments.rounding, threads=2)
-    outcome = quantize(program, lambda: iter(held), len(held), options)
+    options = QuantizationOptions(float_share=0, rounding=arguments.rounding, threads=2)
+    outcome = quantize_program(program, lambda: iter(held), len(held), options)
     seconds = time.perf_counter() - start
     print(f"\n{name}: quantized with {len(held)} samples in {seconds:.1f} s; {calibration(program, held)}")
     print(f"wanted of int8: {TARGET_SIZE} of the float file at most, at least {TARGET_FASTER} x faster")
     models = {
         "float": model_bytes(hastened(program)),
         "int8": model_bytes(outcome.converted.program),
-        "int8, dynamic": model_bytes(lighter(program, dynamic=True)),
+        "int8, dynamic": model_bytes(with_quantized_weights(program, dynamic=True)),
     }
     official = arguments.models / f"{name}_int8.tflite"
     if official.exists():
@@ -104,7 +108,7 @@ def calibration(program: Any, held: list[list[Any]]) -> str:
     plain, observing = [], []
     for _ in range(6):
         start = time.perf_counter()
-        running = Running(program)
+        running = ProgramRunner(program)
         for sample in many:
             running(sample)
         plain.append(time.perf_counter() - start)

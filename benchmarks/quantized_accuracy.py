@@ -32,14 +32,18 @@ import numpy as np
 
 from measure import table
 from pocketgraph import Session, formats, freeze
-from pocketgraph.apps.data import Scaling, open_data
+from pocketgraph.datasets.dataset import open_dataset
+from pocketgraph.datasets.model_input import ModelInput
+from pocketgraph.datasets.picture_scaling import PictureScaling
 from pocketgraph.graph import Graph
 from pocketgraph.litert.runner import PlainRunner
-from pocketgraph.quantize.judge import Accuracy, Comparison
-from pocketgraph.quantize.lowering import float_program
-from pocketgraph.quantize.models import Input, LiteRTModel
-from pocketgraph.quantize.pipeline import Options, quantize
-from pocketgraph.quantize.running import Running, as_fed, model_bytes
+from pocketgraph.quantization.core.program_runner import ProgramRunner, as_fed
+from pocketgraph.quantization.core.quantization_options import QuantizationOptions
+from pocketgraph.quantization.evaluation.metrics import Accuracy, Comparison
+from pocketgraph.quantization.evaluation.runnable_models import LiteRTModel
+from pocketgraph.quantization.float_program import float_program
+from pocketgraph.quantization.pipeline import quantize_program
+from pocketgraph.quantization.serialization.model_file import model_bytes
 
 Array = np.ndarray[Any, Any]
 CALIBRATED = 100
@@ -108,7 +112,7 @@ def main() -> None:
         rows = []
         told = kind == "keywords" and arguments.recordings
         for case in known_words(arguments.folder, arguments.recordings) if told else KINDS[kind](arguments.folder):
-            options = Options(threads=arguments.threads, **how)
+            options = QuantizationOptions(threads=arguments.threads, **how)
             rows += judged(case, options, arguments.splits if case.is_split else 1, arguments.official)
         if rows:
             table(f"{kind}: float beside eight bits", HEADER, rows)
@@ -129,8 +133,8 @@ def photos(folder: pathlib.Path) -> Iterator[Case]:
             continue
         graph = formats.load(file)
         program = float_program(graph)
-        inputs = tuple(Input(value.name, value.shape, np.dtype(np.float32)) for value in program.inputs)
-        data = open_data(place, inputs, Scaling(127.5, 127.5))
+        inputs = tuple(ModelInput(value.name, value.shape, np.dtype(np.float32)) for value in program.inputs)
+        data = open_dataset(place, inputs, PictureScaling(127.5, 127.5))
         yield Case(name, graph, np.stack([sample[0] for sample in data.samples()]), is_split=True, file=file)
 
 
@@ -255,7 +259,7 @@ def recordings(folder: pathlib.Path) -> Iterator[bytes]:
         yield _wav(np.clip(varied * 32768, -32768, 32767).astype("<i2"))
 
 
-def judged(case: Case, options: Options, splits: int, official: str | None) -> list[list[str]]:
+def judged(case: Case, options: QuantizationOptions, splits: int, official: str | None) -> list[list[str]]:
     """Quantizes and judges a model; one row of the table, and another for the official converter's."""
     output = [case.output] if case.output else None
     shapes = {case.source: case.samples.shape[1:]} if case.source else None
@@ -270,9 +274,9 @@ def judged(case: Case, options: Options, splits: int, official: str | None) -> l
         chosen = np.arange(len(case.samples)) if order is None else order
         first, rest = chosen[:CALIBRATED], chosen[CALIBRATED : CALIBRATED + MOST_JUDGED]
         held = [[np.ascontiguousarray(case.samples[index])] for index in first]
-        outcome = quantize(program, lambda held=held: iter(held), len(held), options)
-        exact = Running(program, threads=options.threads)
-        coded = Running(outcome.converted.program, threads=options.threads)
+        outcome = quantize_program(program, lambda held=held: iter(held), len(held), options)
+        exact = ProgramRunner(program, threads=options.threads)
+        coded = ProgramRunner(outcome.converted.program, threads=options.threads)
         comparison, right = compare(case, rest, exact, coded, outcome.converted.program.inputs)
         comparisons.append(comparison)
         hits.append(right)
@@ -289,7 +293,7 @@ def judged(case: Case, options: Options, splits: int, official: str | None) -> l
 
 
 def compare(
-    case: Case, rest: Array, exact: Running, coded: Any, inputs: Sequence[Any] | None
+    case: Case, rest: Array, exact: ProgramRunner, coded: Any, inputs: Sequence[Any] | None
 ) -> tuple[Comparison, tuple[Accuracy, Accuracy] | None]:
     """Both models on samples that were not calibrated with."""
     comparison, right = Comparison(), (Accuracy(), Accuracy())
@@ -305,7 +309,13 @@ def compare(
 
 
 def beside(
-    case: Case, program: Any, held: list[list[Array]], rest: Array, exact: Running, files: dict[str, bytes], python: str
+    case: Case,
+    program: Any,
+    held: list[list[Array]],
+    rest: Array,
+    exact: ProgramRunner,
+    files: dict[str, bytes],
+    python: str,
 ) -> list[list[str]]:
     """The official converter's full int8 form, from the same samples; no row where it refuses."""
     with tempfile.TemporaryDirectory() as place:

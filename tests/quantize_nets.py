@@ -7,8 +7,8 @@ import numpy as np
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text import parse
 from pocketgraph.litert.program import Program
-from pocketgraph.quantize.judge import Comparison
-from pocketgraph.quantize.running import Running
+from pocketgraph.quantization.core.program_runner import ProgramRunner
+from pocketgraph.quantization.evaluation.metrics import Comparison
 
 SHAPE = (1, 12, 12, 3)
 
@@ -52,7 +52,7 @@ def samples(count: int = 24, seed: int = 1) -> list[list[np.ndarray]]:
 
 def judged(a: Program, b: Program, given: list[list[np.ndarray]]) -> Comparison:
     comparison = Comparison()
-    first, second = Running(a), Running(b)
+    first, second = ProgramRunner(a), ProgramRunner(b)
     for sample in given:
         comparison.add(first.numbers(sample)[0], second.numbers(sample)[0])
     return comparison

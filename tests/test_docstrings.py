@@ -17,6 +17,7 @@ MODULES = (
     "pocketgraph.graph.tensor",
     "pocketgraph.graph.text",
     "pocketgraph.inspect.summarize",
+    "pocketgraph.quantization.quantizer",
     "pocketgraph.runtime.compare",
     "pocketgraph.runtime.interface",
     "pocketgraph.runtime.session",

@@ -14,7 +14,8 @@ import numpy as np
 import report
 
 import pocketgraph
-from pocketgraph.apps.label_image import Labeler, Prediction, read_labels
+from pocketgraph.apps.label_image import Labeler, Prediction
+from pocketgraph.datasets.class_labels import read_labels
 from pocketgraph.formats import open_checkpoint
 
 HERE = Path(__file__).resolve().parent
@@ -171,9 +172,11 @@ def held_out() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def write_page(rows: list[report.Row], answers: Mapping[Path, Prediction]) -> Path:
     """Writes the table with bars and the labelled pictures as one HTML file."""
-    from pocketgraph.apps import images
+    from pocketgraph.datasets import image_loading
 
-    pictures = [(images.read(path, channels=1)[..., 0], f"{a.label}, {a.score:.2%}") for path, a in answers.items()]
+    pictures = [
+        (image_loading.read(path, channels=1)[..., 0], f"{a.label}, {a.score:.2%}") for path, a in answers.items()
+    ]
     note = (
         "The training row is the graph as training left it, run up to the shipping output with the checkpoint's values "
         "fed to its variables. “Off TensorFlow by” is the largest difference of any probability, over all held-out "

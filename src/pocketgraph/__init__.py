@@ -8,6 +8,7 @@ The names below load what they need when they are first used:
   ``TransformGraph(graph_def, inputs, outputs, transforms)``: rewriting rules.
 * ``Session(graph, threads=None).run(fetches, feeds) -> list of arrays``: run it.
 * ``InferenceInterface(model)``: the same by Android's calls, feed, run and fetch.
+* ``quantize(graph_or_path, samples) -> QuantizedModel``: eight bits; ``evaluate(models, samples)``: what they lose.
 * ``summarize(graph)`` and ``verify(a, b, …)``: look at it, and prove it right.
 * ``formats.open_checkpoint(prefix)``: a mapping of variable name to Tensor.
 
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from pocketgraph.freezing import freeze
     from pocketgraph.graph import Graph, Node, Tensor
     from pocketgraph.inspect import summarize
+    from pocketgraph.quantization import QuantizedModel, evaluate, quantize
     from pocketgraph.runtime import InferenceInterface, Session, verify
     from pocketgraph.transforms import TransformGraph, transform
 
@@ -50,13 +52,13 @@ __version__ = "0.1.0"
 _HOME = {
     "load": "formats", "save": "formats", "freeze": "freezing", "transform": "transforms",
     "TransformGraph": "transforms", "InferenceInterface": "runtime", "Session": "runtime", "verify": "runtime",
-    "summarize": "inspect",
+    "summarize": "inspect", "QuantizedModel": "quantization", "evaluate": "quantization", "quantize": "quantization",
     "Graph": "graph", "Node": "graph", "Tensor": "graph", "PocketgraphError": "errors",
 }  # fmt: skip
 
 __all__ = [
-    "Graph", "InferenceInterface", "Node", "PocketgraphError", "Session", "Tensor", "TransformGraph", "__version__",
-    "formats", "freeze", "load", "save", "summarize", "transform", "verify",
+    "Graph", "InferenceInterface", "Node", "PocketgraphError", "QuantizedModel", "Session", "Tensor", "TransformGraph",
+    "__version__", "evaluate", "formats", "freeze", "load", "quantize", "save", "summarize", "transform", "verify",
 ]  # fmt: skip
 
 

@@ -9,8 +9,9 @@ import pytest
 from PIL import Image
 
 import pocketgraph
-from pocketgraph.apps import presets
-from pocketgraph.apps.label_image import Labeler, Prediction, find_output, mismatch, read_labels
+from pocketgraph.apps.label_image import Labeler, Prediction, find_output, mismatch
+from pocketgraph.datasets import presets
+from pocketgraph.datasets.class_labels import read_labels
 from pocketgraph.errors import FormatError, RunError, UsageError
 from pocketgraph.graph.text import parse
 from support import model_dir, model_info, needs_shared, shared

@@ -189,11 +189,11 @@ def test_recordings_go_through_the_front_of_the_graph(tmp_path: pathlib.Path, ca
 
 
 def test_an_interrupted_call_goes_on(small: pathlib.Path, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pocketgraph.quantize import fitting
+    from pocketgraph.quantization.fitting import weight_fitting
 
     flags = ["quantize", small / "net.pb", "--calibrate", small / "cal.npz"]
     assert call(*flags, "-o", small / "whole.tflite") == 0
-    fitted, calls = fitting._fitted, []
+    fitted, calls = weight_fitting._fitted, []
 
     def once(*arguments: Any) -> Any:
         calls.append(1)
@@ -202,7 +202,7 @@ def test_an_interrupted_call_goes_on(small: pathlib.Path, capsys: Any, monkeypat
         return fitted(*arguments)
 
     with monkeypatch.context() as patched:
-        patched.setattr(fitting, "_fitted", once)
+        patched.setattr(weight_fitting, "_fitted", once)
         assert call(*flags, "-o", small / "net.tflite") != 0
     assert not (small / "net.tflite").exists()
     capsys.readouterr()

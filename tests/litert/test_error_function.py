@@ -7,8 +7,8 @@ from math import erf, erfc
 import numpy as np
 
 from pocketgraph.graph.text import parse
-from pocketgraph.quantize.lowering import float_program
-from pocketgraph.quantize.running import Running
+from pocketgraph.quantization.core.program_runner import ProgramRunner
+from pocketgraph.quantization.float_program import float_program
 
 
 def test_both_are_within_a_millionth_of_the_true_values() -> None:
@@ -19,7 +19,7 @@ def test_both_are_within_a_millionth_of_the_true_values() -> None:
     """)
     program = float_program(graph, ["y", "z"])
     x = np.concatenate([np.linspace(-6, 6, 1000), [0.0, -0.0, 30.0, -30.0]]).astype(np.float32).reshape(4, 251)
-    plain, complement = Running(program)([x])
+    plain, complement = ProgramRunner(program)([x])
     assert np.abs(plain - np.vectorize(erf)(x)).max() < 1e-6
     assert np.abs(complement - np.vectorize(erfc)(x)).max() < 1e-6
     assert plain[-1, -4] == 0

@@ -11,7 +11,7 @@ from pocketgraph.graph.dtype import FLOAT, INT8
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.whole_products import multiply_whole_numbers
-from pocketgraph.quantize.running import Running
+from pocketgraph.quantization.core.program_runner import ProgramRunner
 
 Array = np.ndarray[Any, Any]
 
@@ -82,7 +82,7 @@ def test_sums_are_those_of_whole_numbers(
     assert multiply_whole_numbers(made, operation)
     assert operation.inputs[1] is not None
     assert operation.inputs[1].dtype is INT8
-    run = Running(made)
+    run = ProgramRunner(made)
     for low, high in ((-zero, 255 - zero), (max(-zero, -5), min(255 - zero, 50)), (0, 0)):
         values = random.integers(low, high + 1, (1, *size, channels)).astype(np.float32)
         np.testing.assert_array_equal(run([values])[0], sums(values, weights, stride, padding))
@@ -97,7 +97,7 @@ def test_codes_whose_zero_is_found_while_running(taps: int) -> None:
     made.operations.insert(0, Operation("SUB", [codes, zero], [made.inputs[0]], {"activation": ""}))
     made.inputs = [codes, zero]
     assert multiply_whole_numbers(made, operation)
-    run = Running(made)
+    run = ProgramRunner(made)
     for number in (0, 77, 255):
         values = random.integers(60, 190, (1, 6, 6, 8)).astype(np.float32)
         expected = sums(values - number, weights, 1, "SAME")
@@ -112,7 +112,7 @@ def test_several_pictures(taps: int) -> None:
     made, operation = program((3, 6, 6, 8), weights, 1, "SAME", (-20, 235))
     assert multiply_whole_numbers(made, operation)
     values = random.integers(-20, 236, (3, 6, 6, 8)) // np.array([1, 3, 50]).reshape(3, 1, 1, 1)
-    np.testing.assert_array_equal(Running(made)([values.astype(np.float32)])[0], sums(values, weights, 1, "SAME"))
+    np.testing.assert_array_equal(ProgramRunner(made)([values.astype(np.float32)])[0], sums(values, weights, 1, "SAME"))
 
 
 def test_what_is_not_whole_stays_float() -> None:

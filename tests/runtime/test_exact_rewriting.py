@@ -17,7 +17,7 @@ from pocketgraph.graph.text import parse
 from pocketgraph.kernels.eight_bit import (
     half_away,
 )
-from pocketgraph.quantize.lowering import float_program
+from pocketgraph.quantization.float_program import float_program
 from pocketgraph.runtime.eight_bit import choice as eight_bit_choice
 from pocketgraph.runtime.eight_bit.float_rewriting import without_codes
 from pocketgraph.runtime.eight_bit.ranges import RangeWriter

@@ -236,8 +236,26 @@ def test_targets_run_without_a_value() -> None:
     assert Session(graph).run("init")[0] == 1.0  # each session has its own variables
     with pytest.raises(RunError, match="PruneForTargets: Some target nodes not found: nop other"):
         session.run([], targets=["nop", "all", "other"])
-    with pytest.raises(RunError, match=r"Tried to fetch data for 'all'.*targets=\['all'\]"):
-        session.run("all")
+    with pytest.raises(RunError, match=r"Tried to fetch data for 'all:0'.*targets=\['all'\]"):
+        session.run("all:0")
+
+
+@pytest.mark.parametrize("engine", ["reference", None])
+def test_an_operation_without_outputs_is_run_and_gives_none(engine: str | None) -> None:
+    graph = parse("v = VariableV2(dtype=float, shape=[])\n one = Const(float 1.0)\n"
+                  "assign = Assign(v, one, T=float)\n init = NoOp(^assign)\n up = AssignAdd(v, one, T=float)\n"
+                  "train = NoOp(^up)\n c = Const(float 3.0)")  # fmt: skip
+    with Session(graph, engine=engine) as session:
+        assert session.run("init") == [None]
+        assert session.run(["train", "c"]) == [None, 3.0]
+        assert session.run(["c", "train"]) == [3.0, None]
+        assert session.run(["c", "train"]) == [3.0, None]
+        assert session.run("v") == [4.0]
+        assert session.run(["train", "train"]) == [None, None]
+        assert session.run("v") == [5.0]
+        assert session.plan(["c", "train"], {})
+        with pytest.raises(RunError, match="Tried to fetch data for 'train:0', which produces no output"):
+            session.run(["c", "train:0"])
 
 
 def test_all_missing_kernels_are_listed() -> None:

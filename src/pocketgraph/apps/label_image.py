@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.apps import presets
-from pocketgraph.apps.picture_input import PictureInput, describe, find_input, require
-from pocketgraph.errors import FormatError, MissingKernelError, RunError, UsageError
+from pocketgraph.datasets import presets
+from pocketgraph.datasets.picture_input import PictureInput, describe, find_input, require
+from pocketgraph.errors import MissingKernelError, RunError, UsageError
 from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.graph.order import reachable
 
 DEFAULT_MEAN, DEFAULT_STD = 0.0, 255.0  # the original's
-MAX_LABEL_BYTES = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -170,26 +169,6 @@ def require_feeds(graph: Graph, output: str, fed: Collection[str]) -> None:
     if missing:
         flags = " ".join(f"--feed {name}=VALUE" for name in missing[:5])
         raise UsageError(f"'{node_name(output)}' needs more than a picture", hint=f"pass {flags}")
-
-
-def read_labels(path: str | os.PathLike[str]) -> list[str]:
-    """The lines of a labels file, blanks at their ends dropped; empty lines at the end of the file are none.
-
-    Raises:
-        FormatError: the file is missing, too large for labels, or not text in UTF-8.
-    """
-    place = os.fspath(path)
-    try:
-        with open(place, "rb") as file:
-            data = file.read(MAX_LABEL_BYTES + 1)
-    except OSError as error:
-        raise FormatError(f"the labels cannot be read: {error.strerror or error}", where=place) from error
-    if len(data) > MAX_LABEL_BYTES or b"\0" in data:
-        raise FormatError("this is not a labels file, which has one name a line", where=place)
-    try:
-        return [line.strip() for line in data.decode("utf-8-sig").rstrip().splitlines()]
-    except UnicodeDecodeError:
-        raise FormatError("the labels are not UTF-8 text", where=place, hint="convert them with iconv") from None
 
 
 def mismatch(labels: Iterable[str], scores: int) -> str:

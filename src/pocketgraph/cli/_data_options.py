@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import click
 
+from pocketgraph.cli.options import names
 from pocketgraph.errors import UsageError
-from pocketgraph.graph import canonical
-
-if TYPE_CHECKING:
-    from pocketgraph.apps.data import Data
-    from pocketgraph.apps.picture_scaling import Scaling
-    from pocketgraph.graph import Graph
 
 F = TypeVar("F", bound=Callable[..., Any])
 OPTIONS = (
@@ -44,102 +39,16 @@ def data_options(function: F) -> F:
     return function
 
 
-def scaling(how: dict[str, Any], graph: Graph | None) -> Scaling:
-    """How pictures are fed: as the flags say, else as the preset that is named or that the graph's layers show."""
-    from pocketgraph.apps import presets
-    from pocketgraph.apps.picture_scaling import Scaling
-
-    named = presets.get(how["preset"]) if how["preset"] else None
-    chosen = named or (presets.recognise(graph) if graph is not None else None)
-    mean, std = how["input_mean"], how["input_std"]
-    if chosen is not None and (mean is None or std is None):
-        mean = chosen.mean if mean is None else mean
-        std = chosen.std if std is None else std
-        if named is None:
-            click.echo(
-                f"note: the layers are those of --preset={chosen.name}: input_mean {mean:g}, input_std {std:g}",
-                err=True,
-            )
-    return Scaling(mean, std, how["input_width"], how["input_height"])
+def reading_options(how: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of ``quantize`` and ``evaluate`` that these options say, by their names there."""
+    plain = ("preset", "input_mean", "input_std", "input_width", "input_height", "sample_rate", "threads")
+    listed = {"inputs": names(how["inputs"]), "outputs": names(how["outputs"]), "feeds": feeds(how["feed"])}
+    return {**{name: how[name] for name in plain}, **listed}
 
 
-def say_of(data: Data) -> None:
-    """Notes what is easily overlooked about the data."""
-    if data.is_unscaled:
-        click.echo(
-            f"note: {data.place}: values from 0 to 255 are fed as they are; --input_mean and --input_std scale them",
-            err=True,
-        )
-    others = data.other_rates()
-    if others:
-        rates = " or ".join(f"{rate:,}" for rate in sorted(others))
-        click.echo(
-            f"note: {data.place}: {others.total()} of {len(data)} recordings have {rates} samples a second and are "
-            f"resampled to {data.rate:,}; --sample_rate tells another rate of the model",
-            err=True,
-        )
-
-
-def sized(
-    graph: Graph,
-    shapes: Mapping[str, tuple[int, ...]],
-    place: str | None,
-    picture: Scaling,
-    others: Sequence[tuple[int, ...]] = (),
-) -> dict[str, tuple[int, ...]]:
-    """The shapes of inputs, sizes that the graph leaves open being those of the samples.
-
-    Arrays have sizes. Pictures are resized to what the flags say, else to what another model takes, which stands beside
-    this one, else to what ``shapes`` has.
-
-    Args:
-        graph: it has the inputs, any of its tensors.
-        shapes: of the inputs, some size where it is open.
-        place: where the samples are.
-        picture: how pictures are fed.
-        others: the shapes of the only inputs of the models beside it.
-    """
-    from pocketgraph.apps.named_arrays import sized_by_arrays
-    from pocketgraph.kernels.shapes import infer
-
-    inferred = infer(graph)
-    declared = {name: inferred.shape(canonical(name)).dims or () for name in shapes}
-    left = {
-        name: [axis for axis, size in enumerate(sizes) if axis and size is None] for name, sizes in declared.items()
-    }
-    if place is None or not any(left.values()):
-        return dict(shapes)
-    if place.endswith((".npz", ".npy")):
-        return sized_by_arrays(place, shapes, left)
-    if len(shapes) != 1:
-        return dict(shapes)
-    ((name, shape),) = shapes.items()
-    given = dict(zip(left[name], (picture.height, picture.width), strict=False))
-    known = next((other for other in others if len(other) == len(shape)), shape)
-    result = tuple(given.get(at) or known[at] if at in left[name] else size for at, size in enumerate(shape))
-    if known is shape and len(left[name]) == 2 and not any(given.values()) and min(result[at] for at in left[name]) > 1:
-        click.echo(
-            f"note: the model leaves the size of its pictures open; they are resized to {result[left[name][1]]} x "
-            f"{result[left[name][0]]} (--input_width, --input_height)",
-            err=True,
-        )
-    return {name: result}
-
-
-def check_feeds(texts: tuple[str, ...], graphs: Sequence[Graph]) -> None:
-    """Refuses values for what no graph has.
-
-    Raises:
-        UsageError: there is such a value.
-    """
-    from pocketgraph.errors import did_you_mean
-    from pocketgraph.graph import node_name
-
-    for name in feeds(texts):
-        if graphs and not any(node_name(name) in graph.nodes for graph in graphs):
-            raise UsageError(
-                f"--feed: the graph has no node '{name}'", hint=did_you_mean(name, (node.name for node in graphs[0]))
-            )
+def say(text: str) -> None:
+    """Prints a note."""
+    click.echo(f"note: {text}", err=True)
 
 
 def feeds(texts: tuple[str, ...]) -> dict[str, bool | int | float]:

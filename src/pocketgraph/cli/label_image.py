@@ -101,7 +101,8 @@ def command(
 
 def make_labeler(graph: str, labels: str | None, how: dict[str, Any]) -> Labeler:
     """The labeler that the flags describe."""
-    from pocketgraph.apps.label_image import Labeler, read_labels
+    from pocketgraph.apps.label_image import Labeler
+    from pocketgraph.datasets.class_labels import read_labels
     from pocketgraph.formats import load
 
     names = read_labels(labels) if labels else []
@@ -175,7 +176,7 @@ def rooted(root: str, path: str) -> str:
 
 def list_presets() -> None:
     """Prints what each preset stands for."""
-    from pocketgraph.apps.presets import PRESETS
+    from pocketgraph.datasets.presets import PRESETS
 
     for p in PRESETS.values():
         how = f"{p.size} x {p.size}, input_mean {p.mean:g}, input_std {p.std:g}, {p.input_layer} -> {p.output_layer}"

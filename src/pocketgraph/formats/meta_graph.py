@@ -14,8 +14,9 @@ from pocketgraph.formats import graphdef, wire
 from pocketgraph.formats.files import PathLike, mapped
 from pocketgraph.formats.wire import LEN, Buffer, WireError
 from pocketgraph.graph import Graph, Signature, node_name
+from pocketgraph.graph.op_traits import ops_with
 
-VARIABLE_OPS = frozenset(("Variable", "VariableV2", "VarHandleOp", "AutoReloadVariable"))
+VARIABLE_OPS = ops_with("variable")
 
 META_INFO, GRAPH_DEF, COLLECTION_DEF, SIGNATURE_DEF, ASSET_FILE_DEF = 1, 2, 4, 5, 6
 ASSETS = (ASSET_FILE_DEF, LEN)

@@ -8,10 +8,11 @@ import numpy as np
 
 from pocketgraph.errors import FreezeError
 from pocketgraph.graph import Graph, Node, node_name, opdefs
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import MERGES
 
-FUSED = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"})
-_THROUGH = frozenset({"Identity", "Squeeze", "Reshape", "StopGradient"})
+FUSED = ops_with("fused_batch_norm")
+_THROUGH = ops_with("passes", "view")
 _MOST_LISTED = 3
 
 

@@ -16,6 +16,7 @@ from pocketgraph.graph.order import MERGES
 SWITCHES = frozenset({"Switch", "RefSwitch"})
 _NEXT = frozenset({"NextIteration", "RefNextIteration"})
 _PLAIN = frozenset({"Const", "Identity", "NoOp", "LogicalNot", "LogicalAnd", "LogicalOr"})
+"""Not a trait: what the predicates of frozen switches are made of."""
 _WORDS = {"true": True, "false": False}
 
 

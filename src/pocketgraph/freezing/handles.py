@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pocketgraph.errors import FreezeError
 from pocketgraph.graph import DType, Node, canonical
+from pocketgraph.graph.op_traits import ops_with
 
-CARRIERS = frozenset({"Enter", "Exit", "Identity", "Merge", "NextIteration", "Switch"})
+CARRIERS = ops_with("control_flow", "passes")
 """Ops that hand a variable's handle on."""
 LOOPS = frozenset({"While", "StatelessWhile"})
 _BODY_PORTS = {"Switch": ("output_false:0", "output_true:0")}  # how function bodies name outputs; else output:0

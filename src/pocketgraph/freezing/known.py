@@ -8,12 +8,13 @@ import numpy as np
 
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph, Node, Tensor, node_name, parse_ref
+from pocketgraph.graph.op_traits import ops_with
 
 LARGEST = 64  # elements; predicates are scalars, and what they are computed from is hardly more
 MOST_NODES = 200  # a predicate that needs more nodes than these is not looked through
 
 Array = np.ndarray[Any, Any]
-_NEVER = frozenset({"Placeholder", "PlaceholderWithDefault", "PlaceholderV2", "Merge", "Switch", "Enter", "Exit"})
+_NEVER = ops_with("placeholder", "control_flow")
 
 
 class Known:

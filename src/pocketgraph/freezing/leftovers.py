@@ -5,9 +5,11 @@ from __future__ import annotations
 from pocketgraph.freezing.repair.updates import is_update, updated_variable
 from pocketgraph.freezing.tables import unfilled_tables
 from pocketgraph.graph import Graph, node_name
+from pocketgraph.graph.op_traits import ops_with
 
-_REF_OPS = frozenset({"RefSwitch", "RefMerge", "RefEnter", "RefExit", "RefIdentity", "RefNextIteration", "RefSelect"})
+_REF_OPS = ops_with("reference")
 _QUEUES = ("FIFOQueue", "RandomShuffleQueue", "PaddingFIFOQueue", "PriorityQueue", "OneShotIterator", "Iterator")
+"""Not a trait: what training's input pipelines leave behind."""
 MOST_LISTED = 5
 
 

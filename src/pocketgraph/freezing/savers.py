@@ -16,6 +16,7 @@ _RESTORES: dict[str, tuple[int, int | None]] = {"RestoreV2": (1, 2), "RestoreSli
 """The ops that read a checkpoint, and which of their inputs are the names and the slices."""
 _ASSIGNS = ("Assign", "AssignVariableOp")
 _BETWEEN = ("Identity", "Reshape", "Cast")
+"""Not a trait: what savers put between a variable and its slices."""
 
 
 class SavedAs(NamedTuple):

@@ -12,9 +12,9 @@ from pocketgraph.errors import FormatError
 from pocketgraph.formats import function_def
 from pocketgraph.graph import DType, Graph, Node, Tensor, const, node_name
 from pocketgraph.graph.attr import Func
+from pocketgraph.graph.op_traits import ops_with
 
-TABLES = frozenset({"HashTable", "HashTableV2", "MutableHashTable", "MutableHashTableV2", "MutableDenseHashTableV2",
-                    "AnonymousHashTable", "IndexTable"})  # fmt: skip
+TABLES = ops_with("table")
 _FILLERS = ("InitializeTable", "LookupTableImport")
 _FROM_FILE = ("InitializeTableFromTextFile", "InitializeTableFromDataset")
 

@@ -10,6 +10,7 @@ from pocketgraph.graph import DType, Graph, Node, Shape, node_name
 REFERENCE_OPS = frozenset({"Variable", "VariableV2"})
 HANDLE_OP = "VarHandleOp"
 REFERENCE_CARRIERS = frozenset({"RefIdentity", "RefEnter", "RefSwitch"})
+"""Not a trait: the references that freezing follows to a variable; loops are resolved before."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from pocketgraph.graph.graph import Graph, Signature
 from pocketgraph.graph.node import Node, canonical, node_name, parse_ref
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.tensor import Tensor
 
 
@@ -66,23 +67,17 @@ def _stated(graph: Graph, own: list[str], signatures: list[object], kind: str) -
     return [end for name, end in found.items() if name in graph]
 
 
-_PLACEHOLDERS = frozenset({"Placeholder", "PlaceholderV2", "PlaceholderWithDefault"})
+_PLACEHOLDERS = ops_with("placeholder")
 _PIPELINES = re.compile(
     r"IteratorGetNext|(Queue|Stage).*(Dequeue|Unstage)|QueueDequeue|ReaderRead|ParseExample|ParseSingle"
 )
-_VARIABLES = frozenset({"Variable", "VariableV2", "VarHandleOp"})
+_VARIABLES = ops_with("variable")
 _THROUGH = frozenset({
     "Identity", "ReadVariableOp", "Reshape", "Transpose", "Cast", "Dequantize", "Enter", "Switch", "Squeeze",
     "ExpandDims", "ConcatV2", "Slice", "StridedSlice", "Unpack", "Split", "SplitV", "RefSwitch",
 })  # fmt: skip
-"""Ops behind which weights are still weights."""
-_WEIGHING = frozenset({
-    "Conv1D", "Conv2D", "Conv3D", "DepthwiseConv2dNative", "Conv2DBackpropInput", "Conv3DBackpropInputV2", "MatMul",
-    "BatchMatMul", "BatchMatMulV2", "SparseMatMul", "BiasAdd", "BiasAddV1", "Add", "AddV2", "Sub", "Mul", "RealDiv",
-    "FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", "BatchNormWithGlobalNormalization", "Gather", "GatherV2",
-    "ResourceGather", "Einsum", "LSTMBlockCell", "BlockLSTM", "GRUBlockCell", "QuantizedConv2D", "QuantizedMatMul",
-    "Prelu", "Dilation2D", "EmbeddingLookup",
-})  # fmt: skip
+"""Not a trait: ops behind which weights are still weights, as far as exporters put them there."""
+_WEIGHING = ops_with("layer", "sum", "bias", "difference", "product") | {"RealDiv"}
 _TRAINING_OPS = re.compile(
     r"(Resource|Sparse|ResourceSparse)?Apply[A-Z]|Assign|Save|Restore|MergeV2|Sharded|Scatter(Add|Sub|Update)$|"
     r"ResourceScatter|.*Summary|BroadcastGradientArgs|.*Grad(V\d)?$|.*Backprop(Filter|FilterV2)$|NoOp$|Assert|Print|"
@@ -98,7 +93,9 @@ _OF_SAVERS = re.compile(r"(^|/)save(_\d+)?/(Const|filename)(_\d+)?$")
 _TRIVIAL = frozenset(
     {"Identity", "CheckNumerics", "Reshape", "Squeeze", "ExpandDims", "StopGradient", "Flatten", "Exit", "Pack"}
 )
+"""Not a trait: what exporters put behind the op that a model ends in."""
 _PICKS = frozenset({"ArgMax", "ArgMin", "TopK", "TopKV2", "Round", "Greater", "GreaterEqual", "Cast"})
+"""Not a trait: what makes an answer of scores."""
 _ENDINGS = {
     "Softmax": (3.0, "ends in Softmax"), "LogSoftmax": (2.5, "ends in LogSoftmax"), "Sigmoid": (2.5, "ends in Sigmoid"),
     "Tanh": (2.0, "ends in Tanh"), "MatMul": (1.5, "ends in a dense layer"), "BiasAdd": (1.5, "ends in a layer's bias"),
@@ -116,6 +113,7 @@ _POOR_OPS = frozenset({
     "Shape", "Rank", "Size", "Range", "Equal", "NotEqual", "Prod", "Less", "LogicalAnd", "Fill", "ZerosLike", "Enter",
     "Switch", "LoopCond", "Const", "Pack", "Mean", "Sum", "InTopK", "InTopKV2", "Where", "RandomUniform",
 })  # fmt: skip
+"""Not a trait: ends that nobody wants as results, because graphs leave them over."""
 _SIDE_RESULTS = re.compile(r"(Stateless)?If$|FusedBatchNorm|Merge$|Unique|SparseSoftmax")
 """Ops whose second and later results serve training."""
 _CLEAR = 4.0  # so much less likely than the best is no rival: a named softmax against an unnamed sum

@@ -10,10 +10,11 @@ from weakref import ref as weak
 
 from pocketgraph.errors import GraphError, did_you_mean
 from pocketgraph.graph.node import Node, node_name, parse_ref
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.record import Record
 from pocketgraph.graph.tensor import Tensor
 
-MERGES = frozenset({"Merge", "RefMerge", "_XlaMerge"})
+MERGES = ops_with("merge") | {"_XlaMerge"}
 """The ops that run as soon as one of their inputs is there: a cycle through one is a loop."""
 
 

@@ -14,6 +14,7 @@ from pocketgraph.graph.node import node_name
 from pocketgraph.inspect.numbers import debug_string, human_readable
 
 NOT_OUTPUTS = ("Const", "Assign", "NoOp", "Placeholder")
+"""Not a trait: what the original summarize_graph does not count as a result."""
 
 
 @dataclass(frozen=True)

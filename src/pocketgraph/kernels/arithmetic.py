@@ -180,9 +180,7 @@ WHOLE = (_floor_div, _truncate_div)
 """Quotients that are made whole."""
 
 RESULT_FIRST = ("SigmoidGrad", "TanhGrad", "SqrtGrad", "RsqrtGrad", "ReciprocalGrad", "InvGrad")
-
-
-"""The gradients by the function's result, whose dy may be of another shape as long as it has as many elements."""
+"""Not a trait: the gradients by the function's result, whose dy may be of another shape of as many elements."""
 
 
 def _of_one_shape(function: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:

@@ -144,7 +144,7 @@ def learned_unigram_candidate_sampler(
     seed: int = 0, seed2: int = 0,
 ) -> tuple[Array, Array, Array]:  # fmt: skip
     """By how often each class was a true one so far, plus one."""
-    place = f"unigrams/{context.node.name}"
+    place = f"unigrams/{context.instance}"
     weights: Array = context.state.setdefault(place, np.ones(reserve((range_max,), np.float64), np.int64))
     totals = np.cumsum(weights)
     total = int(totals[-1])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -46,6 +46,10 @@ class Csr:
     def dtype(self) -> np.dtype[Any]:
         kind: np.dtype[Any] = self.parts[0].values.dtype
         return kind
+
+    def conjugates(self) -> Csr:
+        """The matrices of the conjugates."""
+        return Csr(self.shape, tuple(replace(part, values=np.conjugate(part.values)) for part in self.parts))
 
 
 def _packed(rows: Array, columns: Array, values: Array, height: int) -> Rows:

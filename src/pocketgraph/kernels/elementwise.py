@@ -10,7 +10,8 @@ import numpy as np
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import COMPLEX64, FLOAT
 from pocketgraph.kernels.arrays import Array, is_float, is_small_float, widened
-from pocketgraph.kernels.registry import kernel
+from pocketgraph.kernels.held_values import conjugates, holds_values
+from pocketgraph.kernels.registry import Value, kernel
 
 Unary = Callable[[Any], Any]
 
@@ -83,7 +84,7 @@ SAME_TYPE: dict[str, Unary] = {
     "Sin": np.sin, "Cos": np.cos, "Tan": np.tan, "Asin": np.arcsin, "Acos": np.arccos, "Atan": np.arctan,
     "Sinh": np.sinh, "Cosh": np.cosh, "Tanh": np.tanh, "Asinh": np.arcsinh, "Acosh": np.arccosh, "Atanh": np.arctanh,
     "Sigmoid": sigmoid, "Reciprocal": _reciprocal, "Inv": _reciprocal, "Round": _rounded, "Rint": _rounded,
-    "Ceil": np.ceil, "Floor": np.floor, "Conj": np.conjugate, "Invert": np.invert,
+    "Ceil": np.ceil, "Floor": np.floor, "Invert": np.invert,
 }  # fmt: skip
 """By op: the functions whose result has the type of the argument."""
 
@@ -98,6 +99,12 @@ for _op, _function in SAME_TYPE.items():
     kernel(_op)(_same_type(_function))
 for _op, _function in PREDICATES.items():
     kernel(_op)(_predicate(_function))
+
+
+@kernel("Conj")
+def conj(input: Value) -> Value:
+    """Also of what a sparse matrix holds."""
+    return conjugates(input) if holds_values(input) else np.conjugate(input)
 
 
 @kernel("ComplexAbs")

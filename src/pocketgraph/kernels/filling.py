@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from pocketgraph.graph.dtype import INT32
 from pocketgraph.kernels.arrays import Array, integer, ints, nothing, number, reserve
 from pocketgraph.kernels.held_values import holds_values, zeros
 from pocketgraph.kernels.registry import Value, kernel
+from pocketgraph.kernels.steps import steps_between
 
 
 @kernel("Fill")
@@ -27,19 +27,18 @@ def fill(dims: Array, value: Array) -> Array:
 @kernel("Range")
 def range_(start: Array, limit: Array, delta: Array) -> Array:
     """start, start + delta, … before limit; each element is computed from its index, so that no error adds up."""
-    first, last, step = (number(v) if v.dtype.kind not in "iu" else integer(v) for v in (start, limit, delta))
+    whole = start.dtype.kind in "iu"
+    first, last, step = (integer(v) if whole else number(v) for v in (start, limit, delta))
     if step == 0:
         raise ValueError("Requires delta != 0")
     if (step > 0 and first > last) or (step < 0 and first < last):
         raise ValueError(f"a range from {first} to {last} does not go by {step}")
-    whole = start.dtype.kind in "iu"
-    count = int(-((last - first) // -step)) if whole else math.ceil(abs((last - first) / step))
+    count = steps_between(start, limit, delta)
     reserve([count], start.dtype)
     if whole:
         return np.asarray(first + step * np.arange(count, dtype=np.int64)).astype(start.dtype)
-    wide = np.dtype(np.float64) if start.dtype == np.float64 else np.dtype(np.float32)
-    positions = np.arange(count, dtype=wide)
-    return np.asarray(wide.type(first) + positions * wide.type(step)).astype(start.dtype)
+    positions = np.arange(count).astype(start.dtype)
+    return np.asarray(positions * delta.reshape(()) + start.reshape(()))
 
 
 @kernel("LinSpace")

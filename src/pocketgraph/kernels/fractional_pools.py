@@ -42,7 +42,7 @@ def _edges(
     wanted = [math.floor(size / r) for size, r in zip(value.shape[1:3], ratio[1:3], strict=True)]
     if min(wanted) < 1:
         raise RunError(f"pooling_ratio {list(ratio)} leaves nothing of {list(value.shape)}")
-    place = f"fractional/{context.node.name}"
+    place = f"fractional/{context.instance}"
     kept = context.state.get(place) if deterministic else None
     if kept is not None and kept[0] == (value.shape[1:3], tuple(wanted)):
         return np.array(kept[1][0]), np.array(kept[1][1])

@@ -30,6 +30,19 @@ def zeros(of: Callable[[Value], Value], value: Value) -> Value:
     return value.zeros(of)
 
 
+def conjugates(value: Value) -> Value:
+    """The value with conjugates of the numbers that it holds.
+
+    Raises:
+        RunError: the value is of a kind that has none.
+    """
+    if isinstance(value, np.ndarray):
+        return _array([conjugates(item) for item in value.flat], value)
+    if not hasattr(value, "conjugates"):
+        raise RunError(f"a {type(value).__name__} has no conjugate")
+    return value.conjugates()
+
+
 def plus(add: Callable[[Value, Value], Value], one: Value, other: Value) -> Value:
     """The sum of two values: those (made by ``add``) of what they hold at the same places.
 

@@ -5,16 +5,23 @@ from __future__ import annotations
 import numpy as np
 
 from pocketgraph.kernels.activations import shifted
-from pocketgraph.kernels.arrays import Array, widened
+from pocketgraph.kernels.arrays import Array, is_small_float, widened
 from pocketgraph.kernels.registry import kernel
 
 
 def _log_probabilities(features: Array) -> tuple[Array, Array]:
-    """(log softmax, softmax) along the last axis."""
-    low = shifted(widened(features))
-    powers = np.exp(low)
-    total = powers.sum(axis=-1, keepdims=True)
-    return np.asarray(low - np.log(total)), np.asarray(powers / total)
+    """(log softmax, softmax) along the last axis, widened; 16-bit floats are rounded after each step, as TensorFlow
+    does it."""
+    kind = features.dtype
+    rounded = is_small_float(kind)
+
+    def step(value: Array) -> Array:
+        return widened(value.astype(kind)) if rounded else value
+
+    low = step(shifted(widened(features)))
+    powers = step(np.exp(low))
+    total = step(powers.sum(axis=-1, keepdims=True))
+    return step(np.asarray(low - step(np.log(total)))), step(np.asarray(powers / total))
 
 
 @kernel("SoftmaxCrossEntropyWithLogits")

@@ -225,10 +225,14 @@ def lrn(input: Array, *, depth_radius: int = 5, bias: float = 1.0, alpha: float 
 
 
 def _to_the_minus(norm: Array, beta: float) -> Array:
-    """norm ^ -beta; 16-bit floats are rounded after each step: the logarithm, its product, the exponential."""
+    """norm ^ -beta, by its logarithm, so that it is NaN where ``norm`` is negative, unless beta is 1.
+
+    16-bit floats are rounded after each step: the logarithm, its product, the exponential.
+    """
     kind = norm.dtype.type
     if not is_small_float(norm.dtype) or beta in (0.5, 1):
-        return np.asarray(widened(norm) ** np.float64(-beta).astype(widened(norm).dtype)).astype(norm.dtype)
+        powers = np.asarray(widened(norm) ** np.float64(-beta).astype(widened(norm).dtype)).astype(norm.dtype)
+        return powers if beta == 1 else np.where(norm < 0, kind(np.nan), powers)
     scaled = np.log(widened(norm)).astype(norm.dtype) * kind(-beta)
     return np.asarray(np.exp(widened(scaled))).astype(norm.dtype)
 
@@ -246,6 +250,7 @@ def lrn_grad(
 ) -> Array:
     x, dy = widened(input_image), widened(input_grads)
     radius = min(depth_radius, x.shape[-1])
-    norm = bias + alpha * _neighbour_sums(x * x, radius)
-    shared = _neighbour_sums(dy * widened(output_image) / norm, radius)
-    return np.asarray(dy * norm ** (-beta) - 2 * alpha * beta * x * shared).astype(input_grads.dtype)
+    with np.errstate(all="ignore"):
+        norm = bias + alpha * _neighbour_sums(x * x, radius)
+        shared = _neighbour_sums(dy * widened(output_image) / norm, radius)
+        return np.asarray(dy * norm ** (-beta) - 2 * alpha * beta * x * shared).astype(input_grads.dtype)

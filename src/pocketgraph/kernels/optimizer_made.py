@@ -19,7 +19,7 @@ COMPOSABLE = frozenset((
     "Log", "Log1p", "Neg", "Reciprocal", "Rint", "Round", "Rsqrt", "Sigmoid", "Sin", "Sinh", "Sqrt", "Square", "Tan",
     "Tanh", "Elu", "Relu", "Relu6", "Selu",
 ))  # fmt: skip
-"""What may stand in a chain of functions."""
+"""Not a trait: what _UnaryOpsComposition composes, as in TensorFlow."""
 
 
 @kernel("_UnaryOpsComposition")

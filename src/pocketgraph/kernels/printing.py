@@ -26,8 +26,8 @@ def print_(
     """
     if first_n >= 0:
         printed = context.state.setdefault("printed lines", {})
-        printed[context.node.name] = printed.get(context.node.name, 0) + 1
-        if printed[context.node.name] > first_n:
+        printed[context.instance] = printed.get(context.instance, 0) + 1
+        if printed[context.instance] > first_n:
             return input
     sys.stderr.write(message + "".join(f"[{summary(values, summarize)}]" for values in data) + "\n")
     sys.stderr.flush()

@@ -10,6 +10,7 @@ from pocketgraph.errors import RunError
 from pocketgraph.graph import DType
 from pocketgraph.kernels.arrays import LARGEST_RESULT, Array, ints, reserve
 from pocketgraph.kernels.registry import kernel
+from pocketgraph.kernels.steps import steps_between
 
 LONG = DType.named("int64")
 
@@ -21,25 +22,20 @@ def ragged_range(starts: Array, limits: Array, deltas: Array, *, Tsplits: DType 
     if len(sizes) > 1 or any(v.ndim > 1 for v in (starts, limits, deltas)):
         raise RunError("starts, limits, and deltas must have the same shape")
     count = sizes.pop() if sizes else 1
-    columns = [np.broadcast_to(v, (count,)).tolist() for v in (starts, limits, deltas)]
+    columns = [np.broadcast_to(v, (count,)) for v in (starts, limits, deltas)]
     rows, total = [], 0
     for start, limit, delta in zip(*columns, strict=True):
         if delta == 0:
             raise RunError("Requires delta != 0")
-        size = (
-            max(0, int(np.ceil((limit - start) / delta)))
-            if starts.dtype.kind == "f"
-            else len(range(start, limit, delta))
-        )
+        size = 0 if (limit < start if delta > 0 else limit > start) else steps_between(start, limit, delta)
         total += size
         if total * starts.dtype.itemsize > LARGEST_RESULT:
             raise RunError(f"a result of {total:,} elements would take more than {LARGEST_RESULT:,} bytes")
-        first, step = starts.dtype.type(start), starts.dtype.type(delta)
         if starts.dtype.kind != "f":
-            rows.append(np.arange(size).astype(starts.dtype) * step + first)
+            rows.append(np.arange(size).astype(starts.dtype) * delta + start)
             continue
-        row = np.full(size, step, starts.dtype)
-        row[:1] = first
+        row = np.full(size, delta, starts.dtype)
+        row[:1] = start
         rows.append(np.add.accumulate(row, dtype=starts.dtype))
     splits = np.cumsum([0, *(row.size for row in rows)]).astype(Tsplits.numpy)
     return splits, np.concatenate(rows) if rows else np.zeros(0, starts.dtype)
@@ -54,7 +50,10 @@ def _checked_splits(splits: Array, count: int) -> Array:
 
 @kernel("RaggedGather")
 def ragged_gather(*parts: Array, PARAMS_RAGGED_RANK: int) -> tuple[Array, ...]:
-    """(nested splits of the result, its values): the rows that ``indices``, the last input, names."""
+    """(nested splits of the result, its values): the rows that ``indices``, the last input, names.
+
+    Of a single row, which a scalar names, there is no split that says where it ends.
+    """
     splits, values, indices = parts[:PARAMS_RAGGED_RANK], parts[PARAMS_RAGGED_RANK], parts[-1]
     counts = [*(split.size - 1 for split in splits[1:]), values.shape[0]]
     ends = [_checked_splits(split, count) for split, count in zip(splits, counts, strict=True)]
@@ -73,6 +72,8 @@ def ragged_gather(*parts: Array, PARAMS_RAGGED_RANK: int) -> tuple[Array, ...]:
         reserve((int(sizes.sum()),), np.int64)
         offsets = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         chosen = np.repeat(starts, sizes) + offsets
+    if not indices.ndim:
+        del found[0]
     return (*(end.astype(splits[0].dtype) for end in found), values[chosen])
 
 

@@ -25,7 +25,7 @@ AHEAD = 16  # runs
 
 def drawing(context: Context, seed: int, seed2: int, blocks: int) -> Philox:
     """The op's generator, which then moves on by ``blocks`` for the next run of the same node in this session."""
-    place = f"random/{context.node.name}"
+    place = f"random/{context.instance}"
     generator = context.state.get(place)
     if not isinstance(generator, Philox):
         if seed == 0 and seed2 == 0:
@@ -45,7 +45,7 @@ def _drawn_ahead(
 
     What is kept counts only while the generator is where it was when it was kept.
     """
-    place = f"random ahead/{context.node.name}"
+    place = f"random ahead/{context.instance}"
     generator = drawing(context, seed, seed2, blocks)
     kept = context.state.get(place)
     if isinstance(kept, tuple) and kept[0] == count:

@@ -51,6 +51,7 @@ class Context:
         step: values that live for one run (TensorArrays, stacks).
         rng: the session's random generator.
         files: the files that the graph may reach (see saving.Files); None when it may reach none.
+        caller: the calls of functions that the node runs in, ``CALL/FUNCTION/`` each; "" outside of functions.
     """
 
     node: Node
@@ -58,6 +59,12 @@ class Context:
     step: dict[str, Any] = field(default_factory=dict)
     rng: np.random.Generator | None = None
     files: Any = None
+    caller: str = ""
+
+    @property
+    def instance(self) -> str:
+        """The node in this call of its function: what a kernel keeps for itself from run to run goes by this name."""
+        return f"{self.caller}{self.node.name}"
 
 
 class Kernel(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -127,14 +128,35 @@ def parse_tensor(serialized: Array, *, out_type: DType) -> Array:
 def serialize_sparse(
     sparse_indices: Array, sparse_values: Array, sparse_shape: Array, *, T: DType, out_type: DType = STRING
 ) -> Array:
-    """(3,): the messages of indices, values and shape."""
-    _texts_only(out_type)
-    return strings([message(sparse_indices, LONG), message(sparse_values, T), message(sparse_shape, LONG)], (3,))
+    """(3,): the messages of indices, values and shape, or these themselves as variants."""
+    parts = [(sparse_indices, LONG), (sparse_values, T), (sparse_shape, LONG)]
+    return _together([_component(value, kind, out_type) for value, kind in parts], (3,))
 
 
-def _texts_only(kind: DType) -> None:
-    if kind.name != "string":
-        raise RunError(f"sparse tensors are serialized as string here, not as {kind.name}")
+def _component(value: Array, kind: DType, wanted: DType) -> Array | bytes:
+    """One of the three tensors of a sparse tensor, serialized as a string or a variant."""
+    return message(value, kind) if wanted.name == "string" else value
+
+
+def _together(items: Sequence[Array | bytes], shape: Sequence[int]) -> Array:
+    found = np.empty(len(items), object)
+    for place, item in enumerate(items):
+        found[place] = item
+    return found.reshape(shape)
+
+
+def _part(item: Any, wanted: DType) -> Array:
+    """One of the three tensors of a serialized sparse tensor.
+
+    Raises:
+        RunError: it is none, or has another type.
+    """
+    if isinstance(item, bytes):
+        return parsed(item, wanted)
+    if not isinstance(item, np.ndarray) or item.dtype != wanted.numpy:
+        held = item.dtype.name if isinstance(item, np.ndarray) else type(item).__name__
+        raise RunError(f"a serialized SparseTensor holds {wanted.name}, not {held}")
+    return item
 
 
 def rows_of(indices: Array, values: Array, shape: Array) -> list[tuple[Array, Array]]:
@@ -155,13 +177,12 @@ def rows_of(indices: Array, values: Array, shape: Array) -> list[tuple[Array, Ar
 def serialize_many_sparse(
     sparse_indices: Array, sparse_values: Array, sparse_shape: Array, *, T: DType, out_type: DType = STRING
 ) -> Array:
-    """(rows, 3): each row of the first axis serialized by itself."""
-    _texts_only(out_type)
-    rest = message(sparse_shape[1:], LONG)
-    found: list[bytes] = []
+    """(rows, 3): each row of the first axis serialized by itself, as strings or variants."""
+    rest = _component(sparse_shape[1:], LONG, out_type)
+    found: list[Array | bytes] = []
     for indices, values in rows_of(sparse_indices, sparse_values, sparse_shape):
-        found += [message(indices, LONG), message(values, T), rest]
-    return strings(found, (len(found) // 3, 3))
+        found += [_component(indices, LONG, out_type), _component(values, T, out_type), rest]
+    return _together(found, (len(found) // 3, 3))
 
 
 def stacked(parts: list[tuple[Array, Array, tuple[int, ...]]], dtype: np.dtype[Any]) -> tuple[Array, Array, Array]:
@@ -179,15 +200,15 @@ def stacked(parts: list[tuple[Array, Array, tuple[int, ...]]], dtype: np.dtype[A
 
 @kernel("DeserializeManySparse", "DeserializeSparse")
 def deserialize_sparse(serialized_sparse: Array, *, dtype: DType) -> tuple[Array, Array, Array]:
-    """Sparse tensors out of their messages (…, 3); those of more than one get new first axes."""
+    """Sparse tensors out of their messages or variants (…, 3); those of more than one get new first axes."""
     if not serialized_sparse.ndim or serialized_sparse.shape[-1] != 3:
         raise RunError(f"Each serialized SparseTensor should have 3 components: {list(serialized_sparse.shape)}")
     parts = []
     for indices, values, shape in serialized_sparse.reshape(-1, 3).tolist():
-        places, sizes = parsed(indices, LONG), ints(parsed(shape, LONG))
+        places, sizes = _part(indices, LONG), ints(_part(shape, LONG))
         if places.ndim != 2 or places.shape[1] != len(sizes):
             raise RunError(f"indices of shape {list(places.shape)} in a sparse tensor of {len(sizes)} dimensions")
-        parts.append((places, parsed(values, dtype), sizes))
+        parts.append((places, _part(values, dtype), sizes))
     outer = serialized_sparse.shape[:-1]
     if not outer:
         places, values, sizes = parts[0]

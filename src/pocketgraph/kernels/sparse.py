@@ -158,13 +158,21 @@ def sparse_reshape(input_indices: Array, input_shape: Array, new_shape: Array) -
     known = math.prod([s for s in after if s != -1])
     if after.count(-1) == 1 and known and total % known == 0:
         after[after.index(-1)] = total // known
-    if min(after, default=0) < 0 or math.prod(after) != total:
+    if min(after, default=0) < 0 or math.prod(after) != total or (input_indices.size and not total):
         raise ValueError(f"shapes that do not fit: {list(before)} and {list(ints(new_shape))}")
     if tuple(after) == before:
         return input_indices, np.array(after, dtype=np.int64)
-    flat = np.ravel_multi_index(tuple(input_indices.T), before)
-    places = np.unravel_index(flat, tuple(after))
-    return np.stack([np.asarray(p, dtype=np.int64) for p in places], axis=1), np.array(after, dtype=np.int64)
+    flat = input_indices.astype(np.int64) @ _strides(before)  # not looked at: an index outside is one in the new shape
+    places = []
+    for stride in _strides(after).tolist():
+        places.append(np.sign(flat) * (np.abs(flat) // stride))  # towards zero
+        flat = flat - places[-1] * stride
+    return np.stack(places, axis=1), np.array(after, dtype=np.int64)
+
+
+def _strides(sizes: Sequence[int]) -> Array:
+    """How far apart in memory neighbours along each axis lie."""
+    return np.array([math.prod(sizes[axis + 1 :]) for axis in range(len(sizes))], dtype=np.int64)
 
 
 @kernel("SparseFillEmptyRows")

@@ -18,8 +18,8 @@ except ImportError:
 
 BUILT = "code_version.txt"
 """The file beside this one that holds the version of an installed package."""
-ABOVE = frozenset(("apps", "cli", "export", "inspect", "quantize"))
-"""Folders of the floors above the runtime: nothing that is kept on disk depends on them."""
+ABOVE = frozenset(("apps", "cli", "datasets", "export", "inspect", "quantization"))
+"""Folders that the runtime does not stand on: nothing that is kept on disk depends on them."""
 
 
 def short_digest(content: bytes, size: int) -> str:

@@ -13,14 +13,13 @@ import numpy as np
 
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.litert.constant import Constant
 
 NARROW = frozenset(("half", "bfloat16"))
 """Element types that are computed in float32, by name."""
 
-JUMPING = frozenset((
-    "Ceil", "Floor", "FloorDiv", "FloorMod", "Mod", "Rint", "Round", "Sign", "TopK", "TopKV2", "TruncateDiv",
-))  # fmt: skip
+JUMPING = ops_with("discontinuous")
 """Ops whose results jump where their operands hardly change."""
 
 MOST_ROUNDED = 1024

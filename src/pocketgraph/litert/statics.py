@@ -9,17 +9,13 @@ import numpy as np
 
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, canonical, node_name, opdefs, parse_ref
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.litert.constant import Array, Constant
 
 EAGER = 1 << 16  # bytes; a folded constant up to this size is computed at once, a larger one when it is written
 
-PASS_THROUGH = frozenset((
-    "Identity", "StopGradient", "PreventGradient", "Snapshot", "CheckNumerics", "EnsureShape", "PlaceholderWithDefault",
-))  # fmt: skip
-NEVER_FOLDED = frozenset((
-    "Placeholder", "PlaceholderV2", "Switch", "RefSwitch", "_SwitchN", "Merge", "RefMerge", "Enter", "RefEnter", "Exit",
-    "RefExit", "NextIteration", "RefNextIteration", "LoopCond", "NoOp", "ControlTrigger", "Assert", "Print", "PrintV2",
-))  # fmt: skip
+PASS_THROUGH = ops_with("passes", "checks") | {"PlaceholderWithDefault"}
+NEVER_FOLDED = ops_with("control_flow", "placeholder", "effect") - {"PlaceholderWithDefault"}
 
 
 class Inference(Protocol):

@@ -15,6 +15,7 @@ import numpy as np
 
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import FLOAT, INT32
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.arrays import integer, number
 from pocketgraph.kernels.boxes import best_apart, combined
 from pocketgraph.litert.constant import Array, Constant
@@ -181,8 +182,5 @@ def quicker(node: Node, call: Callable[..., Any]) -> Callable[..., Any]:
     return suppression
 
 
-HELPED = frozenset((
-    "NonMaxSuppressionV2", "NonMaxSuppressionV3", "NonMaxSuppressionV4", "NonMaxSuppressionV5",
-    "CombinedNonMaxSuppression",
-))  # fmt: skip
+HELPED = ops_with("box_selection")
 """The ops that ``quicker`` takes."""

@@ -10,10 +10,11 @@ from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Graph, Shape
 from pocketgraph.graph.dtype import BOOL, RESOURCE, STRING, VARIANT
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.runtime.tensor_names import output_types
 
 LAST_PRODUCER_WITHOUT_SCALARS = 21  # up to this GraphDef version [] on a placeholder meant "not known"
-PLACEHOLDERS = ("Placeholder", "PlaceholderV2", "PlaceholderWithDefault")
+PLACEHOLDERS = ops_with("placeholder")
 
 
 class FeedSpec:

@@ -11,45 +11,11 @@ from collections.abc import Collection, Iterable
 
 from pocketgraph.errors import RunError, UsageError
 from pocketgraph.graph import Node
+from pocketgraph.graph.op_traits import ops_with
 
-FILES = frozenset((
-    # plain files
-    "ReadFile", "WriteFile", "MatchingFiles", "DumpTensor",
-    # checkpoints
-    "Save", "SaveSlices", "SaveV2", "Restore", "RestoreSlice", "RestoreV2", "MergeV2Checkpoints", "DTensorRestoreV2",
-    "DistributedSave", "LoadAndRemapMatrix", "GenerateVocabRemapping",
-    # vocabularies
-    "InitializeTableFromTextFile", "InitializeTableFromTextFileV2",
-    # readers
-    "WholeFileReader", "WholeFileReaderV2", "TextLineReader", "TextLineReaderV2", "TFRecordReader", "TFRecordReaderV2",
-    "FixedLengthRecordReader", "FixedLengthRecordReaderV2", "LMDBReader", "RecordInput",
-    # data sets
-    "TFRecordDataset", "TFRecordDatasetV2", "TextLineDataset", "FixedLengthRecordDataset", "FixedLengthRecordDatasetV2",
-    "CSVDataset", "CSVDatasetV2", "ExperimentalCSVDataset", "LMDBDataset", "ExperimentalLMDBDataset", "SqlDataset",
-    "ExperimentalSqlDataset", "MatchingFilesDataset", "ExperimentalMatchingFilesDataset", "CacheDataset",
-    "CacheDatasetV2", "SnapshotDataset", "SnapshotDatasetV2", "SnapshotDatasetReader", "SnapshotNestedDatasetReader",
-    "LoadDataset", "SaveDataset", "SaveDatasetV2", "ListSnapshotChunksDataset", "SnapshotChunkDataset",
-    "DatasetToTFRecord", "ExperimentalDatasetToTFRecord", "FileSystemSetConfiguration",
-    # event files
-    "CreateSummaryFileWriter", "CreateSummaryDbWriter", "ImportEvent", "CalibrationStatisticsSaver",
-    # debuggers, which write where their debug_urls say
-    "DebugIdentity", "DebugIdentityV2", "DebugIdentityV3", "DebugNanCount", "DebugNumericSummary",
-    "DebugNumericSummaryV2",
-))  # fmt: skip
-CODE = frozenset((
-    "PyFunc", "PyFuncStateless", "EagerPyFunc", "RemoteFusedGraphExecute",
-    "XlaLaunch", "XlaLaunchV2", "XlaCustomCall", "XlaCustomCallV2", "XlaCallModule", "XlaHostCompute", "_XlaRun",
-    "_XlaCompile", "TPUExecute", "TPUExecuteAndUpdateVariables", "TPUCompile", "_TPUCompileMlir",
-    "_XlaHostComputeMlir", "TRTEngineOp",
-    # these end the process
-    "Abort",
-))  # fmt: skip
-NETWORK = frozenset((
-    "Rpc", "TryRpc", "RpcCall", "RpcClient", "RpcServer", "RpcServerStart", "RpcServerRegister",
-    "RpcCheckStatus", "RpcGetValue", "BigQueryReader", "GenerateBigQueryReaderPartitions", "GcsConfigureBlockCache",
-    "GcsConfigureCredentials", "RegisterDataset", "RegisterDatasetV2", "DataServiceDataset", "DataServiceDatasetV2",
-    "DataServiceDatasetV3", "DataServiceDatasetV4",
-))  # fmt: skip
+FILES = ops_with("touches_files")
+CODE = ops_with("runs_code")
+NETWORK = ops_with("uses_network")
 MOST_NAMED = 20
 GROUPS = {"files": FILES, "code": CODE, "network": NETWORK}
 RESTRICTED = FILES | CODE | NETWORK

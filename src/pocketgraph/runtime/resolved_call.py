@@ -61,7 +61,7 @@ def resolve_call_by_shape(
     """A call with arrays or with shapes (tuples of sizes) in their place.
 
     Raises:
-        RunError: as ``asked``.
+        RunError: as ``resolve_call``.
     """
     shapes: dict[Endpoint, Sized] = {}
     switches: dict[str, Array] = {}

@@ -15,7 +15,7 @@ from pocketgraph.runtime.passes import switched_off
 from pocketgraph.runtime.permissions import allowed_ops
 from pocketgraph.runtime.planning.session_plans import SessionPlans
 from pocketgraph.runtime.resolved_call import Array, resolve_call, resolve_call_by_shape
-from pocketgraph.runtime.tensor_names import TensorName, before_rounds, listed
+from pocketgraph.runtime.tensor_names import Fetched, TensorName, before_rounds, fetched, listed
 
 if TYPE_CHECKING:
     from pocketgraph.runtime.description import Description
@@ -122,7 +122,8 @@ class Session:
         """Computes tensors.
 
         Args:
-            fetches: the tensors wanted: ``"name"``, ``"name:0"`` or a Node; one or a list of them.
+            fetches: the tensors wanted: ``"name"``, ``"name:0"`` or a Node; one or a list of them. An operation
+                without outputs, such as ``"init"``, is run.
             feeds: values by tensor name or Node. Any tensor may be fed; what only leads to fed tensors does not run.
                 Numbers and lists become arrays of the tensor's type where that loses nothing.
             targets: nodes to run without taking a value.
@@ -131,7 +132,7 @@ class Session:
 
         Returns:
             One array a fetch, in order; always a list, of one array for a single name. Strings come as object arrays
-            of bytes. The arrays are the caller's.
+            of bytes. The arrays are the caller's. For an operation without outputs there is None, as in TensorFlow.
 
         Raises:
             RunError: an unknown, missing or doubled name, a feed of wrong type or shape, a failing node, a fetch from
@@ -219,12 +220,12 @@ class Session:
         if self._saved is not None:
             self._restore()  # which variables change decides what is a constant
         wanted = listed(fetches) if fetches is not None else sample_fetches(self.graph)
+        found = fetched(self.graph, wanted)
         given: dict[Any, Any] = dict(feeds) if feeds is not None else {}
         if feeds is None:
-            given.update(sample_shapes(self.graph, wanted))
-        return self._plans.prepare(
-            resolve_call_by_shape(self.graph, wanted, given, listed(targets)), described=True
-        ).description
+            given.update(sample_shapes(self.graph, found.tensors))
+        call = resolve_call_by_shape(self.graph, found.tensors, given, (*listed(targets), *found.operations))
+        return self._plans.prepare(call, described=True).description
 
     def restore(self, folder: str | os.PathLike[str]) -> None:
         """Gives variables and tables what a SavedModel's directory, ``folder``, holds for them.
@@ -279,6 +280,9 @@ class Session:
         wanted, goals = listed(fetches), listed(targets)
         if not wanted and not goals:
             raise RunError("Must specify at least one target to fetch or execute")
+        known = self._calls.fetched.get(wanted)
+        if known is not None:
+            return self._with_operations(known, feeds, goals, trace, options)
         milliseconds = 0
         if options is not None:
             check_options(options)
@@ -292,6 +296,10 @@ class Session:
                 if is_same and all(value.dtype.kind != "O" for value in values):  # strings are looked at each time
                     self._calls.remember(fetches, feeds, targets, execution)
                 return execution(values)
+        found = fetched(self.graph, wanted)
+        if found.places:
+            self._calls.fetched[wanted] = found
+            return self._with_operations(found, feeds, goals, trace, options)
         call = resolve_call(self.graph, wanted, feeds, goals)
         prepared = self._plans.prepare(call)
         if trace is not None or milliseconds > 0:
@@ -309,6 +317,21 @@ class Session:
         else:
             self._calls.remember(fetches, feeds, targets, execution)
         return execution(call.values)
+
+    def _with_operations(
+        self,
+        found: Fetched,
+        feeds: Mapping[Any, Any],
+        goals: tuple[str, ...],
+        trace: StepTrace | None,
+        options: RunOptions | None,
+    ) -> list[Array]:
+        """A run some of whose fetches are operations without outputs."""
+        targets = (*goals, *found.operations)
+        results: list[Any] = self.run(found.tensors, feeds, targets=targets, trace=trace, options=options)
+        for place in found.places:
+            results.insert(place, None)
+        return results
 
     def _restore(self) -> None:
         """Gives variables and tables what the model's directory holds for them; once, before the first run."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from pocketgraph.errors import RunError, did_you_mean
 from pocketgraph.graph import DType, Graph, Node, node_name, parse_ref
@@ -107,6 +107,28 @@ def fetch_endpoint(graph: Graph, text: str) -> Endpoint:
     if count is not None and port >= count:
         raise RunError(f"FetchOutputs {text}: output index too large, must be < {count}")
     return Endpoint(name, port)
+
+
+class Fetched(NamedTuple):
+    """What a list of fetches asks for.
+
+    Attributes:
+        tensors: the names of tensors, in order.
+        operations: the names of operations without outputs, which are run.
+        places: where among the fetches these are.
+    """
+
+    tensors: tuple[str, ...]
+    operations: tuple[str, ...]
+    places: tuple[int, ...]
+
+
+def fetched(graph: Graph, names: Sequence[str]) -> Fetched:
+    """Tells operations without outputs, such as ``init``, from tensors, whose bare names are their first outputs."""
+    nodes = [graph.nodes.get(name) for name in names]
+    places = tuple(place for place, node in enumerate(nodes) if node is not None and output_count(node) == 0)
+    tensors = tuple(name for place, name in enumerate(names) if place not in places)
+    return Fetched(tensors, tuple(names[place] for place in places), places)
 
 
 def _instead(graph: Graph, name: str, what: str) -> str:

@@ -14,15 +14,18 @@ import numpy as np
 
 from pocketgraph.graph import AttrValue, Graph, Node, Tensor, const, node_name, opdefs, parse_ref
 from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes import Inferred, infer
 from pocketgraph.transforms._small_constants import Constants
 from pocketgraph.transforms._weights import LINEAR, has_padding, input_folded, output_channels, scaled_weights
 
 Array = np.ndarray[Any, Any]
 
-BATCH_NORMS = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", "BatchNormWithGlobalNormalization"})
+BATCH_NORMS = ops_with("batch_norm")
 SUMS = frozenset({"Add", "AddV2", "Sub", "BiasAdd"})
+"""Not a trait: sums and differences with a constant, which fold into a bias."""
 PRODUCTS = frozenset({"Mul", "RealDiv", "Div"})
+"""Not a trait: products and quotients with a constant, which fold into weights."""
 
 
 class Step(NamedTuple):

@@ -6,9 +6,10 @@ from collections.abc import Collection, Iterable, Mapping
 
 from pocketgraph.graph import Graph, Node, node_name, opdefs, parse_ref
 from pocketgraph.graph.node import canonical
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import MERGES
 
-SWITCHES = frozenset({"Switch", "RefSwitch", "_SwitchN"})
+SWITCHES = ops_with("switch")
 EXITS = frozenset({"Exit", "RefExit"})
 STEPS = frozenset({"NextIteration", "RefNextIteration"})
 

@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 
 from pocketgraph.graph import Graph, Node, Tensor, node_name, parse_ref
 from pocketgraph.graph.dtype import DOUBLE, FLOAT, HALF
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.transforms._affine import BATCH_NORMS
 from pocketgraph.transforms._weight_rules import depthwise
 from pocketgraph.transforms._weights import LINEAR
 
-THROUGH = frozenset({"Identity", "StopGradient", "CheckNumerics"})
-VARIABLES = frozenset({"Variable", "VariableV2", "VarHandleOp", "ReadVariableOp"})
+THROUGH = ops_with("passes", "checks")
+VARIABLES = ops_with("variable") | {"ReadVariableOp"}
 
 
 class Miss(NamedTuple):

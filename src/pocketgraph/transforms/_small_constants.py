@@ -17,6 +17,7 @@ COMPUTED = frozenset({
     "Add", "AddV2", "Sub", "Mul", "RealDiv", "Div", "Neg", "Rsqrt", "Sqrt", "Square", "Reciprocal", "Inv", "Reshape",
     "ExpandDims", "Squeeze", "Maximum",
 })  # fmt: skip
+"""Not a trait: what batch norms are made of, computed here to tell whether weights are degenerate."""
 DEEPEST = 24  # nodes in a row; a spelled-out batch normalization has five
 LARGEST = 1 << 20  # elements; parameters of channels are far smaller
 

@@ -28,7 +28,7 @@ UNCHECKED = frozenset({"Transpose"})
 """Ops whose inputs the original accepts at first even when they make no sense, such as the permutation [0, 0]."""
 UNLIMITED = 1 << 63  # bytes
 SHAPELESS = frozenset({"TensorArrayGatherV3", "TensorArrayConcatV3", "TensorArrayGatherV2", "TensorArrayConcatV2"})
-"""Ops whose shape the original does not infer; a question for it is left to run time, as there."""
+"""Not a trait: ops whose shape the original does not infer; a question for it is left to run time, as there."""
 
 
 @transform

@@ -16,7 +16,7 @@ BESIDE = frozenset({
     "LeakyRelu", "Maximum", "Minimum", "Mul", "Relu", "Relu6", "ResizeBilinear", "ResizeNearestNeighbor", "Sigmoid",
     "Sub", "Tanh", "Transpose",
 })  # fmt: skip
-"""Ops that keep a picture one."""
+"""Not a trait: ops that keep a picture one, as far as eight bits are worth while beside them."""
 ENOUGH = 20.0  # dB that eight-bit arithmetic must leave of such results: an error of a tenth
 log = logging.getLogger("pocketgraph.transforms")
 

@@ -9,13 +9,14 @@ import numpy as np
 
 from pocketgraph.freezing.for_inference.training_nodes import Version, without_waits
 from pocketgraph.graph import AttrValue, DType, Graph, Node, Tensor, const, node_name, opdefs, parse_ref
+from pocketgraph.graph.op_traits import ops_with
 
 log = logging.getLogger("pocketgraph.freezing")
 
 Array = np.ndarray[Any, Any]
 GLOBAL = "BatchNormWithGlobalNormalization"
 CONVOLUTIONS = ("Conv2D", "DepthwiseConv2dNative")
-_ADDS = ("BiasAdd", "Add", "AddV2")
+_ADDS = ops_with("sum", "bias")
 _ORDERS = {  # which inputs are the convolution, mean, variance, beta and gamma
     GLOBAL: (0, 1, 2, 3, 4),
     "FusedBatchNorm": (0, 3, 4, 2, 1),

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from pocketgraph.freezing.known import Known
 from pocketgraph.graph import Graph, Node, Tensor, node_name
+from pocketgraph.graph.op_traits import ops_with
 
 _PRODUCTS = frozenset({"Mul", "Multiply"})
 _ADDS = frozenset({"Add", "AddV2"})
-_DIVIDES = frozenset({"RealDiv", "Div", "DivNoNan"})
+_DIVIDES = ops_with("quotient")
 _RANDOM = frozenset({"RandomUniform", "StatelessRandomUniform", "StatelessRandomUniformV2"})
+"""Not a trait: what tf.nn.dropout draws its noise with."""
 _ARITHMETIC = frozenset({"Add", "AddV2", "Sub", "Mul", "Identity", "Cast"})
+"""Not a trait: what tf.nn.dropout makes of its noise."""
 _OF_RATE = frozenset(
     {"Sub", "Add", "AddV2", "Mul", "RealDiv", "Div", "Inv", "Reciprocal", "Identity", "Cast", "Switch", "RefSwitch"}
 )
+"""Not a trait: what tf.nn.dropout computes its rate with."""
 DEPTH = 8  # nodes between a mask and its random numbers, or a scale and its rate
 
 

@@ -9,6 +9,7 @@ from pocketgraph.graph.edit import rename_inputs
 from pocketgraph.graph.order import reachable
 
 _SOURCES = ("QueueDequeue", "IteratorGetNext", "ReaderRead", "Unstage", "StageGet", "BoundaryDequeue")
+"""Not a trait: how the names of ops begin that feed training."""
 _TYPES = ("component_types", "output_types", "dtypes")
 STRING = DType.named("string")
 

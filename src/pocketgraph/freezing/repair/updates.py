@@ -9,6 +9,7 @@ from pocketgraph.graph.edit import rename_inputs
 
 _UPDATES = ("Assign", "Scatter", "Apply", "ResourceApply", "ResourceScatter", "SparseApply", "ResourceSparseApply",
             "CountUpTo", "ResourceCountUpTo")  # fmt: skip
+"""Not a trait: how the names of ops begin that assign to variables."""
 
 
 def repaired(graph: Graph) -> tuple[Graph, list[str]]:

@@ -291,14 +291,13 @@ def range_of(call: Call) -> Shape:
     start, limit, delta = (call.value(i) for i in range(3))
     if start is None or limit is None or delta is None:
         return Shape((None,))
-    if start.dtype.kind in "iu":
-        first, last, step = (int(value.item()) for value in (start, limit, delta))
-        if step == 0:
-            raise GraphError("a range with a step of 0 has no end")
-        return Shape((max(0, -((first - last) // step)),))
-    import math
+    if not delta.item():
+        raise GraphError("a range with a step of 0 has no end")
+    if (limit.item() - start.item()) * delta.item() < 0:
+        return Shape((None,))  # refused when it runs
+    from pocketgraph.kernels.steps import steps_between
 
-    return Shape((max(0, math.ceil((limit.item() - start.item()) / delta.item())),))
+    return Shape((steps_between(start, limit, delta),))
 
 
 @shape_rule("LinSpace")

@@ -27,6 +27,7 @@ UNARY = (
     "StringToHashBucketStrong", "StringToNumber", "StringUpper", "Tan", "Tanh", "ZerosLike", "_HostCast", "_Retval",
     "_UnaryOpsComposition",
 )  # fmt: skip
+"""Not a trait: the ops of a rule below, whose result has the shape of the first input."""
 
 BINARY = (
     "Add", "AddV2", "ApproximateEqual", "Atan2", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Complex", "Div",
@@ -35,11 +36,13 @@ BINARY = (
     "NotEqual", "Polygamma", "Pow", "RealDiv", "RightShift", "SquaredDifference", "Sub", "TruncateDiv",
     "TruncateMod", "Xdivy", "Xlogy", "Zeta",
 )  # fmt: skip
+"""Not a trait: the ops of a rule below, whose inputs broadcast."""
 
 GRADIENTS = (
     "InvGrad", "LeakyReluGrad", "ReciprocalGrad", "Relu6Grad", "ReluGrad", "RsqrtGrad", "SeluGrad", "SigmoidGrad",
     "SoftplusGrad", "SoftsignGrad", "SqrtGrad", "TanhGrad",
 )  # fmt: skip
+"""Not a trait: the ops of a rule below, whose inputs have one shape."""
 
 
 @shape_rule(*UNARY)

@@ -10,11 +10,12 @@ import numpy as np
 from pocketgraph.errors import GraphError
 from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, node_name, opdefs, parse_ref
 from pocketgraph.graph.dtype import INT32
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.shape import UNKNOWN
 from pocketgraph.kernels.shapes import rules
 from pocketgraph.kernels.shapes.values import Known, Partial, of_dims, of_tensor, result
 
-HANDLE_PASSES = frozenset({"Identity", "Enter", "RefEnter", "Switch", "IdentityN"})
+HANDLE_PASSES = ops_with("passes", "enter", "switch") | {"IdentityN"}
 """Ops through which a variable's handle may go on its way to a read."""
 BACK_EDGES = frozenset({"NextIteration", "RefNextIteration"})
 MALFORMED = (TypeError, ValueError, IndexError, KeyError, OverflowError, AttributeError, ZeroDivisionError)

@@ -50,7 +50,8 @@ FUSED = (
     "QuantizedDepthwiseConv2DWithBias", "QuantizedDepthwiseConv2DWithBiasAndRelu",
     "QuantizedDepthwiseConv2DWithBiasAndReluAndRequantize",
 )  # fmt: skip
-"""Convolutions with what follows them; results of 32 bits have one range, or one for each range of weights."""
+"""Not a trait: the ops of a rule below, convolutions with what follows them; results of 32 bits have
+one range, or one for each range of weights."""
 
 
 @shape_rule(*FUSED)

@@ -11,24 +11,19 @@ import numpy as np
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Node, Shape, Tensor
 from pocketgraph.graph.dtype import INT32, INT64, STRING, DType
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels import registry
 
 LARGEST = 1024  # elements; sizes, paddings, permutations and the like are far smaller, weights far larger
 
-MOVING = frozenset({
-    "Identity", "StopGradient", "Snapshot", "PreventGradient", "Pack", "ConcatV2", "Concat", "StridedSlice",
-    "Slice", "Gather", "GatherV2", "Reshape", "Squeeze", "ExpandDims", "Split", "SplitV", "Unpack", "Transpose",
-    "Tile", "ReverseV2", "Cast", "Fill",
-})  # fmt: skip
+MOVING = ops_with("passes", "moves") | {"Cast"}
 """Ops that only move elements about: what is known of their inputs carries over element by element."""
-JOINING = frozenset({"Pack", "ConcatV2", "Concat"})
-POLYNOMIALS = frozenset({"Add", "AddV2", "AddN", "Sub", "Mul", "Prod", "Sum", "Neg"})
+JOINING = ops_with("joins")
+POLYNOMIALS = ops_with("polynomial")
 """Ops whose result is known where it does not depend on the unknown elements."""
 DIVISIONS = frozenset({"FloorDiv", "Div"})
 """Ops of which the same is true when the divisor is known."""
-SIZED_BY_VALUE = frozenset({
-    "Where", "Unique", "UniqueV2", "UniqueWithCounts", "ListDiff", "DynamicPartition", "BroadcastGradientArgs",
-})  # fmt: skip
+SIZED_BY_VALUE = ops_with("sized_by_value")
 """Ops whose output shape depends on the values, never larger than the input."""
 
 

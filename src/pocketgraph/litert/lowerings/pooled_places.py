@@ -25,6 +25,7 @@ MOVING = {"Reshape": 1, "Transpose": 1, "ExpandDims": 1, "Squeeze": 1, "Identity
 ELEMENTWISE = frozenset((
     "Cast", "FloorDiv", "FloorMod", "Mod", "Div", "TruncateDiv", "TruncateMod", "Mul", "Add", "AddV2", "Sub", "Neg",
 ))  # fmt: skip
+"""Not a trait: what the places of a pooling are computed with."""
 NOBODY = -1  # stands in the place of a pooled element where an index follows from none
 
 

@@ -18,6 +18,7 @@ from pocketgraph.litert.lowerings.special import number
 from pocketgraph.litert.program import Value
 
 CODED = ("QuantizeV2", "Requantize", "QuantizedConv2D", "QuantizedMatMul")
+"""Not a trait: ops that show that a graph computes in eight bits."""
 MOST_CHANNELS = 512  # beyond which the band, which is mostly zeros, takes longer than the powers
 
 
@@ -25,7 +26,9 @@ MOST_CHANNELS = 512  # beyond which the band, which is mostly zeros, takes longe
 def local_response_normalization(emit: Emit, node: Node) -> None:
     source, settings = image(emit, 0, "NHWC"), _settings(emit, node)
     radius, bias, alpha, beta = settings
-    if source.shape[3] > MOST_CHANNELS or bias <= 0 or alpha < 0 or _has_codes(emit):
+    if bias < 0 or alpha < 0:
+        raise emit.unsupported(f"powers of numbers that may be negative, as with bias {bias} and alpha {alpha}")
+    if source.shape[3] > MOST_CHANNELS or bias == 0 or _has_codes(emit):
         emit.result(
             emit.add(
                 "LOCAL_RESPONSE_NORMALIZATION", [source], source.shape, radius=radius, bias=bias, alpha=alpha, beta=beta

@@ -26,6 +26,7 @@ KEEPS_RANGE = frozenset((
     "QuantizedRelu", "QuantizedRelu6", "QuantizedMaxPool", "QuantizedAvgPool", "QuantizedReshape",
     "QuantizedResizeBilinear",
 ))  # fmt: skip
+"""Not a trait: the original's eight-bit ops that hand the range of their input on."""
 MOST_BEFORE = 50  # nodes between the graph's input and its first layer
 MOVES = ("Requantize", "QuantizeDownAndShrinkRange")
 CANDIDATES = frozenset(FLOAT_OPS) | {"QuantizeV2", "RequantizationRange", *MOVES}

@@ -46,7 +46,7 @@ OPS = frozenset((
     "QuantizedRelu", "QuantizedRelu6", "QuantizedMaxPool", "QuantizedAvgPool", "QuantizedConcat", "QuantizedReshape",
     "QuantizedResizeBilinear", "RequantizationRange", "Requantize", "QuantizeDownAndShrinkRange",
 ))  # fmt: skip
-"""What can be rewritten this way."""
+"""Not a trait: what this file rewrites."""
 
 
 class Between(NamedTuple):

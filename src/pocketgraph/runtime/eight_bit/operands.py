@@ -33,7 +33,7 @@ def operands(node: Node) -> list[Operand]:
 
 
 WITH_WIDTH = frozenset(("QuantizedMatMul", "QuantizedAdd", "QuantizedMul"))
-"""Ops that refuse ranges of no width, or the wrong way round."""
+"""Not a trait: ops of the original that refuse ranges of no width, or the wrong way round."""
 
 
 def has_ranges(graph: Graph, node: Node) -> bool:

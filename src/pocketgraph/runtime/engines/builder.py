@@ -10,6 +10,7 @@ from typing import Any
 from pocketgraph.errors import RunError
 from pocketgraph.graph import Node
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.calls import (
     bound,
@@ -35,16 +36,13 @@ from pocketgraph.runtime.engines.specialized_kernels import MAKERS, prepared, ro
 from pocketgraph.runtime.engines.steps import RUN
 from pocketgraph.runtime.engines.switches import add_switch, add_switch_of_many
 
-SAME = ("Identity", "StopGradient", "PreventGradient", "Snapshot", "PlaceholderWithDefault", "LoopCond")
+SAME = ops_with("passes", "loop_condition") | {"PlaceholderWithDefault"}
 """Ops whose output is their first input; they cost nothing at run time."""
 
-PASSED = ("Identity", "Enter", "StopGradient", "Snapshot")
+PASSED = ops_with("passes", "enter")
 SMALL_CONSTANT = 1024  # bytes of a constant that is a parameter rather than data
 
-STRUCTURAL = frozenset((
-    "Const", "Placeholder", "PlaceholderV2", "NoOp", "ControlTrigger", "Switch", "RefSwitch", "_SwitchN",
-    *SAME, *loops.ENTER, *loops.EXIT, *loops.MERGE, *loops.NEXT,
-))  # fmt: skip
+STRUCTURAL = ops_with("constant", "placeholder", "control_flow") | SAME | {"NoOp", "ControlTrigger"}
 """Ops that the engine itself carries out, without a kernel."""
 
 
@@ -270,7 +268,7 @@ class Builder(RegionDraft):
         if item.node.op != "StridedSlice" or item.control or item.data[1] in self.plan.fed:
             return None
         packed = self.plan.items.get(item.data[1].node)
-        if packed is None or packed.node.op != "Pack" or len(packed.data) != 1:
+        if packed is None or packed.node.op != "Pack" or len(packed.data) != 1 or not self.has_slot(packed.data[0]):
             return None
         steps = self.constant_inputs(item).get(3)
         if not takes_row(item.node) or steps is None or steps.tolist() != [1]:

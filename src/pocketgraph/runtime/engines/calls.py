@@ -105,7 +105,7 @@ def bound(node: Node) -> tuple[Callable[..., Any], bool]:
         return function, False
 
     def with_context(run: Run, *inputs: Any) -> Any:
-        return function(*inputs, context=registry.Context(node, run.state, run.step, run.rng, run.files))
+        return function(*inputs, context=registry.Context(node, run.state, run.step, run.rng, run.files, run.caller))
 
     return with_context, True
 

@@ -9,15 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from pocketgraph.graph import Node
+from pocketgraph.graph.op_traits import ops_with
 
-REPEATED = frozenset((
-    "Add", "AddV2", "AsString", "Bucketize", "Cast", "ConcatV2", "Equal", "ExpandDims", "Fill", "FloorDiv", "FloorMod",
-    "GatherNd", "GatherV2", "Greater", "GreaterEqual", "Less", "LogicalAnd", "LogicalNot", "Max", "Maximum", "Min",
-    "Minimum", "Mul", "NotEqual", "OneHot", "Pack", "Prod", "Range", "Rank", "RegexReplace", "Reshape", "Shape", "Size",
-    "Slice", "SparseCross", "SparseCrossHashed", "SparseFillEmptyRows", "SparseReshape", "SparseToDense", "Squeeze",
-    "StaticRegexReplace", "StridedSlice", "StringLower", "StringSplit", "StringSplitV2", "StringToHashBucketFast",
-    "StringToHashBucketStrong", "Sub", "Tile", "Transpose", "Unique", "Where",
-))  # fmt: skip
+REPEATED = ops_with("repeatable")
 """Ops whose results follow from their inputs and attributes alone, and which graphs repeat."""
 
 

@@ -10,12 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 
 from pocketgraph.graph import Node
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.runtime.engines.compilation_units import DynamicPlanner, PartCall, Plan, Unit, key_of
 from pocketgraph.runtime.engines.grouping import grouped
 from pocketgraph.runtime.engines.liveness import LIVE, Atom, Liveness
 from pocketgraph.runtime.engines.merging import merged
 
-PASSED = ("Identity", "StopGradient", "Snapshot", "PreventGradient")
+PASSED = ops_with("passes")
 
 
 def dynamic_parts(

@@ -12,11 +12,12 @@ import numpy as np
 from pocketgraph.errors import RunError, did_you_mean
 from pocketgraph.graph import AttrValue, Func, Function, Graph, Node, Parameter
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.runtime.engines.compilation_units import DynamicPlanner
 from pocketgraph.runtime.engines.reference import Program
 
-CALLS = ("PartitionedCall", "StatefulPartitionedCall", "BatchFunction")
-BRANCHES = ("If", "StatelessIf", "Case", "StatelessCase")
+CALLS = ops_with("call") | {"BatchFunction"}
+BRANCHES = ops_with("branch")
 LOOPS = ("While", "StatelessWhile")
 COUNTED = "For"
 REMOTE = "RemoteCall"
@@ -65,20 +66,20 @@ class Library:
             RunError: it names a function that the graph does not have.
         """
         if node.op in self.graph.functions:
-            return _Body(self, Func(node.op, node.attrs))
+            return _Body(self, Func(node.op, node.attrs), node)
         if node.op in CALLS:
-            return _Body(self, _func(node, "f"))
+            return _Body(self, _func(node, "f"), node)
         if node.op == REMOTE:
-            return _OnDevice(_Body(self, _func(node, "f")))
+            return _OnDevice(_Body(self, _func(node, "f"), node))
         if node.op in ("If", "StatelessIf"):
-            return _Branches([_Body(self, _func(node, "else_branch")), _Body(self, _func(node, "then_branch"))], truth)
+            branches = [_func(node, "else_branch"), _func(node, "then_branch")]
+            return _Branches([_Body(self, func, node) for func in branches], truth)
         if node.op in BRANCHES:
-            branches = node.attr("branches", ())
-            bodies = [_Body(self, func) for func in branches if isinstance(func, Func)]
+            bodies = [_Body(self, func, node) for func in node.attr("branches", ()) if isinstance(func, Func)]
             return _Branches(bodies, lambda index: int(index) if 0 <= int(index) < len(bodies) else len(bodies) - 1)
         if node.op == COUNTED:
-            return _For(node.name, _Body(self, _func(node, "body")))
-        return _While(node.name, _Body(self, _func(node, "cond")), _Body(self, _func(node, "body")))
+            return _For(node.name, _Body(self, _func(node, "body"), node))
+        return _While(node.name, _Body(self, _func(node, "cond"), node), _Body(self, _func(node, "body"), node))
 
     def program(self, func: Func) -> Program:
         """The compiled body of a function, its parameters replaced by ``func``'s attributes.
@@ -140,9 +141,10 @@ class _Body:
 
     traces_itself = True
 
-    def __init__(self, library: Library, func: Func) -> None:
+    def __init__(self, library: Library, func: Func, node: Node) -> None:
         self.library = library
         self.func = func
+        self.call = f"{node.name}/{func.name}/"
 
     def __call__(self, run: Any, *inputs: Any) -> tuple[Any, ...]:
         program = self.library.program(self.func)
@@ -150,11 +152,12 @@ class _Body:
             raise RunError(f"the function '{self.func.name}' takes {len(program.feeds)} values, not {len(inputs)}")
         if run.depth >= DEEPEST:
             raise RunError(f"functions call each other more than {DEEPEST} deep", where=f"function '{self.func.name}'")
-        run.depth += 1
+        caller = run.caller
+        run.depth, run.caller = run.depth + 1, caller + self.call
         try:
             return program.evaluate(inputs, run)
         finally:
-            run.depth -= 1
+            run.depth, run.caller = run.depth - 1, caller
 
 
 class _OnDevice:

@@ -9,6 +9,7 @@ import numpy as np
 
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import DType, Graph, Node
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.runtime.engines.live_bytes import LiveBytes
 from pocketgraph.runtime.engines.steps import DEAD, Run, Step, execute, execute_traced, place
 from pocketgraph.runtime.profile import StepTrace
@@ -76,7 +77,7 @@ def _bytes_of_node(step: Step, arguments: Sequence[Any]) -> int:
         return 0  # the kernel itself will say what is wrong
 
 
-SHARING = frozenset(("Reshape", "Identity", "ExpandDims", "Squeeze", "StopGradient", "PreventGradient", "Snapshot"))
+SHARING = ops_with("passes", "view")
 """Ops whose output is a view of the input."""
 
 

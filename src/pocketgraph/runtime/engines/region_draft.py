@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from pocketgraph.errors import RunError
 from pocketgraph.graph import Node
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.runtime.engines.calls import gatherer, same
 from pocketgraph.runtime.engines.common_subexpressions import REPEATED
 from pocketgraph.runtime.engines.compilation_units import Plan
@@ -19,10 +20,10 @@ from pocketgraph.runtime.engines.steps import RUN, Step
 from pocketgraph.runtime.op_weights import HEAVY
 
 IDLE = frozenset(("Pack", "Add", "AddV2", "Sub"))
-"""Ops of which nothing is missed when nobody takes their results, and which ``x[i]`` leaves behind."""
+"""Not a trait: what ``x[i]`` leaves behind, and nobody misses when its results are not taken."""
 
 
-SETTLED = REPEATED | HEAVY | {"BiasAdd", "Exp", "LiteRT", "Neg", "RealDiv", "Relu", "Sigmoid", "Sqrt", "Tanh"}
+SETTLED = REPEATED | HEAVY | ops_with("elementwise", "bias") | {"LiteRT"}
 """Ops that give the same in every round of a loop when they take the same."""
 
 
@@ -135,6 +136,11 @@ class RegionDraft(ABC):
         self.slots[endpoint] = slot
         self.live.setdefault(endpoint, self.node_live.get(endpoint.node, LIVE))
         return slot
+
+    def has_slot(self, endpoint: Endpoint) -> bool:
+        """Whether a tensor has a slot, or may have one: what stays inside of a compiled part has none."""
+        item = self.plan.items.get(endpoint.node)
+        return endpoint in self.slots or (item is not None and item.node.op == "Const")
 
     def live_of(self, endpoint: Endpoint) -> Liveness:
         """When a tensor is alive."""

@@ -45,6 +45,7 @@ class Run:
         step: values that live for this run.
         trace: collects node times, when wanted.
         depth: how many functions are being called, one inside of the other.
+        caller: the names of these calls, as ``Context`` has them.
         files: the files that the graph may reach, when it may reach any.
         ledger: holds the run's tensors to a memory limit, when there is one.
         deadline: when the run must be done, if it must.
@@ -56,6 +57,7 @@ class Run:
     step: dict[str, Any] = field(default_factory=dict)
     trace: StepTrace | None = None
     depth: int = 0
+    caller: str = ""
     files: Any = None
     ledger: LiveBytes | None = None
     deadline: Deadline | None = None

@@ -17,6 +17,7 @@ from pocketgraph.runtime.planning.repeated_call import RepeatedCall, repeated_ca
 
 if TYPE_CHECKING:
     from pocketgraph.runtime.engines.needed import Item
+    from pocketgraph.runtime.tensor_names import Fetched
 
 MOST_PLANS = 64  # that a session keeps; the oldest go, and are made again when they come back
 
@@ -27,11 +28,13 @@ class CallCache:
     Attributes:
         last: runs the call that was made last, when it is made again.
         plans: by key.
+        fetched: which of the names that were fetched together are operations without outputs.
     """
 
     def __init__(self) -> None:
         self.last: RepeatedCall | None = None
         self.plans: dict[CallKey, ExecutionPlan] = {}
+        self.fetched: dict[tuple[str, ...], Fetched] = {}
         self._spelled: dict[tuple[Any, ...], tuple[Execution, RepeatedCall | None]] = {}
 
     def __len__(self) -> int:
@@ -75,6 +78,7 @@ class CallCache:
     def forget(self) -> None:
         """Lets go of the ways to run; the plans stay."""
         self._spelled.clear()
+        self.fetched.clear()
         self.last = None
 
     def close(self) -> None:

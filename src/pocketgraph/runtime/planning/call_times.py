@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.engines.frames import MERGE, NEXT
 from pocketgraph.runtime.engines.needed import Item
@@ -21,12 +22,12 @@ PART_TENSOR = 0.8
 """and every tensor that goes in or comes out."""
 NODE = 0.8
 CURVED = 2.5
-CURVES = frozenset(("Sigmoid", "Tanh", "Exp", "Log", "Softmax", "Softplus", "Elu", "Erf", "Pow", "LogSoftmax", "Selu"))
+CURVES = ops_with("transcendental")
 WEIGHTS = 1 / 2500
 """What each weight of a product adds."""
 MUCH = 1000.0
-PRODUCTS = ("MatMul", "BatchMatMul", "BatchMatMulV2", "Einsum")
-PASSED = ("Identity", "Enter", "StopGradient", "Snapshot", "PreventGradient", "Switch", "_SwitchN")
+PRODUCTS = ops_with("matrix_product")
+PASSED = ops_with("passes", "enter", "switch")
 
 
 def is_worth_it(items: Sequence[Item], plan: Plan, tensors: int) -> bool:

@@ -15,19 +15,15 @@ from pocketgraph.freezing.variables import HANDLE_OP, is_variable
 from pocketgraph.graph import Graph, Node, Tensor, opdefs
 from pocketgraph.graph.dtype import RESOURCE
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.state import Variable, variable_key
 from pocketgraph.runtime.engines.needed import Item
 
-READERS = frozenset((
-    "ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VariableShape",
-    "Identity", "IdentityN", "Switch", "Merge", "Enter", "Exit", "NextIteration", "LoopCond",
-    "PartitionedCall", "StatefulPartitionedCall", "If", "StatelessIf", "Case", "StatelessCase", "While",
-    "StatelessWhile",
-))  # fmt: skip
+READERS = ops_with("reads_handle", "passes", "control_flow", "call", "branch", "loop") | {"IdentityN"}
 """Ops that take a variable's handle and change nothing, or whose functions are looked at as well."""
 
 OTHER_RESOURCES = ("TensorArray", "Stack", "LookupTable", "InitializeTable", "BoostedTrees", "Queue", "FakeQueue")
-"""How the names of ops begin whose resources are no variables."""
+"""Not a trait: how the names of ops begin whose resources are no variables."""
 
 
 def freeze_constant_variables(

@@ -14,11 +14,12 @@ from collections.abc import Collection, Mapping
 
 from pocketgraph.graph import Graph, Node, opdefs
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.runtime.engines.frames import ROOT, frames_of, has_loops
 from pocketgraph.runtime.engines.needed import Item, item_of
 
-VARIABLES = ("VariableV2", "Variable", "TemporaryVariable")
-PASSING = ("RefIdentity", "RefEnter", "RefExit", "RefSwitch", "RefMerge", "RefNextIteration", "RefSelect")
+VARIABLES = ops_with("reference_variable")
+PASSING = ops_with("reference")
 """Ops that take a reference and write nothing."""
 
 

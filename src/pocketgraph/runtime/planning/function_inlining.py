@@ -12,13 +12,11 @@ from collections.abc import Collection, Mapping
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph, Node
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.runtime.engines.functions import COUNTED, REMOTE, Library
 from pocketgraph.runtime.engines.needed import Item
 
-DRAWS = frozenset((
-    "RandomUniform", "RandomUniformInt", "RandomStandardNormal", "TruncatedNormal", "ParameterizedTruncatedNormal",
-    "Multinomial", "RandomGamma", "RandomPoisson", "RandomPoissonV2", "RandomShuffle",
-))  # fmt: skip
+DRAWS = ops_with("random")
 """Ops with state that nobody misses when their result is not needed."""
 
 

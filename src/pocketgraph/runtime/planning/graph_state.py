@@ -9,6 +9,7 @@ import numpy as np
 
 from pocketgraph.graph import Graph, Shape
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes import Inferred, infer
 from pocketgraph.runtime.engines.builder import STRUCTURAL, Builder
 from pocketgraph.runtime.engines.compilation_units import Plan
@@ -19,7 +20,7 @@ from pocketgraph.runtime.planning.call_key import Sized
 from pocketgraph.runtime.planning.missing import check_kernels
 from pocketgraph.runtime.planning.static_branches import SWITCH
 
-STATIC_WITH_INPUTS = frozenset(("Const", "NoOp", "Identity", "StopGradient", "Snapshot", "PreventGradient"))
+STATIC_WITH_INPUTS = ops_with("constant", "passes") | {"NoOp"}
 """Of the ops that the engine carries out itself, those that give the same value whenever their inputs do."""
 
 

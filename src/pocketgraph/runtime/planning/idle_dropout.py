@@ -16,13 +16,14 @@ import numpy as np
 
 from pocketgraph.graph import Graph, Node
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.engines.needed import Item
 
-ADD, MULTIPLY, DIVIDE = ("Add", "AddV2"), ("Mul",), ("RealDiv", "Div")
-PASSING = ("Identity", "StopGradient", "Snapshot")
-SWITCHES = ("Switch", "_SwitchN", "RefSwitch")
+ADD, MULTIPLY, DIVIDE = ops_with("sum"), ops_with("product"), ops_with("quotient")
+PASSING = ops_with("passes")
+SWITCHES = ops_with("switch")
 MOST_STEPS = 8  # nodes between the random numbers and the comparison; exporters write at most five
 
 

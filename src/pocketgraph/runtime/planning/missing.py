@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from pocketgraph.errors import MissingKernelError, did_you_mean
 from pocketgraph.graph import Node
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels import registry
 from pocketgraph.runtime.engines.builder import STRUCTURAL
 from pocketgraph.runtime.engines.compilation_units import Functions
@@ -40,7 +41,7 @@ WHY_NOT = {
                     "the types of what it reads or writes are compiled into TensorFlow or lie in other files; "
                     "feed what comes out of it instead"),
 }  # fmt: skip
-"""By op: why it has no kernel, and what to do."""
+"""What is said of ops without a kernel."""
 FAMILIES = (
     (re.compile(r"Dataset|Iterator|Reader(V2)?$|^Reader[A-Z]|^StatsAggregator|SeedGenerator|MemoryCache"), DATA),
     (re.compile(r"^(Cudnn|_?Nccl)"), GPU),
@@ -52,10 +53,7 @@ FAMILIES = (
 """The same for ops whose names are of a kind."""
 
 
-INCOMING = frozenset((
-    "IteratorGetNext", "IteratorGetNextSync", "DatasetToSingleElement", "ReduceDataset", "ReaderRead", "ReaderReadV2",
-    "ReaderReadUpTo", "ReaderReadUpToV2", "RecordInput",
-))  # fmt: skip
+INCOMING = ops_with("feeds_training")
 """Ops through which training data come into a graph."""
 
 

@@ -13,13 +13,11 @@ import numpy as np
 
 from pocketgraph.graph import Graph, Node
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.engines.needed import Item
 
-ELEMENTWISE = frozenset((
-    "Minimum", "Maximum", "Add", "AddV2", "Sub", "Mul", "RealDiv", "Relu", "Relu6", "Sigmoid", "Tanh", "Exp", "Neg",
-    "Abs", "Square", "Sqrt", "Rsqrt", "Floor", "Ceil", "Log",
-))  # fmt: skip
+ELEMENTWISE = ops_with("elementwise")
 """Ops of one tensor, or of one and a scalar, that look at each element by itself."""
 
 

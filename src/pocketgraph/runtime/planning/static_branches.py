@@ -6,18 +6,19 @@ from collections.abc import Collection, Mapping
 
 from pocketgraph.graph import Graph, Node
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.runtime.engines.frames import MERGE, NEXT
 from pocketgraph.runtime.engines.needed import Item, item_of
 
-SWITCH = ("Switch", "RefSwitch", "_SwitchN")
+SWITCH = ops_with("switch")
 
 
 def known_predicates(items: Mapping[str, Item], inferred: Inferred) -> dict[str, bool]:
     """The Switches whose predicate is known, with its value."""
     found = {}
     for name, item in items.items():
-        if item.node.op in SWITCH[:2] and len(item.data) == 2:
+        if item.node.op in SWITCH and item.node.op != "_SwitchN" and len(item.data) == 2:
             value = inferred.value(str(item.data[1]))
             if value is not None and value.size == 1:
                 found[name] = bool(value)

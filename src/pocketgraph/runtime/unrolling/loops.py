@@ -33,7 +33,6 @@ from pocketgraph.runtime.unrolling.partial_unrolling import (
 )
 from pocketgraph.runtime.unrolling.symbolic_values import (
     ARRAYS,
-    DEAD,
     LISTS,
     MOST_KNOWN,
     MOST_NODES,
@@ -49,7 +48,7 @@ from pocketgraph.runtime.unrolling.symbolic_values import (
     Ref,
     Value,
     changing,
-    is_dead,
+    dead_result,
     needed_by,
     ports_of,
 )
@@ -210,6 +209,7 @@ class _Unrolling(PartialUnrolling):
                     raise CannotUnrollError("too many nodes")
             if turn - skipped > MOST_WRITTEN:
                 raise CannotUnrollError("too many rounds")
+            self.guards = {}
             self.run(work.first, state, invariant, turn)
             if not bool(self.known(state[work.condition.data[0]])):
                 return
@@ -272,39 +272,29 @@ class _Unrolling(PartialUnrolling):
     def run(
         self, order: Sequence[Item], state: dict[Endpoint, Value], invariant: dict[Endpoint, Value], turn: int
     ) -> None:
-        """Writes out one round of these nodes; ``state`` has the loop's variables."""
-        self.guards = {}
+        """Writes out these nodes of one round; ``state`` has the loop's variables."""
         for item in order:
             node, op = item.node, item.node.op
             result = Endpoint(node.name, 0)
             if op in loops.ENTER or (op in loops.MERGE and loops.is_loop_head(item, self.plan.items)):
                 continue
-            waits = any(is_dead(name, state) for name in item.control)
-            if op == "NoOp":
-                self.guards[node.name] = self.guards_of(item)
-            if op in ("Const", "NoOp"):
-                state[result] = (
-                    DEAD if waits else self.constant_inside(node, invariant) if op == "Const" else Known(NOTHING)
-                )
-                continue
             data = [state[e] if e in state else self.from_outside(e) for e in item.data]
+            dead = None if op in loops.MERGE else dead_result(item, data, state)
             if op in loops.MERGE:
                 self.merge(item, data, state)
-            elif waits or any(isinstance(value, Dead) for value in data):
+            elif dead is not None:
                 for port in range(max(2, ports_of(node))):
-                    state[Endpoint(node.name, port)] = DEAD
+                    state[Endpoint(node.name, port)] = dead
+            elif op == "NoOp":
+                self.guards[node.name] = self.guards_of(item)
+                state[result] = Known(NOTHING)
+            elif op == "Const":
+                state[result] = self.constant_inside(item, invariant, turn)
             elif result in invariant:
                 for port in range(ports_of(node)):
                     state[Endpoint(node.name, port)] = invariant[Endpoint(node.name, port)]
-            elif op == "Switch":
-                taken = int(bool(self.known(data[1])))
-                state[Endpoint(node.name, taken)], state[Endpoint(node.name, 1 - taken)] = data[0], DEAD
-            elif op == "_SwitchN":
-                ways = int(node.attr("num_outs", 1))
-                chosen = int(self.known(data[1]))
-                for port in range(ways):
-                    is_taken = port == (chosen if 0 <= chosen < ways else ways - 1)
-                    state[Endpoint(node.name, port)] = data[0] if is_taken else DEAD
+            elif op in ("Switch", "_SwitchN"):
+                self.switch(item, data, state)
             elif op in PASSED and not self.guards_of(item):
                 state[result] = data[0]
             elif op in ARRAYS or op in LISTS:
@@ -334,14 +324,35 @@ class _Unrolling(PartialUnrolling):
         self.add(item.node.replace(name=name, inputs=[self.text(value) for value in data]))
         self.guards[item.node.name] = (name,)
 
-    def merge(self, item: Item, data: Sequence[Value], state: dict[Endpoint, Value]) -> None:
-        """Where branches come together again: what the one that was taken gives."""
-        place = next((index for index, value in enumerate(data) if not isinstance(value, Dead)), None)
-        state[Endpoint(item.node.name, 0)] = DEAD if place is None else data[place]
-        state[Endpoint(item.node.name, 1)] = DEAD if place is None else Known(np.array(place, np.int32), True)
+    def switch(self, item: Item, data: Sequence[Value], state: dict[Endpoint, Value]) -> None:
+        """Where branches part: the one that is taken has the value."""
+        node, number = item.node, self.known(data[1])
+        if self.guards_of(item):
+            raise CannotUnrollError("a branch waits for an assertion")
+        ways, chosen = (2, int(bool(number))) if node.op == "Switch" else (int(node.attr("num_outs", 1)), int(number))
+        taken = chosen if 0 <= chosen < ways else ways - 1
+        dead = Dead(isinstance(data[1], Known) and data[1].changes)
+        for port in range(ways):
+            state[Endpoint(node.name, port)] = data[0] if port == taken else dead
 
-    def constant_inside(self, node: Node, invariant: dict[Endpoint, Value]) -> Value:
-        """A constant that waits for the round to begin, without the waiting."""
+    def merge(self, item: Item, data: Sequence[Value], state: dict[Endpoint, Value]) -> None:
+        """Where branches come together again: what the one that was taken gives, which another round may not take."""
+        place = next((index for index, value in enumerate(data) if not isinstance(value, Dead)), None)
+        changes = any(value.changes for value in data if isinstance(value, Dead))
+        name = item.node.name
+        if self.guards_of(item):
+            raise CannotUnrollError("a branch waits for an assertion")
+        if place is None:
+            state[Endpoint(name, 0)] = state[Endpoint(name, 1)] = Dead(changes)
+            return
+        state[Endpoint(name, 0)] = changing(data[place]) if changes else data[place]
+        state[Endpoint(name, 1)] = Known(np.array(place, np.int32), changes)
+
+    def constant_inside(self, item: Item, invariant: dict[Endpoint, Value], turn: int) -> Value:
+        """A constant that waits for the round to begin, without the waiting; assertions are waited for."""
+        node, guards = item.node, [f"^{name}" for name in self.guards_of(item)]
+        if guards:
+            return Ref(self.add(node.replace(name=self.name(f"{node.name}/round_{turn}"), inputs=guards)), True)
         array = node.tensor.numpy()
         if array.size <= MOST_KNOWN and array.dtype.kind in "iub":
             return Known(array)

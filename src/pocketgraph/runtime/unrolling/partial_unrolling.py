@@ -19,6 +19,7 @@ import numpy as np
 
 from pocketgraph.graph import Shape
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.unrolling.partial_loop import Fact, PartialLoop
 from pocketgraph.runtime.unrolling.symbolic_values import (
@@ -40,7 +41,7 @@ from pocketgraph.runtime.unrolling.trip_count import TripCount
 BY_CHUNKS = "/by_chunks"  # ends the names of frames that are made here
 MOST_IN_CHUNK = 300  # nodes: compiled in a tenth of a second, and run in the time of several calls
 FEWEST_CHUNKS = 2
-CONVOLUTIONS = frozenset(("Conv2D", "DepthwiseConv2dNative", "Conv2DBackpropInput", "Conv3D"))
+CONVOLUTIONS = ops_with("convolution")
 """Ops that take so long that calls do not count: their threads wait for each other least in one program."""
 
 
@@ -104,7 +105,7 @@ class PartialUnrolling(PartialLoop, ABC):
     def run(
         self, order: Sequence[Item], state: dict[Endpoint, Value], invariant: dict[Endpoint, Value], turn: int
     ) -> None:
-        """Writes out one round of these nodes; ``state`` has the loop's variables."""
+        """Writes out these nodes of one round; ``state`` has the loop's variables."""
 
     def in_chunks(
         self,
@@ -230,10 +231,11 @@ class PartialUnrolling(PartialLoop, ABC):
     ) -> None:
         for endpoint in chunk.ahead.series:
             inside[endpoint] = chunk.value(endpoint, turn)
+        self.guards = {}
         for item in order:
             if item.node.name not in chunk.ahead.moving:
                 self.run([item], inside, once, turn)
-        if self.guards:
+        if any(self.guards.values()):
             raise CannotUnrollError("an assertion")
 
     # What the rounds of a chunk read and write

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from pocketgraph.graph import DType, Node, Shape, opdefs
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.needed import Item
 
@@ -18,15 +19,15 @@ MOST_NODES = 5000  # written-out nodes of one graph: planning takes about 0.1 ms
 MOST_ROUNDS = 20_000  # of a loop that is written in chunks: a second of counting
 MOST_WRITTEN = 2000  # rounds that are written out by themselves
 MOST_KNOWN = 4096  # elements of a value that is computed here
-SAME = ("Identity", "StopGradient", "Snapshot", "PreventGradient")
-PASSED = (*SAME, "LoopCond", "Enter", "NextIteration")
+SAME = ops_with("passes")
+PASSED = SAME | ops_with("loop_condition", "enter", "next_iteration")
 COUNTED = frozenset((
     "Add", "AddV2", "Sub", "Mul", "Minimum", "Maximum", "FloorDiv", "FloorMod", "Mod", "RealDiv", "Div", "Neg", "Less",
     "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual", "LogicalAnd", "LogicalOr", "LogicalNot", "All",
     "Any", "Cast", "Pack", "Unpack", "StridedSlice", "Slice", "ConcatV2", "Concat", "Reshape", "ExpandDims", "Squeeze",
     "Range", "Max", "Min", "Sum", "Prod", "Select", "SelectV2", "GatherV2", "Gather", "Fill", "ZerosLike", "Tile",
 ))  # fmt: skip
-"""Ops that are computed here when all their inputs are known integers or booleans."""
+"""Not a trait: ops that are computed here when all their inputs are known integers or booleans."""
 CREATES = ("TensorArrayV3", "TensorArrayV2")
 READS = ("TensorArrayReadV3", "TensorArrayReadV2")
 WRITES = ("TensorArrayWriteV3", "TensorArrayWriteV2")
@@ -39,7 +40,7 @@ LISTS = frozenset((
     "TensorListReserve", "TensorListFromTensor", "TensorListGetItem", "TensorListSetItem", "TensorListStack",
     "TensorListLength",
 ))  # fmt: skip
-"""TensorFlow 2's form of TensorArrays: the handle itself stands for the content."""
+"""Not a trait: TensorFlow 2's form of TensorArrays, as far as it is followed; the handle stands for the content."""
 
 
 @dataclass(frozen=True)
@@ -119,10 +120,11 @@ class Table:
 
 @dataclass(frozen=True)
 class Dead:
-    """The value of a tensor on a branch that is not taken in this round."""
+    """The value of a tensor on a branch that is not taken in this round; ``changes`` when it may be in another one."""
+
+    changes: bool
 
 
-DEAD = Dead()
 Value: TypeAlias = "Ref | Known | Held | Counted | Filling | Dead"
 
 
@@ -130,14 +132,29 @@ class CannotUnrollError(Exception):
     """A loop that stays a loop, and why."""
 
 
-def is_dead(name: str, state: Mapping[Endpoint, Value]) -> bool:
-    """Whether a node does not run in this round; a Switch runs when one of its outputs is live."""
-    port = 0
+def dead_node(name: str, state: Mapping[Endpoint, Value]) -> Dead | None:
+    """What a node that does not run in this round gives; None when it runs, as a Switch does of which one output is
+    live."""
+    port, found = 0, None
     while (value := state.get(Endpoint(name, port))) is not None:
         if not isinstance(value, Dead):
-            return False
+            return None
+        found = value
         port += 1
-    return port > 0
+    return found
+
+
+def dead_result(item: Item, data: Sequence[Value], state: Mapping[Endpoint, Value]) -> Dead | None:
+    """What a node gives because something that it takes or waits for is dead; None when it runs.
+
+    Args:
+        item: the node; no Merge.
+        data: what it takes.
+        state: the tensors of this round.
+    """
+    dead = [value for value in data if isinstance(value, Dead)]
+    dead += [value for name in item.control if (value := dead_node(name, state)) is not None]
+    return Dead(all(value.changes for value in dead)) if dead else None
 
 
 def changing(value: Value) -> Value:
@@ -157,7 +174,10 @@ def ports_of(node: Node) -> int:
 
 
 def needed_by(item: Item, items: Mapping[str, Item], heads: Mapping[str, Item]) -> set[str]:
-    """The nodes that a node needs in the same round, itself included."""
+    """The nodes that a node needs in the same round, or waits for, itself included.
+
+    What is waited for counts as well: it tells on which branch a constant lies.
+    """
     found: set[str] = set()
     waiting = [item.node.name]
     while waiting:
@@ -167,4 +187,5 @@ def needed_by(item: Item, items: Mapping[str, Item], heads: Mapping[str, Item]) 
         found.add(name)
         if name not in heads and items[name].node.op not in loops.ENTER:
             waiting.extend(e.node for e in items[name].data)
+            waiting.extend(items[name].control)
     return found

@@ -11,21 +11,19 @@ import numpy as np
 from pocketgraph.errors import GraphError
 from pocketgraph.graph import DType, Node, Tensor, opdefs
 from pocketgraph.graph.dtype import INT32, INT64, RESOURCE, VARIANT
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.shape import Shape
 from pocketgraph.kernels import registry
 from pocketgraph.transforms._folding.flow import PLACEHOLDERS, Flow, Step
 
-CONTROL_FLOW = frozenset({
-    "Switch", "RefSwitch", "Merge", "RefMerge", "Enter", "RefEnter", "Exit", "RefExit", "NextIteration",
-    "RefNextIteration", "LoopCond",
-})  # fmt: skip
+CONTROL_FLOW = ops_with("control_flow") - {"_SwitchN"}
 NEVER = CONTROL_FLOW | frozenset({
     "_Send", "_Recv", "_HostSend", "_HostRecv", "GetSessionHandle", "GetSessionHandleV2", "GetSessionTensor",
     "DeleteSessionTensor", "FakeParam", "AccumulateNV2", "ReadFile", "MatchingFiles",
     "InitializeTableFromTextFile",
 })  # fmt: skip
-"""Ops that are not evaluated ahead of time, whatever their inputs."""
-SHAPE_OPS = frozenset({"Shape", "ShapeN", "Rank", "Size"})
+"""Not a trait: the original's list of ops that are not evaluated ahead of time, whatever their inputs."""
+SHAPE_OPS = ops_with("shape")
 CONSTANTS = frozenset({"Const", "HostConst"})
 
 
@@ -108,7 +106,7 @@ def find_constants(
     return found if found.computed else Found(missing=found.missing)
 
 
-PASSED_THROUGH = frozenset({"Identity", "StopGradient", "Snapshot", "PreventGradient", "PlaceholderWithDefault"})
+PASSED_THROUGH = ops_with("passes") | {"PlaceholderWithDefault"}
 """Ops whose output is their input, the very same tensor."""
 COMPUTED_HERE = PASSED_THROUGH | PLACEHOLDERS | {"NoOp"}
 """Ops that need no kernel."""

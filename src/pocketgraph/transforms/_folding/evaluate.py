@@ -20,7 +20,7 @@ MOVES = frozenset({
     "Fill", "BroadcastTo", "Bitcast", "SpaceToBatchND", "BatchToSpaceND", "SpaceToDepth", "DepthToSpace", "Where",
     "Unique", "DynamicStitch", "DynamicPartition", "ZerosLike", "OnesLike", "Shape",
 })  # fmt: skip
-"""Ops that move elements and compute nothing, so that denormal numbers go through them."""
+"""Not a trait: ops that compute nothing in TensorFlow, so that denormal numbers go through them."""
 
 
 def evaluate(flow: Flow, found: Found, wanted: Collection[tuple[str, int]]) -> dict[tuple[str, int], Tensor]:

@@ -10,7 +10,7 @@ DEPTH = 3  # nodes that a range is moved over at most
 RANGE_PRESERVING = frozenset({
     "AvgPool", "CheckNumerics", "Identity", "MaxPool", "Relu", "Relu6", "Snapshot", "Squeeze", "StopGradient",
 })  # fmt: skip
-"""Ops of one data input whose results lie on the grid and in the range of what they are given."""
+"""Not a trait: the original's list of ops whose results lie on the grid and in the range of their input."""
 
 
 def hoist_fake_quants(graph: Graph, *, over_any_op: bool) -> Graph:

@@ -8,6 +8,7 @@ from pocketgraph.errors import TransformError
 from pocketgraph.graph import Graph, Node
 
 NEED_TWO = frozenset({"Assign", "Reshape", "Equal", "Mean", "ScalarSummary"})  # pointless with one input
+"""Not a trait: ops that are pointless once one of their two inputs is gone."""
 
 
 class Readers:

@@ -13,10 +13,11 @@ Activation: TypeAlias = tuple[float, float] | None
 
 FIXED: dict[str, Activation] = {"Relu6": (0.0, 6.0), "Sigmoid": (0.0, 1.0), "Tanh": (-1.0, 1.0)}
 WATCHED = frozenset({"Const", "Variable", "VariableV2", "Relu"})
+"""Not a trait: the original's list of what gets a range of its own."""
 PASSING = frozenset({
     "Reshape", "ConcatV2", "Identity", "MaxPool", "AvgPool", "MaxPool3D", "AvgPool3D",
 })  # fmt: skip
-"""Ops whose results have the range of their first input."""
+"""Not a trait: the original's list of ops whose results have the range of their first input."""
 MOST_UNKNOWN = 2  # inputs of products that may be the model's own
 
 

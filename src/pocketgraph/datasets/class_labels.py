@@ -1,0 +1,112 @@
+"""What data say is right: the index of each sample's class, or the numbers that a model should give."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.errors import FormatError, UsageError
+
+Array = np.ndarray[Any, Any]
+MAX_LABEL_BYTES = 1 << 24
+
+
+def indices(classes: Sequence[str], names: Sequence[str] | None, scores: int) -> list[int] | None:
+    """The index of each sample's class among a model's scores; None when that cannot be told.
+
+    Args:
+        classes: the name of each sample's class; empty when the data do not tell.
+        names: the name of each class, in the order of the model's scores; None when nothing was said.
+        scores: how many scores the model gives.
+
+    Raises:
+        UsageError: there are fewer names than scores, a sample's class is not among those of the scores, or two have
+            its name.
+    """
+    if names is not None and len(names) < scores:
+        raise UsageError(f"the labels file has {len(names)} lines, but the model gives {scores} scores")
+    if not classes:
+        return None
+    are_numbers = all(name.isdigit() and int(name) < scores for name in classes)
+    if names is None:
+        if are_numbers:
+            return [int(name) for name in classes]
+        known = sorted(set(classes), key=lambda name: (int(name) if name.isdigit() else -1, name))
+        return [known.index(name) for name in classes] if len(known) == scores else None
+    wanted = [name.strip().lower() for name in names]
+    index = {name: position for position, name in enumerate(wanted)}
+    needed = sorted({name.lower() for name in classes})
+    missing = [name for name in needed if name not in index]
+    if missing and are_numbers:
+        return [int(name) for name in classes]
+    without = "leave --labels out to judge without"
+    if missing:
+        raise UsageError(f"the labels file does not have the class '{missing[0]}'", hint=without)
+    counts = Counter(wanted)
+    twice = next((name for name in needed if counts[name] > 1), None)
+    if twice is not None:
+        raise UsageError(f"the labels file has the class '{twice}' {counts[twice]} times", hint=without)
+    beyond = next((name for name in needed if index[name] >= scores), None)
+    if beyond is not None:
+        raise UsageError(
+            f"the class '{beyond}' is line {index[beyond] + 1} of {len(names)} in the labels file, but the model gives "
+            f"{scores} scores",
+            hint="give the labels of this model",
+        )
+    return [index[name.lower()] for name in classes]
+
+
+def told_by(labels: Array) -> tuple[list[str], Array | None]:
+    """(classes, numbers) that an array of labels holds, the samples along its first axis; either may be none.
+
+    Whole numbers and names are classes, and so is the largest of each row where rows are probabilities (or a one among
+    zeros). Numbers of any kind may also be what a model should give.
+    """
+    rows = labels.reshape(len(labels), -1)
+    numbers = rows.astype(np.float64) if labels.dtype.kind in "fiub" else None
+    if rows.shape[1] > 1:
+        is_class = numbers is not None and are_probabilities(numbers)
+        return ([str(best) for best in rows.argmax(axis=1)] if is_class else []), numbers
+    flat = rows[:, 0]
+    if flat.dtype.kind == "f":
+        if not np.array_equal(flat, np.rint(flat)):
+            return [], numbers
+        flat = flat.astype(np.int64)
+    return [str(label) for label in flat], numbers
+
+
+def numbers_of(classes: Sequence[str]) -> Array | None:
+    """Classes that are all numbers, float64 [samples, 1]; None when one is not."""
+    try:
+        return np.array([[float(name)] for name in classes]) if classes else None
+    except ValueError:
+        return None
+
+
+def are_probabilities(rows: Array) -> bool:
+    """Whether each row is not negative and sums up to 1."""
+    return bool(rows.min(initial=0) >= -1e-6 and np.abs(rows.sum(axis=1) - 1).max(initial=0) < 0.05)
+
+
+def read_labels(path: str | os.PathLike[str]) -> list[str]:
+    """The lines of a labels file, blanks at their ends dropped; empty lines at the end of the file are none.
+
+    Raises:
+        FormatError: the file is missing, too large for labels, or not text in UTF-8.
+    """
+    place = os.fspath(path)
+    try:
+        with open(place, "rb") as file:
+            data = file.read(MAX_LABEL_BYTES + 1)
+    except OSError as error:
+        raise FormatError(f"the labels cannot be read: {error.strerror or error}", where=place) from error
+    if len(data) > MAX_LABEL_BYTES or b"\0" in data:
+        raise FormatError("this is not a labels file, which has one name a line", where=place)
+    try:
+        return [line.strip() for line in data.decode("utf-8-sig").rstrip().splitlines()]
+    except UnicodeDecodeError:
+        raise FormatError("the labels are not UTF-8 text", where=place, hint="convert them with iconv") from None

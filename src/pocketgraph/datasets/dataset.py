@@ -1,0 +1,222 @@
+"""Dataset to calibrate and judge models with: pictures, recordings, tables and arrays, with classes or without."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.datasets import class_labels, csv_tables, file_lists, image_loading, named_arrays
+from pocketgraph.datasets.model_input import ModelInput, RecordingReader
+from pocketgraph.datasets.named_arrays import SampleSource
+from pocketgraph.datasets.picture_scaling import PictureScaling, picture_input
+from pocketgraph.datasets.recordings import USUAL_RATE, rate_of, samples_at
+from pocketgraph.datasets.stored_arrays import SampleArray, sample_of, subset_of
+from pocketgraph.errors import UsageError
+
+Array = np.ndarray[Any, Any]
+DEFAULT_MEAN, DEFAULT_STD = 0.0, 255.0
+
+
+@dataclass
+class Dataset:
+    """Samples that are read when they are asked for, one at a time.
+
+    Attributes:
+        place: where they come from.
+        inputs: what the model takes.
+        files: the pictures or recordings, when they are such.
+        arrays: one array an input with the samples along the first axis, when they are such.
+        scaling: of pictures.
+        front: makes the inputs out of a recording, for a model that reads such by itself.
+        classes: the name of each sample's class, when folders, a list or arrays say it; else empty.
+        targets: the numbers that the model should give for each sample, float64 [samples, size]; None when unknown.
+        rate: samples a second of what the model hears.
+    """
+
+    place: str
+    inputs: tuple[ModelInput, ...]
+    files: list[str] = field(default_factory=list)
+    arrays: list[SampleArray] = field(default_factory=list)
+    scaling: PictureScaling = field(default_factory=PictureScaling)
+    classes: list[str] = field(default_factory=list)
+    front: RecordingReader | None = None
+    targets: Array | None = None
+    rate: int = USUAL_RATE
+
+    def __len__(self) -> int:
+        return len(self.files) if self.files else len(self.arrays[0]) if self.arrays else 0
+
+    def samples(self) -> Iterator[list[Array]]:
+        """Each sample as one array an input, of the shape and type that the model takes.
+
+        Raises:
+            FormatError: a file is no picture or recording, or a damaged one.
+        """
+        if self.front is not None and self.files:
+            for path in self.files:
+                yield self.front(path, self.rate)
+        elif self._are_recordings:
+            item = self.inputs[0]
+            for path in self.files:
+                heard = samples_at(path, self.rate, math.prod(item.shape))
+                yield [heard.astype(item.dtype).reshape(item.shape)]
+        elif self.files:
+            picture = picture_input(self.inputs, self.scaling)
+            mean = DEFAULT_MEAN if self.scaling.mean is None else self.scaling.mean
+            std = DEFAULT_STD if self.scaling.std is None else self.scaling.std
+            for path in self.files:
+                yield [picture.feed(path, mean, std).reshape(self.inputs[0].shape)]
+        else:
+            for index in range(len(self)):
+                yield [self._sample(array, index, item) for array, item in zip(self.arrays, self.inputs, strict=True)]
+
+    def _sample(self, array: SampleArray, index: int, item: ModelInput) -> Array:
+        values = sample_of(array, index)
+        if item.dtype.kind == "f" and (self.scaling.mean is not None or self.scaling.std is not None):
+            values = image_loading.normalise(values, self.scaling.mean or 0.0, self.scaling.std or 1.0)
+        result: Array = values.astype(item.dtype).reshape(item.shape)
+        return result
+
+    @property
+    def _are_recordings(self) -> bool:
+        return bool(self.files) and file_lists.is_recording(self.files[0])
+
+    def other_rates(self) -> Counter[int]:
+        """How many recordings have which rate, in samples a second, other than the model's; they are resampled."""
+        found = Counter(rate_of(path) for path in self.files) if self._are_recordings else Counter()
+        return Counter({rate: count for rate, count in found.items() if rate not in (None, self.rate)})
+
+    @property
+    def is_unscaled(self) -> bool:
+        """Whether pictures' bytes in an array go into a model of floats as they are, because nothing says how."""
+        if self.scaling.mean is not None or self.scaling.std is not None:
+            return False
+        pairs = zip(self.arrays, self.inputs, strict=False)
+        return any(array.dtype == np.uint8 and array.ndim > 2 and item.dtype.kind == "f" for array, item in pairs)
+
+    def notes(self) -> Iterator[str]:
+        """What is easily overlooked about these samples, a sentence each."""
+        if self.is_unscaled:
+            yield f"{self.place}: values from 0 to 255 are fed as they are; --input_mean and --input_std scale them"
+        others = self.other_rates()
+        if others:
+            rates = " or ".join(f"{rate:,}" for rate in sorted(others))
+            yield (
+                f"{self.place}: {others.total()} of {len(self)} recordings have {rates} samples a second and are "
+                f"resampled to {self.rate:,}; --sample_rate tells another rate of the model"
+            )
+
+    def take(self, count: int) -> Dataset:
+        """At most the first ``count`` of the samples."""
+        return self if len(self) <= count else self._chosen(np.arange(count))
+
+    def after(self, count: int) -> Dataset:
+        """Without the first ``count`` samples.
+
+        Raises:
+            UsageError: none would be left.
+        """
+        if count >= len(self):
+            raise UsageError(f"there are {len(self)} samples; without the first {count} none is left", where=self.place)
+        return self._chosen(np.arange(count, len(self)))
+
+    def _chosen(self, chosen: Array) -> Dataset:
+        return replace(
+            self,
+            files=[self.files[index] for index in chosen] if self.files else [],
+            arrays=[subset_of(array, chosen) for array in self.arrays],
+            classes=[self.classes[index] for index in chosen] if self.classes else [],
+            targets=None if self.targets is None else self.targets[chosen],
+        )
+
+    def identity(self) -> str:
+        """What tells these samples from others: which they are, and of arrays a digest."""
+        if self.files:
+            stats = [os.stat(path) for path in self.files if os.path.exists(path)]
+            return repr([self.files, self.rate, [(stat.st_size, stat.st_mtime_ns) for stat in stats]])
+        return repr([(array.shape, str(array.dtype), _digest(array)) for array in self.arrays])
+
+    def truth(self, names: Sequence[str] | None, scores: int) -> list[int] | None:
+        """The index of each sample's class; None when the data do not tell.
+
+        Args:
+            names: the name of each class, in the order of the model's scores.
+            scores: how many scores the model gives.
+
+        Raises:
+            UsageError: there are fewer names than scores, or a sample's class is not among those of the scores.
+        """
+        return class_labels.indices(self.classes, names, scores)
+
+    def wanted(self, size: int) -> Array | None:
+        """What the model should give for each sample, float64 [samples, size]; None when the data do not tell."""
+        return None if self.targets is None or self.targets.shape[1] != size else self.targets
+
+
+def _digest(array: SampleArray) -> str:
+    digest = hashlib.sha256()
+    for sample in array:
+        digest.update(np.ascontiguousarray(sample).tobytes())
+    return digest.hexdigest()
+
+
+def open_dataset(
+    source: SampleSource,
+    inputs: tuple[ModelInput, ...],
+    scaling: PictureScaling | None = None,
+    front: RecordingReader | None = None,
+    rate: int | None = None,
+) -> Dataset:
+    """Dataset for a model.
+
+    Args:
+        source: a folder of pictures or recordings (folders inside are classes), an ``.npz`` or ``.npy`` file with
+            samples along the first axis (arrays named like the inputs, and perhaps ``labels``), a table (``.csv``,
+            ``.tsv``), or a text file with one picture or recording a line, perhaps followed by a tab or blanks and its
+            class; or the arrays themselves, by the inputs' names, or the only one.
+        inputs: what the model takes.
+        scaling: of pictures.
+        front: makes the inputs out of a recording, for a model that reads such by itself.
+        rate: samples a second of what the model hears; None for what its front says, else 16,000. Recordings of other
+            rates are resampled.
+
+    Raises:
+        UsageError: there are no samples, or arrays do not fit the model.
+        FormatError: the place is missing or none of these.
+    """
+    how = scaling or PictureScaling()
+    name = os.fspath(source) if isinstance(source, (str, os.PathLike)) else named_arrays.IN_MEMORY
+    if named_arrays.are_arrays(source):
+        arrays, classes, targets = named_arrays.of_inputs(source, inputs)
+        data = Dataset(name, inputs, arrays=arrays, scaling=how, classes=classes, targets=targets)
+    elif os.path.isdir(name):
+        files, classes = file_lists.of_folder(name)
+        data = Dataset(name, inputs, files, scaling=how, classes=classes)
+    elif name.endswith(csv_tables.SUFFIXES):
+        columns, classes = csv_tables.read_table(name, [math.prod(item.shape) for item in inputs])
+        data = Dataset(name, inputs, [], [*columns], how, classes, targets=class_labels.numbers_of(classes))
+    else:
+        files, classes = file_lists.of_list(name)
+        data = Dataset(name, inputs, files, scaling=how, classes=classes)
+    if not len(data):
+        raise UsageError("there are no samples here", where=name)
+    if not data.files:
+        return data
+    data.rate = rate or (front.rate if front is not None else None) or USUAL_RATE
+    if front is not None:
+        data.front = front
+    elif file_lists.is_recording(data.files[0]):
+        if len(inputs) != 1:
+            raise UsageError(f"the model takes {len(inputs)} inputs, not one recording", hint="give an .npz file")
+        if math.prod(inputs[0].shape) == 1:
+            raise UsageError("the model does not say how long its recordings are", hint="give an .npz file")
+    else:
+        picture_input(inputs, how)
+    return data

@@ -1,0 +1,138 @@
+"""The arrays of a file that belong to a model's inputs, by their names, and what its labels say."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from pocketgraph.datasets import class_labels
+from pocketgraph.datasets.model_input import ModelInput
+from pocketgraph.datasets.stored_arrays import SampleArray, read_arrays, whole
+from pocketgraph.errors import UsageError
+
+Array = np.ndarray[Any, Any]
+IN_MEMORY = "the samples"
+SampleSource: TypeAlias = "str | os.PathLike[str] | Array | Mapping[str, Array]"
+"""Where samples are: a path, or arrays by the inputs' names with samples along the first axis, or the only array."""
+LABEL_KEYS = ("labels", "label", "y", "y_test", "targets")
+
+
+def are_arrays(source: SampleSource) -> bool:
+    """Whether samples are arrays, in memory or in a file, so that they have sizes."""
+    if not isinstance(source, (str, os.PathLike)):
+        return True
+    return os.fspath(source).endswith((".npz", ".npy")) and not os.path.isdir(source)
+
+
+def arrays_of(source: SampleSource) -> dict[str, SampleArray]:
+    """The arrays by their names; an only one that has none by "".
+
+    Raises:
+        FormatError: a file is damaged.
+    """
+    if isinstance(source, (str, os.PathLike)):
+        return read_arrays(os.fspath(source))
+    if isinstance(source, np.ndarray):
+        return {"": source}
+    return {name: np.asarray(array) for name, array in source.items()}
+
+
+def of_inputs(
+    source: SampleSource, inputs: tuple[ModelInput, ...]
+) -> tuple[list[SampleArray], list[str], Array | None]:
+    """One array an input, the samples along the first axis, and what the labels say: classes or numbers.
+
+    Raises:
+        UsageError: there is no array for an input, or it does not fit the model; there are fewer labels than samples.
+        FormatError: the file is damaged.
+    """
+    name = os.fspath(source) if isinstance(source, (str, os.PathLike)) else IN_MEMORY
+    found = arrays_of(source)
+    if "" in found:
+        found = {inputs[0].name: found[""]}
+    taken = {item.name.split(":")[0] for item in inputs}
+    key = next((key for key in LABEL_KEYS if key in found and key not in taken), None)
+    labels = None if key is None else whole(found.pop(key))
+    arrays = [_fitting(name, found, item, len(inputs) == 1) for item in inputs]
+    counts = {len(array) for array in arrays}
+    if len(counts) > 1:
+        raise UsageError(f"the arrays have {' and '.join(map(str, sorted(counts)))} samples", where=name)
+    classes: list[str] = []
+    targets: Array | None = None
+    if labels is not None and len(arrays[0]):
+        if labels.ndim < 1 or len(labels) < len(arrays[0]):
+            count = len(labels) if labels.ndim else 1
+            raise UsageError(f"there are {len(arrays[0])} samples but only {count} labels", where=name)
+        classes, targets = class_labels.told_by(labels[: len(arrays[0])])
+    return arrays, classes, targets
+
+
+def sized_by_arrays(
+    source: SampleSource, shapes: Mapping[str, tuple[int, ...]], open_axes: Mapping[str, Sequence[int]]
+) -> dict[str, tuple[int, ...]]:
+    """The shapes of inputs with the sizes of the samples' arrays on axes that the model leaves open.
+
+    Args:
+        source: an ``.npz`` or ``.npy`` file, or arrays.
+        shapes: of the inputs, of one sample: the first size is 1.
+        open_axes: for each input the axes, but the first, whose size the model does not tell.
+
+    Raises:
+        UsageError: there is no array for an input.
+        FormatError: the file is damaged.
+    """
+    place = os.fspath(source) if isinstance(source, (str, os.PathLike)) else IN_MEMORY
+    found = arrays_of(source)
+    if "" in found:
+        found = {next(iter(shapes)): found[""]}
+    taken = {name.split(":")[0] for name in shapes}
+    found = {key: array for key, array in found.items() if key in taken or key not in LABEL_KEYS}
+    result = dict(shapes)
+    for name, shape in shapes.items():
+        axes = open_axes.get(name, ())
+        array = found[_key_of(place, found, name, len(shapes) == 1)] if axes else None
+        if array is not None and array.ndim == len(shape):
+            result[name] = tuple(array.shape[at] if at in axes else size for at, size in enumerate(shape))
+    return result
+
+
+def _fitting(place: str, found: Mapping[str, SampleArray], item: ModelInput, alone: bool) -> SampleArray:
+    """The array for an input, its samples along the first axis."""
+    name = item.name
+    key = _key_of(place, found, name, alone)
+    array = found[key]
+    size = int(np.prod(item.shape))
+    if array.ndim < 1 or not len(array):
+        raise UsageError("there are no samples here", where=place)
+    if array.dtype.kind not in "fiub":
+        raise UsageError(f"the array '{key}' holds {array.dtype}, not numbers", where=place)
+    numbers = math.prod(array.shape[1:])
+    if numbers != size:
+        raise UsageError(
+            f"the array '{key}' is {list(array.shape)}, and each of its {len(array)} samples has {numbers} "
+            f"numbers; the model takes {list(item.shape)}",
+            where=place,
+        )
+    return array
+
+
+def _key_of(place: str, found: Mapping[str, SampleArray], name: str, alone: bool) -> str:
+    """The name of the array that is named like an input, or of the only one there is."""
+    keys = [key for key in found if key in (name, name.split(":")[0], name.replace(":", "_"), name.replace("/", "_"))]
+    plain = name.replace("/", "_")
+    keys += [
+        key
+        for key in found
+        if key.removeprefix("in_").replace("/", "_") in (plain.replace(":", "_"), plain.removesuffix(":0"))
+    ]
+    if not keys and alone and len(found) == 1:
+        keys = list(found)
+    if not keys:
+        raise UsageError(
+            f"there is no array for the input '{name}'", where=place, hint=f"there are {', '.join(found) or 'none'}"
+        )
+    return keys[0]

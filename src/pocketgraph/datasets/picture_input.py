@@ -1,0 +1,270 @@
+"""How a picture goes into a graph: at which node, how large, with how many channels, in which layout."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from math import isqrt
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.datasets import image_loading
+from pocketgraph.errors import GraphError, PocketgraphError, UsageError
+from pocketgraph.graph import DType, Graph, Node, Shape, canonical, node_name
+from pocketgraph.graph.dtype import FLOAT, STRING, UINT8
+from pocketgraph.graph.op_traits import ops_with
+
+PLACEHOLDERS = ops_with("placeholder")
+DECODERS = ops_with("picture_file")
+CONVOLUTIONS = ("Conv2D", "DepthwiseConv2dNative")
+MOST_NUMBERS = 1 << 27  # in one feed: 512 MB; the graph is not trusted to say a sensible size
+SMALLEST_FLAT = 49  # a row of fewer numbers is taken for measurements, not for a picture
+
+
+@dataclass(frozen=True)
+class PictureInput:
+    """One input tensor and the form of picture it takes.
+
+    Attributes:
+        tensor: what to feed.
+        dtype: its element type.
+        height, width: in pixels; 0 where the graph resizes the picture itself.
+        channels: 1 gray, 3 colour.
+        layout: the feed's axes: ``NHWC``, ``NCHW``, ``HWC``, ``N*`` (pixels in a row) or ``decoded`` (HWC of any
+            size, in the place of what the graph's own decoder would give).
+        batch: how many pictures a feed must hold; all but the first are repetitions.
+        guessed: whether the size comes from a preset, as neither the caller nor the graph said it.
+
+    Raises:
+        UsageError: a feed would have over 2^27 numbers.
+    """
+
+    tensor: str
+    dtype: DType
+    height: int
+    width: int
+    channels: int
+    layout: str
+    batch: int = 1
+    guessed: bool = False
+
+    def __post_init__(self) -> None:
+        if self.batch * self.height * self.width * self.channels > MOST_NUMBERS:
+            raise UsageError(
+                f"{self.batch} pictures of {self.height} x {self.width} pixels are too much to feed",
+                where=f"node '{node_name(self.tensor)}'",
+            )
+
+    def feed(self, path: str, mean: float, std: float) -> np.ndarray[Any, Any]:
+        """The picture in a file, resized and normalised, as this input takes it.
+
+        An input of integers gets the resized pixels as they are, rounded, without mean and std.
+
+        Raises:
+            FormatError: the file is no picture, or a damaged one.
+        """
+        if self.layout == "decoded":
+            return image_loading.read(path, self.channels)
+        resized = image_loading.resize_bilinear(image_loading.read(path, self.channels), self.height, self.width)
+        if self.dtype.is_integer or self.dtype.is_quantized:
+            picture = np.rint(resized).astype(self.dtype.numpy)
+        else:
+            picture = image_loading.normalise(resized, mean, std).astype(self.dtype.numpy)
+        if self.layout == "HWC":
+            return picture
+        if self.layout == "NCHW":
+            picture = picture.transpose(2, 0, 1)
+        if self.layout == "N*":
+            picture = picture.reshape(-1)
+        return np.repeat(picture[np.newaxis], self.batch, axis=0)
+
+
+def find_input(graph: Graph) -> str:
+    """The name of the placeholder that takes a picture.
+
+    Raises:
+        UsageError: none does, or several may.
+    """
+    ranked = sorted(((_likeness(graph, node), node.name) for node in graph if node.op in PLACEHOLDERS), reverse=True)
+    if not ranked or ranked[0][0] == 0:
+        known = ", ".join(f"{name} {_written_shape(graph[name])}" for _, name in ranked[:5]) or "none at all"
+        raise UsageError(
+            "no placeholder of this graph looks like a picture's",
+            hint=f"pass --input_layer if one is (there are: {known})",
+        )
+    best = [name for score, name in ranked if score == ranked[0][0]]
+    if len(best) > 1:
+        raise UsageError(f"{len(best)} placeholders may take the picture", hint=f"pass --input_layer={'|'.join(best)}")
+    return best[0]
+
+
+def describe(graph: Graph, layer: str, width: int | None, height: int | None, fallback: int | None) -> PictureInput:
+    """What the input ``layer`` takes.
+
+    Args:
+        graph: the graph.
+        layer: node or tensor name.
+        width, height: what the caller asks for, None to go by the graph.
+        fallback: the size where neither the caller nor the graph tells.
+
+    Raises:
+        UsageError: the layer takes no picture, not one of this size, or its size is not known.
+        GraphError: there is no such layer.
+    """
+    node = graph.producer(layer)
+    shape, dtype = _declared(graph, node, layer)
+    tensor = canonical(layer)
+    if dtype is STRING:
+        decoder = _decoder(graph, node)
+        if decoder is None:
+            raise UsageError("this input takes text, not a picture", where=f"node '{node.name}'")
+        return PictureInput(
+            canonical(decoder.name), UINT8, 0, 0, _one_or_three(decoder.attr("channels"), node), "decoded"
+        )
+    if not (dtype.is_floating or dtype.is_integer or dtype.is_quantized):
+        raise UsageError(f"this input takes {dtype.name}, not a picture", where=f"node '{node.name}'")
+    dims = shape.dims
+    if dims is None or dims == ():  # [] is what strip_unused_nodes writes when it is not told a shape
+        dims = (None, None, None, _channels_of_first_convolution(graph, node) or 3)
+    if len(dims) == 2:
+        return _flat(tensor, dtype, dims, width, height, node)
+    if len(dims) not in (3, 4):
+        raise UsageError(f"this input takes {shape}, which is no picture", where=f"node '{node.name}'")
+    layout = "HWC" if len(dims) == 3 else "NCHW" if dims[1] in (1, 3) and dims[3] not in (1, 3) else "NHWC"
+    rows, columns = dims[layout.index("H")], dims[layout.index("W")]
+    channels = _one_or_three(dims[layout.index("C")], node)
+    batch = dims[0] or 1 if len(dims) == 4 else 1
+    return PictureInput(
+        tensor,
+        dtype,
+        _agreed("input_height", height, rows, fallback, node),
+        _agreed("input_width", width, columns, fallback, node),
+        channels,
+        layout,
+        batch,
+        guessed=not (height or rows) or not (width or columns),
+    )
+
+
+def _one_or_three(channels: int | None, node: Node) -> int:
+    """The number of channels; 3 where it is open."""
+    if channels not in (None, 0, 1, 3):
+        raise UsageError(f"this input takes {channels} channels; a picture has 1 or 3", where=f"node '{node.name}'")
+    return channels or 3
+
+
+def _declared(graph: Graph, node: Node, layer: str) -> tuple[Shape, DType]:
+    """The shape and dtype of a placeholder as written, of another node as inferred."""
+    dtype = node.attr("dtype")
+    if node.op in PLACEHOLDERS:
+        return _written_shape(node), dtype if isinstance(dtype, DType) else FLOAT
+    from pocketgraph.kernels.shapes import infer
+
+    try:
+        inferred = infer(graph)
+    except PocketgraphError:
+        return Shape(None), FLOAT
+    return inferred.shape(canonical(layer)), inferred.dtype(canonical(layer)) or FLOAT
+
+
+def _written_shape(node: Node) -> Shape:
+    shape = node.shape()
+    return Shape(None) if shape is None else shape
+
+
+def _likeness(graph: Graph, node: Node) -> int:
+    """How much a placeholder looks like a picture's: 0 not at all, 4 surely."""
+    shape, dtype = _declared(graph, node, node.name)
+    if dtype is STRING:
+        return 3 if _decoder(graph, node) is not None else 0
+    if not (dtype.is_floating or dtype.is_integer or dtype.is_quantized):
+        return 0
+    dims = shape.dims
+    if dims is None or dims == ():
+        return 2 if _channels_of_first_convolution(graph, node) in (1, 3) else 0
+    if len(dims) in (3, 4):
+        return len(dims) if dims[-1] in (1, 3) or (len(dims) == 4 and dims[1] in (1, 3)) else 0
+    return 1 if len(dims) == 2 and (dims[1] or 0) >= SMALLEST_FLAT and _square(dims[1] or 0) is not None else 0
+
+
+def _decoder(graph: Graph, node: Node) -> Node | None:
+    """The node that turns the file that ``node`` holds into uint8 pixels."""
+    users = graph.consumers.get(node.name, ())
+    return next((user for user in users if user.op in DECODERS and user.dtype("dtype", UINT8) is UINT8), None)
+
+
+def _channels_of_first_convolution(graph: Graph, node: Node) -> int | None:
+    """The input channels of the first convolution that the node leads to."""
+    seen = {node.name}
+    queue = deque([node.name])
+    while queue:
+        name = queue.popleft()
+        for consumer in graph.consumers.get(name, ()):
+            data = consumer.data_inputs
+            is_first = (consumer.op in CONVOLUTIONS and len(data) == 2) or consumer.op == "QuantizedConv2D"
+            if is_first and node_name(data[0]) == name:
+                weights = graph.constant(data[1])
+                return weights.shape[2] if weights is not None and len(weights.shape) == 4 else None
+            if consumer.name not in seen and any(node_name(ref) == name for ref in data):
+                seen.add(consumer.name)
+                queue.append(consumer.name)
+    return None
+
+
+def _square(count: int) -> tuple[int, int] | None:
+    """(side, channels) of a square picture of so many numbers."""
+    for channels in (1, 3):
+        side = isqrt(count // channels)
+        if side * side * channels == count:
+            return side, channels
+    return None
+
+
+def _flat(
+    tensor: str, dtype: DType, dims: tuple[int | None, ...], width: int | None, height: int | None, node: Node
+) -> PictureInput:
+    """An input of pixels in a row, such as MNIST's 784."""
+    batch, count = dims[0] or 1, dims[1]
+    if width and height and (count is None or count in (width * height, 3 * width * height)):
+        channels = 3 if count == 3 * width * height else 1
+        return PictureInput(tensor, dtype, height, width, channels, "N*", batch)
+    square = _square(count or 0) if (count or 0) >= SMALLEST_FLAT and not (width or height) else None
+    if square is None:
+        raise UsageError(
+            f"this input takes rows of {count or 'unknown'} numbers, which make no picture of the size asked for",
+            where=f"node '{node.name}'",
+            hint="pass --input_width and --input_height if it is one",
+        )
+    return PictureInput(tensor, dtype, square[0], square[0], square[1], "N*", batch)
+
+
+def _agreed(flag: str, asked: int | None, declared: int | None, fallback: int | None, node: Node) -> int:
+    """The size to use: what is asked for, else what the graph declares, else the fallback."""
+    if asked is not None and declared is not None and asked != declared:
+        raise UsageError(
+            f"the graph takes {declared} here, not --{flag}={asked}",
+            where=f"node '{node.name}'",
+            hint=f"leave --{flag} out",
+        )
+    size = asked or declared or fallback
+    if not size:
+        raise UsageError(
+            "the graph does not say how large its pictures are",
+            where=f"node '{node.name}'",
+            hint="pass --input_width and --input_height, or a --preset",
+        )
+    return size
+
+
+def require(graph: Graph, layer: str, flag: str) -> str:
+    """The layer's name, when the graph has it.
+
+    Raises:
+        UsageError: it has not; the message suggests near names.
+    """
+    try:
+        graph.producer(layer)
+    except GraphError as error:
+        raise UsageError(f"{flag}: {error.what}", hint=error.hint) from None
+    return layer

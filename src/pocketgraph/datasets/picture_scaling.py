@@ -1,0 +1,70 @@
+"""How the pictures of a data set are fed: their values' scaling, and the size that a model takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pocketgraph.datasets.model_input import ModelInput
+from pocketgraph.datasets.picture_input import PictureInput
+from pocketgraph.errors import UsageError
+from pocketgraph.graph import DType
+from pocketgraph.graph.dtype import FLOAT
+
+
+@dataclass(frozen=True)
+class PictureScaling:
+    """How a picture's values from 0 to 255 are fed: ``(value - mean) / std``.
+
+    Attributes:
+        mean, std: None where nothing was said; pictures then use 0 and 255, arrays stay as they are.
+        width, height: to resize to; None for what the model takes.
+    """
+
+    mean: float | None = None
+    std: float | None = None
+    width: int | None = None
+    height: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.std == 0:
+            raise UsageError("--input_std is 0; pixels are divided by it")
+
+
+def picture_input(inputs: tuple[ModelInput, ...], scaling: PictureScaling) -> PictureInput:
+    """The model's only input as one that takes pictures.
+
+    Raises:
+        UsageError: it does not.
+    """
+    if len(inputs) != 1:
+        names = ", ".join(entry.name for entry in inputs)
+        raise UsageError(
+            f"the model takes {len(inputs)} inputs ({names}), not one picture",
+            hint="name the one that takes it with --inputs, or give an .npz file",
+        )
+    shape = inputs[0].shape
+    dtype = FLOAT if inputs[0].dtype.kind == "f" else DType.of_numpy(inputs[0].dtype)
+    if len(shape) == 4 and shape[3] in (1, 3):
+        return _checked(PictureInput(inputs[0].name, dtype, shape[1], shape[2], shape[3], "NHWC", shape[0]), scaling)
+    if len(shape) == 4 and shape[1] in (1, 3):
+        return _checked(PictureInput(inputs[0].name, dtype, shape[2], shape[3], shape[1], "NCHW", shape[0]), scaling)
+    if len(shape) == 2:
+        for channels in (1, 3):
+            side = round((shape[1] / channels) ** 0.5)
+            if side > 1 and side * side * channels == shape[1]:
+                return PictureInput(inputs[0].name, dtype, side, side, channels, "N*", shape[0])
+    raise UsageError(f"the model takes {list(shape)}, which is no picture", hint="give an .npz file")
+
+
+def _checked(picture: PictureInput, scaling: PictureScaling) -> PictureInput:
+    """With the size that was asked for where the model leaves it open."""
+    height, width = picture.height, picture.width
+    if (height, width) == (1, 1):
+        height, width = scaling.height or 0, scaling.width or 0
+        if not height or not width:
+            raise UsageError(
+                "the model does not say how large its pictures are", hint="pass --input_width and --input_height"
+            )
+    elif scaling.height not in (None, height) or scaling.width not in (None, width):
+        raise UsageError(f"the model takes pictures of {width} x {height} pixels", hint="leave the size out")
+    return PictureInput(picture.tensor, picture.dtype, height, width, picture.channels, picture.layout, picture.batch)

@@ -1,0 +1,398 @@
+"""What is true of each op beside its signature: one row an op, asked by trait.
+
+    passes         the result is the input, unchanged
+    checks         likewise, after a check that may fail
+    placeholder    a value comes in from outside
+    constant       holds its value as an attribute
+    variable       makes a variable or the handle of one
+    reference_variable
+                   makes a variable of TensorFlow 1, read by reference
+    reference      takes and gives a reference to a variable, and writes nothing
+    control_flow   TensorFlow 1's: enter, exit, merge, next_iteration, switch, loop_condition, each a trait too
+    call, branch, loop
+                   TensorFlow 2's control flow: runs functions of the graph's library
+    reads_handle   takes a variable's handle and changes nothing
+    table          makes a lookup table
+    random         draws anew each time; nobody misses a draw whose result is not needed
+    repeatable     follows from inputs and attributes alone, and graphs repeat it
+    view           the same elements under another shape
+    moves          only moves elements: what is known of some of them carries over one by one
+    joins          likewise, several tensors into one
+    shape          looks at the input's shape only
+    sized_by_value the result's shape depends on values, and is never larger than the input
+    elementwise    each element by itself, of one tensor or of one and a scalar
+    polynomial     sums and products, known where they do not depend on what is unknown
+    sum, difference, product, quotient, bias
+                   arithmetic of two tensors, under all its names
+    effect         run for what it does, not for a result
+    transcendental an exponential, logarithm or power an element: slow
+    discontinuous  the result jumps where the operands hardly change
+    matrix_product, convolution
+                   products that take long
+    fused_batch_norm, batch_norm
+                   normalize with a mean and a variance
+    layer          combines values with weights
+    heavy          one call computes enough to be worth the way into another engine
+    box_selection  non-maximum suppression
+    picture_file, recording
+                   numbers out of an encoded picture, or out of sound
+    feeds_training training data come in
+    touches_files, runs_code, uses_network
+                   reaches out of the graph: refused unless the caller allows it
+
+What the table of signatures knows (state, types, numbers of inputs) is not repeated: ``graph.opdefs``. Kernels, shapes,
+lowerings and costs have tables of their own, with the same names. Who needs a set of ops asks for a trait; a list of
+names elsewhere says in its docstring why it is none.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+ROWS = """
+_SwitchN switch control_flow
+_TPUCompileMlir runs_code
+_XlaCompile runs_code
+_XlaHostComputeMlir runs_code
+_XlaRun runs_code
+Abort runs_code
+Abs elementwise
+Add sum elementwise polynomial repeatable
+AddN polynomial
+AddV2 sum elementwise polynomial repeatable
+AnonymousHashTable table
+Assert effect
+AsString repeatable
+AudioSpectrogram recording
+AutoReloadVariable variable
+AvgPool heavy
+AvgPool3D heavy
+AvgPoolGrad heavy
+BatchMatMul matrix_product layer heavy
+BatchMatMulV2 matrix_product layer heavy
+BatchNormWithGlobalNormalization batch_norm layer
+BiasAdd bias
+BiasAddV1 bias
+BigQueryReader uses_network
+BlockLSTM layer heavy
+BlockLSTMV2 heavy
+BroadcastGradientArgs sized_by_value
+Bucketize repeatable
+CacheDataset touches_files
+CacheDatasetV2 touches_files
+CalibrationStatisticsSaver touches_files
+Case branch
+Cast repeatable
+Ceil elementwise discontinuous
+CheckNumerics checks
+CombinedNonMaxSuppression box_selection
+Concat joins moves
+ConcatV2 joins moves repeatable
+Const constant
+ControlTrigger effect
+Conv1D layer
+Conv2D convolution layer heavy
+Conv2DBackpropInput convolution layer heavy
+Conv3D convolution layer heavy
+Conv3DBackpropInputV2 layer heavy
+CreateSummaryDbWriter touches_files
+CreateSummaryFileWriter touches_files
+CSVDataset touches_files
+CSVDatasetV2 touches_files
+DataServiceDataset uses_network
+DataServiceDatasetV2 uses_network
+DataServiceDatasetV3 uses_network
+DataServiceDatasetV4 uses_network
+DatasetToSingleElement feeds_training
+DatasetToTFRecord touches_files
+DebugIdentity touches_files
+DebugIdentityV2 touches_files
+DebugIdentityV3 touches_files
+DebugNanCount touches_files
+DebugNumericSummary touches_files
+DebugNumericSummaryV2 touches_files
+DecodeBmp picture_file
+DecodeImage picture_file
+DecodeJpeg picture_file
+DecodePng picture_file
+DecodeWav recording
+DepthwiseConv2dNative convolution layer heavy
+DepthwiseConv2dNativeBackpropFilter heavy
+DepthwiseConv2dNativeBackpropInput heavy
+Dilation2D layer
+DistributedSave touches_files
+Div quotient
+DivNoNan quotient
+DTensorRestoreV2 touches_files
+DumpTensor touches_files
+DynamicPartition sized_by_value
+EagerPyFunc runs_code
+Einsum matrix_product layer heavy
+Elu transcendental
+EmbeddingLookup layer
+EnsureShape checks
+Enter enter control_flow
+Equal repeatable
+Erf transcendental
+Exit exit control_flow
+Exp elementwise transcendental
+ExpandDims view moves repeatable
+ExperimentalCSVDataset touches_files
+ExperimentalDatasetToTFRecord touches_files
+ExperimentalLMDBDataset touches_files
+ExperimentalMatchingFilesDataset touches_files
+ExperimentalSqlDataset touches_files
+FileSystemSetConfiguration touches_files
+Fill moves repeatable
+FixedLengthRecordDataset touches_files
+FixedLengthRecordDatasetV2 touches_files
+FixedLengthRecordReader touches_files
+FixedLengthRecordReaderV2 touches_files
+Floor elementwise discontinuous
+FloorDiv discontinuous repeatable
+FloorMod discontinuous repeatable
+FusedBatchNorm fused_batch_norm batch_norm layer heavy
+FusedBatchNormGrad heavy
+FusedBatchNormGradV2 heavy
+FusedBatchNormGradV3 heavy
+FusedBatchNormV2 fused_batch_norm batch_norm layer heavy
+FusedBatchNormV3 fused_batch_norm batch_norm layer heavy
+Gather layer moves
+GatherNd repeatable
+GatherV2 layer moves repeatable
+GcsConfigureBlockCache uses_network
+GcsConfigureCredentials uses_network
+GenerateBigQueryReaderPartitions uses_network
+GenerateVocabRemapping touches_files
+Greater repeatable
+GreaterEqual repeatable
+GRUBlockCell layer heavy
+HashTable table
+HashTableV2 table
+Identity passes
+If branch
+ImportEvent touches_files
+IndexTable table
+InitializeTableFromTextFile touches_files
+InitializeTableFromTextFileV2 touches_files
+IteratorGetNext feeds_training
+IteratorGetNextSync feeds_training
+Less repeatable
+ListDiff sized_by_value
+ListSnapshotChunksDataset touches_files
+LMDBDataset touches_files
+LMDBReader touches_files
+LoadAndRemapMatrix touches_files
+LoadDataset touches_files
+Log elementwise transcendental
+LogicalAnd repeatable
+LogicalNot repeatable
+LogSoftmax transcendental
+LoopCond loop_condition control_flow
+LRN heavy
+LRNGrad heavy
+LSTMBlockCell layer heavy
+MatchingFiles touches_files
+MatchingFilesDataset touches_files
+MatMul matrix_product layer heavy
+Max repeatable
+Maximum elementwise repeatable
+MaxPool heavy
+MaxPool3D heavy
+MaxPoolGrad heavy
+MaxPoolWithArgmax heavy
+Merge merge control_flow
+MergeV2Checkpoints touches_files
+Mfcc recording
+Min repeatable
+Minimum elementwise repeatable
+Mod discontinuous
+Mul product elementwise polynomial repeatable
+Multinomial random
+MutableDenseHashTableV2 table
+MutableHashTable table
+MutableHashTableV2 table
+Neg elementwise polynomial
+NextIteration next_iteration control_flow
+NonMaxSuppressionV2 box_selection
+NonMaxSuppressionV3 box_selection
+NonMaxSuppressionV4 box_selection
+NonMaxSuppressionV5 box_selection
+NoOp effect
+NotEqual repeatable
+OneHot repeatable
+Pack joins moves repeatable
+ParameterizedTruncatedNormal random
+PartitionedCall call
+Placeholder placeholder
+PlaceholderV2 placeholder
+PlaceholderWithDefault placeholder
+Pow transcendental
+Prelu layer
+PreventGradient passes
+Print effect
+PrintV2 effect
+Prod polynomial repeatable
+PyFunc runs_code
+PyFuncStateless runs_code
+QuantizedConv2D layer
+QuantizedMatMul layer
+RandomGamma random
+RandomPoisson random
+RandomPoissonV2 random
+RandomShuffle random
+RandomStandardNormal random
+RandomUniform random
+RandomUniformInt random
+Range repeatable
+Rank shape repeatable
+ReaderRead feeds_training
+ReaderReadUpTo feeds_training
+ReaderReadUpToV2 feeds_training
+ReaderReadV2 feeds_training
+ReadFile touches_files
+ReadVariableOp reads_handle
+RealDiv quotient elementwise
+RecordInput feeds_training touches_files
+ReduceDataset feeds_training
+RefEnter reference enter control_flow
+RefExit reference exit control_flow
+RefIdentity reference
+RefMerge reference merge control_flow
+RefNextIteration reference next_iteration control_flow
+RefSelect reference
+RefSwitch reference switch control_flow
+RegexReplace repeatable
+RegisterDataset uses_network
+RegisterDatasetV2 uses_network
+Relu elementwise
+Relu6 elementwise
+RemoteFusedGraphExecute runs_code
+Reshape view moves repeatable
+ResizeBilinear heavy
+ResizeNearestNeighbor heavy
+ResourceGather layer reads_handle
+ResourceGatherNd reads_handle
+Restore touches_files
+RestoreSlice touches_files
+RestoreV2 touches_files
+ReverseV2 moves
+Rint discontinuous
+Round discontinuous
+Rpc uses_network
+RpcCall uses_network
+RpcCheckStatus uses_network
+RpcClient uses_network
+RpcGetValue uses_network
+RpcServer uses_network
+RpcServerRegister uses_network
+RpcServerStart uses_network
+Rsqrt elementwise
+Save touches_files
+SaveDataset touches_files
+SaveDatasetV2 touches_files
+SaveSlices touches_files
+SaveV2 touches_files
+Selu transcendental
+Shape shape repeatable
+ShapeN shape
+Sigmoid elementwise transcendental
+Sign discontinuous
+Size shape repeatable
+Slice moves repeatable
+Snapshot passes
+SnapshotChunkDataset touches_files
+SnapshotDataset touches_files
+SnapshotDatasetReader touches_files
+SnapshotDatasetV2 touches_files
+SnapshotNestedDatasetReader touches_files
+Softmax heavy transcendental
+Softplus transcendental
+SparseCross repeatable
+SparseCrossHashed repeatable
+SparseFillEmptyRows repeatable
+SparseMatMul layer
+SparseReshape repeatable
+SparseToDense repeatable
+Split moves
+SplitV moves
+SqlDataset touches_files
+Sqrt elementwise
+Square elementwise
+Squeeze view moves repeatable
+StatefulPartitionedCall call
+StatelessCase branch
+StatelessIf branch
+StatelessWhile loop
+StaticRegexReplace repeatable
+StopGradient passes
+StridedSlice moves repeatable
+StringLower repeatable
+StringSplit repeatable
+StringSplitV2 repeatable
+StringToHashBucketFast repeatable
+StringToHashBucketStrong repeatable
+Sub difference elementwise polynomial repeatable
+Sum polynomial
+Switch switch control_flow
+Tanh elementwise transcendental
+TemporaryVariable reference_variable
+TextLineDataset touches_files
+TextLineReader touches_files
+TextLineReaderV2 touches_files
+TFRecordDataset touches_files
+TFRecordDatasetV2 touches_files
+TFRecordReader touches_files
+TFRecordReaderV2 touches_files
+Tile moves repeatable
+TopK discontinuous
+TopKV2 discontinuous
+TPUCompile runs_code
+TPUExecute runs_code
+TPUExecuteAndUpdateVariables runs_code
+Transpose moves repeatable
+TRTEngineOp runs_code
+TruncateDiv discontinuous
+TruncatedNormal random
+TryRpc uses_network
+Unique sized_by_value repeatable
+UniqueV2 sized_by_value
+UniqueWithCounts sized_by_value
+Unpack moves
+VarHandleOp variable
+Variable variable reference_variable
+VariableShape reads_handle
+VariableV2 variable reference_variable
+Where sized_by_value repeatable
+While loop
+WholeFileReader touches_files
+WholeFileReaderV2 touches_files
+WriteFile touches_files
+XlaCallModule runs_code
+XlaCustomCall runs_code
+XlaCustomCallV2 runs_code
+XlaHostCompute runs_code
+XlaLaunch runs_code
+XlaLaunchV2 runs_code
+"""
+
+
+@lru_cache(maxsize=1)
+def table() -> dict[str, frozenset[str]]:
+    """The ops that have each trait."""
+    found: dict[str, set[str]] = {}
+    for row in ROWS.split("\n"):
+        op, *traits = row.split() or [""]
+        for trait in traits:
+            found.setdefault(trait, set()).add(op)
+    return {trait: frozenset(ops) for trait, ops in found.items()}
+
+
+def ops_with(*traits: str) -> frozenset[str]:
+    """The ops that have any of the traits.
+
+    Raises:
+        KeyError: there is no such trait.
+    """
+    known = table()
+    return frozenset().union(*(known[trait] for trait in traits))

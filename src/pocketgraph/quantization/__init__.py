@@ -1,0 +1,50 @@
+"""Eight bits: calibrating, quantizing and evaluating models.
+
+The way of a model, and the room that holds each step:
+
+    Graph ──float_program.py──▶ float Program ──pipeline.py──▶ int8 Program ──▶ .tflite (serialization/), or .pb
+      audio_preprocessing.py  what reads recordings stays outside
+      canonical/              what a graph spells out becomes part of its layers
+      observing/              which values each tensor takes
+      ranges/                 which of them get codes
+      channels/               equalized or replicated, for finer steps
+      mixed_precision/        sensitivity of each tensor, and what stays in float
+      fitting/                codes that give a layer's results back
+      conversion/             the rewriting, by LiteRT's rules; and back to a GraphDef
+    accuracy_budget.py        more in float until little enough is lost
+    weight_only.py            weights alone
+    evaluation/               models side by side
+    report/                   what each layer lost
+    core/                     what all of them share
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pocketgraph.quantization.core.quantization_options import QuantizationOptions
+    from pocketgraph.quantization.evaluation.evaluator import evaluate
+    from pocketgraph.quantization.evaluation.model_evaluation import Evaluation
+    from pocketgraph.quantization.quantized_model import QuantizedModel
+    from pocketgraph.quantization.quantizer import quantize
+
+__all__ = ["Evaluation", "QuantizationOptions", "QuantizedModel", "evaluate", "quantize"]
+
+_HOME = {
+    "Evaluation": "evaluation.model_evaluation",
+    "QuantizationOptions": "core.quantization_options",
+    "QuantizedModel": "quantized_model",
+    "evaluate": "evaluation.evaluator",
+    "quantize": "quantizer",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'pocketgraph.quantization' has no attribute '{name}'")
+    from importlib import import_module
+
+    value = getattr(import_module(f"pocketgraph.quantization.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,173 @@
+"""Leaves more and more in float until a model keeps within what it may lose."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from pocketgraph.errors import RunError, UsageError
+from pocketgraph.litert.program import Program
+from pocketgraph.quantization.core.program_runner import ProgramRunner, Samples, as_fed
+from pocketgraph.quantization.core.quantization_options import Progress, QuantizationOptions, silent
+from pocketgraph.quantization.core.resume_state import ResumeState
+from pocketgraph.quantization.evaluation.metrics import Accuracy, Comparison, scores_of_classes
+from pocketgraph.quantization.pipeline import Outcome, analyze, finish
+
+SHARES = (0.12, 0.25, 0.5, 0.75)
+"""Of the multiplications that stay in float, one after the other, until the budget is kept."""
+
+Truth = Callable[[int], "Sequence[int] | None"]
+"""Gives the class of each sample, or None, when told how many scores there are."""
+
+
+@dataclass(frozen=True)
+class AccuracyBudget:
+    """What a model may lose.
+
+    Attributes:
+        kl: the mean Kullback-Leibler divergence of the probabilities, in nats; None for any.
+        accuracy_drop: percentage points of right answers; without known classes, of answers that are others than the
+            float model's, which are at least as many. None for any.
+
+    Raises:
+        UsageError: one of them is negative.
+    """
+
+    kl: float | None = None
+    accuracy_drop: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in (("max-kl", self.kl), ("max-accuracy-drop", self.accuracy_drop)):
+            if value is not None and not value >= 0:
+                raise UsageError(f"--{name} must be 0 or more, not {value:g}")
+
+    @property
+    def is_set(self) -> bool:
+        """Whether anything is asked for."""
+        return self.kl is not None or self.accuracy_drop is not None
+
+
+@dataclass
+class ProgramComparison:
+    """A quantized program beside the float one, over samples.
+
+    Attributes:
+        comparison: of the first outputs.
+        exact, coded: how often each is right, when the classes are known.
+    """
+
+    comparison: Comparison
+    exact: Accuracy | None
+    coded: Accuracy | None
+
+    @property
+    def drop(self) -> float:
+        """Percentage points lost; of agreement, where the classes are not known."""
+        if self.exact is not None and self.coded is not None:
+            return 100 * (self.exact.top1 - self.coded.top1)
+        return 100 * (1 - self.comparison.agreement)
+
+    def keeps(self, budget: AccuracyBudget) -> bool:
+        """Whether it is within the budget."""
+        too_far = budget.kl is not None and self.comparison.kl > budget.kl
+        too_wrong = budget.accuracy_drop is not None and self.drop > budget.accuracy_drop + 1e-9
+        return not too_far and not too_wrong
+
+    def words(self) -> str:
+        """The figures in words."""
+        beside = self.comparison
+        noise = f"signal to noise {beside.snr:.1f} dB" if math.isfinite(beside.snr) else "signal to noise exact"
+        if beside.width < 2:
+            return f"{noise}, mean error {beside.mean_error:.3g}"
+        lost = f"top-1 lost {self.drop:.2f} points, " if self.exact is not None else ""
+        return f"{lost}same best class {beside.agreement:.2%}, KL {beside.kl:.4g}, {noise}"
+
+
+def compare_programs(
+    outcome: Outcome, samples: Samples, count: int, truth: Truth, threads: int = 1
+) -> ProgramComparison:
+    """Runs both programs on samples.
+
+    Args:
+        outcome: what to judge.
+        samples, count: what on; best others than those that it was calibrated with.
+        truth: see Truth.
+        threads: how many threads to compute with.
+    """
+    exact, coded = (
+        ProgramRunner(outcome.exact, threads=threads),
+        ProgramRunner(outcome.converted.program, threads=threads),
+    )
+    result = ProgramComparison(Comparison(), None, None)
+    labels: Sequence[int] | None = None
+    for index, sample in enumerate(islice(samples(), count)):
+        wanted = exact(sample)[0]
+        given = coded.numbers(as_fed(sample, outcome.converted.program.inputs))[0]
+        if index == 0 and wanted.size > 1:
+            labels = truth(wanted.size)
+            if labels is not None:
+                result.exact, result.coded = Accuracy(), Accuracy()
+        result.comparison.add(wanted, given)
+        if labels is not None and result.exact is not None and result.coded is not None:
+            result.exact.add(wanted, labels[index])
+            result.coded.add(given, labels[index])
+    return result
+
+
+def _check_classes(program: Program, samples: Samples, threads: int) -> None:
+    """Refuses a model whose first output does not tell classes apart, before any work is done."""
+    for sample in islice(samples(), 1):
+        if scores_of_classes(ProgramRunner(program, threads=threads)(sample)[0]) is None:
+            raise UsageError(
+                "a budget is of a classifier's answers, and this model gives no scores of classes",
+                hint="leave --max-kl and --max-accuracy-drop out; the summary tells signal to noise",
+            )
+
+
+def quantize_within(
+    program: Program,
+    samples: Samples,
+    count: int,
+    options: QuantizationOptions,
+    budget: AccuracyBudget,
+    judge: Callable[[Outcome], ProgramComparison],
+    progress: Progress | None = None,
+    resume: ResumeState | None = None,
+) -> tuple[Outcome, ProgramComparison]:
+    """Quantizes as ``pipeline.quantize`` does, with as much in float as the budget asks for.
+
+    First all is done that the options say; while that is not enough, larger shares stay in float.
+
+    Args:
+        program, samples, count, options, progress, resume: as for ``quantize_program``.
+        budget: what may be lost.
+        judge: measures an outcome.
+
+    Raises:
+        UsageError: the model gives no scores of classes, so that there is no best one.
+        RunError: even with three quarters in float too much is lost.
+    """
+    tell = progress or silent
+    if budget.is_set:
+        _check_classes(program, samples, options.threads)
+    state = analyze(program, samples, count, options, progress, resume)
+    shares = [options.float_share, *(share for share in SHARES if share > options.float_share)]
+    found: ProgramComparison | None = None
+    shares = shares if budget.is_set and state.sensitivity else shares[:1]
+    for tried, share in enumerate(shares):
+        how = replace(options, float_share=share, quiet=math.inf, loud=math.inf) if tried else options
+        outcome = finish(state, how)
+        found = judge(outcome)
+        tell("keeping the budget", tried + 1, len(shares))
+        if found.keeps(budget):
+            if budget.is_set:
+                kept = f"with up to {share:.0%} of the multiplications in float" if tried else "at once"
+                outcome.notes.append(f"within the budget {kept}: {found.words()}")
+            return outcome, found
+    assert found is not None
+    raise RunError(
+        f"no form with eight bits keeps the budget; with {shares[-1]:.0%} in float: {found.words()}",
+        hint="--mode=weights and --activations=int16 lose less; or allow more",
+    )

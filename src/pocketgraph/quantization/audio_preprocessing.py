@@ -1,0 +1,161 @@
+"""What a graph does with the content of a recording before numbers are at hand that LiteRT can take.
+
+    wav_data ─DecodeWav─ AudioSpectrogram ─Mfcc─┊─ Reshape ─ Conv2D …
+
+The part in front of the mark runs once for each recording; the part behind it is what gets quantized and judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.datasets.recordings import content_at
+from pocketgraph.errors import FormatError, RunError, UsageError
+from pocketgraph.graph import Graph, Node, Shape, canonical, node_name
+from pocketgraph.graph.dtype import STRING
+from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.order import reachable
+from pocketgraph.kernels.shapes import infer
+from pocketgraph.runtime.samples import sample_shapes
+
+Array = np.ndarray[Any, Any]
+READING = ops_with("recording")
+"""Ops that make numbers out of a recording."""
+
+
+class AudioPreprocessing:
+    """The part of a graph that reads recordings.
+
+    Args:
+        graph: the graph.
+        source: the placeholder of a file's content.
+        shapes: the tensors where the part ends, and their shapes.
+        rate: samples a second of what it hears; None where the graph does not say.
+    """
+
+    def __init__(
+        self, graph: Graph, source: str, shapes: Mapping[str, tuple[int, ...]], rate: int | None = None
+    ) -> None:
+        from pocketgraph.runtime import Session
+
+        self.shapes, self.rate = dict(shapes), rate
+        self._source = source
+        self._session = Session(graph)
+
+    def __call__(self, path: str, rate: int) -> list[Array]:
+        """The numbers for a recording, resampled where its rate is another than this one.
+
+        Raises:
+            FormatError: it cannot be read, is no recording or an empty one.
+        """
+        try:
+            made = self._session.run(list(self.shapes), {self._source: content_at(path, rate)})
+        except RunError as error:
+            raise FormatError(f"the model does not take this recording: {error.what}", where=path) from error
+        for (name, shape), array in zip(self.shapes.items(), made, strict=True):
+            if array.shape != shape:
+                raise FormatError(
+                    f"this recording gives '{name}' the shape {list(array.shape)}, not {list(shape)}", where=path
+                )
+        return made
+
+
+def audio_preprocessing_of(
+    graph: Graph, outputs: Sequence[str], fed: Collection[str] = ()
+) -> AudioPreprocessing | None:
+    """The part of a graph that reads recordings; None when it does not read any.
+
+    Args:
+        graph: the graph.
+        outputs: what is to be computed.
+        fed: placeholders that are set to something else.
+
+    Raises:
+        UsageError: the shape of what the part makes is not known.
+    """
+    needed = reachable(graph, [node_name(name) for name in outputs])
+    taken = {canonical(name) for name in fed}
+    sources = [
+        node.name
+        for node in graph
+        if node.name in needed and node.op == "Placeholder" and node.attr("dtype") is STRING
+        and canonical(node.name) not in taken
+    ]  # fmt: skip
+    if len(sources) != 1:
+        return None
+    inside = set(sources)
+    for node in graph.replace(_ordered(graph)):
+        if node.op in READING and any(node_name(ref) in inside for ref in node.data_inputs):
+            inside.add(node.name)
+    cuts: dict[str, None] = {}
+    for node in graph:
+        if node.name in needed and node.name not in inside:
+            cuts.update((canonical(r), None) for r in node.data_inputs if node_name(r) in inside)
+    if not cuts or any(node_name(name) in sources for name in cuts):
+        return None
+    inferred = infer(graph)
+    shapes = {name: known_shape(inferred, name) for name in cuts}
+    rates = {_whole(inferred.value(canonical(node.inputs[1]))) for node in graph if node.op == "Mfcc"} - {None}
+    return AudioPreprocessing(graph, canonical(sources[0]), shapes, rates.pop() if len(rates) == 1 else None)
+
+
+def _whole(value: Array | None) -> int | None:
+    return None if value is None or value.size != 1 else int(value.reshape(-1)[0])
+
+
+def behind_audio_preprocessing(graph: Graph, cuts: Mapping[str, tuple[int, ...]]) -> Graph:
+    """The graph with placeholders where the part that reads recordings ends.
+
+    Other nodes may wait for the nodes that are cut off (constants that quantize_nodes makes do), which must not make
+    that part run, and ask for a recording, when what it makes is fed.
+    """
+    inferred = infer(graph)
+    made = {}
+    for name, shape in cuts.items():
+        dtype = inferred.dtype(name)
+        if name.endswith(":0") and dtype is not None:
+            node = node_name(name)
+            made[node] = Node(node, "Placeholder", (), {"dtype": dtype, "shape": Shape(shape)})
+    return graph.map_nodes(lambda node: made.get(node.name, node))
+
+
+def input_shapes(
+    graph: Graph, outputs: Sequence[str], inputs: Sequence[str], fed: Collection[str] = ()
+) -> dict[str, tuple[int, ...]]:
+    """The shapes of the tensors to feed: placeholders that the outputs need, or the ``inputs``, which may be any.
+
+    Raises:
+        GraphError: there is no such tensor.
+        UsageError: the shape of one is not known.
+    """
+    if not inputs:
+        try:
+            return sample_shapes(graph, outputs, tuple(fed))
+        except UsageError as error:
+            hint = "set it for good when it is a switch or a number, as in --feed=keep_prob=1, or name all --inputs"
+            raise UsageError(error.what, hint=hint) from error
+    inferred = infer(graph)
+    for name in inputs:
+        graph.producer(name)
+    return {name: known_shape(inferred, name) for name in inputs}
+
+
+def known_shape(inferred: Any, name: str) -> tuple[int, ...]:
+    """The shape of a tensor, 1 where a size is open.
+
+    Raises:
+        UsageError: not even the number of dimensions is known.
+    """
+    shape = inferred.shape(canonical(name))
+    if shape.dims is None:
+        raise UsageError(f"the shape of the input '{name}' is not known", hint="choose another place to start")
+    return tuple(1 if size is None else size for size in shape.dims)
+
+
+def _ordered(graph: Graph) -> list[Any]:
+    from pocketgraph.graph.order import topological
+
+    return topological(graph, partial=True)

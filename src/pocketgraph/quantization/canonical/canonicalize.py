@@ -1,0 +1,285 @@
+"""Rewrites what a graph spells out around its layers, so that they are layers to the quantizer too.
+
+    x ─SPACE_TO_BATCH_ND─ RESHAPE ─CONV_2D─ RESHAPE ─BATCH_TO_SPACE_ND─ y       a dilated convolution along one axis
+    x ─BATCH_MATMUL(constant)─ y                                                a FULLY_CONNECTED
+    x ─CONV_2D─ RESHAPE ─ADD(bias)─ RELU─ y                                     a CONV_2D with bias and RELU, RESHAPE
+
+Only as layers do weights have a scale for each channel, and biases, factors and activations cost nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+
+import numpy as np
+
+from pocketgraph.graph.dtype import FLOAT, INT32
+from pocketgraph.litert.constant import Constant
+from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.litert.rewriting.activations import ACTIVATIONS, fuse_activations
+from pocketgraph.litert.rewriting.borders import absorb_padding, dilate
+from pocketgraph.litert.rewriting.linear import LINEAR, add_missing_biases, fold_affine
+from pocketgraph.litert.rewriting.optimize import merge_reshapes
+from pocketgraph.litert.rewriting.shared import share_constants
+from pocketgraph.litert.rewriting.simpler import (
+    recognise_leaky_rectifiers,
+    reshape_instead_of_transposing,
+)
+from pocketgraph.litert.rewriting.transposed import turn_transposed_convolutions
+from pocketgraph.litert.rewriting.view import View
+from pocketgraph.litert.rewriting.whole_rows import take_whole_rows
+from pocketgraph.quantization.canonical.affine_chains import merge_affine_chains
+from pocketgraph.quantization.canonical.function_recognition import recognise_functions
+from pocketgraph.quantization.canonical.time_step_batching import batch_time_steps
+from pocketgraph.quantization.core.program_runner import Array
+from pocketgraph.quantization.program_pass import ProgramPass, copied, run_passes
+
+AFFINE = ("ADD", "SUB", "MUL", "DIV")
+MOST_ADDED_ZEROS_SHARE = 0.08
+"""Of all weights, that plain convolutions instead of transposed ones may add to the file."""
+MOST_SPREAD = 1 << 20  # elements of a constant that is looked at in full
+
+
+def canonicalize(program: Program, without: Collection[str] = ()) -> Program:
+    """A program that computes the same in fewer operations; tensors inside may have other names and shapes.
+
+    One that has codes already, as graphs with eight-bit nodes do, stays as it is: its sums are of whole numbers.
+
+    Args:
+        program: it stays as it is.
+        without: the names of passes to leave out, of CANONICAL_PASSES.
+    """
+    if any(v.quantization is not None for o in program.operations for v in (*o.inputs, *o.outputs) if v is not None):
+        return program
+    result = copied(program)
+    run_passes(result, CANONICAL_PASSES, without)
+    result.drop_unused()
+    return result
+
+
+def _weights(program: Program) -> int:
+    """How many elements the constants of floats have."""
+    values = {value for operation in program.operations for value in operation.inputs if value is not None}
+    return sum(value.size for value in values if value.constant is not None and value.dtype is FLOAT)
+
+
+def batches_as_pictures(program: Program) -> None:
+    """Lets space go to batch and back as pictures of one row, where a convolution along one axis stands between."""
+    view = View(program)
+    readers = {value: operation for operation in program.operations for value in operation.inputs if value is not None}
+    done: list[Operation] = []
+    gone: list[Operation] = []
+    for operation in program.operations:
+        done.append(operation)
+        source = operation.inputs[0] if operation.inputs else None
+        is_known = all(value is not None and value.constant is not None for value in operation.inputs[1:3])
+        if source is None or len(source.shape) != 3 or not is_known:
+            continue
+        result = operation.outputs[0]
+        if operation.code == "SPACE_TO_BATCH_ND" and view.uses[result] == 1 and result not in view.outputs:
+            after = readers[result]
+            axis = _single_axis(result.shape, after.outputs[0].shape) if after.code == "RESHAPE" else None
+            if axis is None:
+                continue
+            picture = Value(f"{source.name}/picture", source.dtype, _with_axis(source.shape, axis))
+            done[-1:] = [_reshape(source, picture, operation.nodes), operation]
+            operation.inputs = [picture, *_blocks(operation, axis)]
+            operation.outputs = after.outputs
+            gone.append(after)
+        elif operation.code == "BATCH_TO_SPACE_ND":
+            before = view.only_source(source)
+            if before is None or before.code != "RESHAPE" or before.inputs[0] is None:
+                continue
+            axis = _single_axis(source.shape, before.inputs[0].shape)
+            if axis is None:
+                continue
+            picture = Value(f"{result.name}/picture", result.dtype, _with_axis(result.shape, axis))
+            operation.inputs = [before.inputs[0], *_blocks(operation, axis)]
+            operation.outputs = [picture]
+            done.append(_reshape(picture, result, operation.nodes))
+            gone.append(before)
+    program.operations = done
+    program.drop(gone)
+
+
+def _single_axis(three: tuple[int, ...], four: tuple[int, ...]) -> int | None:
+    """Where a picture's shape has a row or column more than that of [batch, steps, channels]; None for any other."""
+    return next((axis for axis in (1, 2) if four == _with_axis(three, axis)), None)
+
+
+def _with_axis(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
+    return (*shape[:axis], 1, *shape[axis:])
+
+
+def _blocks(operation: Operation, axis: int) -> list[Value | None]:
+    """The block sizes and the borders of pictures whose ``axis`` is the one of size 1."""
+    made: list[Value | None] = []
+    for value, idle in zip(operation.inputs[1:3], (1, (0, 0)), strict=True):
+        assert value is not None
+        assert value.constant is not None
+        numbers = [*value.constant.numpy().tolist()]
+        numbers.insert(axis - 1, idle)
+        constant = Constant.of(np.array(numbers, np.int32))
+        made.append(Value(f"{value.name}/picture", INT32, constant.shape, constant))
+    return made
+
+
+def products_as_layers(program: Program) -> None:
+    """Makes products by a constant matrix layers, with a bias of their own."""
+    for operation in program.operations:
+        if operation.code != "BATCH_MATMUL" or operation.options.get("adj_x"):
+            continue
+        value, matrix = operation.inputs
+        if value is None or matrix is None or matrix.constant is None or value.constant is not None:
+            continue
+        if matrix.dtype is not FLOAT or len(value.shape) < 2 or math.prod(matrix.shape[:-2]) != 1:
+            continue
+        if operation.outputs[0].shape[:-1] != value.shape[:-1]:
+            continue
+        constant = matrix.constant.reshaped(matrix.shape[-2:])
+        if not operation.options.get("adj_y"):
+            constant = constant.permuted((1, 0))
+        weights = Value(f"{matrix.name}/weights", FLOAT, constant.shape, constant)
+        operation.code, operation.inputs = "FULLY_CONNECTED", [value, weights, None]
+        operation.options = {"activation": "", "keep_num_dims": len(value.shape) > 2}
+
+
+def affine_before_reshapes(program: Program) -> None:
+    """Moves factors, offsets and activations from behind a reshape to the layer before it, which takes them in."""
+    view = View(program)
+    layers = {operation.outputs[0] for operation in program.operations if _may_take(operation)}
+    done: list[Operation] = []
+    for operation in program.operations:
+        done.append(operation)
+        found = _behind_reshape(operation, view, layers)
+        if found is None:
+            continue
+        before, operand = found
+        source = before.inputs[0]
+        assert source is not None
+        activation = operation.options.get("activation", "")
+        moved, result = source, operation.outputs[0]
+        at = done.index(before)
+        made: list[Operation] = []
+        if operation.code in AFFINE:
+            first = Value(f"{result.name}/flat", FLOAT, source.shape)
+            inputs: list[Value | None] = [
+                (operand if value is not None and value.constant is not None else moved) for value in operation.inputs
+            ]
+            made.append(Operation(operation.code, inputs, [first], {"activation": ""}, operation.nodes))
+            moved = first
+        code = activation or (operation.code if operation.code in ACTIVATIONS else "")
+        if code:
+            last = Value(f"{result.name}/active", FLOAT, source.shape)
+            made.append(Operation(code, [moved], [last], {}, operation.nodes))
+            moved = last
+        else:
+            layers.add(moved)
+        done.remove(before)
+        done.pop()
+        reshape = _reshape(moved, result, before.nodes)
+        done[at:at] = made
+        done.append(reshape)
+        for other in (*made, reshape):
+            view.producers[other.outputs[0]] = other
+            view.uses[other.outputs[0]] = 1 if other is not reshape else view.uses[result]
+    program.operations = done
+
+
+def _may_take(operation: Operation) -> bool:
+    return operation.code in LINEAR and not operation.options.get("activation") and operation.whole is None
+
+
+def _behind_reshape(operation: Operation, view: View, layers: set[Value]) -> tuple[Operation, Value | None] | None:
+    """The reshape of a layer's results before an operation that the layer can take in, and its constant operand."""
+    is_affine = operation.code in AFFINE and len(operation.inputs) == 2
+    if not is_affine and operation.code not in ACTIVATIONS:
+        return None
+    moving = [value for value in operation.inputs if value is not None and value.constant is None]
+    if len(moving) != 1 or moving[0].dtype is not FLOAT or moving[0].shape != operation.outputs[0].shape:
+        return None
+    before = view.only_source(moving[0])
+    if before is None or before.code != "RESHAPE":
+        return None
+    source = before.inputs[0]
+    if source not in layers or source is None or view.uses[source] != 1 or source in view.outputs:
+        return None
+    if not is_affine:
+        return before, None
+    constant = next(value for value in operation.inputs if value is not None and value.constant is not None)
+    vector = _by_channel(constant, moving[0].shape, source.shape)
+    return (before, vector) if vector is not None else None
+
+
+def _by_channel(constant: Value, shape: tuple[int, ...], before: tuple[int, ...]) -> Value | None:
+    """A constant beside a tensor of ``shape`` as one for each channel of it in the shape ``before``; None where not."""
+    if constant.size == 1 or math.prod(shape) > MOST_SPREAD or not before:
+        return constant if constant.size == 1 else None
+    assert constant.constant is not None
+    numbers: Array = constant.constant.numpy()
+    if numbers.ndim > len(shape):
+        return None
+    rows = np.broadcast_to(numbers, shape).reshape(-1, before[-1])
+    if not (rows == rows[0]).all():
+        return None
+    vector = Constant.of(np.ascontiguousarray(rows[0]))
+    return Value(f"{constant.name}/by_channel", FLOAT, vector.shape, vector)
+
+
+def slopes_by_channel(program: Program) -> None:
+    """The larger one of a value and a multiple of it for each channel is a PRELU, one operation instead of two."""
+    producers, uses = program.producers(), program.uses()
+    for operation in program.operations:
+        if operation.code != "MAXIMUM":
+            continue
+        for value, product in (operation.inputs, operation.inputs[::-1]):
+            scaled = producers.get(product) if product is not None else None
+            if value is None or scaled is None or scaled.code != "MUL" or product is None or uses[product] != 1:
+                continue
+            factor = next((v for v in scaled.inputs if v is not None and v.constant is not None), None)
+            if value not in scaled.inputs or factor is None or factor.constant is None or scaled.options["activation"]:
+                continue
+            numbers = factor.constant.numpy()
+            if len(value.shape) != 4 or factor.size != value.shape[-1] or not (numbers <= 1).all():
+                continue
+            alpha = Constant.of(numbers.reshape(1, 1, -1))
+            operation.code, operation.options = "PRELU", {}
+            operation.inputs = [value, Value(f"{factor.name}/slopes", FLOAT, alpha.shape, alpha)]
+            break
+
+
+def _reshape(source: Value, result: Value, nodes: tuple[str, ...]) -> Operation:
+    constant = Constant.of(np.array(result.shape, np.int32))
+    shape = Value(f"{result.name}/shape", INT32, constant.shape, constant)
+    return Operation("RESHAPE", [source, shape], [result], {"new_shape": result.shape}, nodes)
+
+
+def plain_transposed_convolutions(program: Program) -> None:
+    """Makes transposed convolutions plain ones, unless the file would grow much by it."""
+    turn_transposed_convolutions(program, MOST_ADDED_ZEROS_SHARE * _weights(program))
+
+
+CANONICAL_PASSES = (
+    ProgramPass("one_dimensional_dilation", "batches of steps around a convolution are pictures", batches_as_pictures),
+    ProgramPass("dilation", "space to batch and back around a convolution is its dilation", dilate),
+    ProgramPass("constant_products", "products by a constant matrix are layers", products_as_layers),
+    ProgramPass(
+        "affine_before_reshape", "biases and activations move to the layer they are of", affine_before_reshapes
+    ),
+    ProgramPass("affine_folding", "factors and offsets become part of layers", fold_affine),
+    ProgramPass("padding_folding", "borders become part of layers", absorb_padding),
+    ProgramPass("activation_fusion", "activations become part of layers", fuse_activations),
+    ProgramPass("missing_biases", "every layer has a bias", add_missing_biases),
+    ProgramPass("affine_chains", "scaling in several steps is one product and one sum", merge_affine_chains),
+    ProgramPass("equal_constants", "equal constants are one", share_constants),
+    ProgramPass("time_step_batching", "products of a loop's steps with its input are one product", batch_time_steps),
+    ProgramPass("leaky_relu", "a maximum of a value and its multiple is a LEAKY_RELU", recognise_leaky_rectifiers),
+    ProgramPass("prelu", "the same with a factor for each channel is a PRELU", slopes_by_channel),
+    ProgramPass("function_recognition", "GELU and others are found by their values", recognise_functions),
+    ProgramPass("reshape_for_transpose", "a transpose that moves nothing is a reshape", reshape_instead_of_transposing),
+    ProgramPass("transposed_convolution", "a transposed convolution is a plain one", plain_transposed_convolutions),
+    ProgramPass("whole_rows", "a window as wide as the picture takes rows as pixels", take_whole_rows),
+    ProgramPass("reshape_merging", "reshapes in a row are one", merge_reshapes),
+)
+"""What is done, in order; each can be left out by its name."""

@@ -1,0 +1,1 @@
+"""Channels: equalized or replicated, so that one scale suits all of a tensor."""

@@ -1,0 +1,1 @@
+"""Conversion: a float program rewritten as one of codes, and that one as a GraphDef."""

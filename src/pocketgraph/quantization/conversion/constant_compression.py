@@ -1,0 +1,121 @@
+"""Keeps large constants that are read as floats in eight bits all the same, to be expanded when they are needed.
+
+    GATHER(float table) ─ y            GATHER(int8 table) ─DEQUANTIZE─ y
+    MUL(x, float constant)             MUL(x, DEQUANTIZE(int8 constant))
+
+Embeddings are read in float where what follows computes in float, and so are the factors and offsets of a normalization
+over places. A file would hold four bytes for each of their numbers. LiteRT expands a constant once, when it loads it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from dataclasses import replace
+
+import numpy as np
+
+from pocketgraph.graph.dtype import FLOAT, INT8
+from pocketgraph.litert.constant import Constant
+from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.quantization.core import cost_model
+from pocketgraph.quantization.core.conversion_recipe import ConvertedProgram
+from pocketgraph.quantization.core.operator_rules import is_table
+from pocketgraph.quantization.core.quantization_state import QuantizationState
+from pocketgraph.quantization.core.value_range import Range, quantized
+from pocketgraph.quantization.mixed_precision.float_layers import preparation
+
+ELEMENTWISE = ("ADD", "DIV", "MUL", "SUB")
+
+
+def with_compressed_constants(
+    converted: ConvertedProgram, untouched: Collection[Value]
+) -> tuple[ConvertedProgram, list[str]]:
+    """The program with such constants in codes, and what is to be said of it.
+
+    Args:
+        converted: what ``convert`` gave; its program stays as it is.
+        untouched: results of operations whose factors and offsets stay float, such as those that bring numbers of many
+            units to one.
+    """
+    program = converted.program
+    stored: dict[Value, Value | None] = {}
+    expanded: dict[Value, Value] = {}
+    operations: list[Operation] = []
+    for operation in program.operations:
+        if is_table(operation) and operation.outputs[0].dtype is FLOAT:
+            table = operation.inputs[0]
+            assert table is not None
+            coded = stored.setdefault(table, _coded(table, math.inf))
+            if coded is not None:
+                operations += gather_quantized(operation, coded)
+                continue
+        elif operation.code in ELEMENTWISE and operation.outputs[0] not in untouched:
+            inputs = list(operation.inputs)
+            for at, value in enumerate(inputs):
+                is_large = (
+                    value is not None
+                    and value.constant is not None
+                    and value.size >= cost_model.FEWEST_COMPRESSED_ELEMENTS
+                )
+                if value is None or not is_large or value.dtype is not FLOAT:
+                    continue
+                coded = stored.setdefault(value, _coded(value, cost_model.MOST_COMPRESSION_NOISE))
+                if coded is None:
+                    continue
+                if value not in expanded:
+                    expanded[value] = Value(f"{value.name}/float", FLOAT, value.shape)
+                    operations.append(Operation("DEQUANTIZE", [coded], [expanded[value]]))
+                inputs[at] = expanded[value]
+            if inputs != operation.inputs:
+                operation = replace(operation, inputs=inputs)
+        operations.append(operation)
+    found = [value for value, coded in stored.items() if coded is not None]
+    if not found:
+        return converted, []
+    note = f"{len(found)} large constants that are read as floats are kept in eight bits ({_numbers(found):,} numbers)"
+    return replace(converted, program=Program(list(program.inputs), list(program.outputs), operations)), [note]
+
+
+def gather_quantized(operation: Operation, coded: Value) -> list[Operation]:
+    """A GATHER from a table of codes, the rows made numbers afterwards."""
+    result = operation.outputs[0]
+    rows = Value(f"{result.name}/int8", INT8, result.shape, None, coded.quantization)
+    taken = Operation("GATHER", [coded, *operation.inputs[1:]], [rows], dict(operation.options), operation.nodes)
+    return [taken, Operation("DEQUANTIZE", [rows], [result])]
+
+
+def quantized_table(table: Value) -> Value:
+    """A float constant in int8 codes of one scale."""
+    assert table.constant is not None
+    numbers = table.constant.numpy()
+    quantization = Range(float(numbers.min()), float(numbers.max())).quantization()
+    return Value(f"{table.name}/int8", INT8, table.shape, Constant.of(quantized(numbers, quantization)), quantization)
+
+
+def _coded(value: Value, loudest: float) -> Value | None:
+    """The constant in codes; None where it holds other than finite numbers, or the codes would be too far off."""
+    assert value.constant is not None
+    numbers = value.constant.numpy().astype(np.float64)
+    if not np.isfinite(numbers).all():
+        return None
+    result = quantized_table(value)
+    assert result.constant is not None
+    assert result.quantization is not None
+    ((scale,), (zero,)) = result.quantization.scales, result.quantization.zero_points
+    off = (result.constant.numpy().astype(np.float64) - zero) * scale - numbers
+    return result if float((off**2).sum()) <= loudest * float((numbers**2).sum()) else None
+
+
+def _numbers(values: Collection[Value]) -> int:
+    return sum(value.size for value in values)
+
+
+def apply(state: QuantizationState) -> bool:
+    """The step; what prepares the data, and what was to stay in float, keeps its constants."""
+    assert state.converted is not None
+    values = state.converted.values
+    untouched = {v for operation in [*state.kept, *preparation(state.program)] for v in operation.outputs}
+    state.converted, said = with_compressed_constants(state.converted, {values.get(v, v) for v in untouched})
+    state.notes += said
+    return bool(said)

@@ -1,0 +1,294 @@
+"""Rewrites a float program as one that computes with int8 codes.
+
+    x ─CONV_2D─ RELU6 ─SOFTMAX─ y
+becomes, with float inputs and outputs and the softmax kept in float,
+    x ─QUANTIZE─ CONV_2D(int8) ─DEQUANTIZE─ SOFTMAX ─ y
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from pocketgraph.errors import UsageError
+from pocketgraph.graph import DType
+from pocketgraph.graph.dtype import FLOAT, INT8, INT16, INT32, INT64
+from pocketgraph.litert.constant import Constant
+from pocketgraph.litert.program import Operation, Program, Quantization, Value
+from pocketgraph.litert.rewriting.linear import LINEAR
+from pocketgraph.quantization.conversion.average_pooling import average_pool_of_codes
+from pocketgraph.quantization.core import operator_rules
+from pocketgraph.quantization.core.conversion_recipe import (
+    ConversionRecipe,
+    ConvertedProgram,
+    quantized_operations,
+    shared_quantization,
+)
+from pocketgraph.quantization.core.operator_rules import (
+    OPERATOR_RULES,
+    PRESCRIBED_INT8,
+    PRESCRIBED_INT16,
+    OperatorRule,
+    float_operands,
+    is_layer,
+)
+from pocketgraph.quantization.core.quantization_state import QuantizationState
+from pocketgraph.quantization.core.quantized_weights import QuantizedWeights, packed, rounded
+from pocketgraph.quantization.core.value_range import Range, quantized
+
+ADDING = ("ADD", "SUB", "SQUARED_DIFFERENCE")
+MOST_APART = 2.0**14  # times that an operand's step may be the result's; LiteRT ends the process at 2^19
+MOST_APART_16 = 2.0**12  # of int16 codes; there it does so at 2^14
+INT4 = DType.named("int4")
+ENORMOUS = 1e30  # of a constant that stands for infinity, such as what a maximum is padded with
+
+
+def convert(program: Program, recipe: ConversionRecipe) -> ConvertedProgram:
+    """The program with codes wherever the recipe and LiteRT's operators allow it; the argument stays as it is.
+
+    Raises:
+        UsageError: ``recipe.io`` is neither ``float`` nor the type of the codes.
+    """
+    if recipe.io not in ("float", f"int{recipe.bits}"):
+        raise UsageError(f"inputs and outputs are float or int{recipe.bits}, not '{recipe.io}'")
+    return _Conversion(program, recipe).run()
+
+
+class _Conversion:
+    def __init__(self, program: Program, recipe: ConversionRecipe) -> None:
+        self.program = program
+        self.recipe = recipe
+        self.type = INT16 if recipe.bits == 16 else INT8
+        self.prescribed = PRESCRIBED_INT16 if recipe.bits == 16 else PRESCRIBED_INT8
+        while True:
+            self.coded = quantized_operations(program, self.recipe)
+            self.leaders = shared_quantization(program, self.coded)
+            self.quantizations = self.choose()
+            beyond = [operation for operation in self.coded if self.is_beyond(operation)]
+            if not beyond:
+                break
+            self.recipe = replace(self.recipe, keep=[*self.recipe.keep, *beyond])
+        self.done: list[Operation] = []
+        self.as_codes: dict[Value, Value] = {}
+        self.as_floats: dict[Value, Value] = {}
+        self.constants: dict[tuple[Value, Quantization], Value] = {}
+        self.kernels: dict[tuple[str, bytes, Quantization], Value] = {}
+
+    def choose(self) -> dict[Value, Quantization]:
+        """The codes of each group of tensors that share them, by the group's leader."""
+        ranges: dict[Value, Range] = {}
+        prescribed: dict[Value, list[Quantization]] = {}
+        makers: dict[Value, int] = {}
+
+        def cover(value: Value, span: Range | None) -> None:
+            leader = self.leaders.get(value, value)
+            if span is not None:
+                ranges[leader] = ranges[leader].union(span) if leader in ranges else span
+
+        touched = {value for operation in self.coded for value in (*operation.inputs, *operation.outputs)}
+        for value in self.leaders:
+            if value in touched:
+                cover(value, self.recipe.ranges.get(value))
+        for operation in self.coded:
+            kind = OPERATOR_RULES[operation.code]
+            for value in operation.outputs:
+                leader = self.leaders[value]
+                makers[leader] = makers.get(leader, 0) + (kind is not OperatorRule.SAME)
+                if kind is OperatorRule.FIXED:
+                    prescribed.setdefault(leader, []).append(self.prescribed[operation.code])
+            if kind is OperatorRule.SAME:
+                for value in float_operands(operation):
+                    if value.constant is not None:
+                        numbers = value.constant.numpy()
+                        usual = numbers[np.abs(numbers) < ENORMOUS]
+                        if usual.size:
+                            cover(operation.outputs[0], Range(float(usual.min()), float(usual.max())))
+        chosen = {leader: span.quantization(self.recipe.bits) for leader, span in ranges.items()}
+        for leader, wanted in prescribed.items():
+            if len(wanted) == makers[leader] and len(set(wanted)) == 1:
+                chosen[leader] = wanted[0]
+        return chosen
+
+    def is_beyond(self, operation: Operation) -> bool:
+        """Whether the steps of an addition's operands and result are too far apart for LiteRT's 32-bit arithmetic."""
+        if operation.code not in ADDING:
+            return False
+        operands = [self.step(operation, value) for value in float_operands(operation)]
+        return max(operands) / self.quantization(operation.outputs[0]).scales[0] > (
+            MOST_APART_16 if self.recipe.bits == 16 else MOST_APART
+        )
+
+    def step(self, operation: Operation, value: Value) -> float:
+        quantization = self.quantization(value) if value.constant is None else self.of_constant(operation, value)
+        return quantization.scales[0]
+
+    def of_constant(self, operation: Operation, value: Value) -> Quantization:
+        """The codes of a constant operand."""
+        if OPERATOR_RULES[operation.code] is OperatorRule.SAME:
+            return self.quantization(operation.outputs[0])
+        assert value.constant is not None
+        numbers = value.constant.numpy()
+        return Range(float(numbers.min()), float(numbers.max())).quantization(self.recipe.bits)
+
+    def run(self) -> ConvertedProgram:
+        inputs = [self.entering(value) for value in self.program.inputs]
+        coded = set(self.coded)
+        for operation in self.program.operations:
+            if operation in coded:
+                self.with_codes(operation)
+            elif operation in self.recipe.hybrid:
+                self.with_coded_weights(operation)
+            else:
+                self.with_floats(operation)
+        outputs = [self.leaving(value) for value in self.program.outputs]
+        result = Program(inputs, outputs, self.done)
+        result.drop_unused()
+        return ConvertedProgram(result, {**self.as_floats, **self.as_codes}, self.coded)
+
+    def entering(self, value: Value) -> Value:
+        has_codes = value.dtype is FLOAT and self.leaders[value] in self.quantizations
+        if self.recipe.io != "float" and has_codes:
+            made = Value(value.name, self.type, value.shape, None, self.quantization(value))
+            self.as_codes[value] = made
+            return made
+        self.as_floats[value] = value
+        return value
+
+    def leaving(self, value: Value) -> Value:
+        if self.recipe.io != "float" and value in self.as_codes:
+            return self.as_codes[value]
+        return self.floats(value)
+
+    def quantization(self, value: Value) -> Quantization:
+        return self.quantizations[self.leaders[value]]
+
+    def codes(self, value: Value) -> Value:
+        """The value as codes, converted when needed."""
+        if value not in self.as_codes:
+            made = Value(f"{value.name}/{self.type.name}", self.type, value.shape, None, self.quantization(value))
+            self.done.append(Operation("QUANTIZE", [self.floats(value)], [made]))
+            self.as_codes[value] = made
+        return self.as_codes[value]
+
+    def floats(self, value: Value) -> Value:
+        """The value as plain numbers, converted when needed."""
+        if value.constant is not None or value.dtype is not FLOAT:
+            return self.as_floats.get(value, value)
+        if value not in self.as_floats:
+            made = Value(f"{value.name}/float", FLOAT, value.shape)
+            self.done.append(Operation("DEQUANTIZE", [self.as_codes[value]], [made]))
+            self.as_floats[value] = made
+        return self.as_floats[value]
+
+    def with_floats(self, operation: Operation) -> None:
+        operands = [None if value is None else self.floats(value) for value in operation.inputs]
+        for value in operation.outputs:
+            self.as_floats[value] = value
+        self.done.append(
+            Operation(operation.code, operands, list(operation.outputs), dict(operation.options), operation.nodes)
+        )
+
+    def with_coded_weights(self, operation: Operation) -> None:
+        """A layer in float but for its weights."""
+        self.with_floats(operation)
+        made = self.done[-1]
+        chosen = self.recipe.weights.get(operation) or rounded(operation, 1.0)
+        _, at_weights, at_bias = LINEAR[operation.code]
+        name = operator_rules.weights(operation).name
+        made.inputs += [None] * (at_bias + 1 - len(made.inputs))
+        made.inputs[at_weights] = self.kernel(name, chosen)
+        bias = chosen.bias.astype(np.float32)
+        had = operator_rules.bias(operation)
+        is_same = (
+            had is not None and had.constant is not None and np.array_equal(had.constant.numpy().reshape(-1), bias)
+        )
+        if not is_same:  # the steps of a loop share theirs
+            made.inputs[at_bias] = Value(f"{name}/bias", FLOAT, bias.shape, Constant.of(bias))
+        if operation.code == "FULLY_CONNECTED":
+            made.options["asymmetric_inputs"] = True
+
+    def with_codes(self, operation: Operation) -> None:
+        operands: list[Value | None]
+        if is_layer(operation):
+            operands = self.weighted_operands(operation)
+        else:
+            operands = [None if value is None else self.operand(operation, value) for value in operation.inputs]
+        results, requantized = [], []
+        for value in operation.outputs:
+            made = Value(value.name, self.type, value.shape, None, self.quantization(value))
+            self.as_codes[value] = made
+            wanted = self.prescribed.get(operation.code)
+            if wanted is not None and wanted != made.quantization:
+                first = Value(f"{value.name}/prescribed", self.type, value.shape, None, wanted)
+                requantized.append(Operation("QUANTIZE", [first], [made]))
+                made = first
+            results.append(made)
+        if operation.code == "AVERAGE_POOL_2D" and self.type is INT8 and operands[0] is not None:
+            only_codes = self.recipe.io != "float"  # who asks for codes may have a device without floats
+            average = average_pool_of_codes(operation, operands[0], results[0], only_codes=only_codes)
+            if average is not None:
+                self.done += average
+                return
+        options = dict(operation.options)
+        if self.recipe.bits == 16 and operation.code in ("ADD", "SUB"):
+            options["power_of_two_scales"] = False  # what LiteRT asks for unless it is told otherwise
+        self.done.append(Operation(operation.code, operands, results, options, operation.nodes))
+        self.done += requantized
+
+    def operand(self, operation: Operation, value: Value) -> Value:
+        if value.dtype is not FLOAT:
+            return self.floats(value)
+        if value.constant is None:
+            return self.codes(value)
+        quantization = self.of_constant(operation, value)
+        if (value, quantization) not in self.constants:
+            constant = Constant.of(quantized(value.constant.numpy(), quantization, self.recipe.bits))
+            made = Value(f"{value.name}/{self.type.name}", self.type, value.shape, constant, quantization)
+            self.constants[value, quantization] = made
+        return self.constants[value, quantization]
+
+    def kernel(self, name: str, chosen: QuantizedWeights) -> Value:
+        """Weights as a constant; the same one for layers that have the same codes, as an unrolled loop's steps do."""
+        made = quantized_kernel(name, chosen)
+        assert made.quantization is not None
+        return self.kernels.setdefault((name, chosen.codes.tobytes(), made.quantization), made)
+
+    def weighted_operands(self, operation: Operation) -> list[Value | None]:
+        at_data, at_weights, at_bias = LINEAR[operation.code]
+        source = self.codes(operator_rules.data(operation))
+        assert source.quantization is not None
+        data_scale = source.quantization.scales[0]
+        wide = self.recipe.bits == 16  # with a bias of 64 bits
+        chosen = self.recipe.weights.get(operation) or rounded(operation, math.inf if wide else data_scale)
+        count = len(chosen.scales)
+        scales = tuple(float(scale) for scale in chosen.scales)
+        name = operator_rules.weights(operation).name
+        kernel = self.kernel(name, chosen)
+        limit = 2**47 if wide else 2**31 - 1
+        result = operation.outputs[0]
+        shift = self.recipe.shifts.get(result, 0.0) * self.quantization(result).scales[0]
+        offsets = np.clip(np.rint((chosen.bias + shift) / (chosen.scales * data_scale)), -limit, limit)
+        by_channel = Quantization(tuple(float(np.float32(s * data_scale)) for s in scales), (0,) * count, 0)
+        dtype = INT64 if wide else INT32
+        bias = Value(f"{name}/bias", dtype, (count,), Constant.of(offsets.astype(dtype.numpy)), by_channel)
+        operands = list(operation.inputs) + [None] * (at_bias + 1 - len(operation.inputs))
+        operands[at_data], operands[at_weights], operands[at_bias] = source, kernel, bias
+        return operands
+
+
+def quantized_kernel(name: str, chosen: QuantizedWeights) -> Value:
+    """Weights as a constant of int8 or int4 codes."""
+    scales = tuple(float(scale) for scale in chosen.scales)
+    four = chosen.bits == 4
+    constant = Constant.of(packed(chosen.codes) if four else chosen.codes)
+    dtype = INT4 if four else INT8
+    quantization = Quantization(scales, (0,) * len(scales), chosen.axis)
+    return Value(f"{name}/{dtype.name}", dtype, chosen.codes.shape, constant, quantization)
+
+
+def apply(state: QuantizationState) -> bool:
+    """The step."""
+    state.converted = convert(state.program, state.recipe)
+    return True

@@ -1,0 +1,1 @@
+"""What the steps share: ranges, operators' rules, weights, runs of programs, options and the state."""

@@ -1,0 +1,202 @@
+"""What operations cost, and the shares and limits by which the steps decide: one table, with units.
+
+Nanoseconds were measured on x86 with one thread; what matters are the ratios. A cost of the form
+``(NANOSECONDS, NANOSECONDS_PER_ELEMENT)`` is that of starting an operation and that of each element of its result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from pocketgraph.litert.program import Operation
+from pocketgraph.quantization.core.operator_rules import is_layer, weights
+
+# ---- samples ----------------------------------------------------------------------------------------------------
+FEWEST_SAMPLES_TO_CLIP = 16
+"""Fewer samples do not show how large values get, so that nothing they show is cut off."""
+FEWEST_SAMPLES = 10
+"""With fewer samples, other inputs are sure to reach further."""
+SAMPLES_COMPARED = 16
+"""Samples that are held against each other to see whether they differ."""
+OUTLIER_REACH = 8.0
+"""Times as far as nine of ten samples, from which a sample is an outlier."""
+MOST_OUTLIERS_SHARE = 0.05
+"""Of the samples; when more reach that far, that is how the data are."""
+
+# ---- ranges -----------------------------------------------------------------------------------------------------
+INT16_MARGIN = 2.0
+"""How much further than the samples int16 codes reach: other inputs do, and one bit of sixteen is easily spared."""
+FEW_SCORE_ROWS = 4096
+"""Rows of scores; more of them, as of all places of a picture, show how far they reach."""
+SCORE_MARGIN_SHARE = 0.25
+"""Of the largest score seen."""
+FEW_SAMPLES_MARGIN_SHARE = 0.6
+"""Of all values seen, over the square root of the number of samples."""
+
+# ---- sensitivity ------------------------------------------------------------------------------------------------
+MOST_ANALYZED_OPERATIONS = 1500
+"""Operations with codes; weighing and fitting them takes time as the square of their number."""
+MOST_SENSITIVITY_SAMPLES = 64
+"""Samples that measure the sensitivity of each tensor."""
+HEAVY_MULTIPLICATIONS = 300_000_000
+"""Multiplications of a program from which fewer samples measure the sensitivity of each tensor."""
+HEAVY_SENSITIVITY_SAMPLES = 4
+EXTRA_BYTES_OF_FLOAT_WEIGHT = 3
+"""Bytes that a weight takes more in float than in eight bits."""
+FLOAT_SLOWDOWN = 2
+"""Times its time that a multiplication in float takes more than one of codes, about."""
+
+# ---- what stays in float ----------------------------------------------------------------------------------------
+FEW_NORMALIZED_ROWS = 16
+"""Rows of a normalization at the outputs, which are never dear."""
+WIDE_NORMALIZED_ROW = 8
+"""Numbers of a row; of so many, a normalization in float takes less time than one of codes."""
+MULTIPLICATIONS_PER_NORMALIZED_ROW = 500
+"""Eight-bit multiplications that a row of a normalization in float takes as long as, about."""
+DEAR_TIME_SHARE = 0.1
+"""Of the program's time, above which a normalization at the outputs is not left in float."""
+MOST_FLOAT_SCORES = 1 << 16
+"""Elements of a last layer that gives its results in float."""
+PREPARATION_WORK_SHARE = 0.02
+"""Of the program's multiplications that preparing the data may take in float."""
+
+# ---- channels ---------------------------------------------------------------------------------------------------
+MUCH_NOISE_SHARE = 0.25
+"""Of all noise, from which that of the input is seen to."""
+QUIET_INPUT_DECIBELS = 40.0
+"""Of the input's own noise, from which it is not."""
+INPUT_CHANNELS_AT_A_TIME = 4
+"""Input channels that a convolution takes at a time, so that copies of an only one cost next to nothing."""
+MOST_COPIED_WEIGHTS_SHARE = 0.15
+"""Of all weights; what copies of the input may add to them."""
+WEAKEST_CHANNEL_SHARE = 1 / 64
+"""Of the strongest channel's reach; a weaker one counts as this strong."""
+DEAD_CHANNEL_RATIO = 256.0
+"""Times that the strongest channel reaches further, beyond which a channel is taken for dead, not for weak."""
+WORTHWHILE_FACTOR = 2.0
+"""A factor of a channel below this is not worth a change."""
+RELU6_ROOM = 2.0
+"""Times the largest value observed that other samples may reach in front of a RELU6."""
+WIDEST_REPLICATED_CHANNELS = 64
+"""A wider tensor's noise is averaged away by the layer that reads it, and widening it is dear."""
+WORTHWHILE_NOISE_SHARE = 0.02
+"""Of all noise; sparing less is not worth a change of the program."""
+CONSTANT_CHANNEL_SHARE = 1e-4
+"""Of a tensor's range; a channel that moves less is constant."""
+
+# ---- constants --------------------------------------------------------------------------------------------------
+FEWEST_COMPRESSED_ELEMENTS = 1024
+"""Of a constant, or of a layer's weights; fewer are not worth the loss."""
+MOST_COMPRESSION_NOISE = 10**-3.7
+"""Of a constant's power that its codes may be off by; more and it stays float."""
+
+# ---- time in nanoseconds ----------------------------------------------------------------------------------------
+CONVERSION_NS = (60.0, 0.05)
+FLOAT_NS = (40.0, 0.055)
+CODES_NS = (38.0, 0.045)
+FLOAT_ADVANTAGE_SHARE = 0.85
+"""Of the time in codes, below which the time in float must be for the difference to count."""
+FLOAT_NS_OF: Mapping[str, tuple[float, float]] = {
+    **dict.fromkeys(("ELU", "EXP", "GELU", "LOG", "LOGISTIC", "TANH"), (50.0, 0.11)),
+    "LOG_SOFTMAX": (200.0, 1.1),
+    "SOFTMAX": (100.0, 0.165),
+}
+"""Of operators in float that take another time than FLOAT_NS."""
+CODES_NS_OF: Mapping[str, tuple[float, float]] = {
+    **dict.fromkeys(("ADD", "SUB"), (40.0, 0.085)),
+    **dict.fromkeys(("EXP", "GELU", "LOG", "MUL"), (50.0, 0.17)),
+    "ABS": (600.0, 2.3),
+    "AVERAGE_POOL_2D": (120.0, 0.12),
+    "LOG_SOFTMAX": (300.0, 0.85),
+    "PRELU": (800.0, 3.1),
+    "SOFTMAX": (500.0, 1.7),
+    "SQUARED_DIFFERENCE": (1400.0, 5.6),
+}
+"""The same in codes."""
+CACHED_ELEMENTS = 1 << 17
+"""From which floats of two tensors and their result are fetched from memory; codes are a quarter as large."""
+UNCACHED_FLOAT_NS_PER_ELEMENT = 0.1
+TWO_OPERANDS = ("ADD", "DIV", "MUL", "SUB")
+SOFTMAX_NS_PER_ROW = {"float": 14.0, "codes": 1.0}
+"""Of a softmax beside its elements; with codes, exponentials are looked up."""
+PRODUCT_NS = 300.0
+PRODUCT_NS_PER_MULTIPLICATION = {"float": 0.01, "codes": 0.11}
+"""Of a product of two tensors (BATCH_MATMUL)."""
+
+# ---- effort in eight bits ---------------------------------------------------------------------------------------
+OUTPUT_CHANNELS_AT_A_TIME = 16
+"""Output channels that XNNPACK's eight-bit kernels compute in a block (8 in its oldest ones)."""
+INPUT_CHANNELS_IN_A_BLOCK = 8
+"""Input channels that they take at a time."""
+DEPTHWISE_MULTIPLICATIONS = 8
+"""Multiplications of a wide layer that one of a depthwise layer takes as long as."""
+OUTPUT_MULTIPLICATIONS = 35
+"""Multiplications of a wide layer that one more number of its result takes as long as."""
+
+
+def multiplications(operation: Operation) -> int:
+    """Multiplications of an operation, about; elements for one that has none."""
+    result = operation.outputs[0]
+    if is_layer(operation):
+        kernel = weights(operation)
+        if operation.code == "TRANSPOSE_CONV":
+            source = operation.inputs[2]
+            assert source is not None
+            return source.size * kernel.size // kernel.shape[3]
+        per = (
+            kernel.shape[1] * kernel.shape[2]
+            if operation.code == "DEPTHWISE_CONV_2D"
+            else kernel.size // kernel.shape[0]
+        )
+        return result.size * per
+    return result.size
+
+
+def total_multiplications(operations: Iterable[Operation]) -> int:
+    """Multiplications of all of these together."""
+    return sum(multiplications(operation) for operation in operations)
+
+
+def int8_effort(operation: Operation) -> int:
+    """What an operation costs in eight bits, about, in multiplications of a wide layer.
+
+    Channels that do not fill a block cost as much as a full one, and a depthwise layer makes less of each load.
+    """
+    result = operation.outputs[0]
+    if operation.code not in ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"):
+        return multiplications(operation)
+    kernel, channels = weights(operation), result.shape[-1]
+    if operation.code == "DEPTHWISE_CONV_2D":
+        each = DEPTHWISE_MULTIPLICATIONS * kernel.size // channels
+    else:
+        inputs = kernel.shape[-1]
+        each = kernel.size // (kernel.shape[0] * inputs) * _in_blocks(inputs, INPUT_CHANNELS_IN_A_BLOCK)
+    return result.size // channels * _in_blocks(channels, OUTPUT_CHANNELS_AT_A_TIME) * (each + OUTPUT_MULTIPLICATIONS)
+
+
+def nanoseconds(operation: Operation, *, in_codes: bool) -> float:
+    """The time of an operation without weights, about."""
+    result, form = operation.outputs[0], "codes" if in_codes else "float"
+    size = sum(value.size for value in operation.outputs)
+    if operation.code == "BATCH_MATMUL" and operation.inputs[0] is not None:
+        inner = operation.inputs[0].shape[-2 if operation.options.get("adj_x") else -1]
+        return PRODUCT_NS + PRODUCT_NS_PER_MULTIPLICATION[form] * result.size * inner
+    if operation.inputs and operation.code in ("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN"):
+        size = operation.inputs[0].size if operation.inputs[0] is not None else size
+    usual, special = (CODES_NS, CODES_NS_OF) if in_codes else (FLOAT_NS, FLOAT_NS_OF)
+    start, each = special.get(operation.code, usual)
+    if operation.code in TWO_OPERANDS and not in_codes and size >= CACHED_ELEMENTS:
+        moving = [value for value in operation.inputs if value is not None and value.constant is None]
+        each = UNCACHED_FLOAT_NS_PER_ELEMENT if len(moving) > 1 else each
+    rows = result.size // max(result.shape[-1], 1) if operation.code == "SOFTMAX" and result.shape else 0
+    return start + each * size + SOFTMAX_NS_PER_ROW[form] * rows
+
+
+def conversion_nanoseconds(elements: int) -> float:
+    """The time of converting a tensor to codes, or back."""
+    return CONVERSION_NS[0] + CONVERSION_NS[1] * elements
+
+
+def _in_blocks(count: int, block: int) -> int:
+    """The number rounded up to whole blocks."""
+    return -(-count // block) * block

@@ -1,0 +1,202 @@
+"""What values a tensor takes over many samples, in memory that does not grow with their number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from copy import copy
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.errors import RunError
+from pocketgraph.quantization.core.value_range import Range
+
+Array = np.ndarray[Any, Any]
+BINS = 2048
+MOST_COUNTED = 1 << 11  # values of one tensor and sample that go into the histogram; the extremes see more
+MOST_CHANNELS = 1 << 14
+MOST_ROWS = 96  # of one tensor and sample that the channels' extremes come from
+FIRST = 16  # samples that are looked at this closely; each later one adds less that is new
+LATER = 2  # times fewer values, rows and blocks of those
+WHOLE = 8  # samples whose extremes are those of all values
+TINY = 1e-30  # what is closer to zero counts as zero: no float32 says how many bins of such a width fit in anything
+HUGE = 1e30  # width of a bin, from which differences do not fit in float32
+BLOCK = 1 << 15  # values whose smallest and largest are found while they are in the cache
+
+
+class Observation:
+    """Extremes, per channel too (the last axis), moments, and a histogram of all values seen.
+
+    Attributes:
+        name: the tensor's name.
+        samples: how many arrays were added.
+        channel_low, channel_high: float32 [channels], over some places of each sample; None without channels.
+        peaks: for a program's inputs, the largest magnitude of each sample.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        bounds: tuple[float, float] = (-np.inf, np.inf),
+        *,
+        is_derived: bool = False,
+        is_input: bool = False,
+    ) -> None:
+        """An observation of nothing yet.
+
+        Args:
+            name: of the tensor.
+            bounds: what no value can be beyond; extremes that they settle are not searched for in every value.
+            is_derived: the tensor only holds values of others that are observed too, so that its own extremes need
+                not be exact: they come from the places that the channels' do.
+            is_input: the tensor is an input, of which each sample's largest magnitude is kept.
+        """
+        self.name = name
+        self.bounds = bounds
+        self.is_derived = is_derived
+        self.is_input = is_input
+        self.peaks: list[float] = []
+        self.samples = 0
+        self.low = np.inf
+        self.high = -np.inf
+        self.channel_low: Array | None = None
+        self.channel_high: Array | None = None
+        self.counts = np.zeros(BINS)
+        self._start = 0.0
+        self._width = 0.0  # of one bin; 0 until a value other than 0 was seen
+
+    def add(self, values: Array) -> None:
+        """Takes another sample's array in.
+
+        Raises:
+            RunError: it holds NaN or infinity.
+        """
+        if not values.size:
+            return
+        low, high = self._extremes(values)
+        if not (math.isfinite(low) and math.isfinite(high)):
+            raise RunError(
+                f"sample {self.samples + 1} gives a value that is not finite",
+                where=self.name,
+                hint="take that sample out, or check the preprocessing (input_mean, input_std)",
+            )
+        self.samples += 1
+        if self.is_input:
+            self.peaks.append(max(-low, high))
+        self.low, self.high = min(self.low, low), max(self.high, high)
+        self._count(values)
+
+    STATE = ("ends", "bins", "counts", "channel_low", "channel_high", "peaks")
+
+    def state(self) -> dict[str, Array]:
+        """All that was seen, as arrays by the names in STATE (without those of channels when there are none)."""
+        found: dict[str, Array] = {
+            "ends": np.array([self.low, self.high]),
+            "bins": np.array([self._start, self._width, self.samples]),
+            "counts": self.counts,
+        }
+        if self.is_input:
+            found["peaks"] = np.array(self.peaks)
+        if self.channel_low is not None and self.channel_high is not None:
+            found |= {"channel_low": self.channel_low, "channel_high": self.channel_high}
+        return found
+
+    def restore(self, state: Mapping[str, Array]) -> None:
+        """Goes on from what ``state`` gave."""
+        self.low, self.high = (float(end) for end in state["ends"])
+        self._start, self._width = (float(number) for number in state["bins"][:2])
+        self.samples = int(state["bins"][2])
+        self.counts = np.array(state["counts"])
+        self.channel_low, self.channel_high = state.get("channel_low"), state.get("channel_high")
+        self.peaks = np.asarray(state.get("peaks", ())).tolist()
+
+    @property
+    def range(self) -> Range:
+        """From the smallest to the largest value."""
+        return Range(float(self.low), float(self.high))
+
+    def of_channels(self, source: Array) -> Observation:
+        """The same for a tensor that has these of the channels, int [channels], some perhaps more than once."""
+        result = copy(self)
+        result.counts = self.counts.copy()
+        if self.channel_low is not None and self.channel_high is not None:
+            result.channel_low, result.channel_high = self.channel_low[source], self.channel_high[source]
+        return result
+
+    @property
+    def centres(self) -> Array:
+        """The middle of each bin, float64 [BINS]."""
+        centres: Array = self._start + self._width * (np.arange(BINS) + 0.5)
+        return centres
+
+    def _extremes(self, values: Array) -> tuple[float, float]:
+        channels = values.shape[-1] if values.ndim else 1
+        if 1 < channels <= MOST_CHANNELS and values.size // channels > 1:
+            rows = values.reshape(-1, channels)
+            step = -(-len(rows) // self._fewer(MOST_ROWS))
+            rows = rows[self.samples % step :: step]
+            low, high = rows.min(axis=0), rows.max(axis=0)
+            if self.channel_low is None or self.channel_high is None:
+                self.channel_low, self.channel_high = low, high
+            else:
+                self.channel_low = np.minimum(self.channel_low, low)
+                self.channel_high = np.maximum(self.channel_high, high)
+            values_low, values_high = float(low.min()), float(high.max())
+            if self.is_derived:
+                return values_low, values_high
+        else:
+            return float(values.min()), float(values.max())
+        floor, ceiling = self.bounds
+        if floor < 0:  # ranges hold 0 anyway
+            ends = np.array([(block.min(), block.max()) for block in self._blocks(values)])  # NaN stays NaN
+            return float(ends[:, 0].min()), float(ends[:, 1].max())
+        if not max(values_high, self.high) >= ceiling:
+            values_high = float(np.max([block.max() for block in self._blocks(values)]))
+        return values_low, values_high
+
+    def _blocks(self, values: Array) -> Iterator[Array]:
+        """The values that the extremes come from: all, but of later large arrays in turn every other block."""
+        flat = values.reshape(-1)
+        step = 1 if self.samples < WHOLE or flat.size < 2 * BLOCK else LATER
+        for start in range(self.samples % step * BLOCK, flat.size, step * BLOCK):
+            yield flat[start : start + BLOCK]
+
+    def _fewer(self, most: int) -> int:
+        """How many of a sample's values or rows to look at, when there are ``most`` of the first ones."""
+        return most if self.samples <= FIRST else most // LATER
+
+    def _count(self, values: Array) -> None:
+        self._make_room()
+        if not self._width:
+            self.counts[0] += values.size
+            return
+        # scores are few, and the rare large ones among them are what counts
+        step = 1 if values.size <= MOST_COUNTED else -(-values.size // self._fewer(MOST_COUNTED))
+        # an odd step does not keep to the same channels
+        taken = values.reshape(-1)[self.samples % step :: step | 1] if step > 1 else values.reshape(-1)
+        if self._width > HUGE:
+            taken = taken.astype(np.float64)
+        index = ((taken - self._start) * (1 / self._width)).astype(np.int64)
+        np.minimum(index, BINS - 1, out=index)
+        np.maximum(index, 0, out=index)
+        self.counts += np.bincount(index, minlength=BINS) * (values.size / max(taken.size, 1))
+
+    def _make_room(self) -> None:
+        """Doubles the width of the bins until they hold every value; the counts move with them."""
+        if not self._width:
+            if self.low > -TINY and self.high < TINY:
+                return
+            zeros = self.counts[0]
+            low, high = min(self.low, 0.0), max(self.high, 0.0)
+            self._width = (high - low) / BINS
+            self._start = low
+            self.counts[:] = 0
+            self.counts[min(int(-low / self._width), BINS - 1)] = zeros
+        while self.high > self._start + self._width * BINS:
+            self.counts = np.concatenate([self.counts.reshape(-1, 2).sum(axis=1), np.zeros(BINS // 2)])
+            self._width *= 2
+        while self.low < self._start:
+            self.counts = np.concatenate([np.zeros(BINS // 2), self.counts.reshape(-1, 2).sum(axis=1)])
+            self._start -= self._width * BINS
+            self._width *= 2

@@ -1,0 +1,79 @@
+"""Runs programs on samples, and shows any of their tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from pocketgraph.litert.program import Program, Value
+from pocketgraph.litert.runner import PlainRunner
+from pocketgraph.quantization.program_pass import subprogram
+from pocketgraph.quantization.serialization.model_file import model_bytes
+
+Array = np.ndarray[Any, Any]
+Sample: TypeAlias = Sequence[Array]
+Samples: TypeAlias = Callable[[], Iterable[Sample]]
+"""Gives all samples anew each time it is called; a sample is one array for each input of the program."""
+
+
+class ProgramRunner:
+    """A program that is ready to run.
+
+    Args:
+        program: the program.
+        outputs: the tensors to compute, by default the program's outputs; its inputs may be among them.
+        threads: how many threads to compute with.
+    """
+
+    def __init__(self, program: Program, outputs: Sequence[Value] | None = None, threads: int = 1) -> None:
+        self.outputs = list(program.outputs if outputs is None else outputs)
+        self._inputs = program.inputs
+        computed = [v for v in dict.fromkeys(self.outputs) if v not in program.inputs and v.constant is None]
+        self._computed = computed
+        trimmed = subprogram(program, computed)
+        used = trimmed.uses()
+        self._fed = [index for index, value in enumerate(program.inputs) if used[value]]
+        trimmed.inputs = [program.inputs[index] for index in self._fed]
+        self._runner = PlainRunner(model_bytes(trimmed), threads) if computed else None
+
+    def __call__(self, sample: Sample) -> list[Array]:
+        """The outputs for one sample, in the form the tensors have (int8 codes for quantized ones)."""
+        known: dict[Value, Array] = dict(zip(self._inputs, sample, strict=True))
+        if self._runner is not None:
+            results = self._runner.run([np.ascontiguousarray(sample[index]) for index in self._fed])
+            known.update(zip(self._computed, results, strict=True))
+        return [known[value] if value.constant is None else value.constant.numpy() for value in self.outputs]
+
+    def visit(self, sample: Sample, look: Callable[[Value, Array], None]) -> None:
+        """Shows each output for one sample without copying it; ``look`` must not keep the array."""
+        for value, array in zip(self._inputs, sample, strict=True):
+            if value in self.outputs:
+                look(value, array)
+        if self._runner is not None:
+            given = [np.ascontiguousarray(sample[index]) for index in self._fed]
+            self._runner.visit(given, lambda index, array: look(self._computed[index], array))
+
+    def numbers(self, sample: Sample) -> list[Array]:
+        """The outputs as float32 where they are codes."""
+        return [real(value, array) for value, array in zip(self.outputs, self(sample), strict=True)]
+
+
+def real(value: Value, array: Array) -> Array:
+    """What an array of codes stands for; other arrays as they are."""
+    if value.quantization is None:
+        return array
+    from pocketgraph.quantization.core.value_range import dequantized
+
+    return dequantized(array, value.quantization)
+
+
+def as_fed(sample: Sample, inputs: Sequence[Value]) -> list[Array]:
+    """A sample in numbers as a program takes it: in codes where its inputs are such."""
+    from pocketgraph.quantization.core.value_range import quantized
+
+    return [
+        array if value.quantization is None else quantized(array, value.quantization, 8 * value.dtype.size)
+        for array, value in zip(sample, inputs, strict=True)
+    ]

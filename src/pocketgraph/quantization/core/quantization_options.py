@@ -1,0 +1,84 @@
+"""What the caller of the quantizer wants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pocketgraph.errors import UsageError
+
+Progress = Callable[[str, int, int], None]
+"""Told what is being done, how many steps of it are done, and of how many."""
+
+
+def silent(stage: str, done: int, total: int) -> None:
+    """Progress that nobody is told."""
+
+
+RANGE_METHODS = ("minmax", "percentile", "mse", "entropy", "auto")
+ROUNDINGS = ("fitted", "adaround", "corrected", "nearest")
+
+
+@dataclass(frozen=True)
+class QuantizationOptions:
+    """What the caller wants.
+
+    Attributes:
+        ranges: how activation ranges are chosen: ``minmax``, ``percentile``, ``mse``, ``entropy``, or ``auto``, which
+            takes for each tensor the one with the least squared error.
+        rounding: how weights are: ``fitted`` to the results of their layer, the same with ``adaround`` to choose the
+            codes, ``nearest`` with ``corrected`` biases, or just ``nearest``.
+        equalize: whether channels are made even across layers first.
+        io: what goes in and comes out: ``float``, or the type of the tensors in between.
+        keep: names of tensors whose operations stay in float.
+        float_share: the largest share of the program's multiplications that may stay in float where eight bits hurt,
+            and by what share the weights may grow for it.
+        widen: the largest share of the program's multiplications that may be added by computing channels of narrow
+            tensors several times, so that they get finer steps.
+        quiet: decibels; when all tensors' codes together make less noise at the scores, no channels are copied for it.
+        loud: decibels; when they make more noise than that all the same, some operations stay in float.
+        activations: the type of the tensors, ``int8`` or ``int16``.
+        weights: the type of the weights, ``int8`` or ``int4``.
+        with_tables: whether constants that are read as floats may be kept in codes; a graph has no place for those.
+        without: names of steps to leave out (see quantization_steps.py).
+        threads: how many threads to compute with.
+        seed: of every choice by chance.
+
+    Raises:
+        UsageError: one of them is none of these, or they do not go together.
+    """
+
+    ranges: str = "auto"
+    rounding: str = "fitted"
+    equalize: bool = False
+    io: str = "float"
+    keep: Sequence[str] = ()
+    float_share: float = 0.12
+    widen: float = 0.1
+    quiet: float = 30.0
+    loud: float = 22.0
+    activations: str = "int8"
+    weights: str = "int8"
+    with_tables: bool = True
+    without: Sequence[str] = ()
+    threads: int = 1
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, value, allowed in (
+            ("rounding", self.rounding, ROUNDINGS),
+            ("ranges", self.ranges, RANGE_METHODS),
+            ("activations", self.activations, ("int8", "int16")),
+            ("weights", self.weights, ("int8", "int4")),
+            ("io", self.io, ("float", self.activations)),
+        ):
+            if value not in allowed:
+                raise UsageError(f"--{name} is one of {', '.join(allowed)}, not '{value}'")
+        for name, share in (("float_share", self.float_share), ("widen", self.widen)):
+            if not 0 <= share <= 1:
+                raise UsageError(f"--{name} is a share from 0 to 1, not {share:g}")
+
+    @property
+    def bits(self) -> int:
+        """Of the tensors' codes."""
+        return 16 if self.activations == "int16" else 8

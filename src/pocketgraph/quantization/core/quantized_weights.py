@@ -1,0 +1,110 @@
+"""Weights as int8 or int4 codes, with a scale for each output channel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.litert.program import Operation
+from pocketgraph.litert.rewriting.linear import LINEAR, float_constant
+from pocketgraph.quantization.core import operator_rules
+
+Array = np.ndarray[Any, Any]
+LARGEST_CODE = 127  # symmetric: -128 is not used, as the LiteRT specification asks
+LARGEST_CODE_4 = 7  # of four bits
+LARGEST_BIAS = 2**30  # of a 32-bit sum, which must hold the products as well
+
+
+@dataclass(frozen=True)
+class QuantizedWeights:
+    """The weights of one layer.
+
+    Attributes:
+        codes: int8, of the weights' shape; from -7 to 7 with four bits.
+        scales: float64 [output channels].
+        bias: float64 [output channels], in real numbers.
+        axis: the axis of ``codes`` that goes along output channels.
+        bits: 8 or 4, of each code in the file.
+    """
+
+    codes: Array
+    scales: Array
+    bias: Array
+    axis: int
+    bits: int = 8
+
+    def numpy(self) -> Array:
+        """The weights that the codes stand for, float64."""
+        across = [-1 if axis == self.axis else 1 for axis in range(self.codes.ndim)]
+        result: Array = self.codes * self.scales.reshape(across)
+        return result
+
+
+def float_weights(operation: Operation) -> tuple[Array, Array]:
+    """The weights and the bias (zeros when there is none) of a weighted operator, float64."""
+    kernel, offset = operator_rules.weights(operation), operator_rules.bias(operation)
+    assert kernel.constant is not None
+    values = kernel.constant.numpy().astype(np.float64)
+    channels = values.shape[operator_rules.WEIGHT_AXIS[operation.code]]
+    if offset is None or offset.constant is None:
+        return values, np.zeros(channels)
+    return values, offset.constant.numpy().astype(np.float64).reshape(-1)
+
+
+def replace_weights(operation: Operation, values: Array, bias: Array) -> None:
+    """Gives a layer other float weights and another bias, under the old names, in place."""
+    _, at_weights, at_bias = LINEAR[operation.code]
+    operation.inputs += [None] * (at_bias + 1 - len(operation.inputs))
+    for at, array in ((at_weights, values), (at_bias, bias)):
+        old = operation.inputs[at]
+        name = f"{operation.outputs[0].name}/bias" if old is None else old.name
+        operation.inputs[at] = float_constant(name, array)
+
+
+def channel_scales(values: Array, axis: int, bias: Array, data_scale: float, largest_code: int = LARGEST_CODE) -> Array:
+    """The smallest scale for each channel with which codes hold the weights and int32 the bias.
+
+    Args:
+        values: the weights.
+        axis: the axis along output channels.
+        bias: in real numbers, one for each channel.
+        data_scale: of the codes of the layer's operand; the bias has the product of both scales. Infinite where the
+            bias is a float or has 64 bits, so that it is no bound.
+        largest_code: of the weights.
+    """
+    across = tuple(other for other in range(values.ndim) if other != axis)
+    largest = np.abs(values).max(axis=across, initial=0)
+    least = np.maximum(np.abs(bias) / (data_scale * LARGEST_BIAS), np.finfo(np.float32).tiny * 2**20)
+    scales: Array = np.maximum(largest / largest_code, least).astype(np.float32).astype(np.float64)
+    return scales
+
+
+def rounded(operation: Operation, data_scale: float, bits: int = 8) -> QuantizedWeights:
+    """The layer's weights, each as the nearest code."""
+    values, bias = float_weights(operation)
+    axis = operator_rules.WEIGHT_AXIS[operation.code]
+    scales = channel_scales(values, axis, bias, data_scale, largest_code(bits))
+    return with_scales(values, scales, bias, axis, bits)
+
+
+def with_scales(values: Array, scales: Array, bias: Array, axis: int, bits: int = 8) -> QuantizedWeights:
+    """Weights as the nearest codes of given scales."""
+    across = [-1 if index == axis else 1 for index in range(values.ndim)]
+    coded = np.clip(np.rint(values / scales.reshape(across)), -largest_code(bits), largest_code(bits))
+    return QuantizedWeights(coded.astype(np.int8), scales, bias, axis, bits)
+
+
+def largest_code(bits: int) -> int:
+    """The largest code of 8 or 4 bits."""
+    return LARGEST_CODE_4 if bits == 4 else LARGEST_CODE
+
+
+def packed(codes: Array) -> Array:
+    """Four-bit codes two in a byte, uint8 [elements / 2 rounded up], the earlier one in the lower half."""
+    nibbles = codes.reshape(-1).astype(np.uint8) & 15
+    if nibbles.size % 2:
+        nibbles = np.append(nibbles, np.uint8(0))
+    result: Array = nibbles[::2] | (nibbles[1::2] << 4)
+    return result

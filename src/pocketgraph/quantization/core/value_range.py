@@ -1,0 +1,76 @@
+"""Ranges of real numbers and the eight-bit codes for them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.errors import UsageError
+from pocketgraph.litert.program import Quantization
+
+Array = np.ndarray[Any, Any]
+LOWEST, HIGHEST = -128, 127  # int8
+LEVELS = HIGHEST - LOWEST
+HIGHEST_16 = 32767  # int16, whose codes are symmetric
+NARROWEST = 1e-6
+"""A range is never narrower: the codes of a constant tensor must still have a scale that float32 can divide by."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """The numbers from ``low`` to ``high``.
+
+    Raises:
+        UsageError: an end is not finite, or they are the wrong way round.
+    """
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.low) and math.isfinite(self.high)):
+            raise UsageError(f"a range from {self.low} to {self.high} is not finite")
+        if self.low > self.high:
+            raise UsageError(f"a range cannot go from {self.low:g} down to {self.high:g}")
+
+    def union(self, other: Range) -> Range:
+        """The smallest range that holds both."""
+        return Range(min(self.low, other.low), max(self.high, other.high))
+
+    def quantization(self, bits: int = 8) -> Quantization:
+        """int8 codes for the range, widened to hold 0, which gets a code of its own; or int16 ones with ``bits=16``.
+
+        int16 codes are symmetric, ``scale = max(|low|, |high|) / 32767``. For int8
+        ``scale = (high - low) / 255``; the zero point is rounded, as in LiteRT's 8-bit quantization specification, and
+        the range moves by up to half a step for it.
+        """
+        low, high = min(self.low, 0.0), max(self.high, 0.0)
+        if bits == 16:
+            return Quantization((float(np.float32(max(-low, high, NARROWEST) / HIGHEST_16)),), (0,))
+        width = max(high - low, NARROWEST)
+        scale = float(np.float32(width / LEVELS))
+        zero = int(np.clip(np.rint(LOWEST - low / scale), LOWEST, HIGHEST))
+        return Quantization((scale,), (zero,))
+
+
+def quantized(values: Array, quantization: Quantization, bits: int = 8) -> Array:
+    """The int8 (int16 with ``bits=16``) codes nearest to ``values``, those outside of the range at its ends.
+
+    There is one scale for the whole tensor.
+    """
+    scaled = np.rint(np.asarray(values, np.float64) / quantization.scales[0]) + quantization.zero_points[0]
+    if bits == 16:
+        wide: Array = np.clip(scaled, -HIGHEST_16, HIGHEST_16).astype(np.int16)
+        return wide
+    result: Array = np.clip(scaled, LOWEST, HIGHEST).astype(np.int8)
+    return result
+
+
+def dequantized(coded: Array, quantization: Quantization) -> Array:
+    """What codes stand for, in float32; one scale for the whole tensor."""
+    centred = coded.astype(np.float32) - np.float32(quantization.zero_points[0])
+    result: Array = centred * np.float32(quantization.scales[0])
+    return result

@@ -1,0 +1,1 @@
+"""Evaluation: models on data, beside each other and beside the truth."""

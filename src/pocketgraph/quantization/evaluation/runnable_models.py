@@ -1,0 +1,237 @@
+"""Models of two kinds to be judged side by side: graphs, and LiteRT files that may take and give codes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from pocketgraph.datasets.model_input import ModelInput
+from pocketgraph.errors import FormatError, UsageError, did_you_mean
+from pocketgraph.graph import Graph, canonical, node_name
+from pocketgraph.quantization.audio_preprocessing import (
+    audio_preprocessing_of,
+    behind_audio_preprocessing,
+    input_shapes,
+)
+from pocketgraph.quantization.core.program_runner import Array, Sample
+from pocketgraph.runtime.samples import sample_fetches
+
+IDENTIFIER = b"TFL3"
+SAVED_MODEL = "saved_model.pb"
+AT = 4  # where in a LiteRT file the identifier stands
+Sizes = Callable[[Graph, "dict[str, tuple[int, ...]]"], "dict[str, tuple[int, ...]]"]
+"""Gives the shapes of a graph's inputs with the sizes that the graph leaves open, 1 until then."""
+
+
+class RunnableModel(Protocol):
+    """A model that is ready to run."""
+
+    path: str
+    size: int | None
+    inputs: tuple[ModelInput, ...]
+
+    def run(self, sample: Sample) -> list[Array]:
+        """The outputs as numbers for one array an input."""
+        ...
+
+
+@runtime_checkable
+class QuantizedBytes(Protocol):
+    """A model that can say its LiteRT file."""
+
+    name: str
+
+    def to_bytes(self, form: str) -> bytes:
+        """The file's content."""
+        ...
+
+
+def check_feeds(feeds: Collection[str], graphs: Sequence[Graph]) -> None:
+    """Refuses values for what no graph has.
+
+    Raises:
+        UsageError: there is such a value.
+    """
+    for name in feeds:
+        if graphs and not any(node_name(name) in graph.nodes for graph in graphs):
+            raise UsageError(
+                f"--feed: the graph has no node '{name}'", hint=did_you_mean(name, (node.name for node in graphs[0]))
+            )
+
+
+def is_litert(path: QuantizedBytes | str | os.PathLike[str]) -> bool:
+    """Whether a file is a LiteRT model."""
+    if not isinstance(path, (str, os.PathLike)):
+        return True
+    try:
+        with open(path, "rb") as file:
+            return file.read(AT + len(IDENTIFIER))[AT:] == IDENTIFIER
+    except OSError:
+        return False
+
+
+def open_model(
+    path: Graph | QuantizedBytes | str | os.PathLike[str],
+    *,
+    outputs: Sequence[str] | None = None,
+    inputs: Sequence[str] | None = None,
+    values: Mapping[str, Any] | None = None,
+    threads: int | None = None,
+    sizes: Sizes | None = None,
+) -> RunnableModel:
+    """A model file, ready to run.
+
+    Args:
+        path: a graph (any form that ``load`` takes) or a LiteRT file; or the graph, or the model, itself.
+        outputs: to compute, by default the model's own; of a LiteRT file those that have these names come first.
+        inputs: of a graph; its own by default.
+        values: what a graph's other placeholders are fed with; of those that it has.
+        threads: how many threads to compute with.
+        sizes: see Sizes.
+
+    Raises:
+        FormatError: it is neither, or damaged.
+        UsageError: the graph has no such inputs or outputs.
+    """
+    if isinstance(path, Graph):
+        return GraphModel(path, "graph", outputs, inputs, values, threads, sizes)
+    if not isinstance(path, (str, os.PathLike)) or is_litert(path):
+        return LiteRTModel(path, threads or 1, outputs)
+    name = os.fspath(path)
+    return GraphModel(read_graph(name, outputs), name, outputs, inputs, values, threads, sizes)
+
+
+def read_graph(path: str, outputs: Sequence[str] | None = None) -> Graph:
+    """The graph of a file; that of a SavedModel's or a training's directory, with its variables as constants.
+
+    Args:
+        path: of the file or directory.
+        outputs: what is to be computed; by default what the graph says.
+
+    Raises:
+        FormatError, FreezeError: it is neither, or damaged.
+    """
+    from pocketgraph.formats import load
+    from pocketgraph.freezing import freeze
+    from pocketgraph.freezing.variables import is_variable
+
+    if not os.path.isdir(path):
+        return load(path)
+    graph = load(path) if os.path.exists(os.path.join(path, SAVED_MODEL)) else None
+    if graph is not None and not any(map(is_variable, graph)):
+        return graph
+    return freeze(path, list(outputs) if outputs else None)
+
+
+class GraphModel:
+    """A graph in a session."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        path: str = "",
+        outputs: Sequence[str] | None = None,
+        inputs: Sequence[str] | None = None,
+        values: Mapping[str, Any] | None = None,
+        threads: int | None = None,
+        sizes: Sizes | None = None,
+    ) -> None:
+        from pocketgraph.runtime import Session
+        from pocketgraph.runtime.feeds import FeedSpec
+        from pocketgraph.runtime.tensor_names import feed_endpoints
+
+        self.path, self.size = path, os.path.getsize(path) if os.path.isfile(path) else None
+        self.graph = graph
+        fed = {canonical(name): value for name, value in (values or {}).items()}
+        self.values = {name: value for name, value in fed.items() if node_name(name) in graph.nodes}
+        self.outputs = list(outputs) if outputs else list(sample_fetches(graph))
+        self.audio = None if inputs else audio_preprocessing_of(graph, self.outputs, tuple(self.values))
+        shapes: dict[str, tuple[int, ...]]
+        if self.audio is not None:
+            shapes = dict(self.audio.shapes)
+            graph = behind_audio_preprocessing(graph, shapes)
+        else:
+            shapes = input_shapes(graph, self.outputs, inputs or (), tuple(self.values))
+            shapes = sizes(graph, shapes) if sizes is not None else shapes
+        made = []
+        for endpoint, label in feed_endpoints(graph, shapes).items():
+            dtype = FeedSpec.of(graph, endpoint, label).numpy
+            made.append(ModelInput(canonical(label), shapes[label], dtype or np.dtype(np.float32)))
+        self.inputs = tuple(made)
+        self._session = Session(graph, threads=threads)
+
+    def run(self, sample: Sample) -> list[Array]:
+        """The outputs for one sample."""
+        feeds = {item.name: array for item, array in zip(self.inputs, sample, strict=True)}
+        return self._session.run(self.outputs, {**feeds, **self.values})
+
+
+class LiteRTModel:
+    """A LiteRT file in its interpreter; codes go in and come out as numbers."""
+
+    def __init__(
+        self, model: QuantizedBytes | str | os.PathLike[str], threads: int = 1, outputs: Sequence[str] | None = None
+    ) -> None:
+        from ai_edge_litert.interpreter import Interpreter
+
+        from pocketgraph.litert.runner import quiet
+
+        self.path = path = os.fspath(model) if isinstance(model, (str, os.PathLike)) else model.name
+        content = None if isinstance(model, (str, os.PathLike)) else model.to_bytes("tflite")
+        self.size: int | None = os.path.getsize(path) if content is None else len(content)
+        try:
+            with quiet():
+                self._interpreter: Any = Interpreter(
+                    model_path=path if content is None else None, model_content=content, num_threads=threads
+                )
+                self._interpreter.allocate_tensors()
+        except (RuntimeError, ValueError) as error:
+            raise FormatError(f"LiteRT cannot run this file: {' '.join(str(error).split())}", where=path) from error
+        self._given = self._interpreter.get_input_details()
+        self._made = _in_order(self._interpreter.get_output_details(), outputs or ())
+        self.inputs = tuple(
+            ModelInput(
+                str(detail["name"]),
+                tuple(int(size) for size in detail["shape"]),
+                np.dtype(np.float32) if detail["quantization"][0] else np.dtype(detail["dtype"]),
+            )
+            for detail in self._given
+        )
+
+    def run(self, sample: Sample) -> list[Array]:
+        """The outputs for one sample; codes are made and read here where the file wants them."""
+        for detail, array in zip(self._given, sample, strict=True):
+            self._interpreter.set_tensor(detail["index"], _coded(array, detail))
+        self._interpreter.invoke()
+        return [_number(self._interpreter.get_tensor(detail["index"]), detail) for detail in self._made]
+
+
+def _in_order(details: list[dict[str, Any]], wanted: Sequence[str]) -> list[dict[str, Any]]:
+    """What a file gives, those of the wanted names first; names of a graph may have got an ending in the file."""
+
+    def place(detail: Mapping[str, Any]) -> int:
+        name = str(detail["name"])
+        found = (at for at, other in enumerate(wanted) if name == other or name.startswith(canonical(other)))
+        return next(found, len(wanted))
+
+    return sorted(details, key=place)
+
+
+def _coded(array: Array, detail: Mapping[str, Any]) -> Array:
+    scale, zero = detail["quantization"]
+    if not scale:
+        return np.ascontiguousarray(array, detail["dtype"])
+    info = np.iinfo(detail["dtype"])
+    result: Array = np.clip(np.rint(array / scale) + zero, info.min, info.max).astype(detail["dtype"])
+    return result
+
+
+def _number(array: Array, detail: Mapping[str, Any]) -> Array:
+    scale, zero = detail["quantization"]
+    if not scale:
+        return np.asarray(array)
+    result: Array = (array.astype(np.float32) - np.float32(zero)) * np.float32(scale)
+    return result

@@ -1,0 +1,1 @@
+"""Weights: codes chosen by what they do to a layer's results."""

@@ -1,0 +1,81 @@
+"""What a weighted operator multiplies its weights with, as rows of a matrix."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.litert.program import Operation
+from pocketgraph.quantization.core import operator_rules
+
+Array = np.ndarray[Any, Any]
+REDUCIBLE = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
+
+
+def row_count(operation: Operation) -> int:
+    """How many rows one sample has."""
+    result = operation.outputs[0]
+    return result.size // result.shape[-1]
+
+
+def sampled_rows(operation: Operation, most: int, rng: np.random.Generator) -> Array:
+    """Which rows of a sample to look at: all, or ``most`` of them by chance, in order."""
+    count = row_count(operation)
+    return np.arange(count) if count <= most else np.sort(rng.choice(count, most, replace=False))
+
+
+def im2col(operation: Operation, values: Array, at: Array) -> Array:
+    """Some rows of the operand.
+
+    Args:
+        operation: a convolution or matrix product.
+        values: its operand, for one sample.
+        at: which rows.
+
+    Returns:
+        float32 [rows, products of one output] for CONV_2D and FULLY_CONNECTED, in the order of the weights' elements;
+        [rows, height * width, output channels] for DEPTHWISE_CONV_2D.
+    """
+    kernel = operator_rules.weights(operation)
+    if operation.code == "FULLY_CONNECTED":
+        return values.reshape(-1, kernel.shape[1])[at].astype(np.float32)
+    height, width = kernel.shape[1:3]
+    windows = _windows(operation, values, height, width)
+    batch, rows, columns = np.unravel_index(at, windows.shape[:3])
+    taken = windows[batch, rows, columns]  # [rows, channels, height, width]
+    if operation.code == "DEPTHWISE_CONV_2D":
+        flat = taken.reshape(len(at), taken.shape[1], height * width).transpose(0, 2, 1)
+        rows_by_channel: Array = np.repeat(flat, operation.options["multiplier"], axis=2).astype(np.float32)
+        return rows_by_channel
+    result: Array = taken.transpose(0, 2, 3, 1).reshape(len(at), -1).astype(np.float32)
+    return result
+
+
+def is_grouped(operation: Operation) -> bool:
+    """Whether a CONV_2D's filters see only a part of the channels each."""
+    return (
+        operation.code == "CONV_2D"
+        and operator_rules.weights(operation).shape[3] != operator_rules.data(operation).shape[3]
+    )
+
+
+def _windows(operation: Operation, values: Array, height: int, width: int) -> Array:
+    """Views of what each output pixel sees: [batch, rows, columns, channels, height, width]."""
+    options = operation.options
+    reach_h = (height - 1) * options["dilation_h"] + 1
+    reach_w = (width - 1) * options["dilation_w"] + 1
+    if options["padding"] == "SAME":
+        borders = [(0, 0)]
+        for size, reach, stride in (
+            (values.shape[1], reach_h, options["stride_h"]),
+            (values.shape[2], reach_w, options["stride_w"]),
+        ):
+            total = max((-(-size // stride) - 1) * stride + reach - size, 0)
+            borders.append((total // 2, total - total // 2))
+        values = np.pad(values, [*borders, (0, 0)])
+    windows = np.lib.stride_tricks.sliding_window_view(values, (reach_h, reach_w), axis=(1, 2))
+    result: Array = windows[
+        :, :: options["stride_h"], :: options["stride_w"], :, :: options["dilation_h"], :: options["dilation_w"]
+    ]
+    return result

@@ -1,0 +1,229 @@
+"""Fits a layer's codes so that, given the quantized operand, its results come near those of the float model.
+
+This undoes what the layers before have done to the operand as far as a linear layer can, and leaves the rest small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import islice, pairwise
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.litert.program import Operation
+from pocketgraph.quantization.core import operator_rules
+from pocketgraph.quantization.core.quantized_weights import (
+    QuantizedWeights,
+    channel_scales,
+    float_weights,
+    largest_code,
+)
+from pocketgraph.quantization.fitting.adaround import adaround
+from pocketgraph.quantization.fitting.im2col import REDUCIBLE, im2col, is_grouped, row_count, sampled_rows
+from pocketgraph.quantization.fitting.second_order_rounding import curvature, loss, round_rows
+
+Array = np.ndarray[Any, Any]
+MOST_ELEMENTS = 1 << 23  # of the rows that are looked at, so that they take 100 MB and not more
+MOST_INPUTS = 1200  # of one output; fitting takes time as the third power of it
+MOST_SHRUNK = 512  # inputs of one output up to which several scales are tried
+MOST_AT_ONCE = 1 << 21  # elements of the operand, for channels that are looked at together
+FEWEST_AT_ONCE = 4  # channels; NumPy adds up those of a single one in another order
+FEWEST_SAMPLES = 16
+BOUNDS = {"RELU": (0.0, np.inf), "RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0)}
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """How to fit.
+
+    Attributes:
+        rows: how many rows of the operand to look at.
+        trust: how strongly the weights are held to the float ones, as a share of the operand's mean second moment.
+        scarce: how much more strongly for each input that there is for a row: few rows say little about many weights.
+        level, level_scarce: the same for the moments by which codes are chosen.
+        rounds: how often targets in the flat parts of the activation are set anew.
+        shrinks: the scales tried, as shares of the one that just holds the largest weight.
+        seed: of the choice of rows.
+        bits: of the weights' codes, 8 or 4.
+        adaround: whether codes are first rounded up or down together, by gradient (see adaround.py), and not one
+            after the other.
+    """
+
+    rows: int = 16384
+    trust: float = 0.05
+    scarce: float = 30.0
+    level: float = 0.01
+    level_scarce: float = 0.3
+    rounds: int = 2
+    shrinks: tuple[float, ...] = (1.0, 0.9, 0.75)
+    seed: int = 0
+    bits: int = 8
+    adaround: bool = False
+
+
+def elements(operation: Operation) -> int:
+    """How many numbers a row has."""
+    kernel = operator_rules.weights(operation)
+    return kernel.size if operation.code == "DEPTHWISE_CONV_2D" else kernel.size // kernel.shape[0]
+
+
+def can_fit(operation: Operation) -> bool:
+    """Whether the layer is of a kind and size to be fitted."""
+    if operation.code not in REDUCIBLE or is_grouped(operation):
+        return False
+    return operation.code == "DEPTHWISE_CONV_2D" or elements(operation) <= MOST_INPUTS
+
+
+def collect(
+    operation: Operation, exact: Iterable[Array], quantized: Iterable[Array], count: int, fit: FitSettings
+) -> tuple[Array, Array]:
+    """Rows of the float operand and of the quantized one, from the same places; see ``im2col`` for the shapes.
+
+    Args:
+        operation: the layer.
+        exact, quantized: its float operand and its quantized one for each sample, as numbers; as many are looked at as
+            give enough rows.
+        count: how many samples there are.
+        fit: how many rows, and the seed of the choice.
+    """
+    rng = np.random.default_rng(fit.seed)
+    rows = min(fit.rows, max(MOST_ELEMENTS // elements(operation), 1))
+    used = min(count, max(FEWEST_SAMPLES, -(-rows // row_count(operation))))
+    most = max(1, rows // max(used, 1))
+    wanted, given = [], []
+    for left, right in islice(zip(exact, quantized, strict=True), used):
+        at = sampled_rows(operation, most, rng)
+        wanted.append(im2col(operation, left, at))
+        given.append(im2col(operation, right, at))
+    return np.concatenate(wanted), np.concatenate(given)
+
+
+def reconstruct(
+    operation: Operation, wanted: Array, given: Array, data_scale: float, fit: FitSettings
+) -> QuantizedWeights:
+    """Codes for the layer.
+
+    Args:
+        operation: the float layer.
+        wanted, given: rows of the float and of the quantized operand.
+        data_scale: of the operand's codes.
+        fit: how.
+    """
+    values, bias = float_weights(operation)
+    axis = operator_rules.WEIGHT_AXIS[operation.code]
+    depthwise = operation.code == "DEPTHWISE_CONV_2D"
+    matrix = values.reshape(-1, values.shape[3]).T if depthwise else values.reshape(len(values), -1)
+    bounds = BOUNDS.get(operation.options.get("activation", ""), (-np.inf, np.inf))
+    if depthwise:  # channels have nothing to do with each other, and all at once they take much memory
+        many = max(MOST_AT_ONCE // max(given[..., 0].size, 1), FEWEST_AT_ONCE)
+        ends = np.linspace(0, len(matrix), -(-len(matrix) // many) + 1).astype(int)
+        parts = [slice(start, end) for start, end in pairwise(ends)]
+        found = [_solved(matrix[p], bias[p], _channels(wanted, p), _channels(given, p), bounds, fit) for p in parts]
+        solution, offset, middle, moments = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
+    else:  # large products, in float32
+        solution, offset, middle, moments = _solved(matrix, bias, wanted[np.newaxis], given[np.newaxis], bounds, fit)
+    size = matrix.shape[1]
+    scarcity = size / len(given)
+    power = np.trace(moments, axis1=1, axis2=2) / size
+    moments = _raised(moments, (fit.level + fit.level_scarce * scarcity) * power + 1e-9)
+    moments = moments if depthwise else moments[0]
+    shaped = solution.T.reshape(values.shape) if depthwise else solution.reshape(values.shape)
+    top = largest_code(fit.bits)
+    largest = channel_scales(shaped, axis, offset, data_scale, top)
+    ready = curvature(moments)
+    best = np.full(len(largest), np.inf)
+    chosen, scales = np.zeros_like(solution), largest.copy()
+    for shrink in fit.shrinks if size <= MOST_SHRUNK else fit.shrinks[:1]:
+        tried = (largest * shrink).astype(np.float32).astype(np.float64)
+        codes = round_rows(solution, tried, ready, top, sweeps=0)
+        cost = loss(solution, codes, tried, moments)
+        better = cost < best
+        best = np.where(better, cost, best)
+        chosen[better], scales[better] = codes[better], tried[better]
+    if fit.adaround:
+        chosen = adaround(solution, scales, moments, top)
+    chosen = round_rows(solution, scales, ready, top, start=chosen)
+    apart = solution - chosen * scales[:, np.newaxis]
+    offset = offset + np.einsum("oi,oi->o", apart, np.broadcast_to(middle, solution.shape))
+    shaped = chosen.T.reshape(values.shape) if depthwise else chosen.reshape(values.shape)
+    return QuantizedWeights(shaped.astype(np.int8), scales, offset, axis, fit.bits)
+
+
+def _channels(rows: Array, part: slice) -> Array:
+    """Some channels of the rows of a depthwise layer, float64 [channels, rows, inputs]."""
+    result: Array = rows[..., part].transpose(2, 0, 1).astype(np.float64)
+    return result
+
+
+def _solved(
+    matrix: Array, bias: Array, wanted: Array, given: Array, bounds: tuple[float, float], fit: FitSettings
+) -> tuple[Array, Array, Array, Array]:
+    """The weights and biases in floats with which results come near those of the float layer.
+
+    Args:
+        matrix, bias: of the float layer, [outputs, inputs] and [outputs].
+        wanted, given: [1 or outputs, rows, inputs], of the float and of the quantized operand.
+        bounds: between which the layer's activation keeps its results.
+        fit: how.
+
+    Returns:
+        The weights, the biases, the mean of each input [1 or outputs, inputs], and their second moments about it.
+    """
+    depthwise = wanted.dtype == np.float64
+    target = _product(wanted, matrix) + bias.astype(wanted.dtype)  # [rows, outputs]
+    middle = given.mean(axis=1, dtype=np.float64)  # [groups, inputs]
+    centred = given - middle[:, np.newaxis].astype(given.dtype)
+    if depthwise:
+        moments = np.einsum("gri,grj->gij", centred, centred)
+    else:
+        moments = (centred[0].T @ centred[0])[np.newaxis]  # of one array with itself: half of the work
+    moments = moments.astype(np.float64) / given.shape[1]
+    size = matrix.shape[1]
+    scarcity = size / given.shape[1]
+    power = np.trace(moments, axis1=1, axis2=2) / size
+    ridge = (fit.trust + fit.scarce * scarcity) * power + 1e-9
+    inverse = np.linalg.inv(_raised(moments, ridge))
+    low, high = bounds
+    solution, offset = matrix, bias
+    for _ in range(fit.rounds):
+        reached = _product(given, solution) + offset.astype(given.dtype)
+        goal = np.where((target <= low) & (reached <= low), reached, target)
+        goal = np.where((target >= high) & (reached >= high), reached, goal)
+        mean = goal.mean(axis=0, dtype=np.float64)
+        if depthwise:
+            cross = np.einsum("gri,rg->gi", centred, goal - mean) / len(goal)
+            solution = np.einsum("gij,gj->gi", inverse, cross + ridge[:, np.newaxis] * matrix)
+        else:
+            cross = (goal - mean.astype(goal.dtype)).T @ centred[0] / len(goal)
+            solution = (cross + ridge[0] * matrix) @ inverse[0]
+        offset = mean - np.einsum("oi,oi->o", solution, np.broadcast_to(middle, solution.shape))
+    return solution, offset, middle, moments
+
+
+def _raised(moments: Array, by: Array) -> Array:
+    result: Array = moments + by[:, np.newaxis, np.newaxis] * np.eye(moments.shape[1])
+    return result
+
+
+def _product(rows: Array, matrix: Array) -> Array:
+    """Rows times weights, [rows, outputs]."""
+    if len(rows) == 1 and len(rows) != len(matrix):
+        result: Array = rows[0] @ matrix.T.astype(rows.dtype)
+    else:
+        result = np.einsum("gri,gi->rg", rows, matrix)
+    return result
+
+
+def correct_bias(operation: Operation, weights: QuantizedWeights, wanted: Array, given: Array) -> QuantizedWeights:
+    """The same codes with a bias that makes the results' means, over the rows, those of the float layer."""
+    values, bias = float_weights(operation)
+    coded = weights.numpy()
+    if operation.code == "DEPTHWISE_CONV_2D":
+        drift = np.einsum("ij,ij->j", wanted.mean(axis=0, dtype=np.float64), values.reshape(-1, values.shape[3]))
+        drift -= np.einsum("ij,ij->j", given.mean(axis=0, dtype=np.float64), coded.reshape(-1, values.shape[3]))
+    else:
+        drift = values.reshape(len(values), -1) @ wanted.mean(axis=0, dtype=np.float64)
+        drift -= coded.reshape(len(values), -1) @ given.mean(axis=0, dtype=np.float64)
+    return QuantizedWeights(weights.codes, weights.scales, bias + drift, weights.axis, weights.bits)

@@ -1,0 +1,104 @@
+"""Goes through a program once, layer by layer, with many samples side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+import numpy as np
+
+from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.quantization.core.program_runner import Array, ProgramRunner, Sample, Samples, real
+
+MOST_BYTES = 1 << 28  # of the tensors that are held between two steps
+FEWEST = 16  # samples that are held whatever they take
+
+Place = tuple[int, int]
+"""Where a tensor is made: which operation, -1 for the program's inputs, and which of its results."""
+
+
+def samples_in_memory(program: Program, samples: Samples, count: int) -> list[Sample]:
+    """As many of the samples as a walk through the program holds in memory: the first ones."""
+    most = max(FEWEST, MOST_BYTES // max(peak_bytes(program), 1))
+    return [[np.array(array) for array in sample] for sample in islice(samples(), min(count, most))]
+
+
+def peak_bytes(program: Program) -> int:
+    """The most bytes of tensors of one sample that must be held at once."""
+    last: dict[Value, int] = {}
+    for at, operation in enumerate(program.operations):
+        last.update((value, at) for value in operation.inputs if value is not None and value.constant is None)
+    held: dict[Value, int] = {value: _bytes(value) for value in program.inputs}
+    most = now = sum(held.values())
+    for at, operation in enumerate(program.operations):
+        for value in operation.outputs:
+            held[value] = _bytes(value)
+            now += held[value]
+        most = max(most, now)
+        for value in [value for value in held if last.get(value, -1) <= at]:
+            now -= held.pop(value)
+    return most
+
+
+def _bytes(value: Value) -> int:
+    return value.size * value.dtype.numpy.itemsize
+
+
+class LayerwiseExecution:
+    """A place in a program, and for each sample the tensors that what follows will read.
+
+    The program may be another one at each step as long as it has the same operations in the same order, and those
+    that were passed have not changed: that is what a program is like whose weights get their codes one by one.
+
+    Args:
+        samples: what the program is fed.
+        threads: how many threads to compute with.
+    """
+
+    def __init__(self, samples: Sequence[Sample], threads: int = 1) -> None:
+        self._passed = 0
+        self._threads = threads
+        self._held: list[dict[Place, Array]] = [
+            {(-1, index): array for index, array in enumerate(sample)} for sample in samples
+        ]
+
+    def to(self, program: Program, value: Value) -> Iterator[Array]:
+        """What ``value`` is for each sample, as numbers; the walk goes on behind the operation that makes it.
+
+        Args:
+            program: see above.
+            value: one of its tensors, which the operations not yet passed read.
+        """
+        places = _places(program)
+        self._advance(program, places, places[value][0] + 1)
+        for held in self._held:
+            yield real(value, held[places[value]])
+
+    def _advance(self, program: Program, places: dict[Value, Place], end: int) -> None:
+        if end <= self._passed:
+            return
+        segment = program.operations[self._passed : end]
+        read = _read(program.operations[end:])
+        inside = _read(segment)
+        given = [value for value in places if value in inside and places[value][0] < self._passed]
+        made = [value for operation in segment for value in operation.outputs if value in read]
+        running = ProgramRunner(Program(given, made, list(segment)), made, self._threads)
+        live = {places[value] for value in read if value in places}
+        for held in self._held:
+            results = running([held[places[value]] for value in given])
+            held.update((places[value], result) for value, result in zip(made, results, strict=True))
+            for place in [place for place in held if place not in live]:
+                del held[place]
+        self._passed = end
+
+
+def _places(program: Program) -> dict[Value, Place]:
+    found: dict[Value, Place] = {value: (-1, index) for index, value in enumerate(program.inputs)}
+    for at, operation in enumerate(program.operations):
+        found.update((value, (at, index)) for index, value in enumerate(operation.outputs))
+    return found
+
+
+def _read(operations: Sequence[Operation]) -> set[Value]:
+    """What these operations read."""
+    return {value for operation in operations for value in operation.inputs if value is not None}

@@ -1,0 +1,135 @@
+"""Chooses the codes of weights by what they do to a layer's results, not one by one by what is nearest.
+
+With ``H`` the second moments of the operand, codes ``v`` are found for weights ``w`` that make ``(v - w)' H (v - w)``
+small: first one after the other, the error of each being made up for by those still to come (as in Frantar et al.,
+"GPTQ", 2022), then by changing single codes as long as that helps.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pocketgraph.quantization.core.quantized_weights import LARGEST_CODE
+
+Array = np.ndarray[Any, Any]
+SWEEPS = 4
+SWEPT = 512  # inputs up to which single codes are changed afterwards; more take long and gain little
+BLOCK = 64
+DAMPING = 1e-3  # of the mean second moment, added to all, so that the matrix can be inverted
+
+
+class Curvature(NamedTuple):
+    """Second moments made ready for rounding: the inputs with the largest first.
+
+    Attributes:
+        order: int64 [inputs], where each input was before.
+        moments: float64 [1 or outputs, inputs, inputs], damped.
+        upper: the upper factor ``U`` of their inverse, ``U' U``.
+    """
+
+    order: Array
+    moments: Array
+    upper: Array
+
+
+def curvature(moments: Array) -> Curvature:
+    """See Curvature; ``moments`` as for ``round_rows``."""
+    count = moments.shape[-1]
+    blocks = moments[np.newaxis] if moments.ndim == 2 else moments
+    trace = np.trace(blocks, axis1=1, axis2=2) / count
+    damped = blocks + (DAMPING * trace + 1e-12)[:, np.newaxis, np.newaxis] * np.eye(count)
+    order = np.argsort(-np.einsum("bii->i", damped), kind="stable")
+    damped = damped[:, order][:, :, order]
+    return Curvature(order, damped, np.linalg.cholesky(np.linalg.inv(damped)).transpose(0, 2, 1))
+
+
+def round_rows(
+    weights: Array,
+    scales: Array,
+    moments: Array | Curvature,
+    largest: int = LARGEST_CODE,
+    start: Array | None = None,
+    sweeps: int = SWEEPS,
+) -> Array:
+    """Codes for a matrix of weights.
+
+    Args:
+        weights: float64 [outputs, inputs].
+        scales: float64 [outputs].
+        moments: float64 [inputs, inputs] for all outputs, or [outputs, inputs, inputs]; or what ``curvature`` made of
+            them, when they serve for several scales.
+        largest: the largest code.
+        start: codes to improve; by default those found one after the other.
+        sweeps: how often at most single codes are changed afterwards.
+
+    Returns:
+        float64 [outputs, inputs], whole numbers from ``-largest`` to ``largest``.
+    """
+    count = weights.shape[1]
+    order, damped, upper = moments if isinstance(moments, Curvature) else curvature(moments)
+    target = weights[:, order]
+    codes = _in_order(target, scales, upper, largest) if start is None else start[:, order]
+    for _ in range(sweeps if count <= SWEPT else 0):
+        if not _improve(codes, target, scales, damped, largest):
+            break
+    result = np.empty_like(codes)
+    result[:, order] = codes
+    return result
+
+
+def loss(weights: Array, codes: Array, scales: Array, moments: Array) -> Array:
+    """``(v - w)' H (v - w)`` for each output, float64 [outputs]; arguments as for ``round_rows``."""
+    apart = codes * scales[:, np.newaxis] - weights
+    if moments.ndim == 2:
+        result: Array = np.einsum("oi,oi->o", apart @ moments, apart)
+    else:
+        result = np.einsum("oi,oij,oj->o", apart, moments, apart)
+    return result
+
+
+def _in_order(target: Array, scales: Array, upper: Array, largest: int) -> Array:
+    """One code after the other; what an error changes beyond the block at hand is seen to in one product."""
+    left = target.copy()
+    codes = np.zeros_like(target)
+    count = target.shape[1]
+    shared = len(upper) == 1
+    for start in range(0, count, BLOCK):
+        end = min(start + BLOCK, count)
+        errors = np.zeros((len(target), end - start))
+        for index in range(start, end):
+            codes[:, index] = np.clip(np.rint(left[:, index] / scales), -largest, largest)
+            apart = (left[:, index] - codes[:, index] * scales) / upper[:, index, index]
+            left[:, index:end] -= apart[:, np.newaxis] * upper[:, index, index:end]
+            errors[:, index - start] = apart
+        if end < count:
+            rest = upper[:, start:end, end:]
+            left[:, end:] -= errors @ rest[0] if shared else np.einsum("oi,oij->oj", errors, rest)
+    return codes
+
+
+def _improve(codes: Array, target: Array, scales: Array, moments: Array, largest: int) -> bool:
+    """One sweep over all codes, each moved to where the loss is least; whether any was.
+
+    The slope of the loss is kept for a block of inputs only and worked out anew, in one product, for the next.
+    """
+    count = target.shape[1]
+    shared = len(moments) == 1
+    apart = codes * scales[:, np.newaxis] - target
+    moved = False
+    for start in range(0, count, BLOCK):
+        end = min(start + BLOCK, count)
+        block = moments[:, :, start:end]
+        slope = apart @ block[0] if shared else np.einsum("oi,oij->oj", apart, block)
+        for index in range(start, end):
+            own = moments[:, index, index]
+            step = np.rint(-slope[:, index - start] / (own * scales))
+            wanted = np.clip(codes[:, index] + step, -largest, largest)
+            change = (wanted - codes[:, index]) * scales
+            if change.any():
+                moved = True
+                codes[:, index] = wanted
+                apart[:, index] += change
+                slope += change[:, np.newaxis] * block[:, index]
+    return moved

@@ -1,0 +1,144 @@
+"""The codes of all layers' weights, one layer after the other, each given those before it."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+
+from pocketgraph.litert.program import Operation, Program
+from pocketgraph.quantization.conversion.int8_conversion import convert
+from pocketgraph.quantization.core import operator_rules
+from pocketgraph.quantization.core.conversion_recipe import ConversionRecipe, quantized_operations
+from pocketgraph.quantization.core.operator_rules import is_layer
+from pocketgraph.quantization.core.program_runner import Array, Samples
+from pocketgraph.quantization.core.quantization_options import Progress, QuantizationOptions
+from pocketgraph.quantization.core.quantization_state import QuantizationState
+from pocketgraph.quantization.core.quantized_weights import QuantizedWeights, rounded
+from pocketgraph.quantization.core.resume_state import ResumeState
+from pocketgraph.quantization.fitting.im2col import REDUCIBLE, is_grouped
+from pocketgraph.quantization.fitting.layer_reconstruction import (
+    FitSettings,
+    can_fit,
+    collect,
+    correct_bias,
+    reconstruct,
+)
+from pocketgraph.quantization.fitting.layerwise_execution import LayerwiseExecution, samples_in_memory
+
+FEWEST_FOR_4 = 1024  # weights; layers with fewer keep eight bits
+SMALL = ("CONV_2D", "FULLY_CONNECTED")
+"""Operators whose weights may have four bits; depthwise layers have few weights and are hurt most."""
+
+
+def may_have_four_bits(operation: Operation) -> bool:
+    """Whether LiteRT takes weights of four bits: not for groups, nor (in TensorFlow 2.21) for a single channel."""
+    return operation.code in SMALL and not is_grouped(operation) and operator_rules.weights(operation).shape[0] > 1
+
+
+def weight_bits(operation: Operation, program: Program, options: QuantizationOptions) -> int:
+    """How many bits the weights of a layer get: 4 where asked for, but not in layers that read the program's inputs."""
+    if options.weights != "int4" or not may_have_four_bits(operation):
+        return 8
+    is_first = operator_rules.data(operation) in program.inputs
+    return 8 if is_first or operator_rules.weights(operation).size < FEWEST_FOR_4 else 4
+
+
+def fit_weights(
+    program: Program,
+    samples: Samples,
+    count: int,
+    recipe: ConversionRecipe,
+    options: QuantizationOptions,
+    tell: Progress,
+    resume: ResumeState | None = None,
+) -> dict[Operation, QuantizedWeights]:
+    """The codes of every layer.
+
+    Args:
+        program: the float program.
+        samples, count: what to fit to.
+        recipe: what is coded and how.
+        options: how to round.
+        tell: how far it is.
+        resume: where codes are kept, and taken from when there are some.
+    """
+    order = {operation: at for at, operation in enumerate(program.operations)}
+    layers = sorted(
+        (
+            operation
+            for operation in [*quantized_operations(program, recipe), *recipe.hybrid]
+            if is_layer(operation) and operation.code != "TRANSPOSE_CONV"
+        ),
+        key=order.__getitem__,
+    )
+    plain = convert(program, replace(recipe, io="float")).values
+
+    def operand_scale(operation: Operation) -> float:
+        quantization = plain[operator_rules.data(operation)].quantization
+        if operation in recipe.hybrid or recipe.bits == 16:
+            return math.inf  # the bias is a float, or has room enough
+        return quantization.scales[0] if quantization else math.inf
+
+    weights = {
+        operation: rounded(operation, operand_scale(operation), weight_bits(operation, program, options))
+        for operation in layers
+    }
+    if options.rounding == "nearest":
+        return weights
+    uses = Counter(operator_rules.weights(operation) for operation in layers)
+    held = samples_in_memory(program, samples, count)
+    exact, coded = LayerwiseExecution(held, options.threads), LayerwiseExecution(held, options.threads)
+    kept = resume or ResumeState()
+    decided = [order[operation] for operation in [*quantized_operations(program, recipe), *recipe.hybrid]]
+    shapes = [operator_rules.weights(operation).shape for operation in layers]
+    stage = f"weights {zlib.crc32(f'{decided} {shapes}'.encode()):08x}"  # others, when another part stays in float
+    for number, operation in enumerate(layers, 1):
+        is_shared = uses[operator_rules.weights(operation)] > 1  # its codes must be the same everywhere
+        if is_shared and operation in recipe.hybrid:
+            continue  # a step of a loop: one bias for all steps as well
+        place = f"{stage}/{order[operation]}"
+        known = kept.get(place)
+        if known:
+            weights[operation] = replace(
+                weights[operation], codes=known["codes"], scales=known["scales"], bias=known["bias"]
+            )
+        else:
+            before = convert(program, replace(recipe, weights=weights, io="float"))
+            operand = operator_rules.data(operation)
+            wanted, given = exact.to(program, operand), coded.to(before.program, before.values[operand])
+            how = replace(options, rounding="corrected") if is_shared else options
+            scale = operand_scale(operation)
+            found = _fitted(operation, wanted, given, len(held), scale, weights[operation], how)
+            kept.put(place, {"codes": found.codes, "scales": found.scales, "bias": found.bias})
+            weights[operation] = found
+        tell("fitting weights", number, len(layers))
+    return weights
+
+
+def _fitted(
+    operation: Operation,
+    exact: Iterable[Array],
+    coded: Iterable[Array],
+    count: int,
+    data_scale: float,
+    nearest: QuantizedWeights,
+    options: QuantizationOptions,
+) -> QuantizedWeights:
+    fit = FitSettings(seed=options.seed, bits=nearest.bits, adaround=options.rounding == "adaround")
+    if operation.code not in REDUCIBLE or is_grouped(operation):
+        return nearest
+    wanted, given = collect(operation, exact, coded, count, fit)
+    if options.rounding == "corrected" or not can_fit(operation):
+        return correct_bias(operation, nearest, wanted, given)
+    return reconstruct(operation, wanted, given, data_scale, fit)
+
+
+def apply(state: QuantizationState) -> bool:
+    """The step."""
+    state.weights = fit_weights(
+        state.program, state.samples, state.count, state.recipe, state.options, state.progress, state.resume
+    )
+    return True

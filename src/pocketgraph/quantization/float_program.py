@@ -1,0 +1,110 @@
+"""A graph as one float program of LiteRT operators, which is what gets quantized."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.errors import UsageError
+from pocketgraph.graph import DType, Graph, Node, Tensor, canonical
+from pocketgraph.graph.dtype import BOOL, FLOAT, STRING
+from pocketgraph.litert.engine import lowered
+from pocketgraph.litert.program import Program
+from pocketgraph.litert.unsupported import Unsupported
+from pocketgraph.quantization.canonical.canonicalize import canonicalize
+from pocketgraph.quantization.canonical.weight_sharing import share_weights
+from pocketgraph.runtime.feeds import FeedSpec
+from pocketgraph.runtime.planning.passes import specialized
+from pocketgraph.runtime.samples import sample_fetches, sample_shapes
+from pocketgraph.runtime.tensor_names import feed_endpoints, fetch_endpoint
+
+Shapes = Mapping[str, tuple[int, ...]]
+
+
+def float_program(
+    graph: Graph,
+    outputs: Sequence[str] | None = None,
+    shapes: Shapes | None = None,
+    values: Mapping[str, Any] | None = None,
+) -> Program:
+    """The graph in LiteRT's terms, in few operations: what a ``.tflite`` file is made from; see ``lowered_graph``."""
+    return canonicalize(lowered_graph(graph, outputs, shapes, values)[0])
+
+
+LEFT_TO_RUNNING = ("eight_bits_in_floats", "partial_unrolling")
+"""Passes of a plan that are of no use to one program of a float graph."""
+
+
+def lowered_graph(
+    graph: Graph,
+    outputs: Sequence[str] | None = None,
+    shapes: Shapes | None = None,
+    values: Mapping[str, Any] | None = None,
+) -> tuple[Program, Graph]:
+    """The graph in LiteRT's terms, and the graph whose nodes and tensors it names: with functions written out.
+
+    Args:
+        graph: a frozen graph.
+        outputs: tensors to compute; by default the graph's own or likely outputs.
+        shapes: the shape of each input (any tensor may be one); by default the placeholders that the outputs need, in
+            their declared shapes, with 1 where a size is open.
+        values: what other placeholders are set to for good, such as ``{"keep_prob": 1.0}``.
+
+    Raises:
+        UsageError: an input or output is unknown or of unknown shape, or an operation has no LiteRT form; the message
+            names the node.
+    """
+    fixed = dict(values or {})
+    graph = graph.map_nodes(lambda node: _set(node, fixed))
+    wanted = list(outputs) if outputs else list(sample_fetches(graph))
+    fed = dict(shapes) if shapes else sample_shapes(graph, wanted)
+    specs = {}
+    for (endpoint, label), shape in zip(feed_endpoints(graph, fed).items(), fed.values(), strict=True):
+        dtype = FeedSpec.of(graph, endpoint, label).dtype or FLOAT
+        specs[endpoint] = (dtype, tuple(shape))
+    fetches = [fetch_endpoint(graph, name) for name in wanted]
+    known = specialized(graph, specs, {}, fetches, (), without=LEFT_TO_RUNNING)
+    inputs: dict[str, tuple[DType, tuple[int, ...]]] = {
+        str(endpoint): (dtype, shape) for endpoint, (dtype, shape) in specs.items() if dtype is not None
+    }
+    nodes = [item.node for item in known.plan.items.values()]
+    try:
+        program = lowered(known.graph, nodes, list(inputs), [str(f) for f in fetches], inputs, known.inferred)
+    except Unsupported as refusal:
+        raise UsageError(
+            f"the part to quantize must run on LiteRT alone, but {refusal.reason}",
+            where=f"node '{refusal.node}'",
+            hint=_hint(known.graph, str(refusal.node)),
+        ) from refusal
+    share_weights(program)
+    return program, known.graph
+
+
+def _hint(graph: Graph, name: str) -> str:
+    """What to do about a node that stands in the way."""
+    node = graph.nodes.get(name)
+    op = "" if node is None else node.op
+    if op.startswith("Placeholder"):
+        return f"set it for good, as in --feed={name}=1, or give samples of it as well (--inputs, and an array each)"
+    switches = [other.name for other in graph if other.op == "Placeholder" and other.attr("dtype", FLOAT) is BOOL]
+    if op in ("Switch", "Merge", "If", "StatelessIf") and switches:
+        return f"set what it depends on for good: {' '.join(f'--feed={switch}=false' for switch in switches)}"
+    if op.startswith("String") or (node is not None and STRING in node.attrs.values()):
+        return "texts have no codes: name tensors of numbers behind them with --inputs, and give samples of those"
+    if op.startswith("Var") or op in ("ReadVariableOp", "RestoreV2"):
+        return "its weights are variables: `pocketgraph freeze_graph` makes constants of them"
+    if op.startswith(("Quantize", "Requantiz", "Dequantize")) and "AndDequantize" not in op:
+        return "the graph is in eight bits already; give the float one that it was made from"
+    return "name the part with --inputs and --outputs; `pocketgraph plan MODEL` shows what runs where"
+
+
+def _set(node: Node, values: Mapping[str, Any]) -> Node:
+    """The node, or the constant that takes its place."""
+    for name, value in values.items():
+        if canonical(name) == canonical(node.name):
+            dtype = node.attr("dtype", FLOAT)
+            array = np.asarray(value, dtype.numpy if isinstance(dtype, DType) else None)
+            return Node(node.name, "Const", (), {"dtype": dtype, "value": Tensor.from_numpy(array)})
+    return node

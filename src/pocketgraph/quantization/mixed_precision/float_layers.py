@@ -1,0 +1,132 @@
+"""Which operations go on computing in float for other reasons than the noise of their codes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from pocketgraph.errors import UsageError, did_you_mean
+from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.quantization.core import cost_model
+from pocketgraph.quantization.core.operator_rules import OPERATOR_RULES, OperatorRule, is_layer
+from pocketgraph.quantization.core.quantization_state import QuantizationState
+from pocketgraph.quantization.mixed_precision.sensitivity import scores
+
+LAST = ("SOFTMAX", "LOG_SOFTMAX", "LOGISTIC")
+
+
+def last_normalizations(program: Program) -> list[Operation]:
+    """The normalizations at the outputs: in float they lose nothing, and mostly cost next to nothing.
+
+    Where they would be much of a program's time, as that of each place of a picture in a small network, they are not
+    among these: LiteRT looks the exponentials of codes up, which is faster for a few classes.
+    """
+    producers = program.producers()
+    total = cost_model.total_multiplications(program.operations)
+    found = []
+    for output in program.outputs:
+        before = producers.get(output)
+        while before is not None and before.code == "RESHAPE" and before.inputs[0] is not None:
+            before = producers.get(before.inputs[0])
+        if before is not None and before.code in LAST:
+            rows = 1 if before.code == "LOGISTIC" else before.outputs[0].size // max(before.outputs[0].shape[-1], 1)
+            is_wide = before.code != "LOGISTIC" and before.outputs[0].shape[-1] >= cost_model.WIDE_NORMALIZED_ROW
+            work = cost_model.MULTIPLICATIONS_PER_NORMALIZED_ROW * rows
+            if is_wide or rows <= cost_model.FEW_NORMALIZED_ROWS or work <= cost_model.DEAR_TIME_SHARE * total:
+                found.append(before)
+    return found
+
+
+def preparation(program: Program) -> list[Operation]:
+    """What is computed from the inputs before the first layer with weights.
+
+    There, numbers of any unit come in side by side, which one scale cannot hold, and there is next to nothing to gain.
+    Empty where it is work, or where data are only moved about.
+    """
+    behind: set[Value] = set()
+    found = []
+    for operation in program.operations:
+        if is_layer(operation) or any(value in behind for value in operation.inputs):
+            behind.update(operation.outputs)
+        else:
+            found.append(operation)
+    computes = any(OPERATOR_RULES.get(operation.code) is not OperatorRule.SAME for operation in found)
+    total = cost_model.total_multiplications(program.operations)
+    is_little = cost_model.total_multiplications(found) <= cost_model.PREPARATION_WORK_SHARE * total
+    return found if computes and is_little else []
+
+
+def float_ends(
+    program: Program, coded: Sequence[Operation], sensitivity: Mapping[Value, float], keep: Collection[Operation]
+) -> list[Operation]:
+    """Last layers that compute with eight-bit weights and a quantized operand, but give their results in float.
+
+    The scores of samples not seen reach farther than those seen, and codes would cut off just what decides. Where there
+    is one row of scores it costs nothing; where there are many, it is done when their codes would make more noise than
+    everything else together.
+    """
+    ends = set(scores(program))
+    layers = [operation for operation in coded if is_layer(operation)]
+    total = sum(sensitivity.values())
+    found = []
+    for operation in layers:
+        value = operation.outputs[0]
+        if operation.code not in ("CONV_2D", "FULLY_CONNECTED") or value not in ends or operation in keep:
+            continue
+        is_loud = sensitivity.get(value, 0.0) > total / 2 and value.size <= cost_model.MOST_FLOAT_SCORES
+        is_one_row = value.size == value.shape[-1] and len(layers) > 1
+        if is_loud or is_one_row:
+            found.append(operation)
+    return found
+
+
+def named(program: Program, names: Sequence[str]) -> list[Operation]:
+    """The operations that make the tensors or compute the nodes of these names.
+
+    Raises:
+        UsageError: there is no such tensor or node.
+    """
+    by_name: dict[str, Operation] = {}
+    for operation in program.operations:
+        for name in (*operation.nodes, *(value.name for value in operation.outputs)):
+            by_name[name] = operation
+    for name in names:
+        if name not in by_name:
+            raise UsageError(f"--keep: the model has no layer '{name}'", hint=did_you_mean(name, by_name))
+    return [by_name[name] for name in names]
+
+
+def keep_named(state: QuantizationState) -> bool:
+    """The step: layers that the caller names stay in float."""
+    state.kept += named(state.program, state.options.keep)
+    return bool(state.kept)
+
+
+def keep_last_normalizations(state: QuantizationState) -> bool:
+    """The step."""
+    return state.stay_in_float(last_normalizations(state.program))
+
+
+def keep_preparation(state: QuantizationState) -> bool:
+    """The step."""
+    return state.stay_in_float(preparation(state.program))
+
+
+def choose_float_scores(state: QuantizationState) -> bool:
+    """The step: last layers that are to give their results in float, if they have codes at all."""
+    found = float_ends(state.program, state.coded, state.sensitivity, [*state.kept, *state.in_float])
+    state.float_scores = {operation.outputs[0] for operation in found}
+    state.sensitivity = {value: n for value, n in state.sensitivity.items() if value not in state.float_scores}
+    return bool(found)
+
+
+def use_float_scores(state: QuantizationState) -> bool:
+    """The step: those layers become hybrid ones, as far as nothing since has left them in float altogether."""
+    found = [operation for operation in state.coded if operation.outputs[0] in state.float_scores]
+    if found:
+        names = ", ".join(operation.outputs[0].name for operation in found)
+        state.notes.append(
+            f"{names}: results in float, so that no score is cut off or rounded; weights and operand are in eight "
+            "bits all the same"
+        )
+        state.hybrid = [*found, *state.hybrid]
+    return bool(found)

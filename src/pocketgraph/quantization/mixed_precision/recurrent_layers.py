@@ -1,0 +1,79 @@
+"""Finds the unrolled loops of a program: layers that feed their own later steps, and what is computed between them.
+
+A step's rounding comes back in all steps after it, and a state that grows over the steps has no good range for its
+codes. There the products take their weights in eight bits and quantize their operand anew each time, and the few
+operations on single numbers around them stay in float.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.quantization.core import operator_rules
+from pocketgraph.quantization.core.operator_rules import is_quantizable_layer
+from pocketgraph.quantization.core.quantization_state import QuantizationState
+
+HYBRID = ("CONV_2D", "FULLY_CONNECTED")
+"""Operators that take eight-bit weights and a float operand, which they quantize themselves."""
+
+
+def recurrent(program: Program) -> tuple[list[Operation], list[Operation]]:
+    """The operations of loops' steps, in order: layers that can quantize their operand themselves, and all others.
+
+    Two layers with the same weights are steps of a loop when one depends on the other. What is between them belongs to
+    the loop, and what is made of it up to the next layer with weights.
+    """
+    users: dict[Value, list[Operation]] = {}
+    for operation in program.operations:
+        if is_quantizable_layer(operation):
+            users.setdefault(operator_rules.weights(operation), []).append(operation)
+    inside: set[Operation] = set()
+    for layers in users.values():
+        if len(layers) > 1:
+            after = _follow(program.operations, layers[:1], lambda one: one.inputs, lambda one: one.outputs)
+            if layers[-1] in after:
+                backwards = program.operations[::-1]
+                before = _follow(backwards, layers[-1:], lambda one: one.outputs, lambda one: one.inputs)
+                inside |= after & before
+    made = {value for operation in inside for value in operation.outputs}
+    for operation in program.operations:
+        if (
+            operation not in inside
+            and not is_quantizable_layer(operation)
+            and any(value in made for value in operation.inputs)
+        ):
+            inside.add(operation)
+            made.update(operation.outputs)
+    ordered = [operation for operation in program.operations if operation in inside]
+    layers = [operation for operation in ordered if is_quantizable_layer(operation) and operation.code in HYBRID]
+    return layers, [operation for operation in ordered if operation not in layers]
+
+
+def _follow(
+    operations: Iterable[Operation],
+    start: list[Operation],
+    reads: Callable[[Operation], Iterable[Value | None]],
+    makes: Callable[[Operation], Iterable[Value | None]],
+) -> set[Operation]:
+    """The operations that some of these lead to, themselves included."""
+    found = set(start)
+    reached = {value for operation in start for value in makes(operation) if value is not None}
+    for operation in operations:
+        if operation not in found and any(value in reached for value in reads(operation)):
+            found.add(operation)
+            reached.update(value for value in makes(operation) if value is not None)
+    return found
+
+
+def apply(state: QuantizationState) -> bool:
+    """The step: layers in loops' steps become hybrid ones, and what is between them stays in float."""
+    loops, between = recurrent(state.program)
+    state.hybrid = [operation for operation in loops if operation not in state.kept]
+    changed = state.stay_in_float(between)
+    if state.hybrid:
+        state.notes.append(
+            f"{len(state.hybrid)} layers in the steps of a loop: weights in eight bits, the operand quantized anew in "
+            "each step, and what is between them in float, because a step's rounding comes back in all later ones"
+        )
+    return changed or bool(state.hybrid)

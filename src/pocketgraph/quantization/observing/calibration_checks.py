@@ -1,0 +1,74 @@
+"""What is wrong with a model or with samples before anything is quantized: refused, or warned of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+
+import numpy as np
+
+from pocketgraph.errors import RunError
+from pocketgraph.litert.program import Program, Value
+from pocketgraph.quantization.core import cost_model, operator_rules
+from pocketgraph.quantization.core.observation import Observation
+from pocketgraph.quantization.core.program_runner import Samples
+from pocketgraph.quantization.core.quantization_state import QuantizationState
+
+
+def check_weights(program: Program) -> None:
+    """Refuses weights that no code stands for.
+
+    Raises:
+        RunError: weights or a bias hold NaN or infinity.
+    """
+    for operation in program.operations:
+        if not operator_rules.is_quantizable_layer(operation):
+            continue
+        for value in (operator_rules.weights(operation), operator_rules.bias(operation)):
+            if value is not None and value.constant is not None and not np.isfinite(value.constant.numpy()).all():
+                raise RunError(
+                    "its weights hold NaN or infinity: the model is damaged",
+                    where=operation.outputs[0].name,
+                    hint="train it again, or freeze an earlier checkpoint",
+                )
+
+
+def check(state: QuantizationState) -> bool:
+    """The step."""
+    check_weights(state.program)
+    return False
+
+
+def warnings(program: Program, seen: Mapping[Value, Observation], samples: Samples, count: int) -> Iterator[str]:
+    """What makes the samples unlike those of the real use, a sentence each.
+
+    Args:
+        program: what ran on the samples.
+        seen: what values its tensors took.
+        samples, count: what it ran on.
+    """
+    hollow = [found for value in program.inputs if (found := seen.get(value)) and found.low == found.high]
+    for found in hollow:
+        yield (
+            f"warning: all samples hold nothing but {found.low:g} for '{found.name}', so that the ranges found are not "
+            "those of real inputs; give samples like those of the real use"
+        )
+    if count < cost_model.FEWEST_SAMPLES:
+        yield (
+            f"warning: only {count} sample{'s' if count > 1 else ''} to calibrate with: other inputs will reach "
+            "further than these ranges; about 100 do"
+        )
+    elif not hollow and are_all_the_same(samples):
+        first = min(count, cost_model.SAMPLES_COMPARED)
+        yield f"warning: the first {first} samples are all the same; give samples that differ"
+
+
+def are_all_the_same(samples: Samples) -> bool:
+    """Whether the first few samples do not differ."""
+    first = None
+    for sample in islice(samples(), cost_model.SAMPLES_COMPARED):
+        if first is None:
+            first = [np.array(array) for array in sample]
+        elif not all(np.array_equal(a, b) for a, b in zip(first, sample, strict=True)):
+            return False
+    return True

@@ -1,0 +1,218 @@
+"""The steps of quantization, in order: to add one, write its file and add its row.
+
+Steps of the analysis run once; those of the conversion run again for each share of operations in float that a budget
+tries. Names of optional steps, of the passes of the canonical form and of the file's can be given as ``without``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pocketgraph.errors import UsageError, did_you_mean
+from pocketgraph.quantization.canonical import depthwise_affine
+from pocketgraph.quantization.canonical.canonicalize import CANONICAL_PASSES
+from pocketgraph.quantization.channels import (
+    channel_equalization,
+    channel_replication,
+    cross_layer_equalization,
+    input_equalization,
+)
+from pocketgraph.quantization.conversion import constant_compression, int8_conversion
+from pocketgraph.quantization.core.operator_rules import is_layer
+from pocketgraph.quantization.core.quantization_state import QuantizationState
+from pocketgraph.quantization.core.quantization_step import QuantizationStep
+from pocketgraph.quantization.fitting import weight_fitting
+from pocketgraph.quantization.mixed_precision import float_layers, float_partition, recurrent_layers, sensitivity
+from pocketgraph.quantization.observing import calibration, calibration_checks, outliers
+from pocketgraph.quantization.ranges import range_margin, range_selection
+from pocketgraph.quantization.serialization.model_file import FILE_PASSES
+
+
+def has_float_ends(state: QuantizationState) -> bool:
+    """Whether floats go in and come out, so that some of what is next to them may stay so."""
+    return state.options.io == "float"
+
+
+def is_int8(state: QuantizationState) -> bool:
+    """Whether tensors have eight bits; what makes steps finer is not for sixteen."""
+    return state.options.bits == 8
+
+
+def is_fitted(state: QuantizationState) -> bool:
+    """Whether more than plain rounding is asked for."""
+    return state.options.rounding != "nearest"
+
+
+def check_layers(state: QuantizationState) -> bool:
+    """Refuses a model without layers to quantize."""
+    if not state.hybrid and not any(is_layer(operation) for operation in state.coded):
+        raise UsageError("no layer of this model can be quantized", hint="it has no convolutions or matrix products")
+    return False
+
+
+def round_only(state: QuantizationState) -> bool:
+    """Goes on without what takes too long for programs of very many operations."""
+    state.notes.append(
+        f"{len(state.coded)} operations are too many to weigh and fit one by one: weights are just rounded"
+    )
+    state.options = replace(state.options, rounding="nearest", float_share=0.0)
+    return True
+
+
+ANALYSIS_STEPS = (
+    QuantizationStep(
+        "weight_check", "weights that are not finite are refused", calibration_checks.check, is_optional=False
+    ),
+    QuantizationStep(
+        "depthwise_affine",
+        "factors by channel in front of a layer become a depthwise layer, with a scale for each channel",
+        depthwise_affine.apply,
+    ),
+    QuantizationStep(
+        "calibration", "which values each tensor takes over the samples", calibration.calibrate, is_optional=False
+    ),
+    QuantizationStep(
+        "outlier_removal",
+        "samples that reach many times as far as all others do not decide the ranges",
+        outliers.leave_out_outliers,
+        lambda state: state.options.ranges == "auto",
+    ),
+    QuantizationStep(
+        "cross_layer_equalization",
+        "channels are made even at the cost of the next layer's weights",
+        cross_layer_equalization.apply,
+        lambda state: state.options.equalize,
+    ),
+    QuantizationStep(
+        "channel_equalization",
+        "channels are made even where only layers read them that treat each by itself, which costs nothing",
+        channel_equalization.apply,
+        lambda state: is_int8(state) and is_fitted(state),
+    ),
+    QuantizationStep(
+        "range_selection", "which of the values seen get codes", range_selection.select_ranges, is_optional=False
+    ),
+    QuantizationStep(
+        "range_margin",
+        "codes reach further than the samples where other inputs are likely to",
+        range_margin.apply,
+        lambda state: not is_int8(state) or state.options.ranges == "auto",
+    ),
+    QuantizationStep("named_layers", "layers that are named stay in float", float_layers.keep_named, is_optional=False),
+    QuantizationStep(
+        "float_softmax",
+        "the normalization at the outputs stays in float, where it loses nothing and costs little",
+        float_layers.keep_last_normalizations,
+        has_float_ends,
+    ),
+    QuantizationStep(
+        "float_preparation",
+        "what is computed from the inputs before the first layer stays in float, as numbers of many units share no "
+        "scale",
+        float_layers.keep_preparation,
+        has_float_ends,
+    ),
+    QuantizationStep(
+        "recurrent_layers",
+        "layers in the steps of a loop quantize their operand anew each time, so that rounding does not add up",
+        recurrent_layers.apply,
+        lambda state: is_int8(state) and (has_float_ends(state) or state.options.float_share > 0),
+    ),
+    QuantizationStep(
+        "float_partition",
+        "what computes faster in float stays in float, conversions counted in",
+        float_partition.apply,
+        lambda state: has_float_ends(state) and is_int8(state) and state.is_analyzable,
+    ),
+    QuantizationStep(
+        "layer_check", "a model without a layer to quantize is refused", check_layers,
+        is_optional=False,
+    ),
+    QuantizationStep(
+        "sensitivity",
+        "what the codes of each tensor alone do to the scores, which the next steps decide by",
+        sensitivity.measure_sensitivity,
+        lambda state: state.is_analyzable,
+    ),
+    QuantizationStep(
+        "input_equalization",
+        "what comes in gets finer codes where they are much of the noise",
+        input_equalization.apply,
+        lambda state: has_float_ends(state) and is_int8(state) and bool(state.sensitivity),
+    ),
+)  # fmt: skip
+
+CONVERSION_STEPS = (
+    QuantizationStep(
+        "size_limit", "a program of too many operations is only rounded", round_only,
+        lambda state: not state.is_analyzable, is_optional=False,
+    ),
+    QuantizationStep(
+        "float_scores",
+        "the last layer's results are floats, so that no score is cut off",
+        float_layers.choose_float_scores,
+        lambda state: has_float_ends(state) and is_int8(state),
+    ),
+    QuantizationStep(
+        "channel_replication",
+        "channels of narrow tensors are computed several times with staggered steps, which makes them finer",
+        channel_replication.apply,
+        lambda state: is_int8(state) and is_fitted(state) and bool(state.sensitivity),
+    ),
+    QuantizationStep(
+        "mixed_precision",
+        "the stretch of operations that spares most noise for its work stays in float",
+        sensitivity.keep_most_sensitive,
+        lambda state: bool(state.sensitivity) and state.options.float_share > 0,
+    ),
+    QuantizationStep(
+        "hybrid_scores", "layers of float_scores that still have codes become hybrid ones",
+        float_layers.use_float_scores, lambda state: bool(state.float_scores), is_optional=False,
+    ),
+    QuantizationStep("weight_fitting", "the codes of the weights, by --rounding", weight_fitting.apply,
+                     is_optional=False),
+    QuantizationStep("conversion", "the program is rewritten", int8_conversion.apply, is_optional=False),
+    QuantizationStep(
+        "constant_compression",
+        "large constants that are read as floats are kept in eight bits and expanded when they are loaded",
+        constant_compression.apply,
+        lambda state: state.options.with_tables,
+    ),
+)  # fmt: skip
+
+
+def run_steps(state: QuantizationState, steps: Sequence[QuantizationStep]) -> None:
+    """Runs the steps that apply, in order, and writes down what became of each."""
+    for step in steps:
+        if step.name in state.options.without and step.is_optional:
+            state.done[step.name] = "left out"
+        elif not step.applies(state):
+            state.done[step.name] = "does not apply"
+        else:
+            state.done[step.name] = "done" if step.run(state) else "nothing to do"
+
+
+def purposes() -> dict[str, str]:
+    """What each step and pass is for, by its name, in the order in which they run."""
+    rows = (*CANONICAL_PASSES, *ANALYSIS_STEPS, *CONVERSION_STEPS, *FILE_PASSES)
+    return {row.name: row.purpose for row in rows}
+
+
+def optional_names() -> tuple[str, ...]:
+    """What can be left out."""
+    steps = [step.name for step in (*ANALYSIS_STEPS, *CONVERSION_STEPS) if step.is_optional]
+    return (*(row.name for row in CANONICAL_PASSES), *steps, *(row.name for row in FILE_PASSES))
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Refuses names of no step.
+
+    Raises:
+        UsageError: there is no step of such a name, or it cannot be left out.
+    """
+    for name in names:
+        if name not in optional_names():
+            what = "cannot be left out" if name in purposes() else "is no step"
+            hint = did_you_mean(name, optional_names()) or f"there are {', '.join(optional_names())}"
+            raise UsageError(f"--without: '{name}' {what}", hint=hint)

@@ -1,0 +1,129 @@
+"""An eight-bit model: what it is, what it lost, and how it is saved."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from pocketgraph.errors import UsageError
+from pocketgraph.formats import to_bytes
+from pocketgraph.formats.files import write_atomically
+from pocketgraph.graph import Graph
+from pocketgraph.litert.program import Program
+from pocketgraph.quantization.accuracy_budget import ProgramComparison
+from pocketgraph.quantization.conversion.to_graphdef import to_graphdef
+from pocketgraph.quantization.core.program_runner import Samples
+from pocketgraph.quantization.core.quantization_options import Progress, silent
+from pocketgraph.quantization.core.resume_state import ResumeState
+from pocketgraph.quantization.pipeline import Outcome
+from pocketgraph.quantization.report.html_report import to_html, to_json
+from pocketgraph.quantization.report.layer_report import QuantizationReport, report_of
+from pocketgraph.quantization.report.size_and_latency import SizeAndLatency, measure_size_and_latency
+from pocketgraph.quantization.serialization.model_file import model_bytes
+
+SUFFIXES = (".tflite", ".pb")
+
+
+@dataclass(eq=False)
+class QuantizedModel:
+    """What ``pocketgraph.quantize`` gives.
+
+    Attributes:
+        name: of the float model's file.
+        outcome: the eight-bit program and all that was found out on the way to it.
+        exact: the float program.
+        graph: the graph that it was lowered from.
+        outputs: the tensors that it computes.
+        samples: what it was calibrated with; none for weights alone.
+        form: ``tflite`` or ``pb``: a ``tflite`` model has operations that no node of the graph stands for.
+        judged: the float program and the eight-bit one beside each other, on samples; None where there were none.
+        threads: how many threads to compute with.
+        without: names of steps that were left out.
+    """
+
+    name: str
+    outcome: Outcome
+    exact: Program
+    graph: Graph
+    outputs: list[str]
+    samples: Samples
+    form: str = "tflite"
+    judged: ProgramComparison | None = None
+    threads: int = 1
+    without: tuple[str, ...] = ()
+    progress: Progress = field(default=silent, repr=False)
+    resume: ResumeState | None = field(default=None, repr=False)
+
+    @property
+    def program(self) -> Program:
+        """The eight-bit program of LiteRT operators."""
+        return self.outcome.converted.program
+
+    @property
+    def notes(self) -> list[str]:
+        """What was done and why, a sentence each; those that begin with ``warning:`` are to be looked at."""
+        return self.outcome.notes
+
+    def to_bytes(self, form: str | None = None) -> bytes:
+        """The content of a file.
+
+        Args:
+            form: ``tflite`` or ``pb``; by default the one that the model was made for.
+
+        Raises:
+            UsageError: a model that was made for a .tflite file has no other form.
+        """
+        if (form or self.form) == "tflite":
+            return self._tflite
+        if self.form != "pb":
+            raise UsageError("this model was made for a .tflite file", hint="make it with form='pb' for both")
+        return bytes(to_bytes(to_graphdef(self.program, self.graph, self.outputs)))
+
+    @cached_property
+    def _tflite(self) -> bytes:
+        return model_bytes(self.program, self.without)
+
+    @cached_property
+    def report(self) -> QuantizationReport:
+        """What each layer lost, and through what; both models are run on some samples for it."""
+        float_size = len(model_bytes(self.exact)) if self.form == "tflite" else None
+        return report_of(
+            self.outcome, self.samples, len(self.to_bytes()), threads=self.threads, progress=self.progress,
+            float_size=float_size,
+        )  # fmt: skip
+
+    def size_and_latency(self) -> SizeAndLatency:
+        """The bytes and the time of both models as .tflite files, measured in turn on this machine."""
+        return measure_size_and_latency(self.exact, self.program, len(self._tflite), self.samples, self.threads)
+
+    def save(self, path: str | os.PathLike[str], report: str | os.PathLike[str] | None = None) -> None:
+        """Writes the model, whole or not at all.
+
+        Args:
+            path: ends in ``.tflite`` or ``.pb``.
+            report: where the report goes, a page; its numbers go beside it as ``.json``. None for no report.
+
+        Raises:
+            UsageError: the path ends in something else, or the model was made for the other form.
+        """
+        place = os.fspath(path)
+        if not place.endswith(SUFFIXES):
+            raise UsageError(f"'{place}' does not end in .tflite or .pb, the forms that are written")
+        content = self.to_bytes("tflite" if place.endswith(".tflite") else "pb")
+        found = self.report if report is not None else None
+        write_atomically(place, content)
+        if found is not None and report is not None:
+            page = os.fspath(report)
+            write_atomically(page, to_html(found, f"{self.name} in few bits").encode())
+            write_atomically(f"{os.path.splitext(page)[0]}.json", to_json(found, {"model": self.name}).encode())
+        if self.resume is not None:
+            self.resume.remove()
+
+    def __repr__(self) -> str:
+        program = self.outcome.exact
+        coded = len(self.outcome.converted.quantized)
+        size = f"{len(self._tflite):,} bytes of {len(model_bytes(self.exact)):,}"
+        layers = f"{coded} of {len(program.operations)} operations in codes" if coded else "weights in few bits"
+        judged = f"; on {self.judged.comparison.count} samples: {self.judged.words()}" if self.judged else ""
+        return f"<QuantizedModel {self.name}: {size}, {layers}{judged}>"

@@ -1,0 +1,358 @@
+"""The public door: a float model and samples in, an eight-bit model out."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from pocketgraph.datasets.class_labels import read_labels
+from pocketgraph.datasets.dataset import Dataset
+from pocketgraph.datasets.model_input import ModelInput
+from pocketgraph.datasets.named_arrays import SampleSource, are_arrays
+from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
+from pocketgraph.errors import UsageError
+from pocketgraph.formats import to_bytes
+from pocketgraph.graph import Graph
+from pocketgraph.litert.program import Program
+from pocketgraph.quantization.accuracy_budget import (
+    AccuracyBudget,
+    ProgramComparison,
+    compare_programs,
+    quantize_within,
+)
+from pocketgraph.quantization.audio_preprocessing import audio_preprocessing_of, input_shapes
+from pocketgraph.quantization.canonical.canonicalize import canonicalize
+from pocketgraph.quantization.canonical.depthwise_affine import with_depthwise_affine
+from pocketgraph.quantization.conversion.to_graphdef import inner_operations, to_graphdef
+from pocketgraph.quantization.core.program_runner import Samples
+from pocketgraph.quantization.core.quantization_options import Progress, QuantizationOptions, silent
+from pocketgraph.quantization.core.resume_state import ResumeState
+from pocketgraph.quantization.evaluation.runnable_models import check_feeds, read_graph
+from pocketgraph.quantization.float_program import lowered_graph
+from pocketgraph.quantization.pipeline import Outcome
+from pocketgraph.quantization.quantization_steps import check_names
+from pocketgraph.quantization.quantized_model import QuantizedModel
+from pocketgraph.quantization.weight_only import quantize_weights
+from pocketgraph.runtime.samples import sample_fetches
+
+MOST_HELD_NUMBERS = 1 << 24
+"""Numbers in all samples up to which they are kept in memory; more are read anew each time."""
+MOST_JUDGED_SAMPLES = 200
+"""Samples that a model is judged on when nothing is said."""
+
+
+def quantize(
+    model: Graph | str | os.PathLike[str],
+    samples: SampleSource | None = None,
+    *,
+    mode: Literal["static", "dynamic", "weights"] = "static",
+    form: Literal["tflite", "pb"] = "tflite",
+    outputs: Sequence[str] | None = None,
+    inputs: Sequence[str] | None = None,
+    feeds: Mapping[str, Any] | None = None,
+    limit: int = 100,
+    judge: SampleSource | None = None,
+    labels: str | os.PathLike[str] | Sequence[str] | None = None,
+    max_kl: float | None = None,
+    max_accuracy_drop: float | None = None,
+    activations: Literal["int8", "int16"] = "int8",
+    weights: Literal["int8", "int4"] = "int8",
+    io: Literal["float", "int8", "int16"] = "float",
+    ranges: Literal["auto", "minmax", "percentile", "mse", "entropy"] = "auto",
+    rounding: Literal["fitted", "adaround", "corrected", "nearest"] = "fitted",
+    equalize: bool = False,
+    float_share: float = 0.12,
+    widen: float = 0.1,
+    keep: Sequence[str] = (),
+    without: Sequence[str] = (),
+    preset: str | None = None,
+    input_mean: float | None = None,
+    input_std: float | None = None,
+    input_width: int | None = None,
+    input_height: int | None = None,
+    sample_rate: int | None = None,
+    threads: int = 1,
+    seed: int = 0,
+    resume: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+    notify: Notify | None = None,
+) -> QuantizedModel:
+    """Makes an eight-bit model of a float one.
+
+    The samples show which values each tensor takes. Weights get a scale for each output channel and are fitted so that
+    each layer gives what the float one gave. The same model, samples, options and seed give the same bytes.
+
+    Args:
+        model: a frozen graph, or a path: of one, or of the directory of a SavedModel or a training.
+        samples: realistic inputs, without labels: a path (a folder of pictures or recordings, an ``.npz`` or ``.npy``
+            file, a table, a list), or arrays by the inputs' names with samples along the first axis, or the only one.
+        mode: ``static``: weights and tensors in eight bits. ``dynamic``: LiteRT quantizes tensors as they come.
+            ``weights``: only those.
+        form: what can be saved: ``tflite``, or ``pb`` for both (then in more operations, those of the graph).
+        outputs, inputs: names of tensors; by default the model's own.
+        feeds: what other placeholders are set to for good, such as ``{"keep_prob": 1.0}``.
+        limit: how many samples to calibrate with.
+        judge: what the model is judged on; by default up to 200 of the samples after the first ``limit``, else these.
+        labels: the names of the classes, or the file that has one a line, for samples with classes.
+        max_kl, max_accuracy_drop: what the model may lose: nats of divergence, percentage points of right answers.
+            Layers stay in float until that is kept.
+        activations, weights, io: the types of tensors, of weights, and of what goes in and out.
+        ranges, rounding, equalize, float_share, widen, keep, without, seed: see ``QuantizationOptions``.
+        preset, input_mean, input_std, input_width, input_height, sample_rate: see ``SampleReading``.
+        threads: how many threads to compute with.
+        resume: a file in which an interrupted call finds what it had; it is deleted when the model is saved.
+        progress: told the stage, how many steps of it are done, and of how many.
+        notify: told what is easily overlooked, a sentence each.
+
+    Raises:
+        UsageError: there are no samples, something does not go together, or a name is of nothing.
+        FormatError: a file is damaged.
+        RunError: the budget cannot be kept, or samples or weights are not finite numbers.
+
+    >>> import numpy as np, pocketgraph
+    >>> from pocketgraph.graph import Graph, const
+    >>> from pocketgraph.graph.text import parse
+    >>> nodes = parse('''
+    ...     x = Placeholder(dtype=float, shape=[?,16])
+    ...     hidden = MatMul(x, a, T=float)
+    ...     active = Relu(hidden, T=float)
+    ...     y = MatMul(active, b, T=float)
+    ... ''')
+    >>> rng = np.random.default_rng(0)
+    >>> a, b = rng.normal(size=(16, 64)), rng.normal(size=(64, 4))
+    >>> graph = Graph([*nodes, const("a", a.astype(np.float32)), const("b", b.astype(np.float32))])
+    >>> small = pocketgraph.quantize(graph, rng.normal(size=(40, 16)).astype(np.float32))
+    >>> small.judged.comparison.snr > 30
+    True
+    >>> small.save("small.tflite", report="small.html")
+    >>> [row.model for row in pocketgraph.evaluate([graph, "small.tflite"], rng.normal(size=(20, 16)))]
+    ['graph', 'small.tflite']
+    """
+    tell = progress or silent
+    reading = SampleReading(preset, input_mean, input_std, input_width, input_height, sample_rate, notify or unheard)
+    check_names(without)
+    check_options(form=form, mode=mode, activations=activations, weights=weights, io=io, max_kl=max_kl,
+                  max_accuracy_drop=max_accuracy_drop, has_samples=samples is not None)  # fmt: skip
+    source = _float_model(model, samples, outputs or (), inputs or (), feeds or {}, reading, form, without)
+    if mode != "static":
+        return source.with_quantized_weights(mode == "dynamic", 4 if weights == "int4" else 8, limit, threads, tell)
+    assert samples is not None
+    options = QuantizationOptions(
+        ranges=ranges, rounding=rounding, equalize=equalize, io=io, keep=[*keep, *source.inner_operations()],
+        float_share=float_share, widen=widen, activations=activations, weights=weights,
+        with_tables=form == "tflite", without=tuple(without), threads=threads, seed=seed,
+    )  # fmt: skip
+    budget = AccuracyBudget(max_kl, max_accuracy_drop)
+    names = read_labels(labels) if isinstance(labels, (str, os.PathLike)) else labels
+    return source.quantized(options, budget, limit, judge, names, resume, tell)
+
+
+def check_options(
+    *,
+    form: str,
+    mode: str,
+    activations: str,
+    weights: str,
+    io: str,
+    max_kl: float | None,
+    max_accuracy_drop: float | None,
+    has_samples: bool,
+) -> None:
+    """Refuses what does not go together.
+
+    Raises:
+        UsageError: something does not.
+    """
+    for name, value, allowed in (("mode", mode, ("static", "dynamic", "weights")), ("form", form, ("tflite", "pb"))):
+        if value not in allowed:
+            raise UsageError(f"--{name} is one of {', '.join(allowed)}, not '{value}'")
+    if form == "pb":
+        for option, value in (("--activations", activations), ("--weights", weights)):
+            if value != "int8":
+                raise UsageError(f"{option}={value} is for .tflite files", hint="or leave it out for a .pb file")
+        if mode == "dynamic":
+            raise UsageError(
+                "--mode=dynamic is for .tflite files", hint="transform_graph's quantize_nodes makes graphs"
+            )
+        if io != "float":
+            raise UsageError("a .pb file has float inputs and outputs", hint="leave --io out, or write a .tflite file")
+    if mode == "static" and not has_samples:
+        raise UsageError("no samples are given", hint="pass --calibrate=DIR|NPZ|LIST, or --mode=dynamic")
+    if mode != "static":
+        for option, wanted in (("--max-kl", max_kl), ("--max-accuracy-drop", max_accuracy_drop)):
+            if wanted is not None:
+                raise UsageError(f"{option} is for --mode=static: nothing else can stay in float")
+
+
+def _float_model(
+    model: Graph | str | os.PathLike[str],
+    samples: SampleSource | None,
+    outputs: Sequence[str],
+    inputs: Sequence[str],
+    feeds: Mapping[str, Any],
+    reading: SampleReading,
+    form: str,
+    without: Sequence[str],
+) -> _FloatModel:
+    """The model lowered for the form that is asked for, arguments as for ``quantize``."""
+    graph = model if isinstance(model, Graph) else read_graph(os.fspath(model), outputs)
+    check_feeds(feeds, [graph])
+    fetched = list(outputs) or list(sample_fetches(graph))
+    audio = None if inputs else audio_preprocessing_of(graph, fetched, tuple(feeds))
+    if audio is not None:
+        shapes = dict(audio.shapes)
+        reading.notify(f"the part behind {', '.join(shapes)} is quantized; what reads recordings is not")
+    else:
+        shapes = input_shapes(graph, fetched, inputs, tuple(feeds))
+    has_pictures = samples is not None and not are_arrays(samples)
+    scaling = reading.scaling(graph if has_pictures else None)
+    if audio is None:
+        shapes = reading.sized(graph, shapes, samples)
+    program, lowered = lowered_graph(graph, fetched, shapes, feeds)
+    if form == "tflite":
+        program = canonicalize(program, without)
+    else:
+        to_graphdef(program, lowered, fetched)  # what this form does not hold is said before the work
+    taken = tuple(ModelInput(value.name, value.shape, np.dtype(value.dtype.numpy)) for value in program.inputs)
+
+    def opened(source: SampleSource) -> Dataset:
+        return reading.open(source, taken, scaling, audio)
+
+    asked = repr((fetched, scaling, dict(feeds), tuple(inputs)))
+    return _FloatModel(model, program, lowered, fetched, samples, reading, opened, form, tuple(without), asked)
+
+
+@dataclass
+class _FloatModel:
+    """A model on its way: its float program, and what it is calibrated with.
+
+    Attributes:
+        model, form, without: as for ``quantize``.
+        program: the float program.
+        graph: the graph that it was lowered from.
+        outputs: the tensors that it computes.
+        source: where the samples are.
+        reading: how they are read.
+        opened: samples from elsewhere, read in the same way.
+        asked: what else an interrupted call must have in common with the one that goes on.
+    """
+
+    model: Graph | str | os.PathLike[str]
+    program: Program
+    graph: Graph
+    outputs: list[str]
+    source: SampleSource | None
+    reading: SampleReading
+    opened: Callable[[SampleSource], Dataset]
+    form: str
+    without: tuple[str, ...]
+    asked: str
+
+    @property
+    def name(self) -> str:
+        return "graph" if isinstance(self.model, Graph) else os.path.basename(os.path.normpath(os.fspath(self.model)))
+
+    def inner_operations(self) -> list[str]:
+        """What has to stay in float because the form that is written has no place for its codes."""
+        return [] if self.form == "tflite" else inner_operations(with_depthwise_affine(self.program), self.graph)
+
+    def held(self, data: Dataset) -> Samples:
+        """The samples, in memory when they are few."""
+        if len(data) * sum(value.size for value in self.program.inputs) >= MOST_HELD_NUMBERS:
+            return data.samples
+        held = list(data.samples())
+        return lambda: iter(held)
+
+    def with_quantized_weights(
+        self, dynamic: bool, bits: int, limit: int, threads: int, progress: Progress
+    ) -> QuantizedModel:
+        data = self.opened(self.source).take(limit) if self.source is not None else None
+        samples: Samples = self.held(data) if data is not None else lambda: iter(())
+        outcome = quantize_weights(
+            self.program, samples, 0 if data is None else len(data), dynamic=dynamic, bits=bits,
+            with_tables=self.form == "tflite", threads=threads, progress=progress,
+        )  # fmt: skip
+        return self.made(outcome, samples, None, threads, progress)
+
+    def quantized(
+        self,
+        options: QuantizationOptions,
+        budget: AccuracyBudget,
+        limit: int,
+        judge: SampleSource | None,
+        names: Sequence[str] | None,
+        resume: str | os.PathLike[str] | None,
+        progress: Progress,
+    ) -> QuantizedModel:
+        assert self.source is not None
+        everything = self.opened(self.source)
+        data = everything.take(limit)
+        self.reading.mention(data)
+        judging = self.judging(everything, data, judge)
+        if self.program.outputs[0].size > 1:
+            judging.truth(names, self.program.outputs[0].size)  # labels that do not fit are said before the work
+        kept = ResumeState(resume, self.key(options, data) if resume is not None else "")
+        if kept.resumed:
+            self.reading.notify("going on from an interrupted call")
+        samples = self.held(data)
+
+        def judged(outcome: Outcome) -> ProgramComparison:
+            return compare_programs(
+                outcome, judging.samples, len(judging), lambda scores: judging.truth(names, scores), options.threads
+            )
+
+        try:
+            outcome, found = quantize_within(self.program, samples, len(data), options, budget, judged, progress, kept)
+        except KeyboardInterrupt:
+            kept.save()
+            raise
+        outcome.judged, outcome.are_unseen = found.comparison, judging is not data
+        if not budget.is_set:
+            which = "that it had not seen" if outcome.are_unseen else "that it was calibrated with (others do worse)"
+            warned = sum(note.startswith("warning:") for note in outcome.notes)
+            outcome.notes.insert(warned, f"on {len(judging)} samples {which}: {found.words()}")
+        return self.made(outcome, samples, found, options.threads, progress, kept)
+
+    def made(
+        self,
+        outcome: Outcome,
+        samples: Samples,
+        judged: ProgramComparison | None,
+        threads: int,
+        progress: Progress,
+        resume: ResumeState | None = None,
+    ) -> QuantizedModel:
+        return QuantizedModel(
+            self.name, outcome, self.program, self.graph, self.outputs, samples, self.form, judged, threads,
+            self.without, progress, resume,
+        )  # fmt: skip
+
+    def judging(self, everything: Dataset, data: Dataset, judge: SampleSource | None) -> Dataset:
+        """The samples to judge on: those asked for, else others than those calibrated with, else the same."""
+        if judge is not None:
+            return self.opened(judge)
+        if len(everything) > len(data):
+            return everything.after(len(data)).take(MOST_JUDGED_SAMPLES)
+        return data
+
+    def key(self, options: QuantizationOptions, data: Dataset) -> str:
+        """What the state of an interrupted call must be of, to be of use to this one."""
+        digest = hashlib.sha256()
+        if isinstance(self.model, Graph):
+            digest.update(bytes(to_bytes(self.model)))
+        else:
+            place = os.fspath(self.model)
+            inside = sorted(os.path.join(folder, name) for folder, _, found in os.walk(place) for name in found)
+            for path in inside or [place]:
+                with open(path, "rb") as file:
+                    for block in iter(lambda: file.read(1 << 20), b""):
+                        digest.update(block)
+        version = sys.modules["pocketgraph"].__version__
+        digest.update(repr((version, options, self.asked, data.identity())).encode())
+        return digest.hexdigest()

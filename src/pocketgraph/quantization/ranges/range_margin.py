@@ -1,0 +1,74 @@
+"""How much further than the values seen the codes of a tensor reach, because other samples do.
+
+A tensor in the middle loses little when a rare large value is cut off, and finer steps are worth more. Scores are
+different: the largest of them decides, and that of another sample is often larger than all those seen. And a few
+samples show for no tensor how large its values get.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from pocketgraph.litert.program import Program, Value
+from pocketgraph.quantization.core import cost_model
+from pocketgraph.quantization.core.observation import Observation
+from pocketgraph.quantization.core.quantization_state import QuantizationState
+from pocketgraph.quantization.core.value_range import Range
+from pocketgraph.quantization.mixed_precision.sensitivity import scores
+from pocketgraph.quantization.ranges.range_selection import has_few_values
+
+NORMALIZATIONS = ("SOFTMAX", "LOG_SOFTMAX")
+SQUEEZED = ("LOGISTIC", "TANH")  # what these follow is as good as at its end there
+
+
+def with_range_margin(
+    program: Program, seen: Mapping[Value, Observation], ranges: Mapping[Value, Range], count: int
+) -> dict[Value, Range]:
+    """The ranges, wider where other samples are likely to reach further.
+
+    Scores that a softmax follows get more at their upper end only, as the lower end is of next to no probability.
+
+    Args:
+        program: the float program.
+        seen: what values its tensors took.
+        ranges: those chosen for the values seen.
+        count: how many samples there were.
+    """
+    result = dict(ranges)
+    if count < cost_model.FEWEST_SAMPLES_TO_CLIP:
+        more = cost_model.FEW_SAMPLES_MARGIN_SHARE / math.sqrt(count)
+        for value, span in ranges.items():
+            if not has_few_values(seen[value]):
+                result[value] = _stretched(seen[value], span, more, more)
+    after = {value: operation.code for operation in program.operations for value in operation.inputs if value}
+    for value in scores(program):
+        rows = seen[value].samples * value.size / max(value.shape[-1] if value.shape else 1, 1)
+        is_known = rows >= cost_model.FEW_SCORE_ROWS or after.get(value) in SQUEEZED
+        if is_known or value not in ranges or value in program.inputs:
+            continue
+        is_normalized = after.get(value) in NORMALIZATIONS
+        span = ranges[value] if is_normalized else ranges[value].union(seen[value].range)
+        span = Range(span.low, max(span.high, seen[value].range.high))
+        above = cost_model.SCORE_MARGIN_SHARE
+        result[value] = result[value].union(_stretched(seen[value], span, 0.0 if is_normalized else above, above))
+    return result
+
+
+def _stretched(seen: Observation, span: Range, below: float, above: float) -> Range:
+    """The range with these shares more on either side of zero, but not beyond what no value can be."""
+    floor, ceiling = seen.bounds
+    low = span.low * (1 + below) if span.low < 0 else span.low
+    high = span.high * (1 + above) if span.high > 0 else span.high
+    return Range(max(low, min(floor, span.low)) if math.isfinite(floor) else low, min(high, max(ceiling, span.high)))
+
+
+def apply(state: QuantizationState) -> bool:
+    """The step; sixteen bits have room for twice what was seen everywhere."""
+    before = state.ranges
+    if state.options.bits == 16:
+        factor = cost_model.INT16_MARGIN
+        state.ranges = {value: Range(factor * span.low, factor * span.high) for value, span in before.items()}
+    else:
+        state.ranges = with_range_margin(state.program, state.seen, before, state.count)
+    return state.ranges != before

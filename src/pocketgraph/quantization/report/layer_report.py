@@ -1,0 +1,277 @@
+"""A quantized model layer by layer: how far each tensor is off, through what, and what to do about it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.graph.dtype import FLOAT, INT16
+from pocketgraph.litert.program import Operation, Value
+from pocketgraph.quantization.core import operator_rules
+from pocketgraph.quantization.core.observation import BINS, Observation
+from pocketgraph.quantization.core.operator_rules import is_layer
+from pocketgraph.quantization.core.program_runner import ProgramRunner, Samples, as_fed
+from pocketgraph.quantization.core.quantization_options import Progress
+from pocketgraph.quantization.core.quantized_weights import float_weights, rounded
+from pocketgraph.quantization.core.value_range import HIGHEST_16
+from pocketgraph.quantization.evaluation.metrics import Comparison
+from pocketgraph.quantization.mixed_precision.sensitivity import decibels
+from pocketgraph.quantization.pipeline import Outcome
+from pocketgraph.quantization.report.error_split import split_errors
+
+BARS = 64  # of a histogram in the report
+LOUD = 25.0  # decibels; a tensor whose codes alone leave less is worth a word
+SATURATED = 0.001  # share of values outside of the range
+ROUNDED = {
+    "adaround": "weights fitted",
+    "corrected": "weights rounded, bias corrected",
+    "fitted": "weights fitted",
+    "nearest": "weights rounded",
+}
+"""What was done to the weights, by how they are rounded."""
+UNEVEN = 64.0  # times between the strongest and the weakest channel
+
+
+@dataclass
+class LayerReport:
+    """One operation of the float model and its eight-bit form.
+
+    Attributes:
+        name: the tensor that it makes.
+        operator: LiteRT's name of it.
+        in_float: whether it still computes in float.
+        low, high: the smallest and largest value seen.
+        chosen_low, chosen_high: the range that has codes; NaN for a tensor without.
+        scale: between two codes.
+        clipped: the share of values outside of the range.
+        histogram: shares of the values in equal bins from ``low`` to ``high``.
+        activation_noise: decibels left at the scores when this tensor alone has codes.
+        weight_noise: decibels of the layer's own weights, nearest codes against float.
+        from_weights: decibels left in the layer's results when only its weights have codes.
+        from_operand: decibels left in them when only its operand has codes.
+        from_steps: decibels of this tensor that the width of its steps leaves.
+        from_cutting: decibels of it that cutting values off leaves; infinite where none are.
+        snr, cosine: of this tensor in the quantized model, with all errors before it.
+        action: what was done or can be.
+    """
+
+    name: str
+    operator: str
+    in_float: bool
+    low: float
+    high: float
+    chosen_low: float = math.nan
+    chosen_high: float = math.nan
+    scale: float = math.nan
+    clipped: float = 0.0
+    histogram: list[float] = field(default_factory=list)
+    activation_noise: float = math.nan
+    weight_noise: float = math.nan
+    from_weights: float = math.nan
+    from_operand: float = math.nan
+    from_steps: float = math.nan
+    from_cutting: float = math.nan
+    snr: float = math.inf
+    cosine: float = 1.0
+    action: str = ""
+
+
+@dataclass
+class QuantizationReport:
+    """What is known of a quantized model.
+
+    Attributes:
+        layers: in running order.
+        total: the model's outputs beside those of the float model, over the samples looked at.
+        notes: what was done and why.
+        samples: how many samples were looked at.
+        float_bytes, bytes: of the file in float, or of the weights where there is none; and of the file.
+        judged, are_unseen: see Outcome.
+        steps: what became of each step, by its name.
+    """
+
+    layers: list[LayerReport]
+    total: Comparison
+    notes: list[str]
+    samples: int
+    float_bytes: int
+    bytes: int
+    judged: Comparison | None = None
+    are_unseen: bool = False
+    steps: Mapping[str, str] = field(default_factory=dict)
+
+    def ranked(self) -> list[LayerReport]:
+        """The layers with measured harm, the most harmful first; those that stay in float, and so do none, last.
+
+        Where no tensor has codes, what the weights do to each layer's results is the measure.
+        """
+        for measure in ("activation_noise", "from_weights", "weight_noise"):
+            measured = [layer for layer in self.layers if not math.isnan(getattr(layer, measure))]
+            if measured:
+                return sorted(measured, key=lambda layer: (layer.in_float, float(getattr(layer, measure))))
+        return []
+
+
+def report_of(
+    outcome: Outcome,
+    samples: Samples,
+    size: int,
+    most: int = 16,
+    threads: int = 1,
+    progress: Progress | None = None,
+    float_size: int | None = None,
+) -> QuantizationReport:
+    """Looks at every layer.
+
+    Args:
+        outcome: what ``quantize`` gave.
+        samples: inputs to run both models on.
+        size: bytes of the model file.
+        most: how many samples at most.
+        threads: how many threads to compute with.
+        progress: told how far it is.
+        float_size: bytes of a file of the float model; by default its weights are counted.
+    """
+    tell = progress or (lambda stage, done, total: None)
+    exact = outcome.exact
+    shown = [o for o in exact.operations if any(v in outcome.converted.values and v.dtype is FLOAT for v in o.outputs)]
+    values = [o.outputs[0] for o in shown]
+    alive = {v for o in outcome.converted.program.operations for v in (*o.outputs, *o.inputs) if v is not None}
+    values = [v for v in values if outcome.converted.values[v] in alive]
+    first = ProgramRunner(exact, [*values, *exact.outputs], threads)
+    second = ProgramRunner(
+        outcome.converted.program,
+        [*(outcome.converted.values[v] for v in values), *outcome.converted.program.outputs],
+        threads,
+    )
+    by_tensor = {value: Comparison() for value in values}
+    total = Comparison()
+    used = 0
+    for sample in islice(samples(), most):
+        left = first(sample)
+        right = second.numbers(as_fed(sample, outcome.converted.program.inputs))
+        for value, a, b in zip(values, left, right[: len(values)], strict=False):
+            by_tensor[value].add(a, b)
+        _add_outputs(total, left[len(values) :], right[len(values) :])
+        used += 1
+        tell("comparing layers", used, most)
+    apart = split_errors(
+        outcome, samples, most, threads, lambda done: tell("weights and tensors apart", done, max(used, 1))
+    )
+    coded = set(outcome.converted.quantized)
+    layers = [_layer(outcome, operation, operation in coded, by_tensor) for operation in shown]
+    for layer, operation in zip(layers, shown, strict=True):
+        if operation in apart:
+            found = apart[operation]
+            layer.from_weights = found.weights.snr if found.weights.count else math.nan
+            layer.from_operand = found.operand.snr if found.operand.count else math.nan
+    weights = sum(v.constant.nbytes for v in _constants(exact.operations) if v.constant is not None)
+    notes, judged = list(outcome.notes), outcome.judged
+    return QuantizationReport(
+        layers, total, notes, used, float_size or weights, size, judged, outcome.are_unseen, outcome.steps
+    )
+
+
+def _add_outputs(total: Comparison, exact: list[Any], coded: list[Any]) -> None:
+    """The only output as it is; of several all numbers, which have no best class."""
+    if len(exact) == 1:
+        total.add(exact[0], coded[0])
+    else:
+        joined = (np.concatenate([array.reshape(-1, 1) for array in arrays]) for arrays in (exact, coded))
+        total.add(*joined)
+
+
+def _constants(operations: list[Operation]) -> list[Value]:
+    found = dict.fromkeys(v for operation in operations for v in operation.inputs if v is not None)
+    return [value for value in found if value.constant is not None]
+
+
+def _layer(outcome: Outcome, operation: Operation, coded: bool, compared: dict[Value, Comparison]) -> LayerReport:
+    value = operation.outputs[0]
+    seen = outcome.seen.get(value) or Observation(value.name)
+    layer = LayerReport(value.name, operation.code, not coded, math.nan, math.nan)
+    if seen.samples:
+        layer.low, layer.high = float(seen.low), float(seen.high)
+        layer.histogram = _bars(seen.counts, seen.centres, layer.low, layer.high)
+    stand_in = outcome.converted.values[value]
+    if stand_in.quantization is not None:
+        scale, zero = stand_in.quantization.scales[0], stand_in.quantization.zero_points[0]
+        layer.scale = scale
+        layer.chosen_low, layer.chosen_high = (-128 - zero) * scale, (127 - zero) * scale
+        if stand_in.dtype is INT16:
+            layer.chosen_low, layer.chosen_high = -HIGHEST_16 * scale, HIGHEST_16 * scale
+        _kinds(layer, seen, scale)
+        outside = (seen.centres < layer.chosen_low - scale) | (seen.centres > layer.chosen_high + scale)
+        layer.clipped = float(seen.counts[outside].sum() / max(seen.counts.sum(), 1))
+    if value in outcome.sensitivity:
+        layer.activation_noise = decibels(outcome.sensitivity[value])
+    if operation in outcome.weights or (coded and is_layer(operation)):
+        layer.weight_noise = _weight_noise(outcome, operation)
+    if value in compared and compared[value].count:
+        layer.snr, layer.cosine = compared[value].snr, compared[value].cosine
+    layer.action = _action(outcome, operation, layer)
+    return layer
+
+
+def _kinds(layer: LayerReport, seen: Observation, scale: float) -> None:
+    """The noise of the steps and that of cutting off, told apart by the histogram."""
+    centres, counts = seen.centres, seen.counts
+    power = float((centres**2 * counts).sum())
+    if not power:
+        return
+    beyond = np.maximum(layer.chosen_low - centres, 0) + np.maximum(centres - layer.chosen_high, 0)
+    beyond = np.where(beyond > scale, beyond, 0)  # less is rounding, of the bin if not of the code
+    inside = counts[(beyond == 0) & (np.abs(centres) > scale / 2)].sum()
+    layer.from_steps = decibels(float(inside) * scale**2 / 12 / power)
+    layer.from_cutting = decibels(float((beyond**2 * counts).sum()) / power)
+
+
+def _weight_noise(outcome: Outcome, operation: Operation) -> float:
+    """Of the codes nearest to the float weights; fitted ones are off on purpose."""
+    values, _ = float_weights(operation)
+    source = outcome.converted.values[operator_rules.data(operation)].quantization
+    bits = outcome.weights[operation].bits if operation in outcome.weights else 8
+    apart = rounded(operation, source.scales[0] if source else math.inf, bits).numpy() - values
+    power = float((values**2).sum())
+    return decibels(float((apart**2).sum()) / power) if power else math.inf
+
+
+def _action(outcome: Outcome, operation: Operation, layer: LayerReport) -> str:
+    if operation in outcome.kept:
+        return "kept in float: eight bits would hurt here"
+    if operation in outcome.hybrid:
+        return "weights in eight bits, results in float, so that none is cut off or rounded"
+    if layer.in_float:
+        if operation in outcome.weights:
+            return f"weights in {outcome.weights[operation].bits} bits"
+        return "float: no eight-bit form, or it would lose for nothing"
+    seen = outcome.seen[operation.outputs[0]]
+    words = []
+    if operation in outcome.weights:
+        words.append(ROUNDED[outcome.rounding] + (" in 4 bits" if outcome.weights[operation].bits == 4 else ""))
+    if not math.isnan(layer.activation_noise) and layer.activation_noise < LOUD:
+        words.append(f"hurts most: try --keep={layer.name} or a higher --float_share")
+    if layer.clipped > SATURATED:
+        words.append(f"{layer.clipped:.2%} of the values are cut off: --ranges=minmax keeps them")
+    if seen.channel_low is not None and seen.channel_high is not None:
+        strength = np.maximum(np.abs(seen.channel_low), np.abs(seen.channel_high))
+        alive = strength[strength > 0]
+        if alive.size and alive.max() / alive.min() > UNEVEN:
+            words.append("channels of very different strength: try --equalize")
+    if seen.low == seen.high:
+        words.append("constant: this layer always gives the same")
+    return "; ".join(words)
+
+
+def _bars(counts: Any, centres: Any, low: float, high: float) -> list[float]:
+    if high <= low:
+        return [1.0]
+    index = np.clip(((centres - low) / (high - low) * BARS).astype(int), 0, BARS - 1)
+    inside = (centres >= low - (high - low) / BINS) & (centres <= high + (high - low) / BINS)
+    bars = np.bincount(index[inside], weights=counts[inside], minlength=BARS)
+    return [float(bar) for bar in bars / max(bars.sum(), 1e-30)]

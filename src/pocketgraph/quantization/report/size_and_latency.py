@@ -1,0 +1,97 @@
+"""What a quantized program gains on the float one in bytes and time, and why where it does not gain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+
+from pocketgraph.graph.dtype import INT16
+from pocketgraph.litert.program import Program
+from pocketgraph.litert.runner import PlainRunner
+from pocketgraph.quantization.core.operator_rules import is_layer, weights
+from pocketgraph.quantization.core.program_runner import Array, Samples, as_fed
+from pocketgraph.quantization.serialization.model_file import model_bytes
+
+TURNS = 5  # in which both programs are timed one after the other; the least time counts
+ENOUGH = 0.03  # seconds of each turn
+SLOWER = 1.05  # times the float program's time, from which a word is said; less is chance
+
+
+@dataclass(frozen=True)
+class SizeAndLatency:
+    """Two programs beside each other.
+
+    Attributes:
+        float_bytes, bytes: of their LiteRT files.
+        float_seconds, seconds: that they take for one sample.
+        operations: how many the quantized one has.
+        weights: how many weights the float one has.
+        threads: how many threads computed.
+        is_wide: whether tensors have codes of sixteen bits.
+    """
+
+    float_bytes: int
+    bytes: int
+    float_seconds: float
+    seconds: float
+    operations: int
+    weights: int
+    threads: int
+    is_wide: bool = False
+
+    def lines(self) -> list[str]:
+        """The figures, and a warning for each that is no gain."""
+        with_threads = "one thread" if self.threads == 1 else f"{self.threads} threads"
+        said = [
+            f"LiteRT files: {self.float_bytes:,} bytes in float, {self.bytes:,} now "
+            f"({self.bytes / self.float_bytes:.2f} x); a sample takes {1e6 * self.float_seconds:,.4g} us in float, "
+            f"{1e6 * self.seconds:,.4g} us now ({self.seconds / self.float_seconds:.2f} x, {with_threads})"
+        ]
+        if self.bytes >= self.float_bytes:
+            said.append(
+                f"warning: the file is no smaller than the float one, because what describes {self.operations} "
+                f"operations and their codes is more than {self.weights:,} weights spare; "
+                "the float model is the better one to ship"
+            )
+        if self.seconds > SLOWER * self.float_seconds and self.is_wide:
+            said.append(
+                "warning: it is slower than the float model, because LiteRT computes codes of sixteen bits with plain "
+                "kernels; --activations=int8 is the fast form"
+            )
+        elif self.seconds > SLOWER * self.float_seconds:
+            said.append(
+                "warning: it is slower than the float model, because its layers multiply too little to make up for "
+                "converting numbers to codes and back; --mode=weights is smaller and as fast as the float model"
+            )
+        return said
+
+
+def measure_size_and_latency(
+    exact: Program, quantized: Program, size: int, samples: Samples, threads: int = 1
+) -> SizeAndLatency:
+    """Times both programs in turn on the first sample, or on zeros where there is none.
+
+    Args:
+        exact: the float program.
+        quantized: what was made of it.
+        size: bytes of its file.
+        samples: inputs of the float program.
+        threads: how many threads to compute with.
+    """
+    content = model_bytes(exact)
+    sample: Sequence[Array] = next(
+        islice(samples(), 1), [np.zeros(value.shape, value.dtype.numpy) for value in exact.inputs]
+    )
+    runners = [PlainRunner(content, threads), PlainRunner(model_bytes(quantized), threads)]
+    given = [[np.ascontiguousarray(array) for array in sample], as_fed(sample, quantized.inputs)]
+    least = [float("inf")] * 2
+    for _ in range(TURNS):
+        for at, (runner, feed) in enumerate(zip(runners, given, strict=True)):
+            least[at] = min(least[at], runner.seconds(feed, ENOUGH, 200))
+    layers = [o for o in exact.operations if is_layer(o)]
+    count = sum(kernel.size for kernel in {weights(layer) for layer in layers})
+    is_wide = any(value.dtype is INT16 for operation in quantized.operations for value in operation.outputs)
+    return SizeAndLatency(len(content), size, least[0], least[1], len(quantized.operations), count, threads, is_wide)

@@ -1,0 +1,1 @@
+"""Serialization: a program as the bytes of a .tflite file, in the forms that LiteRT runs fastest."""

@@ -1,0 +1,76 @@
+"""Arrays that stay in their file give the samples that NumPy reads there."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pocketgraph.datasets import stored_arrays
+from pocketgraph.datasets.dataset import open_dataset
+from pocketgraph.datasets.model_input import ModelInput
+from pocketgraph.datasets.stored_arrays import StoredArray, read_arrays, sample_of, subset_of, whole
+from pocketgraph.errors import FormatError
+
+ROWS = np.random.default_rng(0).normal(size=(40, 3, 5)).astype(np.float32)
+INPUT = (ModelInput("x:0", (1, 3, 5), np.dtype(np.float32)),)
+
+
+@pytest.fixture(autouse=True)
+def _small_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored_arrays, "LARGE", 1000)
+
+
+def write(path: pathlib.Path, save: Any, **arrays: Any) -> pathlib.Path:
+    save(path, **arrays)
+    return path
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_samples_of_an_npz_file_are_those_of_numpy(tmp_path: pathlib.Path, save: Any) -> None:
+    path = write(tmp_path / "a.npz", save, x=ROWS, labels=np.arange(40), far=np.asfortranarray(ROWS))
+    found = read_arrays(str(path))
+    assert isinstance(found["x"], StoredArray)
+    assert (found["x"].shape, found["x"].ndim, len(found["x"])) == ((40, 3, 5), 3, 40)
+    chosen = subset_of(subset_of(found["x"], np.arange(10, 40)), np.array([3, 7]))
+    np.testing.assert_array_equal(whole(chosen), ROWS[[13, 17]])
+    np.testing.assert_array_equal(sample_of(found["x"], 5), ROWS[5])
+    np.testing.assert_array_equal(found["far"], ROWS)
+    np.testing.assert_array_equal(found["labels"], np.arange(40))
+
+
+def test_an_npy_file_and_what_becomes_of_its_samples(tmp_path: pathlib.Path) -> None:
+    np.save(tmp_path / "a.npy", ROWS)
+    data = open_dataset(tmp_path / "a.npy", INPUT)
+    assert isinstance(data.arrays[0], StoredArray)
+    (sample,) = list(data.after(30).take(2).samples())[1]
+    np.testing.assert_array_equal(sample[0], ROWS[31])
+    stored_arrays.LARGE = 1 << 20  # restored by the fixture
+    assert open_dataset(tmp_path / "a.npy", INPUT).identity() == data.identity()
+
+
+@pytest.mark.parametrize("kept", [60, 500, 2000])
+@pytest.mark.parametrize("name", ["a.npy", "a.npz"])
+def test_shortened_files_are_refused(tmp_path: pathlib.Path, name: str, kept: int) -> None:
+    path = tmp_path / name
+    np.save(path, ROWS) if name == "a.npy" else np.savez(path, x=ROWS)
+    path.write_bytes(path.read_bytes()[:kept])
+    with pytest.raises(FormatError, match=r"damaged one"):
+        read_arrays(str(path))
+
+
+def test_a_file_that_grows_shorter_is_noticed(tmp_path: pathlib.Path) -> None:
+    np.save(tmp_path / "a.npy", ROWS)
+    found = read_arrays(str(tmp_path / "a.npy"))[""]
+    with open(tmp_path / "a.npy", "r+b") as file:
+        file.truncate(600)
+    with pytest.raises(FormatError, match="has become shorter"):
+        sample_of(found, 39)
+
+
+def test_objects_are_not_unpickled(tmp_path: pathlib.Path) -> None:
+    np.savez(tmp_path / "a.npz", x=np.array([{"a": 1}] * 500, object))
+    with pytest.raises(FormatError, match="does not hold plain numbers"):
+        read_arrays(str(tmp_path / "a.npz"))

@@ -1,0 +1,383 @@
+"""What graphs spell out around their layers becomes part of the layers, and the numbers stay what they were."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pocketgraph.graph import Graph, const
+from pocketgraph.graph.text import parse
+from pocketgraph.quantization.core.program_runner import ProgramRunner
+from pocketgraph.quantization.float_program import float_program, lowered_graph
+from pocketgraph.runtime import Session
+
+rng = np.random.default_rng(5)
+
+
+def graph_of(text: str, **constants: object) -> Graph:
+    graph = Graph([*parse(text), *(const(name, np.asarray(value)) for name, value in constants.items())])
+    return graph.replace(inputs=["x"], outputs=["y"])
+
+
+def reference(graph: Graph, x: np.ndarray) -> np.ndarray:
+    with Session(graph, exact=True) as session:
+        (result,) = session.run(["y:0"], {"x:0": x})
+    return np.asarray(result)
+
+
+def codes_of(graph: Graph) -> list[str]:
+    return [operation.code for operation in float_program(graph, ["y"]).operations]
+
+
+def assert_same_numbers(graph: Graph, x: np.ndarray, within: float = 2e-5) -> None:
+    (given,) = ProgramRunner(float_program(graph, ["y"]))([x])
+    wanted = reference(graph, x)
+    assert given.shape == wanted.shape
+    np.testing.assert_allclose(given, wanted, atol=within * max(np.abs(wanted).max(), 1))
+
+
+def dilated(rate: int, before: int, after: int, axis: int = 1) -> Graph:
+    """A convolution over 24 steps with a bias, a factor and a rectifier, as Keras writes it."""
+    steps = 24
+    total = -(-(steps + before + after) // rate) * rate
+    kernel = rng.normal(size=(1, 3, 6, 8) if axis == 1 else (3, 1, 6, 8))
+    return graph_of(
+        f"""
+        x = Placeholder(dtype=float, shape=[1, {steps}, 6])
+        batches = SpaceToBatchND(x, block, borders, T=float, Tblock_shape=int32, Tpaddings=int32)
+        picture = ExpandDims(batches, axis, T=float, Tdim=int32)
+        conv = Conv2D(picture, w, T=float, strides=[1, 1, 1, 1], padding="VALID")
+        row = Squeeze(conv, T=float, squeeze_dims=[{axis}])
+        space = BatchToSpaceND(row, block, crops, T=float, Tblock_shape=int32, Tcrops=int32)
+        sum = BiasAdd(space, b, T=float)
+        scaled = Mul(sum, k, T=float)
+        y = Relu(scaled, T=float)
+        """,
+        block=np.array([rate], np.int32),
+        borders=np.array([[before, total - steps - before]], np.int32),
+        crops=np.array([[0, total - steps - before - after]], np.int32),
+        axis=np.array(axis, np.int32),
+        w=kernel.astype(np.float32),
+        b=rng.normal(size=8).astype(np.float32),
+        k=rng.uniform(0.5, 2, 8).astype(np.float32),
+    )
+
+
+@pytest.mark.parametrize("axis", [1, 2])
+@pytest.mark.parametrize(("rate", "before", "after"), [(2, 4, 0), (2, 2, 2), (4, 8, 0), (3, 3, 3), (2, 0, 0)])
+def test_a_dilated_convolution_over_steps_is_one_layer(rate: int, before: int, after: int, axis: int) -> None:
+    graph = dilated(rate, before, after, axis)
+    found = codes_of(graph)
+    assert "SPACE_TO_BATCH_ND" not in found
+    assert "BATCH_TO_SPACE_ND" not in found
+    assert not {"ADD", "MUL", "RELU"} & set(found)
+    (layer,) = [o for o in float_program(graph, ["y"]).operations if o.code == "CONV_2D"]
+    assert (layer.options["dilation_w" if axis == 1 else "dilation_h"], layer.options["activation"]) == (rate, "RELU")
+    assert_same_numbers(graph, rng.normal(size=(1, 24, 6)).astype(np.float32))
+
+
+def test_steps_that_go_to_batches_for_other_reasons_stay() -> None:
+    graph = graph_of(
+        """
+        x = Placeholder(dtype=float, shape=[1, 8, 6])
+        batches = SpaceToBatchND(x, block, borders, T=float, Tblock_shape=int32, Tpaddings=int32)
+        y = Relu(batches, T=float)
+        """,
+        block=np.array([2], np.int32),
+        borders=np.array([[0, 0]], np.int32),
+    )
+    assert "SPACE_TO_BATCH_ND" in codes_of(graph)
+    assert_same_numbers(graph, rng.normal(size=(1, 8, 6)).astype(np.float32))
+
+
+def product(text: str, **constants: object) -> Graph:
+    return graph_of(f"x = Placeholder(dtype=float, shape=[1, 5, 12])\n{text}", **constants)
+
+
+def test_a_product_by_a_constant_is_a_layer_with_its_bias() -> None:
+    graph = product(
+        """
+        m = BatchMatMulV2(x, w, T=float, adj_x=false, adj_y=false)
+        heads = Reshape(m, shape, T=float, Tshape=int32)
+        s = AddV2(heads, b, T=float)
+        y = Relu(s, T=float)
+        """,
+        w=rng.normal(size=(12, 8)).astype(np.float32),
+        shape=np.array([1, 5, 2, 4], np.int32),
+        b=rng.normal(size=(2, 4)).astype(np.float32),
+    )
+    assert codes_of(graph) == ["FULLY_CONNECTED", "RESHAPE"]
+    assert_same_numbers(graph, rng.normal(size=(1, 5, 12)).astype(np.float32))
+
+
+def test_a_turned_constant_is_turned_back() -> None:
+    graph = product(
+        "y = BatchMatMulV2(x, w, T=float, adj_x=false, adj_y=true)", w=rng.normal(size=(7, 12)).astype(np.float32)
+    )
+    assert codes_of(graph) == ["FULLY_CONNECTED"]
+    assert_same_numbers(graph, rng.normal(size=(1, 5, 12)).astype(np.float32))
+
+
+def test_an_offset_for_each_place_is_no_bias() -> None:
+    graph = product(
+        """
+        m = BatchMatMulV2(x, w, T=float, adj_x=false, adj_y=false)
+        heads = Reshape(m, shape, T=float, Tshape=int32)
+        y = AddV2(heads, b, T=float)
+        """,
+        w=rng.normal(size=(12, 8)).astype(np.float32),
+        shape=np.array([1, 5, 2, 4], np.int32),
+        b=rng.normal(size=(5, 2, 4)).astype(np.float32),
+    )
+    assert "ADD" in codes_of(graph)
+    assert_same_numbers(graph, rng.normal(size=(1, 5, 12)).astype(np.float32))
+
+
+def test_a_layer_that_others_read_before_the_offset_stays() -> None:
+    graph = product(
+        """
+        m = BatchMatMulV2(x, w, T=float, adj_x=false, adj_y=false)
+        flat = Reshape(m, shape, T=float, Tshape=int32)
+        s = AddV2(flat, b, T=float)
+        back = Reshape(m, shape, T=float, Tshape=int32)
+        y = Mul(s, back, T=float)
+        """,
+        w=rng.normal(size=(12, 8)).astype(np.float32),
+        shape=np.array([5, 8], np.int32),
+        b=rng.normal(size=8).astype(np.float32),
+    )
+    assert_same_numbers(graph, rng.normal(size=(1, 5, 12)).astype(np.float32))
+
+
+@pytest.mark.parametrize("slope", [0.2, -0.3])
+def test_a_slope_for_each_channel_is_one_operation(slope: float) -> None:
+    graph = graph_of(
+        """
+        x = Placeholder(dtype=float, shape=[1, 6, 6, 3])
+        conv = Conv2D(x, w, T=float, strides=[1, 1, 1, 1], padding="SAME")
+        above = Relu(conv, T=float)
+        size = Abs(conv, T=float)
+        below = Sub(conv, size, T=float)
+        scaled = Mul(alpha, below, T=float)
+        halved = Mul(scaled, half, T=float)
+        y = Add(above, halved, T=float)
+        """,
+        w=rng.normal(size=(3, 3, 3, 5)).astype(np.float32),
+        alpha=(slope * np.arange(1, 6) / 5).astype(np.float32),
+        half=np.float32(0.5),
+    )
+    assert codes_of(graph) == ["CONV_2D", "PRELU"]
+    assert_same_numbers(graph, rng.normal(size=(1, 6, 6, 3)).astype(np.float32))
+
+
+ROOT = float(np.sqrt(0.5))
+GELUS = {
+    "erf": ("scaled = Mul(x, root, T=float)\n e = Erf(scaled, T=float)\n one_more = AddV2(one, e, T=float)\n"
+            " h = Mul(half, x, T=float)\n y = Mul(h, one_more, T=float)", False),
+    "erfc": ("turned = Neg(x, T=float)\n scaled = Mul(turned, root, T=float)\n e = Erfc(scaled, T=float)\n"
+             " h = Mul(half, x, T=float)\n y = Mul(h, e, T=float)", False),
+    "cdf": ("scaled = RealDiv(x, two_root, T=float)\n e = Erf(scaled, T=float)\n s = AddV2(e, one, T=float)\n"
+            " cdf = Mul(s, half, T=float)\n y = Mul(x, cdf, T=float)", False),
+    "tanh": ("cube = Pow(x, three, T=float)\n c = Mul(cube, small, T=float)\n s = AddV2(x, c, T=float)\n"
+             " k = Mul(s, pi, T=float)\n t = Tanh(k, T=float)\n o = AddV2(t, one, T=float)\n"
+             " h = Mul(half, x, T=float)\n y = Mul(h, o, T=float)", True),
+}  # fmt: skip
+NUMBERS = {"root": ROOT, "two_root": 1 / ROOT, "one": 1, "half": 0.5, "three": 3, "small": 0.044715, "pi": 0.7978846}
+
+
+def spelled(body: str, **numbers: float) -> Graph:
+    used = {name: np.float32(value) for name, value in {**NUMBERS, **numbers}.items() if name in body}
+    return graph_of(f"x = Placeholder(dtype=float, shape=[1, 4, 7])\n {body}", **used)
+
+
+@pytest.mark.parametrize("spelling", GELUS)
+def test_a_gelu_is_found_however_it_is_spelled(spelling: str) -> None:
+    body, is_approximate = GELUS[spelling]
+    graph = spelled(body)
+    (operation,) = float_program(graph, ["y"]).operations
+    assert (operation.code, operation.options) == ("GELU", {"approximate": is_approximate})
+    assert "y" in operation.nodes
+    assert_same_numbers(graph, rng.normal(0, 3, (1, 4, 7)).astype(np.float32))
+
+
+def test_what_is_nearly_a_gelu_is_none() -> None:
+    graph = spelled(GELUS["erf"][0], root=0.7)
+    assert "GELU" not in codes_of(graph)
+    assert_same_numbers(graph, rng.normal(0, 3, (1, 4, 7)).astype(np.float32))
+
+
+def test_a_function_of_two_tensors_is_none() -> None:
+    graph = graph_of(
+        """
+        x = Placeholder(dtype=float, shape=[1, 4, 7])
+        other = Softmax(x, T=float)
+        scaled = Mul(x, root, T=float)
+        e = Erf(scaled, T=float)
+        s = AddV2(e, one, T=float)
+        h = Mul(half, other, T=float)
+        y = Mul(h, s, T=float)
+        """,
+        **{name: np.float32(NUMBERS[name]) for name in ("root", "one", "half")},
+    )
+    assert "GELU" not in codes_of(graph)
+    assert_same_numbers(graph, rng.normal(0, 3, (1, 4, 7)).astype(np.float32))
+
+
+def steps(parts: int, odd: bool) -> Graph:
+    """What the steps of a cell make of their inputs; the first one of ``odd`` has a bias of its own."""
+    products = "\n".join(
+        f"m{step} = MatMul(p{'' if step == 0 else f':{step}'}, w, T=float, transpose_a=false, transpose_b=false)\n"
+        f"s{step} = BiasAdd(m{step}, {'c' if odd and step == 0 else 'b'}, T=float)"
+        for step in range(parts)
+    )
+    names = ", ".join(f"s{step}" for step in range(parts))
+    return graph_of(
+        f"""
+        x = Placeholder(dtype=float, shape=[{parts}, 2, 6])
+        p = Unpack(x, T=float, num={parts}, axis=0)
+        {products}
+        y = Pack({names}, T=float, N={parts}, axis=0)
+        """,
+        w=rng.normal(size=(6, 5)).astype(np.float32),
+        b=rng.normal(size=5).astype(np.float32),
+        c=rng.normal(size=5).astype(np.float32),
+    )
+
+
+@pytest.mark.parametrize(("parts", "odd", "layers"), [(6, False, 1), (6, True, 2), (2, False, 2)])
+def test_steps_are_multiplied_together(parts: int, odd: bool, layers: int) -> None:
+    graph = steps(parts, odd)
+    assert codes_of(graph).count("FULLY_CONNECTED") == layers
+    assert_same_numbers(graph, rng.normal(size=(parts, 2, 6)).astype(np.float32))
+
+
+def test_graphs_of_codes_stay_as_they_are() -> None:
+    graph = graph_of(
+        """
+        x = Placeholder(dtype=float, shape=[1, 5, 4])
+        flat = Reshape(x, shape, T=float, Tshape=int32)
+        q = FakeQuantWithMinMaxVars(flat, low, high, num_bits=8, narrow_range=false, _eight_bit=true)
+        m = MatMul(q, w, T=float, transpose_a=false, transpose_b=false, _eight_bit=true)
+        r = FakeQuantWithMinMaxVars(m, low, high, num_bits=8, narrow_range=false, _eight_bit=true)
+        y = Relu(r, T=float)
+        """,
+        shape=np.array([5, 4], np.int32),
+        low=np.float32(-3),
+        high=np.float32(3),
+        w=rng.normal(size=(4, 3)).astype(np.float32),
+    )
+    plain, _ = lowered_graph(graph, ["y"])
+    has_codes = any(v.quantization is not None for o in plain.operations for v in o.outputs)
+    made = [operation.code for operation in plain.operations]
+    assert has_codes
+    assert codes_of(graph) == made
+
+
+@pytest.mark.parametrize(("channels", "stride", "padding"), [(1, 1, "VALID"), (3, 1, "VALID"), (1, 2, "SAME")])
+def test_rows_are_pixels_where_a_window_is_as_wide_as_the_picture(channels: int, stride: int, padding: str) -> None:
+    width = 9
+    across = width if padding == "SAME" else 1  # so that there is one result a row
+    graph = graph_of(
+        f"""
+        x = Placeholder(dtype=float, shape=[1, 30, {width}, {channels}])
+        conv = Conv2D(x, w, T=float, strides=[1, {stride}, {across}, 1], padding="{padding}")
+        y = Relu(conv, T=float)
+        """,
+        w=rng.normal(size=(4, width, channels, 8)).astype(np.float32),
+    )
+    (layer,) = [o for o in float_program(graph, ["y"]).operations if o.code == "CONV_2D"]
+    assert layer.inputs[0] is not None
+    assert layer.inputs[0].shape == (1, 30, 1, width * channels)
+    assert_same_numbers(graph, rng.normal(size=(1, 30, width, channels)).astype(np.float32))
+
+
+@pytest.mark.parametrize("width", [8, 10])
+def test_rows_stay_rows_where_the_window_is_narrower(width: int) -> None:
+    """With 10 columns a window of 9 has two results a row; with 8 it reaches into the padding."""
+    graph = graph_of(
+        f"""
+        x = Placeholder(dtype=float, shape=[1, 12, {width}, 1])
+        y = Conv2D(x, w, T=float, strides=[1, 1, {width if width == 8 else 1}, 1],
+            padding="{"SAME" if width == 8 else "VALID"}")
+        """.replace(",\n           ", ","),
+        w=rng.normal(size=(4, 9, 1, 8)).astype(np.float32),
+    )
+    (layer,) = [o for o in float_program(graph, ["y"]).operations if o.code == "CONV_2D"]
+    assert layer.inputs[0] is not None
+    assert layer.inputs[0].shape == (1, 12, width, 1)
+    assert_same_numbers(graph, rng.normal(size=(1, 12, width, 1)).astype(np.float32))
+
+
+def upwards(extent: int, wide: int) -> Graph:
+    """A convolution of ``wide`` outputs and a transposed one by two behind it."""
+    return graph_of(
+        """
+        x = Placeholder(dtype=float, shape=[1, 6, 6, 4])
+        deep = Conv2D(x, v, T=float, strides=[1, 1, 1, 1], padding="SAME")
+        y = Conv2DBackpropInput(size, w, deep, T=float, strides=[1, 2, 2, 1], padding="SAME")
+        """,
+        v=rng.normal(size=(3, 3, 4, wide)).astype(np.float32),
+        w=rng.normal(size=(extent, extent, 3, wide)).astype(np.float32),
+        size=np.array([1, 12, 12, 3], np.int32),
+    )
+
+
+@pytest.mark.parametrize(("extent", "is_turned"), [(2, True), (4, True), (5, False)])
+def test_transposed_convolutions_are_plain_ones_unless_the_file_would_grow(extent: int, is_turned: bool) -> None:
+    """A filter of 5 x 5 would have 11 zeros for 25 weights, more than a twelfth of all that there are."""
+    graph = upwards(extent, 8)
+    assert ("TRANSPOSE_CONV" not in codes_of(graph)) == is_turned
+    assert_same_numbers(graph, rng.normal(size=(1, 6, 6, 4)).astype(np.float32))
+
+
+def test_the_gelu_of_a_large_tensor_is_found_in_the_error_function_that_spells_it() -> None:
+    """As Keras writes it: 0.5 x erfc(-x / sqrt 2)."""
+    graph = graph_of(
+        """
+        x = Placeholder(dtype=float, shape=[1, 20, 20, 256])
+        turned = Neg(x, T=float)
+        small = Mul(turned, k, T=float)
+        rest = Erfc(small, T=float)
+        half = Mul(x, h, T=float)
+        y = Mul(half, rest, T=float)
+        """,
+        k=np.float32(np.sqrt(0.5)),
+        h=np.float32(0.5),
+    )
+    assert codes_of(graph) == ["GELU"]
+    assert_same_numbers(graph, rng.normal(0, 3, (1, 20, 20, 256)).astype(np.float32))
+
+
+def scaled(steps: str, **constants: np.ndarray) -> Graph:
+    graph = f"x = Placeholder(dtype=float, shape=[1, 6, 6, 3])\n{steps}\ny = Sin(d, T=float)"
+    return graph_of("\n".join(line.strip() for line in graph.splitlines()), **constants)
+
+
+@pytest.mark.parametrize(
+    ("means", "deviations", "left"),
+    [([0.4, 0.5, 0.6], [0.2, 0.3, 0.1], ["MUL", "ADD", "SIN"]), ([0, 0, 0], [1, 1, 1], ["MUL", "SIN"])],
+)
+def test_pictures_are_scaled_in_one_step(means: list[float], deviations: list[float], left: list[str]) -> None:
+    graph = scaled(
+        """a = Mul(x, k, T=float)
+        b = AddV2(a, z, T=float)
+        c = Sub(b, m, T=float)
+        d = RealDiv(c, s, T=float)""",
+        k=np.float32(1 / 255), z=np.float32(0), m=np.float32([[[means]]]), s=np.float32([[[deviations]]]),
+    )  # fmt: skip
+    assert codes_of(graph) == left
+    assert_same_numbers(graph, rng.uniform(0, 255, (1, 6, 6, 3)).astype(np.float32))
+
+
+@pytest.mark.parametrize(
+    "last", ["d = Sub(k, b, T=float)", "d = Mul(b, b, T=float)", "d = RealDiv(b, n, T=float)", "d = Mul(b, i, T=float)"]
+)
+def test_other_steps_stay_what_they_are(last: str) -> None:
+    """A number less x, a product of two tensors, a division by zero, a product with NaN."""
+    graph = scaled(
+        f"""a = Mul(x, k, T=float)
+        b = AddV2(a, m, T=float)
+        {last}""",
+        k=np.float32(0.5), m=np.float32([1, 2, 3]), n=np.float32([1, 0, 2]), i=np.float32([1, np.nan, 1]),
+    )  # fmt: skip
+    assert len(codes_of(graph)) == 4

@@ -1,0 +1,168 @@
+"""The rewriting of programs: LiteRT runs what comes out, and it is near what went in."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pocketgraph.errors import RunError, UsageError
+from pocketgraph.graph import Graph
+from pocketgraph.graph.text import parse
+from pocketgraph.litert.program import Program
+from pocketgraph.quantization.channels.cross_layer_equalization import equalize_across_layers
+from pocketgraph.quantization.conversion.int8_conversion import convert
+from pocketgraph.quantization.core.conversion_recipe import ConversionRecipe
+from pocketgraph.quantization.core.program_runner import ProgramRunner
+from pocketgraph.quantization.core.quantization_options import QuantizationOptions
+from pocketgraph.quantization.core.value_range import Range
+from pocketgraph.quantization.float_program import float_program
+from pocketgraph.quantization.observing.calibration import observe
+from pocketgraph.quantization.pipeline import quantize_program
+from pocketgraph.quantization.serialization.model_file import model_bytes
+from pocketgraph.quantization.weight_only import with_quantized_weights
+from quantize_nets import SHAPE, judged, net, samples
+
+QUIET = lambda stage, done, total: None  # noqa: E731
+
+
+@pytest.fixture(scope="module")
+def program() -> Program:
+    return float_program(net(), ["y"])
+
+
+def ranges(program: Program) -> dict:
+    return {v: o.range for v, o in observe(program, lambda: iter(samples()), 24, QUIET, 1).items()}
+
+
+def test_all_of_it_runs_in_codes_and_is_near(program: Program) -> None:
+    converted = convert(program, ConversionRecipe(ranges(program)))
+    codes = {operation.code for operation in converted.program.operations}
+    assert {"CONV_2D", "DEPTHWISE_CONV_2D", "CONCATENATION", "MAX_POOL_2D", "ADD", "LOGISTIC", "MUL", "MEAN"} <= codes
+    assert [o.code for o in converted.program.operations].count("QUANTIZE") <= 2
+    assert judged(program, converted.program, samples(seed=5)).snr > 20
+
+
+def test_int8_goes_in_and_comes_out_when_asked(program: Program) -> None:
+    converted = convert(program, ConversionRecipe(ranges(program), io="int8")).program
+    assert [v.dtype.name for v in (*converted.inputs, *converted.outputs)] == ["int8", "int8"]
+    assert not any(operation.code == "DEQUANTIZE" for operation in converted.operations)
+    quantization = converted.inputs[0].quantization
+    assert quantization is not None
+    from pocketgraph.quantization.core.value_range import quantized
+
+    coded = [[quantized(sample[0], quantization)] for sample in samples(seed=5)]
+    wanted = [ProgramRunner(program)(sample)[0] for sample in samples(seed=5)]
+    got = [ProgramRunner(converted).numbers(sample)[0] for sample in coded]
+    assert np.abs(np.array(wanted) - np.array(got)).max() < 0.15
+
+
+def test_what_is_kept_in_float_is_float(program: Program) -> None:
+    kept = [operation for operation in program.operations if operation.code == "DEPTHWISE_CONV_2D"]
+    converted = convert(program, ConversionRecipe(ranges(program), kept)).program
+    depthwise = next(o for o in converted.operations if o.code == "DEPTHWISE_CONV_2D")
+    assert [v.dtype.name for v in depthwise.inputs if v is not None] == ["float"] * 3
+    assert judged(program, converted, samples(seed=5)).snr > 20
+
+
+def test_the_float_program_is_not_changed(program: Program) -> None:
+    before = model_bytes(program)
+    quantize_program(program, lambda: iter(samples()), 24, QuantizationOptions(equalize=True))
+    assert model_bytes(program) == before
+
+
+def test_fitted_weights_are_nearer_than_nearest_ones(program: Program) -> None:
+    snr = {}
+    for rounding in ("nearest", "fitted"):
+        options = QuantizationOptions(rounding=rounding, float_share=0)
+        outcome = quantize_program(program, lambda: iter(samples(64)), 64, options)
+        snr[rounding] = judged(program, outcome.converted.program, samples(40, seed=9)).snr
+    assert snr["fitted"] > snr["nearest"]
+
+
+def test_the_same_seed_gives_the_same_bytes(program: Program) -> None:
+    how = QuantizationOptions(seed=3)
+    made = [quantize_program(program, lambda: iter(samples()), 24, how).converted.program for _ in range(2)]
+    assert model_bytes(made[0]) == model_bytes(made[1])
+
+
+def test_equalized_programs_compute_the_same(program: Program) -> None:
+    seen = observe(program, lambda: iter(samples()), 24, QUIET, 1)
+    even, count = equalize_across_layers(program, seen)
+    assert count == 0 or judged(program, even, samples()).snr > 60
+
+
+@pytest.mark.parametrize("dynamic", [True, False])
+def test_lighter_programs_have_int8_weights_and_are_near(dynamic: bool) -> None:
+    from pocketgraph.graph import const
+
+    rng = np.random.default_rng(0)
+    graph = Graph([
+        *parse("x = Placeholder(dtype=float, shape=[1,64])\ny = MatMul(x, w, T=float)"),
+        const("w", rng.normal(size=(64, 32)).astype(np.float32)),
+    ])  # fmt: skip
+    program = float_program(graph, ["y"])
+    light = with_quantized_weights(program, dynamic=dynamic)
+    assert len(model_bytes(light)) < 0.5 * len(model_bytes(program))
+    given = [[rng.normal(size=(1, 64)).astype(np.float32)] for _ in range(8)]
+    assert judged(program, light, given).snr > 30
+
+
+def test_no_samples_are_refused(program: Program) -> None:
+    with pytest.raises(UsageError, match="no sample to calibrate with"):
+        quantize_program(program, lambda: iter(()), 0, QuantizationOptions())
+
+
+def test_samples_that_are_not_finite_are_refused(program: Program) -> None:
+    bad = samples(3)
+    bad[2][0][0, 3, 3, 1] = np.nan
+    with pytest.raises(RunError, match="sample 3 gives a value that is not finite"):
+        quantize_program(program, lambda: iter(bad), 3, QuantizationOptions())
+
+
+def test_constant_activations_are_quantized_too(program: Program) -> None:
+    same = [[np.full(SHAPE, 0.25, np.float32)] for _ in range(4)]
+    outcome = quantize_program(program, lambda: iter(same), 4, QuantizationOptions())
+    assert judged(program, outcome.converted.program, same).snr > 15
+
+
+def test_nothing_to_quantize_and_unknown_layers_are_said() -> None:
+    graph = parse("x = Placeholder(dtype=float, shape=[1,4])\ny = Relu(x, T=float)")
+    with pytest.raises(UsageError, match="no layer of this model can be quantized"):
+        quantize_program(
+            float_program(graph, ["y"]), lambda: iter([[np.ones((1, 4), np.float32)]]), 1, QuantizationOptions()
+        )
+    with pytest.raises(UsageError, match="the model has no layer 'dx'"):
+        quantize_program(float_program(net(), ["y"]), lambda: iter(samples(2)), 2, QuantizationOptions(keep=["dx"]))
+    with pytest.raises(UsageError, match="--rounding is one of"):
+        QuantizationOptions(rounding="up")
+
+
+def test_a_node_that_litert_cannot_run_is_named() -> None:
+    graph = parse("x = Placeholder(dtype=float, shape=[4,4])\ny = MatrixInverse(x, T=float)")
+    with pytest.raises(UsageError, match=r"node 'y'.*must run on LiteRT alone"):
+        float_program(graph, ["y"])
+
+
+def test_an_addition_whose_operands_are_too_far_apart_for_litert_stays_in_float() -> None:
+    graph = Graph([
+        *parse("""
+            x = Placeholder(dtype=float, shape=[1,4])
+            f = MatMul(x, w, T=float)
+            y = AddV2(f, tiny, T=float)
+        """),
+        *net_constants(),
+    ])  # fmt: skip
+    program = float_program(graph, ["y"])
+    spans = {value: Range(0, 3e8) for value in program.inputs}
+    for operation in program.operations:
+        spans.update({value: Range(0, 3e8) for value in operation.outputs})
+    spans[program.outputs[0]] = Range(0, 1)
+    converted = convert(program, ConversionRecipe(spans))
+    result = ProgramRunner(converted.program)([np.zeros((1, 4), np.float32)])
+    assert np.isfinite(result[0]).all()
+
+
+def net_constants() -> list:
+    from pocketgraph.graph import const
+
+    return [const("w", np.ones((4, 4), np.float32)), const("tiny", np.float32([[1e-3, 1, 2, 3]]).repeat(2, 0))]

@@ -1,0 +1,84 @@
+"""What stays in float for other reasons than asked for, and what it may cost."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from pocketgraph import Session
+from pocketgraph.graph import Graph, const
+from pocketgraph.graph.text import parse
+from pocketgraph.litert.program import Program
+from pocketgraph.quantization.float_program import float_program
+from pocketgraph.quantization.mixed_precision.float_layers import float_ends, last_normalizations
+from pocketgraph.quantization.mixed_precision.sensitivity import most_sensitive_stretch
+
+
+def pictures(channels: int, classes: int = 2) -> Program:
+    """A network that tells classes for each of 16 x 16 places."""
+    rng = np.random.default_rng(0)
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1,16,16,4])
+        a = Conv2D(x, w, T=float, strides=[1,1,1,1], padding="SAME", data_format="NHWC")
+        r = Relu(a, T=float)
+        s = Conv2D(r, v, T=float, strides=[1,1,1,1], padding="SAME", data_format="NHWC")
+        y = Softmax(s, T=float)
+    """)
+    shapes = {"w": (3, 3, 4, channels), "v": (1, 1, channels, classes)}
+    weights = [const(n, rng.normal(size=shape).astype(np.float32)) for n, shape in shapes.items()]
+    return float_program(Graph([*graph, *weights]), ["y"])
+
+
+def products(*widths: int) -> Program:
+    """Matrix products one after the other."""
+    rng = np.random.default_rng(0)
+    lines = [f"x = Placeholder(dtype=float, shape=[1,{widths[0]}])"]
+    names = ["x", *(f"y{at}" for at in range(1, len(widths)))]
+    lines += [f"{names[at]} = MatMul({names[at - 1]}, w{at}, T=float)" for at in range(1, len(widths))]
+    sizes = [(f"w{at}", widths[at - 1 : at + 1]) for at in range(1, len(widths))]
+    weights = [const(name, rng.normal(size=shape).astype(np.float32)) for name, shape in sizes]
+    return float_program(Graph([*parse("\n".join(lines)), *weights]), [names[-1]])
+
+
+def test_a_softmax_at_each_place_is_in_float_where_it_is_little_beside_the_layers() -> None:
+    assert [operation.code for operation in last_normalizations(pictures(256))] == ["SOFTMAX"]
+    assert last_normalizations(pictures(4)) == []
+
+
+def test_one_row_of_scores_is_given_in_float_but_not_by_an_only_layer() -> None:
+    program = products(8, 16, 4)
+    assert [operation.outputs[0].name for operation in float_ends(program, program.operations, {}, [])] == ["y2:0"]
+    assert float_ends(program, program.operations, {}, program.operations) == []
+    single = products(8, 4)
+    assert float_ends(single, single.operations, {}, []) == []
+
+
+def test_what_stays_in_float_makes_weights_no_larger_than_allowed() -> None:
+    program = products(64, 64, 64, 8, 8, 64, 64)
+    sensitivity = {operation.outputs[0]: 1.0 for operation in program.operations}
+    free = most_sensitive_stretch(program, program.operations, sensitivity, 0.9, math.inf)
+    bound = most_sensitive_stretch(program, program.operations, sensitivity, 0.9, 0.2)
+    assert len(free) > len(bound) > 0
+
+    def size(operations: list) -> int:  # type: ignore[type-arg]
+        return sum(operation.inputs[1].size for operation in operations)
+
+    assert 3 * size(bound) <= 0.2 * size(program.operations) < 3 * size(free)
+
+
+def test_a_transposed_convolution_takes_its_activation_along() -> None:
+    rng = np.random.default_rng(0)
+    values = {"size": np.array([1, 14, 10, 4], np.int32), "w": rng.normal(size=(3, 3, 4, 6)).astype(np.float32)}
+    for name in ("Relu", "Relu6"):
+        graph = parse(f"""
+            x = Placeholder(dtype=float, shape=[1,7,5,6])
+            t = Conv2DBackpropInput(size, w, x, T=float, strides=[1,2,2,1], padding="SAME", data_format="NHWC")
+            y = {name}(t, T=float)
+        """)
+        graph = Graph([*graph, *(const(key, value) for key, value in values.items())])
+        assert [operation.code for operation in float_program(graph, ["y"]).operations] == ["TRANSPOSE_CONV"]
+        image = (3 * rng.normal(size=(1, 7, 5, 6))).astype(np.float32)
+        exact, fast = (Session(graph, engine=e).run(["y"], {"x": image})[0] for e in ("reference", None))
+        assert exact.min() == 0
+        assert np.abs(exact - fast).max() < 1e-4

@@ -1,0 +1,130 @@
+"""What stays in float between layers because it is faster so."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from pocketgraph.graph import Graph, const
+from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.text import parse
+from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.quantization.core import cost_model
+from pocketgraph.quantization.core.operator_rules import can_quantize
+from pocketgraph.quantization.core.program_runner import ProgramRunner
+from pocketgraph.quantization.core.quantization_options import QuantizationOptions
+from pocketgraph.quantization.float_program import float_program
+from pocketgraph.quantization.mixed_precision.float_partition import faster_in_float
+from pocketgraph.quantization.pipeline import quantize_program
+from quantize_nets import judged, net, samples
+
+rng = np.random.default_rng(11)
+
+
+def attention(rows: int = 16, width: int = 32) -> Graph:
+    """One head of attention between layers, and a normalization over the channels."""
+    weights = {name: rng.normal(0, width**-0.5, (width, width)).astype(np.float32) for name in ("wq", "wk", "wv", "wo")}
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape=[{rows}, {width}])
+        q = MatMul(x, wq, T=float, transpose_a=false, transpose_b=false)
+        k = MatMul(x, wk, T=float, transpose_a=false, transpose_b=false)
+        v = MatMul(x, wv, T=float, transpose_a=false, transpose_b=false)
+        q3 = ExpandDims(q, zero, T=float, Tdim=int32)
+        k3 = ExpandDims(k, zero, T=float, Tdim=int32)
+        v3 = ExpandDims(v, zero, T=float, Tdim=int32)
+        s = BatchMatMulV2(q3, k3, T=float, adj_x=false, adj_y=true)
+        p = Softmax(s, T=float)
+        m = BatchMatMulV2(p, v3, T=float, adj_x=false, adj_y=false)
+        flat = Squeeze(m, T=float, squeeze_dims=[0])
+        o = MatMul(flat, wo, T=float, transpose_a=false, transpose_b=false)
+        mean = Mean(o, one, T=float, Tidx=int32, keep_dims=true)
+        d = SquaredDifference(o, mean, T=float)
+        var = Mean(d, one, T=float, Tidx=int32, keep_dims=true)
+        r = Rsqrt(var, T=float)
+        c = Sub(o, mean, T=float)
+        n = Mul(c, r, T=float)
+        z = MatMul(n, wq, T=float, transpose_a=false, transpose_b=false)
+        y = Relu(z, T=float)
+    """)
+    constants = [const(name, values) for name, values in weights.items()]
+    constants += [const("zero", np.int32(0)), const("one", np.array([1], np.int32))]
+    return Graph([*graph, *constants]).replace(inputs=["x"], outputs=["y"])
+
+
+def codable(program: Program) -> list[Operation]:
+    return [operation for operation in program.operations if can_quantize(operation)]
+
+
+def test_products_of_tensors_and_normalizations_stay_in_float() -> None:
+    program = float_program(attention(), ["y"])
+    floats = faster_in_float(program, codable(program))
+    assert {"BATCH_MATMUL", "SOFTMAX", "SQUARED_DIFFERENCE"} <= {operation.code for operation in floats}
+    assert "FULLY_CONNECTED" not in {operation.code for operation in floats}
+
+
+def test_what_stays_in_float_computes_as_the_float_program() -> None:
+    program = float_program(attention(), ["y"])
+    held = [[rng.normal(size=(16, 32)).astype(np.float32)] for _ in range(24)]
+    outcome = quantize_program(program, lambda: iter(held), 24, QuantizationOptions())
+    made = outcome.converted.program
+    by_code = {o.code: [v.dtype.name for v in o.outputs] for o in made.operations}
+    assert by_code["BATCH_MATMUL"] == ["float"]
+    assert by_code["FULLY_CONNECTED"] != []
+    x = [rng.normal(size=(16, 32)).astype(np.float32)]
+    (wanted,), (given,) = ProgramRunner(program)(x), ProgramRunner(made).numbers(x)
+    assert 10 * np.log10((wanted**2).sum() / ((given - wanted) ** 2).sum()) > 25
+
+
+def test_a_device_without_float_gets_codes_where_there_are_such() -> None:
+    program = float_program(attention(), ["y"])
+    held = [[rng.normal(size=(16, 32)).astype(np.float32)] for _ in range(12)]
+    outcome = quantize_program(program, lambda: iter(held), 12, QuantizationOptions(io="int8", float_share=0))
+    assert all(
+        v.dtype.name == "int8"
+        for o in outcome.converted.program.operations
+        if o.code == "BATCH_MATMUL"
+        for v in o.outputs
+    )
+
+
+def test_a_plain_network_stays_in_codes() -> None:
+    program = float_program(net(), ["y"])
+    inner = [operation for operation in codable(program) if operation.outputs[0] not in program.outputs]
+    assert faster_in_float(program, inner) == []
+    outcome = quantize_program(program, lambda: iter(samples(24)), 24, QuantizationOptions())
+    assert judged(program, outcome.converted.program, samples(12, seed=8)).snr > 20
+
+
+def chain(codes: list[str], size: int) -> Program:
+    """Operations one after the other, the first and the last of which are layers as far as the cut is concerned."""
+    values = [Value(f"v{at}", FLOAT, (1, size)) for at in range(len(codes) + 1)]
+    operations = [Operation(code, [values[at]], [values[at + 1]]) for at, code in enumerate(codes)]
+    return Program([values[0]], [values[-1]], operations)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_cut_is_the_least_of_all_ways(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Held against every way to choose, with times by chance."""
+    chance = np.random.default_rng(seed)
+    names = ["RELU", "TANH", "MUL", "ADD", "ELU", "RELU6", "SUB"]
+    order = [str(name) for name in chance.permutation(names)]
+    monkeypatch.setattr(cost_model, "CODES_NS_OF", {name: (float(chance.uniform(10, 900)), 0.0) for name in names})
+    monkeypatch.setattr(cost_model, "FLOAT_NS_OF", {name: (float(chance.uniform(10, 900)), 0.0) for name in names})
+    monkeypatch.setattr(cost_model, "FLOAT_ADVANTAGE_SHARE", 1.0)
+    monkeypatch.setattr(cost_model, "CONVERSION_NS", (150.0, 0.0))
+    program = chain(order, 10)
+
+    def time(in_float: tuple[bool, ...]) -> float:
+        spent = sum(
+            (cost_model.FLOAT_NS_OF if left else cost_model.CODES_NS_OF)[name][0]
+            for name, left in zip(order, in_float, strict=True)
+        )
+        places = (True, *in_float, True)  # what comes in and goes out is float
+        return spent + 150.0 * sum(a != b for a, b in itertools.pairwise(places))
+
+    floats = set(faster_in_float(program, program.operations))
+    chosen = time(tuple(operation in floats for operation in program.operations))
+    least = min(time(way) for way in itertools.product((False, True), repeat=len(order)))
+    assert chosen == pytest.approx(least)

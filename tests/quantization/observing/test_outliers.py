@@ -1,0 +1,58 @@
+"""Samples that reach many times as far as all others."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pocketgraph.quantization.core.program_runner import ProgramRunner
+from pocketgraph.quantization.core.quantization_options import QuantizationOptions, silent
+from pocketgraph.quantization.evaluation.metrics import Comparison
+from pocketgraph.quantization.float_program import float_program
+from pocketgraph.quantization.observing.calibration import observe
+from pocketgraph.quantization.observing.outliers import outliers, without
+from pocketgraph.quantization.pipeline import Outcome, quantize_program
+from quantize_nets import net, samples
+
+
+def test_one_sample_scaled_otherwise_spoils_nothing() -> None:
+    given = samples(40)
+    spoiled = [[100 * array for array in sample] if at == 7 else sample for at, sample in enumerate(given)]
+    outcome = made(spoiled)
+    assert any("1 of 40 samples (number 8) reach up to" in note for note in outcome.notes)
+    assert judged(outcome) > 25
+    plain = made([sample for at, sample in enumerate(given) if at != 7])
+    assert list(outcome.ranges.values()) == list(plain.ranges.values())
+    kept = made(spoiled, ranges="minmax")
+    pairs = zip(kept.ranges.values(), plain.ranges.values(), strict=True)
+    assert any(wide.high > 20 * narrow.high for wide, narrow in pairs)
+
+
+def test_data_of_which_many_samples_reach_far_stay_as_they_are() -> None:
+    spread = [[100 * array for array in sample] if at % 8 == 0 else sample for at, sample in enumerate(samples(40))]
+    program = float_program(net(), ["y"])
+    assert outliers(program, observe(program, lambda: iter(spread), 40, silent, 1)) == ([], "")
+
+
+def test_few_samples_do_not_show_what_is_usual() -> None:
+    few = [[100 * array for array in sample] if at == 1 else sample for at, sample in enumerate(samples(5))]
+    program = float_program(net(), ["y"])
+    assert outliers(program, observe(program, lambda: iter(few), 5, silent, 1)) == ([], "")
+
+
+def test_samples_are_left_out_by_number() -> None:
+    rows = [[np.float32(at)] for at in range(5)]
+    assert [row[0] for row in without(lambda: iter(rows), [1, 4])()] == [0, 2, 3]
+    assert without(list, []) is list
+
+
+def made(given: list[list[np.ndarray]], **how: str) -> Outcome:  # type: ignore[type-arg]
+    return quantize_program(
+        float_program(net(), ["y"]), lambda: iter(given), len(given), QuantizationOptions(float_share=0, **how)
+    )
+
+
+def judged(outcome: Outcome) -> float:
+    exact, coded, result = ProgramRunner(outcome.exact), ProgramRunner(outcome.converted.program), Comparison()
+    for sample in samples(20, seed=9):
+        result.add(exact(sample)[0], coded.numbers(sample)[0])
+    return result.snr

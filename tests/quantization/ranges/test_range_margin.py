@@ -1,0 +1,117 @@
+"""How much further than the samples the codes of scores and of rarely seen tensors reach."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.graph import Graph, const
+from pocketgraph.graph.text import parse
+from pocketgraph.litert.program import Program, Value
+from pocketgraph.quantization.core.cost_model import SCORE_MARGIN_SHARE
+from pocketgraph.quantization.core.observation import Observation
+from pocketgraph.quantization.core.program_runner import ProgramRunner, as_fed
+from pocketgraph.quantization.core.quantization_options import QuantizationOptions, silent
+from pocketgraph.quantization.core.value_range import Range
+from pocketgraph.quantization.float_program import float_program
+from pocketgraph.quantization.observing.calibration import observe
+from pocketgraph.quantization.pipeline import Outcome, quantize_program
+from pocketgraph.quantization.ranges.range_margin import with_range_margin
+
+
+def two_layers(ending: str = "y = Softmax(s, T=float)") -> Program:
+    rng = np.random.default_rng(0)
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape=[1,16])
+        h = MatMul(x, a, T=float)
+        r = Relu6(h, T=float)
+        s = MatMul(r, b, T=float)
+        {ending}
+    """)
+    weights = [const(n, rng.normal(size=shape).astype(np.float32)) for n, shape in (("a", (16, 32)), ("b", (32, 4)))]
+    return float_program(Graph([*graph, *weights]), ["y" if ending else "s"])
+
+
+def given(count: int, size: float = 1.0, seed: int = 1) -> list[list[Any]]:
+    rng = np.random.default_rng(seed)
+    return [[(size * row).reshape(1, 16)] for row in rng.normal(size=(count, 16)).astype(np.float32)]
+
+
+def widened(program: Program, count: int) -> tuple[dict[Value, Observation], dict[Value, Range], dict[Value, Range]]:
+    seen = observe(program, lambda: iter(given(count)), count, silent, 1)
+    ranges = {value: found.range for value, found in seen.items()}
+    return seen, ranges, with_range_margin(program, seen, ranges, count)
+
+
+def named(ranges: dict[Value, Range], name: str) -> Range:
+    return next(span for value, span in ranges.items() if value.name == name)
+
+
+def test_scores_before_a_softmax_reach_further_up_and_nothing_else_changes() -> None:
+    _, before, after = widened(two_layers(), 40)
+    assert named(after, "s:0").high == (1 + SCORE_MARGIN_SHARE) * named(before, "s:0").high
+    assert named(after, "s:0").low == named(before, "s:0").low
+    assert [value.name for value in before if before[value] != after[value]] == ["s:0"]
+
+
+def test_other_scores_reach_further_on_both_sides() -> None:
+    _, before, after = widened(two_layers(""), 40)
+    assert named(after, "s:0").high == (1 + SCORE_MARGIN_SHARE) * named(before, "s:0").high
+    assert named(after, "s:0").low == (1 + SCORE_MARGIN_SHARE) * named(before, "s:0").low
+
+
+def test_what_a_sigmoid_squeezes_stays() -> None:
+    _, before, after = widened(two_layers("y = Sigmoid(s, T=float)"), 40)
+    assert before == after
+
+
+def test_a_few_samples_widen_all_tensors_but_not_beyond_what_they_can_be() -> None:
+    seen, before, after = widened(two_layers(), 4)
+    assert named(after, "x:0").high > named(before, "x:0").high
+    assert named(after, "x:0").low < named(before, "x:0").low
+    rectified = named(after, "r:0")
+    assert rectified.low == 0
+    assert named(before, "r:0").high <= rectified.high <= 6
+    assert all(found.range == before[value] for value, found in seen.items())
+
+
+def test_one_sample_alone_does_not_cut_off_all_others() -> None:
+    program, others = two_layers(""), given(20, seed=7)
+    assert noise(program, made(program, 1), others) < 0.02
+    assert noise(program, made(program, 1, ranges="minmax"), others) > 0.04
+
+
+def test_scores_larger_than_all_those_seen_keep_their_probabilities() -> None:
+    """Codes would end at those seen; results in float do not."""
+    program = two_layers()
+    outcome = made(program, 40)
+    assert [operation.outputs[0].name for operation in outcome.hybrid] == ["s:0"]
+    assert any("no score is cut off" in note for note in outcome.notes)
+    scores = ProgramRunner(program, [program.operations[-2].outputs[0]])
+    others = sorted(given(2000, seed=5), key=lambda sample: float(scores(sample)[0].max()))[-20:]
+    assert scores(others[0])[0].max() > 1.2 * outcome.seen[program.operations[-2].outputs[0]].high
+    assert noise(program, outcome, others) < 1e-4
+
+
+def test_scores_as_codes_reach_beyond_those_seen() -> None:
+    program = two_layers("")
+    outcome = made(program, 40, io="int8")
+    assert not outcome.hybrid
+    result = outcome.converted.program.outputs[0]
+    assert result.quantization is not None
+    top = (127 - result.quantization.zero_points[0]) * result.quantization.scales[0]
+    assert top > 1.2 * max(found.high for value, found in outcome.seen.items() if value.name == "s:0")
+
+
+def made(program: Program, count: int, **how: Any) -> Outcome:
+    samples = given(count)
+    return quantize_program(program, lambda: iter(samples), count, QuantizationOptions(float_share=0, **how))
+
+
+def noise(program: Program, outcome: Outcome, samples: list[list[Any]]) -> float:
+    exact, coded = ProgramRunner(program), ProgramRunner(outcome.converted.program)
+    fed = outcome.converted.program.inputs
+    pairs = [(exact(sample)[0], coded.numbers(as_fed(sample, fed))[0]) for sample in samples]
+    wrong, all_of_it = sum(((a - b) ** 2).sum() for a, b in pairs), sum((a**2).sum() for a, _ in pairs)
+    return float(wrong / all_of_it)

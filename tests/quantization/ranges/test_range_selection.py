@@ -1,0 +1,125 @@
+"""Ranges and the codes for them, and how a range is chosen."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pocketgraph.errors import RunError, UsageError
+from pocketgraph.quantization.core.observation import BLOCK, WHOLE, Observation
+from pocketgraph.quantization.core.quantization_options import QuantizationOptions
+from pocketgraph.quantization.core.value_range import Range, dequantized, quantized
+from pocketgraph.quantization.float_program import float_program
+from pocketgraph.quantization.pipeline import quantize_program
+from pocketgraph.quantization.ranges.range_selection import CHOICES, choose, percentile
+from quantize_nets import judged, net, samples
+
+finite = st.floats(-1e6, 1e6, allow_nan=False, width=32)
+
+
+@settings(max_examples=60, deadline=None)
+@given(finite, finite)
+def test_zero_has_a_code_and_no_value_is_off_by_more_than_a_step(a: float, b: float) -> None:
+    span = Range(min(a, b), max(a, b))
+    quantization = span.quantization()
+    assert -128 <= quantization.zero_points[0] <= 127
+    assert dequantized(quantized(np.zeros(1), quantization), quantization)[0] == 0
+    values = np.linspace(span.low, span.high, 50)
+    apart = np.abs(dequantized(quantized(values, quantization), quantization) - values)
+    assert apart.max() <= quantization.scales[0] * 1.01
+
+
+def test_values_outside_of_the_range_get_the_codes_of_its_ends() -> None:
+    quantization = Range(0, 6).quantization()
+    assert quantized(np.array([-1.0, 0, 2.99, 6, 99]), quantization).tolist() == [-128, -128, -1, 127, 127]
+
+
+@pytest.mark.parametrize("ends", [(np.nan, 1), (0, np.inf), (-np.inf, 0), (2, 1)])
+def test_a_range_that_is_none_is_refused(ends: tuple[float, float]) -> None:
+    with pytest.raises(UsageError):
+        Range(*ends)
+
+
+@pytest.mark.parametrize("value", [0.0, 3.5, -2.0])
+def test_a_constant_tensor_has_a_usable_scale(value: float) -> None:
+    quantization = Range(value, value).quantization()
+    assert quantization.scales[0] > 0
+    back = dequantized(quantized(np.array([value]), quantization), quantization)
+    np.testing.assert_allclose(back, value, atol=quantization.scales[0])
+
+
+def seen(*arrays: np.ndarray) -> Observation:
+    observation = Observation("t")
+    for array in arrays:
+        observation.add(array.astype(np.float32))
+    return observation
+
+
+def test_an_observation_knows_extremes_by_channel_and_counts_everything_as_the_range_grows() -> None:
+    found = seen(np.zeros((4, 2)), np.array([[1.0, -2], [3, -4]]), np.array([[100.0, 0], [-50, 0]]))
+    assert (found.low, found.high) == (-50, 100)
+    assert found.channel_low is not None
+    assert found.channel_low.tolist() == [-50, -4]
+    assert found.counts.sum() == pytest.approx(8 + 4 + 4)
+    near_zero = found.counts[np.abs(found.centres) < 0.5].sum()
+    assert near_zero == pytest.approx(10)
+
+
+def test_extremes_of_large_tensors_are_exact_at_first_and_then_take_two_samples_to_see_all() -> None:
+    usual = np.zeros((3 * BLOCK // 2, 2))
+    strange = usual.copy()
+    strange.reshape(-1)[[3, BLOCK + 3, 2 * BLOCK + 3]] = [-3, 7, 9]
+    assert (seen(*[usual] * (WHOLE - 1), strange).low, seen(*[usual] * (WHOLE - 1), strange).high) == (-3, 9)
+    found = seen(*[usual] * WHOLE, strange, strange)
+    assert (found.low, found.high) == (-3, 9)
+    late = [seen(*[usual] * count, strange) for count in (WHOLE, WHOLE + 1)]
+    assert {(each.low, each.high) for each in late} == {(-3, 9), (0, 7)}
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_an_observation_refuses_what_is_not_finite_and_says_which_sample(bad: float) -> None:
+    with pytest.raises(RunError, match="t: sample 2 gives a value that is not finite"):
+        seen(np.ones(3), np.array([1, bad, 2.0]))
+
+
+def test_an_empty_array_changes_nothing() -> None:
+    found = seen(np.ones(3), np.zeros((0, 4)))
+    assert (found.samples, found.low, found.high) == (1, 1, 1)
+
+
+def test_every_choice_stays_within_what_was_seen_and_outliers_are_cut_where_that_pays() -> None:
+    rng = np.random.default_rng(3)
+    values = rng.normal(0, 1, 100_000)
+    values[0] = 400
+    found = seen(values)
+    for method in (*CHOICES, "auto"):
+        span = choose(found, method)
+        assert found.low <= span.low <= span.high <= found.high
+    assert choose(found, "minmax").high == 400
+    assert percentile(found).high < 10
+    exact = np.square(
+        values
+        - dequantized(quantized(values, choose(found, "auto").quantization()), choose(found, "auto").quantization())
+    )
+    plain = np.square(values - dequantized(quantized(values, found.range.quantization()), found.range.quantization()))
+    assert exact[1:].mean() < plain[1:].mean()
+
+
+def test_an_unknown_choice_is_named_with_what_there_is() -> None:
+    with pytest.raises(UsageError, match="did you mean 'minmax'"):
+        choose(seen(np.ones(2)), "minimax")
+
+
+def test_few_samples_keep_every_value() -> None:
+    """Unseen values are larger than those of a few samples; cutting some of these off makes it worse."""
+    program = float_program(net(), ["y"])
+    few = quantize_program(program, lambda: iter(samples(6)), 6, QuantizationOptions(float_share=0, widen=0))
+    many = quantize_program(program, lambda: iter(samples(40)), 40, QuantizationOptions(float_share=0, widen=0))
+    cut = {found.name: found.range for found in few.seen.values() if found.samples}
+    for value, span in few.ranges.items():
+        assert span.low <= cut[value.name].low
+        assert span.high >= cut[value.name].high
+    assert any(many.ranges[value] != many.seen[value].range for value in many.ranges)
+    assert judged(program, few.converted.program, samples(20, seed=9)).snr > 25

@@ -1,0 +1,114 @@
+"""The door of the package: arrays or paths in, a model out that is saved, judged and printed."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+
+import numpy as np
+import pytest
+
+import pocketgraph
+from command_line import call
+from pocketgraph.errors import UsageError
+from quantize_nets import net, samples
+
+IMAGES = np.concatenate([sample[0] for sample in samples(40)])
+
+
+def test_the_name_is_the_function_also_after_its_package_is_imported() -> None:
+    import pocketgraph.quantization.quantizer
+
+    assert callable(pocketgraph.quantize)
+    assert callable(pocketgraph.evaluate)
+    assert {"quantize", "evaluate", "QuantizedModel"} <= set(dir(pocketgraph))
+
+
+def test_the_command_and_the_function_write_the_same_bytes(tmp_path: pathlib.Path) -> None:
+    pocketgraph.save(net(), tmp_path / "net.pb")
+    np.savez(tmp_path / "x.npz", x=IMAGES)
+    for form in ("tflite", "pb"):
+        flags = ["--calibrate", tmp_path / "x.npz", "--outputs=y", "-o", tmp_path / f"command.{form}"]
+        assert call("quantize", tmp_path / "net.pb", *flags) == 0
+        made = pocketgraph.quantize(tmp_path / "net.pb", {"x": IMAGES}, outputs=["y"], form=form)  # type: ignore[arg-type]
+        made.save(tmp_path / f"function.{form}")
+        assert (tmp_path / f"command.{form}").read_bytes() == (tmp_path / f"function.{form}").read_bytes()
+
+
+def test_a_model_says_what_it_is_and_saves_a_report(tmp_path: pathlib.Path) -> None:
+    model = pocketgraph.quantize(net(), IMAGES, outputs=["y"], limit=24)
+    assert model.judged is not None
+    assert model.judged.comparison.count == 16  # those after the first 24
+    assert model.outcome.are_unseen
+    said = repr(model)
+    assert said.startswith("<QuantizedModel graph: ")
+    assert "on 16 samples: same best class" in said
+    assert f"{len(model.to_bytes()):,} bytes of " in said
+    model.save(tmp_path / "net.tflite", report=tmp_path / "net.html")
+    assert (tmp_path / "net.tflite").read_bytes() == model.to_bytes()
+    assert json.loads((tmp_path / "net.json").read_text("utf-8"))["bytes"] == len(model.to_bytes())
+    assert model.size_and_latency().bytes == len(model.to_bytes())
+
+
+def test_a_model_for_a_graph_is_saved_in_both_forms(tmp_path: pathlib.Path) -> None:
+    both = pocketgraph.quantize(net(), IMAGES, outputs=["y"], form="pb")
+    both.save(tmp_path / "net.pb")
+    both.save(tmp_path / "net.tflite")
+    found = pocketgraph.evaluate([net(), both, tmp_path / "net.pb", tmp_path / "net.tflite"], IMAGES, outputs=["y"])
+    assert [verdict.model for verdict in found] == ["graph", "graph", "net.pb", "net.tflite"]
+    assert all(verdict.comparison is not None and verdict.comparison.snr > 20 for verdict in found[1:])
+    assert repr(found).startswith("40 samples; agreement is with graph\n")
+    only = pocketgraph.quantize(net(), IMAGES, outputs=["y"])
+    with pytest.raises(UsageError, match=r"made for a \.tflite file; make it with form='pb' for both"):
+        only.save(tmp_path / "other.pb")
+    with pytest.raises(UsageError, match="does not end in"):
+        only.save(tmp_path / "other.onnx")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["net.pb", "net.tflite"]
+
+
+@pytest.mark.parametrize("mode", ["dynamic", "weights"])
+def test_weights_alone_need_no_samples(mode: str) -> None:
+    model = pocketgraph.quantize(net(), outputs=["y"], mode=mode)  # type: ignore[arg-type]
+    assert model.judged is None
+    assert "weights in few bits" in repr(model)
+
+
+def test_an_interrupted_call_goes_on(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pocketgraph.quantization.fitting import weight_fitting
+
+    whole = pocketgraph.quantize(net(), IMAGES, outputs=["y"]).to_bytes()
+    place, fitted, told = tmp_path / "state.npz", weight_fitting._fitted, list[str]()
+
+    def interrupted(*arguments: object) -> object:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(weight_fitting, "_fitted", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        pocketgraph.quantize(net(), IMAGES, outputs=["y"], resume=place)
+    assert place.exists()
+    monkeypatch.setattr(weight_fitting, "_fitted", fitted)
+    model = pocketgraph.quantize(net(), IMAGES, outputs=["y"], resume=place, notify=told.append)
+    assert told == ["going on from an interrupted call"]
+    model.save(tmp_path / "net.tflite")
+    assert model.to_bytes() == whole
+    assert not place.exists()
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ({"samples": None}, "no samples are given"),
+        ({"mode": "fast"}, "--mode is one of static, dynamic, weights, not 'fast'"),
+        ({"form": "onnx"}, "--form is one of tflite, pb, not 'onnx'"),
+        ({"form": "pb", "weights": "int4"}, "--weights=int4 is for .tflite files"),
+        ({"mode": "weights", "max_kl": 0.1}, "--max-kl is for --mode=static"),
+        ({"feeds": {"keep": 1}}, "the graph has no node 'keep'"),
+        ({"samples": {"z": IMAGES, "u": IMAGES}}, "the samples: there is no array for the input 'x:0'; there are z, u"),
+        ({"samples": IMAGES[:, :5]}, "the model takes \\[1, 12, 12, 3\\]"),
+        ({"without": ["softmax"]}, "--without: 'softmax' is no step"),
+    ],
+)
+def test_what_is_wrong_is_said(how: dict[str, object], said: str) -> None:
+    given = {"samples": IMAGES, "outputs": ["y"], **how}
+    with pytest.raises(UsageError, match=said):
+        pocketgraph.quantize(net(), **given)  # type: ignore[arg-type]
