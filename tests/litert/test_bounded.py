@@ -21,7 +21,7 @@ from pocketgraph.transforms.tool import run
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Takes every network for one in which speed counts."""
     monkeypatch.setattr(eight_bit_choice, "MOST_SEARCHED", 0)
-    monkeypatch.setattr(eight_bit_choice, "FEW", 0)
+    monkeypatch.setattr(eight_bit_choice, "FEW_SEARCHED_LAYERS", 0)
 
 
 def network(clip: str) -> Graph:

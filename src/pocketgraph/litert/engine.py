@@ -14,6 +14,7 @@ from pocketgraph.errors import RunError
 from pocketgraph.graph import Graph, Node, Shape, canonical
 from pocketgraph.litert import cache
 from pocketgraph.litert.cache import Folder, Specs
+from pocketgraph.litert.cost_model import LIGHT_OPERATION
 from pocketgraph.litert.executable import Executable, encoded, lookup, open_entry, runner_for
 from pocketgraph.litert.runner import PlainRunner, Runner
 from pocketgraph.litert.unsupported import Unsupported
@@ -28,8 +29,6 @@ __all__ = ["Executable", "Specs", "Unsupported", "compile", "lookup", "lowered",
 MOST_TEXT = 1 << 20  # characters of constants that are fetched, beyond which a segment is not worth keeping
 
 WEIGHTED = frozenset(("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"))
-LIGHT = 25_000
-"""Multiplications of an average operation, about a microsecond's, below which one thread is faster than several."""
 
 
 def supported(graph: Graph, nodes: Sequence[Node], inferred: Inference) -> dict[str, str]:
@@ -258,7 +257,7 @@ def _is_light(model: Program) -> bool:
             across = weights.shape[-1] if operation.code == "DEPTHWISE_CONV_2D" else weights.shape[0]
             made *= max(1, weights.size // max(1, across))
         work += made
-    return work < LIGHT * len(model.operations)
+    return work < LIGHT_OPERATION * len(model.operations)
 
 
 def _constants(program: Program) -> list[Any]:

@@ -12,17 +12,13 @@ import numpy as np
 from pocketgraph.errors import RunError
 from pocketgraph.litert import cache
 from pocketgraph.litert.cache import Folder, Specs
+from pocketgraph.litert.cost_model import PACKED_FROM, PREPARED_AFTER, REPEATED_FROM
 from pocketgraph.litert.runner import PACKED_TYPES, PackedRunner, PlainRunner, Runner
 from pocketgraph.litert.sixteen_bits import as_type, computed_in, numpy_type
 
 if TYPE_CHECKING:
     from pocketgraph.litert.constant import Array
     from pocketgraph.litert.program import Program
-
-REPEATED_FROM = 4 << 20  # bytes of weights read again by later steps of a loop, from which packing them once pays
-PACKED_FROM = 24 << 20  # bytes of constants from which mapping packed weights is faster than packing them again
-
-PREPARED_AFTER = 2  # runs, after which looking for the quickest way to run pays; a process's first result is in no need
 
 
 class Executable:

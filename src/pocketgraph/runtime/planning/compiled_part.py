@@ -11,6 +11,7 @@ import numpy as np
 
 from pocketgraph.graph import Node
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.litert.cost_model import DIRECT_CALLS_AFTER
 from pocketgraph.runtime.engines.compilation_units import PartCall
 from pocketgraph.runtime.op_weights import HEAVY
 from pocketgraph.runtime.profile import NodeTiming, StepTrace
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 Found: TypeAlias = "tuple[str, list[tuple[str, str, tuple[int, ...]]], list[str]]"
 """The key, inputs (name, type, shape) and outputs by which a later process finds a part."""
-OFTEN = 8  # calls after which the quicker way is made ready
 
 
 class Share(NamedTuple):
@@ -96,7 +96,7 @@ class CompiledPart:
         found = tuple(self.executable.run(arrays))
         if quick is None:
             self._calls += 1
-            if self._calls == OFTEN:  # it is in a loop; arrays like these have been found right
+            if self._calls == DIRECT_CALLS_AFTER:  # it is in a loop; arrays like these have been found right
                 self._seen = [(array.shape, array.dtype) for array in arrays]
                 self._quick = self.executable.direct(range(len(arrays)))
         return found

@@ -15,6 +15,7 @@ from pocketgraph.graph import DType, Graph, Node
 from pocketgraph.graph.dtype import RESOURCE, VARIANT
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.litert.cost_model import FEW_SCORES
 from pocketgraph.runtime.engines.compilation_units import PartCall, Plan
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.op_weights import HEAVY
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 KeptPart = tuple[str, list[str], list[Endpoint], list[Endpoint]]
 """A part as it is kept between processes: the node that it is called by, its nodes, what it takes, what it gives."""
 
-FEW_SCORES = 4096  # that NumPy sorts out (a millisecond) before LiteRT is made ready to do it, which takes ten
 PASSED_ON = ops_with("passes", "enter")
 REFUSED = ("string", "double", "complex64", "complex128", "resource", "variant")
 

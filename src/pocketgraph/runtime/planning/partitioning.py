@@ -8,15 +8,12 @@ from typing import NamedTuple
 
 from pocketgraph.graph import Shape
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.litert.cost_model import LEAST_PART_NODES, LEAST_SMALL_PART_NODES, SMALL_TENSOR
 from pocketgraph.runtime.engines.compilation_units import Plan, in_order, key_of
 from pocketgraph.runtime.engines.frames import ROOT, split
 from pocketgraph.runtime.engines.grouping import grouped
 from pocketgraph.runtime.engines.merging import merged
 from pocketgraph.runtime.op_weights import FREE, HEAVY
-
-LEAST_WORK = 3  # compute ops; the call into another engine costs about as much as this many NumPy calls
-LEAST_SMALL_WORK = 7  # likewise where each goes over SMALL elements at most, which NumPy does in a microsecond
-SMALL = 512
 
 
 class CutPart(NamedTuple):
@@ -86,7 +83,7 @@ def is_worth_it(part: CutPart, plan: Plan, shape_of: Callable[[str], Shape]) -> 
     if not HEAVY.isdisjoint(ops):
         return True
     work = sum(op not in FREE for op in ops)
-    if not LEAST_WORK <= work < LEAST_SMALL_WORK:
-        return work >= LEAST_WORK
+    if not LEAST_PART_NODES <= work < LEAST_SMALL_PART_NODES:
+        return work >= LEAST_PART_NODES
     shapes = [shape_of(str(e)) for e in (*part.inputs, *(Endpoint(name, 0) for name in part.nodes))]
-    return any(not shape.is_known or prod(shape.known) > SMALL for shape in shapes)
+    return any(not shape.is_known or prod(shape.known) > SMALL_TENSOR for shape in shapes)
