@@ -3,7 +3,8 @@ TensorFlow 1.15's results; in both of its forms of control flow.
 
     PYTHON_OF_TENSORFLOW_1 tools/make_branched_loop_graphs.py tests/runtime/loops
 
-The files are as frozen_graphs.py describes them. A ``break`` becomes a branch in the condition when autograph writes it.
+The files are as frozen_graphs.py describes them. A ``break`` becomes a branch in the condition when autograph writes
+it.
 """
 
 import sys
@@ -132,9 +133,19 @@ def long_with_first_round():
     return [tf.while_loop(lambda i, _: i < 200, body, [0, tf.zeros([2, 3])])[1]], [{"x:0": floats(2, 3)}]
 
 
+def counter_that_leaves():
+    """The round in which dynamic_rnn ends, by its sequences' lengths."""
+    x, lengths = tf.placeholder(tf.float32, [2, 7, 3], name="x"), tf.placeholder(tf.int32, [2], name="lengths")
+    outputs, state = tf.nn.dynamic_rnn(tf.nn.rnn_cell.BasicRNNCell(4), x, sequence_length=lengths, dtype=tf.float32)
+    time = tf.get_default_graph().get_tensor_by_name("rnn/while/Exit_1:0")
+    runs = [{"x:0": floats(2, 7, 3), "lengths:0": np.array(n, "i4")} for n in ([3, 5], [0, 0], [7, 1])]
+    return [outputs, state, tf.identity(time)], runs
+
+
 GRAPHS = (
     condition_of_constants, condition_of_a_case, condition_by_a_value, condition_functional, case_functional,
     break_functional, break_by_counter, continue_and_break, first_round_reads_constants, long_with_first_round,
+    counter_that_leaves,
 )  # fmt: skip
 
 

@@ -84,3 +84,17 @@ def test_what_fits_no_matrix(nodes: str, message: str) -> None:
     graph = parse(ONE + "\n".join("    " + line.strip() for line in nodes.split("\n")))
     with pytest.raises(PocketgraphError, match=message):
         Session(graph).run("y", {})
+
+
+@pytest.mark.parametrize("engine", ["reference", None])
+def test_conjugates_of_matrices(engine: str | None) -> None:
+    graph = parse("""
+        x = Placeholder(dtype=complex64, shape=[2,2])
+        places = Const(int64 [[0, 1], [1, 0]])
+        matrix = DenseToCSRSparseMatrix(x, places, T=complex64)
+        turned = Conj(matrix, T=variant)
+        dense = CSRSparseMatrixToDense(turned, type=complex64)
+    """)
+    x = np.array([[1, 2 + 3j], [4 - 5j, 6]], np.complex64)
+    with Session(graph, engine=engine) as session:
+        assert session.run("dense", {"x": x})[0].tolist() == [[0, 2 - 3j], [4 + 5j, 0]]

@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 from kernels.cases import cases
-from pocketgraph.errors import PocketgraphError
+from pocketgraph.errors import PocketgraphError, RunError
 from pocketgraph.graph import Node, Shape
 from pocketgraph.graph.dtype import FLOAT, INT32
+from pocketgraph.graph.text import parse
 from pocketgraph.kernels import evaluate
 from pocketgraph.kernels.shapes import rules
+from pocketgraph.runtime import Session
 
 F, I, L = np.float32, np.int32, np.int64  # noqa: E741
 POOL = {"ksize": (1, 2, 2, 1), "strides": (1, 2, 2, 1), "padding": b"VALID"}
@@ -150,3 +152,31 @@ def test_shape_rules_allow_what_tensorflow_gave(group: str, values: bool) -> Non
             assert len(found) == len(case.expected), case.node.name
             for shape, expected in zip(found, case.expected, strict=True):
                 assert shape.fits(Shape(expected.shape)), (case.node.name, shape, expected.shape)
+
+
+@pytest.mark.parametrize("engine", ["reference", None])
+@pytest.mark.parametrize("kind", ["variant", "string"])
+def test_sparse_tensors_serialized_and_back(kind: str, engine: str | None) -> None:
+    """Two batches of two, as TensorFlow's own test has them, and the rows of one."""
+    graph = parse(f"""
+        indices = Const(int64 [[0, 0], [1, 0], [1, 3]])
+        values = Const(int32 [0, 10, 13])
+        sizes = Const(int64 [2, 6])
+        one = SerializeSparse(indices, values, sizes, T=int32, out_type={kind})
+        two = Pack(one, one, N=2, axis=0, T={kind})
+        four = Pack(two, two, N=2, axis=0, T={kind})
+        back = DeserializeSparse(four, dtype=int32, Tserialized={kind})
+        rows = SerializeManySparse(indices, values, sizes, T=int32, out_type={kind})
+        again = DeserializeSparse(rows, dtype=int32, Tserialized={kind})
+        wrong = DeserializeSparse(rows, dtype=float, Tserialized={kind})
+    """)
+    with Session(graph, engine=engine) as session:
+        places, values, sizes = session.run(["back", "back:1", "back:2"])
+        each = [[0, 0], [1, 0], [1, 3]]
+        assert places.tolist() == [[a, b, *place] for a in (0, 1) for b in (0, 1) for place in each]
+        assert values.tolist() == [0, 10, 13] * 4
+        assert sizes.tolist() == [2, 2, 2, 6]
+        again = session.run(["again", "again:1", "again:2"])
+        assert [value.tolist() for value in again] == [each, [0, 10, 13], [2, 6]]
+        with pytest.raises(RunError):
+            session.run("wrong")

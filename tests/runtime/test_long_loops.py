@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from pocketgraph.errors import RunError
+from pocketgraph.graph.text import parse
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.unrolling import loops
 from pocketgraph.runtime.unrolling.partial_unrolling import PartialUnrolling
@@ -96,3 +97,43 @@ def test_shapes_that_do_not_fit_are_told(tmp_path: pathlib.Path) -> None:
 def test_one_program_holds_the_whole_loop_when_it_has_to(chunked: list[int], tmp_path: pathlib.Path) -> None:
     assert_repeats(HERE / "loops" / "long_lstm.pb", engine="litert", cache_dir=tmp_path)
     assert not chunked
+
+
+GUARDED = """
+    x = Placeholder(dtype=float, shape=[1,2])
+    w = Const(float [[0.5, 0.25], [0.125, 0.5]])
+    zero = Const(int32 0)
+    i_in = Enter(zero, T=int32, frame_name="f", is_constant=false, parallel_iterations=1)
+    h_in = Enter(x, T=float, frame_name="f", is_constant=false, parallel_iterations=1)
+    w_in = Enter(w, T=float, frame_name="f", is_constant=true, parallel_iterations=1)
+    i = Merge(i_in, i_next, T=int32, N=2)
+    h = Merge(h_in, h_next, T=float, N=2)
+    most = Const(int32 200, ^i)
+    less = Less(i, most, T=int32)
+    test = LoopCond(less)
+    i_now = Switch(i, test, T=int32)
+    h_now = Switch(h, test, T=float)
+    i_body = Identity(i_now:1, T=int32)
+    h_body = Identity(h_now:1, T=float)
+    axes = Const(int32 [0, 1], ^i_body)
+    limit = Const(float 100.0, ^i_body)
+    largest = Max(h_body, axes, T=float, Tidx=int32, keep_dims=false)
+    is_small = Less(largest, limit, T=float)
+    holds = Assert(is_small, largest, T=[float], summarize=3)
+    one = Const(int32 1, ^i_body)
+    i_added = AddV2(i_body, one, T=int32)
+    product = MatMul(h_body, w_in, T=float, transpose_a=false, transpose_b=false)
+    grown = AddV2(product, h_body, T=float)
+    checked = Identity(grown, ^holds, T=float)
+    i_next = NextIteration(i_added, T=int32)
+    h_next = NextIteration(checked, T=float)
+    out = Exit(h_now, T=float)
+"""
+
+
+@pytest.mark.parametrize("engine", ["reference", None])
+def test_an_assertion_in_a_long_loop_holds(engine: str | None) -> None:
+    with Session(parse(GUARDED), engine=engine) as session:
+        assert session.run("out", {"x": [[0.0, 0.0]]})[0].tolist() == [[0, 0]]
+        with pytest.raises(RunError, match="assertion failed"):
+            session.run("out", {"x": [[1.0, 1.0]]})

@@ -12,8 +12,8 @@ from pocketgraph.graph import Graph, Node, const
 from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.graph.text import parse
 from pocketgraph.runtime import Session
-from pocketgraph.transforms import _fixed_point, _noise, _weight_rules, tool, transform
-from pocketgraph.transforms._near_misses import near_misses
+from pocketgraph.transforms import tool, transform
+from pocketgraph.transforms.parts import repeated_rules, signal_to_noise, weight_rules
 from support import assert_close, golden, model_dir, model_info, needs_shared
 
 
@@ -114,7 +114,7 @@ def test_rules_that_never_settle_are_stopped(caplog: pytest.LogCaptureFixture) -
     tool.transform(swap)
     try:
         with caplog.at_level(logging.INFO, "pocketgraph.transforms"):
-            _fixed_point.until_settled(parse("x = Placeholder(dtype=float)\ny = Relu(x, T=float)"), "swap")
+            repeated_rules.until_settled(parse("x = Placeholder(dtype=float)\ny = Relu(x, T=float)"), "swap")
     finally:
         tool.forget("tests.swap")
     assert "stopped after 5 rounds" in caplog.text
@@ -134,7 +134,7 @@ def test_eight_bits_leave_depthwise_convolutions_in_floats(caplog: pytest.LogCap
     assert after["y"].op == "DepthwiseConv2dNative"
     assert any(node.op == "Dequantize" for node in after)
     assert not any(node.op.startswith("Quantize") for node in after)
-    misses = near_misses("mobile_8bit", after, {})
+    misses = tool.find("mobile_8bit").near_misses(after, {})
     assert [miss.node for miss in misses] == ["y"]
     assert "computes in floats" in misses[0].why
 
@@ -164,7 +164,8 @@ def test_deep_networks_compute_in_eight_bits_where_they_bear_it(
     assert any(node.op == "QuantizedConv2D" for node in after) == (not why)
     assert ("16 convolutions: the errors of eight-bit arithmetic add up" in caplog.text) == bool(why)
     assert why in caplog.text
-    assert [miss.node for miss in near_misses("mobile_8bit", after, {})] == [f"y{i}" for i in range(16 if why else 0)]
+    misses = tool.find("mobile_8bit").near_misses(after, {})
+    assert [miss.node for miss in misses] == [f"y{i}" for i in range(16 if why else 0)]
 
 
 @pytest.mark.parametrize(("end", "why"), [("Tanh", "a convolution makes the result"), ("Softmax", "")])
@@ -191,25 +192,25 @@ def test_a_ratio_of_noise_is_as_defined() -> None:
         y = Mul(x, two, T=float)
     """).replace(inputs=["x"], outputs=["y"])
     after = before.replace([node if node.name != "two" else const("two", np.float32(1.8)) for node in before])
-    kept = _noise.decibels_kept(before, after, 100)
+    kept = signal_to_noise.decibels_kept(before, after, 100)
     assert kept == pytest.approx(20, abs=1e-3)  # a tenth of the signal is 20 dB below it
-    assert _noise.decibels_kept(before, before, 100) == float("inf")
+    assert signal_to_noise.decibels_kept(before, before, 100) == float("inf")
     lost = before.replace([node if node.name != "two" else const("two", np.float32(np.nan)) for node in before])
-    assert _noise.decibels_kept(before, lost, 100) == float("-inf")
+    assert signal_to_noise.decibels_kept(before, lost, 100) == float("-inf")
     whole = before.map_nodes(lambda node: node.with_attrs(dtype=INT32) if node.op == "Placeholder" else node)
-    assert _noise.decibels_kept(whole, whole, 100) is None
-    assert _noise.decibels_kept(before.replace(outputs=["gone"]), before, 100) is None
+    assert signal_to_noise.decibels_kept(whole, whole, 100) is None
+    assert signal_to_noise.decibels_kept(before.replace(outputs=["gone"]), before, 100) is None
 
 
 def test_the_smallest_weights_get_twice_the_bits_within_a_budget() -> None:
     sizes = [255, 1000, 30_000, 40_000, 90_000]
     graph = Graph([const(f"w{size}", np.ones((size, 1), np.float32)) for size in sizes])
-    assert _weight_rules.largest_fine(graph, per_channel=True) == 30_000  # a third of all is more than 32 KiB
+    assert weight_rules.largest_fine(graph, per_channel=True) == 30_000  # a third of all is more than 32 KiB
     small = Graph([const(f"w{size}", np.ones((size, 1), np.float32)) for size in sizes[:3]])
-    assert _weight_rules.largest_fine(small, per_channel=True) == 30_000  # all of it is less than 32 KiB
+    assert weight_rules.largest_fine(small, per_channel=True) == 30_000  # all of it is less than 32 KiB
     large = Graph([const(f"w{i}", np.ones((1000, 1000), np.float32)) for i in range(2)])
-    assert _weight_rules.largest_fine(large, per_channel=True) == 0
-    assert _weight_rules.weight_rules(large, 4, False) == (
+    assert weight_rules.largest_fine(large, per_channel=True) == 0
+    assert weight_rules.weight_rules(large, 4, False) == (
         "quantize_weights(minimum_size=256, num_bits=4, per_channel=false)"
     )
 

@@ -15,7 +15,7 @@ from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.shape import Shape
 from pocketgraph.runtime import Session
 from pocketgraph.transforms import transform
-from pocketgraph.transforms._weight_codes import channel_axes
+from pocketgraph.transforms.parts.integer_weights import channel_axes
 
 RNG = np.random.default_rng(3)
 

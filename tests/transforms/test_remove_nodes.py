@@ -54,7 +54,7 @@ def test_inputs_and_outputs_stay() -> None:
 def test_removing_the_rest_at_once_gives_the_same_graph(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     in_passes = transform(fan(count), "remove_nodes(op=Identity)")
     tool.find("remove_nodes")
-    monkeypatch.setattr(sys.modules["pocketgraph.transforms.remove_nodes"], "PATIENCE", -1)
+    monkeypatch.setattr(sys.modules["pocketgraph.transforms.rules.remove_nodes"], "PATIENCE", -1)
     assert print_graph(transform(fan(count), "remove_nodes(op=Identity)")) == print_graph(in_passes)
 
 

@@ -11,8 +11,7 @@ from pocketgraph.graph import Graph
 from pocketgraph.graph.text import parse
 from pocketgraph.inspect.transform_page import as_html, as_json
 from pocketgraph.transforms import tool
-from pocketgraph.transforms._near_misses import near_misses
-from pocketgraph.transforms._report import Entry, Recorder
+from pocketgraph.transforms.transform_report import Entry, Recorder
 
 GRAPH = """
     x = Placeholder(dtype=float, shape=[1,2])
@@ -138,4 +137,4 @@ def test_why_a_convolution_is_not_fused(rule: str, before: str, more: str, why: 
 
 
 def test_rules_without_explanations_have_none() -> None:
-    assert near_misses("remove_device", parse(GRAPH), {}) == []
+    assert tool.find("remove_device").near_misses(parse(GRAPH), {}) == []

@@ -10,7 +10,7 @@ import pytest
 from pocketgraph.errors import TransformError, UsageError
 from pocketgraph.graph import Graph
 from pocketgraph.graph.text import parse
-from pocketgraph.transforms import _rule_files, tool, transform
+from pocketgraph.transforms import rule_files, tool, transform
 
 FILE = '''
 """Rules of mine."""
@@ -41,7 +41,7 @@ def written(folder: pathlib.Path, text: str) -> pathlib.Path:
 
 
 def test_rules_of_a_file(tmp_path: pathlib.Path) -> None:
-    assert _rule_files.load_file(written(tmp_path, FILE)) == ["my_prefix"]
+    assert rule_files.load_file(written(tmp_path, FILE)) == ["my_prefix"]
     assert "my_prefix" in tool.names()
     graph = transform(parse("x = Placeholder(dtype=float)"), "my_prefix(prefix=q)")
     assert graph["x"].device == "q"
@@ -69,7 +69,7 @@ def test_without_asking_nothing_is_run(tmp_path: pathlib.Path, monkeypatch: pyte
 )
 def test_files_that_are_refused(tmp_path: pathlib.Path, text: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        _rule_files.load_file(written(tmp_path, text))
+        rule_files.load_file(written(tmp_path, text))
     assert "my_prefix" not in tool.names()
     graph = parse('x = Placeholder(dtype=float) @"/gpu:0"')
     assert transform(graph, "remove_device")["x"].device == ""
@@ -77,7 +77,7 @@ def test_files_that_are_refused(tmp_path: pathlib.Path, text: str, message: str)
 
 def test_a_missing_file() -> None:
     with pytest.raises(UsageError, match=r"no_such\.py: there is no such file"):
-        _rule_files.load_file("no_such.py")
+        rule_files.load_file("no_such.py")
 
 
 def test_rules_of_a_package(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,7 +127,7 @@ def test_a_rule_that_fails_is_an_error_in_one_line(rule: str, said: str, tmp_pat
     path = tmp_path / "broken.py"
     path.write_text(BROKEN)
     graph = parse("x = Placeholder(dtype=float)")
-    _rule_files.load_file(path)
+    rule_files.load_file(path)
     with pytest.raises(TransformError, match=said):
         transform(graph, rule)
     assert transform(graph, f"{rule}(ignore_errors=true)") == graph

@@ -16,8 +16,8 @@ from pocketgraph.graph.dtype import FLOAT, QUINT8
 from pocketgraph.graph.text import parse
 from pocketgraph.kernels.eight_bit import byte_codes
 from pocketgraph.transforms import transform
-from pocketgraph.transforms.quantize_weights import quantization_range
-from pocketgraph.transforms.round_weights import rounded
+from pocketgraph.transforms.rules.quantize_weights import quantization_range
+from pocketgraph.transforms.rules.round_weights import rounded
 
 
 def by_definition(values: list[float], low: float, high: float) -> list[int]:

@@ -3,6 +3,7 @@
     python tools/random_graphs --oracle PYTHON [--graphs 1000] [--seed 0] [--size 8] [--ops Add,Mul] [--keep FOLDER]
     python tools/random_graphs --oracle PYTHON --coverage         every registered type of every op, one node a graph
     python tools/random_graphs --oracle PYTHON --programs 500     loops, branches, functions, lists, variables, queues …
+    python tools/random_graphs --oracle PYTHON --written 500      programs in Python, as autograph writes them down
     python tools/random_graphs --oracle PYTHON --broken 40        of every op, 40 goldens with one input broken
     python tools/random_graphs --oracle PYTHON --types 2          of every op, 2 goldens in all registered types
     python tools/random_graphs --oracle PYTHON --gaps [--fill FILE]   what goldens do not show; more goldens that do
@@ -33,7 +34,7 @@ from pocketgraph import formats
 from pocketgraph.graph import Graph, canonical, const
 from pocketgraph.graph.order import reachable
 from pocketgraph.graph.text import print_graph
-from random_graphs import broken_runs, features, gaps, judging, making, program_runs
+from random_graphs import broken_runs, features, gaps, judging, making, program_runs, python_runs
 from random_graphs.asking import asked, emptied
 from random_graphs.growth import Growth
 from random_graphs.judging import WORKER
@@ -45,7 +46,7 @@ RELATIVE = 1e-3  # what whole graphs may be off: errors of one op grow in the ne
 
 def main() -> int:
     arguments = parsed()
-    if arguments.programs:
+    if arguments.programs or arguments.written:
         return programs(arguments)
     if arguments.broken or arguments.types:
         return broken(arguments)
@@ -79,6 +80,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--ops", default="", help="only these, with commas between")
     parser.add_argument("--coverage", action="store_true", help="every registered type, one node a graph")
     parser.add_argument("--programs", type=int, default=0, help="how many whole programs with state and control flow")
+    parser.add_argument("--written", type=int, default=0, help="how many programs in Python, for autograph")
     parser.add_argument("--broken", type=int, default=0, help="how many broken goldens of each op")
     parser.add_argument("--types", type=int, default=0, help="how many goldens of each op in every type")
     parser.add_argument("--gaps", action="store_true", help="list the types, attributes, empty and scalar inputs, NaN "
@@ -95,9 +97,8 @@ def parsed() -> argparse.Namespace:
 
 def programs(arguments: argparse.Namespace) -> int:
     """Random programs on both engines: what was run of each kind, and the smallest find of each."""
-    counts, finds = program_runs.judged(
-        arguments.oracle, arguments.seed, arguments.programs, arguments.kinds, arguments.keep
-    )
+    runs, count = (python_runs, arguments.written) if arguments.written else (program_runs, arguments.programs)
+    counts, finds = runs.judged(arguments.oracle, arguments.seed, count, arguments.kinds, arguments.keep)
     for key, text in sorted(finds.items()):
         if "refused" not in key or arguments.all:
             print(f"{key} {counts[key]} x  {text}\n")

@@ -2,13 +2,13 @@
 
     python python_worker.py FOLDER NAME...
 
-FOLDER/NAME.json has the program (``text``), its ``form``, the ``size`` of x and the ``feeds``. It makes FOLDER/NAME.pb,
-or FOLDER/NAME.saved/ for a SavedModel, and FOLDER/NAME.answer.json: ``inputs`` and ``outputs`` by name, and what came out
-of each run (``results``), or why TensorFlow refused (``error``).
+FOLDER/NAME.json has the program (``text``), its ``form``, the ``size`` of x and the ``feeds``. It makes
+FOLDER/NAME.pb, or FOLDER/NAME.saved/ for a SavedModel, and FOLDER/NAME.answer.json: ``inputs`` and ``outputs`` by name,
+and what came out of each run (``results``), or why TensorFlow refused (``error``).
 
 The forms: ``function`` (a call of the function), ``frozen`` (functional loops), ``lowered`` (Switch and Merge again),
-``saved`` (a SavedModel) and ``v1`` (the control flow of TensorFlow 1). It runs in an environment with TensorFlow (1.15 or
-2.x) and imports nothing else.
+``saved`` (a SavedModel) and ``v1`` (the control flow of TensorFlow 1). It runs in an environment with TensorFlow (1.15
+or 2.x) and imports nothing else.
 """
 
 import importlib.util
@@ -65,10 +65,10 @@ def answered(folder, name, asked):
     if asked["form"] == "saved":
         kept = tf.Module()
         kept.run = tf.function(
-            lambda x, n: {"r%d" % i: v for i, v in enumerate(module.main(x, n))}, input_signature=signature
+            lambda x, n: {f"r{i}": v for i, v in enumerate(module.main(x, n))}, input_signature=signature
         )
         tf.saved_model.save(kept, str(folder / (name + ".saved")), signatures=kept.run.get_concrete_function())
-        return {"inputs": ["x", "n"], "outputs": ["r%d" % i for i in range(len(results[0]))], "results": results}
+        return {"inputs": ["x", "n"], "outputs": [f"r{i}" for i in range(len(results[0]))], "results": results}
     from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
     frozen = convert_variables_to_constants_v2(concrete, lower_control_flow=asked["form"] == "lowered")
@@ -82,7 +82,7 @@ def by_graph(path, function, size, feeds):
         v1.disable_control_flow_v2()
     with tf.Graph().as_default() as graph:
         x, n = v1.placeholder(tf.float32, [size], name="x"), v1.placeholder(tf.int32, [], name="n")
-        outputs = [tf.identity(value, name="r%d" % i) for i, value in enumerate(function(x, n))]
+        outputs = [tf.identity(value, name=f"r{i}") for i, value in enumerate(function(x, n))]
         with v1.Session() as session:
             results = [[plain(v) for v in session.run(outputs, {x: fx, n: fn})] for fx, fn in feeds]
     path.write_bytes(graph.as_graph_def().SerializeToString())

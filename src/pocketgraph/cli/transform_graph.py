@@ -16,7 +16,7 @@ from pocketgraph.graph import Graph, node_name
 
 if TYPE_CHECKING:
     from pocketgraph.inspect.rule_check import RuleCheck
-    from pocketgraph.transforms._report import Recorder
+    from pocketgraph.transforms.transform_report import Recorder
 
 
 class WithRules(click.Command):
@@ -95,8 +95,8 @@ def command(
 
     from pocketgraph import formats
     from pocketgraph.transforms import tool
-    from pocketgraph.transforms._report import Recorder
-    from pocketgraph.transforms._rule_files import load_file
+    from pocketgraph.transforms.rule_files import load_file
+    from pocketgraph.transforms.transform_report import Recorder
 
     for path in rules:
         load_file(os.path.expanduser(path))

@@ -29,7 +29,7 @@ def command(name: str | None, rules: tuple[str, ...], as_json: bool) -> None:
     """
     from pocketgraph.inspect.rule_page import page_of
     from pocketgraph.transforms import tool
-    from pocketgraph.transforms._rule_files import load_file
+    from pocketgraph.transforms.rule_files import load_file
 
     for path in rules:
         load_file(os.path.expanduser(path))

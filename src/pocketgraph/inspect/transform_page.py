@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from pocketgraph.transforms._near_misses import Miss
-from pocketgraph.transforms._report import Entry
+from pocketgraph.transforms.near_miss import Miss
+from pocketgraph.transforms.transform_report import Entry
 
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem; color: #222 }

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from pocketgraph.graph import Graph
-from pocketgraph.transforms._compat import Compat
+from pocketgraph.transforms.compat import Compat
 from pocketgraph.transforms.tool import run
 
 __all__ = ["Compat", "TransformGraph", "run", "transform"]

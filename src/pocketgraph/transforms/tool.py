@@ -1,6 +1,6 @@
 """The rules by name, and the tool that runs a list of them over a graph.
 
-A rule is one file of this package, named like the function inside it::
+A rule is one file of ``rules/``, named like the function inside it::
 
     @transform
     def round_weights(graph: Graph, *, num_steps: int = 256) -> Graph:
@@ -8,7 +8,7 @@ A rule is one file of this package, named like the function inside it::
 Its keyword arguments are its parameters in a transform string: name, type, default, and the error for a bad value all
 come from the signature. A parameter is an ``int``, ``float``, ``bool`` or ``str``, maybe ``| None``; or it is a
 ``tuple[str, ...]``, which may be repeated. A rule finds what will be fed and fetched in ``graph.inputs`` and
-``graph.outputs``. Files whose name begins with ``_``, and this one, are no rules.
+``graph.outputs``.
 """
 
 from __future__ import annotations
@@ -28,12 +28,13 @@ from typing import Any, TypeVar
 from pocketgraph.errors import PocketgraphError, TransformError, UsageError, did_you_mean
 from pocketgraph.graph import Graph, Versions
 from pocketgraph.graph.collector import collector_paused
-from pocketgraph.transforms._compat import Compat
-from pocketgraph.transforms._grammar import Parameters, parse_transforms
-from pocketgraph.transforms._numbering import one_run
-from pocketgraph.transforms._parameters import Parameter, arguments_of, ignores_errors, parameters_of
-from pocketgraph.transforms._safety import check
-from pocketgraph.transforms._user_rules import called, installed
+from pocketgraph.transforms.compat import Compat
+from pocketgraph.transforms.grammar import Parameters, parse_transforms
+from pocketgraph.transforms.graph_verification import check
+from pocketgraph.transforms.near_miss import Miss, remedies
+from pocketgraph.transforms.original.numbering import one_run
+from pocketgraph.transforms.rule_parameters import Parameter, arguments_of, ignores_errors, parameters_of
+from pocketgraph.transforms.user_rules import called, installed
 
 __all__ = ["Parameter", "Rule", "bind", "checked", "find", "names", "parse_transforms", "run", "transform"]
 
@@ -41,6 +42,7 @@ ALIASES = {"obsfucate_names": "obfuscate_names"}
 Function = TypeVar("Function", bound=Callable[..., Graph])
 KEEP_VERSIONS = frozenset({"add_default_attributes", "fake_quantize_training"})
 """The rules after which the original's graph still says which version wrote it."""
+RULES = "pocketgraph.transforms.rules"
 log = logging.getLogger("pocketgraph.transforms")
 
 _rules: dict[str, Rule] = {}
@@ -68,6 +70,14 @@ class Rule:
         """Whether parameters that it does not name are no error."""
         kinds = {item.kind for item in inspect.signature(self.function).parameters.values()}
         return inspect.Parameter.VAR_KEYWORD in kinds
+
+    def near_misses(self, graph: Graph, arguments: Mapping[str, Any]) -> list[Miss]:
+        """The places in a graph that the rule made that look as if they were for it, and why they are not.
+
+        They come, in graph order, from the function ``near_misses`` of the rule's own file, where it has one.
+        """
+        explain = getattr(sys.modules.get(self.function.__module__), "near_misses", None)
+        return [] if explain is None else list(explain(graph, arguments))
 
     @property
     def summary(self) -> str:
@@ -113,9 +123,8 @@ def names() -> list[str]:
 
 def built_in() -> list[str]:
     """The names of this package's rules, in alphabetical order, without loading them."""
-    package = importlib.import_module("pocketgraph.transforms")
-    files = {module.name for module in pkgutil.iter_modules(package.__path__)}
-    return sorted(name for name in files if not name.startswith("_") and name != "tool")
+    package = importlib.import_module(RULES)
+    return sorted(module.name for module in pkgutil.iter_modules(package.__path__))
 
 
 def loaded() -> Mapping[str, Rule]:
@@ -127,7 +136,7 @@ def forget(module: str) -> None:
     """Unloads the rules of a module; a rule of this package whose name they took comes back when it is asked for."""
     for name in [name for name, rule in _rules.items() if rule.function.__module__ == module]:
         del _rules[name]
-        sys.modules.pop(f"pocketgraph.transforms.{name}", None)
+        sys.modules.pop(f"{RULES}.{name}", None)
 
 
 def find(name: str) -> Rule:
@@ -139,7 +148,7 @@ def find(name: str) -> Rule:
     name = ALIASES.get(name, name)
     if name not in _rules:
         if name in built_in():
-            importlib.import_module(f"pocketgraph.transforms.{name}")
+            importlib.import_module(f"{RULES}.{name}")
         elif name in installed():
             _rules[name] = _of_package(name)
         else:
@@ -237,9 +246,7 @@ def _collecting(steps: list[Applied] | None) -> Iterator[None]:
 
 def _say_what_is_missing(rule: Rule, graph: Graph, arguments: Mapping[str, Any]) -> None:
     """Logs where the rule did not match because another one did not run before it."""
-    from pocketgraph.transforms._near_misses import near_misses, remedies
-
-    for remedy, misses in remedies(near_misses(rule.name, graph, arguments)).items():
+    for remedy, misses in remedies(rule.near_misses(graph, arguments)).items():
         count = f"'{misses[0].node}'" + (f" and {len(misses) - 1} more" if len(misses) > 1 else "")
         log.warning("%s: left %s alone, %s; run %s first", rule.name, count, misses[0].why, remedy)
 

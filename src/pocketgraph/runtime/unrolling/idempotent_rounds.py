@@ -36,6 +36,9 @@ def later_ends(condition: Item, back: Mapping[str, Endpoint], items: Mapping[str
         For the Enter of the end, the tensor that may enter instead; nothing when a round past the end has effects.
     """
     look = _Loop(back, items)
+    leaving = {look.variable(item.data[0]) for item in items.values() if item.node.op in loops.EXIT}
+    if any(look.counts(name) for name in leaving if name is not None):
+        return {}  # a counter would leave with what it is at the later end
     compared = items[condition.data[0].node]
     for item in [items[e.node] for e in compared.data] if compared.node.op == "LogicalAnd" else [compared]:
         if item.node.op != "Less":
@@ -43,6 +46,8 @@ def later_ends(condition: Item, back: Mapping[str, Endpoint], items: Mapping[str
         counter, end = look.variable(item.data[0]), items[item.data[1].node]
         if counter is None or end.node.op not in loops.ENTER or not look.counts(counter):
             continue
+        if sum(e.node == end.node.name for other in items.values() for e in other.data) > 1:
+            continue  # what else takes it wants the end as it is
         steps, lengths = _end(look.origin(end.data[0]), look)
         if steps is not None and lengths is not None and look.only_keeps(counter, lengths):
             return {end.node.name: steps}

@@ -1,0 +1,31 @@
+"""A near miss: a place that a rule left alone although it looks as if it were for the rule.
+
+A rule's file may have a function ``near_misses(graph, arguments)``, which gives them for the graph that the rule made.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Miss(NamedTuple):
+    """A place that a rule left alone.
+
+    Attributes:
+        node: its head.
+        why: the reason.
+        remedy: what to run first, or "".
+    """
+
+    node: str
+    why: str
+    remedy: str = ""
+
+
+def remedies(misses: list[Miss]) -> dict[str, list[Miss]]:
+    """The near misses that another rule would help, by that rule."""
+    found: dict[str, list[Miss]] = {}
+    for miss in misses:
+        if miss.remedy:
+            found.setdefault(miss.remedy, []).append(miss)
+    return found

@@ -1,0 +1,36 @@
+"""Which nodes the original's search for patterns sees: none in a cycle that is no loop, and none behind one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pocketgraph.errors import GraphError
+from pocketgraph.graph import Graph, Node
+from pocketgraph.graph.order import stands_in_order, topological
+from pocketgraph.transforms.compat import Compat
+
+
+def matchable(graph: Graph, compat: Compat) -> Callable[[Node], bool]:
+    """Whether a rule that rewrites node by node may rewrite a node.
+
+    With ``Compat.ORIGINAL`` nodes that have no place in a topological order may not be, and none may where an input
+    leads nowhere; otherwise all may.
+    """
+    if not compat.original or stands_in_order(graph):
+        return _every_node
+    try:
+        order = topological(graph, partial=True)
+    except GraphError:
+        return _no_node
+    if len(order) == len(graph):
+        return _every_node
+    seen = {node.name for node in order}
+    return lambda node: node.name in seen
+
+
+def _every_node(node: Node) -> bool:
+    return True
+
+
+def _no_node(node: Node) -> bool:
+    return False

@@ -1,0 +1,1 @@
+"""What rules are made of: patterns, arithmetic on weights, passes."""

@@ -1,0 +1,120 @@
+"""Computes constant steps, each once, and lets go of every value as soon as nobody needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.errors import GraphError, PocketgraphError, TransformError
+from pocketgraph.graph import DType, Node, Tensor, opdefs
+from pocketgraph.graph.dtype import DOUBLE, FLOAT
+from pocketgraph.kernels import registry
+from pocketgraph.transforms.parts.constant_folding.constants import CONSTANTS, PASSED_THROUGH, Found
+from pocketgraph.transforms.parts.constant_folding.flow import PLACEHOLDERS, Flow
+
+MOVES = frozenset({
+    "Reshape", "Squeeze", "ExpandDims", "Transpose", "Pack", "Unpack", "ConcatV2", "Concat", "Split", "SplitV",
+    "Slice", "StridedSlice", "Gather", "GatherV2", "GatherNd", "Tile", "Pad", "PadV2", "MirrorPad", "ReverseV2",
+    "Fill", "BroadcastTo", "Bitcast", "SpaceToBatchND", "BatchToSpaceND", "SpaceToDepth", "DepthToSpace", "Where",
+    "Unique", "DynamicStitch", "DynamicPartition", "ZerosLike", "OnesLike", "Shape",
+})  # fmt: skip
+"""Not a trait: ops that compute nothing in TensorFlow, so that denormal numbers go through them."""
+
+
+def evaluate(flow: Flow, found: Found, wanted: Collection[tuple[str, int]]) -> dict[tuple[str, int], Tensor]:
+    """The values of the wanted tensors.
+
+    Arithmetic is done as the original does it: a denormal number that goes in or comes out is taken as zero.
+
+    Args:
+        flow: the flow.
+        found: its constant steps.
+        wanted: tensors of constant steps, as step name and port.
+
+    Raises:
+        TransformError: a kernel refuses its inputs, or a placeholder that is not among the inputs is needed.
+    """
+    needed = _needed(flow, found, wanted)
+    uses: dict[tuple[str, int], int] = {}
+    for name in needed:
+        for edge in _edges(flow, found, name):
+            uses[edge] = uses.get(edge, 0) + 1
+    kept = set(wanted)
+    values: dict[tuple[str, int], Tensor] = {}
+    for name in (name for name in found.order if name in needed):
+        edges = _edges(flow, found, name)
+        outputs = found.shapes.get(name)
+        if outputs is None:
+            outputs = _computed(flow.steps[name].node, [values[edge] for edge in edges])
+        for edge in edges:
+            uses[edge] -= 1
+            if not uses[edge] and edge not in kept:
+                values.pop(edge, None)
+        for port, value in enumerate(outputs):
+            if (name, port) in kept or uses.get((name, port)):
+                values[name, port] = value
+    return values
+
+
+def _edges(flow: Flow, found: Found, name: str) -> list[tuple[str, int]]:
+    return [] if name in found.shapes else flow.steps[name].data
+
+
+def _needed(flow: Flow, found: Found, wanted: Collection[tuple[str, int]]) -> set[str]:
+    needed = {name for name, _ in wanted}
+    stack = list(needed)
+    while stack:
+        for name, _ in _edges(flow, found, stack.pop()):
+            if name not in needed:
+                needed.add(name)
+                stack.append(name)
+    return needed
+
+
+def _computed(node: Node, inputs: list[Tensor]) -> tuple[Tensor, ...]:
+    if node.op in CONSTANTS:
+        return (node.tensor,)
+    if node.op in PASSED_THROUGH and inputs:
+        return (inputs[0],)
+    if node.op == "NoOp":
+        return ()
+    if node.op in PLACEHOLDERS:
+        raise TransformError(
+            f"You must feed a value for placeholder tensor '{node.name}'",
+            hint=f"name '{node.name}' among the inputs, or write fold_constants(ignore_errors=true)",
+        )
+    exact = node.op in MOVES
+    arrays = [tensor.numpy() if exact else _flushed(tensor.numpy(), tensor.dtype) for tensor in inputs]
+    try:
+        with np.errstate(all="ignore"):
+            results = registry.evaluate(node, arrays)
+    except PocketgraphError as error:
+        raise TransformError(error.what, where=error.where or f"node '{node.name}'") from error
+    except (ArithmeticError, LookupError, MemoryError, NotImplementedError) as error:
+        raise TransformError(f"{node.op} failed: {error}", where=f"node '{node.name}'") from error
+    return tuple(_as_tensor(node, port, result, exact) for port, result in enumerate(results))
+
+
+def _as_tensor(node: Node, port: int, result: Any, exact: bool) -> Tensor:
+    dtypes = _output_dtypes(node)
+    array = np.asarray(result)
+    dtype = dtypes[port] if port < len(dtypes) else DType.of_numpy(array.dtype)
+    return Tensor.from_numpy(array if exact else _flushed(array, dtype), dtype)
+
+
+def _output_dtypes(node: Node) -> tuple[DType, ...]:
+    try:
+        return opdefs.output_dtypes(node)
+    except GraphError:
+        return ()
+
+
+def _flushed(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
+    """The array with denormal numbers made zero."""
+    if dtype not in (FLOAT, DOUBLE):
+        return array
+    magnitude = np.abs(array)
+    denormal = (magnitude < np.finfo(array.dtype).tiny) & (magnitude > 0)
+    return np.where(denormal, np.copysign(array.dtype.type(0), array), array) if denormal.any() else array

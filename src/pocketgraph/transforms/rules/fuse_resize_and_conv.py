@@ -1,0 +1,60 @@
+"""Makes one op of a bilinear resize and the convolution behind it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pocketgraph.graph import Graph, Node, const
+from pocketgraph.graph.edit import replace_matches
+from pocketgraph.graph.pattern import Match, Pattern
+from pocketgraph.transforms.compat import Compat
+from pocketgraph.transforms.parts.convolutions import copied, is_plain
+from pocketgraph.transforms.parts.near_misses import fusion_misses
+from pocketgraph.transforms.tool import transform
+
+RESIZED = Pattern("Conv2D", [Pattern("ResizeBilinear", name="resize"), "*"])
+
+
+@transform
+def fuse_resize_and_conv(graph: Graph, *, compat: Compat = Compat.FIXED) -> Graph:
+    """Replaces ``Conv2D(ResizeBilinear(x, size), weights)`` by ``FusedResizeAndPadConv2D`` with no padding.
+
+    Given:   x = Placeholder(dtype=float)
+             size = Const(int32 [4, 4])
+             resize = ResizeBilinear(x, size, T=float, align_corners=false)
+             w = Const(float [[[[2.0]]]])
+             y = Conv2D(resize, w, T=float, padding="VALID", strides=[1,1,1,1])
+    Result:  x = Placeholder(dtype=float)
+             size = Const(int32 [4, 4])
+             w = Const(float [[[[2.0]]]])
+             y_dummy_paddings = Const(int32 [[0, 0], [0, 0], [0, 0], [0, 0]])
+             y = FusedResizeAndPadConv2D(x, size, y_dummy_paddings, w, T=float, padding="VALID", strides=[1,1,1,1],
+                 resize_align_corners=false, mode="REFLECT")
+
+    Differs from the original: NCHW and dilated convolutions, and resizes with half_pixel_centers, are left alone
+    (there, they come out wrong); the convolution keeps its control inputs.
+    """
+
+    def rewrite(match: Match, used: frozenset[str]) -> list[Node]:
+        conv, resize = match.node, match["resize"]
+        attrs = {
+            **copied(conv, "T", "padding", "strides"),
+            "resize_align_corners": copied(resize, "align_corners")["align_corners"],
+            "mode": b"REFLECT",
+        }
+        paddings = const(f"{conv.name}_dummy_paddings", np.zeros((4, 2), np.int32))
+        inputs = (
+            *resize.data_inputs,
+            paddings.name,
+            conv.data_inputs[1],
+            *(() if compat.original else conv.control_inputs),
+        )
+        return [match.inputs[1].node, paddings, Node(conv.name, "FusedResizeAndPadConv2D", inputs, attrs)]
+
+    def accept(match: Match) -> bool:
+        return compat.original or (is_plain(match.node) and not match["resize"].attr("half_pixel_centers"))
+
+    return replace_matches(graph, RESIZED, rewrite, accept=accept).graph
+
+
+near_misses = fusion_misses("Resize", "ResizeBilinear")

@@ -1,0 +1,73 @@
+"""Makes one op of a bilinear resize, a mirrored padding and the convolution behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pocketgraph.graph import Graph, Node
+from pocketgraph.graph.edit import replace_matches
+from pocketgraph.graph.pattern import Match, Pattern
+from pocketgraph.transforms.compat import Compat
+from pocketgraph.transforms.near_miss import Miss
+from pocketgraph.transforms.parts.convolutions import copied, is_plain
+from pocketgraph.transforms.parts.near_misses import source_of
+from pocketgraph.transforms.tool import transform
+
+RESIZED_AND_PADDED = Pattern(
+    "Conv2D",
+    [Pattern("MirrorPad", [Pattern("ResizeBilinear", name="resize"), Pattern("*", name="sizes")], name="pad"), "*"],
+)
+
+
+@transform
+def fuse_resize_pad_and_conv(graph: Graph, *, compat: Compat = Compat.FIXED) -> Graph:
+    """Replaces ``Conv2D(MirrorPad(ResizeBilinear(x, size), sizes), weights)`` by ``FusedResizeAndPadConv2D``.
+
+    Given:   x = Placeholder(dtype=float)
+             size = Const(int32 [4, 4])
+             resize = ResizeBilinear(x, size, T=float, align_corners=false)
+             sizes = Const(int32 [[0, 0], [1, 1], [1, 1], [0, 0]])
+             pad = MirrorPad(resize, sizes, T=float, mode="REFLECT")
+             w = Const(float [[[[2.0]]]])
+             y = Conv2D(pad, w, T=float, padding="VALID", strides=[1,1,1,1])
+    Result:  x = Placeholder(dtype=float)
+             size = Const(int32 [4, 4])
+             w = Const(float [[[[2.0]]]])
+             sizes = Const(int32 [[0, 0], [1, 1], [1, 1], [0, 0]])
+             y = FusedResizeAndPadConv2D(x, size, sizes, w, T=float, padding="VALID", strides=[1,1,1,1],
+                 resize_align_corners=false, mode="REFLECT")
+
+    Differs from the original: NCHW and dilated convolutions, and resizes with half_pixel_centers, are left alone
+    (there, they come out wrong); the convolution keeps its control inputs.
+    """
+
+    def rewrite(match: Match, used: frozenset[str]) -> list[Node]:
+        conv, pad, resize = match.node, match["pad"], match["resize"]
+        attrs = {
+            **copied(conv, "T", "padding", "strides"),
+            "resize_align_corners": copied(resize, "align_corners")["align_corners"],
+            **copied(pad, "mode"),
+        }
+        inputs = (
+            *resize.data_inputs,
+            pad.data_inputs[1],
+            conv.data_inputs[1],
+            *(() if compat.original else conv.control_inputs),
+        )
+        return [match.inputs[1].node, match["sizes"], Node(conv.name, "FusedResizeAndPadConv2D", inputs, attrs)]
+
+    def accept(match: Match) -> bool:
+        return compat.original or (is_plain(match.node) and not match["resize"].attr("half_pixel_centers"))
+
+    return replace_matches(graph, RESIZED_AND_PADDED, rewrite, accept=accept).graph
+
+
+def near_misses(graph: Graph, arguments: Mapping[str, Any]) -> Iterator[Miss]:
+    for node in graph:
+        if node.op == "Conv2D" and node.data_inputs:
+            pad = source_of(graph, node.data_inputs[0])
+            if pad is not None and pad.op in ("Pad", "PadV2") and pad.data_inputs:
+                resize = source_of(graph, pad.data_inputs[0])
+                if resize is not None and resize.op == "ResizeBilinear":
+                    yield Miss(node.name, f"between it and the resize stands {pad.op} '{pad.name}', not MirrorPad")

@@ -1,0 +1,143 @@
+"""The right order of rules for eight bits: mobile, then weights and, where that is safe, nodes in eight bits."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pocketgraph.graph import Graph, node_name
+from pocketgraph.transforms import tool
+from pocketgraph.transforms.near_miss import Miss
+from pocketgraph.transforms.parts.signal_to_noise import decibels_kept
+from pocketgraph.transforms.parts.weight_rules import depthwise, weight_rules
+from pocketgraph.transforms.tool import transform
+
+DEEP = 16  # convolutions, from which on the errors of eight bits may add up to nothing of the model being left
+BESIDE = frozenset({
+    "Add", "AddV2", "BiasAdd", "BatchToSpaceND", "Clip", "ClipByValue", "ConcatV2", "DepthToSpace", "Elu", "Identity",
+    "LeakyRelu", "Maximum", "Minimum", "Mul", "Relu", "Relu6", "ResizeBilinear", "ResizeNearestNeighbor", "Sigmoid",
+    "Sub", "Tanh", "Transpose",
+})  # fmt: skip
+"""Not a trait: ops that keep a picture one, as far as eight bits are worth while beside them."""
+ENOUGH = 20.0  # dB that eight-bit arithmetic must leave of such results: an error of a tenth
+log = logging.getLogger("pocketgraph.transforms")
+
+
+@transform
+def mobile_8bit(
+    graph: Graph,
+    *,
+    type: str | None = None,
+    shape: str | None = None,
+    fallback_min: float | None = None,
+    fallback_max: float | None = None,
+) -> Graph:
+    """Makes a graph of eight bits: ``mobile``, then quantize_weights and, where the model bears it, quantize_nodes.
+
+    Given:   x = Placeholder(dtype=float, shape=[?,2])
+             read = Identity(x, T=float)
+             loss = L2Loss(read, T=float)
+             y = Softmax(read, T=float)
+             ; inputs=x outputs=y
+    Result:  x = Placeholder(dtype=float, shape=[?,2])
+             y = Softmax(x:0, T=float)
+
+    Eight-bit arithmetic ruins some models. Two kinds keep theirs in floats, and only their weights are stored in eight
+    bits (the smallest ones in sixteen), in a range for each channel; the log says so. One are those with depthwise
+    convolutions: once normalizations are folded into such layers, their channels differ so much in size that one
+    eight-bit range for all is too coarse. The other are those of 16 convolutions and more, and those whose result is
+    what a convolution makes (a picture, a map), if less than 20 dB of the results are left on two made-up inputs, or if
+    they cannot be tried out because the graph does not say the size of its inputs, or has loops. ``pocketgraph
+    quantize`` makes a model of eight-bit arithmetic with a range for each channel; who wants the original's arithmetic
+    nonetheless writes ``mobile quantize_weights quantize_nodes strip_unused_nodes``.
+
+    Without ``fallback_min`` and ``fallback_max`` the ranges of what lies between the layers are searched each time the
+    model runs; freeze_requantization_ranges makes constants of them afterwards. Made-up inputs are no pictures: look
+    at the results on data of your own before you ship such a graph.
+
+    Args:
+        type, shape: as for strip_unused_nodes.
+        fallback_min, fallback_max: as for quantize_nodes.
+
+    Raises:
+        TransformError, GraphError: as these rules do.
+    """
+    given = [f'{key}="{value}"' for key, value in (("type", type), ("shape", shape)) if value is not None]
+    ends = (("fallback_min", fallback_min), ("fallback_max", fallback_max))
+    ranges = [f"{key}={value}" for key, value in ends if value is not None]
+    graph = tool.run(graph, f"mobile({', '.join(given)})")
+    eight_bit = f"quantize_weights quantize_nodes({', '.join(ranges)}) strip_unused_nodes sort_by_execution_order"
+    changed = None
+    why = too_fragile(graph)
+    if not why:
+        changed = tool.run(graph, eight_bit)
+        why = too_noisy(graph, changed)
+    if changed is not None and not why:
+        return changed
+    log.warning(
+        "mobile_8bit: %s, so the model computes in floats, and only the weights are stored in eight bits; pocketgraph "
+        "quantize makes eight-bit arithmetic with a range for each channel",
+        why,
+    )
+    return tool.run(graph, f"{weight_rules(graph, 8, per_channel=True)} sort_by_execution_order")
+
+
+def too_fragile(graph: Graph) -> str:
+    """Why eight-bit arithmetic would ruin a model of this structure; "" when that is not certain."""
+    names = depthwise(graph)
+    if not names:
+        return ""
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return f"depthwise convolutions ('{names[0]}'{more}): eight-bit arithmetic would ruin the model"
+
+
+def too_noisy(before: Graph, after: Graph) -> str:
+    """Why a deep model should not compute in eight bits; "" when it may.
+
+    Args:
+        before, after: the graph with float and with eight-bit arithmetic.
+    """
+    count = sum(node.op == "Conv2D" for node in before)
+    if count < DEEP and not gives_pictures(before):
+        return ""
+    kept = decibels_kept(before, after, ENOUGH)
+    if kept is not None and kept >= ENOUGH:
+        log.info("mobile_8bit: %d convolutions; eight-bit arithmetic keeps %.0f dB on made-up inputs", count, kept)
+        return ""
+    found = "it cannot be tried out" if kept is None else f"made-up inputs leave {kept:.0f} dB of the results"
+    if count < DEEP:
+        return f"a convolution makes the result, which shows each error of eight-bit arithmetic, and {found}"
+    return f"{count} convolutions: the errors of eight-bit arithmetic add up, and {found}"
+
+
+def gives_pictures(graph: Graph) -> bool:
+    """Whether an output is what a convolution makes, but for activations and moved elements: no choice of a class that
+    small errors do not change."""
+    waiting = [node_name(ref) for ref in graph.outputs]
+    seen: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        node = graph.nodes.get(name)
+        if node is None or name in seen:
+            continue
+        seen.add(name)
+        if node.op in ("Conv2D", "Conv2DBackpropInput"):
+            return True
+        if node.op in BESIDE:
+            waiting += [node_name(ref) for ref in node.data_inputs]
+    return False
+
+
+def near_misses(graph: Graph, arguments: Mapping[str, Any]) -> Iterator[Miss]:
+    """The convolutions of a model that went on computing in floats."""
+    fragile = depthwise(graph)
+    for name in fragile:
+        yield Miss(
+            name, "eight-bit arithmetic ruins depthwise convolutions: the model computes in floats, weights are codes"
+        )
+    if fragile or any(node.op == "QuantizedConv2D" for node in graph):
+        return
+    for node in graph:
+        if node.op == "Conv2D":
+            yield Miss(node.name, "a deep model of which eight-bit arithmetic leaves too little: it computes in floats")

@@ -1,0 +1,114 @@
+"""Keeps what the outputs need, and makes placeholders of the inputs."""
+
+from __future__ import annotations
+
+import re
+
+from pocketgraph.errors import GraphError, TransformError
+from pocketgraph.graph import AttrValue, DType, Graph, Node, Shape, node_name, opdefs
+from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.order import reachable
+from pocketgraph.graph.shape import SCALAR, UNKNOWN
+from pocketgraph.transforms.compat import Compat
+from pocketgraph.transforms.tool import transform
+
+
+@transform
+def strip_unused_nodes(
+    graph: Graph,
+    *,
+    type: str | None = None,
+    shape: str | None = None,
+    name: tuple[str, ...] = (),
+    type_for_name: tuple[str, ...] = (),
+    shape_for_name: tuple[str, ...] = (),
+    compat: Compat = Compat.FIXED,
+) -> Graph:
+    """Drops every node that the outputs do not need; an input that is no placeholder becomes one.
+
+    Given:   file = Placeholder(dtype=string)
+             image = DecodeJpeg(file)
+             x = Relu(image, T=float)
+             loss = L2Loss(x, T=float)
+             ; inputs=image outputs=x strip_unused_nodes(type=float, shape="1,8,8,3")
+    Result:  image = Placeholder(dtype=float, shape=[1,8,8,3])
+             x = Relu(image, T=float)
+
+    Differs from the original: a placeholder that nothing is said of keeps the type of what it replaces, and its shape
+    is unknown, or that of a PlaceholderWithDefault (there, they are float and a scalar's); a size may be unknown,
+    written ``?`` or ``-1``.
+
+    Args:
+        type: the element type of the new placeholders.
+        shape: their shape, as in ``"1,299,299,3"``.
+        name: inputs that have a type and a shape of their own, which are in the same place of the other two lists.
+        type_for_name: the types of the inputs in ``name``.
+        shape_for_name: the shapes of the inputs in ``name``.
+
+    The types and shapes are looked at only when an input has to become a placeholder. An input that is not in the graph
+    is passed over.
+
+    Raises:
+        TransformError: a type or shape is not spelled right, or the lists are not of one length.
+        GraphError: an output, or a node that it needs, is not in the graph.
+    """
+    inputs = {node_name(ref) for ref in graph.inputs}
+    needed = inputs | reachable(graph, graph.outputs, stop=inputs & graph.nodes.keys())
+
+    def placeholder(node: Node) -> Node:
+        for other, values in (("type_for_name", type_for_name), ("shape_for_name", shape_for_name)):
+            if len(name) != len(values):
+                raise TransformError(
+                    f"You must pass a '{other}' arg for every 'name', but found {len(name)} names and "
+                    f"{len(values)} of '{other}'"
+                )
+        types = dict(zip(name, type_for_name, strict=True))
+        shapes = dict(zip(name, shape_for_name, strict=True))
+        attrs: dict[str, AttrValue] = {
+            "dtype": _type(types.get(node.name, type), FLOAT if compat.original else _own_type(node)),
+            "shape": _shape(
+                shapes.get(node.name, shape), SCALAR if compat.original else node.shape() or UNKNOWN, compat
+            ),
+        }
+        return Node(node.name, "Placeholder", (), attrs)
+
+    kept = [
+        placeholder(node) if node.name in inputs and node.op != "Placeholder" else node
+        for node in graph
+        if node.name in needed
+    ]
+    return graph.replace(kept)
+
+
+def _own_type(node: Node) -> DType:
+    """The type of what a node gives first; float where that is not known."""
+    try:
+        return opdefs.output_dtypes(node)[0].base
+    except (GraphError, IndexError):
+        return FLOAT
+
+
+def _type(text: str | None, default: DType) -> DType:
+    if text is None:
+        return default
+    try:
+        return DType.named(text)
+    except GraphError:
+        raise TransformError(
+            f"Couldn't understand type argument '{text}'", hint="write a type such as float, int32 or uint8"
+        ) from None
+
+
+def _shape(text: str | None, default: Shape, compat: Compat) -> Shape:
+    if text is None:
+        return default
+    if not text:
+        raise TransformError("The specified shape is empty", hint='write sizes with commas, such as "1,299,299,3"')
+    parts = [part.strip() for part in text.split(",")]
+    unknown = () if compat.original else ("?", "-1")
+    if any(part not in unknown and not re.fullmatch(r"[0-9]{1,18}", part) for part in parts):
+        hint = "; none may be unknown" if compat.original else ", or ? for one that is not known"
+        raise TransformError(
+            f"Could not parse as shape: '{text}'", hint=f'write every size, such as "1,299,299,3"{hint}'
+        )
+    return Shape(None if part in unknown else int(part) for part in parts)
