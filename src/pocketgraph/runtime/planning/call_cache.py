@@ -62,7 +62,7 @@ class CallCache:
             self.last = repeated_call(fetches, feeds, targets, execution)
             self._spelled[spelled_key(names, feeds, targets, list(feeds.values()))] = execution, self.last
 
-    def keep(self, key: CallKey, plan: ExecutionPlan) -> ExecutionPlan:
+    def add_plan(self, key: CallKey, plan: ExecutionPlan) -> ExecutionPlan:
         """Adds a plan, and lets the oldest go where there are too many."""
         self.plans[key] = plan
         if len(self.plans) > MOST_PLANS:

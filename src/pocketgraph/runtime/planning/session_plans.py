@@ -127,7 +127,7 @@ class SessionPlans:
                 digest = "" if traced or self.engine == "reference" or key in self._of_values else self._model_key()
                 graph, items = defer_reads(graph, items, frozenset(call.feeds))
                 request = self._request(graph, key, call.switches, digest)
-                found = self.calls.keep(key, plan_for(request, lambda: graph, items))
+                found = self.calls.add_plan(key, plan_for(request, lambda: graph, items))
         return found
 
     def _request(self, graph: Graph, key: CallKey, values: Mapping[str, Array], digest: str) -> Request:
@@ -198,7 +198,7 @@ class SessionPlans:
         if plan is None:
             plan = find(self._request(NO_GRAPH, key, switches, self._model_key()))
             if plan is not None:
-                self.calls.keep(key, plan)
+                self.calls.add_plan(key, plan)
         return plan
 
     def _converted(self, values: Mapping[str, Any], labels: Mapping[str, str]) -> dict[str, Array] | None:
