@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
+import click
 import numpy as np
 import pytest
 
@@ -65,7 +66,8 @@ def test_files_that_are_named_exist(document: str) -> None:
 def flags_of(command: str) -> frozenset[str]:
     found = Commands().get_command(None, command)  # type: ignore[arg-type]
     assert found is not None
-    named = [option for parameter in found.params for option in (*parameter.opts, *parameter.secondary_opts)]
+    parameters = found.get_params(click.Context(found))
+    named = [option for parameter in parameters for option in (*parameter.opts, *parameter.secondary_opts)]
     return frozenset([*named, "--help"])
 
 

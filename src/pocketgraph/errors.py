@@ -5,10 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 
+def printable(text: str) -> str:
+    """The text with everything but letters, signs, spaces, tabs and line ends escaped.
+
+    Names of a model come from anyone, and a terminal does what it is told.
+
+    >>> printable("a \x1b[2J name")
+    'a \\\\x1b[2J name'
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        letter if letter in "\n\t" or letter.isprintable() else letter.encode("unicode_escape").decode("ascii")
+        for letter in text
+    )
+
+
 class PocketgraphError(Exception):
     """Base of every error that pocketgraph raises on purpose.
 
-    ``str(error)`` is one line: ``[where: ]what[; hint]``.
+    ``str(error)`` is one line: ``[where: ]what[; hint]``. Characters that a terminal acts on are escaped.
 
     Args:
         what: what happened, as a sentence without a final stop.
@@ -19,9 +35,9 @@ class PocketgraphError(Exception):
     exit_code = 1
 
     def __init__(self, what: str, *, where: str = "", hint: str = "") -> None:
-        self.what = what
-        self.where = where
-        self.hint = hint
+        self.what = what = printable(what)
+        self.where = where = printable(where)
+        self.hint = hint = printable(hint)
         text = f"{where}: {what}" if where else what
         super().__init__(f"{text.removesuffix('.')}; {hint}" if hint else text)
 

@@ -21,6 +21,7 @@ from pocketgraph.quantization.quantization_steps import ANALYSIS_STEPS, CONVERSI
 from pocketgraph.quantization.report.html_report import to_html, to_json
 from pocketgraph.quantization.report.layer_report import report_of
 from quantize_nets import judged, net, samples
+from support import ROOT
 
 OPTIONAL = [step.name for step in (*ANALYSIS_STEPS, *CONVERSION_STEPS) if step.is_optional]
 
@@ -52,7 +53,7 @@ def test_the_report_says_what_became_of_each_step() -> None:
     assert told["calibration"] == "done"
     assert told["cross_layer_equalization"] == "does not apply"
     assert list(told) == [step.name for step in (*ANALYSIS_STEPS, *CONVERSION_STEPS)]
-    assert "channel_replication</td><td>left out" in to_html(report, "net")
+    assert "channel_replication</b>: left out" in to_html(report, "net")
 
 
 def test_names_of_nothing_and_of_what_must_be_done_are_refused() -> None:
@@ -93,3 +94,11 @@ def test_a_new_step_is_a_row_more(monkeypatch: pytest.MonkeyPatch) -> None:
     assert outcome.steps["nine"] == "done"
     assert all(span.high >= 9 for span in outcome.ranges.values())
     assert made("nine").steps["nine"] == "left out"
+
+
+def test_the_page_lists_every_step() -> None:
+    page = (ROOT / "docs" / "quantization.md").read_text("utf-8")
+    rows = [line.split("|")[2:4] for line in page.splitlines() if line.startswith(("| canonical form |", "| analysis |",
+            "| conversion |", "| file |"))]  # fmt: skip
+    told = {name.strip().strip("`"): purpose.strip().removesuffix(" (always)") for name, purpose in rows}
+    assert told == purposes()

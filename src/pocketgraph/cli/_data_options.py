@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
+from pocketgraph.cli._output import echo
 from pocketgraph.cli.options import names
 from pocketgraph.errors import UsageError
 
@@ -48,7 +49,7 @@ def reading_options(how: dict[str, Any]) -> dict[str, Any]:
 
 def say(text: str) -> None:
     """Prints a note."""
-    click.echo(f"note: {text}", err=True)
+    echo(f"note: {text}", err=True)
 
 
 def feeds(texts: tuple[str, ...]) -> dict[str, bool | int | float]:

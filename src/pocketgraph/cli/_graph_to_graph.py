@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-import click
-
+from pocketgraph.cli._output import echo
 from pocketgraph.errors import FreezeError, UsageError
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ def written(graph: Graph, target: str, text: bool) -> None:
     from pocketgraph import formats
 
     formats.save(graph, target, text=text)
-    click.echo(f"{len(graph)} ops in the final graph.")
+    echo(f"{len(graph)} ops in the final graph.")
 
 
 def listed(text: str) -> list[str]:

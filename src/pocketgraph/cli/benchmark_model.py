@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pocketgraph.cli._output import echo
 from pocketgraph.cli.options import flag_bool, names
 from pocketgraph.errors import PocketgraphError, RunError, UsageError
 
@@ -133,7 +134,7 @@ def command(model: str | None, graph: str, as_json: bool, **flags: Any) -> None:
             say(line)
         peers = report.compared(path, session, layers, outputs, limits, flags) if flags["compare"] else []
         if as_json:
-            click.echo(report.as_json(path, session, layers, outputs, result, flops, peers))
+            echo(report.as_json(path, session, layers, outputs, result, flops, peers))
         elif peers:
             report.show_peers(peers)
 

@@ -7,8 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-import click
-
+from pocketgraph.cli._output import echo
 from pocketgraph.errors import PocketgraphError
 
 if TYPE_CHECKING:
@@ -27,32 +26,32 @@ def show(result: Benchmark, show_sizes: bool, flops: Flops | None) -> None:
     from pocketgraph.inspect.machine import peak_memory
     from pocketgraph.inspect.numbers import bytes_text, human_readable
 
-    click.echo(result.average_line())
+    echo(result.average_line())
     for line in result.nodes.lines():
-        click.echo(line)
+        echo(line)
     if show_sizes:
         for line in result.nodes.output_lines():
-            click.echo(line)
+            echo(line)
     for warning in result.nodes.warnings:
-        click.echo(warning, err=True)
+        echo(warning, err=True)
     for note in result.notes:
-        click.echo(f"Node times: {note}.")
+        echo(f"Node times: {note}.")
     points = ", ".join(f"p{percent} {result.percentile(percent):.0f}" for percent in PERCENTILES)
-    click.echo(f"Latency percentiles in us: {points}")
+    echo(f"Latency percentiles in us: {points}")
     peak = peak_memory()
     if peak is not None:
-        click.echo(f"Peak memory of the process: {bytes_text(peak)}")
+        echo(f"Peak memory of the process: {bytes_text(peak)}")
     if flops is not None:
         each = result.plain.average / 1e6
-        click.echo(f"FLOPs estimate: {human_readable(flops.original)}")
-        click.echo(f"FLOPs/second: {human_readable(int(flops.original / each)) if each else '0'}")
-        click.echo(f"FLOPs of all ops: {human_readable(flops.total)}")
+        echo(f"FLOPs estimate: {human_readable(flops.original)}")
+        echo(f"FLOPs/second: {human_readable(int(flops.original / each)) if each else '0'}")
+        echo(f"FLOPs of all ops: {human_readable(flops.total)}")
         for op, count in sorted(flops.by_op.items(), key=lambda item: -item[1]):
-            click.echo(f"  {op}: {human_readable(count)}")
+            echo(f"  {op}: {human_readable(count)}")
         if flops.unknown:
-            click.echo(f"  not counted, shapes not known: {', '.join(flops.unknown[:10])}")
+            echo(f"  not counted, shapes not known: {', '.join(flops.unknown[:10])}")
         if flops.uncounted:
-            click.echo(f"  not counted, no formula: {', '.join(sorted(flops.uncounted))}")
+            echo(f"  not counted, no formula: {', '.join(sorted(flops.uncounted))}")
 
 
 def written(
@@ -108,17 +107,15 @@ def compared(
 
 def show_peers(peers: Sequence[PeerResult]) -> None:
     """Prints the programs side by side."""
-    click.echo("")
-    click.echo(
-        f"{'program':<22}{'median us':>12}{'first us':>12}{'load ms':>10}{'peak MB':>9}{'difference':>12}  version"
-    )
+    echo("")
+    echo(f"{'program':<22}{'median us':>12}{'first us':>12}{'load ms':>10}{'peak MB':>9}{'difference':>12}  version")
     for peer in peers:
         if peer.problem:
-            click.echo(f"{peer.name:<22}{peer.problem}")
+            echo(f"{peer.name:<22}{peer.problem}")
             continue
         difference = "-" if peer.difference is None else f"{peer.difference:.2g}"
         peak = "-" if peer.peak_bytes is None else f"{peer.peak_bytes / 1e6:.0f}"
-        click.echo(
+        echo(
             f"{peer.name:<22}{peer.median_us:>12.0f}{peer.first_us:>12.0f}{peer.load_us / 1000:>10.1f}{peak:>9}"
             f"{difference:>12}  {peer.version}"
         )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pocketgraph.cli._output import echo
 from pocketgraph.cli.options import names
 
 if TYPE_CHECKING:
@@ -60,9 +61,9 @@ def command(
         min_size=min_conversion_tensor_size,
         shapes_of=_shapes,
     )
-    click.echo(f"{source}: {done.source}; {target}: written as {done.form}")
+    echo(f"{source}: {done.source}; {target}: written as {done.form}")
     if done.left_out:
-        click.echo(f"left out: {'; '.join(done.left_out)}", err=True)
+        echo(f"left out: {'; '.join(done.left_out)}", err=True)
 
 
 def _shapes(graph: Graph) -> dict[str, Shape]:

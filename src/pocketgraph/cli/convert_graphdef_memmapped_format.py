@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from pocketgraph.cli._output import echo
 from pocketgraph.errors import FormatError, PocketgraphError, UsageError
 from pocketgraph.formats.memmapped_writer import MIN_CONVERSION_SIZE
 
@@ -38,4 +39,4 @@ def command(in_graph: str, out_graph: str, min_conversion_tensor_size: int) -> N
         converted = save_memmapped(graph, out_graph, min_conversion_tensor_size)
     except PocketgraphError as error:
         raise type(error)(f"Conversion failed {error}") from None
-    click.echo(f"Converted {converted} nodes", err=True)
+    echo(f"Converted {converted} nodes", err=True)

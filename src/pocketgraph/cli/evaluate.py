@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from pocketgraph.cli._data_options import data_options, reading_options, say
+from pocketgraph.cli._output import echo
 
 
 @click.command("evaluate")
@@ -43,4 +44,4 @@ def command(
         )
     for note in found.notes:
         say(note)
-    click.echo(json.dumps([verdict.as_dict() for verdict in found], indent=1) if as_json else repr(found))
+    echo(json.dumps([verdict.as_dict() for verdict in found], indent=1) if as_json else repr(found))

@@ -8,6 +8,7 @@ from typing import Literal
 
 import click
 
+from pocketgraph.cli._output import echo
 from pocketgraph.cli.options import flag_bool, names
 from pocketgraph.errors import FormatError, FreezeError, UsageError, nearest
 
@@ -132,19 +133,19 @@ def command(
         allow_training_batch_norm=allow_training_batch_norm,
     )
     if input_meta_graph:
-        click.echo(f"Loaded meta graph file '{input_meta_graph}")  # the original leaves the quote open too
+        echo(f"Loaded meta graph file '{input_meta_graph}")  # the original leaves the quote open too
     formats.save(frozen.graph, output_graph, text=output_graph.endswith(".pbtxt"))
     if frozen.source != source or frozen.checkpoint != input_checkpoint:
-        click.echo(f"Froze {frozen.source}" + (f" with {frozen.checkpoint}" if frozen.checkpoint else ""))
-    click.echo(f"Froze {len(frozen.variables)} variables.")
-    click.echo(f"Converted {len(frozen.variables)} variables to const ops.")
-    click.echo(f"{len(frozen.graph)} ops in the final graph.")
+        echo(f"Froze {frozen.source}" + (f" with {frozen.checkpoint}" if frozen.checkpoint else ""))
+    echo(f"Froze {len(frozen.variables)} variables.")
+    echo(f"Converted {len(frozen.variables)} variables to const ops.")
+    echo(f"{len(frozen.graph)} ops in the final graph.")
     if not output_node_names:
-        click.echo(f"Output: {', '.join(frozen.graph.outputs)}")
+        echo(f"Output: {', '.join(frozen.graph.outputs)}")
     for line in frozen.repaired:
-        click.echo(f"repaired: {line}")
+        echo(f"repaired: {line}")
     for warning in frozen.warnings:
-        click.echo(f"warning: {warning}", err=True)
+        echo(f"warning: {warning}", err=True)
 
 
 def _check_files(files: Mapping[str, str]) -> None:

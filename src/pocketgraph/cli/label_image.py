@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pocketgraph.cli._output import echo
 from pocketgraph.cli.options import flag_bool
 from pocketgraph.errors import FormatError, PocketgraphError, UsageError
 
@@ -84,17 +85,17 @@ def command(
         except FormatError as error:
             if len(paths) == 1:
                 raise
-            click.echo(f"error: {error}", err=True)
+            echo(f"error: {error}", err=True)
             failures.append(error)
             continue
         results.append({"image": path, "predictions": [vars(p) for p in predictions]})
         if not as_json:
             if len(paths) > 1:
-                click.echo(("\n" if len(results) > 1 else "") + f"{path}:")
+                echo(("\n" if len(results) > 1 else "") + f"{path}:")
             for prediction in predictions:
-                click.echo(line(prediction, style))
+                echo(line(prediction, style))
     if as_json:
-        click.echo(json.dumps(results, indent=2))
+        echo(json.dumps(results, indent=2))
     if failures:
         raise PocketgraphError(f"{len(failures)} of {len(paths)} pictures could not be labelled")
 
@@ -121,7 +122,7 @@ def make_labeler(graph: str, labels: str | None, how: dict[str, Any]) -> Labeler
     )
     if labeler.preset and not how["preset"]:
         found = labeler.preset
-        click.echo(
+        echo(
             f"note: the layers are those of --preset={found.name}: input_mean {labeler.mean:g}, "
             f"input_std {labeler.std:g}",
             err=True,
@@ -149,7 +150,7 @@ def label(labeler: Labeler, path: str, top: int, self_test: bool, *, warn: bool)
 
     scores = labeler.scores(path)
     if warn and (warning := mismatch(labeler.labels, len(scores))):
-        click.echo(f"warning: {warning}", err=True)
+        echo(f"warning: {warning}", err=True)
     predictions = labeler.best(scores, top)
     expected = labeler.preset.self_test if labeler.preset else None
     wanted = DEFAULT_SELF_TEST if expected is None else expected
@@ -180,4 +181,4 @@ def list_presets() -> None:
 
     for p in PRESETS.values():
         how = f"{p.size} x {p.size}, input_mean {p.mean:g}, input_std {p.std:g}, {p.input_layer} -> {p.output_layer}"
-        click.echo(f"{p.name:20} {p.about}\n{'':20} {how}")
+        echo(f"{p.name:20} {p.about}\n{'':20} {how}")

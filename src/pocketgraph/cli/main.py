@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
@@ -12,6 +13,7 @@ import click
 
 from pocketgraph.cli._completion import completes_files
 from pocketgraph.cli._keys import opens_sealed_models
+from pocketgraph.cli._output import echo
 from pocketgraph.errors import PocketgraphError, did_you_mean
 
 COMMANDS = {
@@ -31,6 +33,9 @@ COMMANDS = {
     "seal": "Encrypt a model file.",
     "unseal": "Decrypt a sealed file.",
     "quantize": "Make an eight-bit LiteRT model with the help of samples, and report on each layer.",
+    "export": "Write the form that a device runs: .tflite with signatures and metadata…, checked against the graph.",
+    "print_selective_registration_header": "Print ops_to_register.h for a TensorFlow of only what graphs need.",
+    "print_required_ops": "Print the ops that models need, also as lists for reduced builds of runtimes.",
     "evaluate": "Judge models on data: accuracy, agreement with the float model, KL, signal to noise.",
     "plan": "Show which parts of a model run on which engine, and why.",
 }
@@ -99,8 +104,9 @@ def group() -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command line and leaves with 0, 1 (the work failed) or 2 (the call was wrong).
 
-    Errors are one line on stderr. Set POCKETGRAPH_DEBUG=1 to get the traceback as well.
+    Errors and warnings are one line on stderr. Set POCKETGRAPH_DEBUG=1 to get the traceback as well.
     """
+    warnings.formatwarning = lambda message, *_, **__: f"warning: {message}\n"
     try:
         code = group.main(None if arguments is None else list(arguments), "pocketgraph", standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
@@ -111,7 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except click.Abort:
         fail("stopped", 130)
     except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message(), err=True)
+        echo(error.format_message(), err=True)
         sys.exit(2)
     except click.ClickException as error:
         context: Any = getattr(error, "ctx", None)
@@ -133,5 +139,5 @@ def fail(message: str, code: int) -> None:
         import traceback
 
         traceback.print_exc()
-    click.echo(f"error: {' '.join(message.split())}", err=True)
+    echo(f"error: {' '.join(message.split())}", err=True)
     sys.exit(code)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pocketgraph.cli._output import echo, escape
 from pocketgraph.cli.options import names
 from pocketgraph.errors import UsageError
 
@@ -44,7 +45,7 @@ def command(
         shapes = {**sample_shapes(session.graph, wanted, given), **given}
         description = session.plan(wanted, shapes)
     if as_json:
-        click.echo(json.dumps(as_dict(description), indent=2))
+        echo(json.dumps(as_dict(description), indent=2))
     else:
         show(description, model, all_nodes)
         show_passes(description, all_passes)
@@ -91,7 +92,6 @@ def as_dict(description: Description) -> dict[str, Any]:
 def show(description: Description, model: str, all_nodes: bool) -> None:
     """Prints the parts and the reasons."""
     from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table
 
     console = Console(highlight=False)
@@ -101,7 +101,7 @@ def show(description: Description, model: str, all_nodes: bool) -> None:
     for title in ("runs on", "nodes", "takes", "gives"):
         parts.add_column(title, justify="right" if title == "nodes" else "left", overflow="fold")
     for part in description.parts:
-        parts.add_row(part.place, str(len(part.nodes)), escape(brief(part.inputs)), escape(brief(part.outputs)))
+        parts.add_row(escape(part.place), str(len(part.nodes)), escape(brief(part.inputs)), escape(brief(part.outputs)))
     console.print(parts)
     reasons = {name: reason for name, reason in description.reasons.items() if description.ops.get(name) != "Const"}
     if not reasons:
@@ -112,12 +112,12 @@ def show(description: Description, model: str, all_nodes: bool) -> None:
         for title in ("node", "op", "reason"):
             table.add_column(title, overflow="fold")
         for name, reason in reasons.items():
-            table.add_row(escape(name), description.ops.get(name, "?"), escape(reason))
+            table.add_row(escape(name), escape(description.ops.get(name, "?")), escape(reason))
     else:
         for title in ("nodes", "op", "reason"):
             table.add_column(title, justify="right" if title == "nodes" else "left", overflow="fold")
         for count, op, reason in description.grouped()[:MOST_REASONS]:
-            table.add_row(str(count), op, escape(reason))
+            table.add_row(str(count), escape(op), escape(reason))
     console.print(table)
     if not all_nodes and len(description.grouped()) > MOST_REASONS:
         console.print("More: pocketgraph plan --nodes lists every node.")

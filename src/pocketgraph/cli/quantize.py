@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pocketgraph.cli._data_options import data_options, reading_options, say
+from pocketgraph.cli._output import echo
 from pocketgraph.cli.options import flag_bool, names
 from pocketgraph.errors import UsageError
 
@@ -102,8 +103,8 @@ def command(model: str, calibrate: str | None, out: str, report_path: str | None
         )  # fmt: skip
         made.save(out, report=report_path)
         for line in summary(made):
-            click.echo(line)
-        click.echo(f"written: {out}, {report_path}")
+            echo(line)
+        echo(f"written: {out}, {report_path}")
 
 
 def _check_places(model: str, out: str, report_path: str) -> None:

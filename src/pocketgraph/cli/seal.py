@@ -7,6 +7,7 @@ import os
 import click
 
 from pocketgraph.cli._keys import chosen, key_options
+from pocketgraph.cli._output import echo
 from pocketgraph.errors import PocketgraphError, UsageError
 
 
@@ -44,9 +45,9 @@ def command(
             if new_key:
                 os.unlink(new_key)  # nothing is sealed with it, and the next call would meet it
             raise
-        click.echo(f"{target}: sealed, {os.path.getsize(target):,} bytes")
+        echo(f"{target}: sealed, {os.path.getsize(target):,} bytes")
     if new_key:
-        click.echo(f"{new_key}: a new key; without it nothing that is sealed with it can be opened")
+        echo(f"{new_key}: a new key; without it nothing that is sealed with it can be opened")
 
 
 def _write_key(path: str, key: str) -> None:

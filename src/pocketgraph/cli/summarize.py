@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pocketgraph.cli._output import echo, escape
+
 if TYPE_CHECKING:
     from pocketgraph.inspect import Summary
 
@@ -32,7 +34,7 @@ def command(model: str, as_json: bool, all_ops: bool) -> None:
 
     facts = pocketgraph.summarize(pocketgraph.load(model))
     if as_json:
-        click.echo(json.dumps(as_dict(facts, model), indent=2))
+        echo(json.dumps(as_dict(facts, model), indent=2))
     else:
         show(facts, model, all_ops)
 
@@ -65,9 +67,9 @@ def as_dict(facts: Summary, path: str) -> dict[str, Any]:
 def show(facts: Summary, path: str, all_ops: bool) -> None:
     """Prints the tables."""
     from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table
 
+    from pocketgraph.graph.model_file import is_model_file
     from pocketgraph.inspect.numbers import bytes_text, human_readable
 
     console = Console(highlight=False, width=None if sys.stdout.isatty() else WIDTH)
@@ -83,7 +85,14 @@ def show(facts: Summary, path: str, all_ops: bool) -> None:
         if not group:
             ends.add_row(title, "none found")
         for e in group[:MOST_ENDS]:
-            ends.add_row(title, escape(e.name), e.op, e.dtype.name if e.dtype else "?", escape(str(e.shape)), e.why)
+            ends.add_row(
+                title,
+                escape(e.name),
+                escape(e.op),
+                e.dtype.name if e.dtype else "?",
+                escape(str(e.shape)),
+                escape(e.why),
+            )
         if len(group) > MOST_ENDS:
             ends.add_row("", f"and {len(group) - MOST_ENDS} less likely ones (--json lists all)")
     console.print(ends)
@@ -95,14 +104,14 @@ def show(facts: Summary, path: str, all_ops: bool) -> None:
     for device, count in facts.devices.items():
         console.print(f"device {escape(device)}: {count} nodes")
     rows = facts.op_counts if all_ops else facts.op_counts[:MOST_OPS]
-    text = ", ".join(f"{op} {count}" for op, count in rows)
+    text = ", ".join(f"{escape(op)} {count}" for op, count in rows)
     rest = len(facts.op_counts) - len(rows)
     console.print(f"ops: {text}" + (f" and {rest} more (--all-ops)" if rest else ""))
     for name, missing in graph.dangling():
         console.print(f"[red]broken:[/] node {escape(name)} refers to {escape(missing)}, which is not in the graph")
     console.print("next:", style="bold")
-    for line in next_commands(facts, path):
-        click.echo(f"  {line}")
+    for line in next_commands(facts, path, is_litert=is_model_file(graph)):
+        echo(f"  {line}")
 
 
 def beside(path: str) -> str:
@@ -110,7 +119,7 @@ def beside(path: str) -> str:
     return f"{path.removesuffix('.meta')}.index" if path.endswith(".meta") else ""
 
 
-def next_commands(facts: Summary, path: str) -> list[str]:
+def next_commands(facts: Summary, path: str, *, is_litert: bool = False) -> list[str]:
     """What to paste next, with this graph's own names."""
     inputs = ",".join(e.name for e in facts.inputs)
     outputs = ",".join(e.name for e in facts.outputs[:1])
@@ -123,6 +132,8 @@ def next_commands(facts: Summary, path: str) -> list[str]:
         ]
     if not outputs:
         return []
+    if is_litert:
+        return [f"pocketgraph benchmark_model --graph={model}", f"pocketgraph identify {model}"]
     strip = "strip_unused_nodes"
     first = facts.inputs[0] if facts.inputs else None
     if first is not None and first.op != "Placeholder" and first.shape.dims is not None and first.dtype is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from pocketgraph.cli._output import echo
 from pocketgraph.cli.options import flag_bool
 from pocketgraph.errors import UsageError
 
@@ -27,4 +28,4 @@ def command(model: str | None, in_graph: str, print_structure: bool) -> None:
     if not path:
         raise UsageError("in_graph graph can't be empty", hint="pass --in_graph=MODEL.pb")
     for line in original_report(pocketgraph.load(path), path, print_structure=print_structure):
-        click.echo(line)
+        echo(line)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pocketgraph.cli._output import echo
 from pocketgraph.cli.options import flag_bool, names
 from pocketgraph.errors import PocketgraphError, UsageError, did_you_mean
 from pocketgraph.graph import Graph, node_name
@@ -142,7 +143,7 @@ def _check_paths(model: str | None, in_graph: str, out_graph: str) -> None:
 def _tell_passed(checks: RuleCheck) -> None:
     worst = max((difference for _, difference in checks.passed), default=0.0)
     text = f"checked {len(checks.passed)} transforms: results differ by at most {worst:.3g} of their peak"
-    click.echo(text, err=True)
+    echo(text, err=True)
 
 
 def _check_transforms(transforms: str, compat: str) -> None:
@@ -182,7 +183,7 @@ class _Echo(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         prefix = "warning: " if record.levelno >= logging.WARNING else ""
-        click.echo(prefix + " ".join(record.getMessage().split()), err=True)
+        echo(prefix + " ".join(record.getMessage().split()), err=True)
 
 
 @contextmanager
@@ -210,4 +211,4 @@ def _check_names(
             text, hint = f"the graph has no node '{node_name(name)}'", did_you_mean(node_name(name), graph.nodes)
             if option == "--outputs" or not is_original:
                 raise UsageError(text, where=option, hint=hint or "pocketgraph summarize lists likely ones")
-            click.echo(f"warning: {option}: {text}" + (f"; {hint}" if hint else ""), err=True)
+            echo(f"warning: {option}: {text}" + (f"; {hint}" if hint else ""), err=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pocketgraph.cli._output import echo, escape
 from pocketgraph.cli.options import names as listed
 
 if TYPE_CHECKING:
@@ -36,11 +37,11 @@ def command(name: str | None, rules: tuple[str, ...], as_json: bool) -> None:
     if name is not None:
         for one in listed(name):
             page = page_of(tool.find(one.partition("(")[0]))
-            click.echo(json.dumps(as_dict(page), indent=2)) if as_json else show(page)
+            echo(json.dumps(as_dict(page), indent=2)) if as_json else show(page)
         return
     pages = [page_of(tool.find(rule)) for rule in tool.names()]
     if as_json:
-        click.echo(json.dumps([as_dict(page) for page in pages], indent=2))
+        echo(json.dumps([as_dict(page) for page in pages], indent=2))
     else:
         show_all(pages)
 
@@ -73,7 +74,6 @@ def show_all(pages: list[Page]) -> None:
     """Prints the table of all rules."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table
 
     from pocketgraph.inspect.rule_page import spelled
@@ -86,32 +86,32 @@ def show_all(pages: list[Page]) -> None:
         text = escape(page.summary.replace("``", "")) + (f"\n[dim]{escape(parameters)}[/dim]" if parameters else "")
         table.add_row(page.name, text)
     Console(highlight=False).print(table)
-    click.echo("Every transform takes ignore_errors=true. All about one: pocketgraph transforms NAME")
+    echo("Every transform takes ignore_errors=true. All about one: pocketgraph transforms NAME")
 
 
 def show(page: Page) -> None:
     """Prints one rule's page."""
     from pocketgraph.inspect.rule_page import spelled
 
-    click.echo(click.wrap_text(f"{page.name}: {page.summary.replace('``', '')}", 100))
+    echo(click.wrap_text(f"{page.name}: {page.summary.replace('``', '')}", 100))
     for paragraph in page.text:
         _paragraph(paragraph)
     if page.parameters:
-        click.echo("\nParameters:")
+        echo("\nParameters:")
         for p in page.parameters:
-            click.echo(f"  {spelled(p)}")
+            echo(f"  {spelled(p)}")
             if page.meanings.get(p.name):
-                click.echo(click.wrap_text(page.meanings[p.name], 100, "      ", "      "))
+                echo(click.wrap_text(page.meanings[p.name], 100, "      ", "      "))
     if page.given:
-        click.echo(f"\nGiven:\n{_indented(page.given)}")
-        click.echo(f"\nTransforms:\n{_indented(page.call)}")
-        click.echo(f"\nResult:\n{_indented(page.result)}")
+        echo(f"\nGiven:\n{_indented(page.given)}")
+        echo(f"\nTransforms:\n{_indented(page.call)}")
+        echo(f"\nResult:\n{_indented(page.result)}")
     if page.differs:
         _paragraph(f"Differs from the original: {page.differs}")
 
 
 def _paragraph(text: str) -> None:
-    click.echo("\n" + click.wrap_text(text.replace("``", ""), 100))
+    echo("\n" + click.wrap_text(text.replace("``", ""), 100))
 
 
 def _indented(text: str) -> str:

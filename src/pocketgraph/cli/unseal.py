@@ -7,6 +7,7 @@ import os
 import click
 
 from pocketgraph.cli._keys import chosen, key_options
+from pocketgraph.cli._output import echo
 
 
 @click.command("unseal")
@@ -24,4 +25,4 @@ def command(source: str, target: str, key_file: str | None, key_env: str | None)
     from pocketgraph.formats import sealed
 
     sealed.unseal(source, target, chosen(key_file, key_env))
-    click.echo(f"{target}: unsealed, {os.path.getsize(target):,} bytes")
+    echo(f"{target}: unsealed, {os.path.getsize(target):,} bytes")

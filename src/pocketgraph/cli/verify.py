@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pocketgraph.cli._output import echo, escape
 from pocketgraph.cli.options import names
 from pocketgraph.errors import UsageError
 
@@ -52,7 +53,7 @@ def command(
         a, b, gathered(a, inputs), names(outputs) or None, tolerance, top1=top1, runs=runs, seed=seed, engine=engine
     )
     if as_json:
-        click.echo(json.dumps(as_dict(report, a, b), indent=2))
+        echo(json.dumps(as_dict(report, a, b), indent=2))
     else:
         show(report, a, b)
     if not report.passed:
@@ -122,7 +123,6 @@ def show(report: Report, a: str, b: str) -> None:
     """Prints the table and the verdict."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table
 
     console = Console(highlight=False)
@@ -146,7 +146,6 @@ def show(report: Report, a: str, b: str) -> None:
 
 def row(d: Difference) -> list[str]:
     """One output's line of the table."""
-    from rich.markup import escape
 
     shape = escape("[" + ",".join(map(str, d.shape)) + "]")
     verdict = "[green]ok[/green]" if d.passed else "[red]differs[/red]"

@@ -8,13 +8,14 @@ from typing import NamedTuple
 from pocketgraph.formats.function_def import arguments
 from pocketgraph.freezing.functions import CALLS
 from pocketgraph.freezing.variables import variable_behind
-from pocketgraph.graph import Graph, Node, Tensor
+from pocketgraph.graph import Graph, Node, Tensor, parse_ref
 from pocketgraph.graph.attr import Func
 
 Extent = tuple[int, int]
 _RESTORES: dict[str, tuple[int, int | None]] = {"RestoreV2": (1, 2), "RestoreSlice": (1, 2), "Restore": (1, None)}
 """The ops that read a checkpoint, and which of their inputs are the names and the slices."""
 _ASSIGNS = ("Assign", "AssignVariableOp")
+LONGEST = 40  # characters of a part of a slice: two numbers of 64 bits
 _BETWEEN = ("Identity", "Reshape", "Cast")
 """Not a trait: what savers put between a variable and its slices."""
 
@@ -93,7 +94,7 @@ def parse_slice(text: str) -> tuple[Extent, ...] | None:
         start, _, length = part.partition(",")
         if part == "-":
             extents.append((0, -1))
-        elif start.isdecimal() and length.isdecimal():
+        elif start.isdecimal() and length.isdecimal() and len(part) <= LONGEST:
             extents.append((int(start), int(length)))
         else:
             return None
@@ -106,7 +107,7 @@ def _source(nodes: Mapping[str, Node], ref: str) -> tuple[str, int]:
         name, *rest = ref.split(":")
         node = nodes.get(name)
         if node is None or node.op not in _BETWEEN or not node.data_inputs:
-            return name, int(rest[-1]) if rest and rest[-1].isdecimal() else 0
+            return name, parse_ref(ref).port if rest else 0
         ref = node.data_inputs[0]
     return "", 0
 

@@ -11,7 +11,7 @@ from pocketgraph.graph import opdefs
 from pocketgraph.graph.attr import AttrValue, Func, Parameter
 from pocketgraph.graph.dtype import DType
 from pocketgraph.graph.graph import Function
-from pocketgraph.graph.node import Node, node_name
+from pocketgraph.graph.node import DIGITS, Node, node_name
 
 _COLOCATED = b"loc:@"
 
@@ -80,6 +80,8 @@ def flat_body(
         output, _, index = rest.rpartition(":") if ":" in rest else (rest, "", "0")
         if not output or output.isdecimal():
             return text  # the graph's own spelling
+        if len(index) > DIGITS:
+            raise GraphError(f"its input '{text[:80]}…' is not in it", where=f"function '{function.name}'")
         port = first_port(nodes[name], output, called) + (int(index) if index.isdecimal() else 0)
         return f"{name}:{port}" if port else name
 

@@ -21,6 +21,9 @@ class Ref(NamedTuple):
     control: bool
 
 
+DIGITS = 10
+"""Of the longest port: ports are 32-bit numbers."""
+
 _new_tuple = tuple.__new__
 
 
@@ -28,14 +31,14 @@ def parse_ref(text: str) -> Ref:
     """Takes an input or tensor name apart.
 
     ``node``, ``node:0`` and ``^node`` are the graph's spellings; inside functions ``node:output:0`` is kept as the
-    name ``node:output``. A suffix that is not a number is part of the name.
+    name ``node:output``. A suffix that is not a number, or one of more digits than any port has, is part of the name.
     """
     if ":" not in text and text[:1] != "^":
         return _new_tuple(Ref, (text, 0, False))  # as Ref(…), in two thirds of its time
     if text.startswith("^"):
         return Ref(text[1:], -1, True)
     name, colon, port = text.rpartition(":")
-    if colon and port.isdecimal():
+    if colon and port.isdecimal() and len(port) <= DIGITS:
         return Ref(name, int(port), False)
     return Ref(text, 0, False)
 
@@ -47,7 +50,7 @@ def node_name(text: str) -> str:
     if ":" not in text:
         return text
     name, _, port = text.rpartition(":")
-    return name if port.isdecimal() else text
+    return name if port.isdecimal() and len(port) <= DIGITS else text
 
 
 def canonical(text: str) -> str:

@@ -1,4 +1,7 @@
-"""The Print ops: write values to stderr or stdout, in the form that the original's log files have."""
+"""The Print ops: write values to stderr or stdout, in the form that the original's log files have.
+
+What a terminal would act on is escaped.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.errors import RunError
+from pocketgraph.errors import RunError, printable
 from pocketgraph.kernels.registry import Context, Value, kernel
 
 ESCAPES = {9: "\\t", 10: "\\n", 13: "\\r", 34: '\\"', 39: "\\'", 92: "\\\\"}
@@ -29,7 +32,8 @@ def print_(
         printed[context.instance] = printed.get(context.instance, 0) + 1
         if printed[context.instance] > first_n:
             return input
-    sys.stderr.write(message + "".join(f"[{summary(values, summarize)}]" for values in data) + "\n")
+    line = message + "".join(f"[{summary(values, summarize)}]" for values in data)
+    sys.stderr.write(printable(line) + "\n")
     sys.stderr.flush()
     return input
 
@@ -55,7 +59,7 @@ def print_v2(input: Any, *, output_stream: str = "stderr", end: str | bytes = "\
             hint="stderr, stdout, log(info), log(warning) and log(error) are",
         )
     stream = sys.stdout if output_stream == "stdout" else sys.stderr
-    stream.write(f"{level or ''}{text}")
+    stream.write(f"{level or ''}{printable(text)}")
     stream.flush()
     return ()
 

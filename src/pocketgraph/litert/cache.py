@@ -1,7 +1,7 @@
 """Compiled segments on disk, named by what they were made from, so that the next process maps instead of compiling.
 
 A segment is three files in the cache directory: ``NAME.json``, written last, says what the model must be;
-``NAME.tflite`` is the model; ``NAME-CPU.xnn`` (with its fingerprint in ``….sum``) holds the weights as XNNPACK packed
+``NAME.tflite`` is the model; ``NAME-CPU.xnn`` (with its checksum in ``….sum``) holds the weights as XNNPACK packed
 them for this kind of CPU, and may be missing. All are written beside their place and renamed, so that a reader sees a
 whole file or none, however many processes write.
 """
@@ -9,19 +9,30 @@ whole file or none, however many processes write.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import sys
-import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
+from pocketgraph.formats.part_files import is_abandoned, part_name
 from pocketgraph.graph import DType
+from pocketgraph.litert.cache_integrity import (
+    PRIVATE,
+    UntrustedError,
+    checksum,
+    created,
+    may_hold_entries,
+    read_ahead,
+    sealed_text,
+    unsealed,
+)
 from pocketgraph.litert.code_version import code_version, short_digest
 
 LIMIT = 2 << 30  # bytes in the whole directory; the least recently used segments beyond go
-CHECKED = 1 << 16  # bytes at either end of a file that the checksum covers
+MOST_FILES = 8192  # in the whole directory
+SUM = "sum"  # of the file of an entry, in the text beside it
+LARGE = 16 << 20  # bytes of a model, from which reading it is worth a thread
 LEFT_OVER = 3600  # seconds after which a file that nobody finished is removed
 ENVIRONMENT = "POCKETGRAPH_CACHE"
 
@@ -35,18 +46,46 @@ Specs: TypeAlias = Mapping[str, tuple[DType, tuple[int, ...]]]
 def directory(cache_dir: Folder | None = None) -> str | None:
     """The cache directory, made if need be: the argument, $POCKETGRAPH_CACHE, or the user's; None when not writable.
 
-    An empty $POCKETGRAPH_CACHE means no cache.
+    An empty $POCKETGRAPH_CACHE means no cache. One that cannot be written to is told of once.
     """
     chosen = os.fspath(cache_dir) if cache_dir is not None else os.environ.get(ENVIRONMENT)
     if chosen is None:
         chosen = user_directory()
+        if not os.path.isabs(chosen):
+            unusable(f"there is no home directory ('{chosen}')")
+            return None
     elif not chosen:
         return None
     try:
-        os.makedirs(chosen, exist_ok=True)
-    except OSError:
+        os.makedirs(chosen, mode=0o700, exist_ok=True)
+        is_safe = may_hold_entries(chosen)
+    except OSError as error:
+        unusable(f"{chosen} cannot be made: {error.strerror}")
         return None
-    return chosen if os.access(chosen, os.W_OK | os.X_OK) else None
+    if not os.access(chosen, os.W_OK | os.X_OK):
+        unusable(f"{chosen} cannot be written to")
+        return None
+    if not is_safe:
+        unusable(f"others may exchange files in {chosen}")
+        return None
+    return chosen
+
+
+_told: list[str] = []
+
+
+def unusable(why: str) -> None:
+    """Warns that compiled parts are not kept; once in a process, the first reason."""
+    if not _told:
+        _told.append(why)
+        import warnings
+
+        warnings.warn(
+            f"compiled parts are not kept for the next process: {why} (set {ENVIRONMENT} to a directory with room,"
+            " or to nothing for no cache)",
+            RuntimeWarning,
+            stacklevel=2,
+        )
 
 
 def user_directory() -> str:
@@ -113,14 +152,23 @@ class Entry(NamedTuple):
     about: dict[str, Any]
 
 
-def find(folder: str, name: str) -> Entry | None:
-    """The segment of this name, None when it is missing or damaged (a damaged one is removed)."""
+def find(folder: str, name: str, meanwhile: Callable[[], object] | None = None) -> Entry | None:
+    """The segment of this name, None when it is missing or damaged (a damaged one is removed).
+
+    Args:
+        folder: the cache directory.
+        name: from ``entry_name``.
+        meanwhile: what is to be done anyway, while a large segment with packed weights is read by another thread.
+    """
     sidecar, model, packed = _files(folder, name)
     try:
-        about = json.loads(_content(sidecar))
-        if about["name"] != name or about["fingerprint"] != fingerprint(model):
+        about = unsealed(sidecar)
+        if meanwhile is not None and os.path.exists(packed) and os.path.getsize(model) >= LARGE:
+            with read_ahead((model, packed)):
+                meanwhile()
+        if about["name"] != name or about[SUM] != checksum(model):
             raise ValueError
-    except FileNotFoundError:
+    except (FileNotFoundError, UntrustedError):
         return None
     except (OSError, ValueError, KeyError, TypeError):
         remove(folder, name)
@@ -136,15 +184,10 @@ def _files(folder: str, name: str) -> tuple[str, str, str]:
     return f"{base}.json", f"{base}.tflite", f"{base}-{cpu()}.xnn"
 
 
-def _content(path: str) -> bytes:
-    with open(path, "rb") as file:
-        return file.read()
-
-
 def _packed_is_whole(packed: str) -> bool:
     try:
-        return _content(f"{packed}.sum") == fingerprint(packed).encode()
-    except OSError:
+        return bool(unsealed(f"{packed}.sum")[SUM] == checksum(packed))
+    except (OSError, ValueError, KeyError, UntrustedError):
         return False
 
 
@@ -160,27 +203,31 @@ def store(folder: str, name: str, content: Iterable[bytes | memoryview], about: 
     sidecar, model, packed = _files(folder, name)
     try:
         with beside(model) as part:
-            with open(part, "wb") as file:
+            with created(part) as file:
                 for piece in content:
                     file.write(piece)
-            mark = fingerprint(part)
-        record = {**about, "name": name, "fingerprint": mark}
-        write(sidecar, json.dumps(record))
-    except OSError:
+            mark = checksum(part)
+        record = {**about, "name": name, SUM: mark}
+        write(sidecar, sealed_text(record))
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            os.unlink(model)
+        unusable(f"{folder}: {error.strerror}")
         return None
     trim(folder, keep=name)
     return Entry(model, packed, _packed_is_whole(packed), record)
 
 
 def seal_packed(part: str, packed: str) -> None:
-    """Moves packed weights that XNNPACK has finished to their place and notes their fingerprint."""
-    with contextlib.suppress(OSError):
+    """Moves packed weights that XNNPACK has finished to their place and notes their checksum."""
+    with contextlib.suppress(OSError, UntrustedError):
         if os.path.getsize(part) == 0:
             os.unlink(part)
             return
-        mark = fingerprint(part)
+        os.chmod(part, PRIVATE)
+        mark = checksum(part)
         os.replace(part, packed)
-        write(f"{packed}.sum", mark)
+        write(f"{packed}.sum", sealed_text({SUM: mark}))
 
 
 def write(target: str, text: str) -> None:
@@ -189,17 +236,17 @@ def write(target: str, text: str) -> None:
     Raises:
         OSError: the disk does not take it.
     """
-    with beside(target) as part, open(part, "w", encoding="utf-8") as file:
-        file.write(text)
+    with beside(target) as part, created(part) as file:
+        file.write(text.encode())
 
 
 @contextlib.contextmanager
 def beside(target: str) -> Iterator[str]:
     """A new path next to ``target`` to write to; renamed to it at the end, removed on failure.
 
-    The disk is not waited for: what a crash leaves behind is found by its fingerprint.
+    The disk is not waited for: what a crash leaves behind is found by its checksum.
     """
-    part = part_of(target)
+    part = part_name(target)
     try:
         yield part
         os.replace(part, target)
@@ -207,22 +254,6 @@ def beside(target: str) -> Iterator[str]:
         with contextlib.suppress(OSError):
             os.unlink(part)
         raise
-
-
-def part_of(target: str) -> str:
-    """A name beside ``target`` that nobody else uses."""
-    return f"{target}.{os.getpid()}.{os.urandom(4).hex()}.part"
-
-
-def fingerprint(path: str) -> str:
-    """A file's size and a checksum of its beginning and end, where the structure and the last data lie."""
-    with open(path, "rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        mark = zlib.crc32(file.read(CHECKED))
-        if size > CHECKED:
-            file.seek(max(CHECKED, size - CHECKED))
-            mark = zlib.crc32(file.read(CHECKED), mark)
-    return f"{size}:{mark:08x}"
 
 
 def remove(folder: str, name: str) -> None:
@@ -234,7 +265,8 @@ def remove(folder: str, name: str) -> None:
 
 
 def trim(folder: str, keep: str = "", limit: int | None = None) -> None:
-    """Removes what was used longest ago until the rest is within ``limit`` bytes, and old leftovers of writers.
+    """Removes what was used longest ago until the rest is within ``limit`` bytes and MOST_FILES files, and old
+    leftovers of writers.
 
     Args:
         folder: the cache directory.
@@ -243,6 +275,7 @@ def trim(folder: str, keep: str = "", limit: int | None = None) -> None:
     """
     limit = LIMIT if limit is None else limit
     sizes: dict[str, int] = {}
+    counts: dict[str, int] = {}
     used: dict[str, float] = {}
     try:
         with os.scandir(folder) as found:
@@ -251,19 +284,21 @@ def trim(folder: str, keep: str = "", limit: int | None = None) -> None:
         return
     newest = max((status.st_mtime for _, status in entries), default=0.0)
     for name, status in entries:
-        if name.endswith(".part") and newest - status.st_mtime > LEFT_OVER:
+        if name.endswith(".part") and (newest - status.st_mtime > LEFT_OVER or is_abandoned(name)):
             with contextlib.suppress(OSError):
                 os.unlink(os.path.join(folder, name))
         stem = name.partition(".")[0].partition("-")[0]
         sizes[stem] = sizes.get(stem, 0) + status.st_size
+        counts[stem] = counts.get(stem, 0) + 1
         used[stem] = max(used.get(stem, 0.0), status.st_mtime)
-    total = sum(sizes.values())
+    total, files = sum(sizes.values()), sum(counts.values())
     for stem in sorted(used, key=lambda stem: used[stem]):
-        if total <= limit:
+        if total <= limit and files <= MOST_FILES:
             break
         if stem != keep:
             remove(folder, stem)
             total -= sizes[stem]
+            files -= counts[stem]
 
 
 @lru_cache(maxsize=1)

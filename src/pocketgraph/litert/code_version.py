@@ -18,7 +18,7 @@ except ImportError:
 
 BUILT = "code_version.txt"
 """The file beside this one that holds the version of an installed package."""
-ABOVE = frozenset(("apps", "cli", "datasets", "export", "inspect", "quantization"))
+ABOVE = frozenset(("apps", "cli", "datasets", "exporting", "inspect", "quantization"))
 """Folders that the runtime does not stand on: nothing that is kept on disk depends on them."""
 
 

@@ -1,4 +1,4 @@
-"""Digests of files, remembered by path, size, time and inode, so that 95 MB are hashed once."""
+"""Digests of files, remembered by path, size, times and inode, so that 95 MB are hashed once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ import json
 import os
 
 from pocketgraph.litert import cache
+from pocketgraph.litert.cache_integrity import is_own
 from pocketgraph.litert.code_version import short_digest
+
+TICK = 20_000_000  # nanoseconds: twice what clocks of file systems take between two times
 
 
 def file_digest(path: str | os.PathLike[str], cache_dir: cache.Folder | None = None) -> str:
@@ -19,18 +22,22 @@ def file_digest(path: str | os.PathLike[str], cache_dir: cache.Folder | None = N
     full = os.path.realpath(path)
     with open(full, "rb") as file:
         status = os.fstat(file.fileno())
-        state = [full, status.st_size, status.st_mtime_ns, status.st_ino, status.st_dev]
+        state = [full, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_dev]
         folder = cache.directory(cache_dir)
         note = None
         if folder is not None:
             note = os.path.join(folder, f"digest{short_digest(full.encode(), 12)}.json")
             with contextlib.suppress(OSError, ValueError, KeyError, TypeError), open(note, "rb") as remembered:
+                if not is_own(os.fstat(remembered.fileno())):
+                    raise ValueError
                 known = json.loads(remembered.read())
                 if known["state"] == state and len(known["sha256"]) == 64:
                     return str(known["sha256"])
         import mmap  # neither is needed by a process that finds the digest
         from hashlib import sha256
 
+        if note is not None:
+            _settle(status.st_ctime_ns)
         found = sha256()
         if status.st_size:
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
@@ -40,3 +47,12 @@ def file_digest(path: str | os.PathLike[str], cache_dir: cache.Folder | None = N
         with contextlib.suppress(OSError):
             cache.write(note, json.dumps({"state": state, "sha256": digest}))
     return digest
+
+
+def _settle(changed: int) -> None:
+    """Waits until a file that was changed just now would get another time if it were changed again."""
+    import time
+
+    since = time.time_ns() - changed
+    if 0 <= since < TICK:
+        time.sleep((TICK - since) / 1e9)

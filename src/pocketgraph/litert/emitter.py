@@ -65,6 +65,8 @@ class Emit:
         Raises:
             Unsupported: LiteRT cannot compute it.
         """
+        self._node = node
+        self._count = 0
         lowering = LOWERINGS.get(node.op)
         if lowering is None:
             raise Unsupported(f"{node.op} has no LiteRT lowering", node.name)
@@ -74,8 +76,6 @@ class Emit:
                 said = wrong_input(node.op, [shape.known for shape in shapes])
                 if said:
                     raise Unsupported(said, node.name)
-        self._node = node
-        self._count = 0
         self._rounds = node.op != "Cast" and (node.op in JUMPING or not self._is_narrow(f"{node.name}:0"))
         lowering(self, node)
 

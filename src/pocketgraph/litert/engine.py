@@ -123,8 +123,13 @@ def lowered(
     input_specs: Specs,
     inferred: Inference | None = None,
     without: Collection[str] = (),
+    *,
+    custom: bool = False,
 ) -> Program:
-    """The segment in LiteRT's terms, optimized (arguments as for ``compile``)."""
+    """The segment in LiteRT's terms, optimized (arguments as for ``compile``).
+
+    With ``custom`` nodes that LiteRT has no builtin operator for become custom operators.
+    """
     from pocketgraph.litert import lowerings  # noqa: F401  (fills the table)
     from pocketgraph.litert.emitter import Emit
     from pocketgraph.litert.narrow_floats import widened
@@ -149,6 +154,12 @@ def lowered(
             emit.lower(node)
         except MALFORMED as error:
             raise Unsupported(f"{node.op} is not what it should be: {error}", node.name) from error
+        except Unsupported:
+            if not custom:
+                raise
+            from pocketgraph.litert.custom import emit_custom
+
+            emit_custom(emit, node)
     leaving = [canonical(name) for name in outputs]
     program = Program(
         entering, [emit.outcome(name) for name in leaving], emit.operations, emit.rounded_outcomes(leaving)
@@ -267,22 +278,34 @@ def _constants(program: Program) -> list[Any]:
 
 def _uncached(model: Program, about: dict[str, Any], threads: int, in_memory: bool = False) -> Runner:
     """Runs a program without leaving files behind, ``in_memory`` without even making one."""
-    import tempfile
-
     from pocketgraph.litert import writer
 
     shapes = [shape for shape, _ in about["computed"]]
-    try:
-        if in_memory:
-            raise PermissionError
-        handle, path = tempfile.mkstemp(suffix=".tflite")
-    except OSError:
+    path = None if in_memory else _temporary(model)
+    if path is None:
         return PlainRunner(b"".join(bytes(piece) for piece in writer.pieces(model)), threads, shapes)
     try:
-        with os.fdopen(handle, "wb") as file:
-            for piece in writer.pieces(model):
-                file.write(piece)
         return PlainRunner(path, threads, shapes)
     finally:
         with contextlib.suppress(OSError):
             os.unlink(path)
+
+
+def _temporary(model: Program) -> str | None:
+    """The program in a file in the temporary folder, whose weights need no memory; None where that has no room."""
+    import tempfile
+
+    from pocketgraph.litert import writer
+
+    path = None
+    try:
+        handle, path = tempfile.mkstemp(suffix=".tflite")
+        with os.fdopen(handle, "wb") as file:
+            for piece in writer.pieces(model):
+                file.write(piece)
+    except OSError:
+        if path is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+        return None
+    return path

@@ -10,15 +10,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pocketgraph.errors import RunError
+from pocketgraph.formats.part_files import part_name
 from pocketgraph.litert import cache
 from pocketgraph.litert.cache import Folder, Specs
 from pocketgraph.litert.cost_model import PACKED_FROM, PREPARED_AFTER, REPEATED_FROM
-from pocketgraph.litert.runner import PACKED_TYPES, PackedRunner, PlainRunner, Runner
+from pocketgraph.litert.disk_room import room_for
+from pocketgraph.litert.runner import PACKED_TYPES, PackedRunner, PlainRunner, Runner, prepare
 from pocketgraph.litert.sixteen_bits import as_type, computed_in, numpy_type
 
 if TYPE_CHECKING:
     from pocketgraph.litert.constant import Array
     from pocketgraph.litert.program import Program
+
+
+DIVISIONS = ("DIV", "FLOOR_DIV", "FLOOR_MOD")
+"""Operators that fail while running for one reason only: an integer 0 as divisor."""
 
 
 class Executable:
@@ -72,7 +78,7 @@ class Executable:
                 try:
                     computed = self._runner.run([arrays[index] for index in self._fed])
                 except (RuntimeError, ValueError) as error:
-                    raise RunError(f"LiteRT failed: {' '.join(str(error).split())}") from error
+                    raise failure(error) from error
         elif any(kind == "computed" for kind, _ in self._sources):
             raise RunError("the segment is closed")
         sources = {"computed": computed, "input": arrays, "constant": self._constants}
@@ -112,7 +118,7 @@ class Executable:
                 try:
                     return step(values)
                 except (RuntimeError, ValueError) as error:
-                    raise RunError(f"LiteRT failed: {' '.join(str(error).split())}") from error
+                    raise failure(error) from error
 
         return run
 
@@ -145,6 +151,13 @@ class Executable:
         return operation_times(self.program, self.threads, taken, lambda: self.run(inputs))
 
 
+def failure(error: Exception) -> RunError:
+    """What LiteRT said while running, as an error of ours; of a division by zero what the reference engine says too."""
+    said = " ".join(str(error).split())
+    divides = any(f"({code}) failed to invoke" in said for code in DIVISIONS)
+    return RunError(f"LiteRT failed: {f'Integer division by zero ({said})' if divides else said}")
+
+
 def encoded(array: Array) -> str:
     """An array's elements as text."""
     return np.ascontiguousarray(array).tobytes().hex()
@@ -173,7 +186,7 @@ def lookup(
 
 def open_entry(folder: str, name: str, threads: int) -> Executable | None:
     """The segment of this name in the cache; None when it is missing or damaged."""
-    entry = cache.find(folder, name)
+    entry = cache.find(folder, name, prepare)
     if entry is None:
         return None
     try:
@@ -207,7 +220,7 @@ def runner_for(entry: cache.Entry, about: dict[str, Any], threads: int) -> Runne
         return _packed(entry, threads, outputs)
     try:
         return _packed(entry, threads, outputs)
-    except RunError:
+    except (RunError, OSError):
         return PlainRunner(entry.model, threads, shapes)
 
 
@@ -215,11 +228,16 @@ def _packed(entry: cache.Entry, threads: int, outputs: Sequence[tuple[tuple[int,
     """The runner of packed weights; packs them where that was not done yet.
 
     Raises:
-        RunError: LiteRT does not take the model.
+        RunError: LiteRT does not take the model, or the disk not its packed weights.
+        OSError: the files are gone.
     """
     if entry.has_packed:
         return PackedRunner(entry.model, entry.packed, threads, outputs)
-    part = cache.part_of(entry.packed)
+    part = part_name(entry.packed)
+    why = room_for(part, os.path.getsize(entry.model))
+    if why:
+        cache.unusable(f"{os.path.dirname(part)}: {why}")
+        raise RunError(f"no room for packed weights: {why}")
     try:
         return PackedRunner(entry.model, part, threads, outputs)
     finally:

@@ -18,7 +18,7 @@ import numpy as np
 
 from pocketgraph.litert.cache import engine_version
 from pocketgraph.litert.constant import Array
-from pocketgraph.litert.runner import quiet
+from pocketgraph.litert.native_messages import quiet
 
 KNOWN = ("2.3.",)  # beginnings of versions whose event record is the one below
 CPU, WRITE, READ_TYPE_BYTES = 1, 1, 256

@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
@@ -15,11 +14,10 @@ from weakref import WeakSet
 import numpy as np
 
 from pocketgraph.errors import RunError
+from pocketgraph.litert.native_messages import quiet
 
 if TYPE_CHECKING:
     from pocketgraph.litert.constant import Array
-
-_stderr = threading.Lock()
 
 
 class Runner(Protocol):
@@ -33,25 +31,6 @@ class Runner(Protocol):
 
     def close(self) -> None:
         """Gives the memory back; it cannot run any more."""
-
-
-@contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Keeps LiteRT's start-up notes, which it writes to the process's stderr itself, from the user."""
-    with _stderr:
-        try:
-            kept = os.dup(2)
-        except OSError:
-            yield
-            return
-        try:
-            sink = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(sink, 2)
-            os.close(sink)
-            yield
-        finally:
-            os.dup2(kept, 2)
-            os.close(kept)
 
 
 class PlainRunner:
@@ -190,6 +169,9 @@ class PackedRunner:
             self._inputs = self._model.create_input_buffers(0)
             self._results = self._model.create_output_buffers(0)
             self._read()  # the first access to a buffer starts, audibly, the rest of LiteRT
+        if not os.path.exists(packed) or not os.path.getsize(packed):
+            self.close()
+            raise RunError("LiteRT did not write the packed weights")
         _live.add(self)
         _mute_exit()
 
@@ -213,6 +195,14 @@ class PackedRunner:
         if self._model is not None:
             with quiet():
                 self._inputs, self._results, self._model = [], [], None
+
+
+def prepare() -> None:
+    """Starts what a PackedRunner needs besides its files."""
+    import ai_edge_litert.compiled_model  # noqa: F401
+
+    with quiet():
+        _environment()
 
 
 _live: WeakSet[PackedRunner] = WeakSet()

@@ -60,125 +60,53 @@ def round_only(state: QuantizationState) -> bool:
     return True
 
 
+Step = QuantizationStep
 ANALYSIS_STEPS = (
-    QuantizationStep(
-        "weight_check", "weights that are not finite are refused", calibration_checks.check, is_optional=False
-    ),
-    QuantizationStep(
-        "depthwise_affine",
-        "factors by channel in front of a layer become a depthwise layer, with a scale for each channel",
-        depthwise_affine.apply,
-    ),
-    QuantizationStep(
-        "calibration", "which values each tensor takes over the samples", calibration.calibrate, is_optional=False
-    ),
-    QuantizationStep(
-        "outlier_removal",
-        "samples that reach many times as far as all others do not decide the ranges",
-        outliers.leave_out_outliers,
-        lambda state: state.options.ranges == "auto",
-    ),
-    QuantizationStep(
-        "cross_layer_equalization",
-        "channels are made even at the cost of the next layer's weights",
-        cross_layer_equalization.apply,
-        lambda state: state.options.equalize,
-    ),
-    QuantizationStep(
-        "channel_equalization",
-        "channels are made even where only layers read them that treat each by itself, which costs nothing",
-        channel_equalization.apply,
-        lambda state: is_int8(state) and is_fitted(state),
-    ),
-    QuantizationStep(
-        "range_selection", "which of the values seen get codes", range_selection.select_ranges, is_optional=False
-    ),
-    QuantizationStep(
-        "range_margin",
-        "codes reach further than the samples where other inputs are likely to",
-        range_margin.apply,
-        lambda state: not is_int8(state) or state.options.ranges == "auto",
-    ),
-    QuantizationStep("named_layers", "layers that are named stay in float", float_layers.keep_named, is_optional=False),
-    QuantizationStep(
-        "float_softmax",
-        "the normalization at the outputs stays in float, where it loses nothing and costs little",
-        float_layers.keep_last_normalizations,
-        has_float_ends,
-    ),
-    QuantizationStep(
-        "float_preparation",
-        "what is computed from the inputs before the first layer stays in float, as numbers of many units share no "
-        "scale",
-        float_layers.keep_preparation,
-        has_float_ends,
-    ),
-    QuantizationStep(
-        "recurrent_layers",
-        "layers in the steps of a loop quantize their operand anew each time, so that rounding does not add up",
-        recurrent_layers.apply,
-        lambda state: is_int8(state) and (has_float_ends(state) or state.options.float_share > 0),
-    ),
-    QuantizationStep(
-        "float_partition",
-        "what computes faster in float stays in float, conversions counted in",
-        float_partition.apply,
-        lambda state: has_float_ends(state) and is_int8(state) and state.is_analyzable,
-    ),
-    QuantizationStep(
-        "layer_check", "a model without a layer to quantize is refused", check_layers,
-        is_optional=False,
-    ),
-    QuantizationStep(
-        "sensitivity",
-        "what the codes of each tensor alone do to the scores, which the next steps decide by",
-        sensitivity.measure_sensitivity,
-        lambda state: state.is_analyzable,
-    ),
-    QuantizationStep(
-        "input_equalization",
-        "what comes in gets finer codes where they are much of the noise",
-        input_equalization.apply,
-        lambda state: has_float_ends(state) and is_int8(state) and bool(state.sensitivity),
-    ),
+    Step("weight_check", "weights that are not finite are refused", calibration_checks.check, is_optional=False),
+    Step("depthwise_affine", "factors by channel in front of a layer become a depthwise layer, with a scale for each",
+         depthwise_affine.apply),
+    Step("calibration", "which values each tensor takes over the samples", calibration.calibrate, is_optional=False),
+    Step("outlier_removal", "samples that reach many times as far as all others do not decide the ranges",
+         outliers.leave_out_outliers, lambda state: state.options.ranges == "auto"),
+    Step("cross_layer_equalization", "channels are made even at the cost of the next layer's weights",
+         cross_layer_equalization.apply, lambda state: state.options.equalize),
+    Step("channel_equalization", "channels are made even where the layers around them can undo it for nothing",
+         channel_equalization.apply, lambda state: is_int8(state) and is_fitted(state)),
+    Step("range_selection", "which of the values seen get codes", range_selection.select_ranges, is_optional=False),
+    Step("range_margin", "codes reach further than the samples where other inputs are likely to",
+         range_margin.apply, lambda state: not is_int8(state) or state.options.ranges == "auto"),
+    Step("named_layers", "layers that are named stay in float", float_layers.keep_named, is_optional=False),
+    Step("float_softmax", "the normalization at the outputs stays in float, where it costs little",
+         float_layers.keep_last_normalizations, has_float_ends),
+    Step("float_preparation", "what is computed of the inputs before the first layer stays in float",
+         float_layers.keep_preparation, has_float_ends),
+    Step("recurrent_layers", "layers in the steps of a loop quantize their operand anew, as rounding would add up",
+         recurrent_layers.apply,
+         lambda state: is_int8(state) and (has_float_ends(state) or state.options.float_share > 0)),
+    Step("float_partition", "what computes faster in float stays in float, conversions counted in",
+         float_partition.apply, lambda state: has_float_ends(state) and is_int8(state) and state.is_analyzable),
+    Step("layer_check", "a model without a layer to quantize is refused", check_layers, is_optional=False),
+    Step("sensitivity", "what the codes of each tensor alone do to the scores, which the next steps decide by",
+         sensitivity.measure_sensitivity, lambda state: state.is_analyzable),
+    Step("input_equalization", "what comes in gets finer codes where they are much of the noise",
+         input_equalization.apply, lambda state: has_float_ends(state) and is_int8(state) and bool(state.sensitivity)),
 )  # fmt: skip
 
 CONVERSION_STEPS = (
-    QuantizationStep(
-        "size_limit", "a program of too many operations is only rounded", round_only,
-        lambda state: not state.is_analyzable, is_optional=False,
-    ),
-    QuantizationStep(
-        "float_scores",
-        "the last layer's results are floats, so that no score is cut off",
-        float_layers.choose_float_scores,
-        lambda state: has_float_ends(state) and is_int8(state),
-    ),
-    QuantizationStep(
-        "channel_replication",
-        "channels of narrow tensors are computed several times with staggered steps, which makes them finer",
-        channel_replication.apply,
-        lambda state: is_int8(state) and is_fitted(state) and bool(state.sensitivity),
-    ),
-    QuantizationStep(
-        "mixed_precision",
-        "the stretch of operations that spares most noise for its work stays in float",
-        sensitivity.keep_most_sensitive,
-        lambda state: bool(state.sensitivity) and state.options.float_share > 0,
-    ),
-    QuantizationStep(
-        "hybrid_scores", "layers of float_scores that still have codes become hybrid ones",
-        float_layers.use_float_scores, lambda state: bool(state.float_scores), is_optional=False,
-    ),
-    QuantizationStep("weight_fitting", "the codes of the weights, by --rounding", weight_fitting.apply,
-                     is_optional=False),
-    QuantizationStep("conversion", "the program is rewritten", int8_conversion.apply, is_optional=False),
-    QuantizationStep(
-        "constant_compression",
-        "large constants that are read as floats are kept in eight bits and expanded when they are loaded",
-        constant_compression.apply,
-        lambda state: state.options.with_tables,
-    ),
+    Step("size_limit", "a program of too many operations is only rounded", round_only,
+         lambda state: not state.is_analyzable, is_optional=False),
+    Step("float_scores", "the last layer's results are floats, so that no score is cut off",
+         float_layers.choose_float_scores, lambda state: has_float_ends(state) and is_int8(state)),
+    Step("channel_replication", "channels are computed several times with staggered steps, which makes them finer",
+         channel_replication.apply, lambda state: is_int8(state) and is_fitted(state) and bool(state.sensitivity)),
+    Step("mixed_precision", "the stretch of operations that spares most noise for its work stays in float",
+         sensitivity.keep_most_sensitive, lambda state: bool(state.sensitivity) and state.options.float_share > 0),
+    Step("hybrid_scores", "layers of float_scores that still have codes become hybrid ones",
+         float_layers.use_float_scores, lambda state: bool(state.float_scores), is_optional=False),
+    Step("weight_fitting", "the codes of the weights, by --rounding", weight_fitting.apply, is_optional=False),
+    Step("conversion", "the program is rewritten", int8_conversion.apply, is_optional=False),
+    Step("constant_compression", "large constants that are read as floats are kept in eight bits",
+         constant_compression.apply, lambda state: state.options.with_tables),
 )  # fmt: skip
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -19,7 +18,6 @@ from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
 from pocketgraph.errors import UsageError
 from pocketgraph.formats import to_bytes
 from pocketgraph.graph import Graph
-from pocketgraph.litert.program import Program
 from pocketgraph.quantization.accuracy_budget import (
     AccuracyBudget,
     ProgramComparison,
@@ -135,132 +133,92 @@ def quantize(
     ['graph', 'small.tflite']
     """
     tell = progress or silent
-    reading = SampleReading(preset, input_mean, input_std, input_width, input_height, sample_rate, notify or unheard)
+    _check(form, mode, samples is not None, {"activations": activations, "weights": weights, "io": io},
+           {"max-kl": max_kl, "max-accuracy-drop": max_accuracy_drop})  # fmt: skip
     check_names(without)
-    check_options(form=form, mode=mode, activations=activations, weights=weights, io=io, max_kl=max_kl,
-                  max_accuracy_drop=max_accuracy_drop, has_samples=samples is not None)  # fmt: skip
-    source = _float_model(model, samples, outputs or (), inputs or (), feeds or {}, reading, form, without)
+    reading = SampleReading(preset, input_mean, input_std, input_width, input_height, sample_rate, notify or unheard)
+    way = _Quantizer(model, samples, outputs or (), inputs or (), feeds or {}, reading, form, tuple(without))
     if mode != "static":
-        return source.with_quantized_weights(mode == "dynamic", 4 if weights == "int4" else 8, limit, threads, tell)
-    assert samples is not None
+        return way.with_quantized_weights(mode == "dynamic", 4 if weights == "int4" else 8, limit, threads, tell)
     options = QuantizationOptions(
-        ranges=ranges, rounding=rounding, equalize=equalize, io=io, keep=[*keep, *source.inner_operations()],
+        ranges=ranges, rounding=rounding, equalize=equalize, io=io, keep=[*keep, *way.inner_operations()],
         float_share=float_share, widen=widen, activations=activations, weights=weights,
         with_tables=form == "tflite", without=tuple(without), threads=threads, seed=seed,
     )  # fmt: skip
     budget = AccuracyBudget(max_kl, max_accuracy_drop)
     names = read_labels(labels) if isinstance(labels, (str, os.PathLike)) else labels
-    return source.quantized(options, budget, limit, judge, names, resume, tell)
+    return way.quantized(options, budget, limit, judge, names, resume, tell)
 
 
-def check_options(
-    *,
-    form: str,
-    mode: str,
-    activations: str,
-    weights: str,
-    io: str,
-    max_kl: float | None,
-    max_accuracy_drop: float | None,
-    has_samples: bool,
+def _check(
+    form: str, mode: str, has_samples: bool, types: Mapping[str, str], budget: Mapping[str, float | None]
 ) -> None:
-    """Refuses what does not go together.
-
-    Raises:
-        UsageError: something does not.
-    """
+    """Refuses what does not go together."""
     for name, value, allowed in (("mode", mode, ("static", "dynamic", "weights")), ("form", form, ("tflite", "pb"))):
         if value not in allowed:
             raise UsageError(f"--{name} is one of {', '.join(allowed)}, not '{value}'")
     if form == "pb":
-        for option, value in (("--activations", activations), ("--weights", weights)):
-            if value != "int8":
-                raise UsageError(f"{option}={value} is for .tflite files", hint="or leave it out for a .pb file")
+        for option in ("activations", "weights"):
+            if types[option] != "int8":
+                raise UsageError(
+                    f"--{option}={types[option]} is for .tflite files", hint="or leave it out for a .pb file"
+                )
         if mode == "dynamic":
-            raise UsageError(
-                "--mode=dynamic is for .tflite files", hint="transform_graph's quantize_nodes makes graphs"
-            )
-        if io != "float":
+            hint = "transform_graph's quantize_nodes makes graphs"
+            raise UsageError("--mode=dynamic is for .tflite files", hint=hint)
+        if types["io"] != "float":
             raise UsageError("a .pb file has float inputs and outputs", hint="leave --io out, or write a .tflite file")
     if mode == "static" and not has_samples:
         raise UsageError("no samples are given", hint="pass --calibrate=DIR|NPZ|LIST, or --mode=dynamic")
-    if mode != "static":
-        for option, wanted in (("--max-kl", max_kl), ("--max-accuracy-drop", max_accuracy_drop)):
-            if wanted is not None:
-                raise UsageError(f"{option} is for --mode=static: nothing else can stay in float")
+    for option, most in budget.items():
+        if mode != "static" and most is not None:
+            raise UsageError(f"--{option} is for --mode=static: nothing else can stay in float")
 
 
-def _float_model(
-    model: Graph | str | os.PathLike[str],
-    samples: SampleSource | None,
-    outputs: Sequence[str],
-    inputs: Sequence[str],
-    feeds: Mapping[str, Any],
-    reading: SampleReading,
-    form: str,
-    without: Sequence[str],
-) -> _FloatModel:
-    """The model lowered for the form that is asked for, arguments as for ``quantize``."""
-    graph = model if isinstance(model, Graph) else read_graph(os.fspath(model), outputs)
-    check_feeds(feeds, [graph])
-    fetched = list(outputs) or list(sample_fetches(graph))
-    audio = None if inputs else audio_preprocessing_of(graph, fetched, tuple(feeds))
-    if audio is not None:
-        shapes = dict(audio.shapes)
-        reading.notify(f"the part behind {', '.join(shapes)} is quantized; what reads recordings is not")
-    else:
-        shapes = input_shapes(graph, fetched, inputs, tuple(feeds))
-    has_pictures = samples is not None and not are_arrays(samples)
-    scaling = reading.scaling(graph if has_pictures else None)
-    if audio is None:
-        shapes = reading.sized(graph, shapes, samples)
-    program, lowered = lowered_graph(graph, fetched, shapes, feeds)
-    if form == "tflite":
-        program = canonicalize(program, without)
-    else:
-        to_graphdef(program, lowered, fetched)  # what this form does not hold is said before the work
-    taken = tuple(ModelInput(value.name, value.shape, np.dtype(value.dtype.numpy)) for value in program.inputs)
+class _Quantizer:
+    """A model on its way: its float program, lowered for the form that is asked for, and its samples."""
 
-    def opened(source: SampleSource) -> Dataset:
-        return reading.open(source, taken, scaling, audio)
-
-    asked = repr((fetched, scaling, dict(feeds), tuple(inputs)))
-    return _FloatModel(model, program, lowered, fetched, samples, reading, opened, form, tuple(without), asked)
-
-
-@dataclass
-class _FloatModel:
-    """A model on its way: its float program, and what it is calibrated with.
-
-    Attributes:
-        model, form, without: as for ``quantize``.
-        program: the float program.
-        graph: the graph that it was lowered from.
-        outputs: the tensors that it computes.
-        source: where the samples are.
-        reading: how they are read.
-        opened: samples from elsewhere, read in the same way.
-        asked: what else an interrupted call must have in common with the one that goes on.
-    """
-
-    model: Graph | str | os.PathLike[str]
-    program: Program
-    graph: Graph
-    outputs: list[str]
-    source: SampleSource | None
-    reading: SampleReading
-    opened: Callable[[SampleSource], Dataset]
-    form: str
-    without: tuple[str, ...]
-    asked: str
-
-    @property
-    def name(self) -> str:
-        return "graph" if isinstance(self.model, Graph) else os.path.basename(os.path.normpath(os.fspath(self.model)))
+    def __init__(
+        self,
+        model: Graph | str | os.PathLike[str],
+        samples: SampleSource | None,
+        outputs: Sequence[str],
+        inputs: Sequence[str],
+        feeds: Mapping[str, Any],
+        reading: SampleReading,
+        form: str,
+        without: tuple[str, ...],
+    ) -> None:
+        self.model, self.source, self.reading, self.form, self.without = model, samples, reading, form, without
+        graph = model if isinstance(model, Graph) else read_graph(os.fspath(model), outputs)
+        check_feeds(feeds, [graph])
+        self.outputs = list(outputs) or list(sample_fetches(graph))
+        self.audio = None if inputs else audio_preprocessing_of(graph, self.outputs, tuple(feeds))
+        if self.audio is not None:
+            shapes = dict(self.audio.shapes)
+            reading.notify(f"the part behind {', '.join(shapes)} is quantized; what reads recordings is not")
+        else:
+            shapes = input_shapes(graph, self.outputs, inputs, tuple(feeds))
+        has_pictures = samples is not None and not are_arrays(samples)
+        self.scaling = reading.scaling(graph if has_pictures else None)
+        if self.audio is None:
+            shapes = reading.sized(graph, shapes, samples)
+        self.program, self.graph = lowered_graph(graph, self.outputs, shapes, feeds)
+        if form == "tflite":
+            self.program = canonicalize(self.program, without)
+        else:
+            to_graphdef(self.program, self.graph, self.outputs)  # what this form does not hold is said before the work
+        self.asked = repr((self.outputs, self.scaling, dict(feeds), tuple(inputs)))
 
     def inner_operations(self) -> list[str]:
         """What has to stay in float because the form that is written has no place for its codes."""
         return [] if self.form == "tflite" else inner_operations(with_depthwise_affine(self.program), self.graph)
+
+    def opened(self, source: SampleSource | None) -> Dataset:
+        """Samples for the float program."""
+        assert source is not None
+        taken = tuple(ModelInput(v.name, v.shape, np.dtype(v.dtype.numpy)) for v in self.program.inputs)
+        return self.reading.open(source, taken, self.scaling, self.audio)
 
     def held(self, data: Dataset) -> Samples:
         """The samples, in memory when they are few."""
@@ -290,11 +248,12 @@ class _FloatModel:
         resume: str | os.PathLike[str] | None,
         progress: Progress,
     ) -> QuantizedModel:
-        assert self.source is not None
         everything = self.opened(self.source)
         data = everything.take(limit)
         self.reading.mention(data)
-        judging = self.judging(everything, data, judge)
+        judging = data if judge is None else self.opened(judge)
+        if judge is None and len(everything) > len(data):
+            judging = everything.after(len(data)).take(MOST_JUDGED_SAMPLES)
         if self.program.outputs[0].size > 1:
             judging.truth(names, self.program.outputs[0].size)  # labels that do not fit are said before the work
         kept = ResumeState(resume, self.key(options, data) if resume is not None else "")
@@ -328,18 +287,11 @@ class _FloatModel:
         progress: Progress,
         resume: ResumeState | None = None,
     ) -> QuantizedModel:
+        name = "graph" if isinstance(self.model, Graph) else os.path.basename(os.path.normpath(os.fspath(self.model)))
         return QuantizedModel(
-            self.name, outcome, self.program, self.graph, self.outputs, samples, self.form, judged, threads,
-            self.without, progress, resume,
+            name, outcome, self.program, self.graph, self.outputs, samples, self.form, judged, threads, self.without,
+            progress, resume,
         )  # fmt: skip
-
-    def judging(self, everything: Dataset, data: Dataset, judge: SampleSource | None) -> Dataset:
-        """The samples to judge on: those asked for, else others than those calibrated with, else the same."""
-        if judge is not None:
-            return self.opened(judge)
-        if len(everything) > len(data):
-            return everything.after(len(data)).take(MOST_JUDGED_SAMPLES)
-        return data
 
     def key(self, options: QuantizationOptions, data: Dataset) -> str:
         """What the state of an interrupted call must be of, to be of use to this one."""

@@ -34,7 +34,7 @@ class Session:
         cache_dir: where compiled parts are kept; by default the user's cache directory.
         allow: what the model may do besides computing: ``"files"``, ``"code"``, or single ops of these groups.
         files_dir: the one directory in which the graph's file ops may read and write, when ``allow`` lets them.
-        step_limit: how many nodes may run inside loops in one run.
+        step_limit: how many nodes may run inside loops, and in functions that functions call, in one run.
         memory_limit: bytes that the tensors of one run may take; what would take more is refused beforehand.
         inter_op_threads: how many nodes of this session may compute at once, over all callers; further runs wait. Each
             run computes one node at a time, so 1 is what TensorFlow does on Android. None: no limit.

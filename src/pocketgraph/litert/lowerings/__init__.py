@@ -4,6 +4,7 @@ from pocketgraph.litert.lowering import LOWERINGS
 from pocketgraph.litert.lowerings import (  # noqa: F401
     array,
     depthwise_gradients,
+    division,
     einsum,
     gradients,
     image,

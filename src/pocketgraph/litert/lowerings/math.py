@@ -48,12 +48,10 @@ BINARY: dict[str, tuple[str, tuple[str, ...]]] = {
     "Sub": ("SUB", _NUMBERS),
     "Mul": ("MUL", _NUMBERS),
     "RealDiv": ("DIV", ("float",)),
-    "Div": ("DIV", ("float", "int32")),
     "Maximum": ("MAXIMUM", _NUMBERS),
     "Minimum": ("MINIMUM", _NUMBERS),
     "Pow": ("POW", ("float",)),
     "SquaredDifference": ("SQUARED_DIFFERENCE", ("float", "int32")),
-    "FloorMod": ("FLOOR_MOD", ("float", "int32", "int64")),
 }
 
 COMPARISONS: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -124,16 +122,6 @@ def comparison(emit: Emit, node: Node) -> None:
     code, dtypes = COMPARISONS[node.op]
     left, right = (emit.require(value, *dtypes) for value in emit.inputs(0, 2))
     emit.result(binary(emit, code, left, right, BOOL))
-
-
-@lowers("FloorDiv")
-def floor_division(emit: Emit, node: Node) -> None:
-    left, right = (emit.require(value, "float", "int32") for value in emit.inputs(0, 2))
-    if left.dtype is INT32:
-        emit.result(binary(emit, "FLOOR_DIV", left, right))
-        return
-    ratio = binary(emit, "DIV", left, right)  # LiteRT's own operator refuses to divide floats by 0
-    emit.result(emit.add("FLOOR", [ratio], ratio.shape))
 
 
 @lowers("Square")

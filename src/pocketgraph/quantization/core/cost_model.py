@@ -1,7 +1,7 @@
 """What operations cost, and the shares and limits by which the steps decide: one table, with units.
 
-Nanoseconds were measured on x86 with one thread; what matters are the ratios. A cost of the form
-``(NANOSECONDS, NANOSECONDS_PER_ELEMENT)`` is that of starting an operation and that of each element of its result.
+Nanoseconds were measured on x86 with one thread; what matters are the ratios. A pair of them is the time of starting an
+operation and that of each element of its result.
 """
 
 from __future__ import annotations
@@ -11,145 +11,93 @@ from collections.abc import Iterable, Mapping
 from pocketgraph.litert.program import Operation
 from pocketgraph.quantization.core.operator_rules import is_layer, weights
 
-# ---- samples ----------------------------------------------------------------------------------------------------
-FEWEST_SAMPLES_TO_CLIP = 16
-"""Fewer samples do not show how large values get, so that nothing they show is cut off."""
-FEWEST_SAMPLES = 10
-"""With fewer samples, other inputs are sure to reach further."""
-SAMPLES_COMPARED = 16
-"""Samples that are held against each other to see whether they differ."""
-OUTLIER_REACH = 8.0
-"""Times as far as nine of ten samples, from which a sample is an outlier."""
-MOST_OUTLIERS_SHARE = 0.05
-"""Of the samples; when more reach that far, that is how the data are."""
+# Samples
+FEWEST_SAMPLES_TO_CLIP = 16  # fewer do not show how large values get, so that nothing they show is cut off
+FEWEST_SAMPLES = 10  # with fewer, other inputs are sure to reach further
+SAMPLES_COMPARED = 16  # that are held against each other to see whether they differ
+OUTLIER_REACH = 8.0  # times as far as nine of ten samples, from which a sample is an outlier
+MOST_OUTLIERS_SHARE = 0.05  # of the samples; when more reach that far, that is how the data are
 
-# ---- ranges -----------------------------------------------------------------------------------------------------
-INT16_MARGIN = 2.0
-"""How much further than the samples int16 codes reach: other inputs do, and one bit of sixteen is easily spared."""
-FEW_SCORE_ROWS = 4096
-"""Rows of scores; more of them, as of all places of a picture, show how far they reach."""
-SCORE_MARGIN_SHARE = 0.25
-"""Of the largest score seen."""
-FEW_SAMPLES_MARGIN_SHARE = 0.6
-"""Of all values seen, over the square root of the number of samples."""
+# Ranges
+INT16_MARGIN = 2.0  # times the samples' reach that int16 codes have: one bit of sixteen is easily spared
+FEW_SCORE_ROWS = 4096  # more of them, as of all places of a picture, show how far they reach
+SCORE_MARGIN_SHARE = 0.25  # of the largest score seen
+FEW_SAMPLES_MARGIN_SHARE = 0.6  # of all values seen, over the square root of the number of samples
 
-# ---- sensitivity ------------------------------------------------------------------------------------------------
-MOST_ANALYZED_OPERATIONS = 1500
-"""Operations with codes; weighing and fitting them takes time as the square of their number."""
+# Sensitivity
+MOST_ANALYZED_OPERATIONS = 1500  # with codes; weighing and fitting them takes time as the square of their number
 MOST_SENSITIVITY_SAMPLES = 64
-"""Samples that measure the sensitivity of each tensor."""
-HEAVY_MULTIPLICATIONS = 300_000_000
-"""Multiplications of a program from which fewer samples measure the sensitivity of each tensor."""
+HEAVY_MULTIPLICATIONS = 300_000_000  # of a program from which fewer samples measure the sensitivity of each tensor
 HEAVY_SENSITIVITY_SAMPLES = 4
-EXTRA_BYTES_OF_FLOAT_WEIGHT = 3
-"""Bytes that a weight takes more in float than in eight bits."""
-FLOAT_SLOWDOWN = 2
-"""Times its time that a multiplication in float takes more than one of codes, about."""
+EXTRA_BYTES_OF_FLOAT_WEIGHT = 3  # more than in eight bits
+FLOAT_SLOWDOWN = 2  # times its time that a multiplication in float takes more than one of codes, about
 
-# ---- what stays in float ----------------------------------------------------------------------------------------
-FEW_NORMALIZED_ROWS = 16
-"""Rows of a normalization at the outputs, which are never dear."""
-WIDE_NORMALIZED_ROW = 8
-"""Numbers of a row; of so many, a normalization in float takes less time than one of codes."""
-MULTIPLICATIONS_PER_NORMALIZED_ROW = 500
-"""Eight-bit multiplications that a row of a normalization in float takes as long as, about."""
-DEAR_TIME_SHARE = 0.1
-"""Of the program's time, above which a normalization at the outputs is not left in float."""
-MOST_FLOAT_SCORES = 1 << 16
-"""Elements of a last layer that gives its results in float."""
-PREPARATION_WORK_SHARE = 0.02
-"""Of the program's multiplications that preparing the data may take in float."""
+# What stays in float
+FEW_NORMALIZED_ROWS = 16  # of a normalization at the outputs, which are never dear
+WIDE_NORMALIZED_ROW = 8  # numbers; of so many, a normalization in float takes less time than one of codes
+MULTIPLICATIONS_PER_NORMALIZED_ROW = 500  # in eight bits, that a row of one in float takes as long as, about
+DEAR_TIME_SHARE = 0.1  # of the program's, above which a normalization at the outputs is not left in float
+MOST_FLOAT_SCORES = 1 << 16  # elements of a last layer that gives its results in float
+PREPARATION_WORK_SHARE = 0.02  # of the program's multiplications that preparing the data may take in float
 
-# ---- channels ---------------------------------------------------------------------------------------------------
-MUCH_NOISE_SHARE = 0.25
-"""Of all noise, from which that of the input is seen to."""
-QUIET_INPUT_DECIBELS = 40.0
-"""Of the input's own noise, from which it is not."""
-INPUT_CHANNELS_AT_A_TIME = 4
-"""Input channels that a convolution takes at a time, so that copies of an only one cost next to nothing."""
-MOST_COPIED_WEIGHTS_SHARE = 0.15
-"""Of all weights; what copies of the input may add to them."""
-WEAKEST_CHANNEL_SHARE = 1 / 64
-"""Of the strongest channel's reach; a weaker one counts as this strong."""
-DEAD_CHANNEL_RATIO = 256.0
-"""Times that the strongest channel reaches further, beyond which a channel is taken for dead, not for weak."""
-WORTHWHILE_FACTOR = 2.0
-"""A factor of a channel below this is not worth a change."""
-RELU6_ROOM = 2.0
-"""Times the largest value observed that other samples may reach in front of a RELU6."""
-WIDEST_REPLICATED_CHANNELS = 64
-"""A wider tensor's noise is averaged away by the layer that reads it, and widening it is dear."""
-WORTHWHILE_NOISE_SHARE = 0.02
-"""Of all noise; sparing less is not worth a change of the program."""
-CONSTANT_CHANNEL_SHARE = 1e-4
-"""Of a tensor's range; a channel that moves less is constant."""
+# Channels
+MUCH_NOISE_SHARE = 0.25  # of all noise, from which that of the input is seen to
+QUIET_INPUT_DECIBELS = 40.0  # of the input's own noise, from which it is not
+INPUT_CHANNELS_AT_A_TIME = 4  # of a convolution, so that copies of an only one cost next to nothing
+MOST_COPIED_WEIGHTS_SHARE = 0.15  # of all weights; what copies of the input may add to them
+WEAKEST_CHANNEL_SHARE = 1 / 64  # of the strongest channel's reach; a weaker one counts as this strong
+DEAD_CHANNEL_RATIO = 256.0  # of the strongest channel's reach to its own, beyond which one is taken for dead
+WORTHWHILE_FACTOR = 2.0  # of a channel; one below this is not worth a change
+RELU6_ROOM = 2.0  # times the largest value observed that other samples may reach in front of a RELU6
+WIDEST_REPLICATED_CHANNELS = 64  # a wider tensor's noise is averaged away by the layer that reads it
+WORTHWHILE_NOISE_SHARE = 0.02  # of all noise; sparing less is not worth a change of the program
+CONSTANT_CHANNEL_SHARE = 1e-4  # of a tensor's range; a channel that moves less is constant
 
-# ---- constants --------------------------------------------------------------------------------------------------
-FEWEST_COMPRESSED_ELEMENTS = 1024
-"""Of a constant, or of a layer's weights; fewer are not worth the loss."""
-MOST_COMPRESSION_NOISE = 10**-3.7
-"""Of a constant's power that its codes may be off by; more and it stays float."""
+# Constants
+FEWEST_COMPRESSED_ELEMENTS = 1024  # of a constant, or of a layer's weights; fewer are not worth the loss
+MOST_COMPRESSION_NOISE = 10**-3.7  # of a constant's power that its codes may be off by; more and it stays float
 
-# ---- time in nanoseconds ----------------------------------------------------------------------------------------
+# Time
 CONVERSION_NS = (60.0, 0.05)
 FLOAT_NS = (40.0, 0.055)
 CODES_NS = (38.0, 0.045)
-FLOAT_ADVANTAGE_SHARE = 0.85
-"""Of the time in codes, below which the time in float must be for the difference to count."""
-FLOAT_NS_OF: Mapping[str, tuple[float, float]] = {
+FLOAT_ADVANTAGE_SHARE = 0.85  # of the time in codes, below which that in float must be to count
+FLOAT_NS_OF: Mapping[str, tuple[float, float]] = {  # of operators that take another time than FLOAT_NS
     **dict.fromkeys(("ELU", "EXP", "GELU", "LOG", "LOGISTIC", "TANH"), (50.0, 0.11)),
-    "LOG_SOFTMAX": (200.0, 1.1),
-    "SOFTMAX": (100.0, 0.165),
-}
-"""Of operators in float that take another time than FLOAT_NS."""
+    "LOG_SOFTMAX": (200.0, 1.1), "SOFTMAX": (100.0, 0.165),
+}  # fmt: skip
 CODES_NS_OF: Mapping[str, tuple[float, float]] = {
-    **dict.fromkeys(("ADD", "SUB"), (40.0, 0.085)),
-    **dict.fromkeys(("EXP", "GELU", "LOG", "MUL"), (50.0, 0.17)),
-    "ABS": (600.0, 2.3),
-    "AVERAGE_POOL_2D": (120.0, 0.12),
-    "LOG_SOFTMAX": (300.0, 0.85),
-    "PRELU": (800.0, 3.1),
-    "SOFTMAX": (500.0, 1.7),
-    "SQUARED_DIFFERENCE": (1400.0, 5.6),
-}
-"""The same in codes."""
-CACHED_ELEMENTS = 1 << 17
-"""From which floats of two tensors and their result are fetched from memory; codes are a quarter as large."""
+    **dict.fromkeys(("ADD", "SUB"), (40.0, 0.085)), **dict.fromkeys(("EXP", "GELU", "LOG", "MUL"), (50.0, 0.17)),
+    "ABS": (600.0, 2.3), "AVERAGE_POOL_2D": (120.0, 0.12), "LOG_SOFTMAX": (300.0, 0.85), "PRELU": (800.0, 3.1),
+    "SOFTMAX": (500.0, 1.7), "SQUARED_DIFFERENCE": (1400.0, 5.6),
+}  # fmt: skip
+CACHED_ELEMENTS = 1 << 17  # from which floats of two tensors and their result come from memory; codes are a quarter
 UNCACHED_FLOAT_NS_PER_ELEMENT = 0.1
 TWO_OPERANDS = ("ADD", "DIV", "MUL", "SUB")
-SOFTMAX_NS_PER_ROW = {"float": 14.0, "codes": 1.0}
-"""Of a softmax beside its elements; with codes, exponentials are looked up."""
-PRODUCT_NS = 300.0
+SOFTMAX_NS_PER_ROW = {"float": 14.0, "codes": 1.0}  # beside its elements; with codes, exponentials are looked up
+PRODUCT_NS = 300.0  # of a product of two tensors, BATCH_MATMUL
 PRODUCT_NS_PER_MULTIPLICATION = {"float": 0.01, "codes": 0.11}
-"""Of a product of two tensors (BATCH_MATMUL)."""
 
-# ---- effort in eight bits ---------------------------------------------------------------------------------------
-OUTPUT_CHANNELS_AT_A_TIME = 16
-"""Output channels that XNNPACK's eight-bit kernels compute in a block (8 in its oldest ones)."""
-INPUT_CHANNELS_IN_A_BLOCK = 8
-"""Input channels that they take at a time."""
-DEPTHWISE_MULTIPLICATIONS = 8
-"""Multiplications of a wide layer that one of a depthwise layer takes as long as."""
-OUTPUT_MULTIPLICATIONS = 35
-"""Multiplications of a wide layer that one more number of its result takes as long as."""
+# Effort in eight bits, in multiplications of a wide layer
+OUTPUT_CHANNELS_AT_A_TIME = 16  # that XNNPACK's eight-bit kernels compute in a block (8 in its oldest ones)
+INPUT_CHANNELS_IN_A_BLOCK = 8  # that they take at a time
+DEPTHWISE_MULTIPLICATIONS = 8  # for one of a depthwise layer
+OUTPUT_MULTIPLICATIONS = 35  # for one more number of a result
 
 
 def multiplications(operation: Operation) -> int:
     """Multiplications of an operation, about; elements for one that has none."""
     result = operation.outputs[0]
-    if is_layer(operation):
-        kernel = weights(operation)
-        if operation.code == "TRANSPOSE_CONV":
-            source = operation.inputs[2]
-            assert source is not None
-            return source.size * kernel.size // kernel.shape[3]
-        per = (
-            kernel.shape[1] * kernel.shape[2]
-            if operation.code == "DEPTHWISE_CONV_2D"
-            else kernel.size // kernel.shape[0]
-        )
-        return result.size * per
-    return result.size
+    if not is_layer(operation):
+        return result.size
+    kernel = weights(operation)
+    if operation.code == "TRANSPOSE_CONV":
+        source = operation.inputs[2]
+        assert source is not None
+        return source.size * kernel.size // kernel.shape[3]
+    if operation.code == "DEPTHWISE_CONV_2D":
+        return result.size * kernel.shape[1] * kernel.shape[2]
+    return result.size * (kernel.size // kernel.shape[0])
 
 
 def total_multiplications(operations: Iterable[Operation]) -> int:

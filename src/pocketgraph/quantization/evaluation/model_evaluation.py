@@ -16,7 +16,7 @@ from pocketgraph.errors import UsageError
 from pocketgraph.quantization.core.program_runner import Samples
 from pocketgraph.quantization.core.quantization_options import Progress
 from pocketgraph.quantization.evaluation.metrics import Accuracy, Comparison, interval, mean_interval
-from pocketgraph.quantization.evaluation.runnable_models import RunnableModel
+from pocketgraph.quantization.evaluation.runnable_models import LiteRTModel, RunnableModel
 from pocketgraph.runtime.statistic import Statistic
 
 Truth = Callable[[int], "list[int] | None"]
@@ -167,7 +167,8 @@ def judge_models(
         for index, model in enumerate(models):
             start = time.perf_counter()
             answer = np.asarray(model.run(sample)[0])
-            times[index].append(time.perf_counter() - start)
+            took = time.perf_counter() - start
+            times[index].append(model.seconds if isinstance(model, LiteRTModel) else took)
             if index == 0:
                 reference = answer
                 if done == 0:

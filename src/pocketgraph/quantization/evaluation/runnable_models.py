@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
@@ -11,6 +12,8 @@ import numpy as np
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.errors import FormatError, UsageError, did_you_mean
 from pocketgraph.graph import Graph, canonical, node_name
+from pocketgraph.litert.isolated import IsolatedInterpreter, TensorDetail
+from pocketgraph.litert.trusted import TrustedInterpreter
 from pocketgraph.quantization.audio_preprocessing import (
     audio_preprocessing_of,
     behind_audio_preprocessing,
@@ -170,68 +173,69 @@ class GraphModel:
 
 
 class LiteRTModel:
-    """A LiteRT file in its interpreter; codes go in and come out as numbers."""
+    """A LiteRT file: one of others in a process of its own; codes go in and come out as numbers.
+
+    Attributes:
+        seconds: how long the last run took, without the way to the process and back.
+    """
 
     def __init__(
         self, model: QuantizedBytes | str | os.PathLike[str], threads: int = 1, outputs: Sequence[str] | None = None
     ) -> None:
-        from ai_edge_litert.interpreter import Interpreter
-
-        from pocketgraph.litert.runner import quiet
-
-        self.path = path = os.fspath(model) if isinstance(model, (str, os.PathLike)) else model.name
-        content = None if isinstance(model, (str, os.PathLike)) else model.to_bytes("tflite")
-        self.size: int | None = os.path.getsize(path) if content is None else len(content)
-        try:
-            with quiet():
-                self._interpreter: Any = Interpreter(
-                    model_path=path if content is None else None, model_content=content, num_threads=threads
-                )
-                self._interpreter.allocate_tensors()
-        except (RuntimeError, ValueError) as error:
-            raise FormatError(f"LiteRT cannot run this file: {' '.join(str(error).split())}", where=path) from error
-        self._given = self._interpreter.get_input_details()
-        self._made = _in_order(self._interpreter.get_output_details(), outputs or ())
+        """Raises FormatError where the file is damaged, or LiteRT does not take it."""
+        self.seconds = 0.0
+        self._interpreter: IsolatedInterpreter | TrustedInterpreter
+        if isinstance(model, (str, os.PathLike)):
+            self.path = path = os.fspath(model)
+            try:
+                self.size: int | None = os.path.getsize(path)
+                self._interpreter = IsolatedInterpreter(path, threads)
+            except OSError as error:
+                raise FormatError(f"the file cannot be read: {error.strerror}", where=path) from error
+        else:
+            content = model.to_bytes("tflite")
+            self.path, self.size = model.name, len(content)
+            self._interpreter = TrustedInterpreter(content, threads, model.name)
+        self._given = self._interpreter.inputs
+        self._order = _in_order([detail.name for detail in self._interpreter.outputs], outputs or ())
         self.inputs = tuple(
-            ModelInput(
-                str(detail["name"]),
-                tuple(int(size) for size in detail["shape"]),
-                np.dtype(np.float32) if detail["quantization"][0] else np.dtype(detail["dtype"]),
-            )
+            ModelInput(detail.name, detail.shape, np.dtype(np.float32) if detail.scale else detail.dtype)
             for detail in self._given
         )
 
     def run(self, sample: Sample) -> list[Array]:
         """The outputs for one sample; codes are made and read here where the file wants them."""
-        for detail, array in zip(self._given, sample, strict=True):
-            self._interpreter.set_tensor(detail["index"], _coded(array, detail))
-        self._interpreter.invoke()
-        return [_number(self._interpreter.get_tensor(detail["index"]), detail) for detail in self._made]
+        start = time.perf_counter()
+        codes = [_coded(array, detail) for detail, array in zip(self._given, sample, strict=True)]
+        asked = time.perf_counter()
+        found = self._interpreter.run(codes)
+        answered = time.perf_counter()
+        numbers = [_number(found[place], self._interpreter.outputs[place]) for place in self._order]
+        self.seconds = (asked - start) + self._interpreter.seconds + (time.perf_counter() - answered)
+        return numbers
 
 
-def _in_order(details: list[dict[str, Any]], wanted: Sequence[str]) -> list[dict[str, Any]]:
-    """What a file gives, those of the wanted names first; names of a graph may have got an ending in the file."""
+def _in_order(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
+    """The places of what a file gives, wanted names first; names of a graph may have got an ending in the file."""
 
-    def place(detail: Mapping[str, Any]) -> int:
-        name = str(detail["name"])
+    def rank(place: int) -> int:
+        name = names[place]
         found = (at for at, other in enumerate(wanted) if name == other or name.startswith(canonical(other)))
         return next(found, len(wanted))
 
-    return sorted(details, key=place)
+    return sorted(range(len(names)), key=rank)
 
 
-def _coded(array: Array, detail: Mapping[str, Any]) -> Array:
-    scale, zero = detail["quantization"]
-    if not scale:
-        return np.ascontiguousarray(array, detail["dtype"])
-    info = np.iinfo(detail["dtype"])
-    result: Array = np.clip(np.rint(array / scale) + zero, info.min, info.max).astype(detail["dtype"])
+def _coded(array: Array, detail: TensorDetail) -> Array:
+    if not detail.scale:
+        return np.ascontiguousarray(array, detail.dtype)
+    info = np.iinfo(detail.dtype)
+    result: Array = np.clip(np.rint(array / detail.scale) + detail.zero_point, info.min, info.max).astype(detail.dtype)
     return result
 
 
-def _number(array: Array, detail: Mapping[str, Any]) -> Array:
-    scale, zero = detail["quantization"]
-    if not scale:
+def _number(array: Array, detail: TensorDetail) -> Array:
+    if not detail.scale:
         return np.asarray(array)
-    result: Array = (array.astype(np.float32) - np.float32(zero)) * np.float32(scale)
+    result: Array = (array.astype(np.float32) - np.float32(detail.zero_point)) * np.float32(detail.scale)
     return result

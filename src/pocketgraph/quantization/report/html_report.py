@@ -151,8 +151,8 @@ def summary(report: QuantizationReport, most: int = 5) -> list[str]:
 
 def _steps(report: QuantizationReport) -> str:
     """What became of each step, folded away; nothing where there were none."""
-    rows = "".join(f"<tr><td class=name>{escape(name)}</td><td>{done}</td></tr>" for name, done in report.steps.items())
-    return f"<details><summary>Steps</summary><table>{rows}</table></details>" if rows else ""
+    rows = "".join(f"<li><b>{escape(name)}</b>: {done}</li>" for name, done in report.steps.items())
+    return f"<details><summary>Steps</summary><ul>{rows}</ul></details>" if rows else ""
 
 
 def _note(note: str) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pocketgraph.graph import DType, Graph
+from pocketgraph.graph.model_file import is_model_file
 from pocketgraph.runtime.planning.call_key import CallKey, spelled_key
 from pocketgraph.runtime.planning.execution_plan import Execution, ExecutionPlan, Request
 from pocketgraph.runtime.planning.repeated_call import RepeatedCall, repeated_call
@@ -105,9 +106,14 @@ def plan_for(request: Request, graph: Callable[[], Graph], items: dict[str, Item
     found = find(request)
     if found is not None:
         return found
+    whole = graph()
+    if is_model_file(whole):
+        from pocketgraph.runtime.planning.model_file_plan import plan_of_model_file
+
+        return plan_of_model_file(request, whole)
     from pocketgraph.runtime.planning.plan import prepare  # takes as long to import as all that a warm start needs
 
-    return prepare(request._replace(graph=graph()), items)
+    return prepare(request._replace(graph=whole), items)
 
 
 def find(request: Request) -> ExecutionPlan | None:

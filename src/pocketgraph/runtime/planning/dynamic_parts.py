@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pocketgraph.graph import DType, Graph, Node
 from pocketgraph.graph.dtype import RESOURCE, VARIANT
@@ -22,10 +22,7 @@ from pocketgraph.runtime.op_weights import HEAVY
 from pocketgraph.runtime.planning.call_key import CallKey
 from pocketgraph.runtime.planning.call_times import is_worth_it
 from pocketgraph.runtime.planning.dynamic_part import DynamicPart, ValueKeyedPart, sized_inputs
-from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, Request
-
-if TYPE_CHECKING:
-    from pocketgraph.litert.executable import Executable
+from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, Request, Runnable
 
 KeptPart = tuple[str, list[str], list[Endpoint], list[Endpoint]]
 """A part as it is kept between processes: the node that it is called by, its nodes, what it takes, what it gives."""
@@ -57,7 +54,7 @@ class DynamicParts:
         graph: Graph,
         able: Collection[str] | None,
         static: Collection[str],
-        opened: list[Executable],
+        opened: list[Runnable],
         *,
         parts: Sequence[KeptPart] | None = None,
         inside: str = "",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -13,7 +13,6 @@ from pocketgraph.runtime.description import Description
 from pocketgraph.runtime.planning.call_key import CallKey, Sized
 
 if TYPE_CHECKING:
-    from pocketgraph.litert.executable import Executable
     from pocketgraph.runtime.engines.reference import Program
 
 Array = np.ndarray[Any, Any]
@@ -25,6 +24,22 @@ NOTHING = Description({}, (), (), {}, {})
 
 Planner: TypeAlias = "Callable[[Request, Callable[[], Graph]], ExecutionPlan]"
 """Finds or makes a plan; the graph is asked for only where it has to be made."""
+
+
+class Runnable(Protocol):
+    """What LiteRT runs as one: an executable of litert/executable.py, or a signature of a LiteRT file."""
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        """The outputs, owned by the caller, for inputs in the order of compilation; safe for several threads."""
+
+    def direct(self, order: Sequence[int]) -> Callable[[list[Array]], list[Array]]:
+        """The quickest ``run``, on arrays of the right types and shapes of which ``order`` says where each input is."""
+
+    def close(self) -> None:
+        """Gives the memory back."""
+
+    def describe(self) -> str:
+        """One line for people."""
 
 
 class Request(NamedTuple):
@@ -84,10 +99,10 @@ class ExecutionPlan:
     def __init__(
         self,
         program: Program | None,
-        whole: Executable | None = None,
+        whole: Runnable | None = None,
         whole_inputs: tuple[int, ...] = (),
         description: Description = NOTHING,
-        executables: Sequence[Executable] = (),
+        executables: Sequence[Runnable] = (),
     ) -> None:
         self.program = program
         self.whole = whole

@@ -185,6 +185,11 @@ BESIDES = {
     "partial_unrolling": "of long loops, several rounds are written out as one",
 }
 """Passes that are part of something else: of preparing the graph for a session, of ``unroll_loops``."""
+IN_SEVERAL_CALLS = frozenset(("partial_unrolling",))
+"""Passes after which a graph runs as several calls, where one executable is to do it all."""
+
+INEXACT = frozenset(("eight_bits_in_floats",))
+"""Passes that round elsewhere than the original's integer arithmetic."""
 
 after_each: Callable[[str, GraphState], None] | None = None
 """Called with the name of each pass that changed the graph, and the state after it; tests check the graph here."""

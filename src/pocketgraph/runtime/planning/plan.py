@@ -7,7 +7,6 @@ graph ──passes──▶ specialized graph ──partition──▶ cut parts
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from pocketgraph.errors import RunError
 from pocketgraph.graph.collector import collector_paused
@@ -18,19 +17,10 @@ from pocketgraph.runtime.planning import stored_plan
 from pocketgraph.runtime.planning.compiled_part import CompiledPart
 from pocketgraph.runtime.planning.compiling import compile_parts
 from pocketgraph.runtime.planning.dynamic_parts import DynamicParts, may_be_dynamic
-from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, Request
+from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, Request, Runnable
 from pocketgraph.runtime.planning.missing import check_kernels
-from pocketgraph.runtime.planning.passes import SpecializedGraph, specialized
+from pocketgraph.runtime.planning.passes import IN_SEVERAL_CALLS, INEXACT, SpecializedGraph, specialized
 from pocketgraph.runtime.planning.plan_description import described
-
-if TYPE_CHECKING:
-    from pocketgraph.litert.executable import Executable
-
-IN_SEVERAL_CALLS = frozenset(("partial_unrolling",))
-"""Passes after which a graph runs as several calls, where one executable is to do it all."""
-
-INEXACT = frozenset(("eight_bits_in_floats",))
-"""Passes that round elsewhere than the original's integer arithmetic."""
 
 
 @collector_paused()
@@ -55,7 +45,7 @@ def prepare(request: Request, items: Mapping[str, Item] | None = None) -> Execut
     )
     cuts, reasons = compile_parts(request, known)
     parts = list(cuts.values())
-    opened: list[Executable] = [part.executable for part in parts]
+    opened: list[Runnable] = [part.executable for part in parts]
     whole = parts[0] if len(parts) == 1 and parts[0].is_whole else None
     program: Program | None = None
     if whole is None or request.call.is_traced:

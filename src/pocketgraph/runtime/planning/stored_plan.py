@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import DType, Graph, Node, parse_ref
@@ -28,10 +28,7 @@ from pocketgraph.runtime.engines.reference import Program
 from pocketgraph.runtime.planning.compiled_part import CompiledPart
 from pocketgraph.runtime.planning.dynamic_part import DynamicPart, ValueKeyedPart
 from pocketgraph.runtime.planning.dynamic_parts import DynamicParts
-from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, Request
-
-if TYPE_CHECKING:
-    from pocketgraph.litert.executable import Executable
+from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, Request, Runnable
 
 LARGEST = 16 << 20  # bytes of the graph that is left; more is not worth writing
 STAND_IN = "litert_segment"
@@ -170,7 +167,7 @@ def find(request: Request) -> ExecutionPlan | None:
     entry = cache.find(folder, name_of(request)) if folder is not None else None
     if entry is None:
         return None
-    opened: list[Executable] = []
+    opened: list[Runnable] = []
     try:
         with collector_paused():
             return _opened(request, entry, opened)
@@ -180,7 +177,7 @@ def find(request: Request) -> ExecutionPlan | None:
         return None
 
 
-def _opened(request: Request, entry: cache.Entry, opened: list[Executable]) -> ExecutionPlan:
+def _opened(request: Request, entry: cache.Entry, opened: list[Runnable]) -> ExecutionPlan:
     """The plan of an entry; what is opened for it is added to ``opened``.
 
     Raises:

@@ -86,15 +86,16 @@ def _computed(node: Node, inputs: list[Tensor]) -> tuple[Tensor, ...]:
             hint=f"name '{node.name}' among the inputs, or write fold_constants(ignore_errors=true)",
         )
     exact = node.op in MOVES
-    arrays = [tensor.numpy() if exact else _flushed(tensor.numpy(), tensor.dtype) for tensor in inputs]
     try:
+        arrays = [tensor.numpy() if exact else _flushed(tensor.numpy(), tensor.dtype) for tensor in inputs]
         with np.errstate(all="ignore"):
             results = registry.evaluate(node, arrays)
+        return tuple(_as_tensor(node, port, result, exact) for port, result in enumerate(results))
     except PocketgraphError as error:
         raise TransformError(error.what, where=error.where or f"node '{node.name}'") from error
     except (ArithmeticError, LookupError, MemoryError, NotImplementedError) as error:
-        raise TransformError(f"{node.op} failed: {error}", where=f"node '{node.name}'") from error
-    return tuple(_as_tensor(node, port, result, exact) for port, result in enumerate(results))
+        said = str(error) or "there is not enough memory"
+        raise TransformError(f"{node.op} failed: {said}", where=f"node '{node.name}'") from error
 
 
 def _as_tensor(node: Node, port: int, result: Any, exact: bool) -> Tensor:

@@ -1,0 +1,142 @@
+"""Whether what lies in the cache is what was written there, by whoever runs this process, to the last bit.
+
+Each file of an entry has its size and the CRC-32C of all of its bytes written down beside it; the small text files hold
+a digest of themselves. They are looked at before anything of an entry is used, once in a process. A checksum finds
+accidents, not attackers: entries that others own or may write to are not used at all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import IO, Any
+
+try:
+    from _blake2 import blake2b  # hashlib gives the same, and loads OpenSSL besides: a thirtieth of a warm start
+except ImportError:
+    from hashlib import blake2b
+
+CHUNK = 1 << 18  # bytes read at a time: what the processor's caches hold
+PRIVATE = 0o600  # of files; nobody else writes to them
+OTHERS = 0o022  # who may write, but for the owner
+DIGEST = 16  # bytes of a text's digest
+SEAL = "seal"  # the member of a text that holds it
+
+_known: dict[tuple[str, int, int, int, int], str] = {}
+"""The checksums of files that this process has read, by path, inode, size and the times of their last changes."""
+
+
+class UntrustedError(Exception):
+    """A file that somebody else may have written."""
+
+
+def checksum(path: str) -> str:
+    """The size and the CRC-32C of all bytes of a file; read once in a process as long as the file does not change.
+
+    Raises:
+        OSError: it cannot be read.
+        UntrustedError: others own it, or may write to it.
+    """
+    with open(path, "rb", buffering=0) as file:
+        status = os.fstat(file.fileno())
+        if not is_own(status):
+            raise UntrustedError(path)
+        key = path, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+        found = _known.get(key)
+        if found is None:
+            kind, extend = _sum()
+            mark = 0
+            while part := file.read(CHUNK):
+                mark = extend(mark, part)
+            found = _known[key] = f"{status.st_size}:{kind}{mark:08x}"
+    return found
+
+
+@contextlib.contextmanager
+def read_ahead(paths: Sequence[str]) -> Iterator[None]:
+    """Finds the checksums of files in another thread, so that they are known at the end."""
+
+    def read() -> None:
+        with contextlib.suppress(OSError, UntrustedError):
+            for path in paths:
+                checksum(path)
+
+    thread = threading.Thread(target=read, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
+
+
+def _sum() -> tuple[str, Callable[[int, bytes], int]]:
+    """How to continue a checksum, and a letter for it: CRC-32C by the processor's own instruction, or else zlib's."""
+    import google_crc32c
+
+    if google_crc32c.implementation == "c":
+        extend: Callable[[int, bytes], int] = google_crc32c.extend
+        return "c", extend
+    import zlib
+
+    return "z", lambda mark, part: zlib.crc32(part, mark)
+
+
+def is_own(status: os.stat_result) -> bool:
+    """Whether a file belongs to whoever runs this process, and nobody else may write to it."""
+    if os.name != "posix":
+        return True
+    return status.st_uid == os.geteuid() and not status.st_mode & OTHERS
+
+
+def may_hold_entries(folder: str) -> bool:
+    """Whether nobody else can exchange files of this directory, which is one's own or the system's."""
+    if os.name != "posix":
+        return True
+    status = os.stat(folder)
+    is_sticky = bool(status.st_mode & 0o1000)
+    return status.st_uid in (os.geteuid(), 0) and (is_sticky or not status.st_mode & 0o002)
+
+
+@contextlib.contextmanager
+def created(path: str) -> Iterator[IO[bytes]]:
+    """A new file that nobody else may read or write, to be written to."""
+    with open(path, "xb", opener=lambda name, flags: os.open(name, flags, PRIVATE)) as file:
+        yield file
+
+
+def sealed_text(about: dict[str, Any]) -> str:
+    """A JSON object, not an empty one, whose last member is a digest of the rest."""
+    text = json.dumps(about)
+    return text[:-1] + _seal(text.encode())
+
+
+def unsealed(path: str) -> dict[str, Any]:
+    """What ``sealed_text`` made text of, with its seal.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it is damaged.
+        UntrustedError: others own it, or may write to it.
+    """
+    with open(path, "rb") as file:
+        if not is_own(os.fstat(file.fileno())):
+            raise UntrustedError(path)
+        content = file.read()
+    seal = content[-SEALED:]
+    if seal != _seal(content[:-SEALED] + b"}").encode():
+        raise ValueError(f"{path} is damaged")
+    found = json.loads(content)
+    if not isinstance(found, dict):
+        raise ValueError(f"{path} is damaged")
+    return found
+
+
+def _seal(text: bytes) -> str:
+    """What comes in the place of a JSON object's closing brace."""
+    return f', "{SEAL}": "{blake2b(text, digest_size=DIGEST).hexdigest()}"}}'
+
+
+SEALED = len(_seal(b""))

@@ -1,0 +1,85 @@
+"""The other side of isolated.py: a process that runs one .tflite file for its parent, and may be ended by it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.litert.messages import receive, send
+
+ROOM = 4 << 30  # bytes of addresses that a process has in any case
+
+
+def serve() -> None:
+    """Answers the parent on the pipes that stdin and stdout are, until it has gone."""
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # native code may print, but not into the answers
+    _limit()
+    try:
+        about, _ = receive(requests)
+        try:
+            interpreter = _opened(about["path"], about["threads"])
+            details = [interpreter.get_input_details(), interpreter.get_output_details()]
+        except (RuntimeError, ValueError, MemoryError) as error:
+            send(answers, {"error": _said(error)})
+            return
+        inputs, outputs = ([_described(detail) for detail in side] for side in details)
+        send(answers, {"inputs": inputs, "outputs": outputs})
+        while True:
+            _, arrays = receive(requests)
+            try:
+                seconds = _run(interpreter, details[0], arrays)
+                results = [np.asarray(interpreter.get_tensor(detail["index"])) for detail in details[1]]
+            except (RuntimeError, ValueError, MemoryError) as error:
+                send(answers, {"error": _said(error)})
+            else:
+                send(answers, {"seconds": seconds}, results)
+    except (EOFError, OSError, KeyboardInterrupt):
+        return
+
+
+def _opened(path: str, threads: int) -> Any:
+    from ai_edge_litert.interpreter import Interpreter
+
+    interpreter: Any = Interpreter(model_path=path, num_threads=threads)
+    interpreter.allocate_tensors()
+    return interpreter
+
+
+def _run(interpreter: Any, details: list[dict[str, Any]], arrays: list[Any]) -> float:
+    """The seconds that computing took, with the inputs set."""
+    begun = time.perf_counter()
+    for detail, array in zip(details, arrays, strict=True):
+        interpreter.set_tensor(detail["index"], array)
+    interpreter.invoke()
+    return time.perf_counter() - begun
+
+
+def _described(detail: dict[str, Any]) -> dict[str, Any]:
+    scale, zero = detail["quantization"]
+    return {
+        "name": str(detail["name"]),
+        "shape": [int(size) for size in detail["shape"]],
+        "dtype": np.dtype(detail["dtype"]).str,
+        "quantization": [float(scale), int(zero)],
+    }
+
+
+def _said(error: BaseException) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _limit() -> None:
+    """No core files, and no more memory than the machine has: a small file may ask for any amount."""
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        _, most = resource.getrlimit(resource.RLIMIT_AS)
+        room = max(ROOM, machine)
+        resource.setrlimit(resource.RLIMIT_AS, (room if most < 0 else min(room, most), most))

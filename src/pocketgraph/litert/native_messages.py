@@ -1,0 +1,97 @@
+"""Keeps LiteRT's start-up notes from the user, but not what native code says before it ends the process."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Any
+
+_stderr = threading.Lock()
+ABORT = 6  # SIGABRT
+NOTES = b"INFO:"  # what lines that nobody needs begin with
+MOST = 1 << 16  # bytes of messages that are passed on
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Keeps what LiteRT writes to the process's stderr itself from the user; where it aborts, the user sees it."""
+    with _stderr:
+        try:
+            kept = os.dup(2)
+        except OSError:
+            yield
+            return
+        try:
+            sink = _sink()
+            os.dup2(sink, 2)
+            with _told_on_abort(sink, kept):
+                yield
+            os.close(sink)
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+
+
+def _sink() -> int:
+    """Where messages go: memory that can be read again, where the system has it."""
+    if hasattr(os, "memfd_create"):
+        with contextlib.suppress(OSError):
+            return os.memfd_create("messages")
+    return os.open(os.devnull, os.O_WRONLY)
+
+
+def _pass_on(sink: int, kept: int) -> None:
+    """Writes the messages of ``sink``, but for notes, to ``kept``."""
+    with contextlib.suppress(OSError):
+        size = os.lseek(sink, 0, os.SEEK_END)
+        os.lseek(sink, max(0, size - MOST), os.SEEK_SET)
+        lines = os.read(sink, MOST).splitlines(keepends=True)
+        os.write(kept, b"".join(line for line in lines if not line.startswith(NOTES)))
+
+
+@contextlib.contextmanager
+def _told_on_abort(sink: int, kept: int) -> Iterator[None]:
+    """Passes the messages on when native code aborts.
+
+    Python's own handlers run when native code has come back, which it does not; so this is one of the C library's,
+    called in the thread that aborts. It stands only while a model is opened, which the calling thread does alone.
+    """
+    library = _c_library()
+    if library is None:
+        yield
+        return
+    import ctypes
+
+    ends: Any = ctypes.CFUNCTYPE(None, ctypes.c_int)
+    before: list[int | None] = []
+
+    def tell(number: int) -> None:
+        _pass_on(sink, kept)
+        os.dup2(kept, 2)
+        if before[0] and before[0] > 1:  # neither the default nor to be ignored: faulthandler's, say
+            ends(before[0])(number)
+
+    handler = ends(tell)
+    before.append(library.signal(ABORT, handler))
+    try:
+        yield
+    finally:
+        library.signal(ABORT, before[0])
+
+
+@lru_cache(maxsize=1)
+def _c_library() -> Any:
+    """The C library, None where it has no ``signal`` of the usual kind."""
+    try:
+        import ctypes
+
+        library: Any = ctypes.CDLL(None)
+        call: Callable[..., Any] = library.signal
+        call.restype = ctypes.c_void_p  # type: ignore[attr-defined]
+        call.argtypes = (ctypes.c_int, ctypes.c_void_p)  # type: ignore[attr-defined]
+    except (ImportError, OSError, AttributeError, TypeError):
+        return None
+    return library

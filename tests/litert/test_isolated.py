@@ -1,0 +1,73 @@
+"""A .tflite file of a stranger runs in a process of its own; what ends that process is an error here."""
+
+from __future__ import annotations
+
+import pathlib
+
+import numpy as np
+import pytest
+
+from pocketgraph.errors import FormatError, RunError
+from pocketgraph.graph import DType
+from pocketgraph.litert import writer
+from pocketgraph.litert.isolated import IsolatedInterpreter
+from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.quantization.evaluation.runnable_models import open_model
+
+INT32 = DType.named("int32")
+
+
+@pytest.fixture
+def remainder(tmp_path: pathlib.Path) -> str:
+    """A file that takes two int32[3] and gives the remainders, by LiteRT's kernel as it is."""
+    x, y, z = (Value(name, INT32, (3,)) for name in "xyz")
+    program = Program([x, y], [z], [Operation("FLOOR_MOD", [x, y], [z])])
+    path = tmp_path / "remainder.tflite"
+    path.write_bytes(b"".join(bytes(piece) for piece in writer.pieces(program)))
+    return str(path)
+
+
+def test_results_come_back(remainder: str) -> None:
+    model = open_model(remainder)
+    assert [(each.name, each.shape, each.dtype) for each in model.inputs] == [
+        ("x", (3,), np.dtype("int32")),
+        ("y", (3,), np.dtype("int32")),
+    ]
+    for divisor, expected in ((4, [3, 0, 1]), (-4, [-1, 0, -3])):
+        (found,) = model.run([np.array([7, 8, -3], np.int32), np.full(3, divisor, np.int32)])
+        assert found.tolist() == expected
+        assert found.dtype == np.int32
+
+
+def test_a_signal_in_native_code_is_an_error(remainder: str) -> None:
+    model = open_model(remainder)
+    lowest = np.full(3, -(2**31), np.int32)
+    with pytest.raises(FormatError, match=r"remainder\.tflite: LiteRT ended by SIG[A-Z]+ on this file"):
+        model.run([lowest, np.full(3, -1, np.int32)])
+    with pytest.raises(RunError, match="closed"):
+        model.run([lowest, np.full(3, 2, np.int32)])
+
+
+def test_what_litert_refuses_is_an_error_and_no_end(remainder: str) -> None:
+    interpreter = IsolatedInterpreter(remainder)
+    with pytest.raises(FormatError, match="Division by 0"):
+        interpreter.run([np.ones(3, np.int32), np.zeros(3, np.int32)])
+    with pytest.raises(FormatError, match="LiteRT cannot run this file"):
+        interpreter.run([np.ones(4, np.int32), np.ones(3, np.int32)])
+    assert interpreter.run([np.full(3, 5, np.int32), np.full(3, 3, np.int32)])[0].tolist() == [2, 2, 2]
+    interpreter.close()
+    with pytest.raises(RunError, match="closed"):
+        interpreter.run([np.ones(3, np.int32), np.ones(3, np.int32)])
+
+
+def test_a_damaged_file_starts_no_process(remainder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = pathlib.Path(remainder)
+    path.write_bytes(path.read_bytes()[:200])
+    monkeypatch.setattr("subprocess.Popen", None)
+    with pytest.raises(FormatError, match="damaged"):
+        open_model(remainder)
+
+
+def test_a_file_that_is_gone_is_an_error(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(OSError, match="gone"):
+        IsolatedInterpreter(str(tmp_path / "gone.tflite"))

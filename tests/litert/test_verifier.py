@@ -1,0 +1,179 @@
+"""Damaged and hostile .tflite files are told from whole ones before native code reads them."""
+
+from __future__ import annotations
+
+import pathlib
+import random
+import struct
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pocketgraph.errors import FormatError
+from pocketgraph.graph import DType
+from pocketgraph.litert import flatbuffer, schema, writer
+from pocketgraph.litert.constant import Constant
+from pocketgraph.litert.program import Operation, Program, Quantization, Value
+from pocketgraph.litert.verifier import fault, verify_file
+
+FLOAT, INT8 = DType.named("float"), DType.named("int8")
+
+
+def convolution() -> bytes:
+    """A file with a convolution, codes with a scale for each channel, and a reshape."""
+    x, y, z = Value("x", FLOAT, (1, 8, 8, 3)), Value("y", FLOAT, (1, 4, 4, 2)), Value("z", FLOAT, (32,))
+    codes = Value("codes", INT8, (2, 3, 3, 3), Constant.of(np.ones((2, 3, 3, 3), np.int8)))
+    codes.quantization = Quantization((0.5, 0.25), (0, 0), 0)
+    weights = Value("w", FLOAT, (2, 3, 3, 3))
+    bias = Value("b", FLOAT, (2,), Constant.of(np.ones(2, np.float32)))
+    options = {"padding": "SAME", "stride_w": 2, "stride_h": 2, "activation": "", "dilation_w": 1, "dilation_h": 1}
+    shape = Value("shape", DType.named("int32"), (1,), Constant.of(np.array([32], np.int32)))
+    operations = [
+        Operation("DEQUANTIZE", [codes], [weights]),
+        Operation("CONV_2D", [x, weights, bias], [y], options),
+        Operation("RESHAPE", [y, shape], [z], {"new_shape": (32,)}),
+    ]
+    return b"".join(bytes(piece) for piece in writer.pieces(Program([x], [z], operations)))
+
+
+def model(
+    *,
+    tensors: list[dict[str, Any]],
+    operators: list[dict[str, Any]],
+    inputs: tuple[int, ...] = (0,),
+    outputs: tuple[int, ...] = (1,),
+    code: int = 19,
+    buffers: tuple[bytes, ...] = (),
+    more: list[flatbuffer.Table] | None = None,
+) -> bytes:
+    """A file of one operator's code, its tables given by their fields."""
+    subgraph: flatbuffer.Table = (
+        (
+            0,
+            "[table]",
+            [
+                (
+                    (0, "[i32]", each.get("shape", (4,))),
+                    (1, "i8", each.get("kind", 0)),
+                    (2, "u32", each.get("buffer", 0)),
+                    (3, "string", "t"),
+                )
+                for each in tensors
+            ],
+        ),
+        (1, "[i32]", inputs),
+        (2, "[i32]", outputs),
+        (
+            3,
+            "[table]",
+            [
+                (
+                    (0, "u32", each.get("code", 0)),
+                    (1, "[i32]", each.get("inputs", (0,))),
+                    (2, "[i32]", each.get("outputs", (1,))),
+                    *each.get("options", ()),
+                )
+                for each in operators
+            ],
+        ),
+    )
+    held: list[flatbuffer.Table] = [(), *(((0, "[u8]", data),) for data in buffers)]
+    root: flatbuffer.Table = (
+        (0, "u32", 3),
+        (1, "[table]", [((0, "i8", min(code, 127)), (2, "i32", 1), (3, "i32", code))]),
+        (2, "[table]", [subgraph, *(more or [])]),
+        (4, "[table]", held),
+    )
+    head, _, _ = flatbuffer.layout(root, schema.IDENTIFIER)
+    return head
+
+
+TWO: list[dict[str, Any]] = [{}, {}]
+BODY: flatbuffer.Table = ((0, "[table]", []), (1, "[i32]", ()), (2, "[i32]", ()))
+
+
+def calls(number: int) -> flatbuffer.Table:
+    """The options of an If whose branches are this subgraph."""
+    return (3, "u8", 92), (4, "table", ((0, "i32", number), (1, "i32", number)))
+
+
+@pytest.mark.parametrize(
+    ("data", "part"),
+    [
+        (model(tensors=TWO, operators=[{"inputs": (7,)}]), "input 7 is no tensor"),
+        (model(tensors=TWO, operators=[{"inputs": (-2,)}]), "input -2 is no tensor"),
+        (model(tensors=TWO, operators=[{"outputs": (-1,)}]), "output -1 is no tensor"),
+        (model(tensors=TWO, operators=[{"code": 3}]), "code 3 is none of 1"),
+        (model(tensors=TWO, operators=[{}], inputs=(2,)), "input or output 2 is no tensor"),
+        (model(tensors=TWO, operators=[]), "an output is never computed"),
+        (model(tensors=[{}, {}, {}], operators=[{"inputs": (2,)}]), "input 2 is not computed before"),
+        (model(tensors=[{}, {"shape": (-4,)}], operators=[{}]), "shape [-4]"),
+        (model(tensors=[{}, {"shape": (2**30, 2**30)}], operators=[{}]), "bytes"),
+        (model(tensors=[{}, {"kind": 99}], operators=[{}]), "unknown type 99"),
+        (model(tensors=[{}, {"buffer": 5}], operators=[{}]), "buffer 5 of 1"),
+        (model(tensors=[{"buffer": 1}, {}], operators=[{}], buffers=(b"0" * 16,)), "an input is a constant"),
+        (model(tensors=[{}, {"buffer": 1}], operators=[{}], buffers=(b"0" * 16,)), "output 1 is a constant"),
+        (model(tensors=[{}, {}, {"buffer": 1}], operators=[{}], buffers=(b"0" * 15,)), "16 bytes has 15"),
+        (model(tensors=[{}, {}, {"kind": 5, "buffer": 1}], operators=[{}], buffers=(b"\xff" * 40,)), "4 strings"),
+        (model(tensors=TWO, operators=[{}], code=3), "options are missing"),
+        (
+            model(
+                tensors=TWO,
+                operators=[{"options": ((3, "u8", 1), (4, "table", ((1, "i32", 0), (2, "i32", 1))))}],
+                code=3,
+            ),
+            "not positive",
+        ),
+        (model(tensors=TWO, operators=[{"options": calls(1)}], code=118), "calls subgraph 1 of 1"),
+        (model(tensors=TWO, operators=[{"options": calls(0)}], code=118), "calls itself"),
+        (b"\x1c\0\0\0TFL3" + b"\xff" * 64, "layout"),
+        (b"\0" * 64, "does not begin"),
+    ],
+)
+def test_what_is_wrong_is_said(data: bytes, part: str) -> None:
+    assert part in fault(data)
+
+
+def test_what_is_right_passes() -> None:
+    assert not fault(convolution())
+    assert not fault(model(tensors=TWO, operators=[{}]))
+    assert not fault(model(tensors=TWO, operators=[{"options": calls(1)}], code=118, more=[BODY]))
+
+
+def test_every_cut_is_found(tmp_path: pathlib.Path) -> None:
+    data = convolution()
+    for length in range(0, len(data) - 1, 7):
+        path = tmp_path / "cut.tflite"
+        path.write_bytes(data[:length])
+        with pytest.raises(FormatError, match=r"cut\.tflite"):
+            verify_file(path)
+
+
+def test_any_change_is_refused_or_readable() -> None:
+    """Offsets, counts and indices of any value lead to no other error than a finding."""
+    data, draw = convolution(), random.Random(5)
+    refused = 0
+    for _ in range(4000):
+        changed = bytearray(data)
+        for _ in range(draw.choice((1, 1, 2, 5))):
+            at = draw.randrange(len(changed) // 4) * 4
+            number = draw.choice((0, 1, 2**31, 2**32 - 1, 2**31 - 1, draw.randrange(2**32), draw.randrange(len(data))))
+            struct.pack_into("<I", changed, at, number)
+        refused += bool(fault(bytes(changed)))
+    assert refused > 400
+
+
+def test_vectors_that_overlap_do_not_take_forever() -> None:
+    many = 1500
+    tables = [{"inputs": tuple([0] * 100)}] * many
+    data = bytearray(model(tensors=TWO, operators=tables))
+    assert not fault(bytes(data))
+    # Every operator is the first one, whose inputs are said to be as many as fit.
+    first = data.index(struct.pack("<I", 100) + bytes(400))
+    struct.pack_into("<I", data, first, (len(data) - first) // 4 - 1)
+    place = data.index(struct.pack("<I", many)) + 4
+    target = place + struct.unpack_from("<I", data, place)[0]
+    for index in range(many):
+        struct.pack_into("<I", data, place + 4 * index, target - place - 4 * index)
+    assert fault(bytes(data))
