@@ -2,7 +2,7 @@
 
 Inside loops, branches and functions, and after tensors whose size depends on values, shapes are known only in the run.
 There each heavy part is a small graph of its own: when it is called with shapes not seen before it is planned like any
-graph, so that LiteRT takes what it can, and kept for the next time.
+graph, by the planner that planned the rest, so that LiteRT takes what it can, and kept for the next time.
 """
 
 from __future__ import annotations
@@ -11,67 +11,86 @@ from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from pocketgraph.graph import DType, Graph, Node
 from pocketgraph.graph.dtype import RESOURCE, VARIANT
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
-from pocketgraph.runtime.engines.compilation_units import Plan, Segment
+from pocketgraph.litert.cost_model import FEW_SCORES
+from pocketgraph.runtime.engines.compilation_units import PartCall, Plan
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.op_weights import HEAVY
+from pocketgraph.runtime.planning.call_key import CallKey
 from pocketgraph.runtime.planning.call_times import is_worth_it
-from pocketgraph.runtime.planning.late_part import LatePart, Planned
-from pocketgraph.runtime.planning.parts_by_values import PartByValues, sized_inputs
-from pocketgraph.runtime.warm_start import Executable
+from pocketgraph.runtime.planning.dynamic_part import DynamicPart, ValueKeyedPart, sized_inputs
+from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, Request, Runnable
 
-Array = np.ndarray[Any, Any]
 KeptPart = tuple[str, list[str], list[Endpoint], list[Endpoint]]
 """A part as it is kept between processes: the node that it is called by, its nodes, what it takes, what it gives."""
 
-FEW_SCORES = 4096  # that NumPy sorts out (a millisecond) before LiteRT is made ready to do it, which takes ten
 PASSED_ON = ops_with("passes", "enter")
 REFUSED = ("string", "double", "complex64", "complex128", "resource", "variant")
 
 
-class LateParts:
-    """Says which nodes may be planned late, and makes the calls (see engines/late.py).
+NO_GRAPH = Graph(())
+"""Stands for the part's until that is needed: a plan of an earlier process is found without."""
+
+
+class DynamicParts:
+    """Says which nodes may be planned when they run, and makes the calls (see engines/dynamic_part_search.py).
 
     Args:
+        request: what the parts belong to; its planner plans them.
         graph: where constants and functions are found.
-        plan: plans a part: (the part, feeds with type and shape, fetches, key, whether by steps).
-        key: names the request across processes; "" when nothing may be kept.
-        able: the nodes that may be in a late part; None for all (the body of a function).
+        able: the nodes that may be in a dynamic part; None for all (the body of a function).
         static: nodes whose outputs are the same in every run.
-        from_cache: finds what an earlier process compiled for (key, arrays by name, fetches).
+        opened: what is compiled for the parts is added to it.
         parts: what an earlier process found to be the parts; None: they are to be found.
+        inside: tells the parts of function bodies from others in keys.
     """
 
     def __init__(
         self,
+        request: Request,
         graph: Graph,
-        plan: Callable[[LatePart, Mapping[Endpoint, Any], tuple[Endpoint, ...], str, bool], Planned],
-        key: str,
-        able: Collection[str] | None = None,
-        static: Collection[str] = (),
-        from_cache: Callable[[str, Mapping[str, Array], Sequence[str]], Executable | None] | None = None,
+        able: Collection[str] | None,
+        static: Collection[str],
+        opened: list[Runnable],
         *,
         parts: Sequence[KeptPart] | None = None,
+        inside: str = "",
     ) -> None:
+        self.request = request
         self.graph = graph
-        self.plan = plan
-        self.key = key
         self.able = able
         self.static = static
-        self.from_cache = from_cache
+        self.opened = opened
         self.parts = parts
+        self.key = f"{request.call.of_call(request.key)}{inside}" if request.key else ""
         self._is_static: dict[tuple[int, str], bool] = {}
         self._scores = 0  # that were sorted out so far
         self._lowered: Container[str] | None = None
 
-    def for_bodies(self) -> LateParts:
+    def for_bodies(self) -> DynamicParts:
         """The same for the bodies of functions, whose nodes have names of their own."""
-        return LateParts(self.graph, self.plan, f"{self.key} body" if self.key else "", None, (), self.from_cache)
+        return DynamicParts(self.request, self.graph, None, (), self.opened, inside=" body")
+
+    def plan(self, part: DynamicPart, feeds: Mapping[Endpoint, Any], by_steps: bool) -> ExecutionPlan:
+        """Plans a part for its inputs' types and shapes (see dynamic_part.PartPlanner)."""
+        planner = self.request.planner
+        assert planner is not None
+        wanted = Request(
+            NO_GRAPH,
+            CallKey.of(feeds, part.outputs, (), {}, traced=by_steps),
+            threads=self.request.threads,
+            cache_dir=self.request.cache_dir,
+            key="" if by_steps else part.key,
+            exact=True,
+            planner=planner,
+            without=self.request.without,
+        )
+        found = planner(wanted, lambda: part.graph)
+        self.opened.extend(found.executables)
+        return found
 
     def is_heavy(self, item: Item) -> bool:
         return item.node.op in HEAVY and self.is_able(item)
@@ -114,13 +133,13 @@ class LateParts:
             name = item.data[0].node
         return False
 
-    def decided(self, plan: Plan) -> list[Segment] | None:
+    def decided(self, plan: Plan) -> list[PartCall] | None:
         if self.parts is None:
             return None
         return [
-            Segment(
+            PartCall(
                 Node(heaviest, plan.items[heaviest].node.op), frozenset(members), tuple(inputs), tuple(outputs),
-                self.call(plan, members, inputs, outputs), is_late=True,
+                self.call(plan, members, inputs, outputs), is_dynamic=True,
             )
             for heaviest, members, inputs, outputs in self.parts
         ]  # fmt: skip
@@ -145,16 +164,16 @@ class LateParts:
 
     def call(
         self, plan: Plan, members: Sequence[str], inputs: Sequence[Endpoint], outputs: Sequence[Endpoint]
-    ) -> LatePart | PartByValues:
+    ) -> DynamicPart | ValueKeyedPart:
         """A part as a call; its nodes' waiting for others is seen to by the caller."""
         taken = {endpoint: f"given_{index}" for index, endpoint in enumerate(inputs)}
         while any(name in plan.items for name in taken.values()):
             taken = {endpoint: f"{name}_" for endpoint, name in taken.items()}
         key = f"{self.key}|{members[0]} {len(members)}" if self.key else ""
-        made = partial(self._graph_of, plan, tuple(members), taken)
-        part = LatePart(self, made, tuple(members), tuple(taken.values()), tuple(outputs), key)
+        make_graph = partial(self._graph_of, plan, tuple(members), taken)
+        part = DynamicPart(self.plan, make_graph, tuple(members), tuple(taken.values()), tuple(outputs), key)
         sized = sized_inputs(plan, set(members), inputs)
-        return PartByValues(part, sized) if sized else part
+        return ValueKeyedPart(part, sized) if sized else part
 
     def _graph_of(self, plan: Plan, members: Sequence[str], taken: Mapping[Endpoint, str]) -> Graph:
         """The nodes of a part with what they read from outside, the ``taken``, as placeholders."""
@@ -192,7 +211,7 @@ def _before_switches(endpoint: Endpoint, plan: Plan) -> Endpoint:
     return endpoint
 
 
-def may_be_late(item: Item, shape_of: Callable[[str], Any], dtype_of: Callable[[str], DType | None]) -> bool:
+def may_be_dynamic(item: Item, shape_of: Callable[[str], Any], dtype_of: Callable[[str], DType | None]) -> bool:
     """Whether a node outside of loops and branches waits for the run only to learn its inputs' shapes."""
     unknown = False
     for endpoint in item.data:

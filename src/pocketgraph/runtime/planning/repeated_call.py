@@ -1,20 +1,20 @@
 """The shortest way through a session: the call that was made last, made again.
 
 A small model computes for ten microseconds, and a program calls it with the same names, types and shapes each time. So
-what must be alike is compared directly, without a key for a table; anything else takes the longer way (``call_key``).
+what must be alike is compared directly, without a key for a table; anything else takes the longer way (call_key.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from pocketgraph.runtime.feeds import is_switch
+from pocketgraph.runtime.planning.call_key import may_switch, switch_of
+from pocketgraph.runtime.planning.execution_plan import Execution
 
 Array = np.ndarray[Any, Any]
-Execution: TypeAlias = "Callable[[list[Any]], list[Array]]"
 RepeatedCall: TypeAlias = "Callable[[Any, Any, Any], list[Array] | None]"
 """Takes fetches, feeds and targets as Session.run gets them; None for a call that is unlike the one it was made of."""
 
@@ -77,33 +77,3 @@ def repeated_call(fetches: Any, feeds: Mapping[Any, Any], targets: Any, executio
         return execution(values)
 
     return with_several
-
-
-def may_switch(value: Array) -> bool:
-    """Whether an array of this type and shape can be a switch (see feeds.is_switch)."""
-    return value.size == 1 and value.dtype.kind in "bf"
-
-
-def switch_of(value: Array) -> bool | None:
-    """What a switch says; None for a value that is none.
-
-    Args:
-        value: an array of one element.
-    """
-    return bool(value) if is_switch(value) else None
-
-
-def call_key(fetches: Any, feeds: Mapping[Any, Any], targets: Any, values: Sequence[Any]) -> tuple[Any, ...]:
-    """Equal for calls that run the same way: names, the arrays' types and shapes, and the values of switches.
-
-    What is no array counts as None.
-    """
-    key = [fetches, targets, *feeds]
-    for value in values:
-        if type(value) is np.ndarray:
-            key += (value.dtype, value.shape)
-            if may_switch(value) and is_switch(value):
-                key.append(bool(value))
-        else:
-            key.append(None)
-    return tuple(key)

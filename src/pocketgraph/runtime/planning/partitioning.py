@@ -8,18 +8,15 @@ from typing import NamedTuple
 
 from pocketgraph.graph import Shape
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.litert.cost_model import LEAST_PART_NODES, LEAST_SMALL_PART_NODES, SMALL_TENSOR
 from pocketgraph.runtime.engines.compilation_units import Plan, in_order, key_of
 from pocketgraph.runtime.engines.frames import ROOT, split
 from pocketgraph.runtime.engines.grouping import grouped
 from pocketgraph.runtime.engines.merging import merged
 from pocketgraph.runtime.op_weights import FREE, HEAVY
 
-LEAST_WORK = 3  # compute ops; the call into another engine costs about as much as this many NumPy calls
-LEAST_SMALL_WORK = 7  # likewise where each goes over SMALL elements at most, which NumPy does in a microsecond
-SMALL = 512
 
-
-class Cut(NamedTuple):
+class CutPart(NamedTuple):
     """One part of the graph to be run as a whole.
 
     Attributes:
@@ -33,13 +30,15 @@ class Cut(NamedTuple):
     outputs: tuple[Endpoint, ...]
 
 
-def cut(plan: Plan, able: Collection[str], static: Collection[str], fetched: Collection[Endpoint]) -> list[Cut]:
+def partition(
+    plan: Plan, able: Collection[str], static: Collection[str], fetched: Collection[Endpoint]
+) -> list[CutPart]:
     """The parts, in an order in which they can run.
 
     Able nodes that hang together, by values or by waiting, make one part (see ``grouping.grouped``).
 
     Args:
-        plan: the needed nodes; its segments are not looked at.
+        plan: the needed nodes; its parts are not looked at.
         able: nodes of the root region that the other engine can run.
         static: nodes whose values are known before the run; they belong to no part and every part may use them.
         fetched: tensors that the caller takes.
@@ -67,7 +66,7 @@ def cut(plan: Plan, able: Collection[str], static: Collection[str], fetched: Col
     return [_bounded(part, plan, static, leaving) for part in parts]
 
 
-def _bounded(part: Sequence[str], plan: Plan, static: Collection[str], leaving: Mapping[str, set[int]]) -> Cut:
+def _bounded(part: Sequence[str], plan: Plan, static: Collection[str], leaving: Mapping[str, set[int]]) -> CutPart:
     inside = set(part)
     inputs: dict[Endpoint, None] = {}
     for name in part:
@@ -75,16 +74,16 @@ def _bounded(part: Sequence[str], plan: Plan, static: Collection[str], leaving: 
             if endpoint in plan.fed or (endpoint.node not in inside and endpoint.node not in static):
                 inputs[endpoint] = None
     outputs = [Endpoint(name, port) for name in part for port in sorted(leaving.get(name, ()))]
-    return Cut(tuple(part), tuple(inputs), tuple(e for e in outputs if e not in plan.fed))
+    return CutPart(tuple(part), tuple(inputs), tuple(e for e in outputs if e not in plan.fed))
 
 
-def is_worth_it(part: Cut, plan: Plan, shape_of: Callable[[str], Shape]) -> bool:
+def is_worth_it(part: CutPart, plan: Plan, shape_of: Callable[[str], Shape]) -> bool:
     """Whether the part has work enough to pay for the call; ``shape_of`` tells a tensor's shape."""
     ops = [plan.items[name].node.op for name in part.nodes]
     if not HEAVY.isdisjoint(ops):
         return True
     work = sum(op not in FREE for op in ops)
-    if not LEAST_WORK <= work < LEAST_SMALL_WORK:
-        return work >= LEAST_WORK
+    if not LEAST_PART_NODES <= work < LEAST_SMALL_PART_NODES:
+        return work >= LEAST_PART_NODES
     shapes = [shape_of(str(e)) for e in (*part.inputs, *(Endpoint(name, 0) for name in part.nodes))]
-    return any(not shape.is_known or prod(shape.known) > SMALL for shape in shapes)
+    return any(not shape.is_known or prod(shape.known) > SMALL_TENSOR for shape in shapes)

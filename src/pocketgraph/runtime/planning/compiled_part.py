@@ -1,21 +1,28 @@
-"""A compiled part as a step of the reference engine's program, and where its time goes."""
+"""A compiled part: what it takes and gives, how it is called, how a later process finds it, and where its time goes."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from pocketgraph.graph import Node
+from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.litert.cost_model import DIRECT_CALLS_AFTER
+from pocketgraph.runtime.engines.compilation_units import PartCall
 from pocketgraph.runtime.op_weights import HEAVY
 from pocketgraph.runtime.profile import NodeTiming, StepTrace
 from pocketgraph.runtime.tensor_names import before_rounds
-from pocketgraph.runtime.warm_start import Executable, directly
+
+if TYPE_CHECKING:
+    from pocketgraph.litert.executable import Executable
 
 Array = np.ndarray[Any, Any]
-OFTEN = 8  # calls after which the quicker way is made ready
+Found: TypeAlias = "tuple[str, list[tuple[str, str, tuple[int, ...]]], list[str]]"
+"""The key, inputs (name, type, shape) and outputs by which a later process finds a part."""
 
 
 class Share(NamedTuple):
@@ -28,25 +35,51 @@ class Share(NamedTuple):
     outputs: tuple[tuple[str, tuple[int, ...]], ...]
 
 
-class SegmentCall:
-    """Calls an executable.
+class CompiledPart:
+    """A part that LiteRT runs, as a call.
 
     Attributes:
-        executable: what is called.
         ops: the op type of each node inside, by name.
+        inputs, outputs: what the executable takes and gives, in its order.
+        executable: runs it.
+        is_whole: whether it is everything between the feeds and the fetches.
+        found_by: how a later process finds it; None: it does not.
         name: stands for the part where no better is known.
     """
 
-    def __init__(self, executable: Executable, ops: Mapping[str, str], name: str) -> None:
-        self.executable = executable
+    def __init__(
+        self,
+        ops: Mapping[str, str],
+        inputs: tuple[Endpoint, ...],
+        outputs: tuple[Endpoint, ...],
+        executable: Executable,
+        is_whole: bool = False,
+        found_by: Found | None = None,
+    ) -> None:
         self.ops = ops
-        self.name = name
+        self.inputs = inputs
+        self.outputs = outputs
+        self.executable = executable
+        self.is_whole = is_whole
+        self.found_by = found_by
+        self.name = "litert segment"
         self._shares: list[Share] | None = None
         self._how = ""
         self._lock = threading.Lock()
         self._calls = 0
         self._seen: list[tuple[tuple[int, ...], np.dtype[Any]]] = []
         self._quick: Callable[[Any], list[Array]] | None = None
+
+    def as_step(self, index: int, members: Iterable[str] | None = None) -> PartCall:
+        """It as a step of the reference engine's program.
+
+        Args:
+            index: its place among the parts.
+            members: the nodes that stand for it in the program's graph; by default those inside.
+        """
+        self.name = f"litert segment {index + 1}"
+        inside = frozenset(self.ops if members is None else members)
+        return PartCall(Node(self.name, "LiteRT"), inside, self.inputs, self.outputs, self)
 
     @property
     def place(self) -> str:
@@ -63,9 +96,9 @@ class SegmentCall:
         found = tuple(self.executable.run(arrays))
         if quick is None:
             self._calls += 1
-            if self._calls == OFTEN:  # it is in a loop; arrays like these have been found right
+            if self._calls == DIRECT_CALLS_AFTER:  # it is in a loop; arrays like these have been found right
                 self._seen = [(array.shape, array.dtype) for array in arrays]
-                self._quick = directly(self.executable, range(len(arrays)))
+                self._quick = self.executable.direct(range(len(arrays)))
         return found
 
     def note_times(self, trace: StepTrace, arguments: Sequence[Array], outputs: Any, began: int, ended: int) -> None:

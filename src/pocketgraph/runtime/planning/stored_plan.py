@@ -1,16 +1,16 @@
 """Keeps what a plan decided beside the compiled parts, so that the next process need not plan again.
 
 Kept is what is left for the reference engine: a graph in which each compiled part is one node, with the names under
-which the parts are found. Graphs that LiteRT takes as a whole need none of this (see warm.py). A plan is found by the
-model's digest and the names, types and shapes of a call, so that the model itself need not be read; what only planning
-needs is not imported.
+which the parts are found. Graphs that LiteRT takes as a whole need none of this (see call_cache.find). A plan is found
+by the model's digest and the key of a call, so that the model itself need not be read; what only planning needs is not
+imported.
 """
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import DType, Graph, Node, parse_ref
@@ -21,38 +21,30 @@ from pocketgraph.litert import cache
 from pocketgraph.litert.executable import lookup
 from pocketgraph.runtime.engines.builder import STRUCTURAL
 from pocketgraph.runtime.engines.calls import PLAIN, is_plain
-from pocketgraph.runtime.engines.compilation_units import Segment
+from pocketgraph.runtime.engines.compilation_units import PartCall
 from pocketgraph.runtime.engines.functions import Library
 from pocketgraph.runtime.engines.needed import Item, item_of, needed
 from pocketgraph.runtime.engines.reference import Program
-from pocketgraph.runtime.planning.late_part import LatePart
-from pocketgraph.runtime.planning.late_planning import late_parts
-from pocketgraph.runtime.planning.parts_by_values import PartByValues
-from pocketgraph.runtime.planning.prepared import Prepared, Request
-from pocketgraph.runtime.segment_call import SegmentCall
-from pocketgraph.runtime.warm_start import Executable, with_switches
+from pocketgraph.runtime.planning.compiled_part import CompiledPart
+from pocketgraph.runtime.planning.dynamic_part import DynamicPart, ValueKeyedPart
+from pocketgraph.runtime.planning.dynamic_parts import DynamicParts
+from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, Request, Runnable
 
-if TYPE_CHECKING:
-    from pocketgraph.runtime.planning.made import Made
-
-FORM = 10  # raise it when other things than before are kept
 LARGEST = 16 << 20  # bytes of the graph that is left; more is not worth writing
 STAND_IN = "litert_segment"
 
 
 def name_of(request: Request) -> str:
     """The name in the cache; the order of the feeds does not matter."""
-    feeds = sorted((str(e), dtype.name if dtype else "?", tuple(shape)) for e, (dtype, shape) in request.feeds.items())
-    asked = f"plan {FORM} of {feeds} -> {[*map(str, request.fetches)]} {[*request.targets]}"
-    return cache.entry_name(with_switches(request.key, request.values), asked)
+    return cache.entry_name(request.call.of_call(request.key), f"plan of {request.call.wanted}")
 
 
 def keep(
     request: Request,
     graph: Graph,
     items: Mapping[str, Item],
-    made: Sequence[Made],
-    later: Sequence[Segment],
+    made: Sequence[CompiledPart],
+    later: Sequence[PartCall],
 ) -> None:
     """Writes a plan; does nothing where the disk or the graph does not take it.
 
@@ -87,14 +79,14 @@ def keep(
         return
     ops = {node.op for node in rest if node.name in left}
     about = {
-        "parts": [part for part in stand_ins.listed(items) if part[0] in left],
+        "parts": [part for part in stand_ins.listed() if part[0] in left],
         "fetches": [*map(str, fetches)],
         "targets": targets,
         "given": sorted(left - running.keys()),
-        "late": [
+        "dynamic": [
             (part.node.name, part.call.members, stand_ins.spelled(part.inputs), stand_ins.spelled(part.outputs))
             for part in later
-            if isinstance(part.call, (LatePart, PartByValues))
+            if isinstance(part.call, (DynamicPart, ValueKeyedPart))
         ],
         "kernels": registry.KERNELS.homes(ops - STRUCTURAL),
         "plain": sorted(filter(is_plain, ops)),
@@ -116,11 +108,11 @@ class StandIns:
         home: the stand-in of each node that a part computes.
     """
 
-    def __init__(self, feeds: Iterable[Endpoint], made: Sequence[Made]) -> None:
+    def __init__(self, feeds: Iterable[Endpoint], made: Sequence[CompiledPart]) -> None:
         self.fed = set(feeds)
         self.names = [f"{STAND_IN}_{index}" for index in range(len(made))]
         self._parts = list(zip(self.names, made, strict=True))
-        self.home = {name: stand_in for stand_in, part in self._parts for name in part.cut.nodes}
+        self.home = {name: stand_in for stand_in, part in self._parts for name in part.ops}
         self._moved = {
             endpoint: Endpoint(stand_in, port)
             for stand_in, part in self._parts
@@ -142,7 +134,7 @@ class StandIns:
             if name not in self.home:
                 nodes.append(item.node.replace(inputs=self._rewired(item.data, item.control, "")))
         for stand_in, part in self._parts:
-            waits = [control for name in part.cut.nodes for control in items[name].control]
+            waits = [control for name in part.ops for control in items[name].control]
             nodes.append(Node(stand_in, "NoOp", self._rewired(part.inputs, waits, stand_in)))
         return nodes
 
@@ -151,34 +143,31 @@ class StandIns:
         waits.pop(own, None)
         return [*self.spelled(data), *(f"^{name}" for name in waits)]
 
-    def listed(self, items: Mapping[str, Item]) -> list[tuple[Any, ...]]:
+    def listed(self) -> list[tuple[Any, ...]]:
         """What ``find`` wants of each part: its stand-in, what finds it, its inputs, how many outputs, its ops."""
         parts: list[tuple[Any, ...]] = []
         for stand_in, part in self._parts:
             assert part.found_by is not None
-            inside = {name: items[name].node.op for name in part.cut.nodes}
-            parts.append((stand_in, *part.found_by, self.spelled(part.inputs), len(part.outputs), inside))
+            parts.append((stand_in, *part.found_by, self.spelled(part.inputs), len(part.outputs), part.ops))
         return parts
 
 
 def is_kept(request: Request) -> bool:
     """Whether plans of such requests are kept at all."""
-    return bool(request.key) and request.engine is None and not request.by_steps
+    return bool(request.key) and request.engine is None and not request.call.is_traced
 
 
-def find(request: Request) -> Prepared | None:
+def find(request: Request) -> ExecutionPlan | None:
     """The plan of an earlier process, when it and all its parts are there and whole.
 
     Args:
         request: what is to be run; its graph is not looked at.
     """
-    if not is_kept(request) or request.described:
-        return None
     folder = cache.directory(request.cache_dir)
     entry = cache.find(folder, name_of(request)) if folder is not None else None
     if entry is None:
         return None
-    opened: list[Executable] = []
+    opened: list[Runnable] = []
     try:
         with collector_paused():
             return _opened(request, entry, opened)
@@ -188,7 +177,7 @@ def find(request: Request) -> Prepared | None:
         return None
 
 
-def _opened(request: Request, entry: cache.Entry, opened: list[Executable]) -> Prepared:
+def _opened(request: Request, entry: cache.Entry, opened: list[Runnable]) -> ExecutionPlan:
     """The plan of an entry; what is opened for it is added to ``opened``.
 
     Raises:
@@ -204,31 +193,29 @@ def _opened(request: Request, entry: cache.Entry, opened: list[Executable]) -> P
     graph = from_bytes(data)
     registry.KERNELS.load(about["kernels"])
     PLAIN.update(about["plain"])
-    segments: list[Segment] = []
+    parts: list[PartCall] = []
     for index, (stand_in, key, specs, wanted, inputs, count, ops) in enumerate(about["parts"]):
         types = {name: (DType.named(kind), tuple(shape)) for name, kind, shape in specs}
         found = lookup(key, list(types), wanted, types, threads=request.threads, cache_dir=request.cache_dir)
         if found is None:
             raise LookupError(stand_in)
         opened.append(found)
-        title = f"litert segment {index + 1}"
         outputs = tuple(Endpoint(stand_in, port) for port in range(count))
-        call = SegmentCall(found, ops, title)
-        taken = tuple(map(_endpoint, inputs))
-        segments.append(Segment(Node(title, "LiteRT"), frozenset((stand_in,)), taken, outputs, call))
+        part = CompiledPart(ops, tuple(map(_endpoint, inputs)), outputs, found)
+        parts.append(part.as_step(index, (stand_in,)))
     fetches, targets = tuple(map(_endpoint, about["fetches"])), tuple(about["targets"])
     kept = [
         (name, members, list(map(_endpoint, taken)), list(map(_endpoint, given)))
-        for name, members, taken, given in about["late"]
+        for name, members, taken, given in about["dynamic"]
     ]
-    late = late_parts(request, graph, (), (), opened, parts=kept)
-    library = Library(graph, late.for_bodies())
+    dynamic = DynamicParts(request, graph, (), (), opened, parts=kept)
+    library = Library(graph, dynamic.for_bodies(), without=request.without)
     given = set(about["given"])
     items = {node.name: item_of(node) for node in graph if node.name not in given}
     program = Program(
-        graph, tuple(request.feeds), fetches, targets, items=items, segments=segments, library=library, late=late
+        graph, tuple(request.feeds), fetches, targets, items=items, parts=parts, library=library, dynamic=dynamic
     )
-    return Prepared(program, None, (), executables=opened)
+    return ExecutionPlan(program, executables=opened)
 
 
 def _endpoint(text: str) -> Endpoint:

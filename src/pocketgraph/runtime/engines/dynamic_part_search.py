@@ -1,7 +1,7 @@
 """Finds the parts of a region that another engine could run if it knew their shapes, which only the run tells.
 
 These are the heavy parts of loop bodies, of branches, of functions, and of what follows a tensor whose size depends on
-values. Each becomes one step that is planned when it is first called (see ``units.Late``).
+values. Each becomes one step that is planned when it is first called (see ``units.DynamicPlanner``).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pocketgraph.graph import Node
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
-from pocketgraph.runtime.engines.compilation_units import Late, Plan, Segment, Unit, key_of
+from pocketgraph.runtime.engines.compilation_units import DynamicPlanner, PartCall, Plan, Unit, key_of
 from pocketgraph.runtime.engines.grouping import grouped
 from pocketgraph.runtime.engines.liveness import LIVE, Atom, Liveness
 from pocketgraph.runtime.engines.merging import merged
@@ -19,22 +19,22 @@ from pocketgraph.runtime.engines.merging import merged
 PASSED = ops_with("passes")
 
 
-def late_segments(
-    late: Late,
+def dynamic_parts(
+    dynamic: DynamicPlanner,
     plan: Plan,
     units: Sequence[tuple[Unit, Sequence[Unit]]],
     node_live: Mapping[str, Liveness],
     live: Mapping[Endpoint, Liveness],
     is_reference: Callable[[Endpoint], bool],
     wanted: Sequence[Endpoint],
-) -> list[Segment]:
+) -> list[PartCall]:
     """The parts of one region.
 
     The kind of a node that is able is the conditions under which it runs, so that a part runs as a whole or not at all
     (see ``grouping.grouped``).
 
     Args:
-        late: judges nodes and makes calls.
+        dynamic: judges nodes and makes calls.
         plan: what is compiled.
         units: the region's units with those that each depends on, in order.
         node_live: when each node runs.
@@ -51,26 +51,26 @@ def late_segments(
         before = [key for source in sources for key in waits.get(key_of(source), [key_of(source)])]
         if isinstance(unit, str):
             item = plan.items[unit]
-            if late.is_static(unit, plan) and (not item.control or item.node.op == "Const"):
+            if dynamic.is_static(unit, plan) and (not item.control or item.node.op == "Const"):
                 waits[unit] = before
                 continue
             is_plain = unit not in fed and not any(is_reference(e) for e in item.data)
-            if is_plain and late.is_able(item):
+            if is_plain and dynamic.is_able(item):
                 own = node_live.get(unit, LIVE).atoms
         kinds[key_of(unit)] = own
         depends[key_of(unit)] = before
     group = grouped(depends, kinds)
-    heavy = {group[unit] for unit in group if late.is_heavy(plan.items[str(unit)])}
+    heavy = {group[unit] for unit in group if dynamic.is_heavy(plan.items[str(unit)])}
     if len(heavy) < 2:
         parts = [[unit for unit, first in group.items() if first in heavy]] if heavy else []
     else:
         parts = merged(depends, {unit: first for unit, first in group.items() if first in heavy}, kinds)
     found = []
     for part in parts:
-        members = _hanging_together([str(name) for name in part], depends, late, plan)
+        members = _hanging_together([str(name) for name in part], depends, dynamic, plan)
         members = _without_last_copies(_without_first_copies(members, plan), plan)
-        made = _segment(late, plan, members, kinds[part[0]] or frozenset(), live, wanted)
-        if late.is_worth_it([plan.items[name] for name in members], plan, len(made.inputs) + len(made.outputs)):
+        made = _part_call(dynamic, plan, members, kinds[part[0]] or frozenset(), live, wanted)
+        if dynamic.is_worth_it([plan.items[name] for name in members], plan, len(made.inputs) + len(made.outputs)):
             found.append(made)
     return found
 
@@ -98,14 +98,14 @@ def _without_last_copies(part: Sequence[str], plan: Plan) -> Sequence[str]:
 
 
 def _hanging_together(
-    part: Sequence[str], depends: Mapping[object, Sequence[object]], late: Late, plan: Plan
+    part: Sequence[str], depends: Mapping[object, Sequence[object]], dynamic: DynamicPlanner, plan: Plan
 ) -> Sequence[str]:
     """The part without what only waits for it: a loop's counter would be computed beside it, not by it.
 
     Args:
         part: the nodes of a part, in order.
         depends: what each unit of the region depends on, for its data or by waiting.
-        late: tells the heavy nodes.
+        dynamic: tells the heavy nodes.
         plan: what is compiled.
     """
     inside, group = set(part), {name: name for name in part}
@@ -120,7 +120,7 @@ def _hanging_together(
         for endpoint in plan.items[name].data:
             if endpoint.node in inside and endpoint not in plan.fed:
                 group[home(name)] = home(endpoint.node)
-    heavy = {home(name) for name in part if late.is_heavy(plan.items[name])}
+    heavy = {home(name) for name in part if dynamic.is_heavy(plan.items[name])}
     if len({home(name) for name in part}) == len(heavy):
         return part
     kept = {name for name in part if home(name) in heavy}
@@ -134,19 +134,19 @@ def _hanging_together(
     return [name for name in part if name in kept or (name in before and name in after)]
 
 
-def _segment(
-    late: Late,
+def _part_call(
+    dynamic: DynamicPlanner,
     plan: Plan,
     part: Sequence[str],
     atoms: frozenset[Atom],
     live: Mapping[Endpoint, Liveness],
     wanted: Sequence[Endpoint],
-) -> Segment:
+) -> PartCall:
     inside = set(part)
     inputs: dict[Endpoint, None] = {}
     for name in part:
         for endpoint in plan.items[name].data:
-            if endpoint in plan.fed or (endpoint.node not in inside and not late.is_static(endpoint.node, plan)):
+            if endpoint in plan.fed or (endpoint.node not in inside and not dynamic.is_static(endpoint.node, plan)):
                 inputs[endpoint] = None
     seen = frozenset().union(*(live[endpoint].atoms for endpoint in inputs if endpoint in live))
     for endpoint in (e for name in part for e in plan.items[name].data if e in live and e.node not in inside):
@@ -159,7 +159,7 @@ def _segment(
             if any(consumer not in inside for consumer in consumers):
                 outputs[endpoint] = None
     outputs.update((endpoint, None) for endpoint in wanted if endpoint.node in inside)
-    call = late.call(plan, part, tuple(inputs), tuple(outputs))
-    heaviest = next(name for name in part if late.is_heavy(plan.items[name]))
+    call = dynamic.call(plan, part, tuple(inputs), tuple(outputs))
+    heaviest = next(name for name in part if dynamic.is_heavy(plan.items[name]))
     stand_in = Node(heaviest, plan.items[heaviest].node.op)
-    return Segment(stand_in, frozenset(inside), tuple(inputs), tuple(outputs), call, is_late=True)
+    return PartCall(stand_in, frozenset(inside), tuple(inputs), tuple(outputs), call, is_dynamic=True)

@@ -1,10 +1,10 @@
-"""What a session has prepared to run: planned once per set of names and shapes, or found from an earlier process."""
+"""The plans of one session: seen before in this process, found from an earlier one, or made."""
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -17,20 +17,23 @@ from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.user_ops import user_ops
 from pocketgraph.runtime.feeds import is_switch
 from pocketgraph.runtime.permissions import check_permissions
+from pocketgraph.runtime.planning.call_cache import CallCache, find, plan_for
+from pocketgraph.runtime.planning.call_key import CallKey, Sized
+from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, Request
 from pocketgraph.runtime.tensor_names import spelled
 
 if TYPE_CHECKING:
     from pocketgraph.runtime.engines.needed import Item
-    from pocketgraph.runtime.planning.prepared import Prepared
     from pocketgraph.runtime.resolved_call import ResolvedCall
 
 Array = np.ndarray[Any, Any]
 
-MOST_PLANS = 64  # sets of names and shapes that a session keeps; the oldest go, and are made again when they come back
+NO_GRAPH = Graph(())
+"""Stands for the model's, which need not be read to find what an earlier process left."""
 MOST_STRINGS = 1024  # elements of a string feed that are worth looking at before the graph is read
 
 
-class Preparing:
+class SessionPlans:
     """The plans of one session, and the graph that they are of; safe for several threads.
 
     Args:
@@ -39,7 +42,11 @@ class Preparing:
         allowed: the ops that may touch files or run code.
         by_steps: plans are to know each part's operations (a memory limit needs them).
         state: the session's variables and tables.
-        forget: called when a plan is let go.
+        without: passes that are switched off.
+
+    Attributes:
+        calls: what this session has run and planned.
+        lock: is held while plans are made or let go.
     """
 
     def __init__(
@@ -52,12 +59,13 @@ class Preparing:
         exact: bool,
         by_steps: bool,
         state: Mapping[str, Any],
-        forget: Callable[[], None],
+        without: frozenset[str] = frozenset(),
     ) -> None:
         self.threads = threads
         self.engine = engine
         self.exact = exact
-        self.prepared: dict[tuple[Any, ...], Prepared] = {}
+        self.without = without
+        self.calls = CallCache()
         self.lock = threading.RLock()
         self._path = graph if isinstance(graph, str) else None
         self._graph = None if isinstance(graph, str) else graph
@@ -67,8 +75,7 @@ class Preparing:
         self._allowed = allowed
         self._by_steps = by_steps
         self._state = state
-        self._of_values: set[tuple[Any, ...]] = set()  # the plans that hold values of variables
-        self._forget = forget
+        self._of_values: set[CallKey] = set()  # the plans that hold values of variables
         self._key: str | None = None
         self._is_open = True
         self._declared: set[str] = set()
@@ -100,27 +107,21 @@ class Preparing:
         """Frees all plans."""
         with self.lock:
             self._is_open = False
-            for prepared in self.prepared.values():
-                for executable in prepared.executables:
-                    executable.close()
-            self.prepared.clear()
+            self.calls.close()
 
-    def prepare(self, call: ResolvedCall, traced: bool = False, described: bool = False) -> Prepared:
-        """What ``plan.prepare`` decides, kept for the next time."""
+    def prepare(self, call: ResolvedCall, traced: bool = False, described: bool = False) -> ExecutionPlan:
+        """The plan of a call; a new one is kept for the next time."""
         traced = traced or self._by_steps
-        values = tuple((name, bool(value)) for name, value in call.switches.items())
-        key = (tuple(call.feeds.items()), call.outputs, call.targets, values, traced, described)
-        found = self.prepared.get(key)
+        key = CallKey.of(call.feeds, call.outputs, call.targets, call.switches, traced, described)
+        found = self.calls.plans.get(key)
         if found is not None:
             return found
         from pocketgraph.runtime.engines.functions import Library
         from pocketgraph.runtime.engines.needed import needed
         from pocketgraph.runtime.planning.deferred_reads import defer_reads
-        from pocketgraph.runtime.planning.planner import planned
-        from pocketgraph.runtime.planning.prepared import Request
 
         with self.lock:
-            found = self.prepared.get(key)
+            found = self.calls.plans.get(key)
             if found is None:
                 self.check_open()
                 items = needed(self.graph, frozenset(call.feeds), call.outputs, call.targets)
@@ -129,19 +130,18 @@ class Preparing:
                 graph, items = self._settled(call, items, key)
                 digest = "" if traced or self.engine == "reference" or key in self._of_values else self._model_key()
                 graph, items = defer_reads(graph, items, frozenset(call.feeds))
-                request = Request(
-                    graph, call.feeds, call.outputs, call.targets, call.switches, self.threads, self._cache_dir,
-                    digest, self.engine, traced, self.exact, described, planned,
-                )  # fmt: skip
-                found = planned(request, lambda: graph, items)
-                self._kept(key, found)
+                request = self._request(graph, key, call.switches, digest)
+                found = self.calls.add_plan(key, plan_for(request, lambda: graph, items))
         return found
 
-    def _settled(
-        self, call: ResolvedCall, items: dict[str, Item], key: tuple[Any, ...]
-    ) -> tuple[Graph, dict[str, Item]]:
+    def _request(self, graph: Graph, key: CallKey, values: Mapping[str, Array], digest: str) -> Request:
+        return Request(
+            graph, key, values, self.threads, self._cache_dir, digest, self.engine, self.exact, plan_for, self.without
+        )
+
+    def _settled(self, call: ResolvedCall, items: dict[str, Item], key: CallKey) -> tuple[Graph, dict[str, Item]]:
         """The graph and its needed nodes, with constants for variables that do not change."""
-        if self.engine == "reference" or not self._state:
+        if self.engine == "reference" or not self._state or "freeze_variables" in self.without:
             return self.graph, items
         from pocketgraph.runtime.engines.functions import Library
         from pocketgraph.runtime.engines.needed import needed
@@ -158,14 +158,12 @@ class Preparing:
     def _let_go(self) -> None:
         """Forgets the plans that hold values of variables, one of which has changed."""
         with self.lock:
-            for key in self._of_values:
-                self.prepared.pop(key, None)
+            self.calls.drop(self._of_values)
             self._of_values.clear()
-            self._forget()
 
     def earlier(
         self, fetches: Sequence[str], feeds: Mapping[Any, Any], targets: Sequence[str]
-    ) -> tuple[Prepared, list[Array]] | None:
+    ) -> tuple[ExecutionPlan, list[Array]] | None:
         """What an earlier process prepared for this file, these names and these shapes, if anything; and the values.
 
         This way neither the graph is read nor anything is planned. What a number, a list or an array of another type
@@ -187,21 +185,25 @@ class Preparing:
                     found, values = self._found(converted, wanted, targets), converted
         return None if found is None else (found, list(values.values()))
 
-    def _found(self, arrays: Mapping[str, Array], wanted: Sequence[str], targets: Sequence[str]) -> Prepared | None:
+    def _found(
+        self, arrays: Mapping[str, Array], wanted: Sequence[str], targets: Sequence[str]
+    ) -> ExecutionPlan | None:
         """What was prepared for arrays of these types and shapes, by this session or an earlier process."""
         try:
-            sized = {name: (DType.of_numpy(array.dtype), array.shape) for name, array in arrays.items()}
+            feeds: dict[Endpoint, Sized] = {
+                _endpoint(name): (DType.of_numpy(array.dtype), array.shape) for name, array in arrays.items()
+            }
         except GraphError:
             return None  # no tensor has such a type; whoever looks at the graph will say so
-        key: tuple[Any, ...] = ("earlier", tuple(sized.items()), tuple(wanted), tuple(targets))
-        key += tuple((name, bool(array)) for name, array in arrays.items() if is_switch(array))
-        found = self.prepared.get(key)
-        if found is None:
-            found = self._whole(arrays, wanted) if not targets else None
-            found = found or self._planned(arrays, sized, wanted, targets)
-            if found is not None:
-                self._kept(key, found)
-        return found
+        switches = {name: array for name, array in arrays.items() if is_switch(array)}
+        nodes = [node_name(name) for name in targets]
+        key = CallKey.of(feeds, [_endpoint(name) for name in wanted], nodes, switches)
+        plan = self.calls.plans.get(key)
+        if plan is None:
+            plan = find(self._request(NO_GRAPH, key, switches, self._model_key()))
+            if plan is not None:
+                self.calls.add_plan(key, plan)
+        return plan
 
     def _converted(self, values: Mapping[str, Any], labels: Mapping[str, str]) -> dict[str, Array] | None:
         """The values as arrays of the declared types; None where these are not known, or all are such already."""
@@ -228,50 +230,6 @@ class Preparing:
         specs = {canonical(name): FeedSpec.of(self.graph, _endpoint(canonical(name)), name) for name in names}
         declared_feeds.keep(self._model_key(), self._cache_dir, specs)
 
-    def _whole(self, arrays: Mapping[str, Array], wanted: Sequence[str]) -> Prepared | None:
-        """One executable that does it all."""
-        from pocketgraph.runtime.planning.prepared import Prepared
-        from pocketgraph.runtime.warm_start import from_cache
-
-        found = from_cache(self._model_key(), arrays, wanted, self.threads, self._cache_dir)
-        return None if found is None else Prepared(None, *found, executables=[found[0]])
-
-    def _planned(
-        self,
-        arrays: Mapping[str, Array],
-        sized: Mapping[str, tuple[DType, tuple[int, ...]]],
-        wanted: Sequence[str],
-        targets: Sequence[str],
-    ) -> Prepared | None:
-        """A plan of several parts."""
-        key = self._model_key()
-        if self.engine is not None or not key:
-            return None
-        from pocketgraph.runtime.planning.kept_plans import find
-        from pocketgraph.runtime.planning.planner import planned
-        from pocketgraph.runtime.planning.prepared import Request
-
-        request = Request(
-            Graph(()),
-            {_endpoint(name): size for name, size in sized.items()},
-            tuple(_endpoint(name) for name in wanted),
-            tuple(node_name(name) for name in targets),
-            {name: array for name, array in arrays.items() if is_switch(array)},
-            self.threads,
-            self._cache_dir,
-            key,
-            exact=self.exact,
-            planner=planned,
-        )
-        return find(request)
-
-    def _kept(self, key: tuple[Any, ...], prepared: Prepared) -> Prepared:
-        self.prepared[key] = prepared
-        if len(self.prepared) > MOST_PLANS:
-            self.prepared.pop(next(iter(self.prepared)))
-            self._forget()
-        return prepared
-
     def _model_key(self) -> str:
         """A digest of the model and of what a session lets it do, under which plans and compiled parts are kept; ""
         when there is none, or when the model has ops whose kernels are a user's, of which nobody knows the version."""
@@ -288,6 +246,7 @@ class Preparing:
                 key = file_digest(self._path, self._cache_dir) if os.path.isfile(self._path) else ""
             if key:
                 key += " exact" * self.exact + "".join(f" {op}" for op in sorted(self._allowed))
+                key += "".join(f" without {name}" for name in sorted(self.without))
             self._key = key
         return self._key
 

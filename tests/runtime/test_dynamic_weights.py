@@ -51,9 +51,9 @@ def test_weights_behind_a_switch(product: str, inputs: list[str]) -> None:
             np.testing.assert_allclose(found, expected, rtol=1e-6)
             (found,) = session.run("z", {"x": X, "n": np.array([-1, 0], np.int32)})
             assert not found.any()
-        (prepared,) = session._plans.prepared.values()
+        (prepared,) = session._calls.plans.values()
         assert prepared.program is not None
-        (part,) = prepared.program.late_segments
+        (part,) = prepared.program.dynamic_parts
         assert [str(endpoint).removesuffix(":0") for endpoint in part.inputs] == inputs
         ran = session.profile("z", {"x": X, "n": np.array([1, 2], np.int32)}).nodes
     assert {node.runs_on for node in ran if node.op == "MatMul"} == {"litert"}
@@ -102,6 +102,6 @@ def test_products_of_one_round_are_one_part() -> None:
         for _ in range(3):
             (found,) = session.run("y", {"x": rows, "n": np.int32(3)})
             np.testing.assert_allclose(found, expected, rtol=1e-5)
-        (prepared,) = session._plans.prepared.values()
+        (prepared,) = session._calls.plans.values()
         assert prepared.program is not None
-        assert len(prepared.program.late_segments) == 1
+        assert len(prepared.program.dynamic_parts) == 1

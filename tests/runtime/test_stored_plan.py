@@ -51,7 +51,7 @@ def refuse(*_: Any) -> Any:
 
 def test_the_next_session_does_not_plan(model: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = run(model, 2)
-    monkeypatch.setattr(plan, "_on_litert", refuse)
+    monkeypatch.setattr(plan, "compile_parts", refuse)
     np.testing.assert_array_equal(run(model, 2), first)
 
 
@@ -60,7 +60,7 @@ def test_another_request_is_another_plan(
     model: pathlib.Path, monkeypatch: pytest.MonkeyPatch, rows: int, fetch: str
 ) -> None:
     run(model, 2)
-    monkeypatch.setattr(plan, "_on_litert", refuse)
+    monkeypatch.setattr(plan, "compile_parts", refuse)
     with pytest.raises(AssertionError, match="planned again"):
         run(model, rows, fetch)
 
@@ -117,10 +117,10 @@ def test_the_next_session_reads_neither_the_graph_nor_kernels_it_does_not_run(
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
-    assert "pocketgraph.runtime.planning.kept_plans" in loaded
+    assert "pocketgraph.runtime.planning.stored_plan" in loaded
     assert not loaded & {
         "pocketgraph.runtime.planning.plan",
-        "pocketgraph.runtime.planning.specialize",
+        "pocketgraph.runtime.planning.passes",
         "pocketgraph.kernels.shapes",
         "pocketgraph.kernels.nn.convolution",
         "pocketgraph.graph.opdefs",
@@ -215,20 +215,18 @@ LOOP = f"""
 """
 
 
-def test_parts_that_are_planned_late_are_not_looked_for_again(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_dynamic_parts_are_not_looked_for_again(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from pocketgraph.runtime.engines import builder
-    from pocketgraph.runtime.planning.late_part import LatePart
+    from pocketgraph.runtime.planning.dynamic_part import DynamicPart
 
     save(parse(LOOP), tmp_path / "loop.pb")
     x = np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4)
     results = []
     for again in (False, True):
         if again:
-            monkeypatch.setattr(builder, "late_segments", refuse)
-            monkeypatch.setattr(plan, "_on_litert", refuse)
-            monkeypatch.setattr(LatePart, "graph", property(refuse))
+            monkeypatch.setattr(builder, "dynamic_parts", refuse)
+            monkeypatch.setattr(plan, "compile_parts", refuse)
+            monkeypatch.setattr(DynamicPart, "graph", property(refuse))
         with Session(tmp_path / "loop.pb", cache_dir=tmp_path / "cache") as session:
             results.append(session.run(["y"], {"x": x, "limit": np.array(7, np.int32)})[0])
     expected = x
@@ -238,7 +236,7 @@ def test_parts_that_are_planned_late_are_not_looked_for_again(
     np.testing.assert_array_equal(*results)
 
 
-def test_a_late_part_that_takes_a_truth_value_is_found_again(
+def test_a_dynamic_part_that_takes_a_truth_value_is_found_again(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = LOOP.replace(
@@ -256,7 +254,7 @@ def test_a_late_part_that_takes_a_truth_value_is_found_again(
     results = []
     for again in (False, True):
         if again:
-            monkeypatch.setattr(plan, "_on_litert", refuse)
+            monkeypatch.setattr(plan, "compile_parts", refuse)
         with Session(tmp_path / "loop.pb", cache_dir=tmp_path / "cache") as session:
             results.append(session.run(["y"], {"x": x, "limit": np.array(5, np.int32)})[0])
     expected = x

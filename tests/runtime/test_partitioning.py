@@ -8,12 +8,12 @@ from pocketgraph.graph import Graph, Node, Shape, const
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.text import parse
-from pocketgraph.runtime.engines.compilation_units import Plan, Segment
+from pocketgraph.runtime.engines.compilation_units import PartCall, Plan
 from pocketgraph.runtime.engines.frames import ROOT
 from pocketgraph.runtime.engines.functions import Library
 from pocketgraph.runtime.engines.needed import needed
 from pocketgraph.runtime.engines.reference import Program, Run
-from pocketgraph.runtime.planning.segments import Cut, cut, is_worth_it
+from pocketgraph.runtime.planning.partitioning import CutPart, is_worth_it, partition
 
 
 def plan_of(graph: Graph, feeds: list[str], fetches: list[str]) -> Plan:
@@ -22,12 +22,12 @@ def plan_of(graph: Graph, feeds: list[str], fetches: list[str]) -> Plan:
     return Plan(items, fed, dict.fromkeys(items, ROOT), {}, Library(graph))
 
 
-def as_segment(part: Cut, plan: Plan, index: int) -> Segment:
+def as_call(part: CutPart, plan: Plan, index: int) -> PartCall:
     """The part as a step that runs its nodes on a program of their own; what they wait for is the outer one's care."""
     members = {*part.nodes, "one"} & plan.items.keys()
     items = {name: plan.items[name]._replace(control=()) for name in members}
     inside = Program(Graph(), part.inputs, part.outputs, library=Library(Graph()), items=items)
-    return Segment(
+    return PartCall(
         Node(f"part {index}", "Part"),
         frozenset(part.nodes),
         part.inputs,
@@ -59,15 +59,15 @@ def test_a_cut_graph_computes_the_same(drawn: tuple[Graph, set[str], list[str]])
     plan = plan_of(graph, ["x"], fetches)
     static = {"one"} & plan.items.keys()
     wanted = [Endpoint(name, 0) for name in fetches]
-    parts = [part for part in cut(plan, able, static, wanted) if part.outputs]
+    parts = [part for part in partition(plan, able, static, wanted) if part.outputs]
     assert all(set(part.nodes) <= able for part in parts)
     lowered = [name for part in parts for name in part.nodes]
     assert len(lowered) == len(set(lowered))
-    segments = [as_segment(part, plan, index) for index, part in enumerate(parts)]
+    segments = [as_call(part, plan, index) for index, part in enumerate(parts)]
     values = [np.array([2.0, 3.0], np.float32)]
     plain = Program(graph, [Endpoint("x", 0)], wanted, library=plan.library).run(values, Run({}, None, 0))
     for kept in (segments, segments[::2], segments[1::2]):  # the caller may leave parts to the reference engine
-        in_parts = Program(graph, [Endpoint("x", 0)], wanted, library=plan.library, segments=kept).run(
+        in_parts = Program(graph, [Endpoint("x", 0)], wanted, library=plan.library, parts=kept).run(
             values, Run({}, None, 0)
         )
         for a, b in zip(plain, in_parts, strict=True):
@@ -82,8 +82,8 @@ def test_everything_able_is_one_part_with_constants_left_out() -> None:
         b = Mul(a, a, T=float)
         d = Sub(b, x, T=float)
     """)
-    (part,) = cut(plan_of(graph, ["x"], ["d"]), {"a", "b", "d"}, {"c"}, [Endpoint("d", 0)])
-    assert part == Cut(("a", "b", "d"), (Endpoint("x", 0),), (Endpoint("d", 0),))
+    (part,) = partition(plan_of(graph, ["x"], ["d"]), {"a", "b", "d"}, {"c"}, [Endpoint("d", 0)])
+    assert part == CutPart(("a", "b", "d"), (Endpoint("x", 0),), (Endpoint("d", 0),))
 
 
 def test_a_way_out_and_back_parts_it() -> None:
@@ -94,7 +94,7 @@ def test_a_way_out_and_back_parts_it() -> None:
         outside = Betainc(a, a, a, T=float)
         d = Sub(a, outside, T=float)
     """)
-    parts = cut(plan_of(graph, ["x"], ["d"]), {"a", "d"}, set(), [Endpoint("d", 0)])
+    parts = partition(plan_of(graph, ["x"], ["d"]), {"a", "d"}, set(), [Endpoint("d", 0)])
     assert [part.nodes for part in parts] == [("a",), ("d",)]
     assert parts[1].inputs == (Endpoint("a", 0), Endpoint("outside", 0))
 
@@ -107,8 +107,8 @@ def test_little_parts_are_not_worth_a_call() -> None:
         c = MatMul(x, x, T=float)
     """)
     plan = plan_of(graph, ["x"], ["b", "c"])
-    assert not is_worth_it(Cut(("a", "b"), (), ()), plan, lambda _: Shape((1000, 1000)))
-    assert is_worth_it(Cut(("c",), (), ()), plan, lambda _: Shape((1,)))
+    assert not is_worth_it(CutPart(("a", "b"), (), ()), plan, lambda _: Shape((1000, 1000)))
+    assert is_worth_it(CutPart(("c",), (), ()), plan, lambda _: Shape((1,)))
 
 
 def test_a_few_small_operations_are_not_worth_a_call_but_over_large_tensors_they_are() -> None:
@@ -119,6 +119,6 @@ def test_a_few_small_operations_are_not_worth_a_call_but_over_large_tensors_they
         c = Tanh(b, T=float)
     """)
     plan = plan_of(graph, ["x"], ["c"])
-    part = Cut(("a", "b", "c"), (), ())
+    part = CutPart(("a", "b", "c"), (), ())
     assert not is_worth_it(part, plan, lambda _: Shape((8, 8)))
     assert is_worth_it(part, plan, lambda _: Shape((64, 64)))
