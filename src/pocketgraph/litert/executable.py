@@ -197,7 +197,7 @@ def open_entry(folder: str, name: str, threads: int) -> Executable | None:
         return None
 
 
-def runner_for(entry: cache.Entry, about: dict[str, Any], threads: int) -> Runner:
+def runner_for(entry: cache.CacheEntry, about: dict[str, Any], threads: int) -> Runner:
     """Loads the model of a cache entry, with its packed weights where that pays and the types allow it."""
     threads = 1 if about.get("one_thread") else threads
     types = [computed_in(dtype) for _, dtype, _ in (about["inputs"][index] for index in about["fed"])]
@@ -224,7 +224,7 @@ def runner_for(entry: cache.Entry, about: dict[str, Any], threads: int) -> Runne
         return PlainRunner(entry.model, threads, shapes)
 
 
-def _packed(entry: cache.Entry, threads: int, outputs: Sequence[tuple[tuple[int, ...], Any]]) -> Runner:
+def _packed(entry: cache.CacheEntry, threads: int, outputs: Sequence[tuple[tuple[int, ...], Any]]) -> Runner:
     """The runner of packed weights; packs them where that was not done yet.
 
     Raises:
