@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels.cases import Case, cases
-from kernels.test_goldens import GROUPS
+from kernels.cases import FAMILIES, Case, cases
 from pocketgraph import Session
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Graph, Node, Shape, const, opdefs
@@ -52,8 +51,8 @@ def test_what_is_said() -> None:
 
 def first_goldens() -> Iterator[Case]:
     """The goldens of ops in the table, whose inputs TensorFlow took."""
-    for group in GROUPS:
-        yield from (case for case in cases(group) if case.node.op in RANKS)
+    for family in FAMILIES:
+        yield from (case for case in cases(family) if case.node.op in RANKS)
 
 
 def test_nothing_that_tensorflow_computed_is_refused() -> None:

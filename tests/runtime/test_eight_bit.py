@@ -13,7 +13,7 @@ from pocketgraph import Session
 from pocketgraph.graph import Graph, Node, const
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.text import parse
-from pocketgraph.kernels.eight_bit import width
+from pocketgraph.kernels.quantized.eight_bit_arithmetic import width
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Value
 from pocketgraph.litert.rewriting.eight_bit import coded_weights

@@ -14,7 +14,7 @@ from pocketgraph.graph import Graph, Node, const
 from pocketgraph.graph.dtype import FLOAT, INT8, QUINT8
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.text import parse
-from pocketgraph.kernels.eight_bit import (
+from pocketgraph.kernels.quantized.eight_bit_arithmetic import (
     half_away,
 )
 from pocketgraph.quantization.float_program import float_program

@@ -122,7 +122,7 @@ def test_the_next_session_reads_neither_the_graph_nor_kernels_it_does_not_run(
         "pocketgraph.runtime.planning.plan",
         "pocketgraph.runtime.planning.passes",
         "pocketgraph.kernels.shapes",
-        "pocketgraph.kernels.convolution",
+        "pocketgraph.kernels.nn.convolution",
         "pocketgraph.graph.opdefs",
         "numpy.random",
     }

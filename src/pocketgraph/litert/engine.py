@@ -57,7 +57,6 @@ def tried(
         inferred: static shapes, types and values (kernels.shapes.infer with the feeds' shapes).
         fed: tensors whose values come from outside.
     """
-    from pocketgraph.litert import lowerings  # noqa: F401  (fills the table)
     from pocketgraph.litert.trial import Trial
 
     return Trial(graph, nodes, outputs, inferred, fed)
@@ -130,7 +129,6 @@ def lowered(
 
     With ``custom`` nodes that LiteRT has no builtin operator for become custom operators.
     """
-    from pocketgraph.litert import lowerings  # noqa: F401  (fills the table)
     from pocketgraph.litert.emitter import Emit
     from pocketgraph.litert.narrow_floats import widened
     from pocketgraph.litert.program import Program, Value

@@ -17,7 +17,7 @@ from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.arrays import integer, number
-from pocketgraph.kernels.boxes import best_apart, combined
+from pocketgraph.kernels.image.non_max_suppression import best_apart, combined
 from pocketgraph.litert.constant import Array, Constant
 from pocketgraph.litert.cost_model import SUPPRESSED_BOXES
 from pocketgraph.litert.program import Operation, Program, Value

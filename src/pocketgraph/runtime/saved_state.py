@@ -18,7 +18,7 @@ from pocketgraph.freezing.tables import with_assets
 from pocketgraph.freezing.training_dir import find
 from pocketgraph.freezing.values import values_of
 from pocketgraph.graph import Graph, Node
-from pocketgraph.kernels.state import Variable, variable_key
+from pocketgraph.kernels.state.variables import Variable, variable_key
 from pocketgraph.runtime.execution import STEP_LIMIT, Running
 from pocketgraph.runtime.permissions import check_permissions
 from pocketgraph.runtime.planning.session_plans import SessionPlans

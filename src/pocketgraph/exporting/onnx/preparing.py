@@ -26,7 +26,7 @@ MOST_GUESSES = 12  # of the shapes that go round in loops; each guess is more ge
 MOST_UNROLLED = 1200  # nodes that a loop may become
 MOST_OF_CELLS = 150  # likewise of one that may be an LSTM or a GRU, which ONNX has as a whole
 CELLS = frozenset(("Sigmoid", "Tanh", "MatMul"))
-"""Ops that recurrent cells are made of."""
+"""Not a trait: ops that recurrent cells are made of."""
 
 
 class _Seen(NamedTuple):

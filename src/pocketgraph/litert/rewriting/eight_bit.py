@@ -1,6 +1,6 @@
 """Puts operations on LiteRT's eight-bit kernels: on codes throughout where ranges are known, else on coded weights.
 
-Known ranges arrive as QUANTIZE and DEQUANTIZE pairs (lowerings/quantized.on_grid). An operation between such pairs
+Known ranges arrive as QUANTIZE and DEQUANTIZE pairs (on_grid of lowerings/quantized). An operation between such pairs
 
     a8 ─DEQUANTIZE─ CONV_2D ─QUANTIZE─ b8
 becomes

@@ -347,7 +347,7 @@ class FusedCall:
 
 def _simple_lookup(how: str) -> Callable[..., Array | None]:
     """Rows of a table by ids, put together by the first number of each id's place; None where it is not plain."""
-    from pocketgraph.kernels.segments import in_runs
+    from pocketgraph.kernels.math.segments import in_runs
 
     def lookup(places: Array, ids: Array, params: Array) -> Array | None:
         if places.ndim != 2 or ids.ndim != 1 or not ids.size or params.ndim < 1 or len(places) != ids.size:
@@ -361,7 +361,7 @@ def _simple_lookup(how: str) -> Callable[..., Array | None]:
 def _safe_lookup(how: str, width: int | None) -> Callable[..., Array | None]:
     """The same of a sparse matrix [examples, …]: negative ids count nothing, an example without ids is zeros."""
     from pocketgraph.kernels.arrays import reserve
-    from pocketgraph.kernels.segments import in_runs
+    from pocketgraph.kernels.math.segments import in_runs
 
     single = np.dtype(np.float32)
 
@@ -386,8 +386,8 @@ def _safe_lookup(how: str, width: int | None) -> Callable[..., Array | None]:
 
 def _rows(params: Array, ids: Array) -> Array | None:
     """The rows of these numbers; None where one is no row."""
+    from pocketgraph.kernels.array.gather_scatter import SMALL
     from pocketgraph.kernels.arrays import reserve
-    from pocketgraph.kernels.gathering import SMALL
 
     if (min(ids.tolist()) if ids.size <= FEW else ids.min()) < 0:
         return None

@@ -15,7 +15,7 @@ import numpy as np
 from pocketgraph.errors import RunError
 from pocketgraph.graph import Graph
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.kernels.state import Variable
+from pocketgraph.kernels.state.variables import Variable
 from pocketgraph.runtime.engines.builder import Builder
 from pocketgraph.runtime.engines.compilation_units import DynamicPlanner, Functions, PartCall, Plan
 from pocketgraph.runtime.engines.frames import ROOT, frames_of, has_loops

@@ -7,7 +7,7 @@ graph, by the planner that planned the rest, so that LiteRT takes what it can, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -68,7 +68,7 @@ class DynamicParts:
         self.key = f"{request.call.of_call(request.key)}{inside}" if request.key else ""
         self._is_static: dict[tuple[int, str], bool] = {}
         self._scores = 0  # that were sorted out so far
-        self._lowered: Collection[str] | None = None
+        self._lowered: Container[str] | None = None
 
     def for_bodies(self) -> DynamicParts:
         """The same for the bodies of functions, whose nodes have names of their own."""
@@ -100,9 +100,9 @@ class DynamicParts:
 
     def is_able(self, item: Item) -> bool:
         if self._lowered is None:
-            from pocketgraph.litert.lowerings import LOWERINGS
+            from pocketgraph.litert.lowering import LOWERINGS
 
-            self._lowered = LOWERINGS.keys()
+            self._lowered = LOWERINGS
         node = item.node
         if node.op not in self._lowered or (self.able is not None and node.name not in self.able):
             return False

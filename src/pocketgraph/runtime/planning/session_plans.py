@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from pocketgraph.errors import GraphError, RunError
 from pocketgraph.graph import DType, Graph, canonical, node_name, parse_ref
 from pocketgraph.graph.collector import collector_paused
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.user_ops import user_ops
 from pocketgraph.runtime.feeds import is_switch
 from pocketgraph.runtime.permissions import check_permissions
 from pocketgraph.runtime.planning.call_cache import CallCache, find, plan_for
@@ -68,6 +70,8 @@ class SessionPlans:
         self._path = graph if isinstance(graph, str) else None
         self._graph = None if isinstance(graph, str) else graph
         self._cache_dir = cache_dir
+        self._looked_for: frozenset[str] = frozenset()
+        self._has_them = False
         self._allowed = allowed
         self._by_steps = by_steps
         self._state = state
@@ -228,7 +232,9 @@ class SessionPlans:
 
     def _model_key(self) -> str:
         """A digest of the model and of what a session lets it do, under which plans and compiled parts are kept; ""
-        when there is none."""
+        when there is none, or when the model has ops whose kernels are a user's, of which nobody knows the version."""
+        if (ops := user_ops()) and self._has_ops(ops):
+            return ""
         if self._key is None:
             if self._path is None:
                 from pocketgraph.litert.graph_content import graph_digest
@@ -243,6 +249,15 @@ class SessionPlans:
                 key += "".join(f" without {name}" for name in sorted(self.without))
             self._key = key
         return self._key
+
+    def _has_ops(self, ops: frozenset[str]) -> bool:
+        """Whether the graph, or a function of it, has one of these ops; found out once for each set of them."""
+        if self._looked_for is not ops:
+            graph = self.graph
+            bodies = (node for function in graph.functions.values() for node in function.nodes)
+            self._has_them = any(node.op in ops for node in chain(graph, bodies))
+            self._looked_for = ops
+        return self._has_them
 
 
 def _is_certain(value: Any) -> bool:

@@ -88,7 +88,7 @@ def keep(
             for part in later
             if isinstance(part.call, (DynamicPart, ValueKeyedPart))
         ],
-        "kernels": registry.homes(ops - STRUCTURAL),
+        "kernels": registry.KERNELS.homes(ops - STRUCTURAL),
         "plain": sorted(filter(is_plain, ops)),
         "checksum": zlib.crc32(data),
     }
@@ -191,7 +191,7 @@ def _opened(request: Request, entry: cache.Entry, opened: list[Runnable]) -> Exe
     if zlib.crc32(data) != about["checksum"]:
         raise LookupError(entry.model)
     graph = from_bytes(data)
-    registry.load(about["kernels"])
+    registry.KERNELS.load(about["kernels"])
     PLAIN.update(about["plain"])
     parts: list[PartCall] = []
     for index, (stand_in, key, specs, wanted, inputs, count, ops) in enumerate(about["parts"]):
