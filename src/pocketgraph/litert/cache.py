@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
-from pocketgraph.formats.part_files import is_abandoned, part_name
 from pocketgraph.graph import DType
 from pocketgraph.litert.cache_integrity import (
     PRIVATE,
@@ -28,6 +27,7 @@ from pocketgraph.litert.cache_integrity import (
     unsealed,
 )
 from pocketgraph.litert.code_version import code_version, short_digest
+from pocketgraph.part_files import is_abandoned, part_name
 
 LIMIT = 2 << 30  # bytes in the whole directory; the least recently used segments beyond go
 MOST_FILES = 8192  # in the whole directory

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pocketgraph.errors import RunError
-from pocketgraph.formats.part_files import part_name
 from pocketgraph.litert import cache
 from pocketgraph.litert.cache import Folder, Specs
 from pocketgraph.litert.cost_model import PACKED_FROM, PREPARED_AFTER, REPEATED_FROM
 from pocketgraph.litert.disk_room import room_for
 from pocketgraph.litert.runner import PACKED_TYPES, PackedRunner, PlainRunner, Runner, prepare
 from pocketgraph.litert.sixteen_bits import as_type, computed_in, numpy_type
+from pocketgraph.part_files import part_name
 
 if TYPE_CHECKING:
     from pocketgraph.litert.constant import Array
