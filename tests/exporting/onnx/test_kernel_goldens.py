@@ -22,6 +22,7 @@ LEFT_OUT = {
     "FakeQuantWithMinMaxArgs": "halves between two codes go to the even one, in TensorFlow upwards",
     "QuantizeV2": "halves between two codes go to the even one, in TensorFlow away from zero",
     "ResizeBicubic": "TensorFlow takes its weights from a table of 1024 steps",
+    "Range": "how many steps of a float32 fit is rounded otherwise",
     "QuantizedRelu": "a range found while running has its zero between two codes",
     "QuantizedRelu6": "a range found while running has its zero between two codes",
     "StringUpper": "other letters than a to z",
