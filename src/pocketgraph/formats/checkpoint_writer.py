@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator, Mapping
 
-from pocketgraph.errors import FormatError
+from pocketgraph.errors import FormatError, PocketgraphError
 from pocketgraph.formats import bundle_tensor, sstable
 from pocketgraph.formats.bundle_proto import Entry, Header
-from pocketgraph.formats.files import write_atomically
+from pocketgraph.formats.files import mapped, write_atomically
+from pocketgraph.formats.part_files import is_abandoned, part_name
 from pocketgraph.formats.wire import Chunk
 from pocketgraph.graph import Tensor
 
@@ -16,7 +18,10 @@ MOST_SHARDS = 99_999  # five digits in the file name
 
 
 def write_checkpoint(prefix: str | os.PathLike[str], tensors: Mapping[str, Tensor], shards: int = 1) -> None:
-    """Writes ``PREFIX.data-…`` files and then ``PREFIX.index``, each whole or not at all.
+    """Writes ``PREFIX.data-…`` files and then ``PREFIX.index``, all of them or none.
+
+    Whoever opens the checkpoint finds the old one or the new one, whenever the writing ends. Data files of the prefix
+    that belong to neither are removed.
 
     Tensors are read one at a time, so the whole checkpoint need not fit into memory. Each goes to the data file that
     is smallest so far, in the order of their names.
@@ -37,12 +42,65 @@ def write_checkpoint(prefix: str | os.PathLike[str], tensors: Mapping[str, Tenso
             raise FormatError(f"a checkpoint cannot hold a tensor called {name!r}")
     base = os.fspath(prefix)
     names = sorted(tensors, key=str.encode)
+    groups = _spread(names, tensors, shards)
     entries: dict[str, Entry] = {}
-    for shard, group in enumerate(_spread(names, tensors, shards)):
-        path = f"{base}.data-{shard:05d}-of-{shards:05d}"
-        write_atomically(path, _contents(shard, {name: tensors[name] for name in group}, entries))
+    # Data files are known by their number and how many there are. Where the index that is there speaks of such names,
+    # new data first have names of one file more, of which an index is written, and then their own.
+    is_there = _shards_of(base) == shards and shards < MOST_SHARDS
+    count = shards + 1 if is_there else shards
+    for shard, group in enumerate(groups):
+        contents = _contents(shard, {name: tensors[name] for name in group}, entries)
+        write_atomically(_data_file(base, shard, count), contents)
+    _write_index(base, names, entries, count)
+    if is_there:
+        for shard in range(shards):
+            _rename_by_link(_data_file(base, shard, count), _data_file(base, shard, shards))
+        _write_index(base, names, entries, shards)
+    _remove_others(base, shards)
+
+
+def _shards_of(base: str) -> int:
+    """How many data files the index that is there speaks of; 0 when there is none that can be read."""
+    from pocketgraph.formats.checkpoint_v2 import Checkpoint
+
+    try:
+        return Checkpoint(base).num_shards if os.path.exists(base + ".index") else 0
+    except PocketgraphError:
+        return 0
+
+
+def _data_file(base: str, shard: int, shards: int) -> str:
+    return f"{base}.data-{shard:05d}-of-{shards:05d}"
+
+
+def _write_index(base: str, names: list[str], entries: Mapping[str, Entry], shards: int) -> None:
     table = sstable.encode([(b"", Header(shards).encode()), *((n.encode(), entries[n].encode()) for n in names)])
     write_atomically(base + ".index", table)
+
+
+def _rename_by_link(source: str, target: str) -> None:
+    """Gives a file a second name, in place of what had it; where there are no links the content is written again."""
+    beside = part_name(target)
+    try:
+        os.link(source, beside)
+        os.replace(beside, target)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(beside)
+        write_atomically(target, memoryview(mapped(source)))
+
+
+def _remove_others(base: str, shards: int) -> None:
+    """Removes data files of the same prefix that the index does not speak of, and what killed writers left."""
+    folder, start = os.path.split(base)
+    with contextlib.suppress(OSError):
+        for name in os.listdir(folder or "."):
+            numbers = name.removeprefix(f"{start}.data-").split("-of-") if name.startswith(f"{start}.data-") else []
+            is_data = len(numbers) == 2 and all(len(n) == 5 and n.isdecimal() for n in numbers)
+            is_part = name.startswith((f"{start}.data-", f"{start}.index.")) and is_abandoned(name)
+            if is_part or (is_data and int(numbers[1]) != shards):
+                with contextlib.suppress(OSError):
+                    os.unlink(os.path.join(folder, name))
 
 
 def _spread(names: list[str], tensors: Mapping[str, Tensor], shards: int) -> list[list[str]]:

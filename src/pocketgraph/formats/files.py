@@ -10,6 +10,7 @@ from mmap import ACCESS_READ, mmap
 from typing import BinaryIO, TypeAlias
 
 from pocketgraph.errors import FormatError, PocketgraphError, did_you_mean
+from pocketgraph.formats.part_files import part_name, remove_abandoned
 from pocketgraph.formats.wire import Buffer, Chunk
 
 PathLike: TypeAlias = str | os.PathLike[str]
@@ -106,8 +107,12 @@ def check_place(path: PathLike) -> str:
 
 
 def replace(target: str, content: Content) -> None:
-    """Writes to a file of a new name beside ``target`` and gives it that name at the end."""
-    beside = f"{target}.{os.getpid()}.{os.urandom(4).hex()}.part"
+    """Writes to a file of a new name beside ``target`` and gives it that name at the end.
+
+    What killed writers of the same file left behind goes.
+    """
+    remove_abandoned(target)
+    beside = part_name(target)
     mode = stat.S_IMODE(os.stat(target).st_mode) if os.path.exists(target) else 0o666
     handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
     try:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
+from pocketgraph.formats.part_files import is_abandoned, part_name
 from pocketgraph.graph import DType
 from pocketgraph.litert.cache_integrity import (
     PRIVATE,
@@ -26,16 +27,8 @@ from pocketgraph.litert.cache_integrity import (
     sealed_text,
     unsealed,
 )
+from pocketgraph.litert.code_version import code_version, short_digest
 
-try:
-    from _blake2 import blake2b  # hashlib gives the same, and loads OpenSSL besides: a thirtieth of a warm start
-except ImportError:
-    from hashlib import blake2b
-
-LOWERING_VERSION = 27
-"""Raise it with every change that makes other bytes from the same graph."""
-
-FORMAT = 2
 LIMIT = 2 << 30  # bytes in the whole directory; the least recently used segments beyond go
 MOST_FILES = 8192  # in the whole directory
 SUM = "sum"  # of the file of an entry, in the text beside it
@@ -132,19 +125,14 @@ def signature(inputs: Sequence[str], specs: Specs, outputs: Sequence[str]) -> st
     return f"{'; '.join(taken)} -> {'; '.join(outputs)}"
 
 
-def short_digest(content: bytes, size: int) -> str:
-    """A digest of ``size`` bytes, in hexadecimal digits."""
-    return blake2b(content, digest_size=size).hexdigest()
-
-
 def entry_name(model_key: str, segment: str) -> str:
-    """The name of the files of one segment of one model.
+    """The name of the files of one segment of one model, as this version of the code and of LiteRT makes it.
 
     Args:
         model_key: a digest of the model.
         segment: what ``signature`` gave.
     """
-    parts = (str(FORMAT), str(LOWERING_VERSION), engine_version(), model_key, segment)
+    parts = (code_version(), engine_version(), model_key, segment)
     return short_digest("\0".join(parts).encode(), 20)
 
 
@@ -258,7 +246,7 @@ def beside(target: str) -> Iterator[str]:
 
     The disk is not waited for: what a crash leaves behind is found by its checksum.
     """
-    part = part_of(target)
+    part = part_name(target)
     try:
         yield part
         os.replace(part, target)
@@ -266,11 +254,6 @@ def beside(target: str) -> Iterator[str]:
         with contextlib.suppress(OSError):
             os.unlink(part)
         raise
-
-
-def part_of(target: str) -> str:
-    """A name beside ``target`` that nobody else uses."""
-    return f"{target}.{os.getpid()}.{os.urandom(4).hex()}.part"
 
 
 def remove(folder: str, name: str) -> None:
@@ -301,7 +284,7 @@ def trim(folder: str, keep: str = "", limit: int | None = None) -> None:
         return
     newest = max((status.st_mtime for _, status in entries), default=0.0)
     for name, status in entries:
-        if name.endswith(".part") and newest - status.st_mtime > LEFT_OVER:
+        if name.endswith(".part") and (newest - status.st_mtime > LEFT_OVER or is_abandoned(name)):
             with contextlib.suppress(OSError):
                 os.unlink(os.path.join(folder, name))
         stem = name.partition(".")[0].partition("-")[0]

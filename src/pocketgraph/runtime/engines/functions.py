@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from pocketgraph.errors import RunError, did_you_mean
 from pocketgraph.graph import AttrValue, Func, Function, Graph, Node, Parameter
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
-from pocketgraph.runtime.engines.compilation_units import Late
+from pocketgraph.runtime.engines.compilation_units import DynamicPlanner
 from pocketgraph.runtime.engines.reference import Program
 
 CALLS = ops_with("call") | {"BatchFunction"}
@@ -33,10 +34,11 @@ Call = Callable[..., tuple[Any, ...]]
 class Library:
     """The functions of a graph, compiled when first called."""
 
-    def __init__(self, graph: Graph, late: Late | None = None) -> None:
-        """``late`` plans the heavy parts of the functions when they run."""
+    def __init__(self, graph: Graph, dynamic: DynamicPlanner | None = None, *, without: Collection[str] = ()) -> None:
+        """``dynamic`` plans the heavy parts of the functions when they run; ``without``: step passes to leave out."""
+        self.without = without
         self.graph = graph
-        self.late = late
+        self.dynamic = dynamic
         self._programs: dict[str, Program] = {}
 
     def is_call(self, node: Node) -> bool:
@@ -57,6 +59,36 @@ class Library:
             if node.op in self.graph.functions and node.op not in seen:
                 seen.add(node.op)
                 waiting.extend(self.graph.functions[node.op].nodes)
+
+    def inlined_nodes(self, nodes: Iterable[Node]) -> float:
+        """How many nodes there were with the nodes of its functions in place of each call; infinite if one recurs."""
+        counts: dict[str, float] = {}
+
+        def total(body: Iterable[Node]) -> float:
+            return sum(1 + sum(counts.get(name, math.inf) for name in self._called(node)) for node in body)
+
+        nodes = list(nodes)
+        stack = [name for node in nodes for name in self._called(node)]
+        begun: set[str] = set()
+        while stack:  # callees before callers; what is begun twice calls itself
+            name = stack[-1]
+            if name in counts:
+                stack.pop()
+                continue
+            body = self.graph.functions[name].nodes
+            left = [other for node in body for other in self._called(node) if other not in counts]
+            if name not in begun and left:
+                begun.add(name)
+                stack.extend(dict.fromkeys(left))
+            else:
+                counts[name] = total(body)
+                stack.pop()
+        return total(nodes)
+
+    def _called(self, node: Node) -> Iterator[str]:
+        """The names of the graph's functions that a node may run."""
+        names = (*(func.name for func in _functions_of(node)), node.op)
+        return (name for name in names if name in self.graph.functions)
 
     def call(self, node: Node) -> Call:
         """What such a node does: takes the Run and the inputs, gives the outputs.
@@ -130,7 +162,9 @@ class Library:
             definition = opdefs.find(node.op)
             if definition is not None and definition.stateful and not definition.outputs:
                 effects.append(node.name)
-        return Program(graph, [Endpoint(name, 0) for name in given], wanted, effects, library=self, late=self.late)
+        return Program(
+            graph, [Endpoint(name, 0) for name in given], wanted, effects, library=self, dynamic=self.dynamic
+        )
 
 
 class _Body:
@@ -149,6 +183,8 @@ class _Body:
             raise RunError(f"the function '{self.func.name}' takes {len(program.feeds)} values, not {len(inputs)}")
         if run.depth >= DEEPEST:
             raise RunError(f"functions call each other more than {DEEPEST} deep", where=f"function '{self.func.name}'")
+        if run.depth:  # functions that call functions may stand for any number of nodes
+            run.spend_call(1 + len(program), self.func.name)
         caller = run.caller
         run.depth, run.caller = run.depth + 1, caller + self.call
         try:

@@ -35,6 +35,8 @@ class LiveBytes:
         if not value.flags.owndata:
             return
         key, size = id(value), value.nbytes
+        if value.dtype == object:  # texts are many times what points at them
+            size += sum(len(item) for item in value.ravel().tolist() if isinstance(item, bytes))
 
         def let_go(_: object) -> None:
             with self._lock:

@@ -41,7 +41,7 @@ class Run:
     Attributes:
         state: values that live as long as the session.
         rng: the session's random generator.
-        budget: how many steps inside loops may still be taken.
+        budget: how many steps inside loops, and of functions that functions call, may still be taken.
         step: values that live for this run.
         trace: collects node times, when wanted.
         depth: how many functions are being called, one inside of the other.
@@ -73,6 +73,20 @@ class Run:
             raise RunError(
                 f"the loop '{loop}' does not end: the run's step limit is used up",
                 hint="check the feeds that bound the loop, or pass a larger step_limit to Session",
+            )
+
+    def spend_call(self, steps: int, function: str) -> None:
+        """Counts the steps of a function that another function calls.
+
+        Raises:
+            RunError: that is more than the run may take.
+        """
+        self.budget -= steps
+        if self.budget < 0:
+            raise RunError(
+                "functions call each other without end: the run's step limit is used up",
+                where=f"function '{function}'",
+                hint="pass a larger step_limit to Session",
             )
 
 

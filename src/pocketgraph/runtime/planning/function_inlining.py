@@ -19,12 +19,15 @@ from pocketgraph.runtime.engines.needed import Item
 DRAWS = ops_with("random")
 """Ops with state that nobody misses when their result is not needed."""
 
+MOST_NODES = 200_000
+"""Nodes that inlining may make, some seconds of planning; functions that call each other may stand for any number."""
+
 
 def inline_calls(graph: Graph, items: Mapping[str, Item], fed: Collection[Endpoint], kept: Collection[str]) -> Graph:
     """The needed part of the graph without calls; ``graph`` itself where there are none, or where one has to stay.
 
     Calls stay where a function has effects besides its results (assignments, assertions, printing), where a function
-    calls itself, and where the result of a call is fed.
+    calls itself, where the result of a call is fed, and where their bodies would make more nodes than MOST_NODES.
 
     Args:
         graph: the graph.
@@ -41,6 +44,8 @@ def inline_calls(graph: Graph, items: Mapping[str, Item], fed: Collection[Endpoi
         return graph
     from pocketgraph.freezing.inline import inlined  # only graphs with functions need it
 
+    if library.inlined_nodes(calls) > MOST_NODES:
+        return graph
     needed = graph.replace([node for node in graph if node.name in items or node.name in given])
     try:
         return inlined(needed, sorted({*kept, *given}), "lower")

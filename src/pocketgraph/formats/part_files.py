@@ -1,0 +1,50 @@
+"""Names of files that are being written, and which of them nobody goes on with: their writer was killed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from functools import lru_cache
+
+ENDING = ".part"
+
+
+def part_name(target: str) -> str:
+    """A name beside ``target`` that nobody else uses; it tells the process and the machine."""
+    return f"{target}.{os.getpid()}.{_machine()}{os.urandom(4).hex()}{ENDING}"
+
+
+def is_abandoned(name: str) -> bool:
+    """Whether ``part_name`` made this name in a process of this machine that is no more."""
+    rest, _, mark = name.removesuffix(ENDING).rpartition(".")
+    _, _, process = rest.rpartition(".")
+    if not name.endswith(ENDING) or not process.isdecimal() or len(process) > 9 or os.name != "posix":
+        return False
+    if len(mark) != 12 or not mark.startswith(_machine()):
+        return False
+    try:
+        os.kill(int(process), 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        pass
+    return False
+
+
+def remove_abandoned(target: str) -> None:
+    """Removes what killed writers of ``target`` left beside it."""
+    folder, start = os.path.split(target)
+    with contextlib.suppress(OSError):
+        for name in os.listdir(folder or "."):
+            if name.startswith(f"{start}.") and name.endswith(ENDING) and is_abandoned(name):
+                with contextlib.suppress(OSError):
+                    os.unlink(os.path.join(folder, name))
+
+
+@lru_cache(maxsize=1)
+def _machine() -> str:
+    """Four digits for this machine: directories may be shared with others, whose processes are not known here."""
+    import zlib
+
+    name = os.uname().nodename if hasattr(os, "uname") else os.environ.get("COMPUTERNAME", "")
+    return f"{zlib.crc32(name.encode()) & 0xFFFF:04x}"

@@ -1,0 +1,121 @@
+"""Writers that are killed at any step leave the old file or the new one; the next writer cleans up behind them."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+from pocketgraph.formats import open_checkpoint
+from pocketgraph.formats.checkpoint_writer import write_checkpoint
+from pocketgraph.formats.files import write_atomically
+from pocketgraph.formats.part_files import is_abandoned, part_name
+from pocketgraph.graph import Tensor
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="processes are forked and looked up")
+
+KILLED = """
+import os, sys
+from pocketgraph.formats.files import write_atomically
+from formats.test_killed_writers import values
+from pocketgraph.formats.checkpoint_writer import write_checkpoint
+
+place, number, shards, last = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
+steps = 0
+
+def counted(call):
+    def step(*arguments, **named):
+        global steps
+        steps += 1
+        if steps > last:
+            os._exit(9)
+        return call(*arguments, **named)
+    return step
+
+for name in ("replace", "link", "unlink", "fsync"):
+    setattr(os, name, counted(getattr(os, name)))
+if shards:
+    write_checkpoint(place, values(number), shards)
+else:
+    write_atomically(place, b"%d" % number * 1000)
+"""
+
+
+def values(number: int) -> dict[str, Tensor]:
+    return {
+        "w": Tensor.from_numpy(np.full((40, 30), number, np.float32)),
+        "b": Tensor.from_numpy(np.full(3, number, np.int32)),
+    }
+
+
+def killed(place: pathlib.Path, number: int, shards: int, last: int) -> bool:
+    """Whether a writer was ended after so many steps."""
+    tests = str(pathlib.Path(__file__).parents[1])
+    program = f"import sys; sys.path[:0] = [{tests!r}]\n{textwrap.dedent(KILLED)}"
+    arguments = [sys.executable, "-c", program, str(place), str(number), str(shards), str(last)]
+    ended = subprocess.run(arguments, capture_output=True, text=True, timeout=60)
+    assert ended.returncode in (0, 9), ended.stderr
+    return ended.returncode == 9
+
+
+def content(prefix: pathlib.Path) -> int:
+    """The number that all of a checkpoint's tensors hold."""
+    found = open_checkpoint(prefix)
+    (number,) = {float(number) for name in found for number in found[name].numpy().ravel()}
+    return int(number)
+
+
+@pytest.mark.parametrize(("before", "after"), [(1, 1), (2, 2), (2, 1), (1, 3)])
+def test_a_checkpoint_is_the_old_one_or_the_new_one(tmp_path: pathlib.Path, before: int, after: int) -> None:
+    prefix = tmp_path / "model.ckpt"
+    number, last, was_killed = 1, 0, True
+    seen = set()
+    while was_killed:
+        write_checkpoint(prefix, values(number), before)
+        was_killed = killed(prefix, number + 1, after, last)
+        assert content(prefix) in (number, number + 1)
+        seen.add(content(prefix) - number)
+        was_killed_again = killed(prefix, number + 2, after, last)  # what lies there is the work of a killed writer
+        assert content(prefix) in (number, number + 1, number + 2)
+        assert was_killed_again or content(prefix) == number + 2
+        number, last = number + 3, last + 1
+    assert seen == {0, 1}
+    write_checkpoint(prefix, values(number), after)
+    expected = {f"model.ckpt.data-{shard:05d}-of-{after:05d}" for shard in range(after)} | {"model.ckpt.index"}
+    assert {path.name for path in tmp_path.iterdir()} == expected
+
+
+def test_leftovers_go_with_the_next_writing(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "model.pb"
+    write_atomically(path, b"old")
+    assert killed(path, 1, 0, 0)
+    assert path.read_bytes() == b"old"
+    (left,) = tmp_path.glob("*.part")
+    assert is_abandoned(left.name)
+    other = tmp_path / part_name("other.pb")
+    other.write_bytes(b"somebody writes")
+    assert not is_abandoned(other.name)
+    write_atomically(path, b"new")
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["model.pb", other.name]
+
+
+def test_files_of_other_machines_and_names_are_left_alone() -> None:
+    process, mark = part_name("model.pb").split(".")[2:4]
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    assert is_abandoned(f"model.pb.{gone.pid}.{mark}.part")
+    assert not is_abandoned(f"model.pb.{process}.{mark}.part")
+    other = f"{int(mark[:4], 16) ^ 1:04x}{mark[4:]}"
+    for name in (
+        f"model.pb.{gone.pid}.{other}.part",
+        f"model.pb.{gone.pid}.{mark}",
+        "model.pb.part",
+        "model.pb.99999999999999999999.abcd.part",
+        ".part",
+    ):
+        assert not is_abandoned(name)
