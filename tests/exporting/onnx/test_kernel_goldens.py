@@ -95,8 +95,8 @@ def test_equal_or_refused(group: str, fed: str) -> None:
 LAYERS = (
     "Abs", "Add", "AddV2", "AvgPool", "BiasAdd", "ConcatV2", "Conv2D", "DepthwiseConv2dNative", "Div", "Elu", "Exp",
     "ExpandDims", "GatherV2", "LeakyRelu", "LogSoftmax", "MatMul", "Max", "MaxPool", "Maximum", "Mean", "Minimum",
-    "Mul", "Neg", "Pack", "Pad", "Prod", "RealDiv", "Relu", "Relu6", "Reshape", "Rsqrt", "Sigmoid", "Softmax", "Softplus",
-    "Split", "Sqrt", "Square", "Squeeze", "StridedSlice", "Sub", "Sum", "Tanh", "Tile", "Transpose",
+    "Mul", "Neg", "Pack", "Pad", "Prod", "RealDiv", "Relu", "Relu6", "Reshape", "Rsqrt", "Sigmoid", "Softmax",
+    "Softplus", "Split", "Sqrt", "Square", "Squeeze", "StridedSlice", "Sub", "Sum", "Tanh", "Tile", "Transpose",
 )  # fmt: skip
 """Ops of which networks are made; a list of the test's own, as no trait says which ONNX must have."""
 
