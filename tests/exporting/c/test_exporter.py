@@ -162,6 +162,12 @@ def test_names_that_c_does_not_take(tmp_path: pathlib.Path) -> None:
     assert "model_output_x2_y_2(" in header
 
 
+def test_litert_files_are_refused(tmp_path: pathlib.Path) -> None:
+    pocketgraph.export(NET, tmp_path / "net.tflite")
+    with pytest.raises(UsageError, match="finished already"):
+        pocketgraph.export(tmp_path / "net.tflite", tmp_path / "net", target="c")
+
+
 def test_labels_that_do_not_fit(tmp_path: pathlib.Path) -> None:
     with pytest.raises(UsageError, match="3 labels and 2 scores"):
         pocketgraph.export(NET, tmp_path / "net", target="c", labels=["a", "b", "c"])
