@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pocketgraph.graph import Graph, canonical, node_name
+from pocketgraph.graph.op_traits import ops_with
 
-PASSES = ("Enter", "Identity", "Switch", "Merge", "Exit", "NextIteration", "RefEnter")
+PASSES = ops_with("passes", "enter", "switch", "merge", "exit", "next_iteration")
 """Ops through which an array goes on its way."""
 WRITES = {
     "TensorArrayWriteV3": (0, 2, 0), "TensorArrayScatterV3": (0, 2, 1), "TensorArraySplitV3": (0, 1, 1),

@@ -18,14 +18,15 @@ from pocketgraph.exporting.onnx.program import Value
 from pocketgraph.exporting.onnx.trip_counts import behind, counts, outside, trip_count
 from pocketgraph.graph import Shape
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.registry import evaluate
 from pocketgraph.litert.constant import Array
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.needed import Item
 
-SUMS = ("Add", "AddV2", "BiasAdd")
+SUMS = ops_with("sum") | {"BiasAdd"}
 MOVES = ("Split", "Squeeze", "Reshape", "StridedSlice", "Unpack", "ConcatV2", "Transpose")
-"""What is done to constants inside of a loop."""
+"""Not a trait: what is done to constants inside of a loop."""
 READS = {"TensorArrayReadV3": 2, "TensorListGetItem": 0}
 """What reads a step's input, and which of its inputs is the array's content."""
 WRITES = {"TensorArrayWriteV3": (1, 2, 3), "TensorListSetItem": (1, 2, 0)}

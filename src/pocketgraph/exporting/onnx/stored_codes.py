@@ -5,7 +5,7 @@ from __future__ import annotations
 from pocketgraph.graph import Graph, Node, node_name
 
 FAKES = ("FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxArgs", "FakeQuantWithMinMaxVarsPerChannel")
-"""Ops that round to the numbers of codes."""
+"""Not a trait: ops that round to the numbers of codes."""
 
 
 def stored_codes(graph: Graph) -> frozenset[str]:
