@@ -47,7 +47,8 @@ def write(
 
     Raises:
         LackingError: there are no kernels for some nodes; all are listed.
-        UsageError: C does not take the name, the model is a LiteRT file, sizes are open, labels do not fit, or eight bits have no samples.
+        UsageError: C does not take the name, the model is a LiteRT file, sizes are open, labels do not fit, or eight
+            bits have no samples.
     """
     checked_name(prefix)
     if mode != "static" and io != "float":
