@@ -12,6 +12,8 @@ from pocketgraph.errors import UsageError
 from pocketgraph.graph import DType, Graph, Node, node_name
 from pocketgraph.graph.dtype import BOOL, FLOAT, STRING, UINT8
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.order import reachable
+from pocketgraph.runtime.encoded_samples import decoder_of, encoded_sample
 from pocketgraph.runtime.engines.needed import needed
 from pocketgraph.runtime.feeds import FeedSpec
 from pocketgraph.runtime.permissions import RESTRICTED
@@ -84,6 +86,8 @@ def sample_shapes(graph: Graph, fetches: Sequence[str], known: Collection[str] =
             continue
         declared = graph[spec.endpoint.node].shape()
         dims = spec.shape.dims if spec.shape.dims is not None or declared is None else declared.dims
+        if dims is None and decoder_of(graph, spec.endpoint.node) is not None:
+            dims = ()
         if dims is None:
             raise UsageError(
                 f"the graph does not say how many dimensions the input '{spec.label}' has",
@@ -105,7 +109,7 @@ def sample_feeds(graph: Graph, fetches: Sequence[str], seed: int = 0) -> dict[st
     """Random feeds for the placeholders that these fetches need; the same for the same seed.
 
     Floats are uniform in [-1, 1), 8-bit integers over their range, other integers in [0, 10), booleans False, strings
-    empty.
+    empty, or a recording or picture of noise where they are decoded as one.
 
     Raises:
         UsageError: a placeholder's shape or type is not declared, or it is too large to make up.
@@ -118,21 +122,45 @@ def sample_feeds(graph: Graph, fetches: Sequence[str], seed: int = 0) -> dict[st
             raise UsageError(
                 f"the graph does not say the type of the input '{spec.label}'", hint="give an array for it"
             )
+        decoder = decoder_of(graph, spec.endpoint.node) if spec.dtype is STRING else None
+        if decoder is not None:
+            feeds[spec.label] = np.array(encoded_sample(decoder, rng), object)
+            continue
         feeds[spec.label] = random_values(spec.dtype, shapes[spec.label], rng, spec.label)
     return feeds
 
 
 def _specs(graph: Graph, fetches: Sequence[str]) -> list[FeedSpec]:
-    items = needed(graph, (), [fetch_endpoint(graph, name) for name in fetches], ())
-    names = [name for name, item in items.items() if _wants_a_feed(graph, item.node)]
+    wanted = [fetch_endpoint(graph, name) for name in fetches]
+    items = needed(graph, (), wanted, ())
+    names = [name for name, item in items.items() if wants_a_feed(graph, item.node)]
+    computed = {name for name in names if graph[name].op == "PlaceholderWithDefault"}
+    if computed:  # what only their defaults need is not needed
+        items = needed(graph, frozenset(Endpoint(name, 0) for name in computed), wanted, ())
+        names = [name for name in names if name in items or name in computed]
     return [FeedSpec.of(graph, Endpoint(name, 0), name) for name in names]
 
 
-def _wants_a_feed(graph: Graph, node: Node) -> bool:
+def wants_a_feed(graph: Graph, node: Node) -> bool:
     """Whether a node is a placeholder without a default, or with one that is computed (by training's input queue)."""
     if node.op == "PlaceholderWithDefault":
-        return bool(node.data_inputs) and graph.constant(node.data_inputs[0]) is None
+        is_computed = bool(node.data_inputs) and graph.constant(node.data_inputs[0]) is None
+        return is_computed and not is_cached_layer(graph, node)
     return node.op in ("Placeholder", "PlaceholderV2")
+
+
+def is_cached_layer(graph: Graph, node: Node) -> bool:
+    """Whether a node is a placeholder whose default is a layer of the network: other placeholders lead to it.
+
+    Retrained graphs have such: what comes before it is the network, and training fed its result from a cache. What
+    comes out of an iterator or a queue is no layer.
+    """
+    from pocketgraph.graph.entry_points import PIPELINES
+
+    if node.op != "PlaceholderWithDefault" or not node.data_inputs:
+        return False
+    ops = {graph[name].op for name in reachable(graph, [node_name(node.data_inputs[0])])}
+    return not ops.isdisjoint(("Placeholder", "PlaceholderV2")) and not any(map(PIPELINES.match, ops))
 
 
 def random_values(dtype: DType, shape: tuple[int, ...], rng: np.random.Generator, label: str) -> np.ndarray[Any, Any]:
