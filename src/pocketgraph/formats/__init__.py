@@ -10,7 +10,7 @@ from pocketgraph.errors import FormatError, UsageError
 from pocketgraph.formats import graphdef
 from pocketgraph.graph import Graph, Tensor
 from pocketgraph.graph.collector import collector_paused
-from pocketgraph.graph.model_file import is_model_file
+from pocketgraph.graph.model_file import is_litert_file, is_model_file
 
 if TYPE_CHECKING:
     from pocketgraph.formats.content import Kind
@@ -110,6 +110,10 @@ def _of_buffer(buffer: Buffer, name: str, tags: str | Iterable[str] | None, sign
         from pocketgraph.formats import tflite
 
         return tflite.parse(buffer, name)
+    if kind is Kind.ONNX:
+        from pocketgraph.formats import onnx_file
+
+        return onnx_file.parse(buffer, name)
     if kind not in (Kind.GRAPH_DEF, Kind.GRAPH_DEF_TEXT, Kind.MEMMAPPED):
         return _undetected(buffer, kind, name)
     if tags is not None or signature is not None:
@@ -172,12 +176,14 @@ def save(graph: Graph, path: PathLike, text: bool | None = None, *, form: str = 
     from pocketgraph.formats.files import write_atomically
 
     if is_model_file(graph):
-        if not os.fspath(path).endswith(".tflite") or form or text:
+        suffix = ".tflite" if is_litert_file(graph) else ".onnx"
+        if not os.fspath(path).endswith(suffix) or form or text:
+            what = "a LiteRT" if suffix == ".tflite" else "an ONNX"
             raise FormatError(
-                "the operators of a LiteRT file have no GraphDef form", where=os.fspath(path),
+                f"the operators of {what} file have no GraphDef form", where=os.fspath(path),
                 hint="give the graph that it was made from",
             )  # fmt: skip
-        write_atomically(path, graph.extra)
+        write_atomically(path, graph.extra if is_litert_file(graph) else graph.extra[8:])
         return
     named = BY_NAME.get(os.path.splitext(os.fspath(path))[1], "graphdef") if text is None else "graphdef"
     chosen = form or ("text" if text else named)
@@ -205,7 +211,7 @@ def save(graph: Graph, path: PathLike, text: bool | None = None, *, form: str = 
 def to_bytes(graph: Graph) -> bytes:
     """The graph as an encoded GraphDef; errors as for ``save``."""
     if is_model_file(graph):
-        raise FormatError("the operators of a LiteRT file have no GraphDef form")
+        raise FormatError("the operators of a LiteRT or ONNX file have no GraphDef form")
     return b"".join(graphdef.chunks(graph))
 
 

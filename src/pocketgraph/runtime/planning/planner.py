@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pocketgraph.graph import Graph
-from pocketgraph.graph.model_file import is_model_file
+from pocketgraph.graph.model_file import is_litert_file, is_model_file
 from pocketgraph.runtime.planning import kept_plans
 from pocketgraph.runtime.planning.prepared import Prepared, Request
 
@@ -30,6 +30,10 @@ def planned(request: Request, graph: Callable[[], Graph], items: dict[str, Item]
     if found is not None:
         return found
     whole = graph()
+    if is_model_file(whole) and not is_litert_file(whole):
+        from pocketgraph.runtime.planning.onnx_file_plan import plan_of_onnx_file
+
+        return plan_of_onnx_file(request, whole)
     if is_model_file(whole):
         from pocketgraph.runtime.planning.model_file_plan import plan_of_model_file
 
