@@ -81,6 +81,13 @@ def test_an_input_that_is_an_output_too(tmp_path: pathlib.Path) -> None:
     assert [item.name for item in model.graph.output] == ["x_output", "y"]
 
 
+def test_two_names_for_one_tensor(tmp_path: pathlib.Path) -> None:
+    outputs = {"classes": "scores:0", "logits": "scores:0"}
+    graph = net().replace(signatures={"serving_default": Signature({"image": "image:0"}, outputs)})
+    made = pocketgraph.export(graph, tmp_path / "net.onnx")
+    assert [item.name for item in onnx.load(made.path).graph.output] == ["classes", "logits"]
+
+
 def test_nothing_is_left_of_a_model_that_onnx_cannot_say(tmp_path: pathlib.Path) -> None:
     graph = parse("x = Placeholder(dtype=float, shape=[2])\ny = Lgamma(x, T=float)")
     with pytest.raises(UsageError, match="Lgamma"):

@@ -73,7 +73,7 @@ def write(
     if backend == "xnnpack":
         links = XNNPACK_LINKS
         if not has_xnnpack():
-            written.unchecked = "XNNPACK (Debian: libxnnpack-dev) is not here; run `make check` where it is"
+            written.unchecked = "XNNPACK is not here (Debian: libxnnpack-dev, libpthreadpool-dev)"
             return written
     executable = Executable(path, prefix, library.inputs, library.outputs, links=links)
     checked = _Checked(model.main, program, executable)

@@ -74,9 +74,8 @@ def _converted(model: ExportModel, entry: EntryPoint, opset: int, fixed: bool) -
         inputs[port.tensor] = port.dtype, Shape(port.sizes if fixed else port.shape)
     input_names = {port.tensor: port.name for port in entry.inputs}
     taken = set(input_names.values())
-    output_names = {  # ONNX has one name space for all
-        port.tensor: f"{port.name}_output" if port.name in taken else port.name for port in entry.outputs
-    }
+    # ONNX has one name space for all
+    output_names = [f"{port.name}_output" if port.name in taken else port.name for port in entry.outputs]
     outputs = [port.tensor for port in entry.outputs]
     return converted(
         model.graph, inputs, outputs, input_names=input_names, output_names=output_names, opset=opset

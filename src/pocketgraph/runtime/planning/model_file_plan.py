@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from pocketgraph.graph import Graph, Node
 from pocketgraph.graph.model_file import PREFIX, SHAPES, TYPES
 from pocketgraph.litert.program import Operation
 from pocketgraph.runtime.description import Description, Part
-from pocketgraph.runtime.planning.prepared import Prepared, Request
+from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, Request
 from pocketgraph.runtime.profile import NodeTiming, StepTrace
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 
-def plan_of_model_file(request: Request, graph: Graph) -> Prepared:
+def plan_of_model_file(request: Request, graph: Graph) -> ExecutionPlan:
     """What runs a request on the graph of a LiteRT file (see formats/tflite.py).
 
     The file is verified before native code sees it.
@@ -59,7 +59,7 @@ def plan_of_model_file(request: Request, graph: Graph) -> Prepared:
         {},
         {name: graph[name].op for name in nodes},
     )  # fmt: skip
-    return Prepared(None, executable, tuple(range(len(fed))), description, [executable])
+    return ExecutionPlan(None, executable, tuple(range(len(fed))), description, [executable])
 
 
 def _signature(graph: Graph, fed: Sequence[str], wanted: Sequence[str]) -> str:
@@ -141,6 +141,10 @@ class _SignatureRun:
             raise RunError("Attempted to use a closed Session", hint="make a new one")
         found = self._model.run(self._key, dict(zip(self._inputs, inputs, strict=True)))
         return [found[name] for name in self._outputs]
+
+    def direct(self, order: Sequence[int]) -> Callable[[list[Array]], list[Array]]:
+        """Runs it on arrays of which ``order`` says where each input is."""
+        return lambda values: self.run([values[index] for index in order])
 
     def close(self) -> None:
         """Gives the memory back."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from typing import Any
 
@@ -11,12 +11,12 @@ import numpy as np
 from pocketgraph.errors import MissingExtraError, RunError
 from pocketgraph.graph import Graph
 from pocketgraph.runtime.description import Description, Part
-from pocketgraph.runtime.planning.prepared import Prepared, Request
+from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, Request
 
 Array = np.ndarray[Any, Any]
 
 
-def plan_of_onnx_file(request: Request, graph: Graph) -> Prepared:
+def plan_of_onnx_file(request: Request, graph: Graph) -> ExecutionPlan:
     """What runs a request on the graph of an ONNX file (see formats/onnx_file.py).
 
     Raises:
@@ -46,7 +46,7 @@ def plan_of_onnx_file(request: Request, graph: Graph) -> Prepared:
     sizes = {str(name): (d.name if d is not None else "?", shape) for name, (d, shape) in request.feeds.items()}
     part = Part("onnxruntime", nodes, tuple(fed), tuple(wanted))
     description = Description(sizes, tuple(wanted), (part,), {}, {name: graph[name].op for name in nodes})
-    return Prepared(None, run, tuple(range(len(fed))), description, [run])
+    return ExecutionPlan(None, run, tuple(range(len(fed))), description, [run])
 
 
 class _OnnxRun:
@@ -72,6 +72,10 @@ class _OnnxRun:
         except Exception as error:
             raise RunError(f"ONNX Runtime failed: {' '.join(str(error).split())[:300]}") from error
         return [np.asarray(array) for array in found]
+
+    def direct(self, order: Sequence[int]) -> Callable[[list[Array]], list[Array]]:
+        """``run`` on arrays of which ``order`` says where each input is."""
+        return lambda values: self.run([values[index] for index in order])
 
     def close(self) -> None:
         """Gives the memory back."""

@@ -9,7 +9,7 @@ from pocketgraph.exporting.onnx.ops.reductions import reduce
 from pocketgraph.exporting.onnx.registry import converts
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import FLOAT
-from pocketgraph.kernels.audio import QUIETEST, mel_weights
+from pocketgraph.kernels.audio.spectrograms import QUIETEST, mel_weights
 
 STFT_FROM = 17
 """The opset that has STFT first."""

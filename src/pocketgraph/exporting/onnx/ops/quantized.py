@@ -20,7 +20,14 @@ from pocketgraph.exporting.onnx.registry import converts
 from pocketgraph.exporting.onnx.stored_codes import FAKES, codes_and_steps
 from pocketgraph.graph import DType, Node
 from pocketgraph.graph.dtype import FLOAT, INT8, INT32, UINT8
-from pocketgraph.kernels.eight_bit import codes_of, dequantized, limited_code, nudged, product_range, widened_range
+from pocketgraph.kernels.quantized.eight_bit_arithmetic import (
+    codes_of,
+    dequantized,
+    limited_code,
+    nudged,
+    product_range,
+    widened_range,
+)
 from pocketgraph.litert.constant import Array
 
 F32 = np.float32

@@ -11,7 +11,7 @@ from pocketgraph.exporting.onnx.ops.elementwise import clipped
 from pocketgraph.exporting.onnx.program import Value
 from pocketgraph.exporting.onnx.registry import converts
 from pocketgraph.graph import Node, canonical
-from pocketgraph.kernels.recurrent import CELL_FIRST, FORGET_FIRST
+from pocketgraph.kernels.nn.recurrent import CELL_FIRST, FORGET_FIRST
 from pocketgraph.litert.constant import Array
 
 MOST_STEPS = 128  # that are written one after the other
