@@ -10,7 +10,7 @@ import numpy as np
 
 from pocketgraph.errors import MissingExtraError, RunError
 from pocketgraph.graph import Graph
-from pocketgraph.runtime.description import Description, Part
+from pocketgraph.runtime.description import DescribedPart, Description
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, Request
 
 Array = np.ndarray[Any, Any]
@@ -44,7 +44,7 @@ def plan_of_onnx_file(request: Request, graph: Graph) -> ExecutionPlan:
     run = _OnnxRun(graph.extra[8:], request.threads, [public[name] for name in fed], [results[name] for name in wanted])
     nodes = tuple(node.name for node in graph if node.op not in ("Placeholder", "Const"))
     sizes = {str(name): (d.name if d is not None else "?", shape) for name, (d, shape) in request.feeds.items()}
-    part = Part("onnxruntime", nodes, tuple(fed), tuple(wanted))
+    part = DescribedPart("onnxruntime", nodes, tuple(fed), tuple(wanted))
     description = Description(sizes, tuple(wanted), (part,), {}, {name: graph[name].op for name in nodes})
     return ExecutionPlan(None, run, tuple(range(len(fed))), description, [run])
 
