@@ -8,6 +8,7 @@ The names below load what they need when they are first used:
   ``TransformGraph(graph_def, inputs, outputs, transforms)``: rewriting rules.
 * ``Session(graph, threads=None).run(fetches, feeds) -> list of arrays``: run it.
 * ``InferenceInterface(model)``: the same by Android's calls, feed, run and fetch.
+* ``kernel(op, inputs=…, outputs=…)``: what computes an op of your own.
 * ``quantize(graph_or_path, samples) -> QuantizedModel``: eight bits; ``evaluate(models, samples)``: what they lose.
 * ``export(graph, path)``: a .tflite file or another form that a device runs, checked against the graph.
 * ``summarize(graph)`` and ``verify(a, b, …)``: look at it, and prove it right.
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from pocketgraph.graph import Graph, Node, Tensor
     from pocketgraph.inspect import summarize
     from pocketgraph.quantization import QuantizedModel, evaluate, quantize
-    from pocketgraph.runtime import InferenceInterface, Session, verify
+    from pocketgraph.runtime import InferenceInterface, Session, kernel, verify
     from pocketgraph.transforms import TransformGraph, transform
 
 __version__ = "0.1.0"
@@ -54,14 +55,15 @@ __version__ = "0.1.0"
 _HOME = {
     "export": "exporting", "load": "formats", "save": "formats", "freeze": "freezing", "transform": "transforms",
     "TransformGraph": "transforms", "InferenceInterface": "runtime", "Session": "runtime", "verify": "runtime",
+    "kernel": "runtime",
     "summarize": "inspect", "QuantizedModel": "quantization", "evaluate": "quantization", "quantize": "quantization",
     "Graph": "graph", "Node": "graph", "Tensor": "graph", "PocketgraphError": "errors",
 }  # fmt: skip
 
 __all__ = [
     "Graph", "InferenceInterface", "Node", "PocketgraphError", "QuantizedModel", "Session", "Tensor", "TransformGraph",
-    "__version__", "evaluate", "export", "formats", "freeze", "load", "quantize", "save", "summarize", "transform",
-    "verify",
+    "__version__", "evaluate", "export", "formats", "freeze", "kernel", "load", "quantize", "save", "summarize",
+    "transform", "verify",
 ]  # fmt: skip
 
 

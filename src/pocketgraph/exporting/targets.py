@@ -62,6 +62,16 @@ TARGETS = {
             "tflite", (".tflite",), "pocketgraph.exporting.tflite.exporter",
             "a LiteRT (TensorFlow Lite) file for Android, iOS, Raspberry Pi, Linux and MediaPipe",
         ),
+        Target(
+            "c", (), "pocketgraph.exporting.c.exporter",
+            "a folder with a library in C99 of only what the graph needs, for microcontrollers and everything else",
+            is_folder=True,
+        ),
+        Target(
+            "onnx", (".onnx",), "pocketgraph.exporting.onnx.exporter",
+            "an ONNX file for ONNX Runtime, on servers, Windows, Linux, Android, iOS and in browsers",
+            needs=("onnx",), extra="onnx",
+        ),
     )
 }  # fmt: skip
 

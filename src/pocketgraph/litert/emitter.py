@@ -67,7 +67,7 @@ class Emit:
         """
         self._node = node
         self._count = 0
-        lowering = LOWERINGS.get(node.op)
+        lowering = LOWERINGS.find(node.op)
         if lowering is None:
             raise Unsupported(f"{node.op} has no LiteRT lowering", node.name)
         if node.op in RANKS:

@@ -15,11 +15,8 @@ from pocketgraph.litert.program import Program
 from pocketgraph.litert.unsupported import Unsupported
 from pocketgraph.quantization.canonical.canonicalize import canonicalize
 from pocketgraph.quantization.canonical.weight_sharing import share_weights
-from pocketgraph.runtime.eight_bit.float_rewriting import without_codes
-from pocketgraph.runtime.engines.needed import needed
 from pocketgraph.runtime.feeds import FeedSpec
-from pocketgraph.runtime.planning.function_inlining import inline_calls
-from pocketgraph.runtime.planning.specialize import Known, specialized
+from pocketgraph.runtime.planning.passes import IN_SEVERAL_CALLS, INEXACT, SpecializedGraph, specialized
 from pocketgraph.runtime.samples import sample_fetches, sample_shapes
 from pocketgraph.runtime.tensor_names import feed_endpoints, fetch_endpoint
 
@@ -79,7 +76,7 @@ class Simplified(NamedTuple):
         outputs: the tensor names wanted.
     """
 
-    known: Known
+    known: SpecializedGraph
     inputs: dict[str, tuple[DType, tuple[int, ...]]]
     outputs: list[str]
 
@@ -112,11 +109,8 @@ def simplified(graph: Graph, outputs: Sequence[str], shapes: Shapes, *, may_hold
         dtype = FeedSpec.of(graph, endpoint, label).dtype or FLOAT
         specs[endpoint] = (dtype, tuple(shape))
     fetches = [fetch_endpoint(graph, name) for name in outputs]
-    kept = {endpoint.node for endpoint in (*specs, *fetches)}
-    graph = inline_calls(graph, needed(graph, frozenset(specs), fetches, ()), specs, kept)
-    if may_hold_codes:
-        graph = without_codes(graph, kept, needed(graph, frozenset(specs), fetches, ()), specs)
-    known = specialized(graph, specs, {}, fetches, (), may_chunk=False)
+    without = IN_SEVERAL_CALLS if may_hold_codes else (*IN_SEVERAL_CALLS, *INEXACT)
+    known = specialized(graph, specs, {}, fetches, (), without=without)
     inputs: dict[str, tuple[DType, tuple[int, ...]]] = {
         str(endpoint): (dtype, shape) for endpoint, (dtype, shape) in specs.items() if dtype is not None
     }
