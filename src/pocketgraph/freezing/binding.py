@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.errors import FreezeError, GraphError, UsageError, did_you_mean
-from pocketgraph.freezing.known import Known
 from pocketgraph.graph import DType, Graph, Node, Tensor, canonical, const, node_name, opdefs, parse_ref
 from pocketgraph.graph.order import MERGES
+from pocketgraph.passes.constant_values import ConstantValues
 
 SWITCHES = frozenset({"Switch", "RefSwitch"})
 _NEXT = frozenset({"NextIteration", "RefNextIteration"})
@@ -123,7 +123,7 @@ def without_known_branches(graph: Graph) -> Graph:
     Raises:
         FreezeError: an output of the graph is on a way not taken.
     """
-    known = Known(graph)
+    known = ConstantValues(graph.nodes)
     ways = {}
     for node in graph:
         if node.op in SWITCHES and len(node.data_inputs) == 2:

@@ -11,21 +11,21 @@ from pocketgraph.errors import FreezeError, UsageError
 from pocketgraph.formats.checkpoint import open_checkpoint
 from pocketgraph.freezing import repair as repairs
 from pocketgraph.freezing import training_dir
-from pocketgraph.freezing.batch_norms import refuse_training_batch_norms, untrained_batch_norms
 from pocketgraph.freezing.binding import bound, without_idle_waits
 from pocketgraph.freezing.constants import variables_to_constants
 from pocketgraph.freezing.initializers import initialized, refuse_computed
-from pocketgraph.freezing.inline import ControlFlow
 from pocketgraph.freezing.leftovers import leftovers
 from pocketgraph.freezing.savers import SavedAs, saved_names
 from pocketgraph.freezing.settle import settled, without_idle_dropout
 from pocketgraph.freezing.subgraph import extract_sub_graph
 from pocketgraph.freezing.tables import with_assets
+from pocketgraph.freezing.training_batch_norms import refuse_training_batch_norms, untrained_batch_norms
 from pocketgraph.freezing.values import values_of
 from pocketgraph.freezing.variables import is_variable, variables
 from pocketgraph.graph import Graph, Node, Signature, Tensor, node_name
 from pocketgraph.graph.collector import collector_paused
 from pocketgraph.graph.entry_points import likely_outputs, sole_outputs
+from pocketgraph.passes.inlining import ControlFlow
 
 PathLike = str | os.PathLike[str]
 Checkpoint = PathLike | Mapping[str, Tensor]

@@ -16,14 +16,14 @@ from pocketgraph.graph import AttrValue, Graph, Node, Tensor, const, node_name, 
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes import Inferred, infer
-from pocketgraph.transforms.parts.channel_scaling import (
+from pocketgraph.passes.channel_scaling import (
     LINEAR,
     has_padding,
     input_folded,
     output_channels,
     scaled_weights,
 )
-from pocketgraph.transforms.parts.small_constants import Constants
+from pocketgraph.passes.constant_values import ConstantValues
 
 Array = np.ndarray[Any, Any]
 
@@ -32,6 +32,13 @@ SUMS = frozenset({"Add", "AddV2", "Sub", "BiasAdd"})
 """Not a trait: sums and differences with a constant, which fold into a bias."""
 PRODUCTS = frozenset({"Mul", "RealDiv", "Div"})
 """Not a trait: products and quotients with a constant, which fold into weights."""
+
+
+PARAMETER_OPS = frozenset({
+    "Add", "AddV2", "Sub", "Mul", "RealDiv", "Div", "Neg", "Rsqrt", "Sqrt", "Square", "Reciprocal", "Inv", "Reshape",
+    "ExpandDims", "Squeeze", "Maximum",
+})  # fmt: skip
+"""Not a trait: what exporters spell the parameters of batch norms with."""
 
 
 class Step(NamedTuple):
@@ -78,7 +85,7 @@ class _Work:
         self.readers: dict[str, dict[str, int]] = {}  # how often each node is read by each other one
         for node in graph:
             self._count(node)
-        self.constants = Constants(self.nodes)
+        self.constants = ConstantValues(self.nodes, ops=PARAMETER_OPS, largest=1 << 20)
         self.before: dict[str, list[Node]] = {}
         self.renamed: dict[str, str] = {}
         self.changed = False

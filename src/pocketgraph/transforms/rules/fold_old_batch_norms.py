@@ -13,11 +13,11 @@ from pocketgraph.graph import AttrValue, DType, Graph, Node, const, node_name, o
 from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.graph.edit import replace_matches
 from pocketgraph.graph.pattern import Match, Pattern
+from pocketgraph.passes.channel_scaling import output_channels, scaled_weights
 from pocketgraph.transforms.compat import Compat
 from pocketgraph.transforms.near_miss import Miss
 from pocketgraph.transforms.original.numbering import twins
 from pocketgraph.transforms.parts.affine_folding import BATCH_NORMS, PRODUCTS, SUMS, fold_affine
-from pocketgraph.transforms.parts.channel_scaling import output_channels, scaled_weights
 from pocketgraph.transforms.parts.constants_of_nodes import checked_constant
 from pocketgraph.transforms.parts.near_misses import THROUGH, around, fold_miss, source_of
 from pocketgraph.transforms.tool import transform
