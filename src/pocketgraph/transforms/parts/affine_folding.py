@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pocketgraph.graph import AttrValue, Graph, Node, Tensor, const, node_name, opdefs, parse_ref
+from pocketgraph.graph import AttrValue, Graph, Node, Tensor, const, node_name, parse_ref
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes import Inferred, infer
+from pocketgraph.passes.batch_norms import affine_of, arranged
 from pocketgraph.passes.channel_scaling import (
     LINEAR,
     has_padding,
@@ -257,7 +258,6 @@ class _Work:
         return Step(node, index, one, values, counts)
 
     def _batch_norm_step(self, node: Node, index: int, product: Node, channels: int) -> Step | None:
-        fused = node.op != "BatchNormWithGlobalNormalization"
         if index != 0 or len(node.data_inputs) != 5 or product.op == "MatMul":
             return None
         if _layout(node) != _layout(product) or any(
@@ -273,14 +273,7 @@ class _Work:
         if len(vectors) != 4:
             return None
         wide = [vector.astype(np.float64) for vector in vectors]
-        gamma, beta, mean, variance = wide if fused else (wide[3], wide[2], wide[0], wide[1])
-        epsilon = opdefs.attr_or_default(node, "epsilon" if fused else "variance_epsilon")
-        assert isinstance(epsilon, float)
-        with np.errstate(all="ignore"):
-            scale = 1 / np.sqrt(variance + epsilon)
-            if fused or opdefs.attr_or_default(node, "scale_after_normalization"):
-                scale = scale * gamma
-            offset = beta - mean * scale
+        scale, offset = affine_of(node, *arranged(node, wide), np.float64)
         if not (np.isfinite(scale).all() and np.isfinite(offset).all()):
             return None
         return Step(node, 0, scale, offset, node.op in self.triggers)

@@ -10,10 +10,10 @@ import numpy as np
 
 from pocketgraph.errors import TransformError, did_you_mean
 from pocketgraph.graph import Graph, Node, node_name, opdefs
-from pocketgraph.passes.node_keys import static_keys
 from pocketgraph.transforms.compat import Compat
 from pocketgraph.transforms.original.node_hash import node_hash
 from pocketgraph.transforms.original.numbering import check_twins
+from pocketgraph.transforms.parts.node_keys import static_keys
 from pocketgraph.transforms.tool import transform
 
 
