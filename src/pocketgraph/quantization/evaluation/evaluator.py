@@ -13,6 +13,7 @@ from pocketgraph.datasets.class_labels import read_labels
 from pocketgraph.datasets.dataset import Dataset
 from pocketgraph.datasets.named_arrays import SampleSource, are_arrays
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
+from pocketgraph.errors import option
 from pocketgraph.graph import Graph
 from pocketgraph.quantization.core.quantization_options import Progress
 from pocketgraph.quantization.evaluation.model_evaluation import Evaluation, Verdict, judge_models, largest_inputs
@@ -117,7 +118,7 @@ def notes(verdicts: list[Verdict], data: Dataset, odd: list[int]) -> Iterator[st
     if data.classes and all(verdict.accuracy is None and verdict.errors is None for verdict in verdicts):
         yield (
             f"{data.place} tells classes, such as '{data.classes[0]}', but not which score is whose; "
-            "--labels names the class of each score"
+            f"{option('labels')} names the class of each score"
         )
     compared = [verdict.comparison for verdict in verdicts if verdict.comparison is not None]
     if not all(math.isfinite(comparison.mean_error) for comparison in compared):

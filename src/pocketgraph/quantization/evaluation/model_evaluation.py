@@ -12,7 +12,7 @@ from typing import Any, overload
 import numpy as np
 
 from pocketgraph.datasets.model_input import ModelInput
-from pocketgraph.errors import UsageError
+from pocketgraph.errors import UsageError, option
 from pocketgraph.quantization.core.program_runner import Samples
 from pocketgraph.quantization.core.quantization_options import Progress
 from pocketgraph.quantization.evaluation.metrics import Accuracy, Comparison, interval, mean_interval
@@ -181,7 +181,7 @@ def judge_models(
                 raise UsageError(
                     f"its output is {list(answer.shape)}, that of {models[0].path} {list(reference.shape)}",
                     where=model.path,
-                    hint="name the outputs with --outputs",
+                    hint=f"name the outputs with {option('outputs')}",
                 )
             comparison, accuracy = comparisons[index], accuracies[index]
             if comparison is not None:
