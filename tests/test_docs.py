@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
+import click
 import numpy as np
 import pytest
 
@@ -17,7 +18,7 @@ DOCUMENTS = sorted(
     path.relative_to(ROOT).as_posix()
     for path in (*ROOT.glob("docs/**/*.md"), *(ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING")))
 )
-INVENTED = {"transforms/rules/NAME.py", "cli/COMMAND.py", "my_rules.py", "runtime/plan.py"}
+INVENTED = {"my_rules.py", "runtime/plan.py"}
 """Files that stand for others, that the reader writes, or that are told of as gone."""
 FLAG = re.compile(r"(?<![\w-])(--?[A-Za-z][\w-]*)")
 
@@ -55,7 +56,7 @@ def files() -> tuple[str, ...]:
 def test_files_that_are_named_exist(document: str) -> None:
     """A name may leave the folders in front out, where it is plain which file is meant."""
     for name in set(re.findall(r"[\w./…-]*\w\.(?:py|md)\b", text_of(document))) - INVENTED:
-        if "…" in name:  # several
+        if "…" in name or re.search(r"(?:^|/)[A-Z_]+(?:/|\.py$)", name):  # several, or one's own
             continue
         beside = ((ROOT / document).parent / name).exists() or (ROOT / name).exists()
         assert beside or any(path.endswith(f"/{name.lstrip('/')}") for path in files()), name
@@ -65,7 +66,8 @@ def test_files_that_are_named_exist(document: str) -> None:
 def flags_of(command: str) -> frozenset[str]:
     found = Commands().get_command(None, command)  # type: ignore[arg-type]
     assert found is not None
-    named = [option for parameter in found.params for option in (*parameter.opts, *parameter.secondary_opts)]
+    parameters = found.get_params(click.Context(found))
+    named = [option for parameter in parameters for option in (*parameter.opts, *parameter.secondary_opts)]
     return frozenset([*named, "--help"])
 
 
@@ -98,3 +100,11 @@ def test_the_readmes_code_runs(tmp_path: pathlib.Path, monkeypatch: pytest.Monke
     for block in blocks:
         exec(compile(block, "README.md", "exec"), {"image": np.zeros((1, 8, 8, 1), np.float32)})
     assert (tmp_path / "small.pb").exists()
+
+
+def test_the_code_of_the_page_on_kernels_runs() -> None:
+    blocks = re.findall(r"^```python\n(.*?)^```", text_of("docs/custom-kernels.md"), re.MULTILINE | re.DOTALL)
+    assert len(blocks) > 2
+    names: dict[str, object] = {}
+    for block in blocks:
+        exec(compile(block, "custom-kernels.md", "exec"), names)

@@ -21,6 +21,7 @@ MODULES = (
     "pocketgraph.runtime.compare",
     "pocketgraph.runtime.interface",
     "pocketgraph.runtime.session",
+    "pocketgraph.runtime.user_kernels",
     "pocketgraph.transforms",
 )
 

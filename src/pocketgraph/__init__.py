@@ -8,7 +8,9 @@ The names below load what they need when they are first used:
   ``TransformGraph(graph_def, inputs, outputs, transforms)``: rewriting rules.
 * ``Session(graph, threads=None).run(fetches, feeds) -> list of arrays``: run it.
 * ``InferenceInterface(model)``: the same by Android's calls, feed, run and fetch.
+* ``kernel(op, inputs=…, outputs=…)``: what computes an op of your own.
 * ``quantize(graph_or_path, samples) -> QuantizedModel``: eight bits; ``evaluate(models, samples)``: what they lose.
+* ``export(graph, path)``: a .tflite file or another form that a device runs, checked against the graph.
 * ``summarize(graph)`` and ``verify(a, b, …)``: look at it, and prove it right.
 * ``formats.open_checkpoint(prefix)``: a mapping of variable name to Tensor.
 
@@ -39,26 +41,29 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pocketgraph import formats
     from pocketgraph.errors import PocketgraphError
+    from pocketgraph.exporting import export
     from pocketgraph.formats import load, save
     from pocketgraph.freezing import freeze
     from pocketgraph.graph import Graph, Node, Tensor
     from pocketgraph.inspect import summarize
     from pocketgraph.quantization import QuantizedModel, evaluate, quantize
-    from pocketgraph.runtime import InferenceInterface, Session, verify
+    from pocketgraph.runtime import InferenceInterface, Session, kernel, verify
     from pocketgraph.transforms import TransformGraph, transform
 
 __version__ = "0.1.0"
 
 _HOME = {
-    "load": "formats", "save": "formats", "freeze": "freezing", "transform": "transforms",
+    "export": "exporting", "load": "formats", "save": "formats", "freeze": "freezing", "transform": "transforms",
     "TransformGraph": "transforms", "InferenceInterface": "runtime", "Session": "runtime", "verify": "runtime",
+    "kernel": "runtime",
     "summarize": "inspect", "QuantizedModel": "quantization", "evaluate": "quantization", "quantize": "quantization",
     "Graph": "graph", "Node": "graph", "Tensor": "graph", "PocketgraphError": "errors",
 }  # fmt: skip
 
 __all__ = [
     "Graph", "InferenceInterface", "Node", "PocketgraphError", "QuantizedModel", "Session", "Tensor", "TransformGraph",
-    "__version__", "evaluate", "formats", "freeze", "load", "quantize", "save", "summarize", "transform", "verify",
+    "__version__", "evaluate", "export", "formats", "freeze", "kernel", "load", "quantize", "save", "summarize",
+    "transform", "verify",
 ]  # fmt: skip
 
 

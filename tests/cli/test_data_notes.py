@@ -131,7 +131,7 @@ def speech(folder: pathlib.Path, rate: int, rate_in_graph: str = "pcm:1") -> Non
 
 
 def sound(path: pathlib.Path, samples: np.ndarray[Any, Any], rate: int) -> None:
-    from pocketgraph.kernels.audio import encode_wav
+    from pocketgraph.kernels.audio.wav import encode_wav
 
     path.write_bytes(bytes(np.asarray(encode_wav(samples[:, None].astype(np.float32), np.int32(rate))).item()))
 

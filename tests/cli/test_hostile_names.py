@@ -103,7 +103,7 @@ def test_memory_that_is_not_there_is_an_error_of_the_rule(monkeypatch: pytest.Mo
     def none(*_: object) -> None:
         raise MemoryError
 
-    from pocketgraph.transforms._folding import evaluate
+    from pocketgraph.transforms.parts.constant_folding import evaluate
 
     monkeypatch.setattr(evaluate, "_as_tensor", none)
     graph = parse(

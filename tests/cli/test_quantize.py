@@ -151,7 +151,7 @@ def test_tables_with_and_without_classes(small: pathlib.Path, capsys: Any) -> No
 
 
 def test_recordings_go_through_the_front_of_the_graph(tmp_path: pathlib.Path, capsys: Any) -> None:
-    from pocketgraph.kernels.audio import encode_wav
+    from pocketgraph.kernels.audio.wav import encode_wav
 
     rng = np.random.default_rng(1)
     (tmp_path / "yes").mkdir()

@@ -10,7 +10,7 @@ import pytest
 
 from pocketgraph.datasets.recordings import content_at, rate_of, resampled, samples_at
 from pocketgraph.errors import FormatError
-from pocketgraph.kernels.audio import encode_wav, read_wav
+from pocketgraph.kernels.audio.wav import encode_wav, read_wav
 
 RATES = [(44100, 16000), (22050, 16000), (8000, 16000), (48000, 16000), (16000, 44100), (11025, 8000)]
 

@@ -5,7 +5,7 @@ import pathlib
 
 import pytest
 
-from kernels.cases import cases
+from kernels.cases import cases, from_list
 from pocketgraph.graph import opdefs
 from pocketgraph.graph.text import parse
 from pocketgraph.inspect.flop_formulas import FORMULAS
@@ -69,7 +69,7 @@ PROFILED = json.loads((pathlib.Path(__file__).parent.parent / "fixtures/flops.js
 
 @pytest.mark.parametrize("group", PROFILED)
 def test_counts_are_those_of_tensorflows_profiler(group: str) -> None:
-    by_name = {case.node.name: case for case in cases(group)}
+    by_name = {case.name: case for case in cases(group)}
     ran = 0
     for name, profiled in PROFILED[group].items():
         case = by_name[name]
@@ -85,7 +85,7 @@ def test_counts_are_those_of_tensorflows_profiler(group: str) -> None:
 
 def test_gradients_of_convolutions_cost_what_the_convolution_costs() -> None:
     for op in PROFILER_IS_OFF:
-        for case in cases("networks"):
+        for case in from_list("networks"):
             if case.node.op != op:
                 continue
             shapes = {f"{n}:0": a.shape for n, a in zip(case.node.data_inputs, case.inputs, strict=True)}

@@ -1,4 +1,8 @@
-"""The goldens of tests/fixtures/kernels: what TensorFlow computed for single nodes."""
+"""The goldens of tests/fixtures/kernels: what TensorFlow computed for single nodes.
+
+FAMILY.pb.gz has the cases of a family of kernels, each under the name of the list that it comes from
+(fixtures/kernel_cases): ``networks.Conv2D_3``. Files with other names hold what one test needs for itself.
+"""
 
 from __future__ import annotations
 
@@ -19,16 +23,33 @@ FOLDER = pathlib.Path(__file__).parent.parent / "fixtures" / "kernels"
 
 @dataclass(frozen=True)
 class Case:
-    """One node, its inputs, and what TensorFlow gave for it."""
+    """One node, its inputs, what TensorFlow gave for it, and the list that it comes from."""
 
     node: Node
     inputs: tuple[np.ndarray[Any, Any], ...]
     expected: tuple[np.ndarray[Any, Any], ...]
+    source: str = ""
+
+    @property
+    def name(self) -> str:
+        """What the case is called in its file."""
+        return f"{self.source}.{self.node.name}" if self.source else self.node.name
 
 
-def cases(group: str) -> Iterator[Case]:
+FAMILIES = (
+    "array", "audio", "control_flow", "image", "logging", "math", "nn", "parsing", "quantized", "random", "sparse",
+    "state", "text",
+)  # fmt: skip
+
+
+def from_list(source: str) -> list[Case]:
+    """The cases of one list, of all families; those of a family are in the list's order."""
+    return [case for family in FAMILIES for case in cases(family) if case.source == source]
+
+
+def cases(file: str) -> Iterator[Case]:
     """The cases of one file, in its order."""
-    graph = formats.from_bytes(gzip.decompress((FOLDER / f"{group}.pb.gz").read_bytes()))
+    graph = formats.from_bytes(gzip.decompress((FOLDER / f"{file}.pb.gz").read_bytes()))
     for node in graph:
         if "/" in node.name:
             continue
@@ -39,11 +60,8 @@ def cases(group: str) -> Iterator[Case]:
             if name not in graph.nodes:
                 break
             expected.append(graph[name].tensor.numpy())
-        yield Case(node, inputs, tuple(expected))
-
-
-def case_names(group: str) -> list[str]:
-    return [case.node.name for case in cases(group)]
+        source, _, name = node.name.rpartition(".")
+        yield Case(node.replace(name=name), inputs, tuple(expected), source)
 
 
 def run(op: str, inputs: list[Any], **attrs: Any) -> tuple[Any, ...]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels.cases import cases
+from kernels.cases import from_list
 from pocketgraph.errors import PocketgraphError, RunError
 from pocketgraph.graph import Node, Shape
 from pocketgraph.graph.dtype import FLOAT, INT32
@@ -139,10 +139,10 @@ def test_draws_have_the_mean_and_the_variance_of_their_distribution_and_repeat(
     assert abs(found.var() - variance) < 0.3
 
 
-@pytest.mark.parametrize("group", ["gradients", "sparse", "stateless", "unicode"])
+@pytest.mark.parametrize("source", ["gradients", "sparse_tensors", "stateless", "unicode"])
 @pytest.mark.parametrize("values", [True, False], ids=["known", "unknown"])
-def test_shape_rules_allow_what_tensorflow_gave(group: str, values: bool) -> None:
-    for case in cases(group):
+def test_shape_rules_allow_what_tensorflow_gave(source: str, values: bool) -> None:
+    for case in from_list(source):
         rule = rules.find(case.node.op)
         assert rule is not None, case.node.op
         known = tuple(i if values and i.dtype.kind in "iu" else None for i in case.inputs)

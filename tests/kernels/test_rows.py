@@ -107,9 +107,9 @@ def test_what_cannot_be_is_refused(op: str, inputs: tuple[Any, ...], attrs: dict
 def test_a_small_text_that_unpacks_to_far_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
     import zlib
 
-    from pocketgraph.kernels import fields_of_text
+    from pocketgraph.kernels.parsing import csv_and_raw_bytes
 
-    monkeypatch.setattr(fields_of_text, "LARGEST_RESULT", 1000)
+    monkeypatch.setattr(csv_and_raw_bytes, "LARGEST_RESULT", 1000)
     with pytest.raises(RunError, match="unpack to more than"):
         run("DecodeCompressed", np.array([zlib.compress(bytes(5000))], object), compression_type=b"ZLIB")
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels.cases import Case, cases
+from kernels.cases import Case, from_list
 from litert.single_ops import STATIC, run_graph, run_node
 from pocketgraph.graph import DType, Graph, Node, Shape, const
 from pocketgraph.runtime import Session
@@ -25,7 +25,7 @@ NO_OPERATOR = {
 """What LiteRT cannot express, and the reason that must be given for it."""
 
 RELATIVE = 1e-6
-ALL = {case.node.name: case for case in cases("attributes")}
+ALL = {case.node.name: case for case in from_list("attributes")}
 
 IMAGES = {
     "Conv2D": (0,), "DepthwiseConv2dNative": (0,), "Conv2DBackpropInput": (2,), "MaxPool": (0,), "AvgPool": (0,),
@@ -87,9 +87,9 @@ def test_channels_first_is_the_same_turned(name: str) -> None:
     "case",
     [
         pytest.param(case, id=case.node.name)
-        for case in cases("casts")
+        for case in from_list("casts")
         if case.inputs[0].dtype == np.float32 and case.expected[0].dtype.name in ("uint8", "int8", "int16")
-        if np.abs(case.inputs[0]).max() < 2**31  # beyond, the engines differ (see lowerings/math.py)
+        if np.abs(case.inputs[0]).max() < 2**31  # beyond, the engines differ (see lowerings/math/elementwise.py)
     ],
 )
 def test_floats_that_do_not_fit(case: Case) -> None:

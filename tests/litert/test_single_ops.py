@@ -7,12 +7,12 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
-from kernels.cases import Case, cases
+from kernels.cases import Case, from_list
 from litert.single_ops import run_node
-from pocketgraph.litert.lowerings import LOWERINGS
+from pocketgraph.litert.lowering import LOWERINGS
 from support import assert_close
 
-GROUPS = ("arrays", "binary", "elementwise", "images", "networks", "quantization", "reductions", "sequences")
+LISTS = ("arrays", "binary", "elementwise", "images", "networks", "quantization", "reductions", "sequences")
 
 NOT_HELD_TO = {
     "Cast_144": "floats beyond int32",
@@ -26,7 +26,7 @@ NOT_HELD_TO = {
     "Minimum_10": "NaN",
     "Sigmoid_0": "1e30",
 }
-"""Cases of values for which LiteRT answers differently (see lowerings/math.py); the finite ones are still compared."""
+"""Values for which LiteRT answers differently (lowerings/math/elementwise.py); the finite ones are still compared."""
 
 RELATIVE = 1e-5
 UNITS = {"float16": 2.0**-10, "bfloat16": 2.0**-7}
@@ -36,7 +36,7 @@ UNITS = {"float16": 2.0**-10, "bfloat16": 2.0**-7}
 @lru_cache(maxsize=1)
 def lowered_cases() -> dict[str, Case]:
     table = LOWERINGS
-    return {case.node.name: case for group in GROUPS for case in cases(group) if case.node.op in table}
+    return {case.node.name: case for source in LISTS for case in from_list(source) if case.node.op in table}
 
 
 @pytest.mark.parametrize("name", lowered_cases())

@@ -13,7 +13,7 @@ from pocketgraph import Session
 from pocketgraph.graph import Graph, Node, const
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.text import parse
-from pocketgraph.kernels.eight_bit import width
+from pocketgraph.kernels.quantized.eight_bit_arithmetic import width
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Value
 from pocketgraph.litert.rewriting.eight_bit import coded_weights
@@ -104,7 +104,7 @@ def operations(graph: Graph, folder: Path) -> Counter[tuple[str, str]]:
     """The compiled operators and the type that they give; everything must run on LiteRT."""
     with Session(graph, 1, engine="litert", cache_dir=folder) as session:
         session.run("y", {"x": images(1)[0]})
-        (prepared,) = session._plans.prepared.values()
+        (prepared,) = session._calls.plans.values()
         (executable,) = prepared.executables
         program: Any = executable
         return Counter((op.code, op.outputs[0].dtype.name) for op in program.program.operations)
@@ -223,7 +223,7 @@ def test_where_few_products_are_made_values_stay_float(tmp_path: Path) -> None:
     graph = quantized(graph.replace([*nodes, *graph], inputs=["x"], outputs=["y"]))
     with Session(graph, 1, engine="litert", cache_dir=tmp_path) as session:
         session.run("y", {"x": images(1)[0]})
-        (prepared,) = session._plans.prepared.values()
+        (prepared,) = session._calls.plans.values()
         (executable,) = prepared.executables
         program: Any = executable
         kinds = [op.inputs[1].dtype.name for op in program.program.operations if op.code == "CONV_2D"]

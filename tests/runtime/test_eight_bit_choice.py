@@ -11,7 +11,7 @@ from pocketgraph.graph import Graph, Node, const
 from pocketgraph.graph.dtype import QUINT8
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.text import parse
-from pocketgraph.kernels.quantized_layers import _shifted_window
+from pocketgraph.kernels.quantized.layers import _shifted_window
 from pocketgraph.kernels.windows import window
 from pocketgraph.runtime.eight_bit import choice as eight_bit_choice
 from pocketgraph.runtime.eight_bit.eight_bit_parts import begins_alike

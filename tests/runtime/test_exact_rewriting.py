@@ -14,7 +14,7 @@ from pocketgraph.graph import Graph, Node, const
 from pocketgraph.graph.dtype import FLOAT, INT8, QUINT8
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.text import parse
-from pocketgraph.kernels.eight_bit import (
+from pocketgraph.kernels.quantized.eight_bit_arithmetic import (
     half_away,
 )
 from pocketgraph.quantization.float_program import float_program
@@ -268,7 +268,7 @@ def test_large_networks_keep_their_values_between_layers(monkeypatch: pytest.Mon
     needed = [node.name for node in graph]
     small = {node.op for node in without_codes(graph, {"y"}, needed, feeds)}
     monkeypatch.setattr(eight_bit_choice, "MOST_SEARCHED", 1000)
-    monkeypatch.setattr(eight_bit_choice, "FEW", 0)
+    monkeypatch.setattr(eight_bit_choice, "FEW_SEARCHED_LAYERS", 0)
     large = {node.op for node in without_codes(graph, {"y"}, needed, feeds)}
     assert "Floor" in small
     assert "Floor" not in large

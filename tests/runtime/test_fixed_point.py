@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pocketgraph.kernels.eight_bit import (
+from pocketgraph.kernels.quantized.eight_bit_arithmetic import (
     BYTE,
     F32,
     dequantized_first,

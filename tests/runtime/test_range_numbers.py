@@ -10,7 +10,7 @@ import numpy as np
 from pocketgraph import Session
 from pocketgraph.graph import Node
 from pocketgraph.graph.text import parse
-from pocketgraph.kernels.eight_bit import (
+from pocketgraph.kernels.quantized.eight_bit_arithmetic import (
     BYTE,
     WIDE,
     dequantized_first,

@@ -7,8 +7,8 @@ from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Node, Shape
 from pocketgraph.graph.text import parse
 from pocketgraph.kernels.registry import Context, evaluate
-from pocketgraph.kernels.state import Variable
-from pocketgraph.kernels.tensor_array import TensorArray
+from pocketgraph.kernels.state.tensor_array import TensorArray
+from pocketgraph.kernels.state.variables import Variable
 from pocketgraph.runtime import Session
 
 FLOAT, INT32 = DType.named("float"), DType.named("int32")

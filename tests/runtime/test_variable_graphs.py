@@ -10,7 +10,7 @@ from pocketgraph.graph import DType, Node, Shape
 from pocketgraph.graph.text import parse
 from pocketgraph.kernels import evaluate
 from pocketgraph.kernels.shapes import infer
-from pocketgraph.kernels.tensor_array import TensorArray
+from pocketgraph.kernels.state.tensor_array import TensorArray
 from pocketgraph.runtime import Session
 
 PARTS = """

@@ -14,7 +14,7 @@ from pocketgraph.errors import TransformError
 from pocketgraph.graph import Graph, Node, Tensor, const
 from pocketgraph.graph.dtype import FLOAT, QUINT8
 from pocketgraph.graph.text import parse
-from pocketgraph.kernels.eight_bit import byte_codes
+from pocketgraph.kernels.quantized.eight_bit_arithmetic import byte_codes
 from pocketgraph.transforms import transform
 from pocketgraph.transforms.rules.quantize_weights import quantization_range
 from pocketgraph.transforms.rules.round_weights import rounded

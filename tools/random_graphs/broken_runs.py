@@ -19,7 +19,7 @@ from pocketgraph import Session, formats
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph, Node, Shape, const, opdefs
 from pocketgraph.kernels import arrays
-from pocketgraph.litert.lowerings import LOWERINGS
+from pocketgraph.litert.lowering import LOWERINGS
 from random_graphs import judging
 from random_graphs.asking import asked, emptied
 from random_graphs.breaking import FEW, Broken, broken, goldens, retyped

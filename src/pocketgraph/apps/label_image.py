@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,10 @@ import numpy as np
 from pocketgraph.datasets import presets
 from pocketgraph.datasets.picture_input import PictureInput, describe, find_input, require
 from pocketgraph.errors import MissingKernelError, RunError, UsageError, option
+from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.graph import Graph, canonical, node_name
+from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.model_file import SCALES, coded, is_model_file, numbers
 from pocketgraph.graph.order import reachable
 
 DEFAULT_MEAN, DEFAULT_STD = 0.0, 255.0  # the original's
@@ -40,8 +43,9 @@ class Prediction:
 class Labeler:
     """Labels pictures with one graph.
 
-    What is not given is taken from the preset, then from the graph itself (the size from a placeholder's shape, the
-    output from the one node that nothing consumes), then from the original program's defaults (mean 0, std 255).
+    What is not given is taken from the preset, then from the graph itself (a LiteRT file's metadata, the size from a
+    placeholder's shape, the output from the one node that nothing consumes), then from the original program's defaults
+    (mean 0, std 255).
 
     Args:
         graph: a classifier.
@@ -82,6 +86,11 @@ class Labeler:
         if chosen is None and input_layer is None and output_layer is None:
             chosen = presets.recognise(graph)
         self.preset = chosen
+        told = metadata(graph.extra) if is_model_file(graph) else None
+        if told is not None:
+            labels = labels or told.labels
+            mean = told.mean[0] if mean is None and told.mean else mean
+            std = told.std[0] if std is None and told.std else std
         self.labels = tuple(labels)
         if input_layer is None:
             input_layer = chosen.input_layer if chosen and chosen.input_layer in graph else find_input(graph)
@@ -90,6 +99,8 @@ class Labeler:
         self.output = canonical(require(graph, output_layer, option("output_layer")))
         require(graph, input_layer, option("input_layer"))
         self.input: PictureInput = describe(graph, input_layer, width, height, chosen.size if chosen else None)
+        if is_model_file(graph) and SCALES in graph[input_layer].attrs:
+            self.input = replace(self.input, dtype=FLOAT)  # codes are made of the scaled picture
         self.mean = mean if mean is not None else chosen.mean if chosen else DEFAULT_MEAN
         self.std = std if std is not None else chosen.std if chosen else DEFAULT_STD
         self.feeds = {
@@ -107,7 +118,10 @@ class Labeler:
         """
         feed = self.input.feed(os.fspath(path), self.mean, self.std)
         try:
+            graph = self._session.graph
+            feed = coded(graph, self.input.tensor, feed)
             (result,) = self._session.run([self.output], {self.input.tensor: feed, **self.feeds})
+            result = numbers(graph, self.output, result)
         except MissingKernelError:
             raise
         except RunError as error:

@@ -54,7 +54,48 @@ def as_dict(facts: Facts) -> dict[str, Any]:
         "prefix": facts.prefix,
         "damage": facts.damage,
         "next": next_step(facts),
+        **({"litert": litert_facts(facts)} if facts.model is not None else {}),
     }
+
+
+def litert_facts(facts: Facts) -> dict[str, Any]:
+    """The signatures and metadata of a LiteRT file for programs."""
+    assert facts.model is not None
+    sides = {
+        key: {
+            side: {name: dataclasses.asdict(fact) for name, fact in found.items()}
+            for side, found in zip(("inputs", "outputs"), pair, strict=True)
+        }
+        for key, pair in facts.model.signatures.items()
+    }
+    runtime = facts.model.metadata.get("min_runtime_version", b"").rstrip(b"\0").decode("ascii", "replace")
+    about = dataclasses.asdict(facts.metadata) if facts.metadata is not None else None
+    return {"signatures": sides, "min_runtime_version": runtime, "metadata": about}
+
+
+def litert_text(facts: Facts) -> str:
+    """The same for people."""
+    from pocketgraph.formats.tflite import TensorFacts
+
+    def shown(name: str, fact: TensorFacts) -> str:
+        sizes = ",".join("?" if size is None else str(size) for size in fact.shape)
+        codes = f" of scale {fact.scale:g}, zero point {fact.zero_point}" if fact.scale else ""
+        return f"{name} {fact.dtype}[{sizes}]{codes}"
+
+    assert facts.model is not None
+    parts = []
+    for key, pair in facts.model.signatures.items():
+        inputs, outputs = (", ".join(shown(name, fact) for name, fact in side.items()) for side in pair)
+        parts.append(f"{key if facts.model.has_signatures else 'no signature'}: {inputs or 'nothing'} -> {outputs}")
+    about = facts.metadata
+    if about is not None:
+        told = [f"metadata of '{about.name}'" if about.name else "metadata"]
+        if about.mean:
+            told.append(f"mean {','.join(f'{m:g}' for m in about.mean)} std {','.join(f'{s:g}' for s in about.std)}")
+        told += [f"{len(about.labels)} labels"] if about.labels else []
+        told += [f"by {about.author}"] if about.author else []
+        parts.append(", ".join(told))
+    return "; ".join(parts)
 
 
 def line(facts: Facts) -> str:
@@ -72,6 +113,8 @@ def line(facts: Facts) -> str:
     for graph in facts.graphs:
         tags = f"[{','.join(graph.tags)}] " if graph.tags else ""
         text += f"; {tags}{', '.join(graph_parts(graph))}"
+    if facts.model is not None:
+        text += f"; {litert_text(facts)}"
     if facts.damage:
         text += f"; cannot be read: {facts.damage}"
     elif identity.next:
@@ -103,7 +146,7 @@ def graph_parts(graph: GraphFacts) -> list[str]:
     """What there is to say of one graph, leaving out what it has none of."""
     from pocketgraph.inspect.numbers import bytes_text
 
-    wrote = f"TensorFlow {graph.version}" if graph.version else ""
+    wrote = graph.version if graph.version[:1].islower() else f"TensorFlow {graph.version}" if graph.version else ""
     if not wrote and graph.producer:
         wrote = f"GraphDef version {graph.producer}"
     return [

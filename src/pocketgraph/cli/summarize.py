@@ -69,6 +69,7 @@ def show(facts: Summary, path: str, all_ops: bool) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from pocketgraph.graph.model_file import is_model_file
     from pocketgraph.inspect.numbers import bytes_text, human_readable
 
     console = Console(highlight=False, width=None if sys.stdout.isatty() else WIDTH)
@@ -109,7 +110,7 @@ def show(facts: Summary, path: str, all_ops: bool) -> None:
     for name, missing in graph.dangling():
         console.print(f"[red]broken:[/] node {escape(name)} refers to {escape(missing)}, which is not in the graph")
     console.print("next:", style="bold")
-    for line in next_commands(facts, path):
+    for line in next_commands(facts, path, is_litert=is_model_file(graph)):
         echo(f"  {line}")
 
 
@@ -118,7 +119,7 @@ def beside(path: str) -> str:
     return f"{path.removesuffix('.meta')}.index" if path.endswith(".meta") else ""
 
 
-def next_commands(facts: Summary, path: str) -> list[str]:
+def next_commands(facts: Summary, path: str, *, is_litert: bool = False) -> list[str]:
     """What to paste next, with this graph's own names."""
     inputs = ",".join(e.name for e in facts.inputs)
     outputs = ",".join(e.name for e in facts.outputs[:1])
@@ -131,6 +132,8 @@ def next_commands(facts: Summary, path: str) -> list[str]:
         ]
     if not outputs:
         return []
+    if is_litert:
+        return [f"pocketgraph benchmark_model --graph={model}", f"pocketgraph identify {model}"]
     strip = "strip_unused_nodes"
     first = facts.inputs[0] if facts.inputs else None
     if first is not None and first.op != "Placeholder" and first.shape.dims is not None and first.dtype is not None:

@@ -30,7 +30,7 @@ def content_at(path: str, rate: int) -> bytes:
     Raises:
         FormatError: it cannot be read, is no recording, or holds no samples.
     """
-    from pocketgraph.kernels.audio import encode_wav
+    from pocketgraph.kernels.audio.wav import encode_wav
 
     content, samples, given = _read(path)
     if given == rate:
@@ -110,7 +110,7 @@ def _filters(down: int, up: int) -> Array:
 
 def _read(path: str) -> tuple[bytes, Array, int]:
     """The content of a WAV file, its samples [samples, channels], and its rate."""
-    from pocketgraph.kernels.audio import read_wav
+    from pocketgraph.kernels.audio.wav import read_wav
 
     try:
         with open(path, "rb") as file:

@@ -10,12 +10,12 @@ from pocketgraph.errors import FormatError, UsageError
 from pocketgraph.formats import graphdef
 from pocketgraph.graph import Graph, Tensor
 from pocketgraph.graph.collector import collector_paused
+from pocketgraph.graph.model_file import is_model_file
 
 if TYPE_CHECKING:
     from pocketgraph.formats.content import Kind
     from pocketgraph.formats.detect import Identity, identify
     from pocketgraph.formats.files import PathLike
-    from pocketgraph.formats.meta_graph import MetaGraph
     from pocketgraph.formats.sealed import Key
     from pocketgraph.formats.wire import Buffer
 
@@ -24,6 +24,7 @@ __all__ = ["Identity", "Kind", "from_bytes", "identify", "load", "open_checkpoin
 HOMES = {"Identity": "detect", "identify": "detect", "Kind": "content"}
 """What is imported when it is asked for: a session that finds its plan in the cache reads GraphDefs only."""
 FIRST_BYTE = 0x0A  # of a GraphDef that begins with a node
+HEAD = 64  # bytes by which a form may say that a file is its own
 STUMP = 64  # bytes; what a cut left of a GraphDef may look like text when it is shorter
 
 
@@ -68,11 +69,12 @@ def load(
     if not os.path.exists(name) or os.path.isdir(name):
         from pocketgraph.formats import meta_graph
         from pocketgraph.formats.detect import identify
+        from pocketgraph.formats.forms import of_saved_model
 
         identity = identify(name)
         if identity.kind is not Kind.SAVED_MODEL:
             raise identity.refusal()
-        return _of_saved_model(meta_graph.read_saved_model(name), name, tags, signature)
+        return of_saved_model(meta_graph.read_saved_model(name), name, tags, signature)
     buffer = mapped(name)
     if key is not None or buffer[: len(SEAL)] == SEAL:
         from pocketgraph.formats.sealed import opened
@@ -90,35 +92,12 @@ def _secret(content: object, name: str, tags: str | Iterable[str] | None, signat
 
 def _of_buffer(buffer: Buffer, name: str, tags: str | Iterable[str] | None, signature: str | None) -> Graph:
     """The graph of a file with this content."""
-    from pocketgraph.formats import meta_graph
-    from pocketgraph.formats.content import Kind, of_content
+    from pocketgraph.formats.content import of_content
+    from pocketgraph.formats.forms import reader
 
     kind = of_content(buffer, name)
-    if kind in (Kind.SAVED_MODEL_FILE, Kind.SAVED_MODEL_TEXT):
-        if kind is Kind.SAVED_MODEL_TEXT:
-            buffer = _binary(buffer, "tensorflow.SavedModel", name)
-        return _of_saved_model(meta_graph.parse_saved_model(buffer, name), name, tags, signature)
-    if kind in (Kind.META_GRAPH, Kind.META_GRAPH_TEXT):
-        if kind is Kind.META_GRAPH_TEXT:
-            buffer = _binary(buffer, "tensorflow.MetaGraphDef", name)
-        chosen = meta_graph.parse(buffer, name)
-        if tags is not None:
-            chosen = meta_graph.with_tags([chosen], tags, name)
-        return meta_graph.with_signature(chosen.graph, signature, name)
-    if kind not in (Kind.GRAPH_DEF, Kind.GRAPH_DEF_TEXT, Kind.MEMMAPPED):
-        return _undetected(buffer, kind, name)
-    if tags is not None or signature is not None:
-        raise UsageError(
-            f"{kind.value[0]} has no {'signatures' if tags is None else 'tags'}", where=name,
-            hint="leave that argument out",
-        )  # fmt: skip
-    if kind is Kind.MEMMAPPED:
-        from pocketgraph.formats import memmapped
-
-        return memmapped.read(buffer, name)
-    if kind is Kind.GRAPH_DEF_TEXT:
-        buffer = _binary(buffer, "tensorflow.GraphDef", name)
-    return graphdef.parse(buffer, name)
+    read = reader(kind, bytes(buffer[:HEAD]))
+    return _undetected(buffer, kind, name) if read is None else read(buffer, name, tags, signature)
 
 
 def from_bytes(data: bytes | bytearray | memoryview, name: str = "<bytes>") -> Graph:
@@ -134,9 +113,6 @@ def from_bytes(data: bytes | bytearray | memoryview, name: str = "<bytes>") -> G
         FormatError: it is not one.
     """
     return graphdef.parse(data if isinstance(data, bytes) else bytes(data), name)
-
-
-BY_NAME = {".pbtxt": "text", ".meta": "meta"}
 
 
 @collector_paused()
@@ -164,33 +140,24 @@ def save(graph: Graph, path: PathLike, text: bool | None = None, *, form: str = 
         GraphError: an attribute has a value that no file can hold.
         UsageError: there is no such form.
     """
-    from pocketgraph.formats.files import write_atomically
+    from pocketgraph.formats.forms import form_for, writer
 
-    named = BY_NAME.get(os.path.splitext(os.fspath(path))[1], "graphdef") if text is None else "graphdef"
-    chosen = form or ("text" if text else named)
-    if chosen == "graphdef":
-        write_atomically(path, graphdef.chunks(graph))
-    elif chosen == "text":
-        from pocketgraph.formats.graphdef_text import print_graph_def
-
-        write_atomically(path, print_graph_def(graph).encode())
-    elif chosen == "memmapped":
-        from pocketgraph.formats.memmapped_writer import save_memmapped
-
-        save_memmapped(graph, path)
-    elif chosen in ("saved_model", "meta"):
-        from pocketgraph.formats import meta_graph_writer
-
-        (meta_graph_writer.save_saved_model if chosen == "saved_model" else meta_graph_writer.save_meta_graph)(
-            graph, path
-        )
-    else:
-        forms = "graphdef, text, memmapped, saved_model and meta"
-        raise UsageError(f"there is no form '{chosen}'", hint=f"there are {forms}")
+    if is_model_file(graph):
+        if not os.fspath(path).endswith(".tflite") or form or text:
+            raise FormatError(
+                "the operators of a LiteRT file have no GraphDef form", where=os.fspath(path),
+                hint="give the graph that it was made from",
+            )  # fmt: skip
+        writer("tflite")(graph, path)
+        return
+    named = form_for(os.path.splitext(os.fspath(path))[1]) if text is None else "graphdef"
+    writer(form or ("text" if text else named))(graph, path)
 
 
 def to_bytes(graph: Graph) -> bytes:
     """The graph as an encoded GraphDef; errors as for ``save``."""
+    if is_model_file(graph):
+        raise FormatError("the operators of a LiteRT file have no GraphDef form")
     return b"".join(graphdef.chunks(graph))
 
 
@@ -213,16 +180,6 @@ def _binary(buffer: Buffer, message: str, name: str) -> bytes:
     from pocketgraph.formats.graphdef_text import binary_of
 
     return binary_of(buffer, message, name)
-
-
-def _of_saved_model(
-    graphs: list[MetaGraph], name: str, tags: str | Iterable[str] | None, signature: str | None
-) -> Graph:
-    from pocketgraph.formats import meta_graph
-
-    if not graphs:
-        raise FormatError("the SavedModel holds no graph", where=name)
-    return meta_graph.with_signature(meta_graph.with_tags(graphs, tags, name).graph, signature, name)
 
 
 def _undetected(buffer: Buffer, kind: Kind, name: str) -> Graph:

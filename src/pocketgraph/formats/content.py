@@ -46,7 +46,7 @@ class Kind(Enum):
     )
     MEMMAPPED = ("a memory-mapped package", "pocketgraph summarize {}")
     SEALED = ("a sealed (encrypted) file", "pocketgraph unseal {} OUT --key-file=KEY")
-    TFLITE = ("a TFLite model, already converted", "run it with LiteRT, or give the GraphDef it was made from")
+    TFLITE = ("a LiteRT (TensorFlow Lite) model", "pocketgraph benchmark_model --graph={}")
     ONNX = ("an ONNX model", "give the TensorFlow graph it was made from")
     HDF5 = ("an HDF5 file, as Keras saves models and weights in", "save the model as a SavedModel from Keras")
     KERAS = ("a Keras 3 model archive", "save the model as a SavedModel with model.export() from Keras")

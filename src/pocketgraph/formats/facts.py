@@ -8,12 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pocketgraph.errors import FormatError
-from pocketgraph.formats import checkpoint, checkpoint_base, load, meta_graph
+from pocketgraph.formats import checkpoint, checkpoint_base, load, meta_graph, tflite
 from pocketgraph.formats.bundle_proto import Entry
 from pocketgraph.formats.checkpoint_state import STATE_FILE, find_prefix, prefixes
 from pocketgraph.formats.detect import Identity, Kind, identify
 from pocketgraph.formats.files import PathLike, mapped
 from pocketgraph.formats.meta_graph import VARIABLE_OPS
+from pocketgraph.formats.tflite import ModelFacts
+from pocketgraph.formats.tflite_metadata import Metadata, metadata
 from pocketgraph.graph import DType, Graph, Tensor
 
 GRAPHS = frozenset((Kind.GRAPH_DEF, Kind.GRAPH_DEF_TEXT, Kind.META_GRAPH, Kind.META_GRAPH_TEXT, Kind.MEMMAPPED))
@@ -62,6 +64,8 @@ class Facts:
         tensor_bytes: of these, without strings.
         prefix: of the checkpoint.
         damage: why it cannot be read, "" when it can.
+        model: the signatures of a LiteRT file; None for other kinds.
+        metadata: what a LiteRT file tells the task libraries, where it does.
     """
 
     identity: Identity
@@ -71,6 +75,8 @@ class Facts:
     tensor_bytes: int = 0
     prefix: str = ""
     damage: str = ""
+    model: ModelFacts | None = None
+    metadata: Metadata | None = None
 
 
 def facts(path: PathLike) -> Facts:
@@ -88,11 +94,21 @@ def facts(path: PathLike) -> Facts:
         if identity.kind in SAVED_MODELS:
             metas = meta_graph.read_saved_model(name)
             return Facts(identity, size, tuple(of_meta(meta) for meta in metas))
+        if identity.kind is Kind.TFLITE:
+            return of_litert(identity, size)
         if identity.kind in CHECKPOINTS:
             return of_checkpoint(identity)
     except FormatError as error:
         return Facts(identity, size, damage=str(error).removeprefix(f"{name}: "))
     return Facts(identity, size)
+
+
+def of_litert(identity: Identity, size: int) -> Facts:
+    """The facts of a LiteRT file."""
+    buffer = mapped(identity.path)
+    model = tflite.facts(buffer, identity.path)
+    graph = of_graph(tflite.parse(buffer, identity.path), model.description)
+    return Facts(identity, size, (graph,), model=model, metadata=metadata(buffer, identity.path))
 
 
 def graphs_of(name: str, kind: Kind) -> list[GraphFacts]:

@@ -21,6 +21,7 @@ from typing import Any
 from pocketgraph.errors import GraphError, did_you_mean
 from pocketgraph.graph.attr import AttrValue, Func
 from pocketgraph.graph.dtype import DType
+from pocketgraph.graph.model_file import PREFIX, TYPES
 from pocketgraph.graph.node import Node
 from pocketgraph.graph.shape import Shape
 from pocketgraph.graph.tensor import Tensor
@@ -114,9 +115,27 @@ class OpDef:
 
 @cache
 def find(op: str) -> OpDef | None:
-    """The op's signature, or None when neither version has such an op."""
+    """The op's signature, or None when neither version has such an op and no user gave one."""
     line = _line(op)
-    return _decode(json.loads(line)) if line else None
+    return _decode(json.loads(line)) if line else _GIVEN.get(op)
+
+
+_GIVEN: dict[str, OpDef] = {}
+"""The signatures of ops that users have defined."""
+
+
+def give(op: str, definition: OpDef | None) -> None:
+    """Defines an op that TensorFlow does not have; None takes the definition away."""
+    if definition is None:
+        _GIVEN.pop(op, None)
+    else:
+        _GIVEN[op] = definition
+    find.cache_clear()
+
+
+def given() -> frozenset[str]:
+    """The ops that users have defined."""
+    return frozenset(_GIVEN)
 
 
 def get(op: str) -> OpDef:
@@ -132,8 +151,8 @@ def get(op: str) -> OpDef:
 
 
 def names() -> tuple[str, ...]:
-    """All ops, sorted."""
-    return tuple(line[2 : line.index('"', 2)] for line in _table().splitlines() if line)
+    """All ops, sorted; behind them those that users have defined."""
+    return (*(line[2 : line.index('"', 2)] for line in _table().splitlines() if line), *_GIVEN)
 
 
 def attr_or_default(node: Node, name: str) -> AttrValue:
@@ -158,6 +177,9 @@ def output_dtypes(node: Node) -> tuple[DType, ...]:
     Raises:
         GraphError: the op is unknown, or the node lacks an attribute that tells.
     """
+    told = node.attrs.get(TYPES) if node.op.startswith(PREFIX) else None
+    if isinstance(told, tuple):
+        return told
     args = get(node.op).outputs
     if len(args) == 1:
         return arg_dtypes(node, args[0])

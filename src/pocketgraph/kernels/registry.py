@@ -2,40 +2,16 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from pocketgraph.errors import MissingKernelError, PocketgraphError, RunError
 from pocketgraph.graph import Node
+from pocketgraph.kernels.op_table import OpTable
 from pocketgraph.kernels.ranks import checked
-
-MODULES = (
-    "passing", "printing", "elementwise", "arithmetic", "comparison", "reductions", "matrix_product", "segments",
-    "shaping", "slicing", "joining", "filling", "gathering", "stack", "tensor_array", "tensor_list",
-    "sorting", "activations", "losses", "normalization",
-    "convolution", "convolution_gradients", "pooling", "padding", "blocks", "image_resizing", "colors", "boxes",
-    "crops", "quantizing", "fake_quantizing", "quantized_layers", "requantizing", "randoms", "special_functions",
-    "diagonals", "linear_algebra", "recurrent", "audio", "texts", "hashing", "lookup_tables", "sparse",
-    "image_files", "fourier", "state", "training", "saving",
-    "examples", "sequence_examples", "single_sequence", "json_examples", "beam_search", "fused_convolution", "queues",
-    "optimizers", "glimpses", "pooling_gradients", "crop_gradients", "stateless_randoms", "sparse_algebra",
-    "segment_gradients", "sets", "ctc_loss", "unicode_texts",
-    "sparse_optimizers", "variable_parts", "summaries", "image_summaries", "counting", "crosses", "strong_hashing",
-    "serialized", "fractional_pools", "accumulators", "ragged", "recurrent_gradients", "distances", "fields_of_text",
-    "in_place", "scripts", "encoded_pictures", "other_queues", "staging", "barriers",
-    "dense_tables", "candidates", "image_warping", "boosted_trees", "bessel_functions",
-    "decompositions", "gamma_gradients", "stateful_randoms",
-    "standing_in", "optimizer_made", "variant_values", "distorted_boxes", "truncated_normals", "nearest",
-    "fused_codes", "uniform_codes", "uniform_convolutions",
-    "beam_trees", "resampling", "pairing", "slice_sums", "contrib_crosses", "skip_grams", "microfrontend",
-    "ragged_crosses", "isotonic", "general_convolution", "csr_matrices", "tensor_forest",
-)  # fmt: skip
-"""The modules of this package that hold kernels, the common ones first; ``find`` imports them until it has the op."""
 
 Value = Any
 """What flows along an edge: an ndarray (strings: an object array of bytes) or a handle such as a TensorArray's."""
@@ -86,9 +62,8 @@ class Kernel(NamedTuple):
     takes_context: bool
 
 
-_TABLE: dict[str, Kernel] = {}
-_loaded = 0  # how many of MODULES ``find`` has looked through
-_loading = threading.RLock()
+KERNELS: OpTable[Kernel] = OpTable("kernel", "pocketgraph.kernels", "KERNELS")
+"""What computes each op."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -104,9 +79,7 @@ def kernel(*ops: str) -> Callable[[F], F]:
     def register(function: F) -> F:
         attrs, defaults, takes_context = _signature(function)
         for op in ops:
-            if op in _TABLE:
-                raise ValueError(f"{op} has two kernels")
-            _TABLE[op] = Kernel(op, checked(op, function), attrs, defaults, takes_context)
+            KERNELS.add(op, Kernel(op, checked(op, function), attrs, defaults, takes_context))
         return function
 
     return register
@@ -135,33 +108,7 @@ def _signature(function: Callable[..., Any]) -> tuple[tuple[str, ...], Mapping[s
 
 def find(op: str) -> Kernel | None:
     """The kernel of an op, or None when there is none."""
-    global _loaded
-    found = _TABLE.get(op)
-    if found is not None or _loaded == len(MODULES):
-        return found
-    with _loading:
-        while op not in _TABLE and _loaded < len(MODULES):
-            load(MODULES[_loaded : _loaded + 1])
-            _loaded += 1
-    return _TABLE.get(op)
-
-
-def load(modules: Iterable[str]) -> None:
-    """Imports these of ``MODULES``, such as those that ``homes`` gave for the ops of a graph."""
-    for name in modules:
-        if name not in MODULES:
-            continue
-        try:
-            import_module(f"pocketgraph.kernels.{name}")
-        except ModuleNotFoundError as error:
-            if error.name != f"pocketgraph.kernels.{name}":
-                raise
-
-
-def homes(ops: Iterable[str]) -> list[str]:
-    """The modules that hold the kernels of these ops, for ``load``; ops without a kernel are passed over."""
-    found = (find(op) for op in ops)
-    return sorted({kernel.function.__module__.rpartition(".")[2] for kernel in found if kernel is not None})
+    return KERNELS.find(op)
 
 
 def arguments(kernel: Kernel, node: Node) -> dict[str, Any]:

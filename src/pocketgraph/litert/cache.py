@@ -27,16 +27,8 @@ from pocketgraph.litert.cache_integrity import (
     sealed_text,
     unsealed,
 )
+from pocketgraph.litert.code_version import code_version, short_digest
 
-try:
-    from _blake2 import blake2b  # hashlib gives the same, and loads OpenSSL besides: a thirtieth of a warm start
-except ImportError:
-    from hashlib import blake2b
-
-LOWERING_VERSION = 27
-"""Raise it with every change that makes other bytes from the same graph."""
-
-FORMAT = 2
 LIMIT = 2 << 30  # bytes in the whole directory; the least recently used segments beyond go
 MOST_FILES = 8192  # in the whole directory
 SUM = "sum"  # of the file of an entry, in the text beside it
@@ -133,19 +125,14 @@ def signature(inputs: Sequence[str], specs: Specs, outputs: Sequence[str]) -> st
     return f"{'; '.join(taken)} -> {'; '.join(outputs)}"
 
 
-def short_digest(content: bytes, size: int) -> str:
-    """A digest of ``size`` bytes, in hexadecimal digits."""
-    return blake2b(content, digest_size=size).hexdigest()
-
-
 def entry_name(model_key: str, segment: str) -> str:
-    """The name of the files of one segment of one model.
+    """The name of the files of one segment of one model, as this version of the code and of LiteRT makes it.
 
     Args:
         model_key: a digest of the model.
         segment: what ``signature`` gave.
     """
-    parts = (str(FORMAT), str(LOWERING_VERSION), engine_version(), model_key, segment)
+    parts = (code_version(), engine_version(), model_key, segment)
     return short_digest("\0".join(parts).encode(), 20)
 
 

@@ -65,7 +65,9 @@ class Emit:
         Raises:
             Unsupported: LiteRT cannot compute it.
         """
-        lowering = LOWERINGS.get(node.op)
+        self._node = node
+        self._count = 0
+        lowering = LOWERINGS.find(node.op)
         if lowering is None:
             raise Unsupported(f"{node.op} has no LiteRT lowering", node.name)
         if node.op in RANKS:
@@ -74,8 +76,6 @@ class Emit:
                 said = wrong_input(node.op, [shape.known for shape in shapes])
                 if said:
                     raise Unsupported(said, node.name)
-        self._node = node
-        self._count = 0
         self._rounds = node.op != "Cast" and (node.op in JUMPING or not self._is_narrow(f"{node.name}:0"))
         lowering(self, node)
 

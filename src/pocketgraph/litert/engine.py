@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pocketgraph.errors import RunError
 from pocketgraph.graph import Graph, Node, Shape, canonical
 from pocketgraph.litert import cache
 from pocketgraph.litert.cache import Folder, Specs
+from pocketgraph.litert.cost_model import LIGHT_OPERATION
 from pocketgraph.litert.executable import Executable, encoded, lookup, open_entry, runner_for
 from pocketgraph.litert.runner import PlainRunner, Runner
 from pocketgraph.litert.unsupported import Unsupported
@@ -28,8 +29,6 @@ __all__ = ["Executable", "Specs", "Unsupported", "compile", "lookup", "lowered",
 MOST_TEXT = 1 << 20  # characters of constants that are fetched, beyond which a segment is not worth keeping
 
 WEIGHTED = frozenset(("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"))
-LIGHT = 25_000
-"""Multiplications of an average operation, about a microsecond's, below which one thread is faster than several."""
 
 
 def supported(graph: Graph, nodes: Sequence[Node], inferred: Inference) -> dict[str, str]:
@@ -58,7 +57,6 @@ def tried(
         inferred: static shapes, types and values (kernels.shapes.infer with the feeds' shapes).
         fed: tensors whose values come from outside.
     """
-    from pocketgraph.litert import lowerings  # noqa: F401  (fills the table)
     from pocketgraph.litert.trial import Trial
 
     return Trial(graph, nodes, outputs, inferred, fed)
@@ -76,6 +74,7 @@ def compile(
     key: str | None = None,
     inferred: Inference | None = None,
     trial: Trial | None = None,
+    without: Collection[str] = (),
 ) -> Executable:
     """Lowers a segment, or takes it from the cache.
 
@@ -90,6 +89,7 @@ def compile(
         key: a digest of the model (see digest); None keeps the segment out of the cache.
         inferred: what is known of the tensors given these inputs; found out when None.
         trial: what ``tried`` gave for the graph, by which the nodes need not be lowered once more.
+        without: program passes to leave out (see rewriting/optimize.py); ``key`` must tell them apart.
 
     Raises:
         Unsupported: LiteRT cannot run some node, or refuses the segment as a whole.
@@ -106,10 +106,10 @@ def compile(
 
     program = trial.program(nodes, inputs, outputs, input_specs) if trial is not None else None
     if program is None:
-        program = lowered(graph, nodes, inputs, outputs, input_specs, inferred)
+        program = lowered(graph, nodes, inputs, outputs, input_specs, inferred, without)
     else:
-        optimize(program)
-    optimize_for_latency(program)
+        optimize(program, without)
+    optimize_for_latency(program, without)
     types = [input_specs[name][0].numpy.name for name in inputs]
     return _built(program, inputs, types, folder, name, threads, in_memory=graph.secret)
 
@@ -121,9 +121,14 @@ def lowered(
     outputs: Sequence[str],
     input_specs: Specs,
     inferred: Inference | None = None,
+    without: Collection[str] = (),
+    *,
+    custom: bool = False,
 ) -> Program:
-    """The segment in LiteRT's terms, optimized (arguments as for ``compile``)."""
-    from pocketgraph.litert import lowerings  # noqa: F401  (fills the table)
+    """The segment in LiteRT's terms, optimized (arguments as for ``compile``).
+
+    With ``custom`` nodes that LiteRT has no builtin operator for become custom operators.
+    """
     from pocketgraph.litert.emitter import Emit
     from pocketgraph.litert.narrow_floats import widened
     from pocketgraph.litert.program import Program, Value
@@ -147,11 +152,17 @@ def lowered(
             emit.lower(node)
         except MALFORMED as error:
             raise Unsupported(f"{node.op} is not what it should be: {error}", node.name) from error
+        except Unsupported:
+            if not custom:
+                raise
+            from pocketgraph.litert.custom import emit_custom
+
+            emit_custom(emit, node)
     leaving = [canonical(name) for name in outputs]
     program = Program(
         entering, [emit.outcome(name) for name in leaving], emit.operations, emit.rounded_outcomes(leaving)
     )
-    optimize(program)
+    optimize(program, without)
     return program
 
 
@@ -255,7 +266,7 @@ def _is_light(model: Program) -> bool:
             across = weights.shape[-1] if operation.code == "DEPTHWISE_CONV_2D" else weights.shape[0]
             made *= max(1, weights.size // max(1, across))
         work += made
-    return work < LIGHT * len(model.operations)
+    return work < LIGHT_OPERATION * len(model.operations)
 
 
 def _constants(program: Program) -> list[Any]:

@@ -13,6 +13,7 @@ from pocketgraph.errors import RunError
 from pocketgraph.formats.part_files import part_name
 from pocketgraph.litert import cache
 from pocketgraph.litert.cache import Folder, Specs
+from pocketgraph.litert.cost_model import PACKED_FROM, PREPARED_AFTER, REPEATED_FROM
 from pocketgraph.litert.disk_room import room_for
 from pocketgraph.litert.runner import PACKED_TYPES, PackedRunner, PlainRunner, Runner, prepare
 from pocketgraph.litert.sixteen_bits import as_type, computed_in, numpy_type
@@ -21,13 +22,9 @@ if TYPE_CHECKING:
     from pocketgraph.litert.constant import Array
     from pocketgraph.litert.program import Program
 
-REPEATED_FROM = 4 << 20  # bytes of weights read again by later steps of a loop, from which packing them once pays
-PACKED_FROM = 24 << 20  # bytes of constants from which mapping packed weights is faster than packing them again
 
 DIVISIONS = ("DIV", "FLOOR_DIV", "FLOOR_MOD")
 """Operators that fail while running for one reason only: an integer 0 as divisor."""
-
-PREPARED_AFTER = 2  # runs, after which looking for the quickest way to run pays; a process's first result is in no need
 
 
 class Executable:

@@ -1,14 +1,18 @@
-"""The table of lowerings: how LiteRT does each op. lowerings/ is the table with all rows in it."""
+"""The table of lowerings: how LiteRT does each op. its rows are in lowerings/, by family."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
+
+from pocketgraph.kernels.op_table import OpTable
 
 F = TypeVar("F", bound=Callable[..., None])
 
-LOWERINGS: dict[str, Callable[[Any, Any], None]] = {}
-"""What is called with an Emit (see emitter.py) and a node, by op."""
+Lowering: TypeAlias = Callable[[Any, Any], None]
+"""What is called with an Emit (see emitter.py) and a node."""
+
+LOWERINGS: OpTable[Lowering] = OpTable("lowering", "pocketgraph.litert.lowerings", "LOWERINGS")
 
 
 def lowers(*ops: str) -> Callable[[F], F]:
@@ -20,9 +24,7 @@ def lowers(*ops: str) -> Callable[[F], F]:
 
     def register(function: F) -> F:
         for op in ops:
-            if op in LOWERINGS:
-                raise ValueError(f"{op} has two lowerings")
-            LOWERINGS[op] = function
+            LOWERINGS.add(op, function)
         return function
 
     return register

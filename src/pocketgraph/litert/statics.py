@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -146,7 +145,6 @@ def _has_numpy(dtype: Any) -> bool:
     return dtype.base.name not in ("string", "resource", "variant")
 
 
-@cache
 def _is_pure(op: str) -> bool:
     """Whether the op gives the same outputs for the same inputs whenever it runs."""
     definition = opdefs.find(op)

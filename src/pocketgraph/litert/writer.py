@@ -1,8 +1,9 @@
-"""Turns a program into the bytes of a LiteRT model file, one weight at a time."""
+"""Turns programs into the bytes of a LiteRT model file, one weight at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,41 +17,75 @@ LIMIT = 2**31 - 2**20  # a FlatBuffer points with 31 bits; bytes beyond are refe
 _ENUMS = {"padding": schema.PADDINGS, "activation": schema.ACTIVATIONS, "mode": schema.MIRROR_PAD_MODES}
 
 
+@dataclass(frozen=True)
+class EntrySignature:
+    """A named way into a file: which tensors of a program go in and out under which names.
+
+    Attributes:
+        key: its name.
+        inputs: the program's inputs by their public names.
+        outputs: its outputs likewise.
+    """
+
+    key: str
+    inputs: Mapping[str, Value]
+    outputs: Mapping[str, Value]
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a file holds beside operators' numbers.
+
+    Attributes:
+        programs: one a subgraph; the first is the one that runs when no signature is named.
+        names: of the subgraphs.
+        signatures: the signature of each program, in order; perhaps none.
+        metadata: named bytes.
+        unnamed: values whose names are left out of the file.
+        open_shapes: the shape of values with open sizes, -1 for each.
+        version: the version of an operator; by default the first one that LiteRT still registers.
+        description: of the file.
+    """
+
+    programs: Sequence[Program]
+    names: Sequence[str] = ("main",)
+    signatures: Sequence[EntrySignature] = ()
+    metadata: Mapping[str, bytes] = field(default_factory=dict)
+    unnamed: Collection[Value] = ()
+    open_shapes: Mapping[Value, tuple[int, ...]] = field(default_factory=dict)
+    version: Callable[[Operation], int] | None = None
+    description: str = "pocketgraph"
+
+
 def pieces(program: Program, unnamed: Collection[Value] = ()) -> Iterator[bytes | memoryview]:
-    """The file's bytes in order. Each constant is computed when its turn comes and let go afterwards.
+    """The bytes of a file with one program, in order; see ``file_pieces``.
 
     Args:
         program: what the file holds.
         unnamed: values whose names are left out of the file.
     """
-    values = _values(program)
-    index = {value: number for number, value in enumerate(values)}
-    constants = [value.constant for value in values if value.constant is not None and value.constant.nbytes]
-    outside = sum(constant.nbytes + flatbuffer.Blob.ALIGNMENT for constant in constants) > LIMIT
-    blobs = [flatbuffer.Blob(constant.nbytes) for constant in constants]
-    buffers: list[flatbuffer.Table] = [()]
-    names = ["" if value in unnamed else value.name for value in values]
+    return file_pieces(Contents([program], unnamed=unnamed))
+
+
+def file_pieces(contents: Contents) -> Iterator[bytes | memoryview]:
+    """The file's bytes in order. Each constant is computed when its turn comes and let go afterwards."""
+    layout = _Layout(contents)
+    outside = sum(constant.nbytes + flatbuffer.Blob.ALIGNMENT for constant in layout.constants) > LIMIT
+    blobs = [flatbuffer.Blob(constant.nbytes) for constant in layout.constants]
     if outside:
-        head = _layout_outside(program, values, names, index, constants, blobs)
+        head = _layout_outside(layout, blobs)
     else:
-        buffers += [((0, "blob", blob),) for blob in blobs]
-        head, blobs, _ = flatbuffer.layout(_model(program, values, names, index, buffers), schema.IDENTIFIER)
+        buffers: list[flatbuffer.Table] = [(), *(((0, "blob", blob),) for blob in blobs)]
+        head, blobs, _ = flatbuffer.layout(layout.model(buffers), schema.IDENTIFIER)
     yield head
     position = len(head)
-    for blob, constant in zip(blobs, constants, strict=True):
+    for blob, constant in zip(blobs, layout.constants, strict=True):
         yield bytes(blob.position - position) if outside else flatbuffer.prefix(blob, position)
         yield np.ascontiguousarray(constant.numpy()).reshape(-1).view(np.uint8).data
         position = blob.position + blob.size
 
 
-def _layout_outside(
-    program: Program,
-    values: list[Value],
-    names: list[str],
-    index: dict[Value, int],
-    constants: list[Constant],
-    blobs: list[flatbuffer.Blob],
-) -> bytes:
+def _layout_outside(layout: _Layout, blobs: list[flatbuffer.Blob]) -> bytes:
     """The head of a file whose constants lie behind the FlatBuffer; sets the blobs' positions."""
 
     def head(start: int) -> bytes:
@@ -61,9 +96,129 @@ def _layout_outside(
             blob.position = position
             buffers.append(((1, "u64", position), (2, "u64", blob.size)))
             position += blob.size
-        return flatbuffer.layout(_model(program, values, names, index, buffers), schema.IDENTIFIER)[0]
+        return flatbuffer.layout(layout.model(buffers), schema.IDENTIFIER)[0]
 
     return head(len(head(0)))
+
+
+class _Layout:
+    """Where everything of a file stands: its tensors, buffers and operator codes.
+
+    Attributes:
+        constants: the content of the buffers, from the second one on.
+    """
+
+    def __init__(self, contents: Contents) -> None:
+        self.contents = contents
+        self.constants: list[Constant] = []
+        self.values = [_values(program) for program in contents.programs]
+        self._buffers: dict[int, int] = {}
+        """The buffer of each constant by its identity; only those of several programs share buffers."""
+        self._buffer_of: dict[Value, int] = {}
+        shares = len(contents.programs) > 1
+        for values in self.values:
+            for value in values:
+                if value.constant is None or not value.constant.nbytes or value in self._buffer_of:
+                    continue
+                known = self._buffers.get(id(value.constant)) if shares else None
+                self._buffer_of[value] = known if known is not None else self._buffer(value.constant)
+        self._metadata = [
+            (name, self._buffer(Constant.of(np.frombuffer(data, np.uint8)))) for name, data in contents.metadata.items()
+        ]
+
+    def _buffer(self, constant: Constant) -> int:
+        self.constants.append(constant)
+        self._buffers[id(constant)] = len(self.constants)
+        return len(self.constants)
+
+    def model(self, buffers: list[flatbuffer.Table]) -> flatbuffer.Table:
+        """The root table."""
+        codes: dict[tuple[str, int], int] = {}
+        version = self.contents.version
+        for program in self.contents.programs:
+            for operation in program.operations:
+                codes.setdefault(_code(operation, version), len(codes))
+        index = [{value: number for number, value in enumerate(values)} for values in self.values]
+        subgraphs = [
+            self._subgraph(program, name, values, places, codes)
+            for program, name, values, places in zip(
+                self.contents.programs, self.contents.names, self.values, index, strict=True
+            )
+        ]
+        model: list[flatbuffer.Entry] = [
+            (0, "u32", schema.VERSION),
+            (1, "[table]", [_operator_code(code, number) for code, number in codes]),
+            (2, "[table]", subgraphs),
+            (3, "string", self.contents.description),
+            (4, "[table]", buffers),
+        ]
+        if self._metadata:
+            model.append((6, "[table]", [((0, "string", name), (1, "u32", buffer)) for name, buffer in self._metadata]))
+        if self.contents.signatures:
+            signatures = [_signature(item, index[at], at) for at, item in enumerate(self.contents.signatures)]
+            model.append((7, "[table]", signatures))
+        return model
+
+    def _subgraph(
+        self,
+        program: Program,
+        name: str,
+        values: list[Value],
+        index: dict[Value, int],
+        codes: dict[tuple[str, int], int],
+    ) -> flatbuffer.Table:
+        return (
+            (0, "[table]", [self._tensor(value) for value in values]),
+            (1, "[i32]", [index[value] for value in program.inputs]),
+            (2, "[i32]", [index[value] for value in program.outputs]),
+            (3, "[table]", [self._operator(operation, codes, index) for operation in program.operations]),
+            (4, "string", name),
+        )
+
+    def _tensor(self, value: Value) -> flatbuffer.Table:
+        fields: list[flatbuffer.Entry] = [
+            (0, "=[i32]", value.shape),
+            (1, "i8", schema.TENSOR_TYPES[value.dtype.name]),
+            (8, "bool", True),
+        ]
+        if value.name and value not in self.contents.unnamed:
+            fields.append((3, "string", value.name))
+        if value in self._buffer_of:
+            fields.append((2, "u32", self._buffer_of[value]))
+        if value.quantization is not None:
+            fields.append((4, "=table", _quantization(value.quantization)))
+        if value in self.contents.open_shapes:
+            fields.append((7, "=[i32]", self.contents.open_shapes[value]))
+        return fields
+
+    def _operator(
+        self, operation: Operation, codes: dict[tuple[str, int], int], index: dict[Value, int]
+    ) -> flatbuffer.Table:
+        fields: list[flatbuffer.Entry] = [
+            (0, "u32", codes[_code(operation, self.contents.version)]),
+            (1, "[i32]", [-1 if value is None else index[value] for value in operation.inputs]),
+            (2, "[i32]", [index[value] for value in operation.outputs]),
+        ]
+        if operation.code.startswith(CUSTOM):
+            return (*fields, (5, "[u8]", operation.options["custom"]), (6, "i8", 0))
+        name = schema.OPERATORS[operation.code].options
+        if name:
+            options = schema.OPTIONS[name]
+            table = tuple(
+                [
+                    (options.fields[key].slot, options.fields[key].kind, _number(key, value))
+                    for key, value in operation.options.items()
+                ]
+            )
+            # Equal floats may be a zero and its negative.
+            kind = "table" if any(entry[1] == "f32" for entry in table) else "=table"
+            fields += [(3, "u8", options.number), (4, kind, table)]
+        return fields
+
+
+CUSTOM = "custom:"
+"""Before the name of an operator that is no builtin one, in an operation's code."""
+CUSTOM_NUMBER = 32
 
 
 def _values(program: Program) -> list[Value]:
@@ -71,48 +226,33 @@ def _values(program: Program) -> list[Value]:
     for operation in program.operations:
         found.update(dict.fromkeys(value for value in operation.inputs if value is not None))
         found.update(dict.fromkeys(operation.outputs))
+    found.update(dict.fromkeys(program.outputs))
     return list(found)
 
 
-def _model(
-    program: Program,
-    values: list[Value],
-    names: list[str],
-    index: dict[Value, int],
-    buffers: list[flatbuffer.Table],
-) -> flatbuffer.Table:
-    codes: dict[str, int] = {}
-    for operation in program.operations:
-        codes.setdefault(operation.code, len(codes))
-    tensors = []
-    buffer = 0
-    for value, name in zip(values, names, strict=True):
-        fields: list[flatbuffer.Entry] = [
-            (0, "=[i32]", value.shape),
-            (1, "i8", schema.TENSOR_TYPES[value.dtype.name]),
-            (8, "bool", True),
-        ]
-        if name:
-            fields.append((3, "string", name))
-        if value.constant is not None and value.constant.nbytes:
-            buffer += 1
-            fields.append((2, "u32", buffer))
-        if value.quantization is not None:
-            fields.append((4, "=table", _quantization(value.quantization)))
-        tensors.append(fields)
-    subgraph: flatbuffer.Table = (
-        (0, "[table]", tensors),
-        (1, "[i32]", [index[value] for value in program.inputs]),
-        (2, "[i32]", [index[value] for value in program.outputs]),
-        (3, "[table]", [_operator(operation, codes, index) for operation in program.operations]),
-        (4, "string", "main"),
-    )
+def _code(operation: Operation, version: Callable[[Operation], int] | None) -> tuple[str, int]:
+    if operation.code.startswith(CUSTOM):
+        return operation.code, 1
+    return operation.code, version(operation) if version is not None else schema.OPERATORS[operation.code].version
+
+
+def _operator_code(code: str, version: int) -> flatbuffer.Table:
+    if code.startswith(CUSTOM):
+        name = code.removeprefix(CUSTOM)
+        return (0, "i8", CUSTOM_NUMBER), (1, "string", name), (2, "i32", version), (3, "i32", CUSTOM_NUMBER)
+    number = schema.OPERATORS[code].number
+    return (0, "i8", min(number, 127)), (2, "i32", version), (3, "i32", number)
+
+
+def _signature(signature: EntrySignature, index: dict[Value, int], subgraph: int) -> flatbuffer.Table:
+    def named(values: Mapping[str, Value]) -> list[flatbuffer.Table]:
+        return [((0, "string", name), (1, "u32", index[value])) for name, value in sorted(values.items())]
+
     return (
-        (0, "u32", schema.VERSION),
-        (1, "[table]", [_operator_code(schema.OPERATORS[code]) for code in codes]),
-        (2, "[table]", [subgraph]),
-        (3, "string", "pocketgraph"),
-        (4, "[table]", buffers),
+        (0, "[table]", named(signature.inputs)),
+        (1, "[table]", named(signature.outputs)),
+        (2, "string", signature.key),
+        (4, "u32", subgraph),
     )
 
 
@@ -120,31 +260,6 @@ def _quantization(quantization: Quantization) -> flatbuffer.Table:
     """What codes stand for, once in the file for all tensors that share them; no scale is 0, which has two forms."""
     table = (2, "=[f32]", quantization.scales), (3, "=[i64]", quantization.zero_points)
     return (*table, (6, "i32", quantization.axis)) if len(quantization.scales) > 1 else table
-
-
-def _operator_code(operator: schema.Operator) -> flatbuffer.Table:
-    return (0, "i8", min(operator.number, 127)), (2, "i32", operator.version), (3, "i32", operator.number)
-
-
-def _operator(operation: Operation, codes: dict[str, int], index: dict[Value, int]) -> flatbuffer.Table:
-    fields: list[flatbuffer.Entry] = [
-        (0, "u32", codes[operation.code]),
-        (1, "[i32]", [-1 if value is None else index[value] for value in operation.inputs]),
-        (2, "[i32]", [index[value] for value in operation.outputs]),
-    ]
-    name = schema.OPERATORS[operation.code].options
-    if name:
-        options = schema.OPTIONS[name]
-        table = tuple(
-            [
-                (options.fields[key].slot, options.fields[key].kind, _number(key, value))
-                for key, value in operation.options.items()
-            ]
-        )
-        # Equal floats may be a zero and its negative.
-        kind = "table" if any(entry[1] == "f32" for entry in table) else "=table"
-        fields += [(3, "u8", options.number), (4, kind, table)]
-    return fields
 
 
 def _number(key: str, value: Any) -> Any:

@@ -15,7 +15,7 @@ from pocketgraph.quantization.core.resume_state import ResumeState
 from pocketgraph.quantization.evaluation.metrics import Accuracy, Comparison, scores_of_classes
 from pocketgraph.quantization.pipeline import Outcome, analyze, finish
 
-SHARES = (0.12, 0.25, 0.5, 0.75)
+FLOAT_SHARES = (0.12, 0.25, 0.5, 0.75)
 """Of the multiplications that stay in float, one after the other, until the budget is kept."""
 
 Truth = Callable[[int], "Sequence[int] | None"]
@@ -154,7 +154,7 @@ def quantize_within(
     if budget.is_set:
         _check_classes(program, samples, options.threads)
     state = analyze(program, samples, count, options, progress, resume)
-    shares = [options.float_share, *(share for share in SHARES if share > options.float_share)]
+    shares = [options.float_share, *(share for share in FLOAT_SHARES if share > options.float_share)]
     found: ProgramComparison | None = None
     shares = shares if budget.is_set and state.sensitivity else shares[:1]
     for tried, share in enumerate(shares):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,10 +15,8 @@ from pocketgraph.litert.program import Program
 from pocketgraph.litert.unsupported import Unsupported
 from pocketgraph.quantization.canonical.canonicalize import canonicalize
 from pocketgraph.quantization.canonical.weight_sharing import share_weights
-from pocketgraph.runtime.engines.needed import needed
 from pocketgraph.runtime.feeds import FeedSpec
-from pocketgraph.runtime.planning.function_inlining import inline_calls
-from pocketgraph.runtime.planning.specialize import specialized
+from pocketgraph.runtime.planning.passes import IN_SEVERAL_CALLS, INEXACT, SpecializedGraph, specialized
 from pocketgraph.runtime.samples import sample_fetches, sample_shapes
 from pocketgraph.runtime.tensor_names import feed_endpoints, fetch_endpoint
 
@@ -57,29 +55,66 @@ def lowered_graph(
     fixed = dict(values or {})
     graph = graph.map_nodes(lambda node: _set(node, fixed))
     wanted = list(outputs) if outputs else list(sample_fetches(graph))
-    fed = dict(shapes) if shapes else sample_shapes(graph, wanted)
-    specs = {}
-    for (endpoint, label), shape in zip(feed_endpoints(graph, fed).items(), fed.values(), strict=True):
-        dtype = FeedSpec.of(graph, endpoint, label).dtype or FLOAT
-        specs[endpoint] = (dtype, tuple(shape))
-    fetches = [fetch_endpoint(graph, name) for name in wanted]
-    kept = {endpoint.node for endpoint in (*specs, *fetches)}
-    graph = inline_calls(graph, needed(graph, frozenset(specs), fetches, ()), specs, kept)
-    known = specialized(graph, specs, {}, fetches, (), may_chunk=False)
-    inputs: dict[str, tuple[DType, tuple[int, ...]]] = {
-        str(endpoint): (dtype, shape) for endpoint, (dtype, shape) in specs.items() if dtype is not None
-    }
-    nodes = [item.node for item in known.plan.items.values()]
+    simple = simplified(graph, wanted, dict(shapes) if shapes else sample_shapes(graph, wanted))
     try:
-        program = lowered(known.graph, nodes, list(inputs), [str(f) for f in fetches], inputs, known.inferred)
+        program = simple.lowered()
     except Unsupported as refusal:
         raise UsageError(
             f"the part to quantize must run on LiteRT alone, but {refusal.reason}",
             where=f"node '{refusal.node}'",
-            hint=_hint(known.graph, str(refusal.node)),
+            hint=_hint(simple.known.graph, str(refusal.node)),
         ) from refusal
-    share_weights(program)
-    return program, known.graph
+    return program, simple.known.graph
+
+
+class Simplified(NamedTuple):
+    """A graph for one set of input shapes: functions and loops of known length written out, known branches taken.
+
+    Attributes:
+        known: the graph and what is known of it.
+        inputs: the type and shape of each input by tensor name.
+        outputs: the tensor names wanted.
+    """
+
+    known: SpecializedGraph
+    inputs: dict[str, tuple[DType, tuple[int, ...]]]
+    outputs: list[str]
+
+    @property
+    def nodes(self) -> list[Node]:
+        """The nodes that compute the outputs."""
+        return [item.node for item in self.known.plan.items.values()]
+
+    def lowered(self, *, custom: bool = False) -> Program:
+        """The graph in LiteRT's terms, equal weights once; with ``custom`` see ``engine.lowered``.
+
+        Raises:
+            Unsupported: a node has no LiteRT form.
+        """
+        known = self.known
+        program = lowered(
+            known.graph, self.nodes, list(self.inputs), self.outputs, self.inputs, known.inferred, custom=custom
+        )
+        share_weights(program)
+        return program
+
+
+def simplified(graph: Graph, outputs: Sequence[str], shapes: Shapes, *, may_hold_codes: bool = False) -> Simplified:
+    """The graph made ready for lowering as a whole (arguments as for ``lowered_graph``).
+
+    With ``may_hold_codes`` eight-bit parts of the graph become what LiteRT computes them with, as in a session.
+    """
+    specs = {}
+    for (endpoint, label), shape in zip(feed_endpoints(graph, shapes).items(), shapes.values(), strict=True):
+        dtype = FeedSpec.of(graph, endpoint, label).dtype or FLOAT
+        specs[endpoint] = (dtype, tuple(shape))
+    fetches = [fetch_endpoint(graph, name) for name in outputs]
+    without = IN_SEVERAL_CALLS if may_hold_codes else (*IN_SEVERAL_CALLS, *INEXACT)
+    known = specialized(graph, specs, {}, fetches, (), without=without)
+    inputs: dict[str, tuple[DType, tuple[int, ...]]] = {
+        str(endpoint): (dtype, shape) for endpoint, (dtype, shape) in specs.items() if dtype is not None
+    }
+    return Simplified(known, inputs, [str(fetch) for fetch in fetches])
 
 
 def _hint(graph: Graph, name: str) -> str:

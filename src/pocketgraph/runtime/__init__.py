@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pocketgraph.runtime.run_options import RunOptions
     from pocketgraph.runtime.session import Session
     from pocketgraph.runtime.stat_summarizer import StatSummarizer
+    from pocketgraph.runtime.user_kernels import kernel, remove_kernel
 
 __all__ = [
     "InferenceInterface",
@@ -20,11 +21,15 @@ __all__ = [
     "Session",
     "StatSummarizer",
     "StepTrace",
+    "kernel",
+    "remove_kernel",
     "verify",
 ]
 
 _HOME = {
     "InferenceInterface": "interface",
+    "kernel": "user_kernels",
+    "remove_kernel": "user_kernels",
     "NodeTiming": "profile",
     "StepTrace": "profile",
     "RunOptions": "run_options",

@@ -11,6 +11,7 @@ import numpy as np
 
 from pocketgraph.errors import RunError, UsageError, did_you_mean, option
 from pocketgraph.graph import Graph, canonical, node_name
+from pocketgraph.graph.model_file import coded, is_model_file, numbers
 from pocketgraph.runtime.samples import sample_feeds, sample_fetches
 from pocketgraph.runtime.session import Session
 
@@ -117,14 +118,15 @@ def verify(
         raise UsageError(f"a tolerance is not negative, {tolerance} is")
     with Session(a, threads, engine=engine) as first, Session(b, threads, engine=engine) as second:
         wanted = list(outputs) if outputs is not None else _common_outputs(first.graph, second.graph)
-        for side, session in (("first", first), ("second", second)):
-            missing = [n for n in wanted if node_name(n) not in session.graph]
+        same = Counterparts(first.graph, second.graph)
+        for side, session, called in (("first", first, wanted), ("second", second, list(map(same.output, wanted)))):
+            missing = [n for n in called if node_name(n) not in session.graph]
             if missing:
                 raise UsageError(
                     f"the {side} model has no output '{missing[0]}'", hint=did_you_mean(missing[0], session.graph.nodes)
                 )
         if inputs is None:
-            sets = [sample_feeds(first.graph, wanted, seed + run) for run in range(runs)]
+            sets = [same.without_defaults(sample_feeds(first.graph, wanted, seed + run)) for run in range(runs)]
         else:
             given = inputs if isinstance(inputs, Mapping) else read_feeds(inputs, first.graph)
             sets = [dict(given)]
@@ -135,13 +137,52 @@ def verify(
             except RunError as error:
                 if inputs is not None:
                     raise
-                feeds = sets[number] = {name: _plain(value) for name, value in feeds.items()}
+                feeds = sets[number] = {name: plain_values(value) for name, value in feeds.items()}
                 ours = _with_made_up(first, wanted, feeds, error)
-            theirs = {name: value for name, value in feeds.items() if node_name(name) in second.graph}
-            for pair, x, y in zip(pairs, ours, second.run(wanted, theirs), strict=True):
-                pair.append((x, y))
+            theirs = same.feeds(feeds)
+            results = second.run([same.output(name) for name in wanted], theirs)
+            for pair, name, x, y in zip(pairs, wanted, ours, results, strict=True):
+                pair.append((numbers(first.graph, name, x), numbers(second.graph, same.output(name), y)))
     found = [compared(name, pair, tolerance, top1) for name, pair in zip(wanted, pairs, strict=True)]
     return Report(tuple(found), tolerance, len(sets))
+
+
+class Counterparts:
+    """What the tensors of one model are called in another: the same, or, in a LiteRT file, by their public names."""
+
+    def __init__(self, a: Graph, b: Graph) -> None:
+        self._a, self._b = a, b
+        self._inputs: dict[str, str] = {}
+        self._outputs: dict[str, str] = {}
+        if is_model_file(b):
+            for key, signature in a.signatures.items():
+                other = b.signatures.get(key)
+                if other is not None:
+                    for mine, theirs, found in (
+                        (signature.inputs, other.inputs, self._inputs),
+                        (signature.outputs, other.outputs, self._outputs),
+                    ):
+                        found.update({canonical(mine[name]): theirs[name] for name in mine if name in theirs})
+
+    def output(self, name: str) -> str:
+        """An output's name in the other model."""
+        return self._outputs.get(canonical(name), name)
+
+    def without_defaults(self, feeds: Mapping[str, Array]) -> dict[str, Array]:
+        """Made-up feeds without those for placeholders with a default that a LiteRT file has not kept as inputs."""
+        if not is_model_file(self._b):
+            return dict(feeds)
+        kept = {name for name in feeds if self.feeds({name: feeds[name]})}
+        return {n: v for n, v in feeds.items() if n in kept or self._a.producer(n).op != "PlaceholderWithDefault"}
+
+    def feeds(self, feeds: Mapping[str, Array]) -> dict[str, Array]:
+        """Feeds for the other model: those that it takes, codes where it takes codes."""
+        b = self._b
+        called = {self._inputs.get(canonical(name), name): value for name, value in feeds.items()}
+        if not is_model_file(b):
+            return {name: value for name, value in called.items() if node_name(name) in b}
+        taken = {tensor for signature in b.signatures.values() for tensor in signature.inputs.values()}
+        return {name: coded(b, name, np.asarray(value)) for name, value in called.items() if canonical(name) in taken}
 
 
 def _with_made_up(session: Session, wanted: list[str], feeds: Mapping[str, Array], before: RunError) -> list[Array]:
@@ -157,7 +198,7 @@ def _with_made_up(session: Session, wanted: list[str], feeds: Mapping[str, Array
         raise RunError(before.what, where=before.where, hint=hint) from before
 
 
-def _plain(value: Array) -> Array:
+def plain_values(value: Array) -> Array:
     """Ones and words, where random integers are no lengths and empty texts have no words."""
     if value.dtype.kind == "O":
         return np.full(value.shape, b"a", object)
@@ -167,7 +208,8 @@ def _plain(value: Array) -> Array:
 def _common_outputs(a: Graph, b: Graph) -> list[str]:
     """The outputs that A has for certain or is likely to have, as far as B has them too."""
     likely = sample_fetches(a)
-    common = [name for name in likely if node_name(name) in b]
+    same = Counterparts(a, b)
+    common = [name for name in likely if node_name(same.output(name)) in b]
     if not common:
         raise UsageError(
             f"none of the first model's likely outputs ({', '.join(likely)}) is in the second",

@@ -37,7 +37,7 @@ def sample_fetches(graph: Graph) -> tuple[str, ...]:
         return tuple(graph.outputs)
     entries = [tuple(s.outputs.values()) for key, s in graph.signatures.items() if not key.startswith("__")]
     if len(entries) > 1:
-        return min(entries, key=lambda outputs: _harm(graph, outputs))
+        return min(entries, key=lambda outputs: side_effects(graph, outputs))
     sole = sole_outputs(graph)
     if sole:
         return tuple(sole)
@@ -49,7 +49,7 @@ def sample_fetches(graph: Graph) -> tuple[str, ...]:
     return found
 
 
-def _harm(graph: Graph, outputs: Sequence[str]) -> int:
+def side_effects(graph: Graph, outputs: Sequence[str]) -> int:
     """How much computing these would do besides: 0 nothing, 1 change variables, 2 what sessions must allow."""
     from pocketgraph.runtime.engines.functions import Library
 
@@ -91,11 +91,12 @@ def sample_shapes(graph: Graph, fetches: Sequence[str], known: Collection[str] =
                 f"the graph does not say how many dimensions the input '{spec.label}' has",
                 hint=f"give an array or a shape for '{spec.label}'",
             )
-        shapes[spec.label] = _made_up(dims, spec.dtype)
+        shapes[spec.label] = sizes_made_up(dims, spec.dtype)
     return shapes
 
 
-def _made_up(dims: Sequence[int | None], dtype: DType | None) -> tuple[int, ...]:
+def sizes_made_up(dims: Sequence[int | None], dtype: DType | None) -> tuple[int, ...]:
+    """A shape with a number for each open size, as ``sample_shapes`` chooses them."""
     is_picture = len(dims) == 4 and dims[1] is dims[2] is None and dims[3] in CHANNELS and dtype in (FLOAT, UINT8)
     return tuple(
         size if size is not None else SIDE if is_picture and axis in (1, 2) else 1 for axis, size in enumerate(dims)
@@ -119,7 +120,7 @@ def sample_feeds(graph: Graph, fetches: Sequence[str], seed: int = 0) -> dict[st
             raise UsageError(
                 f"the graph does not say the type of the input '{spec.label}'", hint="give an array for it"
             )
-        feeds[spec.label] = _random(spec.dtype, shapes[spec.label], rng, spec.label)
+        feeds[spec.label] = random_values(spec.dtype, shapes[spec.label], rng, spec.label)
     return feeds
 
 
@@ -136,7 +137,8 @@ def _wants_a_feed(graph: Graph, node: Node) -> bool:
     return node.op in ("Placeholder", "PlaceholderV2")
 
 
-def _random(dtype: DType, shape: tuple[int, ...], rng: np.random.Generator, label: str) -> np.ndarray[Any, Any]:
+def random_values(dtype: DType, shape: tuple[int, ...], rng: np.random.Generator, label: str) -> np.ndarray[Any, Any]:
+    """An array for the input ``label``, as ``sample_feeds`` makes them; errors as there."""
     elements = 1
     for size in shape:
         elements *= size

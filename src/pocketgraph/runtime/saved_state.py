@@ -18,10 +18,10 @@ from pocketgraph.freezing.tables import with_assets
 from pocketgraph.freezing.training_dir import find
 from pocketgraph.freezing.values import values_of
 from pocketgraph.graph import Graph, Node
-from pocketgraph.kernels.state import Variable, variable_key
+from pocketgraph.kernels.state.variables import Variable, variable_key
 from pocketgraph.runtime.execution import STEP_LIMIT, Running
 from pocketgraph.runtime.permissions import check_permissions
-from pocketgraph.runtime.planning.preparing import Preparing
+from pocketgraph.runtime.planning.session_plans import SessionPlans
 from pocketgraph.runtime.resolved_call import resolve_call
 
 ENSEMBLES = frozenset(("BoostedTreesDeserializeEnsemble", "BoostedTreesQuantileStreamResourceDeserialize"))
@@ -115,6 +115,6 @@ def _run(
     """Runs nodes on the reference engine for what they do to ``state``; ``allowed`` ops may read the folder."""
     running = Running(STEP_LIMIT, None, folder, None, None)
     running.state = state
-    plans = Preparing(graph, 1, "reference", None, allowed, False, False, state, lambda: None)
+    plans = SessionPlans(graph, 1, "reference", None, allowed, False, False, state)
     call = resolve_call(graph, [], feeds, targets)
     running.execution(plans.prepare(call))(call.values)

@@ -63,8 +63,6 @@ def output_types(node: Node) -> tuple[DType, ...] | None:
     """The element types of a node's outputs, or None when they cannot be told."""
     from pocketgraph.graph import opdefs
 
-    if opdefs.find(node.op) is None:
-        return None
     try:
         return opdefs.output_dtypes(node)
     except Exception:

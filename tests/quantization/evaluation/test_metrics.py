@@ -72,7 +72,7 @@ def test_the_interval_of_the_mean_error_holds_the_true_one() -> None:
 def test_a_model_of_one_number_has_no_best_class() -> None:
     comparison = Comparison()
     comparison.add(np.array([3.0]), np.array([2.5]))
-    row = Verdict("model", None, comparison, 0.001).as_dict()
+    row = Verdict("model", None, comparison, times=[0.001]).as_dict()
     assert "agreement" not in row
     assert "kl" not in row
     assert row["mean_error"] == 0.5
@@ -138,7 +138,7 @@ def test_one_number_says_nothing_of_the_mean() -> None:
     seen: Statistic[float] = Statistic()
     seen.update(3.0)
     assert mean_interval(seen) == (0, math.inf)
-    verdict = Verdict("m", None, None, 0.1, seen)
+    verdict = Verdict("m", errors=seen, times=[0.1])
     assert verdict.as_dict()["true_error_interval"] == [0, None]  # JSON knows no infinity
 
 
@@ -146,7 +146,7 @@ def test_the_first_five_of_five_classes_say_nothing() -> None:
     few, many = Accuracy(), Accuracy()
     few.add(np.arange(5), 0)
     many.add(np.arange(6), 1)
-    assert "top5" not in Verdict("m", few, None, 0.1).as_dict()
-    found = Verdict("m", many, None, 0.1).as_dict()
+    assert "top5" not in Verdict("m", accuracy=few, times=[0.1]).as_dict()
+    found = Verdict("m", accuracy=many, times=[0.1]).as_dict()
     assert found["top5"] == 1
     assert found["top5_interval"][0] == pytest.approx(interval(1, 1)[0])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -12,13 +11,8 @@ import numpy as np
 from pocketgraph.errors import GraphError
 from pocketgraph.graph import Node, Shape
 from pocketgraph.graph.shape import UNKNOWN
+from pocketgraph.kernels.op_table import OpTable
 from pocketgraph.kernels.shapes.values import Known
-
-MODULES = (
-    "elementwise", "array", "indexing", "math", "nn", "image", "quantized", "state", "examples", "gradients", "sparse",
-    "spectra", "contrib",
-)  # fmt: skip
-"""The modules of this package that hold rules; they are imported when the first rule is looked up."""
 
 
 @dataclass(slots=True, eq=False)
@@ -107,8 +101,8 @@ class Call:
 
 
 Rule: TypeAlias = Callable[[Call], "Shape | Sequence[Shape]"]
-_TABLE: dict[str, Rule] = {}
-_loaded = False
+SHAPE_RULES: OpTable[Rule] = OpTable("shape rule", "pocketgraph.kernels.shapes", "SHAPE_RULES")
+"""What knows the shapes that come out of each op."""
 
 R = TypeVar("R", bound=Rule)
 
@@ -122,9 +116,7 @@ def shape_rule(*ops: str) -> Callable[[R], R]:
 
     def register(rule: R) -> R:
         for op in ops:
-            if op in _TABLE:
-                raise ValueError(f"{op} has two shape rules")
-            _TABLE[op] = rule
+            SHAPE_RULES.add(op, rule)
         return rule
 
     return register
@@ -132,9 +124,4 @@ def shape_rule(*ops: str) -> Callable[[R], R]:
 
 def find(op: str) -> Rule | None:
     """The rule of an op, or None when there is none."""
-    global _loaded
-    if not _loaded:
-        for name in MODULES:
-            import_module(f"pocketgraph.kernels.shapes.{name}")
-        _loaded = True
-    return _TABLE.get(op)
+    return SHAPE_RULES.find(op)

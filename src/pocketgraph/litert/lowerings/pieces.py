@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.constant import Array
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.program import Value
@@ -33,3 +34,58 @@ def cut(emit: Emit, value: Value, begin: list[int], size: list[int], strides: li
         return emit.add("SLICE", [value, emit.const(begin, np.int32), emit.const(size, np.int32)], size)
     end = [b + (n - 1) * s + 1 for b, n, s in zip(begin, size, strides, strict=True)]
     return emit.add("STRIDED_SLICE", [value, *(emit.const(x, np.int32) for x in (begin, end, strides))], size)
+
+
+MOVED = ("float", "int32", "int64", "uint8", "int8", "int16", "bool")
+"""Element types that LiteRT's data-moving operators take."""
+
+
+MOST_PADDED = 4  # dimensions that the padding kernels take
+
+
+def number(emit: Emit, value: float) -> Value:
+    """A constant scalar."""
+    return emit.const(value, np.float32)
+
+
+MOST_STRIPS = 16  # strips that a mirrored border is put together from
+
+
+MOST_SLICED = 5  # axes that XNNPACK slices
+
+
+def mirror_pad(emit: Emit, value: Value, pairs: Array, mode: str) -> Value:
+    """``value`` with its own content mirrored at the borders."""
+    if not pairs.any():
+        return value
+    if mode not in ("REFLECT", "SYMMETRIC"):
+        raise emit.unsupported(f"the mirror mode {mode}")
+    is_thin = 0 < pairs.sum() <= MOST_STRIPS and value.dtype is FLOAT and len(value.shape) <= MOST_SLICED
+    if is_thin and all(
+        before < size and after < size for (before, after), size in zip(pairs, value.shape, strict=True)
+    ):
+        return _mirrored_in_strips(emit, value, pairs, edge=int(mode == "SYMMETRIC"))
+    shape = [size + int(before) + int(after) for size, (before, after) in zip(value.shape, pairs, strict=True)]
+    return emit.add("MIRROR_PAD", [value, emit.const(pairs, np.int32)], shape, mode=mode)
+
+
+def _mirrored_in_strips(emit: Emit, value: Value, pairs: Array, edge: int) -> Value:
+    """Thin borders put together from strips one element wide; LiteRT's MIRROR_PAD goes element by element."""
+    for axis, (before, after) in enumerate(pairs.tolist()):
+        if not before and not after:
+            continue
+        length = value.shape[axis]
+        places = [*(step - edge for step in range(before, 0, -1)), None]
+        places += [length - 1 - step + edge for step in range(1, after + 1)]
+        strips = []
+        for place in places:
+            if place is None:
+                strips.append(value)
+                continue
+            begin, size = [0] * len(value.shape), list(value.shape)
+            begin[axis], size[axis] = place, 1
+            strips.append(emit.add("SLICE", [value, emit.const(begin, np.int32), emit.const(size, np.int32)], size))
+        shape = list(value.shape)
+        shape[axis] += before + after
+        value = emit.add("CONCATENATION", strips, shape, axis=axis, activation="")
+    return value

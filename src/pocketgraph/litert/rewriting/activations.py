@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.view import View
 
-ACTIVATIONS = ("RELU", "RELU6", "RELU_N1_TO_1")
+ACTIVATION_BOUNDS = {"RELU": (0.0, math.inf), "RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0)}
+"""Between which values an activation keeps its results."""
+ACTIVATIONS = tuple(ACTIVATION_BOUNDS)
 TAKES_ACTIVATION = frozenset(
     (
         "CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV", "FULLY_CONNECTED", "ADD", "SUB", "MUL", "DIV", "MAX_POOL_2D",

@@ -21,13 +21,13 @@ import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.litert.constant import Array, Constant
+from pocketgraph.litert.cost_model import ADDED_PART
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.borders import same_borders
 
 KERNELS = (3, 4, 9, 25)
 """Elements of the windows that XNNPACK has depthwise kernels for; smaller windows are filled up with zeros."""
 
-ADDED = 4  # elements of a window that take as long as adding one part to the others
 MOST_PARTS = 64  # a kernel of 40 x 40; what more parts would save, nobody has measured
 
 
@@ -75,7 +75,7 @@ def _cut(height: int, width: int, rows: int, columns: int) -> list[Part]:
 
 def _time(parts: list[Part]) -> int:
     """How long the parts take, in elements of a window."""
-    return sum(next(k for k in KERNELS if k >= part.rows * part.columns) + ADDED for part in parts)
+    return sum(next(k for k in KERNELS if k >= part.rows * part.columns) + ADDED_PART for part in parts)
 
 
 def _summed(whole: Operation, parts: list[Part]) -> list[Operation]:

@@ -22,6 +22,7 @@ import numpy as np
 from pocketgraph.errors import option
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.litert.rewriting.activations import ACTIVATION_BOUNDS
 from pocketgraph.litert.rewriting.linear import LINEAR
 from pocketgraph.quantization.core import cost_model, operator_rules
 from pocketgraph.quantization.core.observation import Observation
@@ -29,7 +30,6 @@ from pocketgraph.quantization.core.program_runner import Array
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.quantized_weights import float_weights, replace_weights
 from pocketgraph.quantization.core.value_range import Range
-from pocketgraph.quantization.fitting.layer_reconstruction import BOUNDS
 
 T = TypeVar("T")
 PASSING = ("AVERAGE_POOL_2D", "DEPTHWISE_CONV_2D", "MAX_POOL_2D")
@@ -251,7 +251,7 @@ def _weight(program: Program, places: list[int]) -> Array:
 
 
 def _activated(operation: Operation, values: Array) -> Array:
-    low, high = BOUNDS.get(operation.options.get("activation", ""), (-np.inf, np.inf))
+    low, high = ACTIVATION_BOUNDS.get(operation.options.get("activation", ""), (-np.inf, np.inf))
     result: Array = np.clip(values, low, high)
     return result
 

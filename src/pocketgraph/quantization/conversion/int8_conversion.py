@@ -38,11 +38,11 @@ from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.quantized_weights import QuantizedWeights, packed, rounded
 from pocketgraph.quantization.core.value_range import Range, quantized
 
-ADDING = ("ADD", "SUB", "SQUARED_DIFFERENCE")
-MOST_APART = 2.0**14  # times that an operand's step may be the result's; LiteRT ends the process at 2^19
-MOST_APART_16 = 2.0**12  # of int16 codes; there it does so at 2^14
+ADDITIONS = ("ADD", "SUB", "SQUARED_DIFFERENCE")
+MOST_SCALE_RATIO = 2.0**14  # times that an operand's step may be the result's; LiteRT ends the process at 2^19
+MOST_SCALE_RATIO_INT16 = 2.0**12  # of int16 codes; there it does so at 2^14
 INT4 = DType.named("int4")
-ENORMOUS = 1e30  # of a constant that stands for infinity, such as what a maximum is padded with
+STANDS_FOR_INFINITY = 1e30  # of a constant that stands for infinity, such as what a maximum is padded with
 
 
 def convert(program: Program, recipe: ConversionRecipe) -> ConvertedProgram:
@@ -102,7 +102,7 @@ class _Conversion:
                 for value in float_operands(operation):
                     if value.constant is not None:
                         numbers = value.constant.numpy()
-                        usual = numbers[np.abs(numbers) < ENORMOUS]
+                        usual = numbers[np.abs(numbers) < STANDS_FOR_INFINITY]
                         if usual.size:
                             cover(operation.outputs[0], Range(float(usual.min()), float(usual.max())))
         chosen = {leader: span.quantization(self.recipe.bits) for leader, span in ranges.items()}
@@ -113,11 +113,11 @@ class _Conversion:
 
     def is_beyond(self, operation: Operation) -> bool:
         """Whether the steps of an addition's operands and result are too far apart for LiteRT's 32-bit arithmetic."""
-        if operation.code not in ADDING:
+        if operation.code not in ADDITIONS:
             return False
         operands = [self.step(operation, value) for value in float_operands(operation)]
         return max(operands) / self.quantization(operation.outputs[0]).scales[0] > (
-            MOST_APART_16 if self.recipe.bits == 16 else MOST_APART
+            MOST_SCALE_RATIO_INT16 if self.recipe.bits == 16 else MOST_SCALE_RATIO
         )
 
     def step(self, operation: Operation, value: Value) -> float:

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from pocketgraph.datasets.class_labels import read_labels
-from pocketgraph.datasets.dataset import Dataset
 from pocketgraph.datasets.named_arrays import SampleSource, are_arrays
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
-from pocketgraph.errors import option
 from pocketgraph.graph import Graph
-from pocketgraph.quantization.core.quantization_options import Progress
-from pocketgraph.quantization.evaluation.model_evaluation import Evaluation, Verdict, judge_models, largest_inputs
+from pocketgraph.quantization.core.quantization_options import Progress, silent
+from pocketgraph.quantization.evaluation.model_evaluation import Evaluation, judge_models, largest_inputs
 from pocketgraph.quantization.evaluation.runnable_models import (
     GraphModel,
     LiteRTModel,
@@ -90,36 +85,4 @@ def evaluate(
     data = data.take(limit) if limit else data
     reading.mention(data)
     known = read_labels(labels) if isinstance(labels, (str, os.PathLike)) else labels
-    odd: list[int] = []
-    verdicts = judge_models(
-        opened,
-        lambda: _watched(data.samples(), odd),
-        len(data),
-        lambda scores: data.truth(known, scores),
-        progress,
-        data.wanted,
-    )
-    return Evaluation(verdicts, len(data), list(notes(verdicts, data, odd)))
-
-
-def _watched(samples: Iterator[list[Any]], odd: list[int]) -> Iterator[list[Any]]:
-    """The samples; ``odd`` gets the numbers, from 1 on, of those that hold other than finite numbers."""
-    for number, sample in enumerate(samples, 1):
-        if not all(np.isfinite(array).all() for array in sample if array.dtype.kind == "f"):
-            odd.append(number)
-        yield sample
-
-
-def notes(verdicts: list[Verdict], data: Dataset, odd: list[int]) -> Iterator[str]:
-    """What the numbers do not say by themselves."""
-    if odd:
-        which = f"sample {odd[0]} holds" if len(odd) == 1 else f"{len(odd)} samples hold, the first being {odd[0]},"
-        yield f"{which} NaN or infinity; take such out of {data.place}"
-    if data.classes and all(verdict.accuracy is None and verdict.errors is None for verdict in verdicts):
-        yield (
-            f"{data.place} tells classes, such as '{data.classes[0]}', but not which score is whose; "
-            f"{option('labels')} names the class of each score"
-        )
-    compared = [verdict.comparison for verdict in verdicts if verdict.comparison is not None]
-    if not all(math.isfinite(comparison.mean_error) for comparison in compared):
-        yield f"some results are not finite numbers; look for NaN and infinities in {data.place}"
+    return judge_models(opened, data, known, progress or silent)

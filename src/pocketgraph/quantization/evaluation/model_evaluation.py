@@ -5,24 +5,20 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any, overload
 
 import numpy as np
 
+from pocketgraph.datasets.dataset import Dataset
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.errors import UsageError, option
-from pocketgraph.quantization.core.program_runner import Samples
-from pocketgraph.quantization.core.quantization_options import Progress
+from pocketgraph.quantization.core.program_runner import Array
+from pocketgraph.quantization.core.quantization_options import Progress, silent
 from pocketgraph.quantization.evaluation.metrics import Accuracy, Comparison, interval, mean_interval
 from pocketgraph.quantization.evaluation.runnable_models import LiteRTModel, RunnableModel
 from pocketgraph.runtime.statistic import Statistic
-
-Truth = Callable[[int], "list[int] | None"]
-"""Gives the class of each sample, or None, when told how many scores there are."""
-Wanted = Callable[[int], "np.ndarray[Any, Any] | None"]
-"""Gives the numbers that a model should give, [samples, size], or None, when told how many it gives."""
 
 COLUMNS = (
     ("top1", "top-1", "{:.2%}"),
@@ -76,19 +72,28 @@ class Verdict:
 
     Attributes:
         path: its file, or a name.
+        size: bytes of its file, where it has one.
+        comparison: with the first model; None for that one.
         accuracy: against the data's classes, when they tell them.
         errors: the samples' mean absolute differences from the numbers that the data tell, when they do.
-        comparison: with the first model; None for that one.
-        seconds: the median time of one sample.
-        size: bytes of its file, where it has one.
+        times: seconds of each sample.
     """
 
     path: str
-    accuracy: Accuracy | None
-    comparison: Comparison | None
-    seconds: float
-    errors: Statistic[float] | None = None
     size: int | None = None
+    comparison: Comparison | None = None
+    accuracy: Accuracy | None = None
+    errors: Statistic[float] | None = None
+    times: list[float] = field(default_factory=list)
+
+    def add(self, reference: Array, answer: Array, label: int | None, numbers: Array | None) -> None:
+        """Takes in one sample's output, beside that of the first model and beside what the data tell."""
+        if self.comparison is not None:
+            self.comparison.add(reference, answer)
+        if self.accuracy is not None and label is not None:
+            self.accuracy.add(answer, label)
+        if self.errors is not None and numbers is not None:
+            self.errors.update(float(np.abs(answer.reshape(-1).astype(np.float64) - numbers).mean()))
 
     @property
     def model(self) -> str:
@@ -118,7 +123,10 @@ class Verdict:
                 "mean_error_interval": beside.mean_error_interval,
                 "largest_error": beside.largest,
             }
-        return {**{key: _finite(value) for key, value in row.items()}, "milliseconds": self.seconds * 1e3}
+        return {
+            **{key: _finite(value) for key, value in row.items()},
+            "milliseconds": float(np.median(self.times)) * 1e3,
+        }
 
 
 def _finite(value: Any) -> Any:
@@ -129,76 +137,64 @@ def _finite(value: Any) -> Any:
 
 
 def judge_models(
-    models: Sequence[RunnableModel],
-    samples: Samples,
-    count: int,
-    truth: Truth,
-    progress: Progress | None = None,
-    wanted: Wanted | None = None,
-) -> list[Verdict]:
+    models: Sequence[RunnableModel], data: Dataset, labels: Sequence[str] | None, progress: Progress = silent
+) -> Evaluation:
     """Judges models by the first output of each.
 
     Args:
         models: the models; the first is what the others are compared with.
-        samples: arrays in the form that the first model takes.
-        count: how many samples there are.
-        truth: see Truth.
+        data: samples in the form that the first model takes.
+        labels: the names of the classes, in the order of the scores.
         progress: told how far it is.
-        wanted: see Wanted.
 
     Raises:
-        UsageError: there are no samples, or the models do not take or give the same shapes.
+        UsageError: the models do not take or give the same shapes, or the labels are not the data's.
     """
-    if count < 1:
-        raise UsageError("there is no sample to judge with")
     for model in models[1:]:
         if not _fit(model, models[0]):
             raise UsageError(
                 f"it takes {_shapes(model)}, and {models[0].path} takes {_shapes(models[0])}", where=model.path
             )
-    comparisons = [None if index == 0 else Comparison() for index in range(len(models))]
-    accuracies: list[Accuracy | None] = [None] * len(models)
-    errors: list[Statistic[float] | None] = [None] * len(models)
-    times: list[list[float]] = [[] for _ in models]
-    labels: list[int] | None = None
-    numbers: Any = None
-    for done, sample in enumerate(samples()):
-        reference: Any = None
-        for index, model in enumerate(models):
+    verdicts = [Verdict(model.path, model.size, Comparison() if at else None) for at, model in enumerate(models)]
+    odd: list[int] = []
+    classes: list[int] | None = None
+    numbers: Array | None = None
+    for done, sample in enumerate(data.samples()):
+        if not all(np.isfinite(array).all() for array in sample if array.dtype.kind == "f"):
+            odd.append(done + 1)
+        reference: Array | None = None
+        for model, verdict in zip(models, verdicts, strict=True):
             start = time.perf_counter()
             answer = np.asarray(model.run(sample)[0])
             took = time.perf_counter() - start
-            times[index].append(model.seconds if isinstance(model, LiteRTModel) else took)
-            if index == 0:
+            verdict.times.append(model.seconds if isinstance(model, LiteRTModel) else took)
+            if reference is None:
                 reference = answer
                 if done == 0:
-                    labels = truth(answer.size)
-                    has_classes = labels is not None and answer.size > 1
-                    accuracies = [Accuracy() if has_classes else None for _ in models]
-                    numbers = None if has_classes or wanted is None else wanted(answer.size)
-                    errors = [None if numbers is None else Statistic() for _ in models]
+                    classes, numbers = _wanted(data, labels, answer.size, verdicts)
             if answer.size != reference.size:
                 raise UsageError(
                     f"its output is {list(answer.shape)}, that of {models[0].path} {list(reference.shape)}",
                     where=model.path,
                     hint=f"name the outputs with {option('outputs')}",
                 )
-            comparison, accuracy = comparisons[index], accuracies[index]
-            if comparison is not None:
-                comparison.add(reference, answer)
-            if accuracy is not None and labels is not None:
-                accuracy.add(answer, labels[done])
-            off = errors[index]
-            if off is not None:
-                off.update(float(np.abs(answer.reshape(-1).astype(np.float64) - numbers[done]).mean()))
-        if progress is not None:
-            progress("judging", done + 1, count)
-    return [
-        Verdict(
-            model.path, accuracies[index], comparisons[index], float(np.median(times[index])), errors[index], model.size
-        )
-        for index, model in enumerate(models)
-    ]
+            label = None if classes is None else classes[done]
+            verdict.add(reference, answer, label, None if numbers is None else numbers[done])
+        progress("judging", done + 1, len(data))
+    return Evaluation(verdicts, len(data), list(notes(verdicts, data, odd)))
+
+
+def _wanted(
+    data: Dataset, labels: Sequence[str] | None, size: int, verdicts: Sequence[Verdict]
+) -> tuple[list[int] | None, Array | None]:
+    """What the data tell of each sample, its class or its numbers; verdicts get room for what is counted."""
+    classes = data.truth(labels, size)
+    has_classes = classes is not None and size > 1
+    numbers = None if has_classes else data.wanted(size)
+    for verdict in verdicts:
+        verdict.accuracy = Accuracy() if has_classes else None
+        verdict.errors = None if numbers is None else Statistic()
+    return classes, numbers
 
 
 def _fit(model: RunnableModel, other: RunnableModel) -> bool:
@@ -239,3 +235,18 @@ def table(rows: list[dict[str, Any]], count: int) -> list[str]:
         padded = (text.rjust(width) for text, width in zip(line[1:], widths[1:], strict=True))
         lines.append("  ".join([line[0].ljust(widths[0]), *padded]).rstrip())
     return lines
+
+
+def notes(verdicts: list[Verdict], data: Dataset, odd: list[int]) -> Iterator[str]:
+    """What the numbers do not say by themselves."""
+    if odd:
+        which = f"sample {odd[0]} holds" if len(odd) == 1 else f"{len(odd)} samples hold, the first being {odd[0]},"
+        yield f"{which} NaN or infinity; take such out of {data.place}"
+    if data.classes and all(verdict.accuracy is None and verdict.errors is None for verdict in verdicts):
+        yield (
+            f"{data.place} tells classes, such as '{data.classes[0]}', but not which score is whose; "
+            f"{option('labels')} names the class of each score"
+        )
+    compared = [verdict.comparison for verdict in verdicts if verdict.comparison is not None]
+    if not all(math.isfinite(comparison.mean_error) for comparison in compared):
+        yield f"some results are not finite numbers; look for NaN and infinities in {data.place}"

@@ -15,12 +15,12 @@ from pocketgraph.quantization.core.quantized_weights import LARGEST_CODE
 
 Array = np.ndarray[Any, Any]
 STEPS = 600
-RATE = 0.1  # of a step; Adam's
-FADING = (0.9, 0.999)  # of Adam's two averages
-FREE = 0.2  # share of the steps before anything is pressed
-PRESSURE = 0.5  # of the regularizer, beside moments with a mean of 1
-SHARPNESS = (20.0, 2.0)  # the regularizer's exponent at first and at last
-STRETCH = (-0.1, 1.1)  # of the sigmoid, so that h reaches 0 and 1
+LEARNING_RATE = 0.1  # of a step; Adam's
+ADAM_DECAYS = (0.9, 0.999)  # of Adam's two averages
+WARM_UP_SHARE = 0.2  # share of the steps before anything is pressed
+REGULARIZATION = 0.5  # of the regularizer, beside moments with a mean of 1
+BETA_RANGE = (20.0, 2.0)  # the regularizer's exponent at first and at last
+SIGMOID_STRETCH = (-0.1, 1.1)  # of the sigmoid, so that h reaches 0 and 1
 
 
 def adaround(weights: Array, scales: Array, moments: Array, largest: int = LARGEST_CODE, steps: int = STEPS) -> Array:
@@ -41,7 +41,7 @@ def adaround(weights: Array, scales: Array, moments: Array, largest: int = LARGE
     below = np.floor(exact)
     share = (exact - below).astype(np.float32)
     curve = _normalized(moments)
-    low, high = STRETCH
+    low, high = SIGMOID_STRETCH
     squeezed = np.clip((share - low) / (high - low), 1e-4, 1 - 1e-4)
     state = np.log(squeezed / (1 - squeezed))
     slope, square = np.zeros_like(state), np.zeros_like(state)
@@ -50,16 +50,16 @@ def adaround(weights: Array, scales: Array, moments: Array, largest: int = LARGE
         stretched = (high - low) * sigmoid + low
         h = np.clip(stretched, 0, 1)
         gradient = _times(h - share, curve)
-        done = (step / steps - FREE) / (1 - FREE)
+        done = (step / steps - WARM_UP_SHARE) / (1 - WARM_UP_SHARE)
         if done > 0:
-            power = SHARPNESS[1] + (SHARPNESS[0] - SHARPNESS[1]) * (1 - done)
+            power = BETA_RANGE[1] + (BETA_RANGE[0] - BETA_RANGE[1]) * (1 - done)
             middle = 2 * h - 1
-            gradient -= PRESSURE * power * np.sign(middle) * np.abs(middle) ** (power - 1)
+            gradient -= REGULARIZATION * power * np.sign(middle) * np.abs(middle) ** (power - 1)
         gradient *= (high - low) * sigmoid * (1 - sigmoid) * ((stretched > 0) & (stretched < 1))
-        slope += (1 - FADING[0]) * (gradient - slope)
-        square += (1 - FADING[1]) * (gradient**2 - square)
-        unbiased = slope / (1 - FADING[0] ** (step + 1))
-        state -= RATE * unbiased / (np.sqrt(square / (1 - FADING[1] ** (step + 1))) + 1e-8)
+        slope += (1 - ADAM_DECAYS[0]) * (gradient - slope)
+        square += (1 - ADAM_DECAYS[1]) * (gradient**2 - square)
+        unbiased = slope / (1 - ADAM_DECAYS[0] ** (step + 1))
+        state -= LEARNING_RATE * unbiased / (np.sqrt(square / (1 - ADAM_DECAYS[1] ** (step + 1))) + 1e-8)
     up = (high - low) / (1 + np.exp(-state)) + low >= 0.5
     result: Array = np.clip(below + up, -largest, largest)
     return result

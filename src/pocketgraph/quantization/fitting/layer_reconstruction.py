@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.litert.program import Operation
+from pocketgraph.litert.rewriting.activations import ACTIVATION_BOUNDS
 from pocketgraph.quantization.core import operator_rules
 from pocketgraph.quantization.core.quantized_weights import (
     QuantizedWeights,
@@ -31,7 +32,6 @@ MOST_SHRUNK = 512  # inputs of one output up to which several scales are tried
 MOST_AT_ONCE = 1 << 21  # elements of the operand, for channels that are looked at together
 FEWEST_AT_ONCE = 4  # channels; NumPy adds up those of a single one in another order
 FEWEST_SAMPLES = 16
-BOUNDS = {"RELU": (0.0, np.inf), "RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0)}
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def reconstruct(
     axis = operator_rules.WEIGHT_AXIS[operation.code]
     depthwise = operation.code == "DEPTHWISE_CONV_2D"
     matrix = values.reshape(-1, values.shape[3]).T if depthwise else values.reshape(len(values), -1)
-    bounds = BOUNDS.get(operation.options.get("activation", ""), (-np.inf, np.inf))
+    bounds = ACTIVATION_BOUNDS.get(operation.options.get("activation", ""), (-np.inf, np.inf))
     if depthwise:  # channels have nothing to do with each other, and all at once they take much memory
         many = max(MOST_AT_ONCE // max(given[..., 0].size, 1), FEWEST_AT_ONCE)
         ends = np.linspace(0, len(matrix), -(-len(matrix) // many) + 1).astype(int)

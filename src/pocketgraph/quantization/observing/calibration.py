@@ -9,13 +9,13 @@ import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.program import Program, Value
+from pocketgraph.litert.rewriting.activations import ACTIVATION_BOUNDS
 from pocketgraph.quantization.core.observation import Observation
 from pocketgraph.quantization.core.operator_rules import OPERATOR_RULES, OperatorRule
 from pocketgraph.quantization.core.program_runner import ProgramRunner, Samples
 from pocketgraph.quantization.core.quantization_options import Progress, silent
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.resume_state import ResumeState
-from pocketgraph.quantization.fitting.layer_reconstruction import BOUNDS
 from pocketgraph.quantization.observing.calibration_checks import warnings
 from pocketgraph.quantization.program_pass import subprogram
 
@@ -46,7 +46,11 @@ def observe(
     """
     values = [value for value in program.inputs if value.dtype is FLOAT]
     values += [v for operation in program.operations for v in operation.outputs if v.dtype is FLOAT]
-    bounds = {o.outputs[0]: BOUNDS[a] for o in program.operations if (a := o.options.get("activation")) in BOUNDS}
+    bounds = {
+        o.outputs[0]: ACTIVATION_BOUNDS[a]
+        for o in program.operations
+        if (a := o.options.get("activation")) in ACTIVATION_BOUNDS
+    }
     derived = {v for o in program.operations if OPERATOR_RULES.get(o.code) is OperatorRule.SAME for v in o.outputs}
     seen = {
         value: Observation(

@@ -13,11 +13,11 @@ from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.value_range import LEVELS, Range, dequantized, quantized
 
 Array = np.ndarray[Any, Any]
-SHARES = tuple(np.linspace(0.3, 1.0, 36))
+TRIED_SHARES = tuple(np.linspace(0.3, 1.0, 36))
 PERCENTILE = 99.99
 FEW_VALUES = 320  # different ones, of a tensor whose values are known one by one: 256 and some
-OFTEN = 64  # times that each must have been seen on average, to tell them from a few values of many
-STRETCHES = (1.0, *np.linspace(0.98, 1.02, 41))  # tried to get values away from the middle between two codes
+FEWEST_OF_EACH_VALUE = 64  # times that each must have been seen on average, to tell them from a few values of many
+TRIED_STRETCHES = (1.0, *np.linspace(0.98, 1.02, 41))  # tried to get values away from the middle between two codes
 
 
 def min_max(seen: Observation) -> Range:
@@ -75,19 +75,19 @@ def beside_ties(seen: Observation, span: Range) -> Range:
     """
     if not has_few_values(seen):
         return span
-    spans = [Range(span.low * factor, span.high * factor) for factor in STRETCHES]
+    spans = [Range(span.low * factor, span.high * factor) for factor in TRIED_STRETCHES]
     return min(spans, key=lambda tried: _rounding_error(seen, tried))
 
 
 def has_few_values(seen: Observation) -> bool:
     """Whether the tensor takes few different values, each many times, as pixels do."""
     different = np.count_nonzero(seen.counts)
-    return bool(different <= FEW_VALUES and seen.counts.sum() >= OFTEN * different)
+    return bool(different <= FEW_VALUES and seen.counts.sum() >= FEWEST_OF_EACH_VALUE * different)
 
 
 def _best(seen: Observation, cost: Callable[[Observation, Range], float]) -> Range:
     spans = []
-    for share in SHARES:
+    for share in TRIED_SHARES:
         spans.append(_within(seen, seen.low * share, seen.high * share))
         if seen.low < 0 < seen.high:
             spans += [_within(seen, seen.low, seen.high * share), _within(seen, seen.low * share, seen.high)]

@@ -26,16 +26,16 @@ from pocketgraph.quantization.pipeline import Outcome
 from pocketgraph.quantization.report.error_split import split_errors
 
 BARS = 64  # of a histogram in the report
-LOUD = 25.0  # decibels; a tensor whose codes alone leave less is worth a word
-SATURATED = 0.001  # share of values outside of the range
-ROUNDED = {
+LOUD_DECIBELS = 25.0  # decibels; a tensor whose codes alone leave less is worth a word
+CLIPPED_SHARE = 0.001  # share of values outside of the range
+ROUNDING_ACTIONS = {
     "adaround": "weights fitted",
     "corrected": "weights rounded, bias corrected",
     "fitted": "weights fitted",
     "nearest": "weights rounded",
 }
 """What was done to the weights, by how they are rounded."""
-UNEVEN = 64.0  # times between the strongest and the weakest channel
+UNEVEN_CHANNEL_RATIO = 64.0  # times between the strongest and the weakest channel
 
 
 @dataclass
@@ -254,15 +254,17 @@ def _action(outcome: Outcome, operation: Operation, layer: LayerReport) -> str:
     seen = outcome.seen[operation.outputs[0]]
     words = []
     if operation in outcome.weights:
-        words.append(ROUNDED[outcome.rounding] + (" in 4 bits" if outcome.weights[operation].bits == 4 else ""))
-    if not math.isnan(layer.activation_noise) and layer.activation_noise < LOUD:
+        words.append(
+            ROUNDING_ACTIONS[outcome.rounding] + (" in 4 bits" if outcome.weights[operation].bits == 4 else "")
+        )
+    if not math.isnan(layer.activation_noise) and layer.activation_noise < LOUD_DECIBELS:
         words.append(f"hurts most: try {option('keep')}={layer.name} or a higher {option('float_share')}")
-    if layer.clipped > SATURATED:
+    if layer.clipped > CLIPPED_SHARE:
         words.append(f"{layer.clipped:.2%} of the values are cut off: {option('ranges')}=minmax keeps them")
     if seen.channel_low is not None and seen.channel_high is not None:
         strength = np.maximum(np.abs(seen.channel_low), np.abs(seen.channel_high))
         alive = strength[strength > 0]
-        if alive.size and alive.max() / alive.min() > UNEVEN:
+        if alive.size and alive.max() / alive.min() > UNEVEN_CHANNEL_RATIO:
             words.append(f"channels of very different strength: try {option('equalize')}")
     if seen.low == seen.high:
         words.append("constant: this layer always gives the same")

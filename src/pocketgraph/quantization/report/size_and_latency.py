@@ -17,8 +17,8 @@ from pocketgraph.quantization.core.program_runner import Array, Samples, as_fed
 from pocketgraph.quantization.serialization.model_file import model_bytes
 
 TURNS = 5  # in which both programs are timed one after the other; the least time counts
-ENOUGH = 0.03  # seconds of each turn
-SLOWER = 1.05  # times the float program's time, from which a word is said; less is chance
+SECONDS_PER_TURN = 0.03  # seconds of each turn
+SLOWER_RATIO = 1.05  # times the float program's time, from which a word is said; less is chance
 
 
 @dataclass(frozen=True)
@@ -57,12 +57,12 @@ class SizeAndLatency:
                 f"operations and their codes is more than {self.weights:,} weights spare; "
                 "the float model is the better one to ship"
             )
-        if self.seconds > SLOWER * self.float_seconds and self.is_wide:
+        if self.seconds > SLOWER_RATIO * self.float_seconds and self.is_wide:
             said.append(
                 "warning: it is slower than the float model, because LiteRT computes codes of sixteen bits with plain "
                 f"kernels; {option('activations')}=int8 is the fast form"
             )
-        elif self.seconds > SLOWER * self.float_seconds:
+        elif self.seconds > SLOWER_RATIO * self.float_seconds:
             said.append(
                 "warning: it is slower than the float model, because its layers multiply too little to make up for "
                 f"converting numbers to codes and back; {option('mode')}=weights is smaller and as "
@@ -92,7 +92,7 @@ def measure_size_and_latency(
     least = [float("inf")] * 2
     for _ in range(TURNS):
         for at, (runner, feed) in enumerate(zip(runners, given, strict=True)):
-            least[at] = min(least[at], runner.seconds(feed, ENOUGH, 200))
+            least[at] = min(least[at], runner.seconds(feed, SECONDS_PER_TURN, 200))
     layers = [o for o in exact.operations if is_layer(o)]
     count = sum(kernel.size for kernel in {weights(layer) for layer in layers})
     is_wide = any(value.dtype is INT16 for operation in quantized.operations for value in operation.outputs)

@@ -9,12 +9,10 @@ activation that is the layer's own is not among these: there it costs nothing.
 
 from __future__ import annotations
 
-import math
-
 from pocketgraph.graph.dtype import INT8
 from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.litert.rewriting.activations import ACTIVATION_BOUNDS
 
-BOUNDS = {"RELU": (0.0, math.inf), "RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0)}
 RATIOS = (2.0**-8, 2.0**7)
 """What a step may be of the result's step for XNNPACK to convert codes."""
 
@@ -32,12 +30,12 @@ def requantize_activations(program: Program) -> None:
 def is_conversion(operation: Operation) -> bool:
     """Whether an activation does no more to codes than a conversion does."""
     source, result = operation.inputs[0] if operation.inputs else None, operation.outputs[0]
-    if operation.code not in BOUNDS or source is None or not _has_codes(source) or not _has_codes(result):
+    if operation.code not in ACTIVATION_BOUNDS or source is None or not _has_codes(source) or not _has_codes(result):
         return False
     assert source.quantization is not None
     assert result.quantization is not None
     scale, zero = result.quantization.scales[0], result.quantization.zero_points[0]
-    low, high = BOUNDS[operation.code]
+    low, high = ACTIVATION_BOUNDS[operation.code]
     ends = (-128 - zero) * scale, (127 - zero) * scale
     is_within = ends[0] >= low - scale / 2 and ends[1] <= high + scale / 2
     return is_within and RATIOS[0] <= source.quantization.scales[0] / scale < RATIOS[1]

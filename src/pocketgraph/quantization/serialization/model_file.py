@@ -30,12 +30,18 @@ FILE_PASSES = (
 
 def model_bytes(program: Program, without: Collection[str] = ()) -> bytes:
     """The program as a LiteRT model file, the passes of the names in ``without`` left out."""
+    written = as_written(program, without)
+    return b"".join(bytes(piece) for piece in writer.pieces(written, unnamed(written)))
+
+
+def as_written(program: Program, without: Collection[str] = ()) -> Program:
+    """The program as it is in its file: a copy after the FILE_PASSES, but those of the names in ``without``."""
     written = copied(program)
     run_passes(written, FILE_PASSES, without)
-    return b"".join(bytes(piece) for piece in writer.pieces(written, _unnamed(written)))
+    return written
 
 
-def _unnamed(program: Program) -> set[Value]:
+def unnamed(program: Program) -> set[Value]:
     """The constants, and, where their names would be much of the file, all tensors but those that go in and out."""
     made = [value for operation in program.operations for value in operation.outputs]
     constants = {v for o in program.operations for v in o.inputs if v is not None and v.constant is not None}

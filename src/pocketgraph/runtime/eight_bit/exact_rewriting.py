@@ -21,7 +21,8 @@ import numpy as np
 from pocketgraph.graph import Graph, Node, node_name
 from pocketgraph.graph.dtype import FLOAT, INT32, QINT32, QUINT8
 from pocketgraph.graph.order import topological
-from pocketgraph.kernels.eight_bit import (
+from pocketgraph.kernels.image.resizing import neighbours
+from pocketgraph.kernels.quantized.eight_bit_arithmetic import (
     BIAS_HEADROOM,
     BYTE,
     SUM_HEADROOM,
@@ -31,7 +32,6 @@ from pocketgraph.kernels.eight_bit import (
     quantized,
     to_code,
 )
-from pocketgraph.kernels.image_resizing import neighbours
 from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.litert.hints import WHOLE_NUMBERS
 from pocketgraph.runtime.eight_bit.operands import Operand, known_number, operands

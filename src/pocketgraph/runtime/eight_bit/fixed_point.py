@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.kernels.eight_bit import BYTE, F32, FRACTION
+from pocketgraph.kernels.quantized.eight_bit_arithmetic import BYTE, F32, FRACTION
 from pocketgraph.runtime.eight_bit.range_numbers import COMPUTED, TENS
 
 Array = np.ndarray[Any, Any]

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from pocketgraph.errors import RunError
 from pocketgraph.graph import Graph, Node, canonical, node_name
-from pocketgraph.kernels.given_ranges import checked
+from pocketgraph.kernels.quantized.range_checks import checked
 
 
 class Operand(NamedTuple):

@@ -1,6 +1,6 @@
 """Single numbers of eight-bit arithmetic, such as the ends of a range: known now, or computed while the graph runs.
 
-Both ways it is float32, in the order of operations of the original kernels (kernels/eight_bit.py).
+Both ways it is float32, in the order of operations of the original kernels (kernels/quantized/eight_bit_arithmetic.py).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 from pocketgraph.graph import Node, const
 from pocketgraph.graph.dtype import FLOAT, INT32
-from pocketgraph.kernels.eight_bit import F32
+from pocketgraph.kernels.quantized.eight_bit_arithmetic import F32
 
 SMALLEST_WIDTH = 1e-30  # stands for no width at all where something is divided by it
 HALF_RANGE = 2.0**31  # codes of 32 bits on either side of zero

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT, INT32
-from pocketgraph.kernels.eight_bit import (
+from pocketgraph.kernels.quantized.eight_bit_arithmetic import (
     BYTE,
     F32,
     WIDE,

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from pocketgraph.kernels.eight_bit import BYTE, WIDE, dequantized_first, from_code, quantized_first, to_code
+from pocketgraph.kernels.quantized.eight_bit_arithmetic import (
+    BYTE,
+    WIDE,
+    dequantized_first,
+    from_code,
+    quantized_first,
+    to_code,
+)
 
 Range = tuple[float, float]
 

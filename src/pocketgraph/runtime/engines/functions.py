@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from pocketgraph.errors import RunError, did_you_mean
 from pocketgraph.graph import AttrValue, Func, Function, Graph, Node, Parameter
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
-from pocketgraph.runtime.engines.compilation_units import Late
+from pocketgraph.runtime.engines.compilation_units import DynamicPlanner
 from pocketgraph.runtime.engines.reference import Program
 
 CALLS = ops_with("call") | {"BatchFunction"}
@@ -34,10 +34,11 @@ Call = Callable[..., tuple[Any, ...]]
 class Library:
     """The functions of a graph, compiled when first called."""
 
-    def __init__(self, graph: Graph, late: Late | None = None) -> None:
-        """``late`` plans the heavy parts of the functions when they run."""
+    def __init__(self, graph: Graph, dynamic: DynamicPlanner | None = None, *, without: Collection[str] = ()) -> None:
+        """``dynamic`` plans the heavy parts of the functions when they run; ``without``: step passes to leave out."""
+        self.without = without
         self.graph = graph
-        self.late = late
+        self.dynamic = dynamic
         self._programs: dict[str, Program] = {}
 
     def is_call(self, node: Node) -> bool:
@@ -161,7 +162,9 @@ class Library:
             definition = opdefs.find(node.op)
             if definition is not None and definition.stateful and not definition.outputs:
                 effects.append(node.name)
-        return Program(graph, [Endpoint(name, 0) for name in given], wanted, effects, library=self, late=self.late)
+        return Program(
+            graph, [Endpoint(name, 0) for name in given], wanted, effects, library=self, dynamic=self.dynamic
+        )
 
 
 class _Body:

@@ -17,7 +17,7 @@ from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.arrays import Array
 from pocketgraph.runtime.engines.calls import is_reference_output
-from pocketgraph.runtime.engines.compilation_units import Plan, Segment, dependencies
+from pocketgraph.runtime.engines.compilation_units import PartCall, Plan, dependencies
 from pocketgraph.runtime.engines.needed import Item
 
 COMBINERS = {"SparseSegmentSum": "sum", "SparseSegmentMean": "mean", "SparseSegmentSqrtN": "root"}
@@ -28,7 +28,7 @@ LARGEST_CONSTANT = 64  # bytes of the sizes and positions that are looked at
 FEW = 64  # ids that are looked through more quickly one by one
 
 
-def fused_lookups(plan: Plan, wanted: Collection[Endpoint], run_apart: Callable[..., Any]) -> list[Segment]:
+def fused_lookups(plan: Plan, wanted: Collection[Endpoint], run_apart: Callable[..., Any]) -> list[PartCall]:
     """The lookups of a plan as parts.
 
     Args:
@@ -41,9 +41,9 @@ def fused_lookups(plan: Plan, wanted: Collection[Endpoint], run_apart: Callable[
     found = []
     for name, item in plan.items.items():
         if item.node.op in COMBINERS and not plan.frames[name].depth:
-            segment = _Lookup(plan, held, item).segment(run_apart)
-            if segment is not None:
-                found.append(segment)
+            part = _Lookup(plan, held, item).part_call(run_apart)
+            if part is not None:
+                found.append(part)
     return found
 
 
@@ -63,7 +63,7 @@ class _Lookup:
         self.output = Endpoint(combiner.node.name, 0)
         self.width: int | None = None  # of a row, where the graph counts on one
 
-    def segment(self, run_apart: Callable[..., Any]) -> Segment | None:
+    def part_call(self, run_apart: Callable[..., Any]) -> PartCall | None:
         """The lookup as a part; None when it is none that is known."""
         simple = self._simple()
         if simple is None:
@@ -83,7 +83,7 @@ class _Lookup:
             return None
         apart = run_apart(self._with_constants(inputs), inputs, self.output)
         call = FusedCall(plain, apart)
-        return Segment(self.combiner.node, members, tuple(inputs), (self.output,), call, takes_run=True)
+        return PartCall(self.combiner.node, members, tuple(inputs), (self.output,), call, takes_run=True)
 
     # What it is made of
 
@@ -289,7 +289,7 @@ class _Lookup:
                 del members[name]
         if self.combiner.node.name not in members or self.output in self.plan.fed:
             return None
-        if any(item.control or name in self.plan.segments for name, item in members.items()):
+        if any(item.control or name in self.plan.parts for name, item in members.items()):
             return None
         waited = {name for item in self.plan.items.values() for name in item.control}
         if not waited.isdisjoint(members) and not members.keys().isdisjoint(self._before(inputs)):
@@ -347,7 +347,7 @@ class FusedCall:
 
 def _simple_lookup(how: str) -> Callable[..., Array | None]:
     """Rows of a table by ids, put together by the first number of each id's place; None where it is not plain."""
-    from pocketgraph.kernels.segments import in_runs
+    from pocketgraph.kernels.math.segments import in_runs
 
     def lookup(places: Array, ids: Array, params: Array) -> Array | None:
         if places.ndim != 2 or ids.ndim != 1 or not ids.size or params.ndim < 1 or len(places) != ids.size:
@@ -361,7 +361,7 @@ def _simple_lookup(how: str) -> Callable[..., Array | None]:
 def _safe_lookup(how: str, width: int | None) -> Callable[..., Array | None]:
     """The same of a sparse matrix [examples, …]: negative ids count nothing, an example without ids is zeros."""
     from pocketgraph.kernels.arrays import reserve
-    from pocketgraph.kernels.segments import in_runs
+    from pocketgraph.kernels.math.segments import in_runs
 
     single = np.dtype(np.float32)
 
@@ -386,8 +386,8 @@ def _safe_lookup(how: str, width: int | None) -> Callable[..., Array | None]:
 
 def _rows(params: Array, ids: Array) -> Array | None:
     """The rows of these numbers; None where one is no row."""
+    from pocketgraph.kernels.array.gather_scatter import SMALL
     from pocketgraph.kernels.arrays import reserve
-    from pocketgraph.kernels.gathering import SMALL
 
     if (min(ids.tolist()) if ids.size <= FEW else ids.min()) < 0:
         return None

@@ -13,7 +13,7 @@ import numpy as np
 
 from pocketgraph.graph import DType, Node
 from pocketgraph.kernels.arrays import Array
-from pocketgraph.kernels.reductions import axes_of
+from pocketgraph.kernels.math.reductions import axes_of
 from pocketgraph.runtime.engines.scalar_arithmetic import NUMBERS
 from pocketgraph.runtime.engines.small_tensor_fills import FILLING
 

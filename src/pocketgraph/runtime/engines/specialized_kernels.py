@@ -49,7 +49,7 @@ def prepared(node: Node, constants: Constants, call: Call) -> Call:
 
 
 def _gather(node: Node, constants: Constants, call: Call) -> Call | None:
-    from pocketgraph.kernels.gathering import SMALL, UNSIGNED
+    from pocketgraph.kernels.array.gather_scatter import SMALL, UNSIGNED
 
     if node.attr("batch_dims", 0) or 2 not in constants or constants[2].size != 1 or int(constants[2].item()) != 0:
         return None
@@ -155,7 +155,7 @@ def _strided_slice(node: Node, constants: Constants, call: Call) -> Call | None:
     masks = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
     if not {1, 2, 3} <= constants.keys():
         return _row(call) if takes_row(node) else None
-    from pocketgraph.kernels.slicing import strided_index
+    from pocketgraph.kernels.array.slicing import strided_index
 
     index = strided_index(constants[1], constants[2], constants[3], *(int(node.attr(m, 0) or 0) for m in masks))
 
@@ -278,7 +278,7 @@ def _cast(node: Node, constants: Constants, call: Call) -> Call | None:
 def _sum(node: Node, constants: Constants, call: Call) -> Call | None:
     if 1 not in constants:
         return None
-    from pocketgraph.kernels.reductions import axes_of
+    from pocketgraph.kernels.math.reductions import axes_of
 
     add: Any = np.add.reduce
     keeps, single, double = bool(node.attr("keep_dims", False)), np.float32, np.float64

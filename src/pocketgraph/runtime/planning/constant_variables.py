@@ -16,7 +16,7 @@ from pocketgraph.graph import Graph, Node, Tensor, opdefs
 from pocketgraph.graph.dtype import RESOURCE
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
-from pocketgraph.kernels.state import Variable, variable_key
+from pocketgraph.kernels.state.variables import Variable, variable_key
 from pocketgraph.runtime.engines.needed import Item
 
 READERS = ops_with("reads_handle", "passes", "control_flow", "call", "branch", "loop") | {"IdentityN"}

@@ -19,25 +19,17 @@ from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph, Node, opdefs
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.kernels.shapes import Inferred
+from pocketgraph.litert.cost_model import MOST_IN_CHUNK, MOST_NODES, MOST_ROUNDS, MOST_WRITTEN
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.compilation_units import Plan, in_order
 from pocketgraph.runtime.engines.frames import ROOT, Loop, frames_of
 from pocketgraph.runtime.engines.needed import Item, needed
 from pocketgraph.runtime.unrolling.idempotent_rounds import later_ends
-from pocketgraph.runtime.unrolling.partial_unrolling import (
-    BY_CHUNKS,
-    CONVOLUTIONS,
-    FEWEST_CHUNKS,
-    MOST_IN_CHUNK,
-    PartialUnrolling,
-)
+from pocketgraph.runtime.unrolling.partial_unrolling import BY_CHUNKS, CONVOLUTIONS, FEWEST_CHUNKS, PartialUnrolling
 from pocketgraph.runtime.unrolling.symbolic_values import (
     ARRAYS,
     LISTS,
     MOST_KNOWN,
-    MOST_NODES,
-    MOST_ROUNDS,
-    MOST_WRITTEN,
     NOTHING,
     PASSED,
     SAME,

@@ -39,7 +39,6 @@ from pocketgraph.runtime.unrolling.symbolic_values import (
 from pocketgraph.runtime.unrolling.trip_count import TripCount
 
 BY_CHUNKS = "/by_chunks"  # ends the names of frames that are made here
-MOST_IN_CHUNK = 300  # nodes: compiled in a tenth of a second, and run in the time of several calls
 FEWEST_CHUNKS = 2
 CONVOLUTIONS = ops_with("convolution")
 """Ops that take so long that calls do not count: their threads wait for each other least in one program."""

@@ -11,13 +11,11 @@ import numpy as np
 from pocketgraph.graph import DType, Node, Shape, opdefs
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.litert.cost_model import MOST_ROUNDS
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.needed import Item
 
 NOTHING = np.zeros(0, np.int32)
-MOST_NODES = 5000  # written-out nodes of one graph: planning takes about 0.1 ms for each
-MOST_ROUNDS = 20_000  # of a loop that is written in chunks: a second of counting
-MOST_WRITTEN = 2000  # rounds that are written out by themselves
 MOST_KNOWN = 4096  # elements of a value that is computed here
 SAME = ops_with("passes")
 PASSED = SAME | ops_with("loop_condition", "enter", "next_iteration")

@@ -10,6 +10,7 @@ import numpy as np
 from pocketgraph.graph import DType, Graph, Node, Shape, const
 from pocketgraph.graph.dtype import INT32
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.litert.cost_model import MOST_ROUNDS
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.unrolling.symbolic_values import (
@@ -20,7 +21,6 @@ from pocketgraph.runtime.unrolling.symbolic_values import (
     GATHERS,
     LISTS,
     MOST_KNOWN,
-    MOST_ROUNDS,
     READS,
     SAME,
     SCATTERS,

@@ -13,11 +13,11 @@ from pocketgraph.graph.dtype import INT32
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.kernels import registry
 from pocketgraph.kernels.shapes import Inferred
+from pocketgraph.litert.cost_model import MOST_NODES
 from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.unrolling.symbolic_values import (
     COUNTED,
     MOST_KNOWN,
-    MOST_NODES,
     CannotUnrollError,
     Held,
     Known,

@@ -10,7 +10,7 @@ import numpy as np
 from pocketgraph.errors import TransformError
 from pocketgraph.graph import Graph, Node, Tensor, const
 from pocketgraph.graph.dtype import DOUBLE, FLOAT, HALF, QUINT8
-from pocketgraph.kernels.eight_bit import byte_codes
+from pocketgraph.kernels.quantized.eight_bit_arithmetic import byte_codes
 from pocketgraph.transforms.compat import Compat
 from pocketgraph.transforms.near_miss import Miss
 from pocketgraph.transforms.original.matchable import matchable

@@ -1,0 +1,162 @@
+"""``pocketgraph export``: a model in the form that a device runs, with the proof that it is the same model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pocketgraph.cli._data_options import data_options, reading_options, say
+from pocketgraph.cli.options import Truth, names
+from pocketgraph.errors import UsageError
+
+if TYPE_CHECKING:
+    from pocketgraph.exporting import Exported
+
+
+class ExportCommand(click.Command):
+    """The command with the options of all targets: the keyword arguments of their exporters."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """The command's own options and those of the targets, once each."""
+        return [*super().get_params(ctx), *_target_options()]
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The targets with their options."""
+        from pocketgraph.exporting.arguments import options_of
+        from pocketgraph.exporting.targets import TARGETS
+
+        with formatter.section("Targets"):
+            rows = []
+            for target in TARGETS.values():
+                taken = " ".join(f"--{option}" for option in options_of(target))
+                suffixes = f" ({', '.join(target.suffixes)})" if target.suffixes else ""
+                rows.append((f"{target.name}{suffixes}", f"{target.summary}. {taken}"))
+            formatter.write_dl(rows)
+
+
+_made: list[click.Parameter] = []
+
+
+def _target_options() -> list[click.Parameter]:
+    from pocketgraph.exporting.arguments import options_of
+    from pocketgraph.exporting.targets import TARGETS
+
+    if not _made:
+        seen: dict[str, list[str]] = {}
+        helps: dict[str, tuple[str, bool, str]] = {}
+        for target in TARGETS.values():
+            for option in options_of(target).values():
+                seen.setdefault(option.name, []).append(target.name)
+                metavar = "|".join(map(str, option.choices)) or option.kind.__name__.upper()
+                helps.setdefault(option.name, (option.help, option.kind is bool, metavar))
+        for name, (text, is_flag, metavar) in helps.items():
+            dashed = name.replace("_", "-")
+            spellings = [f"--{name}", *([f"--{dashed}"] if dashed != name else []), f"option_{name}"]
+            help_text = f"[{', '.join(seen[name])}] {text}"
+            if is_flag:
+                made = click.Option(spellings, is_flag=False, flag_value="true", type=Truth(), help=help_text)
+            else:
+                made = click.Option(spellings, metavar=metavar, help=help_text)
+            _made.append(made)
+    return list(_made)
+
+
+@click.command("export", cls=ExportCommand)
+@click.argument("model")
+@click.option("-o", "--output", "out", required=True, help="The file or folder to write.")
+@click.option("--target", help="What to write; by default what the suffix of OUTPUT means.")
+@click.option(
+    "--data", "--samples", "data", metavar="DIR|NPZ|LIST", help="Realistic inputs to check and calibrate with."
+)
+@click.option("--limit", type=click.IntRange(1), default=100, show_default=True, help="How many of them.")
+@click.option("--signatures", help="Keys of signatures to take, by commas; default: all.")
+@click.option(
+    "--input_shape", "--input-shape", multiple=True, metavar="NAME:1,224,…",
+    help="Fixes the sizes of an input; without NAME of the only one.",
+)  # fmt: skip
+@click.option("--labels", help="The name of each class, one a line.")
+@click.option("--calibration", help="Score calibration, scale,slope,offset of each class, one a line.")
+@click.option("--name", default="", help="Of the model, for the file's metadata.")
+@click.option("--description", default="", help="Likewise.")
+@click.option("--model_version", "--model-version", default="", help="Likewise.")
+@click.option("--author", default="", help="Likewise.")
+@click.option("--license", "license_text", default="", help="Likewise.")
+@click.option("--tolerance", type=float, help="Largest difference from the graph, as a share of the output's peak.")
+@click.option("--force", is_flag=True, help="Write into a folder that is not empty.")
+@data_options
+def command(
+    model: str, out: str, target: str | None, data: str | None, limit: int, tolerance: float | None, force: bool,
+    **how: Any,
+) -> None:  # fmt: skip
+    """Write MODEL in a form that a device runs: a frozen graph, or the directory of a SavedModel or training.
+
+    The target follows from the suffix of OUTPUT. What was written is run beside the reference engine, where it can run
+    here, on --data or made-up inputs; past the tolerance no file stays.
+
+    \b
+      pocketgraph export frozen.pb -o model.tflite --labels=labels.txt --preset=mobilenet --data=photos/
+      pocketgraph export frozen.pb -o small.tflite --mode=static --data=photos/
+      pocketgraph export saved_model/ -o model.tflite --mode=float16
+    """
+    from pocketgraph.cli._progress import progress_bar
+    from pocketgraph.exporting import About, export
+
+    given = {name.removeprefix("option_"): value for name, value in how.items() if name.startswith("option_")}
+    about = About(how["name"], how["description"], how["model_version"], how["author"], how["license_text"])
+    reading = reading_options(how)
+    with progress_bar() as tell:
+        made = export(
+            model,
+            out,
+            target=target,
+            inputs=reading.pop("inputs") or None,
+            outputs=reading.pop("outputs") or None,
+            values=reading.pop("feeds"),
+            signatures=names(how["signatures"]) or None,
+            shapes=_shapes(how["input_shape"]),
+            labels=how["labels"] or (),
+            calibration=how["calibration"] or (),
+            about=about,
+            samples=data,
+            limit=limit,
+            tolerance=tolerance,
+            force=force,
+            progress=tell,
+            notify=say,
+            **reading,
+            **{name: value for name, value in given.items() if value is not None},
+        )
+    _show(made)
+
+
+def _shapes(texts: tuple[str, ...]) -> dict[str, tuple[int, ...]]:
+    """Sizes by input name, "" for the only one."""
+    found = {}
+    for text in texts:
+        name, _, sizes = text.rpartition(":")
+        try:
+            found[name] = tuple(int(size) for size in sizes.split(",") if size)
+        except ValueError:
+            raise UsageError(f"--input_shape '{text}' is not NAME:1,224,224,3 or the like") from None
+    return found
+
+
+def _show(made: Exported) -> None:
+    """Prints what was written and how far it is from the graph."""
+    for item in made.checks:
+        inputs = "made-up inputs" if item.is_made else f"{item.runs} sample{'s' * (item.runs != 1)}"
+        click.echo(f"{item.entry}: {item.milliseconds:.3g} ms a run here; on {inputs}:")
+        for output in item.outputs:
+            shape = ",".join(map(str, output.shape))
+            same = "" if output.top1 is None else f", same largest in {output.top1:.0%} of rows"
+            click.echo(
+                f"  {output.name} [{shape}]: difference at most {output.largest:.3g} ({output.largest_relative:.2g} of "
+                f"the peak), {output.mean_relative:.2g} of the peak in the mean{same}"
+            )
+    if made.unchecked:
+        click.echo(f"not run here: {made.unchecked}")
+    for note in made.notes:
+        click.echo(note if note.startswith("warning:") else f"note: {note}", err=True)
+    others = f" and {len(made.files) - 1} more" if len(made.files) > 1 else ""
+    click.echo(f"written: {made.files[0] if len(made.files) == 1 else made.path}{others}, {made.bytes:,} bytes")

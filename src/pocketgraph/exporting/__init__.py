@@ -1,0 +1,11 @@
+"""Ships a model: one exporter a form, one table of targets, and a check against the reference engine after each."""
+
+from pocketgraph.exporting.model import About, EntryPoint, ExportModel, Normalization, Port, Written
+from pocketgraph.exporting.opening import opened
+from pocketgraph.exporting.targets import TARGETS, Target
+from pocketgraph.exporting.tool import Exported, export, export_model
+
+__all__ = [
+    "TARGETS", "About", "EntryPoint", "ExportModel", "Exported", "Normalization", "Port", "Target", "Written", "export",
+    "export_model", "opened",
+]  # fmt: skip

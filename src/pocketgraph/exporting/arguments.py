@@ -1,0 +1,96 @@
+"""The options of a target: the keyword arguments of its exporter, from texts."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import typing
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from pocketgraph import errors
+from pocketgraph.errors import UsageError, did_you_mean
+from pocketgraph.exporting.targets import Target
+
+WORDS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+
+
+class Option(NamedTuple):
+    """An option of a target.
+
+    Attributes:
+        name: of the keyword argument.
+        kind: ``bool``, ``int``, ``float`` or ``str``.
+        choices: what it may be, where its type is a Literal; else empty.
+        default: its value when it is not given.
+        help: what the exporter's docstring says of it.
+    """
+
+    name: str
+    kind: type
+    choices: tuple[Any, ...]
+    default: Any
+    help: str
+
+
+def options_of(target: Target) -> dict[str, Option]:
+    """The options of a target by name, in the order of its exporter's signature."""
+    write = target.function
+    hints = typing.get_type_hints(write)
+    told = _told(inspect.getdoc(write) or "")
+    found = {}
+    for name, parameter in inspect.signature(write).parameters.items():
+        if parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
+            continue
+        members = [hints[name], *typing.get_args(hints[name])]
+        choices = next((typing.get_args(m) for m in members if typing.get_origin(m) is typing.Literal), ())
+        kind = type(choices[0]) if choices else next(m for m in members if m in (bool, int, float, str))
+        found[name] = Option(name, kind, choices, parameter.default, told.get(name, ""))
+    return found
+
+
+def _told(text: str) -> dict[str, str]:
+    """What a docstring's ``Args:`` say of each argument."""
+    found: dict[str, str] = {}
+    name = ""
+    for line in text.partition("Args:\n")[2].partition("\n\n")[0].splitlines():
+        start = re.match(r" {4}(\w+): (.*)", line)
+        if start is not None:
+            name = start[1]
+            found[name] = start[2]
+        elif name:
+            found[name] += " " + line.strip()
+    return found
+
+
+def arguments_of(target: Target, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The keyword arguments for a target's exporter.
+
+    Args:
+        target: the target.
+        given: values by option name; texts are read as the option's type.
+
+    Raises:
+        UsageError: an option is unknown, or its value is none of its type.
+    """
+    known = options_of(target)
+    found = {}
+    for spelled, value in given.items():
+        name = spelled.replace("-", "_")
+        if name not in known:
+            hint = did_you_mean(name, known) or f"it takes {', '.join(map(errors.option, known)) or 'none'}"
+            raise UsageError(f"{target.name} has no option '{errors.option(spelled)}'", hint=hint)
+        found[name] = _value(known[name], value)
+    return found
+
+
+def _value(option: Option, value: Any) -> Any:
+    if isinstance(value, str) and option.kind is not str:
+        try:
+            value = WORDS[value.lower()] if option.kind is bool else option.kind(value)
+        except (KeyError, ValueError):
+            wanted = "true or false" if option.kind is bool else f"a number ({option.kind.__name__})"
+            raise UsageError(f"{errors.option(option.name)} is {wanted}, not '{value}'") from None
+    if option.choices and value not in option.choices:
+        raise UsageError(f"{errors.option(option.name)} is one of {', '.join(map(str, option.choices))}, not '{value}'")
+    return value

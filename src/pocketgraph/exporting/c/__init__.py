@@ -1,0 +1,1 @@
+"""A model as a library in C99 of only what its graph needs."""

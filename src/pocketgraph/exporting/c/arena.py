@@ -1,0 +1,114 @@
+"""Where each tensor lies in one piece of memory, so that those that are needed at the same time do not overlap.
+
+Source of the greedy orders: Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import NamedTuple
+
+ALIGNMENT = 64  # bytes: a line of the cache, and the widest vectors
+MOST_SHUFFLED = 200  # buffers; beyond, other orders than the greedy ones take too long to try
+TRIES = 400
+
+
+class Lifetime(NamedTuple):
+    """A buffer of ``size`` bytes that is needed from step ``first`` to step ``last``, both included."""
+
+    size: int
+    first: int
+    last: int
+
+
+class Layout(NamedTuple):
+    """Where each buffer begins, and how many bytes all take together."""
+
+    offsets: tuple[int, ...]
+    size: int
+
+
+def least(buffers: Sequence[Lifetime]) -> int:
+    """A number of bytes below which no layout can be: the most that is needed at one step."""
+    steps: dict[int, int] = {}
+    for buffer in buffers:
+        steps[buffer.first] = steps.get(buffer.first, 0) + aligned(buffer.size)
+        steps[buffer.last + 1] = steps.get(buffer.last + 1, 0) - aligned(buffer.size)
+    now = most = 0
+    for step in sorted(steps):
+        now += steps[step]
+        most = max(most, now)
+    return most
+
+
+def planned(buffers: Sequence[Lifetime]) -> Layout:
+    """The smallest layout of several orders in which buffers are put into the first gap that fits.
+
+    >>> planned([Lifetime(100, 0, 1), Lifetime(50, 1, 2), Lifetime(100, 2, 3)]).size
+    192
+    """
+    bound, numbers = least(buffers), range(len(buffers))
+    widths = _breadths(buffers)
+    orders = [
+        sorted(numbers, key=lambda n: (-buffers[n].size, buffers[n].first)),
+        sorted(numbers, key=lambda n: (buffers[n].first - buffers[n].last, -buffers[n].size)),
+        sorted(numbers, key=lambda n: (-widths[n], -buffers[n].size)),
+        sorted(numbers, key=lambda n: -buffers[n].size * (buffers[n].last - buffers[n].first + 1)),
+        sorted(numbers, key=lambda n: (buffers[n].first, -buffers[n].size)),
+    ]
+    best = placed(buffers, orders[0])
+    for order in orders[1:]:
+        if best.size == bound:
+            return best
+        found = placed(buffers, order)
+        best = min(best, found, key=lambda layout: layout.size)
+    if len(buffers) > MOST_SHUFFLED:
+        return best
+    chance = random.Random(7)
+    kept = min(orders, key=lambda order: placed(buffers, order).size)
+    for _ in range(TRIES):
+        if best.size == bound:
+            break
+        order = list(kept)
+        a, b = chance.randrange(len(order)), chance.randrange(len(order))
+        order.insert(a, order.pop(b))
+        found = placed(buffers, order)
+        if found.size <= best.size:
+            best, kept = found, order
+    return best
+
+
+def placed(buffers: Sequence[Lifetime], order: Sequence[int]) -> Layout:
+    """Each buffer, in this order, at the lowest place that is free as long as it is needed."""
+    done: list[tuple[int, int, Lifetime]] = []  # by place
+    offsets = [0] * len(buffers)
+    for number in order:
+        buffer = buffers[number]
+        size, at = aligned(buffer.size), 0
+        for begin, end, other in done:
+            if other.first > buffer.last or other.last < buffer.first:
+                continue
+            if begin - at >= size:
+                break
+            at = max(at, end)
+        offsets[number] = at
+        done.append((at, at + size, buffer))
+        done.sort(key=lambda item: item[0])
+    return Layout(tuple(offsets), max((end for _, end, _ in done), default=0))
+
+
+def aligned(size: int, alignment: int = ALIGNMENT) -> int:
+    """The size with what it is filled up with."""
+    return -(-size // alignment) * alignment
+
+
+def _breadths(buffers: Sequence[Lifetime]) -> list[int]:
+    """For each buffer the most bytes that are needed at any step of its life."""
+    last = max((buffer.last for buffer in buffers), default=0)
+    first = min((buffer.first for buffer in buffers), default=0)
+    needed = [0] * (last - first + 1)
+    for buffer in buffers:
+        for step in range(buffer.first, buffer.last + 1):
+            needed[step - first] += buffer.size
+    return [max(needed[b.first - first : b.last - first + 1], default=0) for b in buffers]

@@ -1,0 +1,156 @@
+"""Writes a model as a library in C99."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from pocketgraph.errors import UsageError, option
+from pocketgraph.exporting.c.building import XNNPACK_LINKS, Executable, compiler, has_xnnpack, write_files
+from pocketgraph.exporting.c.library import Backend, LackingOperatorsError, Library, Picture, Place, built
+from pocketgraph.exporting.c.names import checked_name
+from pocketgraph.exporting.labels import check_labels
+from pocketgraph.exporting.model import Array, EntryPoint, ExportModel, Feeds, Port, Written
+from pocketgraph.exporting.programs import LackingError, float_program, quantized_program
+from pocketgraph.exporting.samples import made_feeds
+from pocketgraph.litert.program import Program
+from pocketgraph.quantization.core.program_runner import ProgramRunner, as_fed, real
+
+TOLERANCES = {"float32": 1e-4, "static": 0.05}
+"""The largest difference of floats from the reference engine, as a share of the peak; the mean one of eight bits."""
+
+
+def write(
+    model: ExportModel,
+    path: str,
+    *,
+    mode: Literal["float32", "static"] = "float32",
+    io: Literal["float", "int8"] = "float",
+    weights: Place = "auto",
+    prefix: str = "model",
+    backend: Backend = "plain",
+) -> Written:
+    """Writes the library's folder.
+
+    Args:
+        model: the model.
+        path: where the folder goes.
+        mode: float32; static: eight-bit weights and tensors, calibrated with the samples.
+        io: what goes in and out of a static library.
+        weights: array: in a C file; file: mapped when the program starts; auto: a file from 4 MB on.
+        backend: plain: kernels of our own; xnnpack: XNNPACK's operators, which the library is linked with.
+        prefix: what the library and its functions are called, a name that C takes.
+
+    Raises:
+        LackingError: there are no kernels for some nodes; all are listed.
+        UsageError: C does not take the name, sizes are open, labels do not fit, or eight bits have no samples.
+    """
+    checked_name(prefix)
+    if mode != "static" and io != "float":
+        raise UsageError(f"{option('io')} is for {option('mode')}=static")
+    check_labels(model)
+    notes = _check_sizes(model.main)
+    if len(model.entries) > 1:
+        others = ", ".join(entry.name for entry in model.entries[1:])
+        notes.append(
+            f"a library has one entry point: '{model.main.name}'; {option('signatures')} picks another ({others})"
+        )
+    if mode == "static":
+        program, said = quantized_program(model.main, model, io=io, target="C")
+        notes += said
+    else:
+        program = float_program(model.main, model, target="C")
+    for place, dtype in program.rounded.items():
+        notes.append(f"the output '{model.main.outputs[place].name}' is float32, the graph's is {dtype.name}")
+    library = _library(model, program, prefix, weights, backend)
+    write_files(path, library.files)
+    notes.append(f"the arena has {library.arena:,} bytes, the weights {library.weights:,}")
+    written = Written(notes=notes, tolerance=TOLERANCES[mode], is_coded=mode == "static")
+    if compiler() is None:
+        written.unchecked = "there is no C compiler here; `make check` in the folder does it where there is one"
+        return written
+    links: tuple[str, ...] = ("-lm",)
+    if backend == "xnnpack":
+        links = XNNPACK_LINKS
+        if not has_xnnpack():
+            written.unchecked = "XNNPACK is not here (Debian: libxnnpack-dev, libpthreadpool-dev)"
+            return written
+    executable = Executable(path, prefix, library.inputs, library.outputs, links=links)
+    checked = _Checked(model.main, program, executable)
+    written.run, written.seconds = checked.run, checked.seconds
+    return written
+
+
+def _check_sizes(entry: EntryPoint) -> list[str]:
+    """Refuses open sizes that nobody gave a number for, but that of the batch, which becomes 1; notes of those.
+
+    Raises:
+        UsageError: there are some.
+    """
+    notes, refused = [], []
+    for port in entry.inputs:
+        if port.is_fixed:
+            continue
+        if port.shape is not None and len(port.shape) > 1 and None not in port.shape[1:]:
+            notes.append(f"the batch of '{port.name}' is fixed to {port.sizes[0] if port.sizes else 1}")
+        else:
+            refused.append(port)
+    if refused:
+        names = ", ".join(f"'{port.name}' {_shape(port)}" for port in refused)
+        example = ",".join(map(str, refused[0].sizes or (1,)))
+        raise UsageError(
+            f"a C library needs fixed sizes, and the graph leaves some open: {names}",
+            hint=f"say them: {option('input_shape', 'shapes')}={refused[0].name}:{example}",
+        )
+    return notes
+
+
+def _shape(port: Port) -> str:
+    if port.shape is None:
+        return "of unknown rank"
+    return "[" + ", ".join("?" if size is None else str(size) for size in port.shape) + "]"
+
+
+def _library(model: ExportModel, program: Program, name: str, weights: Place, backend: Backend) -> Library:
+    entry = model.main
+    normalization = model.normalization
+    picture = Picture(labels=model.labels)
+    if normalization is not None:
+        picture = Picture(normalization.mean, normalization.std, model.labels)
+    feeds = next(iter(model.samples())) if model.samples is not None else made_feeds(entry)
+    arrays = as_fed([np.asarray(feeds[port.name]) for port in entry.inputs], program.inputs)
+    try:
+        return built(
+            program,
+            name,
+            [port.name for port in entry.inputs],
+            [port.name for port in entry.outputs],
+            weights=weights,
+            picture=picture,
+            golden=(arrays, ProgramRunner(program)(arrays)),
+            backend=backend,
+        )
+    except LackingOperatorsError as lacking:
+        raise LackingError("C", model.graph, lacking.reasons) from lacking
+
+
+@dataclass
+class _Checked:
+    """A library that runs on this machine, for the check of exports."""
+
+    entry: EntryPoint
+    program: Program
+    executable: Executable
+
+    def run(self, name: str, feeds: Feeds) -> dict[str, Array]:
+        results = self.executable.run(self._arrays(feeds))
+        values = zip(self.entry.outputs, self.program.outputs, results, strict=True)
+        return {port.name: real(value, array) for port, value, array in values}
+
+    def seconds(self, name: str, feeds: Feeds) -> float:
+        return self.executable.seconds(self._arrays(feeds))
+
+    def _arrays(self, feeds: Feeds) -> list[Array]:
+        return as_fed([np.asarray(feeds[port.name]) for port in self.entry.inputs], self.program.inputs)

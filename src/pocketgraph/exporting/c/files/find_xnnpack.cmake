@@ -1,0 +1,19 @@
+
+# XNNPACK as of 2022 (Debian's libxnnpack-dev); say -DCMAKE_PREFIX_PATH=… where it is elsewhere.
+include(CheckCSourceCompiles)
+find_path(XNNPACK_INCLUDE xnnpack.h REQUIRED)
+find_library(XNNPACK_LIBRARY XNNPACK REQUIRED)
+target_include_directories(@name@ PUBLIC ${XNNPACK_INCLUDE})
+target_link_libraries(@name@ PUBLIC ${XNNPACK_LIBRARY})
+foreach(part pthreadpool cpuinfo)
+  find_library(${part}_LIBRARY ${part})
+  if(${part}_LIBRARY)
+    target_link_libraries(@name@ PUBLIC ${${part}_LIBRARY})
+  endif()
+endforeach()
+set(CMAKE_REQUIRED_INCLUDES ${XNNPACK_INCLUDE})
+check_c_source_compiles("#include <xnnpack.h>
+  int main(void) { return sizeof(xnn_setup_convolution2d_nhwc_f32(0, 1, 1, 1, 0, 0, 0)) == 0; }" XNNPACK_FITS)
+if(NOT XNNPACK_FITS)
+  message(FATAL_ERROR "this XNNPACK has another interface than that of 2022; export without --backend=xnnpack")
+endif()

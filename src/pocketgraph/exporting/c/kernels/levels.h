@@ -1,0 +1,26 @@
+/* Which instructions the CPU has: the same kernels are compiled for each level and chosen when the model is set up.
+   PG_PLAIN leaves all but the first level out. */
+#include "support.h"
+
+#if defined(__GNUC__) && defined(__x86_64__) && !defined(PG_PLAIN)
+#define PG_X86 1
+#include <immintrin.h>
+#elif defined(__ARM_NEON) && defined(__aarch64__) && !defined(PG_PLAIN)
+#define PG_NEON 1
+#include <arm_neon.h>
+#endif
+
+#define PG_AVX2 1
+#define PG_AVX512 2
+#define PG_AVX512VNNI 3
+
+static PG_UNUSED int pg_level(void) {
+#ifdef PG_X86
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512dq"))
+        return __builtin_cpu_supports("avx512vnni") ? PG_AVX512VNNI : PG_AVX512;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return PG_AVX2;
+#endif
+    return 0;
+}

@@ -1,0 +1,11 @@
+#undef PG_NAME
+#undef PG_TARGET
+#undef PG_LANES
+#undef PG_V
+#undef PG_LOAD
+#undef PG_STORE
+#undef PG_SET
+#undef PG_FMA
+#undef PG_ADD
+#undef PG_CLAMP
+#undef PG_TILE_ROWS

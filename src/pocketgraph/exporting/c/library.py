@@ -1,0 +1,222 @@
+"""A program of LiteRT operators as the files of a C library."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from pocketgraph.exporting.c import operators  # noqa: F401  (fills the table)
+from pocketgraph.exporting.c.arena import Layout, Lifetime, planned
+from pocketgraph.exporting.c.names import literal
+from pocketgraph.exporting.c.operators import xnnpack
+from pocketgraph.exporting.c.operators.table import entry_of, is_coded
+from pocketgraph.exporting.c.source import Source, Tensor, filled_in, template
+from pocketgraph.exporting.c.storage import Storage
+from pocketgraph.exporting.c.unit import C_TYPES, LackingOperatorError, Unit, number
+from pocketgraph.exporting.model import Array
+from pocketgraph.litert.program import Operation, Program, Value
+
+LARGE = 4 << 20  # bytes of weights from which they are a file: compilers take minutes over larger arrays
+WORDS_A_LINE = 6
+
+Place = Literal["auto", "array", "file"]
+Backend = Literal["plain", "xnnpack"]
+
+
+@dataclass
+class Library:
+    """The files of a library, and what is known of it.
+
+    Attributes:
+        name: what it and its functions are called.
+        files: the content of each file by its path in the library's folder.
+        inputs: what goes in, in order.
+        outputs: what comes out, in order.
+        arena: bytes that it computes in.
+        weights: bytes of constants.
+        kernels: the kernel files that it has.
+        lifetimes: when each buffer of the arena is needed.
+    """
+
+    name: str
+    files: dict[str, bytes]
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    arena: int
+    weights: int
+    kernels: tuple[str, ...]
+    lifetimes: list[Lifetime] = field(default_factory=list)
+
+
+class LackingOperatorsError(Exception):
+    """Operations that there is no kernel for.
+
+    Attributes:
+        reasons: why, by the name of a graph's node.
+    """
+
+    def __init__(self, reasons: Mapping[str, str]) -> None:
+        super().__init__("; ".join(f"{name}: {reason}" for name, reason in reasons.items()))
+        self.reasons = dict(reasons)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """What the example knows of pictures and classes.
+
+    Attributes:
+        mean: what is subtracted from values of 0 to 255, one number or one a channel.
+        std: what they are divided by then.
+        labels: the name of each class.
+    """
+
+    mean: Sequence[float] = (0.0,)
+    std: Sequence[float] = (1.0,)
+    labels: Sequence[str] = ()
+
+
+def built(
+    program: Program,
+    name: str,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    *,
+    weights: Place = "auto",
+    picture: Picture = Picture(),
+    golden: tuple[Sequence[Array], Sequence[Array]] | None = None,
+    backend: Backend = "plain",
+) -> Library:
+    """The library of a program.
+
+    Args:
+        program: the program; it stays as it is.
+        name: what the library is called, a name that C takes.
+        inputs, outputs: the public names of what goes in and comes out.
+        weights: whether the constants are a C array or a file; ``auto``: a file when they are large.
+        picture: see there.
+        golden: inputs, and the outputs that must come of them, for the test.
+        backend: what computes layers, pools and sums: kernels of our own, or XNNPACK.
+
+    Raises:
+        LackingOperatorsError: there is no kernel for an operation.
+    """
+    program = Program(list(program.inputs), list(program.outputs), list(program.operations))
+    program.drop_unused()
+    unit = Unit(program, Storage(program, _overwrites))
+    _emit(unit, backend)
+    buffers = unit.storage.buffers
+    layout = planned([buffer.lifetime for buffer in buffers])
+    offsets = dict(zip(buffers, layout.offsets, strict=True))
+    entering = tuple(map(Tensor, inputs, program.inputs))
+    leaving = tuple(map(Tensor, outputs, program.outputs))
+    source_text = Source(name, unit, entering, leaving, offsets, layout)
+    for value in program.outputs:
+        unit.at(value)  # constants among them are weights too
+    content = unit.weights.content()
+    is_file = weights == "file" or (weights == "auto" and len(content) >= LARGE)
+    access = filled_in(template("weights_file.h" if is_file else "weights_array.h"), name)
+    made = {f"{name}.h": source_text.header(len(content), access), f"{name}.c": source_text.code(content)}
+    parts = _parts(name, is_file, len(content), layout, entering, picture)
+    parts |= _links(backend)
+    for path, origin in (
+        (f"{name}_common.h", "common.h"), (f"{name}_main.c", "main.c"), (f"{name}_test.c", "test.c"),
+        ("Makefile", "Makefile"), ("CMakeLists.txt", "CMakeLists.txt"), ("README.md", "README.md"),
+    ):  # fmt: skip
+        made[path] = filled_in(template(origin), name, **parts)
+    files = {path: text.encode() for path, text in made.items()}
+    if is_file:
+        files[f"{name}.weights"] = content
+        files[f"{name}_weights.c"] = filled_in(template("weights_file.c"), name).encode()
+    else:
+        files[f"{name}_weights.c"] = _array(name, content)
+    if golden is not None:
+        for kind, arrays in zip(("input", "output"), golden, strict=True):
+            for place, array in enumerate(arrays):
+                files[f"golden/{kind}_{place}.bin"] = np.ascontiguousarray(array).tobytes()
+    return Library(
+        name, files, entering, leaving, layout.size, len(content), tuple(unit.kernels), [b.lifetime for b in buffers]
+    )
+
+
+def _emit(unit: Unit, backend: Backend) -> None:
+    """Has every operation emitted; collects what cannot be."""
+    reasons: dict[str, str] = {}
+    for value in (*unit.program.inputs, *unit.program.outputs):
+        if value.dtype.name not in C_TYPES:
+            reasons[value.name] = f"elements of the type {value.dtype.name}"
+    for step, operation in enumerate(unit.program.operations):
+        unit.operation, unit.step = operation, step
+        if operation.code == "RESHAPE":
+            continue
+        entry = entry_of(operation)
+        by_xnnpack = xnnpack.emitter(operation) if backend == "xnnpack" else None
+        try:
+            if by_xnnpack is not None:
+                by_xnnpack(unit, operation)
+                continue
+            if entry is None:
+                what = " of int8 codes" if is_coded(operation) else ""
+                raise LackingOperatorError(f"{operation.code}{what} has no kernel in C")
+            if any(value.size for value in operation.outputs):
+                entry.emit(unit, operation)
+        except LackingOperatorError as lacking:
+            where = operation.nodes[-1] if operation.nodes else operation.outputs[0].name
+            reasons[where] = lacking.reason
+    if reasons:
+        raise LackingOperatorsError(reasons)
+
+
+def _overwrites(operation: Operation) -> list[Value]:
+    """Which operands the result of an operation may take the place of."""
+    entry, result = entry_of(operation), operation.outputs[0]
+    if entry is None or not entry.in_place:
+        return []
+    return [
+        value for value in operation.inputs
+        if value is not None and value.shape == result.shape and value.dtype.size == result.dtype.size
+    ]  # fmt: skip
+
+
+def _parts(
+    name: str, is_file: bool, weights: int, layout: Layout, inputs: Sequence[Tensor], picture: Picture
+) -> dict[str, str]:
+    """What goes into the templates."""
+    first = inputs[0].value.shape if inputs else ()
+    example = "picture.ppm" if len(first) == 4 and first[3] == 3 else "input.bin"
+    return {
+        "open_weights": f"{name}_map(path, &bytes)" if is_file else f"{name}_weights",
+        "objects": f"{name}.o {name}_weights.o",
+        "sources": f"{name}.c {name}_weights.c",
+        "mean": ", ".join(number(float(x)) for x in picture.mean),
+        "deviation": ", ".join(number(float(x)) for x in picture.std),
+        "normalized_channels": str(len(picture.mean)),
+        "classes": str(len(picture.labels)),
+        "class_names": "".join(f"{literal(label)}, " for label in picture.labels),
+        "example": " ".join([example, *(f"input_{n}.bin" for n in range(1, len(inputs)))]),
+        "arena": f"{layout.size:,}",
+        "weights_bytes": f"{weights:,}",
+        "weights_where": f"the file `{name}.weights`, mapped" if is_file else f"the array in `{name}_weights.c`",
+    }
+
+
+def _links(backend: Backend) -> dict[str, str]:
+    """What a library is linked with."""
+    if backend == "plain":
+        return {"libraries": "-lm", "find": ""}
+    return {"libraries": "-lXNNPACK -lm", "find": template("find_xnnpack.cmake")}
+
+
+def _array(name: str, content: bytes) -> bytes:
+    """The weights as a C array of 64-bit words."""
+    words = np.frombuffer(content, "<u8")
+    lines = [
+        "    " + " ".join(f"0x{word:x}," for word in words[start : start + WORDS_A_LINE].tolist())
+        for start in range(0, len(words), WORDS_A_LINE)
+    ]
+    return (
+        f'/* The weights of {name}. */\n#include "{name}.h"\n\n#if defined(__GNUC__)\n__attribute__((aligned(64)))\n'
+        f"#endif\nconst uint64_t {name}_weights[] = {{\n" + "\n".join(lines) + "\n};\n"
+    ).encode()

@@ -1,0 +1,382 @@
+"""Operators on int8 codes, to the last code as LiteRT computes them on CPUs.
+
+Layers, sums, products and means are as in XNNPACK; what it leaves to LiteRT's own kernels is as in those. What makes
+one code of one is a table that LiteRT itself fills in.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.exporting.c.operators import convolution
+from pocketgraph.exporting.c.operators.convolution import (
+    CACHE,
+    FEW_CHANNELS,
+    MOST_TAPS,
+    PANEL,
+    RANGES,
+    ROWS,
+    Window,
+    transposed_window,
+)
+from pocketgraph.exporting.c.operators.elementwise import emit_pairs, known
+from pocketgraph.exporting.c.operators.pictures import resized
+from pocketgraph.exporting.c.operators.shapes import joined, stretched, strides
+from pocketgraph.exporting.c.operators.table import emits, is_code
+from pocketgraph.exporting.c.unit import Constant as Place
+from pocketgraph.exporting.c.unit import LackingOperatorError, Unit, array_of, c_type, number, operand
+from pocketgraph.exporting.model import Array
+from pocketgraph.graph.dtype import FLOAT, INT8, INT32
+from pocketgraph.litert.constant import Constant
+from pocketgraph.litert.program import Operation, Program, Quantization, Value
+
+LOWEST, HIGHEST = -128, 127
+DOUBLED = 1 << 31
+
+
+def quantization(value: Value) -> Quantization:
+    """What a tensor's codes stand for.
+
+    Raises:
+        LackingOperatorError: it has none.
+    """
+    if value.quantization is None or value.dtype not in (INT8, INT32):
+        raise LackingOperatorError(f"'{value.name}' of {value.dtype.name} among int8 codes")
+    return value.quantization
+
+
+def step(value: Value) -> Any:
+    """What one code is worth, as a float32."""
+    return np.float32(quantization(value).scales[0])
+
+
+def zero(value: Value) -> int:
+    """The code of zero."""
+    return int(quantization(value).zero_points[0])
+
+
+def ends(operation: Operation) -> tuple[int, int]:
+    """The smallest and the largest code that an operation's activation allows."""
+    result = operation.outputs[0]
+    low, high = RANGES[operation.options.get("activation", "")]
+    codes = [np.float32(end) / step(result) + np.float32(zero(result)) for end in (low, high)]
+    first, last = (int(np.rint(np.clip(code, LOWEST, HIGHEST))) for code in codes)
+    return first, last
+
+
+def codes_of(unit: Unit, operation: Operation) -> str:
+    """``pg_codes`` of an operation's result."""
+    unit.use("requantize.h")
+    low, high = ends(operation)
+    at = zero(operation.outputs[0])
+    return unit.table("pg_codes", [at, float(low - at), float(high - at)]).removeprefix("&")
+
+
+class Layer:
+    """What layers of codes have in common: scales of their sums, and biases with the operand's zero point in them.
+
+    Attributes:
+        weights: codes of [output channel, tap, input channel].
+        bias: what every sum begins with.
+        scales: what sums are multiplied by, one a channel.
+    """
+
+    def __init__(self, operation: Operation, source: Value, kernel: Value, weights: Array, at_bias: int) -> None:
+        result, count = operation.outputs[0], weights.shape[0]
+        if not is_code(source) or not is_code(result) or kernel.dtype is not INT8:
+            raise LackingOperatorError(f"{operation.code} with int8 weights and other operands of floats")
+        own = quantization(kernel)
+        if any(own.zero_points):
+            raise LackingOperatorError("weights with a zero point")
+        steps = np.broadcast_to(np.asarray(own.scales, np.float32), (count,))
+        self.scales: Array = (step(source) * steps / step(result)).astype(np.float32)
+        value = operation.inputs[at_bias] if len(operation.inputs) > at_bias else None
+        given = np.zeros(count, np.int64) if value is None else array_of(value).reshape(-1).astype(np.int64)
+        self.weights: Array = weights
+        self.bias: Array = given - zero(source) * weights.astype(np.int64).sum(axis=(1, 2))
+        if np.abs(self.bias).max(initial=0) >= DOUBLED:
+            raise LackingOperatorError("a bias of more than 32 bits")
+
+    def panels(self, groups: int, patch: bool) -> tuple[Array, Array, Array, Array]:
+        """Weights, biases, biases for codes that are 128 more, and scales, as kernels/conv_s8.h wants them."""
+        count, taps, depth = self.weights.shape
+        weights = self.weights.reshape(count, 1, taps * depth) if patch else self.weights
+        taps, depth = weights.shape[1:]
+        wide, inner = count // groups, -(-depth // 4) * 4
+        panels = -(-wide // PANEL)
+        filled = np.zeros((groups, panels * PANEL, taps, inner), np.int8)
+        filled[:, :wide, :, :depth] = weights.reshape(groups, wide, taps, depth)
+        shuffled = filled.reshape(groups, panels, PANEL, taps, inner // 4, 4).transpose(0, 1, 3, 4, 2, 5)
+        biases = np.zeros((groups, panels * PANEL), np.int64)
+        biases[:, :wide] = self.bias.reshape(groups, wide)
+        shifted = biases - 128 * filled.astype(np.int64).sum(axis=(2, 3))
+        scales = np.zeros((groups, panels * PANEL), np.float32)
+        scales[:, :wide] = self.scales.reshape(groups, wide)
+        return np.ascontiguousarray(shuffled), biases.astype(np.int32), shifted.astype(np.int32), scales
+
+
+@emits("CONV_2D", coded=True)
+def conv_2d(unit: Unit, operation: Operation) -> None:
+    source, kernel = operand(operation, 0), operand(operation, 1)
+    if has_float_ends(operation, source):
+        convolution.conv_2d(unit, with_float_weights(operation, 1))
+        return
+    window = Window(operation, source, (kernel.shape[1], kernel.shape[2]))
+    weights = array_of(kernel).reshape(kernel.shape[0], -1, kernel.shape[3])
+    emit_layer(unit, operation, window, weights, source, kernel, source.shape[3] // kernel.shape[3])
+
+
+@emits("FULLY_CONNECTED", coded=True)
+def fully_connected(unit: Unit, operation: Operation) -> None:
+    source, kernel = operand(operation, 0), operand(operation, 1)
+    if has_float_ends(operation, source):
+        convolution.fully_connected(unit, with_float_weights(operation, 1))
+        return
+    result = operation.outputs[0]
+    count, depth = kernel.shape
+    rows = result.size // count
+    picture = Value(source.name, source.dtype, (1, 1, rows, depth))
+    flat = Operation(
+        "CONV_2D", [picture], [Value(result.name, result.dtype, (1, 1, rows, count))], {"padding": "VALID"}
+    )
+    window = Window(flat, picture, (1, 1))
+    emit_layer(unit, operation, window, array_of(kernel).reshape(count, 1, depth), source, kernel, 1)
+
+
+def has_float_ends(operation: Operation, source: Value) -> bool:
+    """Whether only the weights of a layer are codes."""
+    return source.dtype is FLOAT and operation.outputs[0].dtype is FLOAT
+
+
+def with_float_weights(operation: Operation, place: int) -> Operation:
+    """A layer whose weights are codes as one whose weights are the numbers that they stand for."""
+    kernel = operand(operation, place)
+    own = quantization(kernel)
+    shape = [1] * len(kernel.shape)
+    shape[own.axis] = -1
+    steps = np.asarray(own.scales, np.float32).reshape(shape)
+    numbers = Constant.of(array_of(kernel).astype(np.float32) * steps)
+    inputs = list(operation.inputs)
+    inputs[place] = Value(kernel.name, FLOAT, kernel.shape, numbers)
+    return Operation(operation.code, inputs, operation.outputs, operation.options, operation.nodes)
+
+
+def emit_layer(
+    unit: Unit, operation: Operation, window: Window, weights: Array, source: Value, kernel: Value, groups: int
+) -> None:
+    """Calls the kernel for codes of weights of [output channel, tap, input channel]."""
+    _, taps, depth = weights.shape
+    patch = (depth < FEW_CHANNELS and taps > 1) or taps > MOST_TAPS
+    layer = Layer(operation, source, kernel, weights, 2)
+    packed, bias, shifted, scales = layer.panels(groups, patch)
+    inner = -(-taps * depth // 4) * 4
+    panels = max(1, CACHE // (taps * depth * PANEL)) if not patch else 1 << 20
+    unit.call(
+        "conv_s8.h", "pg_conv_s8", "m->level", unit.table("pg_conv", window.fields(groups, patch, panels)),
+        codes_of(unit, operation), unit.at(source), unit.constant(packed, 64), unit.constant(bias, 64),
+        unit.constant(shifted, 64), unit.constant(scales, 64), outside(unit, source, depth),
+        unit.scratch(ROWS * inner) if patch else "0", unit.at(operation.outputs[0]),
+    )  # fmt: skip
+
+
+def outside(unit: Unit, source: Value, depth: int) -> Place:
+    """A pixel of zeros, in codes."""
+    return unit.constant(np.full(depth + 4, zero(source), np.int8))
+
+
+@emits("DEPTHWISE_CONV_2D", coded=True)
+def depthwise_conv_2d(unit: Unit, operation: Operation) -> None:
+    source, kernel = operand(operation, 0), operand(operation, 1)
+    if has_float_ends(operation, source):
+        convolution.depthwise_conv_2d(unit, with_float_weights(operation, 1))
+        return
+    window = Window(operation, source, (kernel.shape[1], kernel.shape[2]))
+    weights = array_of(kernel).reshape(-1, kernel.shape[3])
+    layer = Layer(operation, source, kernel, weights.T[:, :, None], 2)
+    unit.call(
+        "depthwise_s8.h", "pg_depthwise_s8", "m->level", unit.table("pg_conv", window.fields()),
+        codes_of(unit, operation), unit.at(source), unit.constant(weights, 64),
+        unit.constant(layer.bias.astype(np.int32), 64), unit.constant(layer.scales, 64),
+        outside(unit, source, source.shape[3]), unit.at(operation.outputs[0]),
+    )  # fmt: skip
+
+
+@emits("TRANSPOSE_CONV", coded=True)
+def transpose_conv(unit: Unit, operation: Operation) -> None:
+    kernel, source = operand(operation, 1), operand(operation, 2)
+    window = transposed_window(operation, source, kernel)
+    weights = array_of(kernel)
+    layer = Layer(operation, source, kernel, weights.reshape(weights.shape[0], -1, weights.shape[3]), 3)
+    value = operation.inputs[3] if len(operation.inputs) > 3 else None
+    bias = np.zeros(weights.shape[0], np.int32) if value is None else array_of(value).reshape(-1).astype(np.int32)
+    unit.call(
+        "transpose_conv_s8.h", "pg_transpose_conv_s8", unit.table("pg_conv", window.fields()),
+        codes_of(unit, operation), zero(source), unit.at(source), unit.constant(weights.transpose(1, 2, 3, 0)),
+        unit.constant(bias), unit.constant(layer.scales), unit.at(operation.outputs[0]),
+    )  # fmt: skip
+
+
+@emits("RESIZE_BILINEAR", coded=True)
+def resize_bilinear(unit: Unit, operation: Operation) -> None:
+    source, result = operand(operation, 0), operation.outputs[0]
+    table = resized(unit, operation, source, result)
+    unit.call("resize_s8.h", "pg_resize_bilinear_s8", table, unit.at(source), unit.at(result))
+
+
+@emits("ADD", "SUB", in_place=True, coded=True)
+def add(unit: Unit, operation: Operation) -> None:
+    """Source of the constants: XNNPACK's parameters of qs8-vadd."""
+    left, right = operand(operation, 0), operand(operation, 1)
+    result = operation.outputs[0]
+    scales = [step(left) / step(result), step(right) / step(result)]
+    _, exponent = np.frexp(max(scales))
+    shift = 20 - (int(exponent) - 1)
+    if not 13 <= shift <= 31:
+        raise LackingOperatorError(f"{operation.code} of codes whose steps are too far apart")
+    factors = [int(np.rint(np.ldexp(scale, shift))) for scale in scales]
+    if operation.code == "SUB":
+        factors[1] = -factors[1]
+    bias = (1 << (shift - 1)) - factors[0] * zero(left) - factors[1] * zero(right)
+    sizes, (a, b) = joined(result.shape, stretched(left.shape, result.shape), stretched(right.shape, result.shape))
+    fields = [len(sizes), sizes, a, b, bias, *factors, shift, zero(result), *ends(operation)]
+    table = unit.table("pg_sum_of_codes", fields)
+    unit.call("sums_s8.h", "pg_add_s8", "m->level", table, unit.at(left), unit.at(right), unit.at(result))
+
+
+@emits("MUL", in_place=True, coded=True)
+def multiply(unit: Unit, operation: Operation) -> None:
+    left, right = operand(operation, 0), operand(operation, 1)
+    result = operation.outputs[0]
+    scale = step(left) * step(right) / step(result)
+    sizes, (a, b) = joined(result.shape, stretched(left.shape, result.shape), stretched(right.shape, result.shape))
+    low, high = (float(end - zero(result)) for end in ends(operation))
+    fields = [len(sizes), sizes, a, b, zero(left), zero(right), scale, (zero(result), low, high)]
+    table = unit.table("pg_product_of_codes", fields)
+    unit.call("products_s8.h", "pg_mul_s8", table, unit.at(left), unit.at(right), unit.at(result))
+
+
+@emits("PRELU", in_place=True, coded=True)
+def prelu(unit: Unit, operation: Operation) -> None:
+    left, right = operand(operation, 0), operand(operation, 1)
+    result = operation.outputs[0]
+    sizes, (a, b) = joined(result.shape, stretched(left.shape, result.shape), stretched(right.shape, result.shape))
+    own = fixed_point(float(step(left)) / float(step(result)))
+    slope = fixed_point(float(step(left)) * float(step(right)) / float(step(result)))
+    table = unit.table(
+        "pg_prelu_of_codes", [len(sizes), sizes, a, b, zero(left), zero(right), *own, *slope, zero(result)]
+    )
+    unit.call("prelu_s8.h", "pg_prelu_s8", table, unit.at(left), unit.at(right), unit.at(result))
+
+
+def fixed_point(real: float) -> tuple[int, int]:
+    """A real number as factor and shift: factor * 2^(shift - 31), as LiteRT rounds it."""
+    if not real:
+        return 0, 0
+    mantissa, shift = math.frexp(real)
+    factor = math.floor(mantissa * DOUBLED + 0.5)
+    if factor == DOUBLED:
+        factor, shift = factor // 2, shift + 1
+    return (0, 0) if shift < -31 else (factor, shift)
+
+
+@emits("BATCH_MATMUL", coded=True)
+def batch_matmul(unit: Unit, operation: Operation) -> None:
+    left, right = operand(operation, 0), operand(operation, 1)
+    result = operation.outputs[0]
+    own = fixed_point(float(step(left)) * float(step(right)) / float(step(result)))
+    fields = [*convolution.matrices(operation), zero(left), zero(right), *own, zero(result)]
+    table = unit.table("pg_matrices_of_codes", fields)
+    unit.call("matmul_s8.h", "pg_matmul_s8", table, unit.at(left), unit.at(right), unit.at(result))
+
+
+@emits("MEAN", "SUM", coded=True)
+def mean(unit: Unit, operation: Operation) -> None:
+    source, result = operand(operation, 0), operation.outputs[0]
+    axes = {axis % len(source.shape) for axis in known(operation.inputs[1])}
+    kept = strides([1 if axis in axes else size for axis, size in enumerate(source.shape)])
+    to = [0 if axis in axes else own for axis, own in enumerate(kept)]
+    sizes, (_, to) = joined(source.shape, strides(source.shape), to)
+    count = math.prod(source.shape[axis] for axis in axes)
+    scale = step(source) / step(result) / np.float32(count if operation.code == "MEAN" else 1)
+    unit.call(
+        "mean_s8.h", "pg_mean_s8", unit.table("pg_reduced", [len(sizes), sizes, to, result.size]),
+        -count * zero(source), number(scale), codes_of(unit, operation), unit.at(source),
+        unit.scratch(4 * result.size), unit.at(result),
+    )  # fmt: skip
+
+
+@emits("MAX_POOL_2D", "AVERAGE_POOL_2D", coded=True)
+def pool(unit: Unit, operation: Operation) -> None:
+    source, result = operand(operation, 0), operation.outputs[0]
+    kernel = "pg_max_pool_s8" if operation.code == "MAX_POOL_2D" else "pg_average_pool_s8"
+    window = Window(operation, source, (operation.options["filter_h"], operation.options["filter_w"]))
+    unit.call(
+        "pool_s8.h", kernel, unit.table("pg_conv", window.fields()), *ends(operation), unit.at(source),
+        unit.at(result),
+    )  # fmt: skip
+
+
+@emits("MAXIMUM", "MINIMUM", in_place=True, coded=True)
+def extremes(unit: Unit, operation: Operation) -> None:
+    left, right = operand(operation, 0), operand(operation, 1)
+    result = operation.outputs[0]
+    if len({(step(value), zero(value)) for value in (left, right, result)}) > 1:
+        raise LackingOperatorError(f"{operation.code} of codes with different steps")
+    sign = ">" if operation.code == "MAXIMUM" else "<"
+    name = f"pg_{operation.code.lower()}_int8s"
+    emit_pairs(unit, name, "int8_t", "int8_t", f"a {sign} b ? a : b", left, right, result)
+
+
+@emits("QUANTIZE", "DEQUANTIZE", coded=True)
+def between_codes_and_numbers(unit: Unit, operation: Operation) -> None:
+    source, result = operand(operation, 0), operation.outputs[0]
+    if is_code(source) and is_code(result):
+        table(unit, operation)
+    elif is_code(source) and result.dtype is FLOAT:
+        name = f"pg_dequantize_{source.dtype.name}"
+        unit.call(
+            "codes.h", name, result.size, number(step(source)), zero(source), unit.at(source), unit.at(result),
+            definition=f"PG_DEQUANTIZE({name}, {c_type(source.dtype)})",
+        )  # fmt: skip
+    elif source.dtype is FLOAT and is_code(result):
+        per_step = number(np.float32(1) / step(result))
+        codes = codes_of(unit, operation)
+        unit.call("codes.h", "pg_quantize_s8", result.size, per_step, codes, unit.at(source), unit.at(result))
+    else:
+        raise LackingOperatorError(f"{operation.code} of {source.dtype.name} to {result.dtype.name}")
+
+
+@emits("SOFTMAX", coded=True)
+def softmax(unit: Unit, operation: Operation) -> None:
+    source, result = operand(operation, 0), operation.outputs[0]
+    if step(result) != np.float32(1 / 256) or zero(result) != LOWEST:
+        raise LackingOperatorError("SOFTMAX with codes of its own")
+    scale = -step(source) * np.float32(operation.options.get("beta", 1.0))
+    table = np.exp((scale * np.arange(256, dtype=np.float32)).astype(np.float64)).astype(np.float32)
+    classes = source.shape[-1]
+    unit.call(
+        "softmax_s8.h", "pg_softmax_s8", source.size // max(classes, 1), classes, unit.constant(table),
+        unit.at(source), unit.at(result),
+    )  # fmt: skip
+
+
+@emits(
+    "ABS", "ELU", "EXP", "GELU", "LEAKY_RELU", "LOG", "LOGISTIC", "NEG", "RELU", "RELU6", "RELU_N1_TO_1", "RSQRT",
+    "SQRT", "TANH", in_place=True, coded=True,
+)  # fmt: skip
+def table(unit: Unit, operation: Operation) -> None:
+    """What LiteRT makes of each of the 256 codes."""
+    from pocketgraph.litert.runner import PlainRunner
+    from pocketgraph.quantization.serialization.model_file import model_bytes
+
+    source, result = operand(operation, 0), operation.outputs[0]
+    shape = (1, 1, 1, HIGHEST - LOWEST + 1)
+    taken = Value("codes", INT8, shape, None, quantization(source))
+    given = Value("results", INT8, shape, None, quantization(result))
+    program = Program([taken], [given], [Operation(operation.code, [taken], [given], dict(operation.options))])
+    every = np.arange(LOWEST, HIGHEST + 1, dtype=np.int8).reshape(shape)
+    (made,) = PlainRunner(model_bytes(program), 1).run([every])
+    unit.call("codes.h", "pg_table_s8", result.size, unit.constant(made.reshape(-1)), unit.at(source), unit.at(result))

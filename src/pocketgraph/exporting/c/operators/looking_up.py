@@ -1,0 +1,73 @@
+"""Elements found by index."""
+
+from __future__ import annotations
+
+import math
+
+from pocketgraph.exporting.c.operators.shapes import strides
+from pocketgraph.exporting.c.operators.table import emits, moves
+from pocketgraph.exporting.c.unit import Unit, array_of, c_type, operand
+from pocketgraph.litert.program import Operation
+
+
+@moves("GATHER")
+def gather(unit: Unit, operation: Operation) -> None:
+    source, places = operand(operation, 0), operand(operation, 1)
+    result = operation.outputs[0]
+    batch = operation.options.get("batch_dims", 0) or 0
+    batch += len(places.shape) if batch < 0 else 0
+    axis = (operation.options.get("axis", 0) or 0) % len(source.shape)
+    batches = math.prod(source.shape[:batch])
+    fields = [
+        batches, math.prod(source.shape[batch:axis]), source.shape[axis], places.size // max(batches, 1),
+        math.prod(source.shape[axis + 1 :]) * source.dtype.size,
+    ]  # fmt: skip
+    name = f"pg_gather_{places.dtype.name}"
+    unit.call(
+        "lookup.h", name, unit.table("pg_gathered", fields), unit.at(source), unit.at(places), unit.at(result),
+        definition=f"PG_GATHER({name}, {c_type(places.dtype)})",
+    )  # fmt: skip
+
+
+@moves("GATHER_ND")
+def gather_nd(unit: Unit, operation: Operation) -> None:
+    source, places = operand(operation, 0), operand(operation, 1)
+    result = operation.outputs[0]
+    depth = places.shape[-1]
+    inner = math.prod(source.shape[depth:])
+    steps = [step // max(inner, 1) for step in strides(source.shape)[:depth]]
+    fields = [places.size // depth, depth, inner * source.dtype.size, source.shape[:depth], steps]
+    name = f"pg_gather_nd_{places.dtype.name}"
+    unit.call(
+        "lookup.h", name, unit.table("pg_points", fields), unit.at(source), unit.at(places), unit.at(result),
+        definition=f"PG_GATHER_ND({name}, {c_type(places.dtype)})",
+    )  # fmt: skip
+
+
+@emits("SCATTER_ND")
+def scatter_nd(unit: Unit, operation: Operation) -> None:
+    places, updates = operand(operation, 0), operand(operation, 1)
+    result = operation.outputs[0]
+    depth = places.shape[-1]
+    inner = math.prod(result.shape[depth:])
+    steps = [step // max(inner, 1) for step in strides(result.shape)[:depth]]
+    fields = [places.size // depth, depth, inner * result.dtype.size, result.shape[:depth], steps]
+    name = f"pg_scatter_nd_{places.dtype.name}_{result.dtype.name}"
+    unit.call(
+        "lookup.h", name, unit.table("pg_points", fields), result.size, unit.at(places), unit.at(updates),
+        unit.at(result), definition=f"PG_SCATTER_ND({name}, {c_type(places.dtype)}, {c_type(result.dtype)})",
+    )  # fmt: skip
+
+
+@emits("ONE_HOT")
+def one_hot(unit: Unit, operation: Operation) -> None:
+    places, depth, on, off = (operand(operation, place) for place in range(4))
+    result = operation.outputs[0]
+    axis = operation.options.get("axis", -1)
+    axis = len(places.shape) if axis == -1 else axis % len(result.shape)
+    name = f"pg_one_hot_{places.dtype.name}_{result.dtype.name}"
+    unit.call(
+        "lookup.h", name, math.prod(places.shape[:axis]), int(array_of(depth).reshape(-1)[0]),
+        math.prod(places.shape[axis:]), unit.at(places), unit.at(on), unit.at(off), unit.at(result),
+        definition=f"PG_ONE_HOT({name}, {c_type(places.dtype)}, {c_type(result.dtype)})",
+    )  # fmt: skip

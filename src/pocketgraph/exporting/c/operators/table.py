@@ -1,0 +1,67 @@
+"""The table of operators: what emits each one, found by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias, TypeVar
+
+from pocketgraph.exporting.c.unit import Unit
+from pocketgraph.graph.dtype import INT8
+from pocketgraph.litert.program import Operation, Value
+
+Emit: TypeAlias = Callable[[Unit, Operation], None]
+Function = TypeVar("Function", bound=Emit)
+
+
+class Entry(NamedTuple):
+    """How an operator becomes calls of kernels.
+
+    Attributes:
+        emit: writes the calls.
+        in_place: whether its result may take the place of an operand of the same shape.
+    """
+
+    emit: Emit
+    in_place: bool
+
+
+PLAIN: dict[str, Entry] = {}
+"""Operators on plain numbers."""
+CODED: dict[str, Entry] = {}
+"""Operators on int8 codes."""
+
+
+def emits(*codes: str, in_place: bool = False, coded: bool = False) -> Callable[[Function], Function]:
+    """Enters the decorated function for these operators; ``coded``: for those on int8 codes."""
+
+    def enter(function: Function) -> Function:
+        for code in codes:
+            (CODED if coded else PLAIN)[code] = Entry(function, in_place)
+        return function
+
+    return enter
+
+
+def moves(*codes: str) -> Callable[[Function], Function]:
+    """Enters the decorated function for operators that only put elements elsewhere, whatever they stand for."""
+
+    def enter(function: Function) -> Function:
+        emits(*codes)(function)
+        return emits(*codes, coded=True)(function)
+
+    return enter
+
+
+def entry_of(operation: Operation) -> Entry | None:
+    """What emits an operation; None where nothing does."""
+    return (CODED if is_coded(operation) else PLAIN).get(operation.code)
+
+
+def is_coded(operation: Operation) -> bool:
+    """Whether an operation takes or gives int8 codes."""
+    return any(value is not None and is_code(value) for value in (*operation.inputs, *operation.outputs))
+
+
+def is_code(value: Value) -> bool:
+    """Whether a tensor holds int8 codes."""
+    return value.dtype is INT8 and value.quantization is not None

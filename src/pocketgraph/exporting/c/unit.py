@@ -1,0 +1,184 @@
+"""What an operator's emitter is given: places of its operands, kernels, tables and constants to call kernels with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from pocketgraph.exporting.c.storage import Buffer, Storage
+from pocketgraph.exporting.c.weights import Weights
+from pocketgraph.exporting.model import Array
+from pocketgraph.graph import DType
+from pocketgraph.litert.program import Operation, Program, Value
+
+C_TYPES = {
+    "float": "float", "int8": "int8_t", "uint8": "uint8_t", "int16": "int16_t", "uint16": "uint16_t",
+    "int32": "int32_t", "uint32": "uint32_t", "int64": "int64_t", "uint64": "uint64_t", "bool": "uint8_t",
+    "double": "double",
+}  # fmt: skip
+"""The C type of each element type's name."""
+
+
+class LackingOperatorError(Exception):
+    """An operation that no kernel here computes; ``reason`` says what of it."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """A place in a buffer of the arena, ``offset`` bytes from its beginning."""
+
+    buffer: Buffer
+    offset: int = 0
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A place in the weights, in bytes."""
+
+    offset: int
+
+
+Argument: TypeAlias = "Pointer | Constant | str | int | float"
+
+
+@dataclass
+class Call:
+    """One line of the program: a function and what it is called with."""
+
+    function: str
+    arguments: tuple[Argument, ...]
+    nodes: tuple[str, ...] = ()
+
+
+@dataclass
+class Unit:
+    """The library in the making.
+
+    Attributes:
+        program: what it computes.
+        storage: where tensors lie.
+        weights: the constants.
+        kernels: the kernel files that are needed, in the order in which they were asked for.
+        definitions: kernels that macros of those files make, in order.
+        tables: the name of each constant structure by its type and content.
+        calls: what runs.
+        setups: what is made before that, each a call that says whether it went well.
+    """
+
+    program: Program
+    storage: Storage
+    weights: Weights = field(default_factory=Weights)
+    kernels: dict[str, None] = field(default_factory=dict)
+    definitions: dict[str, None] = field(default_factory=dict)
+    tables: dict[tuple[str, str], str] = field(default_factory=dict)
+    calls: list[Call] = field(default_factory=list)
+    setups: list[Call] = field(default_factory=list)
+    operation: Operation | None = None
+    step: int = 0
+
+    def use(self, kernel: str) -> None:
+        """Takes in a file of kernels."""
+        self.kernels[kernel] = None
+
+    def call(self, kernel: str, function: str, *arguments: Argument, definition: str = "") -> None:
+        """Calls a function of a kernel file, which ``definition``, a macro call, makes where it is given."""
+        self.use(kernel)
+        if definition:
+            self.definitions[definition] = None
+        nodes = self.operation.nodes if self.operation is not None else ()
+        self.calls.append(Call(function, arguments, nodes))
+
+    def set_up(self, kernel: str, function: str, *arguments: Argument) -> None:
+        """Calls a function once, when the model is set up."""
+        self.use(kernel)
+        self.setups.append(Call(function, arguments))
+
+    def at(self, value: Value, offset: int = 0) -> Pointer | Constant:
+        """Where a tensor lies; ``offset`` elements further."""
+        buffer = self.storage.buffer(value)
+        if buffer is not None:
+            return Pointer(buffer, offset * value.dtype.size)
+        source = self.storage.constants.get(value, value)
+        if source.constant is None:
+            raise LackingOperatorError(f"'{value.name}' is nothing that is computed")
+        return Constant(self.constant(source.constant.numpy()).offset + offset * value.dtype.size)
+
+    def constant(self, array: Any, alignment: int = 16) -> Constant:
+        """Where an array of numbers lies among the weights."""
+        return Constant(self.weights.add(np.asarray(array), alignment))
+
+    def scratch(self, size: int) -> Pointer:
+        """Memory for this operation only, of ``size`` bytes."""
+        return Pointer(self.storage.scratch(size, self.step))
+
+    def table(self, struct: str, fields: Sequence[Any]) -> str:
+        """The address of a constant structure; numbers and sequences of numbers are its fields, in order."""
+        content = "{" + ", ".join(_field(item) for item in fields) + "}"
+        kind = struct.removeprefix("pg_")
+        count = sum(1 for other, _ in self.tables if other == struct)
+        name = self.tables.setdefault((struct, content), f"{kind}_{count}")
+        return f"&{name}"
+
+
+def _field(item: Any) -> str:
+    if isinstance(item, (list, tuple, np.ndarray)):
+        return "{" + ", ".join(_field(one) for one in item or [0]) + "}"
+    return number(item)
+
+
+def number(value: Any) -> str:
+    """A number as C text that reads back to the last bit."""
+    if isinstance(value, (bool, np.bool_)):
+        return str(int(value))
+    if isinstance(value, (int, np.integer)):
+        return str(int(value))
+    plain = float(np.float32(value))
+    if np.isinf(plain):
+        return "INFINITY" if plain > 0 else "-INFINITY"
+    if np.isnan(plain):
+        return "NAN"
+    text = repr(np.float32(plain).item()) if plain == 0 else np.format_float_scientific(np.float32(plain), unique=True)
+    text = text if "." in text or "e" in text else f"{text}.0"
+    return f"{text}F"
+
+
+def operand(operation: Operation, place: int) -> Value:
+    """An operand that must be there.
+
+    Raises:
+        LackingOperatorError: it is left out.
+    """
+    value = operation.inputs[place] if len(operation.inputs) > place else None
+    if value is None:
+        raise LackingOperatorError(f"{operation.code} without operand {place}")
+    return value
+
+
+def array_of(value: Value | None) -> Array:
+    """The elements of an operand that must be known.
+
+    Raises:
+        LackingOperatorError: it is computed.
+    """
+    if value is None or value.constant is None:
+        raise LackingOperatorError("an operand must be a constant" if value is None else f"'{value.name}' is computed")
+    numbers: Array = value.constant.numpy()
+    return numbers
+
+
+def c_type(dtype: DType) -> str:
+    """The C type of an element type.
+
+    Raises:
+        LackingOperatorError: C has none that kernels here take.
+    """
+    if dtype.name not in C_TYPES:
+        raise LackingOperatorError(f"elements of the type {dtype.name}")
+    return C_TYPES[dtype.name]

@@ -1,0 +1,136 @@
+"""The proof that ends every export: what was written beside the reference engine, on the same inputs."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pocketgraph.errors import RunError
+from pocketgraph.exporting.model import Array, EntryPoint, ExportModel, Feeds, Written
+from pocketgraph.exporting.samples import made_feeds
+from pocketgraph.runtime.compare import Difference, compared
+from pocketgraph.runtime.session import Session
+
+MOST_CHECKED = 8
+"""Samples that go through both; the reference engine takes its time."""
+LEAST_RUNS, MOST_RUNS = 3, 30
+LONGEST = 1.0  # second of timing
+
+
+@dataclass(frozen=True)
+class Checked:
+    """One entry point of what was written, beside the reference engine.
+
+    Attributes:
+        entry: its name.
+        outputs: one entry an output; see Difference. Empty when it was not run.
+        runs: how many sets of inputs went through.
+        is_made: whether the inputs were made up.
+        milliseconds: the median time of a run; None when it was not run.
+    """
+
+    entry: str
+    outputs: tuple[Difference, ...]
+    runs: int
+    is_made: bool
+    milliseconds: float | None
+
+    @property
+    def passed(self) -> bool:
+        """Whether every output is within the tolerance."""
+        return all(output.passed for output in self.outputs)
+
+
+class DifferenceError(RunError):
+    """What was written computes something else than the graph."""
+
+
+def check(model: ExportModel, written: Written, tolerance: float | None = None) -> list[Checked]:
+    """Runs every entry point and compares.
+
+    Args:
+        model: the model; its samples are the inputs of the first entry point, others get made-up ones.
+        written: what was written.
+        tolerance: instead of the one that ``written`` has.
+
+    Raises:
+        DifferenceError: an output is past the tolerance.
+        RunError: it does not run, or the reference engine does not.
+    """
+    if written.run is None:
+        return []
+    limit = written.tolerance if tolerance is None else tolerance
+    found = []
+    with Session(model.graph, model.threads, engine="reference") as session:
+        for number, entry in enumerate(model.entries):
+            is_made = model.samples is None or number > 0
+            found.append(_checked(session, model, entry, written, limit, is_made))
+    for item in found:
+        for output in item.outputs:
+            if not output.passed:
+                raise DifferenceError(_said(output, item, written, limit))
+    return found
+
+
+def _checked(
+    session: Session, model: ExportModel, entry: EntryPoint, written: Written, limit: float, is_made: bool
+) -> Checked:
+    pairs: dict[str, list[tuple[Array, Array]]] = {port.name: [] for port in entry.outputs}
+    sets: list[Feeds]
+    if is_made or model.samples is None:
+        sets = [made_feeds(entry)]
+    else:
+        sets = list(itertools.islice(model.samples(), MOST_CHECKED))
+    assert written.run is not None
+    for number, feeds in enumerate(sets):
+        model.progress("checking", number, len(sets))
+        try:
+            wanted = _reference(session, entry, feeds)
+        except RunError:
+            if not is_made:
+                raise
+            sets[number] = feeds = made_feeds(entry, plain=True)
+            wanted = _reference(session, entry, feeds)
+        given = written.run(entry.name, feeds)
+        for port in entry.outputs:
+            pairs[port.name].append((wanted[port.name], given[port.name]))
+    outputs = tuple(_judged(compared(name, pair, limit), written, limit) for name, pair in pairs.items())
+    return Checked(entry.name, outputs, len(sets), is_made, _milliseconds(written, entry, sets[0]))
+
+
+def _reference(session: Session, entry: EntryPoint, feeds: Feeds) -> dict[str, Array]:
+    fed = {port.tensor: feeds[port.name] for port in entry.inputs}
+    results = session.run([port.tensor for port in entry.outputs], fed)
+    return {port.name: result for port, result in zip(entry.outputs, results, strict=True)}
+
+
+def _judged(found: Difference, written: Written, limit: float) -> Difference:
+    """The difference as judged by its mean where few bits are to be expected to be off here and there."""
+    if not written.is_coded or found.problem:
+        return found
+    return replace(found, passed=bool(found.mean_relative <= limit))
+
+
+def _milliseconds(written: Written, entry: EntryPoint, feeds: Feeds) -> float:
+    times: list[float] = []
+    begun = time.perf_counter()
+    while len(times) < LEAST_RUNS or (len(times) < MOST_RUNS and time.perf_counter() - begun < LONGEST):
+        if written.seconds is not None:
+            times.append(written.seconds(entry.name, feeds))
+        else:
+            assert written.run is not None
+            start = time.perf_counter()
+            written.run(entry.name, feeds)
+            times.append(time.perf_counter() - start)
+    return 1000 * float(np.median(times))
+
+
+def _said(output: Difference, item: Checked, written: Written, limit: float) -> str:
+    what = "mean" if written.is_coded else "largest"
+    share = output.mean_relative if written.is_coded else output.largest_relative
+    how = output.problem or f"its {what} difference from the graph is {share:.3g} of the largest value"
+    where = f"output '{output.name}'" + (f" of '{item.entry}'" if item.entry else "")
+    return f"{where}: {how}, past the tolerance of {limit:g}; nothing was written"

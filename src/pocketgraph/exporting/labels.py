@@ -1,0 +1,68 @@
+"""Labels and score calibration of a classifier, and whether they fit the output that they are for."""
+
+from __future__ import annotations
+
+from pocketgraph.errors import UsageError, option
+from pocketgraph.exporting.model import ExportModel, Port
+
+MOST_VALUES = 4  # in a line of score calibration
+
+
+def scores_of(model: ExportModel) -> Port:
+    """The output that gives a score for each class: the main entry point's first one.
+
+    Raises:
+        UsageError: it is no such output: ``[1, N]`` or ``[1, 1, 1, N]`` with N of 2 or more, of floats or bytes.
+    """
+    port = model.main.outputs[0]
+    sizes = port.sizes
+    is_row = sizes is not None and len(sizes) in (2, 4) and sizes[-1] > 1 and set(sizes[1:-1]) <= {1}
+    if not is_row or sizes is None or port.dtype.name not in ("float", "half", "uint8", "int8"):
+        text = "of unknown shape" if sizes is None else f"{port.dtype.name}{list(sizes)}"
+        raise UsageError(
+            f"labels are for scores of classes, [1, N]; the output '{port.name}' is {text}",
+            hint=f"name the scores with {option('outputs')}, or leave {option('labels')} out",
+        )
+    return port
+
+
+def check_labels(model: ExportModel, port: Port | None = None) -> None:
+    """Refuses labels or a calibration that have not one line for each class.
+
+    Args:
+        model: the model.
+        port: the output that they are for; by default ``scores_of(model)``.
+
+    Raises:
+        UsageError: they do not fit, or a line is not what it should be.
+    """
+    if not model.labels and not model.calibration:
+        return
+    port = port or scores_of(model)
+    classes = port.sizes[-1] if port.sizes else 0
+    for what, lines in (("labels", model.labels), ("lines of score calibration", model.calibration)):
+        if lines and len(lines) != classes:
+            raise UsageError(
+                f"there are {len(lines)} {what} and {classes} scores in the output '{port.name}'",
+                hint="one line for each score, in their order",
+            )
+    for number, label in enumerate(model.labels, 1):
+        if "\n" in label or "\r" in label or "\0" in label:
+            raise UsageError(f"label {number} has a line break in it: {label!r}")
+    for number, line in enumerate(model.calibration, 1):
+        _check_line(number, line)
+
+
+def _check_line(number: int, line: str) -> None:
+    """A line of score calibration is empty or ``scale,slope,offset[,min_score]`` with a scale that is not negative."""
+    if not line:
+        return
+    try:
+        values = [float(part) for part in line.split(",")]
+    except ValueError:
+        values = []
+    if not 3 <= len(values) <= MOST_VALUES or values[0] < 0:
+        raise UsageError(
+            f"line {number} of the score calibration is '{line}'",
+            hint="a line is empty or scale,slope,offset[,min_score] with a scale of 0 or more",
+        )

@@ -1,0 +1,174 @@
+"""What every exporter is given, and what it gives back."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from pocketgraph.errors import UsageError, did_you_mean, option
+from pocketgraph.graph import DType, Graph
+from pocketgraph.quantization.audio_preprocessing import AudioPreprocessing
+
+Array = np.ndarray[Any, Any]
+Feeds: TypeAlias = Mapping[str, Array]
+"""One set of inputs of an entry point, by their public names."""
+Samples: TypeAlias = Callable[[], Iterable[Feeds]]
+"""Gives all samples anew each time it is called."""
+Run: TypeAlias = Callable[[str, Feeds], dict[str, Array]]
+"""Runs what was written: the name of an entry point and its inputs make its outputs, by their public names."""
+Progress: TypeAlias = Callable[[str, int, int], None]
+"""Told what is being done, how many steps of it are done, and of how many."""
+
+
+@dataclass(frozen=True)
+class Port:
+    """One input or output of an entry point.
+
+    Attributes:
+        name: the public name: the key of the SignatureDef, else the tensor's name without ``:0``.
+        tensor: the tensor of the graph, as ``n:0``.
+        dtype: the element type.
+        shape: the declared sizes, None where one is open; None as a whole where not even the rank is known.
+        sizes: the shape with a number for each open size: what samples have, else 1, else 224 for a picture's sides.
+            Of an output they are those that follow from the inputs' sizes; None where they are not known.
+    """
+
+    name: str
+    tensor: str
+    dtype: DType
+    shape: tuple[int | None, ...] | None
+    sizes: tuple[int, ...] | None
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether no size is open."""
+        return self.shape is not None and None not in self.shape
+
+
+@dataclass(frozen=True)
+class EntryPoint:
+    """A function that the exported model offers.
+
+    Attributes:
+        name: the signature's key; ``serving_default`` for a graph without signatures.
+        inputs: what goes in, in order.
+        outputs: what comes out, in order.
+    """
+
+    name: str
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+
+
+@dataclass(frozen=True)
+class Normalization:
+    """How a picture's values from 0 to 255 are fed: ``(value - mean) / std``, one number each, or one a channel."""
+
+    mean: tuple[float, ...] = (0.0,)
+    std: tuple[float, ...] = (1.0,)
+
+    def __post_init__(self) -> None:
+        if 0 in self.std:
+            raise UsageError(f"{option('input_std')} is 0; pixels are divided by it")
+        if not self.mean or len(self.mean) != len(self.std):
+            raise UsageError("mean and std of a normalization have one number each, or one a channel")
+
+
+@dataclass(frozen=True)
+class About:
+    """What a person should know of the model; all of it may be missing.
+
+    Attributes:
+        name: of the model.
+        description: a sentence or more.
+        version: of the model, such as ``v1``.
+        author: who made it.
+        license: on what terms it is given.
+    """
+
+    name: str = ""
+    description: str = ""
+    version: str = ""
+    author: str = ""
+    license: str = ""
+
+
+@dataclass(frozen=True)
+class ExportModel:
+    """A graph on its way out: frozen, with fixed values in the place of switches, and what goes with it.
+
+    Attributes:
+        graph: no variables; every entry point's inputs are tensors of it.
+        entries: what the model offers, the first one being the main one.
+        labels: the name of each class of the first output of the first entry; empty where nobody gave them.
+        normalization: of a picture that goes into the first input; None where nobody said.
+        calibration: of scores, a line for each class, as ``scale,slope,offset[,min_score]`` or empty; see
+            docs/shipping.md.
+        about: see About.
+        samples: realistic inputs of the first entry point; None where nobody gave any.
+        sample_count: how many samples there are.
+        threads: how many to compute with.
+        front: what was cut off because it reads recordings; None where nothing was.
+        sample_rate: samples a second of a recording that goes into the first input; None where it is none.
+        notes: what was left out, and why.
+        progress: told how far it is.
+    """
+
+    graph: Graph
+    entries: tuple[EntryPoint, ...]
+    labels: tuple[str, ...] = ()
+    normalization: Normalization | None = None
+    calibration: tuple[str, ...] = ()
+    about: About = About()
+    samples: Samples | None = None
+    sample_count: int = 0
+    threads: int = 1
+    front: AudioPreprocessing | None = None
+    sample_rate: int | None = None
+    notes: tuple[str, ...] = ()
+    progress: Progress = lambda stage, done, total: None
+
+    @property
+    def main(self) -> EntryPoint:
+        """The first entry point."""
+        return self.entries[0]
+
+    def entry(self, name: str) -> EntryPoint:
+        """The entry point of this name.
+
+        Raises:
+            UsageError: there is none.
+        """
+        for found in self.entries:
+            if found.name == name:
+                return found
+        hint = did_you_mean(name, (entry.name for entry in self.entries))
+        raise UsageError(f"the model has no entry point '{name}'", hint=hint)
+
+
+@dataclass
+class Written:
+    """What an exporter made.
+
+    Attributes:
+        notes: what a person should know, a sentence each; warnings begin with ``warning:``.
+        run: runs what was written, on this machine; None where it cannot, and ``unchecked`` says why.
+        tolerance: the largest difference from the reference engine that passes, as a share of the output's peak.
+        is_coded: whether it computes with few bits; the mean difference counts then instead of the largest one.
+        unchecked: why it was not run.
+        seconds: times one run of an entry point by itself, where ``run`` does more than run.
+    """
+
+    run: Run | None = None
+    notes: list[str] = field(default_factory=list)
+    tolerance: float = 1e-4
+    is_coded: bool = False
+    unchecked: str = ""
+    seconds: Callable[[str, Feeds], float] | None = None
+
+
+Source: TypeAlias = "Graph | str | os.PathLike[str]"

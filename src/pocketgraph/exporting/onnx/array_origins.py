@@ -1,0 +1,51 @@
+"""Which array of tensors a handle, a flow or a list leads back to, and what is written into it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pocketgraph.graph import Graph, canonical, node_name
+from pocketgraph.graph.op_traits import ops_with
+
+PASSES = ops_with("passes", "enter", "switch", "merge", "exit", "next_iteration")
+"""Ops through which an array goes on its way."""
+WRITES = {
+    "TensorArrayWriteV3": (0, 2, 0), "TensorArrayScatterV3": (0, 2, 1), "TensorArraySplitV3": (0, 1, 1),
+    "TensorListSetItem": (0, 2, 0),
+}  # fmt: skip
+"""Of what writes into an array: which input is the array and which the value, and how many axes the value has more."""
+READS = {"TensorArrayReadV3": 0, "TensorListGetItem": 0, "TensorArrayGatherV3": 1, "TensorListStack": 1}
+"""Of what reads from an array: how many axes the result has more than an element."""
+
+
+def origin(graph: Graph, ref: str) -> str:
+    """The node that made the array; "" where it comes from outside."""
+    for _ in range(len(graph.nodes)):
+        node = graph.nodes.get(node_name(ref))
+        if node is None:
+            return ""
+        if node.op in PASSES or node.op in ("TensorListSetItem", "TensorListResize"):
+            ref = canonical(node.data_inputs[0])
+            continue
+        return node.name
+    return ""
+
+
+def written(graph: Graph) -> dict[str, list[tuple[str, int]]]:
+    """For each array the tensors that are written into it, and how many axes they have more than an element."""
+    found: dict[str, list[tuple[str, int]]] = {}
+    for node in graph:
+        place = WRITES.get(node.op)
+        if place is not None and len(node.data_inputs) > place[1]:
+            array = origin(graph, canonical(node.data_inputs[place[0]]))
+            found.setdefault(array, []).append((canonical(node.data_inputs[place[1]]), place[2]))
+        elif node.op == "TensorListFromTensor":
+            found.setdefault(node.name, []).append((canonical(node.data_inputs[0]), 1))
+    return found
+
+
+def reads(graph: Graph) -> Iterator[tuple[str, str, int]]:
+    """What reads from arrays: its name, the array, and how many axes the result has more than an element."""
+    for node in graph:
+        if node.op in READS:
+            yield node.name, origin(graph, canonical(node.data_inputs[0])), READS[node.op]

@@ -1,0 +1,90 @@
+"""A frozen graph as an ONNX model: what the exporter and tests call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pocketgraph.errors import UsageError
+from pocketgraph.exporting.onnx.cleaning import cleaned
+from pocketgraph.exporting.onnx.converting import Conversion
+from pocketgraph.exporting.onnx.preparing import prepared
+from pocketgraph.exporting.onnx.program import Body, Operation, Value, all_operations
+from pocketgraph.exporting.programs import LackingError
+from pocketgraph.graph import DType, Graph, Shape, canonical
+from pocketgraph.graph.collector import collector_paused
+
+FIRST_OPSET, LAST_OPSET, OPSET = 13, 23, 17
+"""The versions of ONNX's operators that are written, and the one that is written unless another is asked for."""
+
+
+@dataclass
+class Converted:
+    """An ONNX graph.
+
+    Attributes:
+        body: the graph; its inputs and outputs have their public names.
+        opset: the version of its operators.
+        notes: what was left out, a sentence each.
+        is_coded: whether it computes with eight-bit codes.
+    """
+
+    body: Body
+    opset: int
+    notes: list[str] = field(default_factory=list)
+    is_coded: bool = False
+
+
+@collector_paused()
+def converted(
+    graph: Graph,
+    inputs: Mapping[str, tuple[DType, Shape]],
+    outputs: Sequence[str],
+    *,
+    input_names: Mapping[str, str] | None = None,
+    output_names: Sequence[str] | None = None,
+    opset: int = OPSET,
+) -> Converted:
+    """The ONNX form of a graph.
+
+    Args:
+        graph: a frozen graph.
+        inputs: type and shape of each tensor that the model takes; sizes may be open.
+        outputs: the tensors that it gives.
+        input_names: public names by tensor name; by default the tensor names themselves without ``:0``.
+        output_names: public names of the outputs, in order; likewise.
+        opset: from 13 to 23.
+
+    Raises:
+        LackingError: ONNX has no words for some nodes; the message lists all of them.
+        UsageError: there is no such opset.
+        FreezeError, RunError: the graph is damaged.
+    """
+    if not FIRST_OPSET <= opset <= LAST_OPSET:
+        raise UsageError(f"opset {opset} is not written", hint=f"choose one from {FIRST_OPSET} to {LAST_OPSET}")
+    public_inputs = {canonical(ref): ref.removesuffix(":0") for ref in inputs}
+    public_inputs.update({canonical(ref): name for ref, name in (input_names or {}).items()})
+    public_outputs = list(output_names) if output_names else [ref.removesuffix(":0") for ref in outputs]
+    ready = prepared(graph, {canonical(ref): spec for ref, spec in inputs.items()}, [canonical(o) for o in outputs])
+    conversion = Conversion(ready, opset, public_inputs, public_outputs)
+    body = conversion.run()
+    if conversion.reasons:
+        raise LackingError("ONNX", ready.graph, conversion.reasons)
+    _name_outputs(body, public_outputs)
+    body = cleaned(body)
+    is_coded = any(operation.code == "QuantizeLinear" for operation in all_operations(body))
+    return Converted(body, opset, list(dict.fromkeys(conversion.emit.notes)), is_coded)
+
+
+def _name_outputs(body: Body, names: Sequence[str]) -> None:
+    """Gives the outputs their public names; one that is a constant, an input or given twice is copied."""
+    made = {id(value) for operation in body.operations for value in operation.outputs if value is not None}
+    given: set[int] = set()
+    for place, (value, name) in enumerate(zip(list(body.outputs), names, strict=True)):
+        if id(value) in made and id(value) not in given:
+            value.name = name
+            given.add(id(value))
+            continue
+        copy = Value(name, value.dtype, value.shape, body)
+        body.operations.append(Operation("Identity", [value], [copy], {}, {}, name))
+        body.outputs[place] = copy

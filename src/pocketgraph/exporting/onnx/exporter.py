@@ -1,0 +1,165 @@
+"""Writes an ONNX file of a model."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.errors import UsageError, option
+from pocketgraph.exporting.model import Array, EntryPoint, ExportModel, Feeds, Written
+from pocketgraph.exporting.onnx.convert import OPSET, Converted, converted
+from pocketgraph.exporting.onnx.writing import LARGEST, constant_bytes, model_proto
+from pocketgraph.graph import DType, Shape
+from pocketgraph.graph.dtype import BFLOAT16, STRING
+
+BESIDE = ".data"
+"""What the name of the file of large constants ends in, behind the model's own."""
+CODED_TOLERANCE = 0.02
+"""Of a model in eight bits: the mean difference from the reference engine, as a share of the output's peak."""
+
+
+def write(
+    model: ExportModel, path: str, *, opset: int = OPSET, fixed: bool = False, external_data: bool = False
+) -> Written:
+    """Writes the file.
+
+    Args:
+        model: the model; ONNX has one entry point a file, the first one.
+        path: where the file goes.
+        opset: the version of ONNX's operators, from 13 to 23.
+        fixed: whether sizes that the graph leaves open are fixed.
+        external_data: whether constants go into a file beside it, ``….onnx.data``; those over 2 GB always do.
+
+    Raises:
+        LackingError: ONNX has no operators for some nodes; all are listed.
+        UsageError: there is no such opset.
+    """
+    import pocketgraph
+
+    entry = model.main
+    made = _converted(model, entry, opset, fixed)
+    beside = path + BESIDE if external_data or constant_bytes(made.body) > LARGEST else ""
+    name = model.about.name or os.path.splitext(os.path.basename(path))[0]
+    proto = model_proto(made.body, opset, name, pocketgraph.__version__, beside=beside)
+    _describe(proto, model)
+    data = proto.SerializeToString()
+    if len(data) > LARGEST:
+        raise UsageError("the model without its constants has over 2 GB, which ONNX files cannot hold")
+    with open(path, "wb") as file:
+        file.write(data)
+    del data
+    _check(path)
+    written = Written(notes=list(made.notes))
+    others = [other.name for other in model.entries[1:]]
+    if others:
+        written.notes.append(
+            f"ONNX files have one entry point: {', '.join(others)} left out ({option('signatures')} chooses)"
+        )
+    if made.is_coded:
+        written.is_coded, written.tolerance = True, CODED_TOLERANCE
+    if find_spec("onnxruntime") is None:
+        written.unchecked = "onnxruntime is not installed (pip install 'pocketgraph[onnx]')"
+    else:
+        runner = _Runner(path, entry, model.threads)
+        written.run, written.seconds = runner.run, runner.seconds
+    return written
+
+
+def _converted(model: ExportModel, entry: EntryPoint, opset: int, fixed: bool) -> Converted:
+    inputs: dict[str, tuple[DType, Shape]] = {}
+    for port in entry.inputs:
+        inputs[port.tensor] = port.dtype, Shape(port.sizes if fixed else port.shape)
+    input_names = {port.tensor: port.name for port in entry.inputs}
+    taken = set(input_names.values())
+    # ONNX has one name space for all
+    output_names = [f"{port.name}_output" if port.name in taken else port.name for port in entry.outputs]
+    outputs = [port.tensor for port in entry.outputs]
+    return converted(
+        model.graph, inputs, outputs, input_names=input_names, output_names=output_names, opset=opset
+    )  # fmt: skip
+
+
+def _describe(proto: Any, model: ExportModel) -> None:
+    """Puts what a person should know into the file: labels, normalization and what it is about."""
+    about = model.about
+    if about.description:
+        proto.doc_string = about.description
+    facts: dict[str, str] = {key: value for key, value in (
+        ("name", about.name), ("version", about.version), ("author", about.author), ("license", about.license),
+    ) if value}  # fmt: skip
+    if model.labels:
+        facts["labels"] = "\n".join(model.labels)
+    if model.normalization is not None:
+        facts["mean"] = ",".join(map(str, model.normalization.mean))
+        facts["std"] = ",".join(map(str, model.normalization.std))
+    for key, value in facts.items():
+        proto.metadata_props.add(key=key, value=value)
+
+
+def _check(path: str) -> None:
+    """Has the ONNX package look at the file.
+
+    Raises:
+        UsageError: it finds something wrong.
+    """
+    import onnx
+
+    try:
+        onnx.checker.check_model(path)
+    except onnx.checker.ValidationError as error:
+        raise UsageError(f"the ONNX checker refuses what was written: {error}", hint="this is a bug of ours") from error
+
+
+class _Runner:
+    """Runs what was written, in ONNX Runtime on the CPU."""
+
+    def __init__(self, path: str, entry: EntryPoint, threads: int) -> None:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.log_severity_level = 4
+        self._session = onnxruntime.InferenceSession(path, options, ["CPUExecutionProvider"])
+        self._entry = entry
+        self._inputs = {item.name for item in self._session.get_inputs()}
+
+    def run(self, name: str, feeds: Feeds) -> dict[str, Array]:
+        """The outputs by public name."""
+        results: Sequence[Any] = self._session.run(None, self._given(feeds))
+        found = {}
+        for port, result in zip(self._entry.outputs, results, strict=True):
+            array = np.asarray(result)
+            if port.dtype is STRING:
+                array = np.asarray(np.frompyfunc(_encoded, 1, 1)(array), object)
+            found[port.name] = array.astype(port.dtype.numpy) if port.dtype is BFLOAT16 else array
+        return found
+
+    def seconds(self, name: str, feeds: Feeds) -> float:
+        """The time of one run."""
+        given = self._given(feeds)
+        start = time.perf_counter()
+        self._session.run(None, given)
+        return time.perf_counter() - start
+
+    def _given(self, feeds: Feeds) -> Mapping[str, Array]:
+        given: dict[str, Array] = {}
+        for port in self._entry.inputs:
+            if port.name in self._inputs:
+                value = np.asarray(feeds[port.name])
+                if port.dtype is STRING:  # ONNX Runtime takes text, which ONNX says is UTF-8
+                    value = np.asarray(np.frompyfunc(_decoded, 1, 1)(value), object)
+                given[port.name] = value.astype(np.float32) if port.dtype is BFLOAT16 else value
+        return given
+
+
+def _decoded(text: Any) -> str:
+    return text.decode() if isinstance(text, bytes) else str(text)
+
+
+def _encoded(text: Any) -> bytes:
+    return text if isinstance(text, bytes) else str(text).encode()

@@ -1,0 +1,119 @@
+"""Which branches a node runs on: the Switches of TensorFlow 1 that it hangs on, as far as a Merge joins them again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from pocketgraph.exporting.onnx.preparing import Prepared
+from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.runtime.engines import frames as loops
+from pocketgraph.runtime.engines.needed import Item
+
+
+class Guard(NamedTuple):
+    """A condition under which something runs.
+
+    Attributes:
+        predicate: the tensor that decides.
+        side: what it has to be.
+    """
+
+    predicate: Endpoint
+    side: bool
+
+
+class Guards:
+    """The guards of every node; conditions of loops are none."""
+
+    def __init__(self, prepared: Prepared) -> None:
+        self._items = prepared.items
+        self._depths: dict[Guard, int] = {}
+        self._found: dict[str, frozenset[Guard]] = {}
+        if any(item.node.op in loops.MERGE or item.node.op == "Switch" for item in self._items.values()):
+            for name in _in_order(self._items):
+                self._found[name] = self._visited(self._items[name])
+
+    def of(self, name: str) -> frozenset[Guard]:
+        """The guards of a node."""
+        return self._found.get(name, frozenset())
+
+    def of_tensor(self, endpoint: Endpoint) -> frozenset[Guard]:
+        """The guards of a tensor: those of its node, and of a Switch the side that it is."""
+        own = self.of(endpoint.node)
+        item = self._items.get(endpoint.node)
+        if item is not None and item.node.op == "Switch":
+            predicate = predicate_of(item.data[1], self._items)
+            if predicate.node not in self._items or self._items[predicate.node].node.op != "LoopCond":
+                guard = Guard(predicate, endpoint.port == 1)
+                depth = len(self.of(item.data[1].node))
+                self._depths[guard] = max(depth, self._depths.get(guard, 0))
+                own |= {guard}
+        return own
+
+    def chosen_by(self, item: Item) -> tuple[Endpoint, Endpoint, Endpoint] | None:
+        """The predicate that a Merge chooses by, and what it takes where that is true and where it is false."""
+        guard = self._parting(item)
+        if guard is None:
+            return None
+        a, b = item.data if guard in self.of_tensor(item.data[0]) else item.data[::-1]
+        return (guard.predicate, a, b) if guard.side else (guard.predicate, b, a)
+
+    def _parting(self, item: Item) -> Guard | None:
+        """The guard that one side of a Merge has, and the other not; the innermost one, as a constant may have lost
+        the guards that it had."""
+        if len(item.data) != 2:
+            return None
+        left, right = (self.of_tensor(endpoint) for endpoint in item.data)
+        both = [guard for guard in left if Guard(guard.predicate, not guard.side) in right]
+        return max(both or left ^ right, key=lambda guard: (self._depths.get(guard, 0), guard), default=None)
+
+    def _visited(self, item: Item) -> frozenset[Guard]:
+        whole = frozenset[Guard]()
+        if loops.is_loop_head(item, self._items):
+            return self.of_tensor(next(e for e in item.data if self._items[e.node].node.op not in loops.NEXT))
+        if item.node.op in loops.MERGE:
+            parting = self._parting(item)
+            for endpoint in item.data:
+                whole |= self.of_tensor(endpoint)
+            return frozenset(g for g in whole if parting is None or g.predicate != parting.predicate)
+        for endpoint in item.data:
+            whole |= self.of_tensor(endpoint)
+        for control in item.control:
+            whole |= self.of(control)
+        return whole
+
+
+def predicate_of(endpoint: Endpoint, items: Mapping[str, Item]) -> Endpoint:
+    """The tensor that a predicate is, behind what only passes it on."""
+    for _ in range(len(items)):
+        item = items.get(endpoint.node)
+        if item is None or item.node.op not in ("Identity", "Switch") or not item.data:
+            break
+        endpoint = item.data[0]
+    return endpoint
+
+
+def _in_order(items: Mapping[str, Item]) -> list[str]:
+    """The nodes, producers first; the edges that close loops do not count."""
+    order: list[str] = []
+    state: dict[str, int] = {}
+    for start in items:
+        stack = [start]
+        while stack:
+            name = stack[-1]
+            item = items[name]
+            if state.get(name) == 2:
+                stack.pop()
+                continue
+            if state.get(name) == 1:
+                state[name] = 2
+                order.append(name)
+                stack.pop()
+                continue
+            state[name] = 1
+            before = [*(e.node for e in item.data), *item.control]
+            if item.node.op in loops.MERGE:
+                before = [n for n in before if n not in items or items[n].node.op not in loops.NEXT]
+            stack.extend(n for n in before if n in items and n not in state)
+    return order

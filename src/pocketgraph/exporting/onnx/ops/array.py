@@ -1,0 +1,300 @@
+"""Shapes changed, tensors joined and split, padded, repeated and counted out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.exporting.onnx.channel_order import first_axis, to_first, to_last
+from pocketgraph.exporting.onnx.emitter import Emit, attr_list, attr_text
+from pocketgraph.exporting.onnx.layout import channels_first, is_first
+from pocketgraph.exporting.onnx.program import Value
+from pocketgraph.exporting.onnx.registry import converts
+from pocketgraph.graph import Node, Shape
+from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64
+from pocketgraph.litert.constant import Array
+
+
+@converts("Reshape", "QuantizedReshape")
+def reshape(emit: Emit, node: Node) -> None:
+    value = emit.input(0)
+    _, shape = emit.output()
+    if node.op == "QuantizedReshape":
+        emit.result(emit.input(2), 1)
+        emit.result(emit.input(3), 2)
+    wanted = None if shape.dims is None else list(shape)
+    numbers = emit.numbers(1)
+    if wanted is None or wanted.count(None) > 1:
+        wanted = wanted if numbers is None or -1 in numbers else numbers
+    if is_first(value) and value.first is not None and _is_flat(value.shape):
+        value = value.first  # nothing but channels: both forms have the same order
+    if wanted is not None and wanted.count(None) <= 1 and (0 not in wanted or shape.is_known):
+        emit.result(emit.reshape(value, wanted))
+        return
+    if numbers is not None and numbers.count(None) + numbers.count(-1) <= 1 and 0 not in numbers:
+        emit.result(emit.op("Reshape", [value, emit.ints([-1 if n is None else n for n in numbers])], shape))
+        return
+    emit.result(emit.op("Reshape", [value, emit.as_int64(emit.input(1))], shape, **allow_zero(emit)))
+
+
+def allow_zero(emit: Emit) -> dict[str, Any]:
+    """An empty axis is meant where a computed shape has a 0."""
+    return {"allowzero": 1} if emit.opset >= 14 else {}
+
+
+def _is_flat(shape: Shape) -> bool:
+    return shape.dims is not None and (all(size == 1 for size in shape.dims[1:-1]) or shape.dims[-1] == 1)
+
+
+@converts("Transpose")
+def transpose(emit: Emit, node: Node) -> None:
+    value = emit.input(0)
+    rank = emit.rank(value)
+    order = [axis % rank for axis in emit.static(1, "the permutation").reshape(-1).tolist()] if rank else []
+    if rank >= 3 and order == to_first(rank) and value.constant is None:
+        emit.result(channels_first(emit, value))
+    elif rank >= 3 and order == to_last(rank) and value.constant is None:
+        emit.result(emit.from_first(value))
+    else:
+        emit.result(emit.transpose(value, order))
+
+
+@converts("ConjugateTranspose")
+def conjugate_transpose(emit: Emit, node: Node) -> None:
+    transpose(emit, node)
+
+
+@converts("ExpandDims")
+def expand_dims(emit: Emit, node: Node) -> None:
+    value = emit.input(0)
+    axis = int(emit.static(1, "the dimension").reshape(-1)[0])
+    if value.rank is None and axis < 0:
+        raise emit.unsupported("the rank of its input is not known; state the shapes of the model's inputs")
+    rank = value.rank or 0
+    axis = axis + rank + 1 if axis < 0 else axis
+    if is_first(value) and value.first is not None and 0 < axis < rank:
+        emit.result(emit.from_first(emit.unsqueeze(value.first, [axis + 1])))
+    else:
+        emit.result(emit.unsqueeze(value, [axis]))
+
+
+@converts("Squeeze")
+def squeeze(emit: Emit, node: Node) -> None:
+    value = emit.input(0)
+    rank = emit.rank(value)
+    axes = sorted(axis % rank for axis in attr_list(node, "squeeze_dims") or attr_list(node, "axis"))
+    if not axes:
+        if None in value.shape:
+            raise emit.unsupported("which axes have size 1 must be known beforehand")
+        axes = [axis for axis, size in enumerate(value.shape) if size == 1]
+    if is_first(value) and value.first is not None and 0 not in axes:
+        inner = sorted(first_axis(axis, rank) for axis in axes)
+        if rank - 1 not in axes and rank - len(axes) >= 3:
+            emit.result(emit.from_first(emit.squeeze(value.first, inner)))
+            return
+        if rank - 1 in axes or rank - len(axes) == 2:
+            emit.result(emit.squeeze(value.first, inner))
+            return
+    emit.result(emit.squeeze(value, axes))
+
+
+@converts("Pack", "ParallelConcat")
+def pack(emit: Emit, node: Node) -> None:
+    values = emit.inputs()
+    if node.op == "ParallelConcat":
+        emit.result(emit.concat(values, 0))
+        return
+    axis = int(node.attr("axis", 0))
+    if axis < 0:
+        axis += emit.rank(values[0]) + 1
+    emit.result(emit.concat([emit.unsqueeze(value, [axis]) for value in values], axis))
+
+
+@converts("Unpack")
+def unpack(emit: Emit, node: Node) -> None:
+    value = emit.input(0)
+    rank = emit.rank(value)
+    axis, count = int(node.attr("axis", 0)) % rank, int(node.attr("num", 0))
+    for port, part in enumerate(divided(emit, value, axis, [1] * count)):
+        emit.result(emit.squeeze(part, [axis]), port)
+
+
+def divided(emit: Emit, value: Value, axis: int, sizes: list[int]) -> list[Value]:
+    """A tensor cut into parts of these sizes."""
+    if len(sizes) == 1:
+        return [value]
+    shapes: list[list[int | None] | None] = []
+    for size in sizes:
+        shape = None if value.shape.dims is None else list(value.shape)
+        if shape is not None:
+            shape[axis] = size
+        shapes.append(shape)
+    return emit.ops("Split", [value, emit.ints(sizes)], len(sizes), shapes, axis=axis)
+
+
+@converts("ConcatV2", "Concat", "QuantizedConcat")
+def concat(emit: Emit, node: Node) -> None:
+    place = emit.count - 1 if node.op == "ConcatV2" else 0
+    values = emit.inputs(0, place) if node.op == "ConcatV2" else emit.inputs(1)
+    rank = max((value.rank for value in values if value.rank is not None), default=None)
+    if rank is None:
+        raise emit.unsupported("the ranks of its inputs are not known; state the shapes of the model's inputs")
+    axis = emit.axes(place, rank)[0]
+    if any(is_first(value) for value in values) and all(value.rank == rank for value in values):
+        firsts = [channels_first(emit, value) for value in values]
+        emit.result(emit.from_first(emit.concat(firsts, first_axis(axis, rank))))
+    else:
+        emit.result(emit.concat(values, axis))
+
+
+@converts("Split", "SplitV")
+def split(emit: Emit, node: Node) -> None:
+    place = 0 if node.op == "Split" else 2
+    value = emit.input(1 - place // 2)
+    rank = emit.rank(value)
+    axis, count = emit.axes(place, rank)[0], int(node.attr("num_split", 1))
+    size = value.shape[axis]
+    sizes: list[int] = []
+    if node.op == "SplitV":
+        sizes = [int(n) for n in emit.static(1, "the sizes")]
+        if -1 in sizes:
+            if size is None:
+                raise emit.unsupported("the length of the axis that it splits must be known beforehand")
+            sizes[sizes.index(-1)] = size - sum(sizes) - 1
+    elif size is not None:
+        sizes = [size // count] * count
+    first = value.first if is_first(value) and axis > 0 else None
+    source, within = (value, axis) if first is None else (first, first_axis(axis, rank))
+    if count == 1:
+        parts = [source]
+    elif sizes:
+        parts = divided(emit, source, within, sizes)
+    elif emit.opset >= 18:
+        parts = emit.ops("Split", [source], count, axis=within, num_outputs=count)
+    else:
+        parts = emit.ops("Split", [source], count, axis=within)
+    for port, part in enumerate(parts):
+        emit.result(part if first is None else emit.from_first(part), port)
+
+
+@converts("Tile")
+def tile(emit: Emit, node: Node) -> None:
+    _, shape = emit.output()
+    emit.result(emit.op("Tile", [emit.input(0), emit.as_int64(emit.input(1))], shape))
+
+
+@converts("Pad", "PadV2", "MirrorPad")
+def pad(emit: Emit, node: Node) -> None:
+    value = emit.input(0)
+    shape = emit.output()[1]
+    mode = attr_text(node, "mode").lower()
+    number = emit.input(2) if node.op == "PadV2" else None
+    pairs = emit.static_or_none(1)
+    if mode == "symmetric":
+        emit.result(symmetric(emit, value, np.asarray(emit.static(1, "the padding"))))
+        return
+    attrs: dict[str, Any] = {"mode": "reflect"} if mode == "reflect" else {}
+    if pairs is None:
+        amounts = emit.op("Transpose", [emit.as_int64(emit.input(1))], None, perm=[1, 0])
+        emit.result(emit.op("Pad", [value, emit.reshape(amounts, [-1]), number], shape, **attrs))
+        return
+    pairs = np.asarray(pairs).reshape(-1, 2)
+    if not len(pairs):
+        emit.result(value)
+        return
+    if is_first(value) and value.first is not None:
+        pairs = pairs[to_first(len(pairs))]
+        made = emit.op("Pad", [value.first, emit.ints(pairs.T.reshape(-1)), number], None, **attrs)
+        made.shape = Shape([shape[axis] for axis in to_first(len(pairs))]) if shape.dims is not None else shape
+        emit.result(emit.from_first(made, shape))
+        return
+    emit.result(emit.op("Pad", [value, emit.ints(pairs.T.reshape(-1)), number], shape, **attrs))
+
+
+def symmetric(emit: Emit, value: Value, pairs: Array) -> Value:
+    """A border that mirrors the edge too, which ONNX's Pad has not: rows are gathered."""
+    for axis, (before, after) in enumerate(pairs.reshape(-1, 2).tolist()):
+        if not before and not after:
+            continue
+        size = value.shape[axis] if value.shape.dims is not None else None
+        if size is None:
+            raise emit.unsupported("the size of what it mirrors must be known beforehand")
+        places = np.pad(np.arange(size), (before, after), mode="symmetric")
+        shape = list(value.shape)
+        shape[axis] = len(places)
+        value = emit.op("Gather", [value, emit.ints(places.tolist())], shape, axis=axis)
+    return value
+
+
+@converts("ReverseV2", "Reverse")
+def reverse(emit: Emit, node: Node) -> None:
+    value = emit.input(0)
+    rank = emit.rank(value)
+    if node.op == "Reverse":
+        axes = np.flatnonzero(emit.static(1, "the dimensions")).tolist()
+    else:
+        axes = emit.axes(1, rank)
+    if not axes:
+        emit.result(value)
+        return
+    ends = [np.iinfo(np.int64).min] * len(axes)
+    steps = [-1] * len(axes)
+    operands = [value, emit.ints([-1] * len(axes)), emit.ints(ends), emit.ints(axes), emit.ints(steps)]
+    emit.result(emit.op("Slice", operands, value.shape))
+
+
+@converts("ReverseSequence")
+def reverse_sequence(emit: Emit, node: Node) -> None:
+    """ONNX reverses along one of the first two axes: others are moved there."""
+    value, lengths = emit.inputs()
+    rank = emit.rank(value)
+    time, batch = int(node.attr("seq_dim", 0)), int(node.attr("batch_dim", 0))
+    order = [time, batch, *(axis for axis in range(rank) if axis not in (time, batch))]
+    moved = emit.transpose(value, order)
+    made = emit.op("ReverseSequence", [moved, emit.as_int64(lengths)], moved.shape, time_axis=0, batch_axis=1)
+    emit.result(emit.transpose(made, np.argsort(order).tolist()))
+
+
+@converts("Range")
+def number_range(emit: Emit, node: Node) -> None:
+    _, shape = emit.output()
+    emit.result(emit.op("Range", [emit.reshape(value, []) for value in emit.inputs()], shape))
+
+
+@converts("LinSpace")
+def line(emit: Emit, node: Node) -> None:
+    start, stop, count = emit.inputs()
+    steps = emit.cast(emit.op("Range", [emit.like(0, count), count, emit.like(1, count)]), start.dtype)
+    last = emit.op(
+        "Max", [emit.op("Sub", [emit.cast(count, start.dtype), emit.like(1, start)], []), emit.like(1, start)]
+    )
+    step = emit.op("Div", [emit.op("Sub", [stop, start], []), last], [])
+    emit.result(emit.op("Add", [emit.op("Mul", [steps, step], [None]), start], emit.output()[1]))
+
+
+@converts("OneHot")
+def one_hot(emit: Emit, node: Node) -> None:
+    indices, depth, on, off = emit.inputs()
+    dtype, shape = emit.output()
+    computed = dtype
+    if dtype.name not in ("float", "int32", "int64"):
+        computed = FLOAT if dtype.is_floating else INT32
+    values = emit.concat([emit.reshape(emit.cast(value, computed), [1]) for value in (off, on)])
+    places = emit.as_int64(indices)
+    # ONNX counts negative indices from the end, TensorFlow gives them no place
+    is_none = emit.op("Less", [places, emit.ints([0])], places.shape, BOOL)
+    beyond = emit.reshape(emit.as_int64(depth), [])
+    places = emit.op("Where", [is_none, beyond, places], places.shape, INT64)
+    made = emit.op("OneHot", [places, emit.vector(depth), values], shape, computed, axis=int(node.attr("axis", -1)))
+    emit.result(emit.cast(made, dtype))
+
+
+@converts("InvertPermutation")
+def invert_permutation(emit: Emit, node: Node) -> None:
+    value = emit.as_int64(emit.input(0))
+    count = emit.dim(value, 0)
+    places = emit.op("Range", [emit.const(np.int64(0)), emit.reshape(count, []), emit.const(np.int64(1))], value.shape)
+    zeros = emit.op("Sub", [value, value], value.shape)
+    made = emit.op("ScatterElements", [zeros, value, places], value.shape)
+    emit.result(emit.cast(made, node.dtype("T", INT32)))

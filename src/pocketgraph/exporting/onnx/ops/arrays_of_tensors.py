@@ -1,0 +1,225 @@
+"""TensorArray and TensorList: all elements in one tensor, which is what the flow (or the list itself) stands for."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pocketgraph.exporting.onnx.array_origins import WRITES, origin, written
+from pocketgraph.exporting.onnx.emitter import Emit, plain_type
+from pocketgraph.exporting.onnx.ops.passing import filled
+from pocketgraph.exporting.onnx.program import Value
+from pocketgraph.exporting.onnx.registry import converts
+from pocketgraph.graph import DType, Node, Shape, canonical, node_name
+from pocketgraph.graph.dtype import INT32
+
+
+@converts("TensorArrayV3", "TensorArrayV2")
+def array(emit: Emit, node: Node) -> None:
+    size = emit.vector(emit.input(0))
+    dtype = plain_type(node.dtype("dtype"))
+    if node.attr("dynamic_size", False):
+        grown = _grown(emit, node, int(emit.static(0, "the size of an array that grows")))
+        if grown is None:
+            emit.result(_unmade(emit, node, dtype), 1)
+            return
+        size = emit.ints([grown])
+    emit.result(_begun(emit, node, size, dtype, node.shape("element_shape")), 1)
+
+
+@converts("TensorListReserve", "EmptyTensorList")
+def reserved(emit: Emit, node: Node) -> None:
+    if node.op == "EmptyTensorList":
+        raise emit.unsupported("lists that grow have no ONNX form")
+    size = emit.vector(emit.input(1))
+    dtype = plain_type(node.dtype("element_dtype"))
+    numbers = emit.numbers(0)
+    shape = None
+    if numbers is not None and emit.ref(0) and numbers != [-1]:
+        shape = Shape([-1 if n is None else n for n in numbers])
+    emit.result(_begun(emit, node, size, dtype, shape))
+
+
+def _begun(emit: Emit, node: Node, size: Value, dtype: DType, declared: Shape | None) -> Value:
+    """An array of zeros; one whose elements' shape is not known yet holds nothing, and takes no writes but a whole."""
+    shape = declared if declared is not None and declared.is_known else _element(emit, node)
+    count = None if size.constant is None else int(size.constant.numpy()[0])
+    if shape is None or not shape.is_known:
+        made = _unmade(emit, node, dtype)
+    else:
+        dims = emit.concat([size, emit.ints(shape.known)])
+        like = Value("", dtype, Shape([count, *shape]))
+        made = filled(emit, dims, np.zeros(1, dtype.numpy), like)
+        if made.constant is not None:
+            made = emit.constant(made.constant, node.name)
+    emit.arrays.add(made)
+    emit.sizes[made] = size
+    return made
+
+
+def _unmade(emit: Emit, node: Node, dtype: DType) -> Value:
+    """An array of which nothing is known but that it is one; a loop that fills it makes it."""
+    made = Value(emit.name(node.name), dtype, Shape(None), emit.body)
+    made.is_made = False
+    emit.arrays.add(made)
+    return made
+
+
+def _grown(emit: Emit, node: Node, size: int) -> int | None:
+    """The size of a growing array at its end; None where a write's index is computed."""
+    for other in emit.graph:
+        if other.op not in WRITES or origin(emit.graph, canonical(other.data_inputs[0])) != node.name:
+            continue
+        known = emit.known(canonical(other.data_inputs[2 if other.op == "TensorArraySplitV3" else 1]))
+        if known is None:
+            return None
+        indices = known.numpy()
+        last = indices.size - 1 if other.op == "TensorArraySplitV3" else int(np.max(indices, initial=-1))
+        size = max(size, last + 1)
+    return size
+
+
+def _element(emit: Emit, node: Node) -> Shape | None:
+    """The shape of an array's elements, by what is written into it."""
+    for ref, more in written(emit.graph).get(node.name, ()):
+        shape = emit.inferred.shape(ref)
+        if shape.dims is not None and Shape(shape.dims[more:]).is_known:
+            return Shape(shape.dims[more:])
+    return None
+
+
+def _held(emit: Emit, index: int) -> Value:
+    """An array as a tensor."""
+    value = emit.input(index)
+    if not value.is_made and value.first is None:
+        raise emit.unsupported("the shape of the array's elements is not known; state the shapes of the inputs")
+    return value
+
+
+@converts("TensorArrayReadV3", "TensorListGetItem", "TensorArrayReadV2")
+def read(emit: Emit, node: Node) -> None:
+    held = _held(emit, 2 if node.op.startswith("TensorArray") else 0)
+    index = emit.input(1)
+    emit.result(emit.op("Gather", [held, emit.reshape(index, [])], _rows(held.shape), axis=0))
+
+
+def _rows(shape: Shape) -> Shape:
+    return Shape(None if shape.dims is None else shape.dims[1:])
+
+
+@converts("TensorArrayWriteV3", "TensorListSetItem", "TensorArrayWriteV2")
+def write(emit: Emit, node: Node) -> None:
+    is_list = node.op == "TensorListSetItem"
+    array, value = emit.input(0 if is_list else 3), emit.input(2)
+    if node.name in emit.scanned:
+        emit.scanned[node.name] = emit.made(value)
+        emit.result(array)
+        return
+    held = _held(emit, 0 if is_list else 3)
+    index = emit.reshape(emit.as_int64(emit.input(1)), [1, 1])
+    made = emit.op("ScatterND", [held, index, emit.unsqueeze(value, [0])], held.shape)
+    _yield(emit, made, held)
+
+
+def _yield(emit: Emit, made: Value, before: Value) -> None:
+    emit.arrays.add(made)
+    if before in emit.sizes:
+        emit.sizes[made] = emit.sizes[before]
+    emit.result(made)
+
+
+@converts("TensorArrayGatherV3", "TensorListGather")
+def gather(emit: Emit, node: Node) -> None:
+    held = _held(emit, 2 if node.op.startswith("TensorArray") else 0)
+    indices = emit.input(1)
+    known = emit.static_or_none(1)
+    count = held.shape[0] if held.shape.dims is not None else None
+    is_whole = known is not None and count == len(known) and list(known) == list(range(count or 0))
+    if is_whole or _counts_all(emit, node):
+        emit.result(held)
+        return
+    shape = Shape(None) if held.shape.dims is None else Shape([None, *held.shape.dims[1:]])
+    emit.result(emit.op("Gather", [held, emit.vector(indices)], shape, axis=0))
+
+
+def _counts_all(emit: Emit, node: Node) -> bool:
+    """Whether the indices are a Range from 0 to the array's own size."""
+    source = emit.graph.nodes.get(node_name(node.data_inputs[1]))
+    if source is None or source.op != "Range":
+        return False
+    limit = emit.graph.nodes.get(node_name(source.data_inputs[1]))
+    start, step = (emit.known(canonical(source.data_inputs[place])) for place in (0, 2))
+    if limit is None or limit.op != "TensorArraySizeV3" or start is None or step is None:
+        return False
+    same = origin(emit.graph, canonical(limit.data_inputs[0])) == origin(emit.graph, canonical(node.data_inputs[0]))
+    return same and int(start.numpy()) == 0 and int(step.numpy()) == 1
+
+
+@converts("TensorListStack")
+def stack(emit: Emit, node: Node) -> None:
+    emit.result(_held(emit, 0))
+
+
+@converts("TensorListFromTensor")
+def from_tensor(emit: Emit, node: Node) -> None:
+    value = emit.input(0)
+    held = value if value.is_made else emit.made(value)
+    emit.arrays.add(held)
+    emit.sizes[held] = emit.dim(held, 0)
+    emit.bound[f"{node.name}:0"] = held
+
+
+@converts("TensorArrayScatterV3")
+def scatter(emit: Emit, node: Node) -> None:
+    array, value = emit.input(3), emit.made(emit.input(2))
+    known = emit.static_or_none(1)
+    rows = value.shape[0] if value.shape.dims is not None else None
+    in_order = known is not None and list(known) == list(range(len(known)))
+    indices = emit.graph.nodes.get(node_name(node.data_inputs[1]))
+    if in_order or (known is None and indices is not None and indices.op == "Range"):
+        count = array.shape[0] if array.shape.dims is not None else None
+        if count is None or count == rows or known is None:
+            _yield(emit, emit.op("Identity", [value], value.shape), array)
+            return
+    held = _held(emit, 3)
+    places = emit.unsqueeze(emit.vector(emit.input(1)), [1])
+    _yield(emit, emit.op("ScatterND", [held, places, value], held.shape), array)
+
+
+@converts("TensorArraySplitV3")
+def split(emit: Emit, node: Node) -> None:
+    """Parts of equal length become elements; of other lengths they have no common shape."""
+    value, lengths = emit.input(1), np.asarray(emit.static(2, "the lengths of the parts"))
+    if len(set(lengths.tolist())) != 1:
+        raise emit.unsupported("parts of different lengths have no ONNX form")
+    rows = list(value.shape)[1:]
+    made = emit.reshape(value, [len(lengths), int(lengths[0]), *rows])
+    if made is value:
+        made = emit.op("Identity", [value], value.shape)
+    _yield(emit, made, emit.input(3))
+
+
+@converts("TensorArrayConcatV3")
+def concat(emit: Emit, node: Node) -> None:
+    held = _held(emit, 1)
+    if held.shape.dims is None or not _rows(held.shape).is_known:
+        raise emit.unsupported("the shape of the array's elements is not known; state the shapes of the inputs")
+    rows = _rows(held.shape).known
+    count = held.shape.dims[0]
+    emit.result(emit.reshape(held, [None if count is None else count * rows[0], *rows[1:]]))
+    if count is None:
+        raise emit.unsupported("the number of elements must be known beforehand")
+    emit.result(emit.const(np.full(count, rows[0], np.int64)), 1)
+
+
+@converts("TensorArraySizeV3", "TensorListLength")
+def size(emit: Emit, node: Node) -> None:
+    value = emit.input(1 if node.op.startswith("TensorArray") else 0)
+    count = emit.sizes.get(value)
+    if count is None:
+        count = emit.dim(value, 0)
+    emit.result(emit.cast(emit.reshape(count, []), INT32))
+
+
+@converts("TensorArrayCloseV3", "TensorArrayCloseV2")
+def close(emit: Emit, node: Node) -> None:
+    return

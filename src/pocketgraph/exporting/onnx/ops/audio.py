@@ -1,0 +1,67 @@
+"""Sound: spectrograms and what speech models make of them. Files of sound are read outside of the model."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pocketgraph.errors import option
+from pocketgraph.exporting.onnx.emitter import Emit
+from pocketgraph.exporting.onnx.ops.reductions import reduce
+from pocketgraph.exporting.onnx.registry import converts
+from pocketgraph.graph import Node
+from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.kernels.audio.spectrograms import QUIETEST, mel_weights
+
+STFT_FROM = 17
+"""The opset that has STFT first."""
+
+
+@converts("AudioSpectrogram")
+def spectrogram(emit: Emit, node: Node) -> None:
+    """A short-time Fourier transform of Hann windows, filled with zeros up to the next power of two."""
+    if emit.opset < STFT_FROM:
+        raise emit.unsupported("ONNX has spectrograms from opset 17 on; export with opset 17")
+    sound = emit.input(0)
+    size, stride = int(node.attr("window_size", 0)), int(node.attr("stride", 1))
+    if size < 2 or stride < 1:
+        raise emit.unsupported(f"a window of {size} with stride {stride}")
+    length = 1 << (size - 1).bit_length()
+    window = np.zeros(length, np.float32)
+    window[:size] = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(size) / size)
+    by_channel = emit.unsqueeze(emit.transpose(sound, [1, 0]), [2])
+    filled = emit.op("Pad", [by_channel, emit.ints([0, 0, 0, 0, length - size, 0])])
+    operands = [filled, emit.const(np.int64(stride)), emit.const(window), emit.const(np.int64(length))]
+    parts = emit.op("STFT", operands, [None, None, length // 2 + 1, 2], onesided=1)
+    power = reduce(emit, "ReduceSumSquare", parts, [3], False)
+    shape = emit.output()[1]
+    emit.result(power if node.attr("magnitude_squared", False) else emit.op("Sqrt", [power], shape))
+
+
+@converts("Mfcc")
+def mfcc(emit: Emit, node: Node) -> None:
+    """Mel bands, logarithm, cosine transform: two matrix products."""
+    value = emit.input(0)
+    rate = emit.static_or_none(1)
+    if rate is None:
+        raise emit.unsupported(
+            f"the sample rate must be known beforehand: {option('feed', 'values')}={emit.ref(1)}=16000 or the like"
+        )
+    bins = value.shape[-1] if value.shape.dims is not None else None
+    if bins is None:
+        raise emit.unsupported("the number of frequencies must be known beforehand")
+    bands, count = int(node.attr("filterbank_channel_count", 40)), int(node.attr("dct_coefficient_count", 13))
+    limits = (float(node.attr("lower_frequency_limit", 20.0)), float(node.attr("upper_frequency_limit", 4000.0)))
+    weights = mel_weights(bins, float(np.asarray(rate).reshape(-1)[0]), bands, *limits)
+    angles = np.pi / bands * np.outer(np.arange(bands) + 0.5, np.arange(count))
+    cosines = np.sqrt(2.0 / bands) * np.cos(angles)
+    shape = emit.output()[1]
+    magnitudes = emit.op("Sqrt", [value], value.shape)
+    energies = emit.op("MatMul", [magnitudes, emit.const(weights.astype(np.float32))])
+    held = emit.op("Max", [energies, emit.const(np.float32(QUIETEST))])
+    made = emit.op("MatMul", [emit.op("Log", [held]), emit.const(cosines.astype(np.float32))], shape, FLOAT)
+    emit.result(made)
+
+
+@converts("DecodeWav", "DecodeRaw", "DecodeJpeg", "DecodePng", "DecodeImage", "DecodeBmp", "DecodeGif", "EncodeWav")
+def files(emit: Emit, node: Node) -> None:
+    raise emit.unsupported(f"ONNX reads no files: start the model behind it, {option('inputs')}={node.name}")

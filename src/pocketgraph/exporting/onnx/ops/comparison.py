@@ -1,0 +1,98 @@
+"""Comparisons, logic, and choices between two tensors."""
+
+from __future__ import annotations
+
+from pocketgraph.exporting.onnx.broadcasting import elementwise, unary, where
+from pocketgraph.exporting.onnx.emitter import Emit
+from pocketgraph.exporting.onnx.program import Value
+from pocketgraph.exporting.onnx.registry import converts
+from pocketgraph.graph import Node
+from pocketgraph.graph.dtype import BOOL, INT32, INT64, STRING
+
+COMPARED = {
+    "Less": "Less", "LessEqual": "LessOrEqual", "Greater": "Greater", "GreaterEqual": "GreaterOrEqual",
+    "Equal": "Equal", "NotEqual": "Equal",
+}  # fmt: skip
+LOGIC = {"LogicalAnd": "And", "LogicalOr": "Or"}
+
+
+@converts(*COMPARED)
+def compared(emit: Emit, node: Node) -> None:
+    a, b = emit.inputs()
+    if a.dtype is STRING:
+        a, b = same_texts(emit, a, b)
+    if a.dtype is BOOL and node.op not in ("Equal", "NotEqual"):
+        raise emit.unsupported("ONNX does not order truth values")
+    found = elementwise(emit, COMPARED[node.op], [a, b], BOOL)
+    emit.result(unary(emit, "Not", found) if node.op == "NotEqual" else found)
+
+
+def same_texts(emit: Emit, a: Value, b: Value) -> tuple[Value, Value]:
+    """Texts that are to be compared; before opset 19, where one side is constant, as the numbers of its texts."""
+    if emit.opset >= 19:
+        return a, b
+    raise emit.unsupported("ONNX compares texts from opset 19 on; export with opset 19")
+
+
+@converts(*LOGIC)
+def logic(emit: Emit, node: Node) -> None:
+    emit.result(elementwise(emit, LOGIC[node.op], emit.inputs(), BOOL))
+
+
+@converts("LogicalNot")
+def negated(emit: Emit, node: Node) -> None:
+    emit.result(unary(emit, "Not", emit.input(0)))
+
+
+@converts("ApproximateEqual")
+def nearly_equal(emit: Emit, node: Node) -> None:
+    difference = unary(emit, "Abs", elementwise(emit, "Sub", emit.inputs()))
+    limit = emit.like(float(node.attr("tolerance", 1e-5)), difference)
+    emit.result(elementwise(emit, "Less", [difference, limit], BOOL))
+
+
+@converts("Select")
+def select(emit: Emit, node: Node) -> None:
+    condition, a, b = emit.inputs()
+    if condition.rank == 1 and (a.rank is None or a.rank > 1):  # it chooses whole rows
+        condition = emit.unsqueeze(condition, list(range(1, emit.rank(a))))
+    emit.result(chosen(emit, condition, a, b))
+
+
+@converts("SelectV2")
+def select_v2(emit: Emit, node: Node) -> None:
+    emit.result(chosen(emit, *emit.inputs()))
+
+
+def chosen(emit: Emit, condition: Value, a: Value, b: Value) -> Value:
+    """a where the condition holds, else b; truth values too."""
+    if a.dtype is not BOOL:
+        return where(emit, condition, a, b)
+    return emit.cast(where(emit, condition, emit.cast(a, INT32), emit.cast(b, INT32)), BOOL)
+
+
+BITWISE = {"BitwiseAnd": "BitwiseAnd", "BitwiseOr": "BitwiseOr", "BitwiseXor": "BitwiseXor", "Invert": "BitwiseNot"}
+
+
+@converts(*BITWISE)
+def bitwise(emit: Emit, node: Node) -> None:
+    if emit.opset < 18:
+        raise emit.unsupported("ONNX works on bits from opset 18 on; export with opset 18")
+    emit.result(elementwise(emit, BITWISE[node.op], emit.inputs()))
+
+
+@converts("LeftShift", "RightShift")
+def shift(emit: Emit, node: Node) -> None:
+    a, b = emit.inputs()
+    if not a.dtype.name.startswith("uint"):
+        raise emit.unsupported("ONNX does not shift the bits of signed numbers")
+    emit.result(elementwise(emit, "BitShift", [a, b], direction="LEFT" if node.op == "LeftShift" else "RIGHT"))
+
+
+@converts("Where")
+def places(emit: Emit, node: Node) -> None:
+    value = emit.input(0)
+    if value.dtype is not BOOL:
+        value = emit.op("Not", [emit.op("Equal", [value, emit.like(0, value)], value.shape, BOOL)], value.shape)
+    found = emit.op("NonZero", [value], [value.rank, None] if value.rank is not None else None, INT64)
+    emit.result(emit.transpose(found, [1, 0]))

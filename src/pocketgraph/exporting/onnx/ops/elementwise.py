@@ -1,0 +1,254 @@
+"""Arithmetic, element by element."""
+
+from __future__ import annotations
+
+from functools import reduce
+from math import pi
+
+from pocketgraph.exporting.onnx.broadcasting import add, div, elementwise, mul, sub, unary, where
+from pocketgraph.exporting.onnx.emitter import Emit
+from pocketgraph.exporting.onnx.ops.quantized import scaled_codes
+from pocketgraph.exporting.onnx.program import Value
+from pocketgraph.exporting.onnx.registry import converts
+from pocketgraph.graph import Node
+from pocketgraph.graph.dtype import BOOL, FLOAT, STRING
+
+SAME = {
+    "Abs": "Abs", "Neg": "Neg", "Exp": "Exp", "Log": "Log", "Sqrt": "Sqrt", "Ceil": "Ceil", "Floor": "Floor",
+    "Sin": "Sin", "Cos": "Cos", "Tan": "Tan", "Asin": "Asin", "Acos": "Acos", "Atan": "Atan", "Sinh": "Sinh",
+    "Cosh": "Cosh", "Asinh": "Asinh", "Acosh": "Acosh", "Atanh": "Atanh", "Erf": "Erf", "Sign": "Sign",
+    "Relu": "Relu", "Sigmoid": "Sigmoid", "Tanh": "Tanh", "Elu": "Elu", "Softplus": "Softplus",
+    "Softsign": "Softsign", "Round": "Round", "Rint": "Round", "Reciprocal": "Reciprocal", "Inv": "Reciprocal",
+}  # fmt: skip
+"""Ops that ONNX has under these names."""
+SELU_ALPHA, SELU_GAMMA = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
+
+
+@converts(*SAME)
+def same(emit: Emit, node: Node) -> None:
+    value = emit.input(0)
+    if node.op in ("Round", "Rint", "Ceil", "Floor") and not value.dtype.is_floating:
+        emit.result(value)
+        return
+    emit.result(unary(emit, SAME[node.op], value))
+
+
+@converts("Add", "AddV2", "Sub", "Mul")
+def arithmetic(emit: Emit, node: Node) -> None:
+    a, b = emit.inputs()
+    if a.dtype is STRING:
+        emit.result(joined(emit, [a, b]))
+        return
+    if node.op == "Mul":
+        weights = scaled_codes(emit, node)
+        if weights is not None:
+            emit.result(weights)
+            return
+    code = "Add" if node.op == "AddV2" else node.op
+    if a.dtype is BOOL:
+        code = {"Add": "Or", "Mul": "And", "Sub": "Xor"}[code]
+    emit.result(elementwise(emit, code, [a, b]))
+
+
+def joined(emit: Emit, texts: list[Value]) -> Value:
+    """Texts put together."""
+    if emit.opset < 20:
+        raise emit.unsupported("ONNX joins texts from opset 20 on; export with opset 20")
+    return reduce(lambda a, b: elementwise(emit, "StringConcat", [a, b]), texts)
+
+
+@converts("AddN", "AccumulateNV2")
+def sums(emit: Emit, node: Node) -> None:
+    emit.result(reduce(lambda a, b: add(emit, a, b), emit.inputs()))
+
+
+@converts("MulNoNan")
+def product_without_nan(emit: Emit, node: Node) -> None:
+    a, b = emit.inputs()
+    is_zero = elementwise(emit, "Equal", [b, emit.like(0, b)], BOOL)
+    emit.result(where(emit, is_zero, emit.like(0, a), mul(emit, a, b)))
+
+
+@converts("RealDiv", "Div", "TruncateDiv")
+def quotient(emit: Emit, node: Node) -> None:
+    found = div(emit, *emit.inputs())
+    if node.op == "TruncateDiv" and found.dtype.is_floating:
+        found = mul(emit, unary(emit, "Sign", found), unary(emit, "Floor", unary(emit, "Abs", found)))
+    emit.result(found)
+
+
+@converts("DivNoNan", "Xdivy", "Xlogy", "Xlog1py")
+def guarded(emit: Emit, node: Node) -> None:
+    a, b = emit.inputs()
+    if node.op in ("DivNoNan", "Xdivy"):
+        found = div(emit, a, b)
+    else:
+        inner = b if node.op == "Xlogy" else add(emit, b, emit.like(1, b))
+        found = mul(emit, a, unary(emit, "Log", inner))
+    guard = b if node.op == "DivNoNan" else a
+    is_zero = elementwise(emit, "Equal", [guard, emit.like(0, guard)], BOOL)
+    emit.result(where(emit, is_zero, emit.like(0, a), found))
+
+
+@converts("FloorDiv")
+def floor_quotient(emit: Emit, node: Node) -> None:
+    a, b = emit.inputs()
+    if a.dtype.is_floating:
+        emit.result(unary(emit, "Floor", div(emit, a, b)))
+        return
+    if a.dtype.name.startswith("uint"):
+        emit.result(div(emit, a, b))
+        return
+    emit.result(div(emit, sub(emit, a, floor_remainder(emit, a, b)), b))
+
+
+def floor_remainder(emit: Emit, a: Value, b: Value) -> Value:
+    """The remainder that has the divisor's sign."""
+    if not a.dtype.is_floating:
+        return elementwise(emit, "Mod", [a, b])
+    rest = elementwise(emit, "Mod", [a, b], fmod=1)
+    zero = emit.like(0, rest)
+    others = [elementwise(emit, "Less", [value, zero], BOOL) for value in (rest, b)]
+    is_other = elementwise(emit, "Xor", others, BOOL)
+    is_some = unary(emit, "Not", elementwise(emit, "Equal", [rest, zero], BOOL))
+    return where(emit, elementwise(emit, "And", [is_other, is_some], BOOL), add(emit, rest, b), rest)
+
+
+@converts("FloorMod")
+def floor_mod(emit: Emit, node: Node) -> None:
+    emit.result(floor_remainder(emit, *emit.inputs()))
+
+
+@converts("Mod", "TruncateMod")
+def truncated_mod(emit: Emit, node: Node) -> None:
+    emit.result(elementwise(emit, "Mod", emit.inputs(), fmod=1))
+
+
+@converts("Pow")
+def power(emit: Emit, node: Node) -> None:
+    a, b = emit.inputs()
+    if b.constant is not None and b.shape.elements == 1 and a.dtype.is_floating:
+        exponent = float(b.constant.numpy().reshape(-1)[0])
+        if exponent == 2 and (b.rank == 0 or b.rank == a.rank):
+            emit.result(mul(emit, a, a))
+            return
+        if exponent == 0.5 and (b.rank == 0 or b.rank == a.rank):
+            emit.result(unary(emit, "Sqrt", a))
+            return
+    emit.result(elementwise(emit, "Pow", [a, b]))
+
+
+@converts("Maximum", "Minimum")
+def extreme(emit: Emit, node: Node) -> None:
+    emit.result(elementwise(emit, "Max" if node.op == "Maximum" else "Min", emit.inputs()))
+
+
+@converts("Square")
+def square(emit: Emit, node: Node) -> None:
+    value = emit.input(0)
+    emit.result(mul(emit, value, value))
+
+
+@converts("SquaredDifference")
+def squared_difference(emit: Emit, node: Node) -> None:
+    difference = sub(emit, *emit.inputs())
+    emit.result(mul(emit, difference, difference))
+
+
+@converts("Rsqrt")
+def inverse_root(emit: Emit, node: Node) -> None:
+    emit.result(unary(emit, "Reciprocal", unary(emit, "Sqrt", emit.input(0))))
+
+
+@converts("Log1p", "Expm1")
+def shifted(emit: Emit, node: Node) -> None:
+    value = emit.input(0)
+    one = emit.like(1, value)
+    if node.op == "Log1p":
+        emit.result(unary(emit, "Log", add(emit, value, one)))
+    else:
+        emit.result(sub(emit, unary(emit, "Exp", value), one))
+
+
+@converts("Erfc")
+def complementary_error(emit: Emit, node: Node) -> None:
+    value = emit.input(0)
+    emit.result(sub(emit, emit.like(1, value), unary(emit, "Erf", value)))
+
+
+@converts("Relu6")
+def relu6(emit: Emit, node: Node) -> None:
+    emit.result(clipped(emit, emit.input(0), 0, 6))
+
+
+def clipped(emit: Emit, value: Value, low: float, high: float) -> Value:
+    """A value held between two numbers."""
+    return elementwise(emit, "Clip", [value, emit.like(low, value), emit.like(high, value)])
+
+
+@converts("ClipByValue")
+def clip(emit: Emit, node: Node) -> None:
+    value, low, high = emit.inputs()
+    emit.result(elementwise(emit, "Max", [elementwise(emit, "Min", [value, high]), low]))
+
+
+@converts("LeakyRelu")
+def leaky_relu(emit: Emit, node: Node) -> None:
+    emit.result(unary(emit, "LeakyRelu", emit.input(0), alpha=float(node.attr("alpha", 0.2))))
+
+
+@converts("Selu")
+def selu(emit: Emit, node: Node) -> None:
+    emit.result(unary(emit, "Selu", emit.input(0), alpha=SELU_ALPHA, gamma=SELU_GAMMA))
+
+
+@converts("Atan2")
+def angle(emit: Emit, node: Node) -> None:
+    y, x = emit.inputs()
+    zero = emit.like(0, x)
+    base = unary(emit, "Atan", div(emit, y, x))
+    is_behind = elementwise(emit, "Less", [x, zero], BOOL)
+    is_below = elementwise(emit, "Less", [y, zero], BOOL)
+    turn = where(emit, is_below, emit.like(-pi, x), emit.like(pi, x))
+    found = add(emit, base, where(emit, is_behind, turn, zero))
+    both = elementwise(
+        emit, "And",
+        [elementwise(emit, "Equal", [x, zero], BOOL), elementwise(emit, "Equal", [y, zero], BOOL)], BOOL,
+    )  # fmt: skip
+    emit.result(where(emit, both, zero, found))
+
+
+@converts("IsFinite", "IsInf", "IsNan")
+def kinds(emit: Emit, node: Node) -> None:
+    value = emit.input(0)
+    if value.dtype.name not in ("float", "double"):
+        value = emit.cast(value, FLOAT)
+    if node.op == "IsInf":
+        emit.result(elementwise(emit, "IsInf", [value], BOOL))
+    elif node.op == "IsNan":
+        emit.result(elementwise(emit, "IsNaN", [value], BOOL))
+    else:  # what is finite is 0 when taken from itself, and nothing else is
+        difference = sub(emit, value, value)
+        emit.result(elementwise(emit, "Equal", [difference, emit.like(0, value)], BOOL))
+
+
+@converts("ReluGrad", "Relu6Grad", "SigmoidGrad", "TanhGrad", "RsqrtGrad", "SqrtGrad", "InvGrad", "ReciprocalGrad")
+def gradient(emit: Emit, node: Node) -> None:
+    a, b = emit.inputs()
+    one = emit.like(1, a)
+    if node.op in ("ReluGrad", "Relu6Grad"):
+        passes = elementwise(emit, "Greater", [b, emit.like(0, b)], BOOL)
+        if node.op == "Relu6Grad":
+            below = elementwise(emit, "Less", [b, emit.like(6, b)], BOOL)
+            passes = elementwise(emit, "And", [passes, below], BOOL)
+        emit.result(where(emit, passes, a, emit.like(0, a)))
+    elif node.op == "SigmoidGrad":
+        emit.result(mul(emit, mul(emit, b, a), sub(emit, one, a)))
+    elif node.op == "TanhGrad":
+        emit.result(mul(emit, b, sub(emit, one, mul(emit, a, a))))
+    elif node.op == "SqrtGrad":
+        emit.result(div(emit, mul(emit, b, emit.like(0.5, a)), a))
+    elif node.op == "RsqrtGrad":
+        emit.result(mul(emit, mul(emit, b, emit.like(-0.5, a)), mul(emit, mul(emit, a, a), a)))
+    else:
+        emit.result(unary(emit, "Neg", mul(emit, b, mul(emit, a, a))))

@@ -1,0 +1,128 @@
+"""Elements and rows by their indices: gathered, scattered, stitched together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.exporting.onnx.emitter import Emit
+from pocketgraph.exporting.onnx.ops.passing import filled
+from pocketgraph.exporting.onnx.program import Value
+from pocketgraph.exporting.onnx.registry import converts
+from pocketgraph.graph import Node
+from pocketgraph.graph.dtype import BOOL
+
+
+@converts("Gather", "GatherV2", "ResourceGather")
+def gather(emit: Emit, node: Node) -> None:
+    value, indices = emit.input(0), emit.input(1)
+    _, shape = emit.output()
+    axis = 0
+    batch = int(node.attr("batch_dims", 0))
+    if node.op == "GatherV2":
+        axis = int(emit.static(2, "the axis").reshape(-1)[0])
+        if axis < 0:
+            axis += emit.rank(value)
+    if indices.dtype.name not in ("int32", "int64"):
+        indices = emit.as_int64(indices)
+    if batch:
+        emit.result(_by_batch(emit, value, indices, axis, batch))
+        return
+    emit.result(emit.op("Gather", [value, indices], shape, axis=axis))
+
+
+def _by_batch(emit: Emit, value: Value, indices: Value, axis: int, batch: int) -> Value:
+    """Each element of the batch has its own indices: GatherND does that along the axis after the batch."""
+    batch = batch + emit.rank(indices) if batch < 0 else batch
+    if axis != batch:
+        raise emit.unsupported("with batch_dims, ONNX gathers along the first axis after them only")
+    pointers = emit.unsqueeze(emit.as_int64(indices), [emit.rank(indices)])
+    return emit.op("GatherND", [value, pointers], emit.output()[1], batch_dims=batch)
+
+
+@converts("GatherNd")
+def gather_nd(emit: Emit, node: Node) -> None:
+    value, indices = emit.inputs()
+    emit.result(emit.op("GatherND", [value, emit.as_int64(indices)], emit.output()[1]))
+
+
+@converts("ScatterNd")
+def scatter_nd(emit: Emit, node: Node) -> None:
+    indices, updates, shape = emit.inputs()
+    dtype, found = emit.output()
+    zeros = filled(emit, emit.as_int64(shape), np.zeros(1, dtype.numpy), Value("", dtype, found))
+    emit.result(scattered(emit, zeros, indices, updates, "add"))
+
+
+def scattered(emit: Emit, value: Value, indices: Value, updates: Value, reduction: str = "none") -> Value:
+    """A tensor with elements exchanged, or added to."""
+    attrs: dict[str, Any] = {}
+    if reduction != "none":
+        if emit.opset < (16 if reduction in ("add", "mul") else 18):
+            raise emit.unsupported(f"ONNX scatters with '{reduction}' from opset 16 (add, mul) or 18 on")
+        attrs["reduction"] = reduction
+    return emit.op("ScatterND", [value, emit.as_int64(indices), updates], value.shape, **attrs)
+
+
+SCATTERED = {
+    "TensorScatterUpdate": "none", "TensorScatterAdd": "add", "TensorScatterMax": "max", "TensorScatterMin": "min",
+}  # fmt: skip
+
+
+@converts(*SCATTERED)
+def tensor_scatter(emit: Emit, node: Node) -> None:
+    value, indices, updates = emit.inputs()
+    emit.result(scattered(emit, value, indices, updates, SCATTERED[node.op]))
+
+
+@converts("TensorScatterSub")
+def tensor_scatter_sub(emit: Emit, node: Node) -> None:
+    value, indices, updates = emit.inputs()
+    emit.result(scattered(emit, value, indices, emit.op("Neg", [updates], updates.shape), "add"))
+
+
+@converts("DynamicStitch", "ParallelDynamicStitch")
+def stitched(emit: Emit, node: Node) -> None:
+    """Rows in the places that indices give; of several for one place the last one stays."""
+    count = emit.count // 2
+    _, shape = emit.output()
+    indices = [emit.reshape(emit.as_int64(value), [-1]) for value in emit.inputs(0, count)]
+    rows: list[Value] = []
+    for place, value in enumerate(emit.inputs(count)):
+        given = emit.rank(emit.input(place))
+        rank = emit.rank(value)
+        inner = list(value.shape)[given:]
+        if None in inner:
+            if given == 1:
+                rows.append(value)
+                continue
+            raise emit.unsupported("the shape of its rows must be known beforehand")
+        rows.append(value if given == 1 and rank else emit.reshape(value, [None, *inner]))
+    places, data = emit.concat(indices), emit.concat(rows)
+    size = None if shape.dims is None else shape[0]
+    if size is None:
+        last = emit.op("ReduceMax", [places], [1], keepdims=1, **_axes(emit))
+        length = emit.op("Add", [last, emit.ints([1])], [1])
+    else:
+        length = emit.ints([size])
+    inner_dims = emit.slice(emit.dims(data), 0, 1, 2**31 - 1) if emit.rank(data) > 1 else None
+    dims = length if inner_dims is None else emit.concat([length, inner_dims])
+    zeros = filled(emit, dims, np.zeros(1, data.dtype.numpy), Value("", data.dtype, shape))
+    emit.result(emit.op("ScatterND", [zeros, emit.unsqueeze(places, [1]), data], shape))
+
+
+def _axes(emit: Emit) -> dict[str, Any]:
+    return {} if emit.opset >= 18 else {"axes": [0]}
+
+
+@converts("DynamicPartition")
+def partitioned(emit: Emit, node: Node) -> None:
+    value, labels = emit.inputs()
+    depth = emit.rank(labels)
+    if depth != 1:
+        value = emit.reshape(value, [None, *list(value.shape)[depth:]])
+        labels = emit.reshape(labels, [-1])
+    for port in range(int(node.attr("num_partitions", 1))):
+        chosen = emit.op("Equal", [labels, emit.like(port, labels)], labels.shape, BOOL)
+        emit.result(emit.op("Compress", [value, chosen], None, axis=0), port)

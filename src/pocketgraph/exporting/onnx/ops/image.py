@@ -1,0 +1,150 @@
+"""Pictures resized, cropped and chosen from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.exporting.onnx.broadcasting import add, elementwise, mul, sub, unary
+from pocketgraph.exporting.onnx.emitter import Emit, attr_text
+from pocketgraph.exporting.onnx.layout import channels_first
+from pocketgraph.exporting.onnx.ops.reductions import reduce
+from pocketgraph.exporting.onnx.program import Value
+from pocketgraph.exporting.onnx.registry import converts
+from pocketgraph.graph import Node, Shape
+from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64
+
+
+@converts("ResizeBilinear", "ResizeNearestNeighbor", "ResizeBicubic")
+def resize(emit: Emit, node: Node) -> None:
+    source = channels_first(emit, emit.input(0))
+    dtype, shape = emit.output()
+    aligned, centred = bool(node.attr("align_corners", False)), bool(node.attr("half_pixel_centers", False))
+    if source.dtype is not dtype:
+        source = emit.cast(source, dtype)
+    attrs: dict[str, Any] = {"coordinate_transformation_mode": "asymmetric"}
+    if aligned:
+        attrs["coordinate_transformation_mode"] = "align_corners"
+    elif centred:
+        attrs["coordinate_transformation_mode"] = "half_pixel"
+    if node.op == "ResizeNearestNeighbor":
+        attrs["mode"] = "nearest"
+        attrs["nearest_mode"] = "round_prefer_ceil" if aligned else "floor"
+        if centred and not aligned:
+            attrs["coordinate_transformation_mode"] = "half_pixel"
+            attrs["nearest_mode"] = "round_prefer_ceil"
+    elif node.op == "ResizeBilinear":
+        attrs["mode"] = "linear"
+    else:
+        attrs["mode"] = "cubic"
+        attrs["cubic_coeff_a"] = -0.5 if centred else -0.75
+        attrs["exclude_outside"] = int(centred)
+    size = emit.input(1)
+    if size.constant is None and shape.dims is not None and None not in shape.dims[1:3]:
+        size = emit.ints([int(n or 0) for n in shape.dims[1:3]])
+    dims = emit.concat([emit.slice(emit.dims(source), 0, 0, 2), emit.as_int64(size)])
+    first = Shape([shape[0], shape[3], shape[1], shape[2]]) if shape.dims is not None else None
+    if first is not None and first.is_known:
+        dims = emit.ints(first.known)
+    emit.result(emit.from_first(emit.op("Resize", [source, None, None, dims], first, **attrs), shape))
+
+
+@converts("NonMaxSuppression", "NonMaxSuppressionV2", "NonMaxSuppressionV3")
+def suppression(emit: Emit, node: Node) -> None:
+    boxes, scores, most = emit.inputs(0, 3)
+    threshold: Value | None
+    if node.op == "NonMaxSuppression":
+        threshold = emit.const(np.float32(node.attr("iou_threshold", 0.5)))
+    else:
+        threshold = emit.input(3)
+    least = emit.vector(emit.input(4)) if node.op == "NonMaxSuppressionV3" else None
+    if least is not None:
+        least = emit.reshape(emit.cast(emit.input(4), FLOAT), [1])
+    operands = [
+        emit.unsqueeze(emit.cast(boxes, FLOAT), [0]), emit.unsqueeze(emit.cast(scores, FLOAT), [0, 1]),
+        emit.vector(most),
+        emit.reshape(emit.cast(threshold, FLOAT), [1]), least,
+    ]  # fmt: skip
+    found = emit.op("NonMaxSuppression", operands, [None, 3], INT64)
+    column = emit.op("Gather", [found, emit.const(np.int64(2))], [None], axis=1)
+    emit.result(emit.cast(column, INT32))
+
+
+@converts("CropAndResize")
+def crop_and_resize(emit: Emit, node: Node) -> None:
+    """Each box's pixels by index: rows and columns beside each place are gathered and weighed."""
+    picture, boxes, which = emit.inputs(0, 3)
+    height, width = (int(n) for n in emit.static(3, "the size of the crops"))
+    method = attr_text(node, "method", "bilinear")
+    picture = emit.cast(picture, FLOAT)
+    rows = _places(emit, picture, boxes, 1, 0, 2, height)
+    columns = _places(emit, picture, boxes, 2, 1, 3, width)
+    outside = emit.const(np.float32(node.attr("extrapolation_value", 0.0)))
+    if method == "nearest":
+        ys, xs = (unary(emit, "Floor", add(emit, p, emit.const(np.float32(0.5)))) for p in (rows, columns))
+        found = _pixels(emit, picture, which, ys, xs)
+    else:
+        top, left = unary(emit, "Floor", rows), unary(emit, "Floor", columns)
+        bottom, right = unary(emit, "Ceil", rows), unary(emit, "Ceil", columns)
+        down = emit.unsqueeze(sub(emit, rows, top), [2, 3])
+        along = emit.unsqueeze(sub(emit, columns, left), [1, 3])
+        upper, lower = (
+            _between(emit, _pixels(emit, picture, which, y, left), _pixels(emit, picture, which, y, right), along)
+            for y in (top, bottom)
+        )
+        found = _between(emit, upper, lower, down)
+    inside = elementwise(
+        emit, "And",
+        [emit.unsqueeze(_inside(emit, picture, rows, 1), [2, 3]),
+         emit.unsqueeze(_inside(emit, picture, columns, 2), [1, 3])], BOOL,
+    )  # fmt: skip
+    emit.result(emit.op("Where", [inside, found, outside], emit.output()[1], FLOAT))
+
+
+def _places(emit: Emit, picture: Value, boxes: Value, axis: int, low: int, high: int, count: int) -> Value:
+    """Where each box's samples lie along one axis, in pixels: [boxes, count]."""
+    extent = emit.cast(emit.dim(picture, axis), FLOAT)
+    last = emit.op("Sub", [extent, emit.const(np.float32(1))], [1])
+    start, stop = (emit.slice(boxes, 1, place, place + 1) for place in (low, high))
+    if count > 1:
+        steps = emit.const(np.arange(count, dtype=np.float32) / np.float32(count - 1))
+        span = mul(emit, sub(emit, stop, start), last)
+        return add(emit, mul(emit, start, last), mul(emit, span, steps))
+    return mul(emit, mul(emit, add(emit, start, stop), emit.const(np.float32(0.5))), last)
+
+
+def _inside(emit: Emit, picture: Value, places: Value, axis: int) -> Value:
+    last = emit.op("Sub", [emit.cast(emit.dim(picture, axis), FLOAT), emit.const(np.float32(1))], [1])
+    above = elementwise(emit, "GreaterOrEqual", [places, emit.const(np.float32(0))], BOOL)
+    below = elementwise(emit, "LessOrEqual", [places, last], BOOL)
+    return elementwise(emit, "And", [above, below], BOOL)
+
+
+def _pixels(emit: Emit, picture: Value, which: Value, rows: Value, columns: Value) -> Value:
+    """The pixels of each box at these rows and columns: [boxes, rows, columns, channels]."""
+    held = []
+    for places, axis in ((rows, 1), (columns, 2)):
+        last = emit.op("Sub", [emit.dim(picture, axis), emit.ints([1])], [1])
+        whole = emit.cast(places, INT64)
+        held.append(elementwise(emit, "Max", [elementwise(emit, "Min", [whole, last]), emit.ints([0])]))
+    numbers = emit.unsqueeze(emit.as_int64(which), [1, 2])
+    height, width = emit.dim(picture, 1), emit.dim(picture, 2)
+    at = add(emit, mul(emit, numbers, height), emit.unsqueeze(held[0], [2]))
+    at = add(emit, mul(emit, at, width), emit.unsqueeze(held[1], [1]))
+    channels = picture.shape[3] if picture.shape.dims is not None else None
+    if channels is None:
+        raise emit.unsupported("the number of channels must be known beforehand")
+    return emit.op("Gather", [emit.reshape(picture, [None, channels]), at], [*at.shape, channels], axis=0)
+
+
+def _between(emit: Emit, a: Value, b: Value, share: Value) -> Value:
+    return add(emit, a, mul(emit, sub(emit, b, a), share))
+
+
+@converts("AdjustContrastv2")
+def contrast(emit: Emit, node: Node) -> None:
+    value, factor = emit.inputs()
+    rank = emit.rank(value)
+    mean = reduce(emit, "ReduceMean", value, [rank - 3, rank - 2], True)
+    emit.result(add(emit, mul(emit, sub(emit, value, mean), factor), mean))

@@ -1,0 +1,134 @@
+"""Matrices: diagonals, bands, determinants."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pocketgraph.exporting.onnx.broadcasting import elementwise, mul, where
+from pocketgraph.exporting.onnx.emitter import Emit
+from pocketgraph.exporting.onnx.ops.reductions import reduce
+from pocketgraph.exporting.onnx.program import Value
+from pocketgraph.exporting.onnx.registry import converts
+from pocketgraph.graph import Node
+from pocketgraph.graph.dtype import BOOL, INT32
+
+
+def _eye(emit: Emit, rows: int | None, columns: int | None) -> Value:
+    if rows is None or columns is None:
+        raise emit.unsupported("the sizes of its matrices must be known beforehand")
+    return emit.const(np.eye(rows, columns, dtype=bool))
+
+
+def _sizes(emit: Emit, value: Value) -> tuple[int | None, int | None]:
+    emit.rank(value)
+    return value.shape[-2], value.shape[-1]
+
+
+def _plain(emit: Emit, value: Value) -> Value:
+    return emit.cast(value, INT32) if value.dtype is BOOL else value
+
+
+@converts("MatrixDiag", "Diag")
+def diagonal(emit: Emit, node: Node) -> None:
+    value = emit.input(0)
+    rank = emit.rank(value)
+    if node.op == "Diag" and rank != 1:
+        raise emit.unsupported("ONNX makes diagonals of vectors only")
+    rows = emit.unsqueeze(_plain(emit, value), [rank])
+    made = where(emit, _eye(emit, value.shape[-1], value.shape[-1]), rows, emit.like(0, rows))
+    emit.result(emit.cast(made, value.dtype))
+
+
+@converts("MatrixDiagPart", "DiagPart")
+def diagonal_part(emit: Emit, node: Node) -> None:
+    value = emit.input(0)
+    rank = emit.rank(value)
+    height, width = _sizes(emit, value)
+    if (node.op == "DiagPart" and rank != 2) or height is None or width is None:
+        raise emit.unsupported("the sizes of its matrices must be known beforehand")
+    count = min(height, width)
+    block = emit.slice(emit.slice(_plain(emit, value), rank - 2, 0, count), rank - 1, 0, count)
+    kept = where(emit, _eye(emit, count, count), block, emit.like(0, block))
+    emit.result(emit.cast(reduce(emit, "ReduceSum", kept, [rank - 1], False), value.dtype))
+
+
+@converts("MatrixSetDiag")
+def set_diagonal(emit: Emit, node: Node) -> None:
+    value, diagonal_values = emit.inputs()
+    rank = emit.rank(value)
+    height, width = _sizes(emit, value)
+    if height is None or width is None:
+        raise emit.unsupported("the sizes of its matrices must be known beforehand")
+    own = _plain(emit, diagonal_values)
+    missing = height - width
+    pads = [0] * (2 * rank)
+    if missing <= 0:  # beside the diagonal, up to the longer side
+        pads[-1] = -missing
+        rows = emit.unsqueeze(own, [rank - 2])
+        shape = [*list(rows.shape)[:-1], width]
+    else:
+        pads[-2] = missing
+        rows = emit.unsqueeze(own, [rank - 1])
+        shape = [*list(rows.shape)[:-2], height, 1]
+    rows = emit.op("Pad", [rows, emit.ints(pads)], shape) if missing else rows
+    made = where(emit, _eye(emit, height, width), rows, _plain(emit, value))
+    emit.result(emit.cast(made, value.dtype))
+
+
+@converts("MatrixBandPart")
+def band(emit: Emit, node: Node) -> None:
+    value = emit.input(0)
+    height, width = _sizes(emit, value)
+    if height is None or width is None:
+        raise emit.unsupported("the sizes of its matrices must be known beforehand")
+    lower, upper = (int(emit.static(index, "the band").reshape(-1)[0]) for index in (1, 2))
+    row, column = np.indices((height, width))
+    inside = ((lower < 0) | (row - column <= lower)) & ((upper < 0) | (column - row <= upper))
+    plain = _plain(emit, value)
+    emit.result(emit.cast(where(emit, emit.const(inside), plain, emit.like(0, plain)), value.dtype))
+
+
+@converts("MatrixDeterminant", "LogMatrixDeterminant")
+def determinant(emit: Emit, node: Node) -> None:
+    value = emit.input(0)
+    shape = value.shape.dims[:-2] if value.shape.dims is not None else None
+    made = emit.op("Det", [value], shape)
+    if node.op == "MatrixDeterminant":
+        emit.result(made)
+        return
+    emit.result(elementwise(emit, "Sign", [made]), 0)
+    emit.result(elementwise(emit, "Log", [elementwise(emit, "Abs", [made])]), 1)
+
+
+@converts("MatrixInverse")
+def inverse(emit: Emit, node: Node) -> None:
+    """Gauss and Jordan's way, row by row, with the best row exchanged to the top by a permutation matrix."""
+    value = emit.input(0)
+    size, _ = _sizes(emit, value)
+    if size is None or size > 8:
+        raise emit.unsupported("ONNX inverts no matrices, and these are too large to write the steps out")
+    rank = emit.rank(value)
+    if node.attr("adjoint", False):
+        value = emit.transpose(value, [*range(rank - 2), rank - 1, rank - 2])
+    dtype = value.dtype.numpy
+    zeros = mul(emit, value, emit.like(0, value))
+    identity = elementwise(emit, "Add", [zeros, emit.const(np.eye(size, dtype=dtype))])
+    work = emit.concat([value, identity], rank - 1)
+    for step in range(size):
+        column = emit.slice(work, rank - 1, step, step + 1)
+        mask = emit.const((np.arange(size) >= step).astype(dtype).reshape(size, 1))
+        done = emit.const((np.arange(size) < step).astype(dtype).reshape(size, 1))
+        scores = elementwise(emit, "Sub", [mul(emit, elementwise(emit, "Abs", [column]), mask), done])
+        best = emit.op("ArgMax", [scores], [*list(scores.shape)[:-2], 1, 1], emit.ints([0]).dtype, axis=rank - 2)
+        places = emit.const(np.arange(size, dtype=np.int64).reshape(size, 1))
+        is_best = emit.cast(elementwise(emit, "Equal", [best, places], BOOL), value.dtype)
+        here = emit.const((np.arange(size) == step).astype(dtype).reshape(size, 1))
+        pivot = reduce(emit, "ReduceSum", mul(emit, work, is_best), [rank - 2], True)
+        own = emit.slice(work, rank - 2, step, step + 1)
+        exchanged = elementwise(emit, "Add", [work, mul(emit, is_best, elementwise(emit, "Sub", [own, pivot]))])
+        row = elementwise(emit, "Div", [pivot, emit.slice(pivot, rank - 1, step, step + 1)])
+        factors = emit.slice(exchanged, rank - 1, step, step + 1)
+        others = emit.const((np.arange(size) != step).astype(dtype).reshape(size, 1))
+        cleared = elementwise(emit, "Sub", [exchanged, mul(emit, factors, row)])
+        work = elementwise(emit, "Add", [mul(emit, cleared, others), mul(emit, row, here)])
+    emit.result(emit.slice(work, rank - 1, size, 2 * size))

@@ -1,0 +1,239 @@
+"""Convolutions, matrix products, biases and the losses that networks end in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.exporting.onnx.broadcasting import add, elementwise, mul, sub, unary
+from pocketgraph.exporting.onnx.emitter import Emit, attr_list, attr_text
+from pocketgraph.exporting.onnx.layout import channels_first, is_first
+from pocketgraph.exporting.onnx.ops.reductions import reduce
+from pocketgraph.exporting.onnx.program import Value
+from pocketgraph.exporting.onnx.registry import converts
+from pocketgraph.graph import Node, Shape
+from pocketgraph.graph.dtype import FLOAT
+
+
+def is_channels_first(node: Node) -> bool:
+    """Whether a node's own data format has the channels second."""
+    return attr_text(node, "data_format", "NHWC").startswith("NC")
+
+
+def spatial(node: Node, name: str, rank: int) -> list[int]:
+    """An attribute of one number an axis, of the spatial axes only."""
+    numbers = attr_list(node, name, (1,) * rank)
+    return list(numbers[2:] if is_channels_first(node) else numbers[1:-1])
+
+
+def image(emit: Emit, node: Node, index: int = 0) -> Value:
+    """An input as a channels-first image."""
+    value = emit.input(index)
+    return value if is_channels_first(node) else channels_first(emit, value)
+
+
+def yield_image(emit: Emit, node: Node, made: Value, port: int = 0) -> None:
+    """A channels-first image as the node's result."""
+    if is_channels_first(node):
+        emit.result(made, port)
+        return
+    shape = emit.output(port)[1]
+    if shape.dims is not None and made.shape.dims is None:
+        made.shape = Shape([shape[0], shape[-1], *list(shape)[1:-1]])
+    emit.result(emit.from_first(made, shape), port)
+
+
+def padding_of(
+    emit: Emit, node: Node, sizes: Sequence[int | None], window: Sequence[int], strides: Sequence[int],
+    dilations: Sequence[int],
+) -> dict[str, Any]:  # fmt: skip
+    """TensorFlow's padding as ONNX's attributes: amounts where they are known, else by ONNX's own rule.
+
+    Args:
+        sizes: the spatial sizes of the image.
+    """
+    kind = attr_text(node, "padding", "VALID")
+    if kind == "EXPLICIT":
+        pairs = np.array(attr_list(node, "explicit_paddings")).reshape(-1, 2)
+        pairs = pairs[2:] if is_channels_first(node) else pairs[1:-1]
+        return {"pads": pairs.T.reshape(-1).tolist()}
+    if kind == "VALID":
+        return {}
+    before, after = [], []
+    for size, extent, stride, dilation in zip(sizes, window, strides, dilations, strict=True):
+        reach = (extent - 1) * dilation + 1
+        if size is None:
+            if stride != 1:
+                return {"auto_pad": "SAME_UPPER"}
+            missing = reach - 1
+        else:
+            missing = max((-(-size // stride) - 1) * stride + reach - size, 0)
+        before.append(missing // 2)
+        after.append(missing - missing // 2)
+    return {"pads": [*before, *after]} if any(before) or any(after) else {}
+
+
+def convolve(emit: Emit, node: Node, source: Value, weights: Value, window: Sequence[int], group: int) -> Value:
+    """A convolution of a channels-first image with weights in ONNX's order (out, in, …)."""
+    rank = len(window) + 2
+    strides, dilations = spatial(node, "strides", rank), spatial(node, "dilations", rank)
+    sizes = list(source.shape)[2:] if source.shape.dims is not None else [None] * len(window)
+    attrs = padding_of(emit, node, sizes, window, strides, dilations)
+    if any(step != 1 for step in dilations):
+        attrs["dilations"] = dilations
+    if group != 1:
+        attrs["group"] = group
+    return emit.op("Conv", [source, weights], None, kernel_shape=list(window), strides=strides, **attrs)
+
+
+@converts("Conv2D", "Conv3D")
+def convolution(emit: Emit, node: Node) -> None:
+    source, weights = image(emit, node), emit.input(1)
+    if not weights.shape.is_known:
+        raise emit.unsupported("the shape of its filter must be known beforehand")
+    *window, depth, _ = weights.shape.known
+    rank = len(window) + 2
+    channels = source.shape[1] if source.shape.dims is not None else None
+    group = 1 if channels is None else max(1, channels // depth)
+    order = [rank - 1, rank - 2, *range(rank - 2)]
+    yield_image(emit, node, convolve(emit, node, source, emit.transpose(weights, order), window, group))
+
+
+@converts("DepthwiseConv2dNative")
+def depthwise(emit: Emit, node: Node) -> None:
+    source, weights = image(emit, node), emit.input(1)
+    if not weights.shape.is_known:
+        raise emit.unsupported("the shape of its filter must be known beforehand")
+    height, width, channels, multiplier = weights.shape.known
+    filters = emit.transpose(emit.reshape(weights, [height, width, 1, channels * multiplier]), [3, 2, 0, 1])
+    yield_image(emit, node, convolve(emit, node, source, filters, [height, width], channels))
+
+
+@converts("Conv2DBackpropInput", "Conv3DBackpropInputV2", "DepthwiseConv2dNativeBackpropInput")
+def transposed_convolution(emit: Emit, node: Node) -> None:
+    weights = emit.input(1)
+    source = image(emit, node, 2)
+    if not weights.shape.is_known:
+        raise emit.unsupported("the shape of its filter must be known beforehand")
+    *window, depth, count = weights.shape.known
+    rank = len(window) + 2
+    group = 1
+    if node.op.startswith("Depthwise"):
+        group = depth
+        weights = emit.transpose(emit.reshape(weights, [*window, 1, depth * count]), [3, 2, 0, 1])
+    else:
+        weights = emit.transpose(weights, [rank - 1, rank - 2, *range(rank - 2)])
+    strides, dilations = spatial(node, "strides", rank), spatial(node, "dilations", rank)
+    numbers = emit.numbers(0)
+    _, shape = emit.output()
+    sizes: list[int | None]
+    if numbers is not None and len(numbers) == rank:
+        sizes = numbers[2:] if is_channels_first(node) else numbers[1:-1]
+    elif shape.dims is not None:
+        sizes = list(shape)[2:] if is_channels_first(node) else list(shape)[1:-1]
+    else:
+        sizes = [None] * len(window)
+    attrs: dict[str, Any] = {"kernel_shape": window, "strides": strides, "group": group, "dilations": dilations}
+    given = list(source.shape)[2:] if source.shape.dims is not None else [None] * len(window)
+    if attr_text(node, "padding") == "EXPLICIT" or (None not in sizes and None not in given):
+        pads = padding_of(emit, node, sizes, window, strides, dilations).get("pads", [0] * 2 * len(window))
+        attrs["pads"] = pads
+        extra = []
+        for place, (size, before) in enumerate(zip(sizes, given, strict=True)):
+            if size is None or before is None:
+                extra.append(0)
+                continue
+            reach = (window[place] - 1) * dilations[place] + 1
+            made = (before - 1) * strides[place] + reach - pads[place] - pads[place + len(window)]
+            extra.append(size - made)
+        if any(amount < 0 for amount in extra):
+            raise emit.unsupported("the size that it is to make does not fit its strides")
+        attrs["output_padding"] = extra
+    elif None not in given:
+        raise emit.unsupported("the size that it is to make must be known beforehand")
+    elif attr_text(node, "padding") == "SAME":
+        attrs["auto_pad"] = "SAME_UPPER"
+    yield_image(emit, node, emit.op("ConvTranspose", [source, weights], None, **attrs))
+
+
+@converts("BiasAdd", "BiasAddV1")
+def bias_add(emit: Emit, node: Node) -> None:
+    value, bias = emit.inputs()
+    if is_channels_first(node):
+        rank = emit.rank(value)
+        bias = emit.unsqueeze(bias, list(range(1, rank - 1)))
+        emit.result(elementwise(emit, "Add", [value, bias]))
+        return
+    emit.result(add(emit, value, bias))
+
+
+@converts("MatMul")
+def matrix_product(emit: Emit, node: Node) -> None:
+    a, b = emit.inputs()
+    first, second = bool(node.attr("transpose_a", False)), bool(node.attr("transpose_b", False))
+    emit.result(product(emit, a, b, first, second))
+
+
+def product(emit: Emit, a: Value, b: Value, first: bool, second: bool) -> Value:
+    """A matrix product, of batches too; each operand may be taken with its last two axes exchanged."""
+    _, shape = emit.output()
+    a, b = (_exchanged(emit, value) if turns else value for value, turns in ((a, first), (b, second)))
+    if b in emit.coded and b.rank == 2 and a.rank is not None and a.rank >= 2:
+        # as a batch of one: ONNX Runtime would round what is multiplied with a matrix of stored codes to eight bits
+        batched = emit.op("MatMul", [a, emit.reshape(b, [1, *b.shape])])
+        return emit.squeeze(batched, [0]) if a.rank == 2 else batched
+    return emit.op("MatMul", [a, b], shape)
+
+
+def _exchanged(emit: Emit, value: Value) -> Value:
+    rank = emit.rank(value)
+    return emit.transpose(value, [*range(rank - 2), rank - 1, rank - 2])
+
+
+@converts("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3")
+def batch_product(emit: Emit, node: Node) -> None:
+    a, b = emit.inputs()
+    emit.result(product(emit, a, b, bool(node.attr("adj_x", False)), bool(node.attr("adj_y", False))))
+
+
+@converts("Einsum")
+def einsum(emit: Emit, node: Node) -> None:
+    _, shape = emit.output()
+    emit.result(emit.op("Einsum", emit.inputs(), shape, equation=attr_text(node, "equation")))
+
+
+@converts("Softmax", "LogSoftmax")
+def softmax(emit: Emit, node: Node) -> None:
+    value = emit.input(0)
+    if is_first(value) and value.first is not None:
+        emit.result(emit.from_first(emit.op(node.op, [value.first], value.first.shape, axis=1), value.shape))
+    else:
+        emit.result(emit.op(node.op, [value], value.shape, axis=-1))
+
+
+@converts("SparseSoftmaxCrossEntropyWithLogits", "SoftmaxCrossEntropyWithLogits")
+def cross_entropy(emit: Emit, node: Node) -> None:
+    logits, labels = emit.inputs()
+    if node.op.startswith("Sparse"):
+        values = emit.concat([emit.reshape(emit.like(number, logits), [1]) for number in (0, 1)])
+        if emit.rank(logits) != 2:
+            raise emit.unsupported("its logits are no matrix")
+        depth = emit.dim(logits, 1)
+        float_values = values if logits.dtype.name == "float" else emit.cast(values, FLOAT)
+        labels = emit.cast(
+            emit.op("OneHot", [emit.as_int64(labels), depth, float_values], logits.shape, FLOAT), logits.dtype
+        )
+    logs = emit.op("LogSoftmax", [logits], logits.shape, axis=-1)
+    loss = unary(emit, "Neg", reduce(emit, "ReduceSum", mul(emit, labels, logs), [emit.rank(logits) - 1], False))
+    emit.result(loss, 0)
+    emit.result(sub(emit, emit.op("Softmax", [logits], logits.shape, axis=-1), labels), 1)
+
+
+@converts("BiasAddGrad")
+def bias_gradient(emit: Emit, node: Node) -> None:
+    value = emit.input(0)
+    rank = emit.rank(value)
+    axes = [axis for axis in range(rank) if axis != (1 if is_channels_first(node) else rank - 1)]
+    emit.result(reduce(emit, "ReduceSum", value, axes, False))

@@ -1,0 +1,391 @@
+"""Eight bits: codes stay codes, between QuantizeLinear and DequantizeLinear, which run times fuse with what is between.
+
+Weights that the graph stores as codes stay stored so. An int32 tensor of the original's eight-bit ops (a sum of
+products) is the number that it stands for; a range that the original finds while running is found while running.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.exporting.onnx.broadcasting import add, div, elementwise, mul, sub, unary
+from pocketgraph.exporting.onnx.emitter import Emit, attr_text, plain_type
+from pocketgraph.exporting.onnx.layout import channels_first, is_first
+from pocketgraph.exporting.onnx.ops.nn import convolve, padding_of, product, spatial, yield_image
+from pocketgraph.exporting.onnx.ops.reductions import reduce
+from pocketgraph.exporting.onnx.program import Value
+from pocketgraph.exporting.onnx.registry import converts
+from pocketgraph.exporting.onnx.stored_codes import FAKES, codes_and_steps
+from pocketgraph.graph import DType, Node
+from pocketgraph.graph.dtype import FLOAT, INT8, INT32, UINT8
+from pocketgraph.kernels.quantized.eight_bit_arithmetic import (
+    codes_of,
+    dequantized,
+    limited_code,
+    nudged,
+    product_range,
+    widened_range,
+)
+from pocketgraph.litert.constant import Array
+
+F32 = np.float32
+BYTES = ("uint8", "int8")
+WIDE = codes_of(np.dtype(np.int32))
+
+
+class Grid:
+    """The numbers that codes stand for: ``(code - zero) * step + rest``.
+
+    Attributes:
+        step: a float32 scalar.
+        zero: a scalar of the codes' type.
+        rest: what is left where zero is no code; None where nothing is.
+    """
+
+    def __init__(self, step: Value, zero: Value, rest: Value | None = None) -> None:
+        self.step = step
+        self.zero = zero
+        self.rest = rest
+
+
+def known(emit: Emit, low: Value, high: Value) -> tuple[float, float] | None:
+    """The ends of a range where they are constants."""
+    if low.constant is None or high.constant is None or low.shape.elements != 1 or high.shape.elements != 1:
+        return None
+    return float(low.constant.numpy().reshape(-1)[0]), float(high.constant.numpy().reshape(-1)[0])
+
+
+def grid(emit: Emit, low: Value, high: Value, dtype: DType, mode: str = "MIN_FIRST", *, narrow: bool = False) -> Grid:
+    """The numbers of eight-bit codes of a range."""
+    kind = codes_of(dtype.numpy)
+    ends = known(emit, low, high)
+    if ends is not None:
+        first, second = dequantized(np.array([kind.low, kind.low + 1], dtype.numpy), *ends, mode, narrow).tolist()
+        top = float(dequantized(np.array([kind.high], dtype.numpy), *ends, mode, narrow)[0])
+        step = (top - first) / (kind.high - kind.low) or second - first or 1.0
+        place = kind.low - first / step
+        zero = int(np.clip(round(place), kind.low, kind.high))
+        rest = first + (zero - kind.low) * step
+        rest_value = emit.const(F32(rest)) if abs(rest) > 1e-4 * abs(step) else None
+        return Grid(emit.const(F32(step)), emit.const(np.array(zero, dtype.numpy)), rest_value)
+    if mode != "MIN_FIRST":
+        raise emit.unsupported(f"a range that is found while running, in the mode {mode}")
+    low, high = (emit.reshape(value, []) for value in (low, high))
+    step = div(emit, sub(emit, high, low), emit.const(F32(kind.high - kind.low)))
+    place = sub(emit, emit.const(F32(kind.low)), unary(emit, "Round", div(emit, low, step)))
+    held = elementwise(emit, "Clip", [place, emit.const(F32(kind.low)), emit.const(F32(kind.high))])
+    return Grid(step, emit.cast(held, dtype))
+
+
+def in_numbers(emit: Emit, codes: Value, of: Grid) -> Value:
+    """What codes stand for."""
+    made = _line(emit, "DequantizeLinear", codes, [of.step, of.zero], FLOAT)
+    return made if of.rest is None else add(emit, made, of.rest)
+
+
+def in_codes(emit: Emit, value: Value, of: Grid, dtype: DType) -> Value:
+    """The codes nearest to numbers."""
+    if of.rest is not None:
+        value = sub(emit, value, of.rest)
+    return _line(emit, "QuantizeLinear", value, [of.step, of.zero], dtype)
+
+
+def _line(emit: Emit, code: str, value: Value, operands: list[Value], dtype: DType) -> Value:
+    if is_first(value) and value.first is not None:
+        return emit.from_first(emit.op(code, [value.first, *operands], value.first.shape, dtype), value.shape)
+    return emit.op(code, [value, *operands], value.shape, dtype)
+
+
+def stored(emit: Emit, codes: Array, steps: Array, zeros: Array, axis: int | None, rest: float = 0.0) -> Value:
+    """Weights as codes, with one step for all or one for each entry of an axis; permuted ones stay codes."""
+
+    def permuted(order: tuple[int, ...]) -> Value:
+        place = None if axis is None else order.index(axis)
+        return stored(emit, np.ascontiguousarray(codes.transpose(order)), steps, zeros, place, rest)
+
+    def reshaped(shape: tuple[int, ...]) -> Value | None:
+        if axis is None:
+            return stored(emit, codes.reshape(shape), steps, zeros, None, rest)
+        if codes.shape[axis] == shape[-1] and axis == codes.ndim - 1:
+            return stored(emit, codes.reshape(shape), steps, zeros, len(shape) - 1, rest)
+        return None
+
+    attrs: dict[str, Any] = {} if axis is None else {"axis": axis}
+    operands = [emit.const(codes), emit.const(steps.astype(F32)), emit.const(zeros.astype(codes.dtype))]
+    made = emit.op("DequantizeLinear", operands, codes.shape, FLOAT, **attrs)
+    if rest:
+        made = emit.op("Add", [made, emit.const(F32(rest))], codes.shape)
+    emit.coded[made] = permuted, reshaped
+    return made
+
+
+def scaled_codes(emit: Emit, node: Node) -> Value | None:
+    """The weights that a Mul of int8 codes with steps makes; None where it is another Mul."""
+    found = codes_and_steps(emit.graph, node)
+    if found is None:
+        return None
+    codes, steps = (part.tensor.numpy() for part in found)
+    shape = (1,) * (codes.ndim - steps.ndim) + steps.shape
+    axes = [axis for axis, size in enumerate(shape) if size != 1]
+    if len(axes) > 1 or len(shape) != codes.ndim:
+        return emit.const(codes.astype(F32) * steps)
+    flat = steps.reshape(-1) if axes else steps.reshape(())
+    return stored(emit, codes, flat, np.zeros(flat.shape, np.int8), axes[0] if axes else None)
+
+
+# What converters of floats put in
+
+
+@converts(*FAKES)
+def fake_quantized(emit: Emit, node: Node) -> None:
+    value = emit.input(0)
+    if node.op == "FakeQuantWithMinMaxArgs":
+        low, high = (np.array(node.attr(name, default), F32) for name, default in (("min", -6.0), ("max", 6.0)))
+    else:
+        low, high = (np.asarray(emit.static(index, "the range"), F32) for index in (1, 2))
+    bits, narrow = int(node.attr("num_bits", 8)), bool(node.attr("narrow_range", False))
+    axis = emit.rank(value) - 1 if node.op.endswith("PerChannel") else None
+    low, high = (end if axis is not None else end.reshape(()) for end in (low, high))
+    bottom, top, scale = nudged(low, high, bits, narrow)
+    if not np.all(scale > 0):
+        if np.all((low == 0) & (high == 0)):
+            emit.result(mul(emit, value, emit.like(0, value)))
+            return
+        raise emit.unsupported("its range is empty")
+    zero = np.rint(-bottom / scale)
+    if bits != 8:
+        emit.result(_rounded(emit, value, bottom, top, scale))
+        return
+    zero = zero + 1 if narrow else zero  # the lowest of the 256 codes is left out
+    if value.constant is not None:
+        codes = np.floor((np.clip(value.constant.numpy(), bottom, top) - bottom) / scale + F32(0.5)) + int(narrow)
+        emit.result(stored(emit, codes.astype(np.uint8), np.asarray(scale), np.asarray(zero), axis))
+        return
+    if narrow:
+        value = elementwise(emit, "Max", [value, emit.const(np.asarray(bottom))])
+    operands = [emit.const(scale.astype(F32)), emit.const(zero.astype(np.uint8))]
+    if axis is None:
+        emit.result(
+            _line(emit, "DequantizeLinear", _line(emit, "QuantizeLinear", value, operands, UINT8), operands, FLOAT)
+        )
+        return
+    source, place = (value, axis) if not is_first(value) or value.first is None else (value.first, 1)
+    codes_made = emit.op("QuantizeLinear", [source, *operands], source.shape, UINT8, axis=place)
+    made = emit.op("DequantizeLinear", [codes_made, *operands], source.shape, FLOAT, axis=place)
+    emit.result(made if source is value else emit.from_first(made, value.shape))
+
+
+def _rounded(emit: Emit, value: Value, bottom: Array, top: Array, scale: Array) -> Value:
+    """Other than eight bits: arithmetic in floats."""
+    low, high, step = (emit.const(np.asarray(part, F32)) for part in (bottom, top, scale))
+    inside = sub(emit, elementwise(emit, "Max", [elementwise(emit, "Min", [value, high]), low]), low)
+    steps = unary(emit, "Floor", add(emit, div(emit, inside, step), emit.const(F32(0.5))))
+    return add(emit, mul(emit, steps, step), low)
+
+
+@converts("QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3", "QuantizeAndDequantizeV4")
+def both_ways(emit: Emit, node: Node) -> None:
+    value = emit.input(0)
+    signed, narrow = bool(node.attr("signed_input", True)), bool(node.attr("narrow_range", False))
+    bits = int(emit.static(3, "the number of bits")) if node.op.endswith("V3") else int(node.attr("num_bits", 8))
+    if bits != 8 or not node.attr("range_given", False) or int(node.attr("axis", -1)) != -1:
+        raise emit.unsupported("only eight bits in one given range have a QDQ form")
+    low, high = (float(np.asarray(emit.static(index, "the range")).reshape(-1)[0]) for index in (1, 2))
+    smallest, largest = (-128 + int(narrow), 127) if signed else (0, 255)
+    steps = [end / limit for end, limit in ((low, smallest), (high, largest)) if limit and end / limit > 0]
+    if not steps:
+        raise emit.unsupported("its range is empty")
+    dtype = INT8 if signed else UINT8
+    operands = [emit.const(F32(max(steps))), emit.const(np.zeros((), dtype.numpy))]
+    if narrow:
+        value = elementwise(emit, "Max", [value, emit.const(F32(max(steps) * smallest))])
+    codes = _line(emit, "QuantizeLinear", value, operands, dtype)
+    emit.result(_line(emit, "DequantizeLinear", codes, operands, FLOAT))
+
+
+# The original's eight-bit ops
+
+
+@converts("QuantizeV2")
+def quantize(emit: Emit, node: Node) -> None:
+    value, low, high = emit.inputs(0, 3)
+    mode, dtype = attr_text(node, "mode", "MIN_COMBINED"), plain_type(node.dtype("T"))
+    if dtype.name not in BYTES or int(node.attr("axis", -1)) != -1:
+        raise emit.unsupported("only one range of eight bits has a QDQ form")
+    ends = known(emit, low, high)
+    least = float(node.attr("ensure_minimum_range", 0.01))
+    if ends is not None:
+        wide = widened_range(*ends, least)
+        low, high = (emit.const(F32(end)) for end in wide)
+    else:
+        low, high = (emit.reshape(end, []) for end in (low, high))
+        size = elementwise(emit, "Max", [unary(emit, "Abs", low), unary(emit, "Abs", high)])
+        gap = mul(emit, elementwise(emit, "Max", [size, emit.const(F32(1))]), emit.const(F32(least)))
+        low = elementwise(emit, "Min", [low, emit.const(F32(0))])
+        above = elementwise(emit, "Max", [high, emit.const(F32(0))])
+        high = elementwise(emit, "Max", [above, add(emit, low, gap)])
+    emit.result(in_codes(emit, value, grid(emit, low, high, dtype, mode), dtype), 0)
+    emit.result(low, 1)
+    emit.result(high, 2)
+
+
+@converts("Dequantize")
+def dequantize(emit: Emit, node: Node) -> None:
+    codes, low, high = emit.inputs(0, 3)
+    mode = attr_text(node, "mode", "MIN_COMBINED")
+    if int(node.attr("axis", -1)) != -1:
+        raise emit.unsupported("only one range has a QDQ form")
+    if codes.dtype is FLOAT:
+        emit.result(codes)
+        return
+    if codes.dtype.name not in BYTES:
+        if codes.constant is None:
+            raise emit.unsupported(f"codes of type {codes.dtype.name} have no QDQ form")
+        ends = known(emit, low, high)
+        if ends is None:
+            raise emit.unsupported("its range is computed")
+        emit.result(emit.const(dequantized(codes.constant.numpy(), *ends, mode)))
+        return
+    of = grid(emit, low, high, codes.dtype, mode, narrow=bool(node.attr("narrow_range", False)))
+    if codes.constant is not None and of.step.constant is not None and of.zero.constant is not None:
+        rest = 0.0 if of.rest is None or of.rest.constant is None else float(of.rest.constant.numpy())
+        emit.result(
+            stored(emit, codes.constant.numpy(), of.step.constant.numpy(), of.zero.constant.numpy(), None, rest)
+        )
+        return
+    emit.result(in_numbers(emit, codes, of))
+
+
+def numbers_of(emit: Emit, value: Value, low: Value, high: Value) -> Value:
+    """What an operand of an eight-bit op stands for."""
+    if value.dtype is FLOAT:
+        return value
+    if value.dtype is INT32 and value.constant is not None:
+        ends = known(emit, low, high)
+        if ends is not None:
+            return emit.const(dequantized(value.constant.numpy(), *ends, "MIN_FIRST"))
+    if value.dtype.name not in BYTES:
+        raise emit.unsupported(f"codes of type {value.dtype.name} have no QDQ form")
+    of = grid(emit, low, high, value.dtype)
+    if value.constant is not None and of.step.constant is not None and of.zero.constant is not None:
+        rest = 0.0 if of.rest is None or of.rest.constant is None else float(of.rest.constant.numpy())
+        return stored(emit, value.constant.numpy(), of.step.constant.numpy(), of.zero.constant.numpy(), None, rest)
+    return in_numbers(emit, value, of)
+
+
+def yield_sum(emit: Emit, node: Node, made: Value, a: list[Value], b: list[Value]) -> None:
+    """The range of a sum of products, whose int32 codes are the numbers ``made`` themselves."""
+    ends = [known(emit, *pair) for pair in (a, b)]
+    if ends[0] is not None and ends[1] is not None:
+        kind = codes_of(np.dtype(np.uint8))
+        low, high = (emit.const(F32(end)) for end in product_range(ends[0], kind, ends[1], kind))
+    else:
+        widths = [div(emit, sub(emit, high, low), emit.const(F32(255))) for low, high in (a, b)]
+        level = emit.reshape(mul(emit, *widths), [])
+        low, high = (mul(emit, level, emit.const(F32(end))) for end in (WIDE.low, WIDE.high))
+    emit.result(low, 1)
+    emit.result(high, 2)
+
+
+@converts("QuantizedConv2D")
+def quantized_convolution(emit: Emit, node: Node) -> None:
+    source, weights, *ranges = emit.inputs(0, 6)
+    image = channels_first(emit, numbers_of(emit, source, *ranges[:2]))
+    filters = numbers_of(emit, weights, *ranges[2:])
+    height, width = weights.shape.known[:2]
+    made = convolve(emit, node, image, emit.transpose(filters, [3, 2, 0, 1]), [height, width], 1)
+    yield_image(emit, node, made)
+    yield_sum(emit, node, made, ranges[:2], ranges[2:])
+
+
+@converts("QuantizedMatMul")
+def quantized_product(emit: Emit, node: Node) -> None:
+    a, b, *ranges = emit.inputs(0, 6)
+    flags = (bool(node.attr("transpose_a", False)), bool(node.attr("transpose_b", False)))
+    left, right = numbers_of(emit, a, *ranges[:2]), numbers_of(emit, b, *ranges[2:])
+    made = product(emit, left, right, *flags)
+    emit.result(made)
+    yield_sum(emit, node, made, ranges[:2], ranges[2:])
+
+
+@converts("QuantizedBiasAdd", "QuantizedAdd", "QuantizedMul")
+def quantized_arithmetic(emit: Emit, node: Node) -> None:
+    a, b, *ranges = emit.inputs(0, 6)
+    left, right = numbers_of(emit, a, *ranges[:2]), numbers_of(emit, b, *ranges[2:])
+    made = (mul if node.op == "QuantizedMul" else add)(emit, left, right)
+    emit.result(made)
+    yield_sum(emit, node, made, ranges[:2], ranges[2:])
+
+
+@converts("QuantizedRelu", "QuantizedRelu6", "QuantizedReluX")
+def quantized_relu(emit: Emit, node: Node) -> None:
+    codes, *ranges = emit.inputs()
+    tops = {"QuantizedRelu": None, "QuantizedRelu6": emit.const(F32(6))}
+    top = tops[node.op] if node.op in tops else ranges.pop(0)
+    ends = known(emit, ranges[0], ranges[1])
+    limit = None if top is None or top.constant is None else float(top.constant.numpy())
+    if codes.dtype is not FLOAT and ends is not None and (top is None or limit is not None):
+        kind = codes_of(codes.dtype.numpy)
+        low, high = (None if end is None else limited_code(end, *ends, kind) for end in (0.0, limit))
+        made = elementwise(emit, "Max", [codes, emit.const(np.array(low, codes.dtype.numpy))])
+        if high is not None:
+            made = elementwise(emit, "Min", [made, emit.const(np.array(high, codes.dtype.numpy))])
+    else:
+        made = unary(emit, "Relu", numbers_of(emit, codes, *ranges[:2]))
+        if top is not None:
+            made = elementwise(emit, "Min", [made, top])
+        if codes.dtype is not FLOAT:
+            made = in_codes(emit, made, grid(emit, ranges[0], ranges[1], codes.dtype), codes.dtype)
+    emit.result(made, 0)
+    emit.result(ranges[0], 1)
+    emit.result(ranges[1], 2)
+
+
+@converts("QuantizedMaxPool", "QuantizedAvgPool")
+def quantized_pool(emit: Emit, node: Node) -> None:
+    """Of codes: the largest, or the mean cut to a whole one."""
+    codes, low, high = emit.inputs()
+    source = channels_first(emit, codes)
+    window, strides = spatial(node, "ksize", 4), spatial(node, "strides", 4)
+    attrs = padding_of(emit, node, list(source.shape)[2:], window, strides, [1, 1])
+    if node.op == "QuantizedMaxPool":
+        made = emit.op("MaxPool", [source], None, kernel_shape=window, strides=strides, **attrs)
+    else:
+        numbers = emit.cast(source, FLOAT)
+        mean = emit.op("AveragePool", [numbers], None, kernel_shape=window, strides=strides, **attrs)
+        made = emit.cast(mean, codes.dtype)  # which cuts
+    yield_image(emit, node, made)
+    emit.result(low, 1)
+    emit.result(high, 2)
+
+
+@converts("RequantizationRange")
+def used_range(emit: Emit, node: Node) -> None:
+    value = emit.input(0)
+    low, high = _ends_of(emit, value)
+    emit.result(low, 0)
+    emit.result(high, 1)
+
+
+def _ends_of(emit: Emit, value: Value) -> tuple[Value, Value]:
+    """The smallest number, at most 0, and the largest."""
+    if value.dtype is not FLOAT:
+        raise emit.unsupported("its codes come from outside of the model")
+    source = value.first if is_first(value) and value.first is not None else value
+    axes = list(range(emit.rank(source)))
+    smallest, largest = (reduce(emit, code, source, axes, False) for code in ("ReduceMin", "ReduceMax"))
+    return elementwise(emit, "Min", [smallest, emit.const(F32(0))]), largest
+
+
+@converts("Requantize", "QuantizeDownAndShrinkRange")
+def requantize(emit: Emit, node: Node) -> None:
+    value = emit.input(0)
+    dtype = plain_type(node.dtype("out_type"))
+    if value.dtype is not FLOAT or dtype.name not in BYTES:
+        raise emit.unsupported("its codes come from outside of the model")
+    low, high = emit.inputs(3, 5) if node.op == "Requantize" else _ends_of(emit, value)
+    emit.result(in_codes(emit, value, grid(emit, low, high, dtype), dtype), 0)
+    emit.result(low, 1)
+    emit.result(high, 2)

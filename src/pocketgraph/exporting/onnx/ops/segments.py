@@ -1,0 +1,86 @@
+"""Rows put together by labels: sums, products and extremes of segments."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pocketgraph.exporting.onnx.emitter import Emit
+from pocketgraph.exporting.onnx.ops.passing import filled
+from pocketgraph.exporting.onnx.ops.reductions import reduce
+from pocketgraph.exporting.onnx.program import Value
+from pocketgraph.exporting.onnx.registry import converts
+from pocketgraph.graph import Node, Shape
+from pocketgraph.graph.dtype import BOOL, INT64
+
+REDUCED = {"Sum": "ReduceSum", "Prod": "ReduceProd", "Max": "ReduceMax", "Min": "ReduceMin", "Mean": "ReduceSum"}
+SCATTERED = {"Sum": ("add", 16), "Prod": ("mul", 16), "Max": ("max", 18), "Min": ("min", 18)}
+"""ONNX's ways to scatter by kind, and the opset that has them first."""
+
+
+@converts(
+    "SegmentSum", "SegmentProd", "SegmentMax", "SegmentMin", "SegmentMean", "UnsortedSegmentSum",
+    "UnsortedSegmentProd", "UnsortedSegmentMax", "UnsortedSegmentMin",
+)  # fmt: skip
+def segments(emit: Emit, node: Node) -> None:
+    kind = node.op.removeprefix("Unsorted").removeprefix("Segment")
+    value, labels = emit.input(0), emit.as_int64(emit.input(1))
+    depth = emit.rank(labels)
+    rows = value if depth == 1 else emit.reshape(value, [None, *list(value.shape)[depth:]])
+    labels = labels if depth == 1 else emit.reshape(labels, [-1])
+    if node.op.startswith("Unsorted"):
+        count = emit.vector(emit.input(2))
+    else:
+        last = emit.slice(labels, 0, -1, 2**31 - 1)
+        count = emit.op("Add", [last, emit.ints([1])], [1])
+    emit.result(put_together(emit, kind, rows, labels, count, empty(kind, node, value)))
+
+
+def empty(kind: str, node: Node, value: Value) -> float | int:
+    """What a segment without rows gives: ordered segments give 0, others what changes nothing."""
+    if kind in ("Sum", "Mean"):
+        return 0
+    if kind == "Prod":
+        return 1
+    if not node.op.startswith("Unsorted"):
+        return 0
+    kind_of = np.finfo(value.dtype.numpy) if value.dtype.is_floating else np.iinfo(value.dtype.numpy)
+    return kind_of.min if kind == "Max" else kind_of.max
+
+
+def put_together(emit: Emit, kind: str, rows: Value, labels: Value, count: Value, nothing: float | int) -> Value:
+    """One row for each segment; rows with a negative label are left out."""
+    shape = emit.output()[1]
+    code, since = SCATTERED.get(kind, ("", 99))
+    if emit.opset >= since and kind == "Sum" and rows.dtype.name in ("float", "double", "int32", "int64"):
+        sizes = [count] if emit.rank(rows) == 1 else [count, emit.slice(emit.dims(rows), 0, 1, 2**31 - 1)]
+        after = emit.op("Add", [sizes[0], emit.ints([1])], [1])  # one more, for those that are left out
+        start = filled(
+            emit, emit.concat([after, *sizes[1:]]), np.full(1, nothing, rows.dtype.numpy),
+            Value("", rows.dtype, Shape(None) if shape.dims is None else Shape([None, *list(shape)[1:]])),
+        )  # fmt: skip
+        outside = emit.op("Less", [labels, emit.ints([0])], labels.shape, BOOL)
+        places = emit.op("Where", [outside, count, labels], labels.shape, INT64)
+        made = emit.op("ScatterND", [start, emit.unsqueeze(places, [1]), rows], start.shape, reduction=code)
+        return emit.op("Slice", [made, emit.ints([0]), count, emit.ints([0])], shape)
+    numbers = emit.op("Range", [emit.const(np.int64(0)), emit.reshape(count, []), emit.const(np.int64(1))], [None])
+    hits = emit.op("Equal", [emit.unsqueeze(numbers, [1]), emit.unsqueeze(labels, [0])], [None, None], BOOL)
+    rank = emit.rank(rows)
+    hits = emit.unsqueeze(hits, list(range(2, rank + 1)))
+    rest = {"Prod": 1, "Sum": 0, "Mean": 0}.get(kind)
+    neutral = nothing if rest is None else rest
+    if rest is None and nothing == 0:
+        kind_of = np.finfo(rows.dtype.numpy) if rows.dtype.is_floating else np.iinfo(rows.dtype.numpy)
+        neutral = kind_of.min if kind == "Max" else kind_of.max
+    spread = emit.op(
+        "Where", [hits, emit.unsqueeze(rows, [0]), emit.like(neutral, rows)], [None] * (rank + 1), rows.dtype
+    )
+    made = reduce(emit, REDUCED[kind], spread, [1], False)
+    if kind == "Mean":
+        members = reduce(emit, "ReduceSum", emit.cast(hits, rows.dtype), [1], False)
+        made = emit.op("Div", [made, emit.op("Max", [members, emit.like(1, members)])], shape)
+    elif neutral != nothing:
+        any_row = reduce(emit, "ReduceMax", emit.cast(hits, INT64), [1], False)
+        has = emit.op("Greater", [any_row, emit.ints([0])], None, BOOL)
+        made = emit.op("Where", [has, made, emit.like(nothing, made)], shape, rows.dtype)
+    made.shape = shape
+    return made

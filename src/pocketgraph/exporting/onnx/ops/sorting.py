@@ -1,0 +1,105 @@
+"""The largest, the different, the counted."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pocketgraph.exporting.onnx.emitter import Emit, plain_type
+from pocketgraph.exporting.onnx.ops.reductions import reduce
+from pocketgraph.exporting.onnx.registry import converts
+from pocketgraph.graph import Node, Shape
+from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64
+
+
+@converts("TopKV2", "TopK")
+def largest(emit: Emit, node: Node) -> None:
+    value = emit.input(0)
+    count = emit.vector(emit.input(1)) if node.op == "TopKV2" else emit.ints([int(node.attr("k", 1))])
+    shape = emit.output()[1]
+    made, places = emit.ops("TopK", [value, count], 2, [shape, shape], [None, INT64], axis=-1, largest=1, sorted=1)
+    emit.result(made, 0)
+    emit.result(emit.cast(places, INT32), 1)
+
+
+@converts("NthElement")
+def nth(emit: Emit, node: Node) -> None:
+    value = emit.input(0)
+    place = emit.vector(emit.input(1))
+    count = emit.op("Add", [place, emit.ints([1])], [1])
+    largest = int(bool(node.attr("reverse", False)))
+    made, _ = emit.ops("TopK", [value, count], 2, None, [None, INT64], axis=-1, largest=largest, sorted=1)
+    made.shape = Shape(None if value.shape.dims is None else [*value.shape.dims[:-1], None])
+    emit.result(emit.op("Gather", [made, emit.reshape(place, [])], emit.output()[1], axis=-1))
+
+
+@converts("InTopKV2", "InTopK")
+def among_the_largest(emit: Emit, node: Node) -> None:
+    scores, targets = emit.inputs(0, 2)
+    count = emit.as_int64(emit.input(2)) if node.op == "InTopKV2" else emit.const(np.int64(node.attr("k", 1)))
+    rows = emit.unsqueeze(emit.as_int64(targets), [1])
+    own = emit.op("GatherElements", [scores, rows], None, axis=1)
+    above = emit.cast(emit.op("Greater", [scores, own], scores.shape, BOOL), INT64)
+    better = reduce(emit, "ReduceSum", above, [1], False)
+    emit.result(emit.op("Less", [better, count], emit.output()[1], BOOL))
+
+
+@converts("Unique", "UniqueV2", "UniqueWithCounts", "UniqueWithCountsV2")
+def unique(emit: Emit, node: Node) -> None:
+    value = emit.input(0)
+    if emit.rank(value) != 1:
+        raise emit.unsupported("only the different elements of vectors have an ONNX form")
+    outputs = emit.ops("Unique", [value], 4, [[None]] * 4, [None, INT64, INT64, INT64], sorted=0)
+    kind = plain_type(node.dtype("out_idx", INT32))
+    emit.result(outputs[0], 0)
+    emit.result(emit.cast(outputs[2], kind), 1)
+    if "Counts" in node.op:
+        emit.result(emit.cast(outputs[3], kind), 2)
+
+
+@converts("Bincount", "DenseBincount")
+def counted(emit: Emit, node: Node) -> None:
+    """Each number against each bin; numbers beyond the last bin are left out."""
+    if node.op == "DenseBincount" and (emit.rank(emit.input(0)) != 1 or node.attr("binary_output", False)):
+        raise emit.unsupported("ONNX counts vectors only")
+    value, size = emit.reshape(emit.as_int64(emit.input(0)), [-1]), emit.as_int64(emit.input(1))
+    weights = emit.input(2)
+    bins = emit.op("Range", [emit.const(np.int64(0)), emit.reshape(size, []), emit.const(np.int64(1))], [None])
+    hits = emit.op("Equal", [emit.unsqueeze(value, [1]), emit.unsqueeze(bins, [0])], [None, None], BOOL)
+    dtype, shape = emit.output()
+    amounts = emit.cast(hits, dtype)
+    if weights.shape.elements != 0:
+        amounts = emit.op("Mul", [amounts, emit.reshape(weights, [-1, 1])], [None, None])
+    made = reduce(emit, "ReduceSum", amounts, [0], False)
+    made.shape = shape
+    emit.result(made)
+
+
+@converts("HistogramFixedWidth")
+def histogram(emit: Emit, node: Node) -> None:
+    value, limits, count = emit.inputs()
+    value = emit.cast(emit.reshape(value, [-1]), FLOAT)
+    low, high = (emit.cast(emit.slice(limits, 0, place, place + 1), FLOAT) for place in (0, 1))
+    bins = emit.cast(count, FLOAT)
+    span = emit.op("Sub", [high, low], [1])
+    scaled = emit.op("Mul", [emit.op("Div", [emit.op("Sub", [value, low]), span]), bins])
+    last = emit.op("Sub", [bins, emit.const(np.float32(1))], [])
+    held = emit.op("Max", [emit.op("Min", [emit.op("Floor", [scaled]), last]), emit.const(np.float32(0))], [None])
+    places = emit.as_int64(held)
+    numbers = emit.op(
+        "Range", [emit.const(np.int64(0)), emit.reshape(emit.as_int64(count), []), emit.const(np.int64(1))], [None]
+    )
+    hits = emit.op("Equal", [emit.unsqueeze(places, [1]), emit.unsqueeze(numbers, [0])], [None, None], BOOL)
+    made = reduce(emit, "ReduceSum", emit.cast(hits, INT32), [0], False)
+    made.shape = emit.output()[1]
+    emit.result(made)
+
+
+@converts("ListDiff")
+def without(emit: Emit, node: Node) -> None:
+    value, others = emit.inputs()
+    same = emit.op("Equal", [emit.unsqueeze(value, [1]), emit.unsqueeze(others, [0])], [None, None], BOOL)
+    hits = reduce(emit, "ReduceMax", emit.cast(same, INT32), [1], False)
+    stays = emit.op("Equal", [hits, emit.const(np.int32(0))], [None], BOOL)
+    places = emit.reshape(emit.op("NonZero", [stays], [1, None], INT64), [-1])
+    emit.result(emit.op("Gather", [value, places], [None], axis=0), 0)
+    emit.result(emit.cast(places, plain_type(node.dtype("out_idx", INT32))), 1)

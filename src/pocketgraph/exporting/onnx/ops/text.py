@@ -1,0 +1,64 @@
+"""Texts, as far as ONNX has words for them (most of them from opset 20 on)."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+import numpy as np
+
+from pocketgraph.exporting.onnx.broadcasting import elementwise
+from pocketgraph.exporting.onnx.emitter import Emit, attr_text
+from pocketgraph.exporting.onnx.registry import converts
+from pocketgraph.graph import Node
+from pocketgraph.graph.dtype import BOOL, FLOAT, STRING
+
+TEXTS_FROM = 20
+"""The opset that has StringConcat, StringSplit and RegexFullMatch first."""
+
+
+def _needs_texts(emit: Emit) -> None:
+    if emit.opset < TEXTS_FROM:
+        raise emit.unsupported("ONNX works on texts from opset 20 on; export with opset 20")
+
+
+@converts("StringJoin")
+def joined(emit: Emit, node: Node) -> None:
+    _needs_texts(emit)
+    values = emit.inputs()
+    separator = attr_text(node, "separator")
+    parts = [values[0]]
+    for value in values[1:]:
+        if separator:
+            parts.append(emit.const(np.array(separator.encode(), object)))
+        parts.append(value)
+    emit.result(reduce(lambda a, b: elementwise(emit, "StringConcat", [a, b]), parts))
+
+
+@converts("StringLower", "StringUpper")
+def cased(emit: Emit, node: Node) -> None:
+    """ONNX's operator takes vectors: others are laid out as one."""
+    value = emit.input(0)
+    action = "LOWER" if node.op == "StringLower" else "UPPER"
+    flat = emit.reshape(value, [-1]) if value.rank != 1 else value
+    made = emit.op(
+        "StringNormalizer", [flat], flat.shape, STRING, case_change_action=action, is_case_sensitive=1, locale="C"
+    )
+    if value.rank != 1:
+        made = emit.op("Reshape", [made, emit.dims(value)], value.shape)
+    emit.result(made)
+
+
+@converts("StaticRegexFullMatch", "RegexFullMatch")
+def matches(emit: Emit, node: Node) -> None:
+    _needs_texts(emit)
+    if node.op == "RegexFullMatch":
+        pattern = bytes(emit.static(1, "the pattern").reshape(-1)[0]).decode()
+    else:
+        pattern = attr_text(node, "pattern")
+    value = emit.input(0)
+    emit.result(emit.op("RegexFullMatch", [value], value.shape, BOOL, pattern=pattern))
+
+
+@converts("StringToNumber")
+def number(emit: Emit, node: Node) -> None:
+    emit.result(emit.cast(emit.input(0), node.dtype("out_type", FLOAT)))

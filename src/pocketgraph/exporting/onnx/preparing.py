@@ -1,0 +1,170 @@
+"""The graph made ready: functions inlined, known branches taken, loops of known length unrolled, shapes inferred."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from typing import NamedTuple
+
+from pocketgraph.exporting.onnx.array_origins import reads, written
+from pocketgraph.exporting.onnx.stored_codes import stored_codes
+from pocketgraph.exporting.onnx.trip_counts import heads_of, trip_count
+from pocketgraph.graph import DType, Graph, Shape, node_name
+from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.kernels.shapes import Inferred, infer
+from pocketgraph.passes.inlining import inlined
+from pocketgraph.runtime.engines.compilation_units import Plan
+from pocketgraph.runtime.engines.frames import ENTER, ROOT, Frame, is_loop_head, split
+from pocketgraph.runtime.engines.needed import Item
+from pocketgraph.runtime.planning.passes import IN_SEVERAL_CALLS, INEXACT, SpecializedGraph, specialized
+from pocketgraph.runtime.tensor_names import feed_endpoints, fetch_endpoint
+
+MOST_GUESSES = 12  # of the shapes that go round in loops; each guess is more general than the one before it
+
+
+MOST_UNROLLED = 1200  # nodes that a loop may become
+MOST_OF_CELLS = 150  # likewise of one that may be an LSTM or a GRU, which ONNX has as a whole
+CELLS = frozenset(("Sigmoid", "Tanh", "MatMul"))
+"""Not a trait: ops that recurrent cells are made of."""
+
+
+class _Seen(NamedTuple):
+    """What ``trip_count`` looks at."""
+
+    items: Mapping[str, Item]
+    inferred: Inferred
+
+
+class Prepared(NamedTuple):
+    """A graph ready for conversion.
+
+    Attributes:
+        graph: the graph.
+        plan: its needed nodes.
+        inferred: types, shapes and small values of its tensors.
+        inputs: the type and shape of each input, by tensor.
+        outputs: the tensors wanted.
+        source: the graph before it was made simpler.
+        stored: tensors that are numbers of stored codes, which were not to be folded (see ``stored_codes``).
+        stored_types: what is known of these.
+    """
+
+    graph: Graph
+    plan: Plan
+    inferred: Inferred
+    inputs: dict[Endpoint, tuple[DType, Shape]]
+    outputs: list[Endpoint]
+    source: Graph
+    stored: frozenset[str]
+    stored_types: Inferred
+
+    @property
+    def items(self) -> Mapping[str, Item]:
+        """The needed nodes, with their inputs taken apart."""
+        return self.plan.items
+
+    @property
+    def frames(self) -> Mapping[str, Frame]:
+        """The loop that each node runs in."""
+        return self.plan.frames
+
+
+def prepared(graph: Graph, inputs: Mapping[str, tuple[DType, Shape]], outputs: Sequence[str]) -> Prepared:
+    """The graph made ready for conversion.
+
+    Args:
+        graph: a frozen graph.
+        inputs: type and shape of each tensor that the exported model takes; sizes may be open.
+        outputs: the tensors that it gives.
+
+    Raises:
+        FreezeError, RunError: a function or a loop of the graph is damaged.
+    """
+    graph = inlined(graph, [*inputs, *outputs], "lower")
+    ports = dict(zip(feed_endpoints(graph, inputs), inputs.values(), strict=True))
+    fetches = [fetch_endpoint(graph, name) for name in outputs]
+    feeds = {endpoint: (dtype, shape.dims) for endpoint, (dtype, shape) in ports.items()}
+    stored = stored_codes(graph) - {str(endpoint) for endpoint in (*ports, *fetches)}
+    stored_types = infer(graph, outputs=stored)
+    for ref in stored:
+        feeds[Endpoint(node_name(ref), 0)] = (stored_types.dtype(ref) or FLOAT, stored_types.shape(ref).dims)
+    without = ("inline_functions", *INEXACT, *IN_SEVERAL_CALLS)
+    known = specialized(graph, feeds, {}, fetches, (), without=(*without, "unroll_loops"))  # type: ignore[arg-type]
+    if _is_worth_unrolling(known):
+        known = specialized(graph, feeds, {}, fetches, (), without=without)  # type: ignore[arg-type]
+    plan = known.plan
+    inferred = known.inferred
+    array_reads = list(reads(known.graph))
+    if array_reads or any(frame.depth for frame in plan.frames.values()):
+        types = {str(endpoint): (dtype, Shape(dims)) for endpoint, (dtype, dims) in feeds.items()}
+        inferred = _with_loop_shapes(known.graph, plan, types, inferred, array_reads)
+    return Prepared(known.graph, plan, inferred, ports, fetches, graph, stored, stored_types)
+
+
+def _is_worth_unrolling(known: SpecializedGraph) -> bool:
+    """Whether the graph has loops, and none of them makes too many nodes or has matrices that each round would hold."""
+    items, frames = known.plan.items, known.plan.frames
+    if all(frame is ROOT for frame in frames.values()):
+        return False
+    _, found = split(list(items), ROOT, items, frames)
+    for loop in found:
+        members = {name: items[name] for name in loop.members}
+        rounds = trip_count(_Seen(items, known.inferred), members, heads_of(items, members))
+        ops = {item.node.op for item in members.values()}
+        most = MOST_OF_CELLS if ops >= CELLS else MOST_UNROLLED
+        if rounds is not None and rounds * len(members) > most:
+            return False
+    return True
+
+
+def _with_loop_shapes(
+    graph: Graph,
+    plan: Plan,
+    types: Mapping[str, tuple[DType, Shape]],
+    inferred: Inferred,
+    array_reads: Sequence[tuple[str, str, int]],
+) -> Inferred:
+    """What is known of shapes when a loop's variables are taken to keep the shapes that they begin with, as far as
+    that is so."""
+    heads: dict[str, list[str]] = {}
+    enters: dict[str, str] = {}
+    for name, item in plan.items.items():
+        if item.node.op in ENTER:
+            enters[name] = str(item.data[0])
+        elif is_loop_head(item, plan.items):
+            heads[name] = [str(endpoint) for endpoint in item.data]
+    writes = written(graph)
+    guesses: dict[str, Shape] = {}
+    is_optimistic = True  # at first a variable has the shape that it begins with, whatever comes round
+    for _ in range(MOST_GUESSES):
+        given = dict(types)
+        for name, shape in guesses.items():
+            dtype = inferred.dtype(f"{name}:0")
+            if dtype is not None:
+                given[f"{name}:0"] = (dtype, shape)
+        inferred = infer(graph, given, outputs=list(plan.items), complete=True)
+        found = {name: inferred.shape(source) for name, source in enters.items()}
+        for name, sources in heads.items():
+            first, again = sorted(sources, key=lambda ref: node_name(ref) not in enters)
+            begins = found.get(node_name(first)) or inferred.shape(first)
+            found[name] = begins if is_optimistic else _common(begins, inferred.shape(again))
+        for name, array, more in array_reads:
+            elements = [Shape(s.dims[less:]) for ref, less in writes.get(array, ())
+                        for s in [inferred.shape(ref)] if s.dims is not None]  # fmt: skip
+            if elements and name in plan.items:
+                shape = Shape([*[None] * more, *reduce(_common, elements)])
+                found[name] = shape if inferred.shape(name).dims is None or name in guesses else inferred.shape(name)
+        if found == guesses:
+            if not is_optimistic:
+                return inferred
+            is_optimistic = False
+        guesses = found
+    return infer(graph, dict(types), outputs=list(plan.items), complete=True)
+
+
+def _common(one: Shape, other: Shape) -> Shape:
+    """What two shapes have in common."""
+    if one.dims is None or other.dims is None or len(one) != len(other):
+        return Shape(None)
+    return Shape([a if a == b else None for a, b in zip(one, other, strict=True)])

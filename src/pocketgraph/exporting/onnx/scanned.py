@@ -1,0 +1,86 @@
+"""Arrays of tensors that a loop writes one element a round, from the first on: outputs of ONNX's Loop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from pocketgraph.exporting.onnx.preparing import Prepared
+from pocketgraph.exporting.onnx.trip_counts import PASSES, behind, counts, outside
+from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.runtime.engines import frames as loops
+
+WRITES = {"TensorArrayWriteV3": (1, 3), "TensorListSetItem": (1, 0)}
+"""The inputs of a write that are the index and the array."""
+
+
+class Scanned(NamedTuple):
+    """An array that is written in every round.
+
+    Attributes:
+        write: the node that writes it.
+    """
+
+    write: str
+
+
+def scanned_arrays(prepared: Prepared, carried: Mapping[str, tuple[Endpoint, Endpoint]]) -> dict[str, Scanned]:
+    """Those of a loop's variables that are such arrays, by their Merge."""
+    found: dict[str, Scanned] = {}
+    items = prepared.items
+    counters = {name for name, (first, last) in carried.items() if counts(prepared, name, first, last)}
+    for name, (first, last) in carried.items():
+        end = behind(prepared, last)
+        item = items.get(end.node)
+        if item is None or item.node.op not in WRITES:
+            continue
+        index, array = (behind(prepared, item.data[place]) for place in WRITES[item.node.op])
+        if array.node != name or index.node not in counters:
+            continue
+        if _readers(prepared, name) != {item.node.name}:
+            continue
+        source = items.get(outside(prepared, first).node)
+        if source is None or source.node.op not in ("TensorArrayV3", "TensorListReserve", "TensorArrayV2"):
+            continue
+        if not _fills(prepared, source.node.name, index.node):
+            continue
+        found[name] = Scanned(item.node.name)
+    return found
+
+
+def _readers(prepared: Prepared, name: str) -> set[str]:
+    """Who takes a variable inside of its loop, behind what only passes it on."""
+    found: set[str] = set()
+    seen: set[str] = set()
+    waiting = [name]
+    while waiting:
+        top = waiting.pop()
+        for node in prepared.graph.consumers.get(top, ()):
+            if node.name in seen or node.name not in prepared.items:
+                continue
+            seen.add(node.name)
+            item = prepared.items[node.name]
+            if top not in (endpoint.node for endpoint in item.data):
+                continue
+            if node.op in PASSES:
+                waiting.append(node.name)
+            elif node.op not in (*loops.EXIT, *loops.NEXT):
+                found.add(node.name)
+    return found
+
+
+def _fills(prepared: Prepared, array: str, counter: str) -> bool:
+    """Whether the loop goes on as long as the counter is below the array's size, as far as that can be told."""
+    if prepared.items[array].node.attr("dynamic_size", False):
+        return True
+    size = prepared.items[array].data[0 if prepared.items[array].node.op.startswith("TensorArray") else 1]
+    for item in prepared.items.values():
+        if item.node.op != "Less" or behind(prepared, item.data[0]).node != counter:
+            continue
+        limit = outside(prepared, item.data[1])
+        known, wanted = (prepared.inferred.value(str(e)) for e in (limit, outside(prepared, size)))
+        if limit == outside(prepared, size):
+            return True
+        if known is not None and wanted is not None and int(known.reshape(-1)[0]) == int(wanted.reshape(-1)[0]):
+            return True
+    return False

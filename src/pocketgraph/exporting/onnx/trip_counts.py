@@ -1,0 +1,97 @@
+"""How often a loop turns, where that is known: variables that count, and conditions that hold them below a limit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.kernels.shapes import Inferred
+from pocketgraph.runtime.engines import frames as loops
+from pocketgraph.runtime.engines.needed import Item
+
+PASSES = ("Identity", "Switch")
+"""Ops that pass a variable on within its loop."""
+
+
+class Known(Protocol):
+    """A graph and what is known of it (see Prepared)."""
+
+    @property
+    def items(self) -> Mapping[str, Item]:
+        """Its needed nodes."""
+
+    @property
+    def inferred(self) -> Inferred:
+        """What is known of its tensors."""
+
+
+def counts(prepared: Known, name: str, first: Endpoint, last: Endpoint) -> bool:
+    """Whether a variable goes 0, 1, 2 …"""
+    start = prepared.inferred.value(str(outside(prepared, first)))
+    item = prepared.items.get(behind(prepared, last).node)
+    if start is None or start.size != 1 or int(start.reshape(-1)[0]) != 0 or start.dtype.kind not in "iu":
+        return False
+    if item is None or item.node.op not in ("Add", "AddV2"):
+        return False
+    sources = [behind(prepared, endpoint) for endpoint in item.data]
+    for one, other in (sources, sources[::-1]):
+        step = prepared.inferred.value(str(outside(prepared, other)))
+        if one.node == name and step is not None and step.size == 1 and int(step.reshape(-1)[0]) == 1:
+            return True
+    return False
+
+
+def behind(prepared: Known, endpoint: Endpoint) -> Endpoint:
+    """What a tensor is, behind what only passes it on within the loop."""
+    for _ in range(len(prepared.items)):
+        item = prepared.items.get(endpoint.node)
+        if item is None or item.node.op not in PASSES:
+            break
+        endpoint = item.data[0]
+    return endpoint
+
+
+def outside(prepared: Known, endpoint: Endpoint) -> Endpoint:
+    """What a tensor is outside of the loop."""
+    for _ in range(len(prepared.items)):
+        item = prepared.items.get(endpoint.node)
+        if item is None or item.node.op not in (*PASSES, *loops.ENTER):
+            break
+        endpoint = item.data[0]
+    return endpoint
+
+
+def trip_count(
+    prepared: Known, members: Mapping[str, Item], heads: Mapping[str, tuple[Endpoint, Endpoint]]
+) -> int | None:
+    """How often a loop turns: its condition holds counters below constants; None for any other loop."""
+    conditions = [item for item in members.values() if item.node.op == "LoopCond"]
+    if len(conditions) != 1:
+        return None
+    limits: list[int] = []
+    waiting = [conditions[0].data[0]]
+    while waiting:
+        item = prepared.items.get(behind(prepared, waiting.pop()).node)
+        if item is None or item.node.op not in ("LogicalAnd", "Less"):
+            return None
+        if item.node.op == "LogicalAnd":
+            waiting.extend(item.data)
+            continue
+        counter = behind(prepared, item.data[0]).node
+        limit = prepared.inferred.value(str(outside(prepared, item.data[1])))
+        if counter not in heads or limit is None or limit.size != 1 or not counts(prepared, counter, *heads[counter]):
+            return None
+        limits.append(int(limit.reshape(-1)[0]))
+    return max(0, min(limits)) if limits else None
+
+
+def heads_of(items: Mapping[str, Item], members: Mapping[str, Item]) -> dict[str, tuple[Endpoint, Endpoint]]:
+    """The variables of a loop by their Merge: what each begins as, and what it is in the next round."""
+    found: dict[str, tuple[Endpoint, Endpoint]] = {}
+    for name, item in members.items():
+        if loops.is_loop_head(item, items):
+            first = next(e for e in item.data if items[e.node].node.op not in loops.NEXT)
+            again = next(e for e in item.data if items[e.node].node.op in loops.NEXT)
+            found[name] = first, items[again.node].data[0]
+    return found

@@ -1,0 +1,260 @@
+"""A model file or graph as what exporters take: frozen, with entry points that have public names and sizes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.errors import UsageError, did_you_mean, option
+from pocketgraph.exporting.model import EntryPoint, ExportModel, Port, Source
+from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, canonical, node_name
+from pocketgraph.graph.dtype import FLOAT, STRING
+from pocketgraph.graph.graph import Signature
+from pocketgraph.graph.order import reachable
+from pocketgraph.kernels.shapes import Inferred, infer
+from pocketgraph.quantization.audio_preprocessing import (
+    AudioPreprocessing,
+    audio_preprocessing_of,
+    behind_audio_preprocessing,
+)
+from pocketgraph.quantization.evaluation.runnable_models import read_graph
+from pocketgraph.runtime.feeds import PLACEHOLDERS, FeedSpec
+from pocketgraph.runtime.samples import sample_fetches, sample_inputs, side_effects, sizes_made_up
+from pocketgraph.runtime.signatures import DEFAULT
+from pocketgraph.runtime.tensor_names import feed_endpoint, feed_endpoints, fetch_endpoint
+
+Sizes = Mapping[str, Sequence[int]]
+
+
+def opened(
+    source: Source,
+    *,
+    inputs: Sequence[str] | None = None,
+    outputs: Sequence[str] | None = None,
+    signatures: Sequence[str] | None = None,
+    shapes: Sizes | None = None,
+    values: Mapping[str, Any] | None = None,
+) -> ExportModel:
+    """A model ready for an exporter.
+
+    Args:
+        source: a graph, or what ``read_graph`` takes: a model file, or the directory of a SavedModel or training.
+        inputs: tensors to feed; by default the signatures' or the placeholders that the outputs need.
+        outputs: tensors to compute; by default those of the signatures, else the likely outputs.
+        signatures: the keys of the signatures to take; by default all, the main one first.
+        shapes: sizes of inputs, by public name or tensor name; what is open is fixed to them.
+        values: what other placeholders are set to for good, such as ``{"keep_prob": 1.0}``.
+
+    Raises:
+        UsageError: there are no such names; the rank of an input is not known.
+        FormatError, FreezeError: the file is damaged, or variables have no values.
+    """
+    graph = source if isinstance(source, Graph) else read_graph(os.fspath(source), list(outputs) if outputs else None)
+    fixed = dict(values or {})
+    for name in fixed:
+        if node_name(name) not in graph.nodes:
+            raise UsageError(f"the graph has no node '{name}'", hint=did_you_mean(name, graph.nodes))
+    graph = graph.map_nodes(lambda node: with_value(node, fixed))
+    graph = without_defaults(
+        graph, [*(inputs or ()), *(t for s in graph.signatures.values() for t in s.inputs.values())]
+    )
+    chosen = _signatures(graph, signatures) if not inputs and not outputs else {}
+    notes: list[str] = []
+    if not signatures:
+        chosen, notes = _that_devices_take(graph, chosen)
+    if signatures and not chosen:
+        raise UsageError(
+            f"{option('signatures')} and {option('inputs')} or {option('outputs')} do not go together",
+            hint="give one of the two",
+        )
+    front = None
+    if not chosen:
+        chosen, graph, front = _sole(graph, inputs, outputs)
+    entries = []
+    sizes = _named_sizes(shapes or {}, chosen)
+    unused = dict(sizes)
+    for key, signature in chosen.items():
+        inside = {name: tensor for name, tensor in signature.inputs.items() if node_name(tensor) not in fixed}
+        entries.append(_entry(graph, key, Signature(inside, signature.outputs, signature.method), sizes, unused))
+    if unused:
+        known = [port.name for entry in entries for port in entry.inputs]
+        name = next(iter(unused))
+        raise UsageError(f"there is no input '{name}' to give a shape", hint=did_you_mean(name, known))
+    return ExportModel(graph, tuple(entries), front=front, notes=tuple(notes))
+
+
+def _named_sizes(shapes: Sizes, chosen: Mapping[str, Signature]) -> dict[str, Sequence[int]]:
+    """Shapes by name; "" stands for the only input.
+
+    Raises:
+        UsageError: there are several inputs.
+    """
+    found = dict(shapes)
+    if "" in found:
+        inputs = list(dict.fromkeys(name for signature in chosen.values() for name in signature.inputs))
+        if len(inputs) != 1:
+            raise UsageError(
+                f"there are {len(inputs)} inputs ({', '.join(inputs)})",
+                hint=f"{option('input_shape', 'shapes')}=NAME:SIZES",
+            )
+        found[inputs[0]] = found.pop("")
+    return found
+
+
+def with_value(node: Node, values: Mapping[str, Any]) -> Node:
+    """The node, or the constant that takes its place."""
+    for name, value in values.items():
+        if canonical(name) == canonical(node.name):
+            dtype = node.attr("dtype", FLOAT)
+            array = np.asarray(value, dtype.numpy if isinstance(dtype, DType) else None)
+            return Node(node.name, "Const", (), {"dtype": dtype, "value": Tensor.from_numpy(array)})
+    return node
+
+
+def without_defaults(graph: Graph, fed: Sequence[str]) -> Graph:
+    """The graph with the defaults of placeholders that have one which other placeholders lead to.
+
+    Retrained graphs have such: what comes before it is the network, and training fed its result from a cache. Those
+    that are ``fed`` stay.
+    """
+    named = {node_name(name) for name in fed}
+
+    def resolved(node: Node) -> Node:
+        if node.op != "PlaceholderWithDefault" or node.name in named or not node.data_inputs:
+            return node
+        before = reachable(graph, [node_name(node.data_inputs[0])])
+        if not any(graph[name].op in ("Placeholder", "PlaceholderV2") for name in before):
+            return node
+        return Node(node.name, "Identity", node.inputs, {"T": node.attr("dtype", FLOAT)}, node.device)
+
+    return graph.map_nodes(resolved)
+
+
+def _signatures(graph: Graph, wanted: Sequence[str] | None) -> dict[str, Signature]:
+    """The signatures to export; the default one first, those that share all their tensors with another one once."""
+    found = {key: s for key, s in graph.signatures.items() if s.outputs and not key.startswith("__")}
+    if wanted:
+        for key in wanted:
+            if key not in found:
+                hint = did_you_mean(key, found) or (f"it has {', '.join(found)}" if found else "it has none")
+                raise UsageError(f"the graph has no signature '{key}'", hint=hint)
+        return {key: found[key] for key in wanted}
+    return dict(sorted(found.items(), key=lambda item: item[0] != DEFAULT))
+
+
+def _that_devices_take(graph: Graph, chosen: Mapping[str, Signature]) -> tuple[dict[str, Signature], list[str]]:
+    """The signatures without those that take texts, as TensorFlow Serving's take encoded examples, or change variables,
+    as training does; and what is to be said of these. All of them where none would be left."""
+    left: dict[str, Signature] = {}
+    notes = []
+    for key, signature in chosen.items():
+        texts = [name for name, tensor in signature.inputs.items() if graph.producer(tensor).attr("dtype") is STRING]
+        if texts:
+            notes.append(
+                f"left out the signature '{key}': '{texts[0]}' takes texts ({option('signatures')}={key} takes it)"
+            )
+        elif side_effects(graph, list(signature.outputs.values())):
+            notes.append(f"left out the signature '{key}': it changes variables or touches files")
+        else:
+            left[key] = signature
+    return (left, notes) if left else (dict(chosen), [])
+
+
+def _sole(
+    graph: Graph, inputs: Sequence[str] | None, outputs: Sequence[str] | None
+) -> tuple[dict[str, Signature], Graph, AudioPreprocessing | None]:
+    """The one entry point of a graph without signatures, with the graph, and what was cut off: it reads recordings."""
+    fetches = list(outputs) if outputs else list(sample_fetches(graph))
+    for name in fetches:
+        fetch_endpoint(graph, name)
+    front = None
+    if inputs:
+        fed = [str(endpoint) for endpoint in feed_endpoints(graph, dict.fromkeys(inputs))]
+    else:
+        front = audio_preprocessing_of(graph, fetches)
+        if front is not None:
+            graph = behind_audio_preprocessing(graph, front.shapes)
+        fed = list(front.shapes) if front is not None else sample_inputs(graph, fetches)
+    return {DEFAULT: Signature(_named(fed), _named(fetches))}, graph, front
+
+
+def _named(tensors: Sequence[str]) -> dict[str, str]:
+    return {canonical(name).removesuffix(":0"): canonical(name) for name in tensors}
+
+
+def _entry(graph: Graph, key: str, signature: Signature, shapes: Sizes, unused: dict[str, Any]) -> EntryPoint:
+    declared = infer(graph, outputs=[*signature.inputs.values(), *signature.outputs.values()])
+    inputs = []
+    for name, tensor in signature.inputs.items():
+        given = next((s for s in (name, tensor, canonical(tensor), node_name(tensor)) if s in shapes), None)
+        unused.pop(given or "", None)
+        inputs.append(_input(graph, declared, name, tensor, shapes[given] if given is not None else None))
+    outputs = [
+        Port(name, canonical(tensor), FLOAT, declared.shape(canonical(tensor)).dims, None)
+        for name, tensor in signature.outputs.items()
+    ]
+    return _with_outputs(graph, EntryPoint(key, tuple(inputs), tuple(outputs)))
+
+
+def _with_outputs(graph: Graph, entry: EntryPoint) -> EntryPoint:
+    """The entry point with what follows for its outputs from the types and sizes of its inputs."""
+    feeds = {port.tensor: (port.dtype, Shape(port.sizes)) for port in entry.inputs}
+    known = infer(graph, feeds, outputs=[port.tensor for port in entry.outputs])
+    outputs = []
+    for port in entry.outputs:
+        dtype, sizes = known.dtype(port.tensor) or FLOAT, known.shape(port.tensor).dims
+        whole = None if sizes is None or None in sizes else tuple(size for size in sizes if size is not None)
+        outputs.append(replace(port, dtype=dtype.base, sizes=whole))
+    return replace(entry, outputs=tuple(outputs))
+
+
+def with_sizes(model: ExportModel, sizes: Sizes) -> ExportModel:
+    """The model with other ``sizes`` of inputs of the main entry point, by tensor name; open sizes stay open."""
+    main = model.main
+    inputs = tuple(
+        replace(port, sizes=tuple(sizes[port.tensor])) if port.tensor in sizes else port for port in main.inputs
+    )
+    entry = _with_outputs(model.graph, replace(main, inputs=inputs))
+    return replace(model, entries=(entry, *model.entries[1:]))
+
+
+def _input(graph: Graph, declared: Inferred, name: str, tensor: str, given: Sequence[int] | None) -> Port:
+    ref = canonical(tensor)
+    node = graph.producer(ref)
+    dims = declared.shape(ref).dims
+    dtype = (declared.dtype(ref) or FLOAT).base
+    if node.op in PLACEHOLDERS:  # which may declare more, or, in old files, mean less by []
+        spec = FeedSpec.of(graph, feed_endpoint(graph, ref), name)
+        stated = node.shape()
+        dims, dtype = spec.shape.dims, spec.dtype or dtype
+        if given is None and dims is None and stated is not None:
+            dims = stated.dims
+    if given is not None:
+        sizes = tuple(int(size) for size in given)
+        if (dims is not None and not Shape(dims).fits(sizes)) or min(sizes, default=1) < 0:
+            raise UsageError(f"the input '{name}' has the shape {_text(dims)}, {list(sizes)} does not fit")
+        return Port(name, ref, dtype, sizes, sizes)
+    if dims is None:
+        raise UsageError(
+            f"the graph does not say how many dimensions the input '{name}' has",
+            hint=f"say it with its sizes, as in {option('input_shape', 'shapes')}={name}:1,224,224,3",
+        )
+    return Port(name, ref, dtype, dims, sizes_made_up(dims, dtype))
+
+
+def _text(dims: Sequence[int | None] | None) -> str:
+    return "?" if dims is None else "[" + ", ".join("?" if size is None else str(size) for size in dims) + "]"
+
+
+def with_fixed_shapes(model: ExportModel) -> ExportModel:
+    """The model with every open size of its inputs as the number in ``sizes``; for targets that need fixed ones."""
+    entries = []
+    for entry in model.entries:
+        inputs = tuple(replace(port, shape=port.sizes) for port in entry.inputs)
+        outputs = tuple(replace(port, shape=port.sizes) for port in entry.outputs)
+        entries.append(replace(entry, inputs=inputs, outputs=outputs))
+    return replace(model, entries=tuple(entries))

@@ -1,0 +1,85 @@
+"""Where an export is made, and how it gets to its place: whole, or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+
+from pocketgraph.errors import PocketgraphError, UsageError, option
+from pocketgraph.formats.files import check_place, reason
+
+
+def check_target(path: str, *, is_folder: bool, force: bool, source: str | None = None) -> None:
+    """Refuses a place that cannot be written to; long work does so before it begins.
+
+    Raises:
+        UsageError: it is the model itself, or a folder with something in it and not ``force``.
+        PocketgraphError: its directory does not exist, or it is a directory where a file is to be.
+    """
+    if source is not None and os.path.exists(source) and os.path.exists(path) and os.path.samefile(source, path):
+        raise UsageError(f"'{path}' is the model itself, which would be lost", hint="give -o another name")
+    if not is_folder:
+        check_place(path)
+        return
+    if os.path.lexists(path) and not os.path.isdir(path):
+        raise UsageError("this is a file, not a place for a folder", where=path)
+    if os.path.isdir(path) and os.listdir(path) and not force:
+        raise UsageError("this directory is not empty", where=path, hint=f"give another one, or {option('force')}")
+    folder = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(folder):
+        raise PocketgraphError("the directory to write to does not exist", where=path, hint=f"mkdir -p {folder}")
+
+
+@contextlib.contextmanager
+def workshop(path: str) -> Iterator[str]:
+    """A folder beside ``path`` to make things in, with the path in it where the exporter writes; gone at the end.
+
+    Raises:
+        PocketgraphError: it cannot be made, or the disk is full.
+    """
+    target = os.path.realpath(path)
+    try:
+        folder = tempfile.mkdtemp(prefix=f".{os.path.basename(target)}.", suffix=".part", dir=os.path.dirname(target))
+    except OSError as error:
+        raise PocketgraphError(f"the file cannot be written: {reason(error)}", where=path) from None
+    try:
+        yield os.path.join(folder, os.path.basename(target))
+    except OSError as error:
+        raise PocketgraphError(f"the file cannot be written: {reason(error)}", where=path) from error
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def put_in_place(made: str, path: str) -> list[str]:
+    """Moves what was made to its place: the file and what lies beside it, or the folder.
+
+    Files that are there are replaced; in a folder, others stay.
+
+    Args:
+        made: the path in the workshop that the exporter wrote to.
+        path: where it goes.
+
+    Returns:
+        The files, the main one first.
+    """
+    target = os.path.realpath(path)
+    if os.path.isdir(made):
+        inside = sorted(
+            os.path.relpath(os.path.join(at, name), made) for at, _, names in os.walk(made) for name in names
+        )
+        if not os.path.exists(target):
+            os.rename(made, target)
+        for name in inside if os.path.exists(made) else ():
+            os.makedirs(os.path.dirname(os.path.join(target, name)), exist_ok=True)
+            os.replace(os.path.join(made, name), os.path.join(target, name))
+        return [os.path.join(path, name) for name in inside]
+    folder, main = os.path.split(made)
+    beside = sorted(name for name in os.listdir(folder) if name != main)
+    for name in (*beside, main):
+        with open(os.path.join(folder, name), "rb") as file:
+            os.fsync(file.fileno())
+        os.replace(os.path.join(folder, name), os.path.join(os.path.dirname(target), name))
+    return [path, *(os.path.join(os.path.dirname(path), name) for name in beside)]

@@ -1,0 +1,156 @@
+"""An entry point as a program of LiteRT operators, which the .tflite and C exporters start from."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+import numpy as np
+
+from pocketgraph.errors import UsageError, option
+from pocketgraph.exporting.model import EntryPoint, ExportModel
+from pocketgraph.graph import Graph
+from pocketgraph.graph.dtype import BOOL, FLOAT, STRING
+from pocketgraph.litert.engine import tried
+from pocketgraph.litert.program import Program
+from pocketgraph.litert.unsupported import Unsupported
+from pocketgraph.quantization.canonical.canonicalize import canonicalize
+from pocketgraph.quantization.core.quantization_options import QuantizationOptions
+from pocketgraph.quantization.float_program import Simplified, simplified
+from pocketgraph.quantization.pipeline import quantize_program
+from pocketgraph.runtime.description import LATE
+
+MOST_NAMED = 3
+"""Nodes of one op that a message names."""
+
+
+class LackingError(UsageError):
+    """Ops that a target has nothing for; the message lists all of them.
+
+    Attributes:
+        reasons: why, by node name.
+    """
+
+    exit_code = 1
+
+    def __init__(self, target: str, graph: Graph, reasons: Mapping[str, str]) -> None:
+        self.reasons = dict(reasons)
+        by_reason: dict[tuple[str, str], list[str]] = defaultdict(list)
+        for name, reason in reasons.items():
+            by_reason[graph[name].op if name in graph.nodes else "", reason].append(name)
+        listed = [f"{op or 'the graph'} ({_names(nodes)}): {reason}" for (op, reason), nodes in by_reason.items()]
+        hints = dict.fromkeys(hint for name in reasons for hint in (help_with(graph, name),) if hint)
+        count = f"{len(reasons)} node{'s' * (len(reasons) != 1)}"
+        super().__init__(f"{target} has nothing for {count}: {'; '.join(listed)}", hint="; ".join(hints))
+
+
+def _names(nodes: list[str]) -> str:
+    more = f" and {len(nodes) - MOST_NAMED} more" if len(nodes) > MOST_NAMED else ""
+    return ", ".join(f"'{name}'" for name in nodes[:MOST_NAMED]) + more
+
+
+def help_with(graph: Graph, name: str) -> str:
+    """What would help with a node that a target has nothing for; "" where nothing is known."""
+    node = graph.nodes.get(name)
+    if node is None:
+        return ""
+    switches = [other.name for other in graph if other.op == "Placeholder" and other.attr("dtype", FLOAT) is BOOL]
+    if node.op in ("Switch", "Merge", "If", "StatelessIf") and switches:
+        given = " ".join(f"{option('feed', 'values')}={switch}=false" for switch in switches)
+        return f"set what it depends on for good: {given}"
+    if node.op in ("Enter", "Exit", "NextIteration", "LoopCond", "While", "StatelessWhile"):
+        return (
+            f"a loop whose length depends on the input cannot be written out: cut before or "
+            f"after it with {option('outputs')}"
+        )
+    if node.op.startswith(("Random", "Multinomial", "TruncatedNormal")):
+        return (
+            f"set dropout's share for good with {option('feed', 'values')}=keep_prob=1, or feed "
+            f"the numbers: {option('inputs')}"
+        )
+    if node.op.startswith("Placeholder"):
+        return f"set it for good, as in {option('feed', 'values')}={name}=1, or name all {option('inputs')}"
+    if node.op.startswith(("Var", "RestoreV2", "ReadVariable")):
+        return "its weights are variables: `pocketgraph freeze_graph` makes constants of them"
+    if node.op in ("Assert", "CheckNumerics", "Print"):
+        return "transform_graph's remove_nodes takes it out: `--transforms='remove_nodes(op=" + node.op + ")'`"
+    if node.op.startswith(("String", "Decode", "Encode")) or STRING in node.attrs.values():
+        return f"give the numbers behind the texts: {option('inputs')} names the tensors to feed"
+    return ""
+
+
+def float_program(entry: EntryPoint, model: ExportModel, target: str = "LiteRT", *, custom: bool = False) -> Program:
+    """An entry point as a program of LiteRT builtin operators, in few of them.
+
+    Its inputs and outputs are in the entry point's order and have the shapes ``sizes``.
+
+    Args:
+        entry: the entry point.
+        model: the model that it is of.
+        target: who has to have the operators, for the message.
+        custom: make custom operators of nodes that have no builtin one.
+
+    Raises:
+        LackingError: nodes have no LiteRT form; all are listed.
+    """
+    simple = simplified(
+        model.graph,
+        [port.tensor for port in entry.outputs],
+        {p.tensor: p.sizes or () for p in entry.inputs},
+        may_hold_codes=True,
+    )
+    return canonicalize(_lowered(simple, target, custom))
+
+
+def quantized_program(
+    entry: EntryPoint, model: ExportModel, *, io: str = "float", activations: str = "int8", target: str = "LiteRT"
+) -> tuple[Program, list[str]]:
+    """An entry point with eight-bit weights and tensors, as quantize makes it with the model's samples; and its notes.
+
+    Args:
+        entry: the entry point, the model's main one.
+        model: the model; it has samples.
+        io: ``float``, or the type of the tensors in between (``activations``): what goes in and out.
+        activations: ``int8`` or ``int16``.
+        target: as for ``float_program``.
+
+    Raises:
+        LackingError: as ``float_program``.
+        UsageError: there are no samples, or nothing to quantize.
+        RunError: a sample leads to values that are not finite.
+    """
+    if model.samples is None or not model.sample_count:
+        raise UsageError(
+            "eight bits need samples to calibrate with", hint=f"pass {option('data', 'samples')}=DIR|NPZ|LIST"
+        )
+    if entry is not model.main:
+        raise UsageError(
+            f"the samples are those of '{model.main.name}', so '{entry.name}' cannot be calibrated",
+            hint=f"{option('signatures')}={model.main.name} exports the one alone",
+        )
+    samples = model.samples
+    names = [port.name for port in entry.inputs]
+    outcome = quantize_program(
+        float_program(entry, model, target),
+        lambda: ([np.asarray(feeds[name]) for name in names] for feeds in samples()),
+        model.sample_count,
+        QuantizationOptions(io=io, activations=activations, threads=model.threads),
+        model.progress,
+    )
+    return outcome.converted.program, list(outcome.notes)
+
+
+def _lowered(simple: Simplified, target: str, custom: bool) -> Program:
+    try:
+        return simple.lowered(custom=custom)
+    except Unsupported as refusal:
+        graph = simple.known.graph
+        trial = tried(graph, simple.nodes, simple.outputs, simple.known.inferred, list(simple.inputs))
+        reasons = _causes(trial.reasons) or {refusal.node: refusal.reason}
+        raise LackingError(target, graph, reasons) from refusal
+
+
+def _causes(reasons: Mapping[str, str]) -> dict[str, str]:
+    """The reasons without those that only follow from others: shapes behind a loop or branch are not known."""
+    causes = {name: reason for name, reason in reasons.items() if not reason.endswith(LATE)}
+    return causes or dict(reasons)

@@ -1,0 +1,78 @@
+"""Inputs for an export: the caller's samples, fed as ``quantize`` and ``evaluate`` feed them, and made-up ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from pocketgraph.datasets.dataset import DEFAULT_MEAN, DEFAULT_STD
+from pocketgraph.datasets.model_input import ModelInput
+from pocketgraph.datasets.named_arrays import SampleSource, are_arrays
+from pocketgraph.datasets.picture_scaling import PictureScaling
+from pocketgraph.datasets.sample_reading import SampleReading
+from pocketgraph.exporting.model import Array, EntryPoint, ExportModel, Feeds, Normalization
+from pocketgraph.exporting.opening import with_sizes
+from pocketgraph.runtime.compare import plain_values
+from pocketgraph.runtime.samples import random_values
+
+
+def with_samples(model: ExportModel, source: SampleSource | None, reading: SampleReading, limit: int) -> ExportModel:
+    """The model with samples of its main entry point, and with how its pictures are normalized.
+
+    Args:
+        model: the model; sizes that it leaves open become those of the samples.
+        source: where the samples are (see ``open_dataset``); None for none.
+        reading: how they are read.
+        limit: how many of them to take.
+
+    Raises:
+        UsageError: there are none, or they do not fit.
+        FormatError: a file is damaged.
+    """
+    has_pictures = source is None or not are_arrays(source)
+    scaling = reading.scaling(model.graph if has_pictures else None)
+    if source is None:
+        return replace(model, normalization=_normalization(model, scaling, is_fed=False))
+    if model.front is None:
+        shapes = {port.tensor: port.sizes or () for port in model.main.inputs}
+        model = with_sizes(model, reading.sized(model.graph, shapes, source))
+    ports = model.main.inputs
+    inputs = tuple(ModelInput(port.name, port.sizes or (), np.dtype(port.dtype.numpy)) for port in ports)
+    data = reading.open(source, inputs, scaling, model.front).take(limit)
+    reading.mention(data)
+
+    def samples() -> Iterator[Feeds]:
+        for arrays in data.samples():
+            yield {port.name: array for port, array in zip(ports, arrays, strict=True)}
+
+    normalization = _normalization(model, scaling, is_fed=bool(data.files))
+    return replace(model, samples=samples, sample_count=len(data), normalization=normalization)
+
+
+def _normalization(model: ExportModel, scaling: PictureScaling, *, is_fed: bool) -> Normalization | None:
+    """How pictures in the first input are normalized: as was said, or as those of the samples were."""
+    port = model.main.inputs[0] if model.main.inputs else None
+    sizes = port.sizes if port is not None else None
+    if port is None or sizes is None or len(sizes) != 4 or sizes[3] not in (1, 3) or port.dtype.name != "float":
+        return None
+    mean, std = scaling.mean, scaling.std
+    if mean is None and std is None and not is_fed:
+        return None
+    return Normalization(
+        (DEFAULT_MEAN if mean is None else float(mean),), (DEFAULT_STD if std is None else float(std),)
+    )
+
+
+def made_feeds(entry: EntryPoint, seed: int = 0, *, plain: bool = False) -> dict[str, Array]:
+    """One set of made-up inputs, the same for the same seed; see runtime.samples.sample_feeds.
+
+    Args:
+        entry: what they go into.
+        seed: which set.
+        plain: ones and words instead of random numbers and empty texts.
+    """
+    rng = np.random.default_rng(seed)
+    made = {port.name: random_values(port.dtype, port.sizes or (), rng, port.name) for port in entry.inputs}
+    return {name: plain_values(value) for name, value in made.items()} if plain else made

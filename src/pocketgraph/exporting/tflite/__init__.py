@@ -1,0 +1,1 @@
+"""LiteRT files: programs with signatures, and the metadata that the task libraries read."""

@@ -1,0 +1,268 @@
+"""Writes a LiteRT file of a model: one subgraph an entry point, with signatures and metadata."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+
+from pocketgraph.errors import PocketgraphError, UsageError, option
+from pocketgraph.exporting.model import Array, EntryPoint, ExportModel, Feeds, Written
+from pocketgraph.exporting.programs import float_program, quantized_program
+from pocketgraph.exporting.samples import made_feeds
+from pocketgraph.exporting.tflite import metadata, versions
+from pocketgraph.exporting.tflite.half import with_half_weights
+from pocketgraph.exporting.tflite.open_sizes import Opened, open_program
+from pocketgraph.exporting.tflite.zipped import archive
+from pocketgraph.graph.dtype import INT32
+from pocketgraph.litert.constant import Constant
+from pocketgraph.litert.model_file import ModelFile
+from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.litert.writer import CUSTOM, Contents, EntrySignature, file_pieces
+from pocketgraph.quantization.observing.calibration_checks import check_weights
+from pocketgraph.quantization.serialization.model_file import as_written, unnamed
+from pocketgraph.quantization.weight_only import with_quantized_weights
+from pocketgraph.runtime.compare import compared
+from pocketgraph.runtime.session import Session
+
+Mode = Literal["float32", "float16", "dynamic", "static"]
+TOLERANCES = {"float32": 1e-4, "float16": 0.02, "dynamic": 0.05, "static": 0.05}
+"""The largest difference, as a share of the peak, of float32 and float16; the mean one of eight bits."""
+MANY = 1 << 12
+"""Bytes of a constant from which it is looked for in other subgraphs."""
+
+
+def write(
+    model: ExportModel,
+    path: str,
+    *,
+    mode: Mode = "float32",
+    io: Literal["float", "int8", "int16"] = "float",
+    activations: Literal["int8", "int16"] = "int8",
+    fixed: bool = False,
+    with_metadata: bool = True,
+    custom_ops: bool = False,
+) -> Written:
+    """Writes the file.
+
+    Args:
+        model: the model.
+        path: where the file goes.
+        mode: float32; float16 weights, expanded when the file is loaded; dynamic: eight-bit weights, LiteRT quantizes
+            tensors as they come; static: eight-bit weights and tensors, calibrated with the samples.
+        io: what goes in and out of a static file.
+        activations: the codes of tensors in a static file.
+        fixed: whether sizes that the graph leaves open are fixed.
+        with_metadata: whether the file says what the task libraries read.
+        custom_ops: write what LiteRT has no builtin operator for as custom operators, which the app registers.
+
+    Raises:
+        LackingError: LiteRT has no operators for some nodes; all are listed.
+        UsageError: labels do not fit, or eight bits have no samples.
+    """
+    if mode != "static" and (io != "float" or activations != "int8"):
+        raise UsageError(f"{option('io')} and {option('activations')} are for {option('mode')}=static")
+    if custom_ops and mode == "static":
+        raise UsageError(f"{option('custom_ops')} is not for {option('mode')}=static: calibration runs the model")
+    how = _How(mode, io, activations, fixed, custom_ops)
+    packed = metadata.packed(model) if with_metadata else None
+    made = [_subgraph(entry, model, how) for entry in model.entries]
+    written = Written(tolerance=TOLERANCES[mode], is_coded=mode in ("dynamic", "static"))
+    custom = sorted(
+        {o.code.removeprefix(CUSTOM) for m in made for o in m.program.operations if o.code.startswith(CUSTOM)}
+    )
+    if custom:
+        _write(path, made, packed)
+        written.notes = [note for item in made for note in item.notes]
+        written.unchecked = f"LiteRT runs its custom operators ({', '.join(custom)}) only where an app registers them"
+        return written
+    while True:
+        _write(path, made, packed)
+        file = ModelFile(path, model.threads)
+        refused = [at for at, item in enumerate(made) if item.opened and not _resizes(file, item, model)]
+        if not refused:
+            break
+        for at in refused:
+            made[at] = _subgraph(made[at].entry, model, replace(how, fixed=True))
+            made[at].notes.append("open sizes are fixed: LiteRT did not give the same with others")
+    for item in made:
+        written.notes += item.notes
+    entries = {entry.name: entry for entry in model.entries}
+    written.run = lambda name, feeds: _run(file, entries[name], feeds)
+    written.seconds = file.seconds
+    return written
+
+
+@dataclass(frozen=True)
+class _How:
+    """The options that say how programs are made; see ``write``."""
+
+    mode: str
+    io: str
+    activations: str
+    fixed: bool
+    custom: bool
+
+
+@dataclass
+class _Subgraph:
+    """An entry point's program as it is written.
+
+    Attributes:
+        entry: the entry point.
+        program: its program; the names of what goes in and out are the public ones.
+        opened: what is known of open sizes; None where there are none.
+        notes: what is to be said of it.
+    """
+
+    entry: EntryPoint
+    program: Program
+    opened: Opened | None = None
+    shapes: dict[Value, tuple[int, ...]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+def _subgraph(entry: EntryPoint, model: ExportModel, how: _How) -> _Subgraph:
+    notes: list[str] = []
+    opened: Opened | None = None
+    if how.mode == "static":
+        program, notes = quantized_program(entry, model, io=how.io, activations=how.activations)
+        if not all(port.is_fixed for port in entry.inputs):
+            notes.append("open sizes are fixed to those of the samples")
+    else:
+        if not how.fixed and not how.custom:
+            opened, said = open_program(entry, model)
+            notes += [said] if said else []
+        program = opened.program if opened is not None else float_program(entry, model, custom=how.custom)
+    if how.mode == "float16":
+        program, said_of = with_half_weights(program)
+        notes += said_of
+    elif how.mode == "dynamic":
+        check_weights(program)
+        program = with_quantized_weights(program, dynamic=True)
+    for place, dtype in program.rounded.items():
+        notes.append(f"the output '{entry.outputs[place].name}' is float32, the graph's is {dtype.name}")
+    program = as_written(program)
+    shapes = opened.shapes if opened is not None else {}
+    program, shapes = _named(program, entry, shapes)
+    return _Subgraph(entry, program, opened, shapes, notes)
+
+
+def _named(
+    program: Program, entry: EntryPoint, shapes: dict[Value, tuple[int, ...]]
+) -> tuple[Program, dict[Value, tuple[int, ...]]]:
+    """The program with public names for what goes in and out, and an operation that makes each output.
+
+    LiteRT passes neither inputs nor the same result twice straight through; these are reshaped to their own shape.
+    """
+    made: set[Value] = {value for operation in program.operations for value in operation.outputs}
+    outputs: list[Value] = []
+    for port, value in zip(entry.outputs, program.outputs, strict=True):
+        if value in outputs or (value not in made and value.constant is None):
+            copy = Value(port.name, value.dtype, value.shape, quantization=value.quantization)
+            declared = shapes.get(value, value.shape)
+            new_shape = declared if declared.count(-1) < 2 else value.shape
+            shape = Constant.of(np.array(new_shape, np.int32))
+            operand = Value(f"{port.name}/shape", INT32, shape.shape, shape)
+            program.operations.append(Operation("RESHAPE", [value, operand], [copy], {"new_shape": new_shape}))
+            if value in shapes:
+                shapes = {**shapes, copy: declared}
+            value = copy
+        outputs.append(value)
+    program.outputs = outputs
+    for port, value in zip(entry.outputs, outputs, strict=True):
+        value.name = port.name
+    for port, value in zip(entry.inputs, program.inputs, strict=True):
+        value.name = port.name
+    return program, shapes
+
+
+def _write(path: str, made: list[_Subgraph], packed: metadata.Packed | None) -> None:
+    """Writes the file: the model, and behind it the files that its metadata name."""
+    _share([item.program for item in made])
+    operations = [operation for item in made for operation in item.program.operations]
+    needed = versions.least_runtime(operations).encode()
+    named: dict[str, bytes] = {versions.METADATA: needed.ljust(versions.METADATA_BYTES, b"\0")}
+    if packed is not None:
+        named[metadata.NAME] = packed.content
+    contents = Contents(
+        programs=[item.program for item in made],
+        names=["main"] if len(made) == 1 else [item.entry.name for item in made],
+        signatures=[
+            EntrySignature(
+                item.entry.name,
+                {port.name: value for port, value in zip(item.entry.inputs, item.program.inputs, strict=True)},
+                {port.name: value for port, value in zip(item.entry.outputs, item.program.outputs, strict=True)},
+            )
+            for item in made
+        ],
+        metadata=named,
+        unnamed={value for item in made for value in unnamed(item.program)},
+        open_shapes={value: shape for item in made for value, shape in item.shapes.items()},
+        version=versions.version,
+    )
+    with open(path, "wb") as file:
+        for piece in file_pieces(contents):
+            file.write(piece)
+        if packed is not None and packed.files:
+            file.write(archive(packed.files, file.tell()))
+
+
+def _share(programs: list[Program]) -> None:
+    """Lets equal large constants of several programs be one, so that they are in the file once."""
+    if len(programs) < 2:
+        return
+    known: dict[tuple[str, tuple[int, ...], bytes], Constant] = {}
+    for value in _constants(programs):
+        constant = value.constant
+        if constant is None or constant.nbytes < MANY:
+            continue
+        digest = hashlib.sha256(np.ascontiguousarray(constant.numpy()).reshape(-1).view(np.uint8).data).digest()
+        value.constant = known.setdefault((value.dtype.name, value.shape, digest), constant)
+
+
+def _constants(programs: list[Program]) -> Iterator[Value]:
+    for program in programs:
+        for operation in program.operations:
+            for value in operation.inputs:
+                if value is not None and value.constant is not None:
+                    yield value
+
+
+def _run(file: ModelFile, entry: EntryPoint, feeds: Feeds) -> dict[str, Array]:
+    """The outputs as numbers, in the types that the graph has."""
+    infos = file.signature(entry.name).inputs
+    given = {
+        name: array if infos[name].scale else array.astype(infos[name].dtype, copy=False)
+        for name, array in feeds.items()
+    }
+    results = file.numbers(entry.name, given)
+    types = {port.name: port.dtype.numpy for port in entry.outputs}
+    return {name: array.astype(types[name], copy=False) for name, array in results.items()}
+
+
+def _resizes(file: ModelFile, item: _Subgraph, model: ExportModel) -> bool:
+    """Whether the file gives what the graph gives for other sizes too."""
+    assert item.opened is not None
+    other = item.opened.other
+    for plain in (False, True):
+        feeds = made_feeds(other, plain=plain)
+        try:
+            with Session(model.graph, model.threads) as session:
+                wanted = session.run(
+                    [port.tensor for port in other.outputs], {port.tensor: feeds[port.name] for port in other.inputs}
+                )
+        except PocketgraphError:
+            continue
+        try:
+            given = _run(file, item.entry, feeds)
+        except PocketgraphError:
+            return False
+        return all(
+            compared(port.name, [(array, given[port.name])], max(TOLERANCES.values())).passed
+            for port, array in zip(other.outputs, wanted, strict=True)
+        )
+    return False

@@ -1,0 +1,55 @@
+"""Weights as float16: half of the bytes, expanded to float32 when the file is loaded."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pocketgraph.graph.dtype import FLOAT, HALF
+from pocketgraph.litert.constant import Constant
+from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.quantization.program_pass import copied
+
+SMALLEST = 64
+"""Elements of a constant; fewer are not worth an operator."""
+LARGEST = 65504.0  # of float16
+
+
+def with_half_weights(program: Program) -> tuple[Program, list[str]]:
+    """A program whose large float constants are float16 with a DEQUANTIZE behind each, and what is to be said of it.
+
+    A constant with a value that float16 cannot hold stays as it is.
+    """
+    result = copied(program)
+    expanded: dict[Value, Value] = {}
+    kept: list[str] = []
+    operations: list[Operation] = []
+    for operation in result.operations:
+        for at, value in enumerate(operation.inputs):
+            if value is None or value.constant is None or value.dtype is not FLOAT or value.size < SMALLEST:
+                continue
+            if value not in expanded:
+                if not _fits(value.constant):
+                    kept.append(value.name)
+                    expanded[value] = value
+                else:
+                    expanded[value] = Value(f"{value.name}/float", FLOAT, value.shape)
+                    operations.append(Operation("DEQUANTIZE", [_halved(value)], [expanded[value]]))
+            operation.inputs[at] = expanded[value]
+        operations.append(operation)
+    result.operations = operations
+    notes = []
+    if kept:
+        notes.append(f"{len(kept)} constants stay float32: float16 does not reach their values (the first: {kept[0]})")
+    return result, notes
+
+
+def _fits(constant: Constant) -> bool:
+    values = constant.numpy()
+    return bool(np.abs(values[np.isfinite(values)]).max(initial=0) <= LARGEST)
+
+
+def _halved(value: Value) -> Value:
+    source = value.constant
+    assert source is not None
+    constant = Constant(lambda: source.numpy().astype(np.float16), source.shape, np.dtype(np.float16))
+    return Value(value.name, HALF, value.shape, constant)

@@ -1,0 +1,213 @@
+"""Programs that work for more than one size: the batch, and other sizes that the graph leaves open.
+
+The graph is lowered for two sets of sizes. Where both programs are the same but for the shapes that reshapes are given,
+and these differ in one place, -1 in that place makes one program of both. What differs otherwise cannot be left open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from pocketgraph.errors import PocketgraphError
+from pocketgraph.exporting.model import EntryPoint, ExportModel, Port
+from pocketgraph.exporting.programs import float_program
+from pocketgraph.litert.constant import Constant
+from pocketgraph.litert.program import Operation, Program, Value
+
+FIRST_BATCH, OTHER_BATCH = 2, 3
+"""Neither is 1, at which what moves axes and what reshapes are the same."""
+STEP = 32
+"""By how much other sizes differ; most networks halve pictures five times."""
+
+
+BROADCASTING = frozenset(("ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM"))
+"""Operators of LiteRT whose constant may have size 1 where the other operand is larger."""
+
+
+class Opened(NamedTuple):
+    """A program for open sizes.
+
+    Attributes:
+        program: its shapes are those for the entry point's ``sizes``.
+        shapes: the shape of each value that has open sizes, -1 for each.
+        other: the entry point with other sizes, by which to see that the file can be resized.
+    """
+
+    program: Program
+    shapes: dict[Value, tuple[int, ...]]
+    other: EntryPoint
+
+
+def open_program(entry: EntryPoint, model: ExportModel) -> tuple[Opened | None, str]:
+    """A program whose open sizes stay open; None and why where that cannot be.
+
+    First all open sizes are tried, then the first axis alone, which is the batch.
+    """
+    if all(port.is_fixed for port in entry.inputs):
+        return None, ""
+    why = ""
+    for batch_only in (False, True):
+        axes = [_open_axes(port, batch_only=batch_only) for port in entry.inputs]
+        if not any(axes):
+            continue
+        found = _try(entry, model, axes)
+        if isinstance(found, Opened):
+            closed = [port.name for port, taken in zip(entry.inputs, axes, strict=True)
+                      if len(taken) < (port.shape or ()).count(None)]  # fmt: skip
+            return found, f"the sizes of {', '.join(closed)} but for the batch are fixed: {why}" if closed else ""
+        why = found
+    shown = ", ".join(f"{port.name} {list(port.sizes or ())}" for port in entry.inputs if not port.is_fixed)
+    return None, f"open sizes are fixed ({shown}): {why}"
+
+
+def _open_axes(port: Port, *, batch_only: bool) -> list[int]:
+    return [axis for axis, size in enumerate(port.shape or ()) if size is None and (not axis or not batch_only)]
+
+
+def _with_sizes(entry: EntryPoint, axes: Sequence[list[int]], batch: int, steps: int) -> EntryPoint:
+    """The entry point with this batch, and ``steps`` more of each other open size."""
+    inputs = []
+    for port, opened in zip(entry.inputs, axes, strict=True):
+        sizes = list(port.sizes or ())
+        for axis in opened:
+            sizes[axis] = batch if not axis else sizes[axis] + STEP * steps * axis
+        inputs.append(replace(port, sizes=tuple(sizes)))
+    return replace(entry, inputs=tuple(inputs))
+
+
+def _try(entry: EntryPoint, model: ExportModel, axes: Sequence[list[int]]) -> Opened | str:
+    try:
+        first = float_program(_with_sizes(entry, axes, FIRST_BATCH, 0), model)
+        other = float_program(_with_sizes(entry, axes, OTHER_BATCH, 1), model)
+    except PocketgraphError as error:
+        return error.what
+    has_batch = any(0 in opened for opened in axes)
+    pairs: dict[Value, Value] = dict(zip(first.inputs, other.inputs, strict=True))
+    if len(first.operations) != len(other.operations):
+        return "other sizes need other operators"
+    patched: list[tuple[Operation, int, Value]] = []
+    for one, two in zip(first.operations, other.operations, strict=True):
+        said = _same(one, two, pairs, patched)
+        if said:
+            return said
+    if any(pairs.get(a) is not b and (a.constant is None or not _equal(a, b))
+           for a, b in zip(first.outputs, other.outputs, strict=True)):  # fmt: skip
+        return "other sizes need other operators"
+    for operation, at, merged in patched:
+        operation.inputs[at] = merged
+        if operation.code == "RESHAPE" and merged.constant is not None:
+            operation.options["new_shape"] = tuple(map(int, merged.constant.numpy()))
+    shapes = {
+        a: tuple(-1 if x != y else x for x, y in zip(a.shape, b.shape, strict=True))
+        for a, b in pairs.items()
+        if a.shape != b.shape and a.constant is None
+    }
+    if has_batch:
+        by_batch = _by_batch(entry, axes, first, pairs)
+        if isinstance(by_batch, str):
+            return by_batch
+    return Opened(first, shapes, _with_sizes(entry, axes, OTHER_BATCH, 1))
+
+
+def _by_batch(entry: EntryPoint, axes: Sequence[list[int]], first: Program, pairs: dict[Value, Value]) -> str | None:
+    """Gives every value the shape that it has for the batch of ``sizes``, by how it grew."""
+    batch = next((port.sizes or (1,))[0] for port, opened in zip(entry.inputs, axes, strict=True) if 0 in opened)
+    for a, b in pairs.items():
+        if a.constant is None and a.shape != b.shape:
+            # Sizes that grow by more than the batch does are other open sizes, and stay.
+            a.shape = tuple(_scaled(x, y, batch) for x, y in zip(a.shape, b.shape, strict=True))
+    return None if all(min(a.shape, default=1) > 0 for a in pairs) else "a size does not grow with the batch"
+
+
+def _scaled(first: int, other: int, batch: int) -> int:
+    """A size for another batch; one that does not grow as the batch does stays."""
+    is_batch = first != other and first * OTHER_BATCH == other * FIRST_BATCH
+    return first // FIRST_BATCH * batch if is_batch else first
+
+
+def _same(
+    one: Operation, two: Operation, pairs: dict[Value, Value], patched: list[tuple[Operation, int, Value]]
+) -> str:
+    """Why two operations are not the same for any size; else "", and the values that belong together are paired."""
+    where = f" ({one.nodes[-1]})" if one.nodes else ""
+    if one.code != two.code or len(one.inputs) != len(two.inputs):
+        return f"other sizes need other operators{where}"
+    options = {key: value for key, value in one.options.items() if key != "new_shape"}
+    if options != {key: value for key, value in two.options.items() if key != "new_shape"}:
+        return f"{one.code} depends on the size{where}"
+    for at, (a, b) in enumerate(zip(one.inputs, two.inputs, strict=True)):
+        if a is None or b is None:
+            if a is not b:
+                return f"other sizes need other operators{where}"
+        elif a.constant is None:
+            if pairs.get(a) is not b:
+                return f"other sizes need other operators{where}"
+        elif not _equal(a, b):
+            merged = _merged(a, b) if one.code == "RESHAPE" and at == 1 else None
+            if one.code in BROADCASTING:
+                merged = _repeated(a, b)
+            elif one.code == "SLICE" and at == 2:
+                merged = _to_the_end(one, two)
+            if merged is None:
+                return f"{one.code} takes a constant that depends on the size{where}"
+            patched.append((one, at, merged))
+    pairs.update(zip(one.outputs, two.outputs, strict=True))
+    return ""
+
+
+def _equal(a: Value, b: Value) -> bool:
+    if a is b:
+        return True
+    if a.constant is None or b.constant is None or a.shape != b.shape or a.dtype is not b.dtype:
+        return False
+    return bool(np.array_equal(a.constant.numpy(), b.constant.numpy(), equal_nan=a.dtype.numpy.kind == "f"))
+
+
+def _repeated(a: Value, b: Value) -> Value | None:
+    """The constant of size 1 where both repeat it along the one axis that they differ in, as states of zeros do."""
+    assert a.constant is not None
+    assert b.constant is not None
+    axes = [axis for axis, (x, y) in enumerate(zip(a.shape, b.shape, strict=False)) if x != y]
+    if len(a.shape) != len(b.shape) or len(axes) != 1 or a.dtype is not b.dtype:
+        return None
+    first, other = a.constant.numpy(), b.constant.numpy()
+    one = first.take([0], axes[0])
+    if not ((first == one).all() and (other == one).all()):
+        return None
+    constant = Constant.of(one)
+    return Value(a.name, a.dtype, constant.shape, constant)
+
+
+def _to_the_end(one: Operation, two: Operation) -> Value | None:
+    """The sizes of a slice, -1 where both take all that there is behind their start."""
+    taken = []
+    for operation in (one, two):
+        source, begin, size = operation.inputs
+        if source is None or begin is None or begin.constant is None or size is None or size.constant is None:
+            return None
+        sizes = size.constant.numpy()
+        rest = np.array(source.shape) - begin.constant.numpy()
+        taken.append((sizes, np.where(sizes == rest, -1, sizes)))
+    (first, first_open), (other, other_open) = taken
+    merged = np.where(first == other, first, first_open)
+    if not np.array_equal(merged, np.where(first == other, first, other_open)) or (merged[first != other] != -1).any():
+        return None
+    value = one.inputs[2]
+    assert value is not None
+    constant = Constant.of(merged.astype(first.dtype))
+    return Value(value.name, value.dtype, constant.shape, constant)
+
+
+def _merged(a: Value, b: Value) -> Value | None:
+    """The shape constant that stands for both, with -1 where they differ; None where that is in several places."""
+    assert a.constant is not None
+    assert b.constant is not None
+    first, other = a.constant.numpy(), b.constant.numpy()
+    if first.shape != other.shape or np.count_nonzero(first != other) != 1:
+        return None
+    constant = Constant.of(np.where(first == other, first, -1).astype(np.int32))
+    return Value(a.name, a.dtype, constant.shape, constant)

@@ -1,0 +1,162 @@
+"""The front door: a model goes in, what ships comes out, and a check against the reference engine is between them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from pocketgraph.datasets.class_labels import read_labels
+from pocketgraph.datasets.named_arrays import SampleSource
+from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
+from pocketgraph.exporting.arguments import arguments_of
+from pocketgraph.exporting.checking import Checked, check
+from pocketgraph.exporting.model import About, ExportModel, Progress, Source
+from pocketgraph.exporting.opening import Sizes, opened
+from pocketgraph.exporting.placing import check_target, put_in_place, workshop
+from pocketgraph.exporting.samples import with_samples
+from pocketgraph.exporting.targets import Target, target_of
+from pocketgraph.graph import Graph
+
+Lines: TypeAlias = "Sequence[str] | str | os.PathLike[str]"
+"""Lines of text, or the path of a file with them."""
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written, and the proof that it is the same model.
+
+    Attributes:
+        path: where it is.
+        target: the name of the target.
+        files: every file, the main one first.
+        bytes: of all of them.
+        notes: what a person should know.
+        checks: one entry an entry point; empty when it cannot run on this machine.
+        unchecked: why it was not run; else "".
+    """
+
+    path: str
+    target: str
+    files: tuple[str, ...]
+    bytes: int
+    notes: tuple[str, ...]
+    checks: tuple[Checked, ...]
+    unchecked: str = ""
+
+
+def export(
+    source: Source,
+    path: str | os.PathLike[str],
+    *,
+    target: str | None = None,
+    inputs: Sequence[str] | None = None,
+    outputs: Sequence[str] | None = None,
+    signatures: Sequence[str] | None = None,
+    shapes: Sizes | None = None,
+    values: Mapping[str, Any] | None = None,
+    labels: Lines = (),
+    calibration: Lines = (),
+    about: About | None = None,
+    samples: SampleSource | None = None,
+    limit: int = 100,
+    preset: str | None = None,
+    input_mean: float | None = None,
+    input_std: float | None = None,
+    input_width: int | None = None,
+    input_height: int | None = None,
+    sample_rate: int | None = None,
+    tolerance: float | None = None,
+    threads: int = 1,
+    force: bool = False,
+    progress: Progress | None = None,
+    notify: Notify | None = None,
+    **options: Any,
+) -> Exported:
+    """Writes a model in a form that a device runs, and proves that it is the same model.
+
+    >>> import numpy as np, pocketgraph
+    >>> from pocketgraph.graph.text import parse
+    >>> graph = parse("x = Placeholder(dtype=float, shape=[1, 2])\\ny = Relu(x, T=float)")
+    >>> made = pocketgraph.export(graph, "small.tflite", samples=np.float32([[-1, 2]]))
+    >>> made.checks[0].passed, made.target
+    (True, 'tflite')
+
+    Args:
+        source: a graph, a model file, or the directory of a SavedModel or training.
+        path: the file or folder to write; its suffix says which form unless ``target`` does.
+        target: the name of a target; ``pocketgraph export --targets`` lists them.
+        inputs, outputs, signatures, shapes, values: see ``opening.opened``.
+        labels: the name of each class of the first output, or the file that has one a line.
+        calibration: of scores, a line for each class, or the file that has them.
+        about: name, author, licence and such.
+        samples: realistic inputs: a folder, a file, or arrays by public name with samples along the first axis, as for
+            ``quantize``. What needs calibration is calibrated with them, and the check uses them; by default it makes
+            some up.
+        limit: how many of the samples to take.
+        preset, input_mean, input_std, input_width, input_height, sample_rate: see ``SampleReading``; what they say of
+            pictures and recordings is what the file tells the task libraries.
+        tolerance: the largest difference that passes, as a share of the output's largest value.
+        threads: how many to compute with here.
+        force: write into a folder that is not empty.
+        progress: told how far it is.
+        notify: told what is easily overlooked, a sentence each.
+        options: of the target.
+
+    Raises:
+        UsageError: arguments that do not go together or do not fit the model.
+        DifferenceError: the numbers are past the tolerance; no file stays.
+        PocketgraphError: what else stands in the way.
+    """
+    place = os.fspath(path)
+    chosen = target_of(place, target)
+    arguments = arguments_of(chosen, options)
+    check_target(
+        place, is_folder=chosen.is_folder, force=force, source=None if isinstance(source, Graph) else os.fspath(source)
+    )
+    reading = SampleReading(preset, input_mean, input_std, input_width, input_height, sample_rate, notify or unheard)
+    model = opened(source, inputs=inputs, outputs=outputs, signatures=signatures, shapes=shapes, values=values)
+    if model.front is not None:
+        reading.notify(
+            f"the part behind {', '.join(model.front.shapes)} is written; what reads recordings is the app's"
+        )
+    model = replace(
+        with_samples(model, samples, reading, limit), labels=_lines(labels), calibration=_lines(calibration),
+        about=about or About(), sample_rate=sample_rate, threads=threads, progress=progress or model.progress,
+    )  # fmt: skip
+    return export_model(model, place, chosen, arguments, tolerance=tolerance, force=force)
+
+
+def _lines(given: Lines) -> tuple[str, ...]:
+    """Lines, or those of a file."""
+    return tuple(read_labels(given)) if isinstance(given, str | os.PathLike) else tuple(given)
+
+
+def export_model(
+    model: ExportModel,
+    path: str,
+    target: Target,
+    arguments: Mapping[str, Any],
+    *,
+    tolerance: float | None = None,
+    force: bool = False,
+) -> Exported:
+    """As ``export``, for a model that is open and a target that is chosen.
+
+    Args:
+        model: the model.
+        path: the file or folder to write.
+        target: the target.
+        arguments: the keyword arguments of its exporter.
+        tolerance, force: as for ``export``.
+    """
+    check_target(path, is_folder=target.is_folder, force=force)
+    with workshop(path) as made:
+        written = target.write(model, made, **arguments)
+        checks = check(model, written, tolerance)
+        files = put_in_place(made, path)
+    size = sum(os.path.getsize(name) for name in files)
+    return Exported(
+        path, target.name, tuple(files), size, (*model.notes, *written.notes), tuple(checks), written.unchecked
+    )

@@ -1,0 +1,332 @@
+"""LiteRT (TensorFlow Lite) files as graphs to look at: a node an operator, a constant a weight, signatures by name.
+
+    x = Placeholder(dtype=float, shape=[?, 224, 224, 3])
+    y = tfl.conv_2d(x, weights, bias)
+
+Such a graph runs in a session as a whole, by LiteRT itself; rewriting rules do not know its operators. Source of slots
+and numbers: schema.fbs of the LiteRT project, version 3.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.errors import FormatError, GraphError
+from pocketgraph.formats.flatbuffers import Table
+from pocketgraph.formats.wire import Buffer
+from pocketgraph.graph import DType, Graph, Node, Shape, Tensor
+from pocketgraph.graph.dtype import UINT8
+from pocketgraph.graph.graph import Signature
+from pocketgraph.graph.model_file import PREFIX, SCALES, SHAPES, TYPES, ZERO_POINTS
+
+DEFAULT = "serving_default"
+METADATA = "TFLITE_METADATA"
+CUSTOM = 32
+MOST_NODES = 1 << 20
+
+ELEMENTS = (
+    "float", "half", "int32", "uint8", "int64", "string", "bool", "int16", "complex64", "int8", "double", "complex128",
+    "uint64", "resource", "variant", "uint32", "uint16", "int4", "bfloat16", "int2", "uint4",
+)  # fmt: skip
+"""TensorFlow's name of each TensorType."""
+
+_NAMES = """
+ADD AVERAGE_POOL_2D CONCATENATION CONV_2D DEPTHWISE_CONV_2D DEPTH_TO_SPACE DEQUANTIZE EMBEDDING_LOOKUP FLOOR
+FULLY_CONNECTED HASHTABLE_LOOKUP L2_NORMALIZATION L2_POOL_2D LOCAL_RESPONSE_NORMALIZATION LOGISTIC
+LSH_PROJECTION LSTM MAX_POOL_2D MUL RELU RELU_N1_TO_1 RELU6 RESHAPE RESIZE_BILINEAR RNN SOFTMAX SPACE_TO_DEPTH
+SVDF TANH CONCAT_EMBEDDINGS SKIP_GRAM CALL CUSTOM EMBEDDING_LOOKUP_SPARSE PAD UNIDIRECTIONAL_SEQUENCE_RNN
+GATHER BATCH_TO_SPACE_ND SPACE_TO_BATCH_ND TRANSPOSE MEAN SUB DIV SQUEEZE UNIDIRECTIONAL_SEQUENCE_LSTM
+STRIDED_SLICE BIDIRECTIONAL_SEQUENCE_RNN EXP TOPK_V2 SPLIT LOG_SOFTMAX DELEGATE BIDIRECTIONAL_SEQUENCE_LSTM
+CAST PRELU MAXIMUM ARG_MAX MINIMUM LESS NEG PADV2 GREATER GREATER_EQUAL LESS_EQUAL SELECT SLICE SIN
+TRANSPOSE_CONV SPARSE_TO_DENSE TILE EXPAND_DIMS EQUAL NOT_EQUAL LOG SUM SQRT RSQRT SHAPE POW ARG_MIN
+FAKE_QUANT REDUCE_PROD REDUCE_MAX PACK LOGICAL_OR ONE_HOT LOGICAL_AND LOGICAL_NOT UNPACK REDUCE_MIN FLOOR_DIV
+REDUCE_ANY SQUARE ZEROS_LIKE FILL FLOOR_MOD RANGE RESIZE_NEAREST_NEIGHBOR LEAKY_RELU SQUARED_DIFFERENCE
+MIRROR_PAD ABS SPLIT_V UNIQUE CEIL REVERSE_V2 ADD_N GATHER_ND COS WHERE RANK ELU REVERSE_SEQUENCE MATRIX_DIAG
+QUANTIZE MATRIX_SET_DIAG ROUND HARD_SWISH IF WHILE NON_MAX_SUPPRESSION_V4 NON_MAX_SUPPRESSION_V5 SCATTER_ND
+SELECT_V2 DENSIFY SEGMENT_SUM BATCH_MATMUL PLACEHOLDER_FOR_GREATER_OP_CODES CUMSUM CALL_ONCE BROADCAST_TO
+RFFT2D CONV_3D IMAG REAL COMPLEX_ABS HASHTABLE HASHTABLE_FIND HASHTABLE_IMPORT HASHTABLE_SIZE REDUCE_ALL
+CONV_3D_TRANSPOSE VAR_HANDLE READ_VARIABLE ASSIGN_VARIABLE BROADCAST_ARGS RANDOM_STANDARD_NORMAL BUCKETIZE
+RANDOM_UNIFORM MULTINOMIAL GELU DYNAMIC_UPDATE_SLICE RELU_0_TO_1 UNSORTED_SEGMENT_PROD UNSORTED_SEGMENT_MAX
+UNSORTED_SEGMENT_SUM ATAN2 UNSORTED_SEGMENT_MIN SIGN BITCAST BITWISE_XOR RIGHT_SHIFT
+"""
+OPERATORS = tuple(_NAMES.split())
+"""The builtin operators by their number; newer ones go by theirs."""
+
+
+@dataclass(frozen=True)
+class TensorFacts:
+    """An input or output of a file.
+
+    Attributes:
+        name: of the tensor.
+        dtype: TensorFlow's name of its type.
+        shape: the sizes; None where one is open.
+        scale, zero_point: a code stands for ``scale * (code - zero_point)``; scale 0 for plain numbers.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int | None, ...]
+    scale: float = 0.0
+    zero_point: int = 0
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """What a file says of itself.
+
+    Attributes:
+        signatures: the inputs and outputs of each, by public name; of a file without signatures ``serving_default``.
+        has_signatures: whether the file names them.
+        description: who wrote it.
+        metadata: the names of its metadata and their bytes.
+    """
+
+    signatures: Mapping[str, tuple[Mapping[str, TensorFacts], Mapping[str, TensorFacts]]]
+    has_signatures: bool
+    description: str
+    metadata: Mapping[str, bytes]
+
+
+class _File:
+    """A file's root table and what its tables point to."""
+
+    def __init__(self, buffer: Buffer) -> None:
+        self.buffer = buffer
+        self.root = Table.root(buffer)
+        self.codes = [_op(table) for table in self.root.tables(1)]
+        self.buffers = self.root.tables(4)
+        self.subgraphs = [_Subgraph(table) for table in self.root.tables(2)]
+        if not self.subgraphs:
+            raise FormatError("the file is damaged: it has no subgraph")
+
+    def content(self, number: int) -> Any:
+        """The bytes of a buffer; None for one without."""
+        if not 0 <= number < len(self.buffers):
+            raise FormatError(f"the file is damaged: there is no buffer {number}")
+        table = self.buffers[number]
+        offset, size = table.number(1, "u64"), table.number(2, "u64")
+        if offset > 1:
+            if offset + size > len(self.buffer):
+                raise FormatError("the file is damaged: a buffer ends outside of it")
+            return self.buffer[offset : offset + size]
+        data = table.data(0)
+        return data if data is not None and len(data) else None
+
+
+class _Subgraph:
+    def __init__(self, table: Table) -> None:
+        self.tensors = table.tables(0)
+        self.inputs = table.numbers(1, "i32")
+        self.outputs = table.numbers(2, "i32")
+        self.operators = table.tables(3)
+        self.name = table.text(4)
+        if any(not 0 <= number < len(self.tensors) for number in (*self.inputs, *self.outputs)):
+            raise FormatError("the file is damaged: an input or output is no tensor")
+
+    def tensor(self, number: int) -> Table:
+        if not 0 <= number < len(self.tensors):
+            raise FormatError(f"the file is damaged: there is no tensor {number}")
+        return self.tensors[number]
+
+
+def _op(table: Table) -> str:
+    number = max(table.number(0, "i8"), table.number(3, "i32"))
+    if number == CUSTOM:
+        return f"{PREFIX}custom.{_plain(table.text(1)) or 'unnamed'}"
+    return PREFIX + (OPERATORS[number].lower() if number < len(OPERATORS) else f"operator_{number}")
+
+
+def _facts(tensor: Table) -> TensorFacts:
+    shape, declared = tensor.numbers(0, "i32"), tensor.numbers(7, "i32")
+    sizes = declared if len(declared) == len(shape) else shape
+    quantization = tensor.table(4)
+    scales = quantization.numbers(2, "f32") if quantization is not None else ()
+    zeros = quantization.numbers(3, "i64") if quantization is not None else ()
+    kind = tensor.number(1, "i8")
+    return TensorFacts(
+        tensor.text(3),
+        ELEMENTS[kind] if 0 <= kind < len(ELEMENTS) else f"type {kind}",
+        tuple(None if size < 0 else size for size in sizes),
+        scales[0] if len(scales) == 1 else 0.0,
+        zeros[0] if len(zeros) == 1 else 0,
+    )
+
+
+def facts(buffer: Buffer, where: str = "") -> ModelFacts:
+    """What a file says of itself: inputs, outputs, signatures and metadata.
+
+    Raises:
+        FormatError: it is damaged.
+    """
+    try:
+        file = _File(buffer)
+        signatures = {
+            key: tuple({name: _facts(file.subgraphs[at].tensor(n)) for name, n in side.items()} for side in sides)
+            for key, (at, *sides) in _signatures(file).items()
+        }
+        metadata = {}
+        for table in file.root.tables(6):
+            content = file.content(table.number(1, "u32"))
+            metadata[table.text(0)] = b"" if content is None else bytes(content)
+    except FormatError as error:
+        raise FormatError(error.what, where=where) from None
+    return ModelFacts(signatures, bool(file.root.tables(7)), file.root.text(3), metadata)  # type: ignore[arg-type]
+
+
+def _signatures(file: _File) -> dict[str, tuple[int, dict[str, int], dict[str, int]]]:
+    """Of each signature the subgraph, and the tensors that go in and out by their public names."""
+    found = {}
+    for table in file.root.tables(7):
+        at = table.number(4, "u32")
+        if not at < len(file.subgraphs):
+            raise FormatError(f"the file is damaged: there is no subgraph {at}")
+        sides = [{item.text(0): int(item.number(1, "u32")) for item in table.tables(side)} for side in (0, 1)]
+        found[table.text(2)] = (at, sides[0], sides[1])
+    if found:
+        return found
+    graph = file.subgraphs[0]
+    named = [_by_name(graph, numbers) for numbers in (graph.inputs, graph.outputs)]
+    return {DEFAULT: (0, named[0], named[1])}
+
+
+def _by_name(graph: _Subgraph, numbers: tuple[int, ...]) -> dict[str, int]:
+    """Tensors by name, as LiteRT's interpreter tells them apart: later ones of a name have their number behind it."""
+    found: dict[str, int] = {}
+    for number in numbers:
+        name = graph.tensor(number).text(3)
+        found[name if name not in found else f"{name}#{number}"] = number
+    return found
+
+
+def parse(buffer: Buffer, where: str = "") -> Graph:
+    """The graph of a file. Its content stays in ``extra``, which is what a session runs.
+
+    Raises:
+        FormatError: it is damaged.
+    """
+    try:
+        file = _File(buffer)
+        signatures = _signatures(file)
+        nodes: list[Node] = []
+        names: list[dict[int, str]] = []
+        taken: set[str] = set()
+        keys = {at: key for key, (at, _, _) in reversed(signatures.items())}
+        for at, subgraph in enumerate(file.subgraphs):
+            prefix = "" if len(file.subgraphs) == 1 else f"{_plain(keys.get(at, subgraph.name)) or at}/"
+            names.append(_nodes(file, subgraph, prefix, nodes, taken))
+    except FormatError as error:
+        raise FormatError(error.what, where=where) from None
+    made = {}
+    for key, (at, inputs, outputs) in signatures.items():
+        tensors = names[at]
+        if any(number not in tensors for number in (*inputs.values(), *outputs.values())):
+            raise FormatError(f"the file is damaged: '{key}' names a tensor that nothing makes", where=where)
+        made[key] = Signature(
+            {name: tensors[number] for name, number in inputs.items()},
+            {name: tensors[number] for name, number in outputs.items()},
+        )
+    main = made.get(DEFAULT) or next(iter(made.values()))
+    return Graph(
+        nodes,
+        inputs=list(main.inputs.values()),
+        outputs=list(main.outputs.values()),
+        signatures=made,
+        extra=bytes(buffer),
+    )
+
+
+def _nodes(file: _File, subgraph: _Subgraph, prefix: str, nodes: list[Node], taken: set[str]) -> dict[int, str]:
+    """Adds the nodes of a subgraph, and gives the name of each tensor that is made, by its number."""
+    names: dict[int, str] = {}
+    for number in subgraph.inputs:
+        fact = _facts(subgraph.tensor(number))
+        name = _free(prefix + _plain(fact.name or f"input_{number}"), taken)
+        attrs: dict[str, Any] = {"dtype": _dtype(fact), "shape": Shape(fact.shape)}
+        if fact.scale:
+            attrs |= {SCALES: (fact.scale,), ZERO_POINTS: (fact.zero_point,)}
+        nodes.append(Node(name, "Placeholder", (), attrs))
+        names[number] = f"{name}:0"
+    for at, operator in enumerate(subgraph.operators):
+        code = operator.number(0, "u32")
+        if not code < len(file.codes) or len(nodes) > MOST_NODES:
+            raise FormatError(f"the file is damaged: there is no operator {code}")
+        read, made = operator.numbers(1, "i32"), operator.numbers(2, "i32")
+        inputs = []
+        for number in read:
+            if number >= 0 and number not in names:
+                _add_constant(file, subgraph, number, prefix, nodes, taken, names)
+            if number >= 0:
+                inputs.append(names[number].removesuffix(":0"))
+        facts_of = [_facts(subgraph.tensor(number)) for number in made]
+        own = facts_of[0].name if facts_of else ""
+        name = _free(prefix + (_plain(own) or f"{file.codes[code].removeprefix(PREFIX)}_{at}"), taken)
+        attrs = {
+            TYPES: tuple(_dtype(fact) for fact in facts_of),
+            SHAPES: tuple(Shape(fact.shape) for fact in facts_of),
+        }
+        if any(fact.scale for fact in facts_of):
+            attrs |= {
+                SCALES: tuple(fact.scale for fact in facts_of),
+                ZERO_POINTS: tuple(fact.zero_point for fact in facts_of),
+            }
+        nodes.append(Node(name, file.codes[code], inputs, attrs))
+        names.update({number: f"{name}:{port}" for port, number in enumerate(made)})
+    for number in subgraph.outputs:
+        if number not in names:
+            _add_constant(file, subgraph, number, prefix, nodes, taken, names)
+    return names
+
+
+def _add_constant(
+    file: _File,
+    subgraph: _Subgraph,
+    number: int,
+    prefix: str,
+    nodes: list[Node],
+    taken: set[str],
+    names: dict[int, str],
+) -> None:
+    """A constant, or a variable of an operator's own, as a node."""
+    table = subgraph.tensor(number)
+    fact = _facts(table)
+    name = _free(prefix + (_plain(fact.name) or f"constant_{number}"), taken)
+    content = file.content(table.number(2, "u32")) if file.buffers else None
+    shape = tuple(size or 0 for size in fact.shape)
+    dtype = _dtype(fact)
+    if content is None or fact.dtype in ("string", "resource", "variant"):
+        nodes.append(Node(name, f"{PREFIX}pseudo_const", (), {"dtype": dtype, "shape": Shape(shape)}))
+    else:
+        if dtype.size * int(np.prod(shape, dtype=np.int64)) != len(content):
+            dtype, shape = UINT8, (len(content),)  # less than a byte an element, or sparse
+        tensor = Tensor.from_numpy(np.frombuffer(content, dtype.numpy).reshape(shape), dtype)
+        nodes.append(Node(name, "Const", (), {"dtype": dtype, "value": tensor}))
+    names[number] = f"{name}:0"
+
+
+def _dtype(fact: TensorFacts) -> DType:
+    try:
+        return DType.named(fact.dtype)
+    except GraphError:  # a type that TensorFlow has not
+        return UINT8
+
+
+def _plain(name: str) -> str:
+    """A tensor's name as a node may have it: the first one of a fused operator's, without the port."""
+    text = re.sub(r":0$", "", name.split(";")[0])
+    text = re.sub(r"[^A-Za-z0-9_.\\/>-]", "_", text)
+    return text if re.match(r"[A-Za-z0-9.]", text) else f"t{text}" if text else ""
+
+
+def _free(name: str, taken: set[str]) -> str:
+    found, count = name, 0
+    while found in taken:
+        count += 1
+        found = f"{name}_{count}"
+    taken.add(found)
+    return found

@@ -1,0 +1,100 @@
+"""What a LiteRT file tells the task libraries: how pictures are normalized, and the labels kept behind the model.
+
+Source of slots and numbers: metadata_schema.fbs of the TensorFlow Lite Support library (identifier ``M001``).
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from dataclasses import dataclass
+
+from pocketgraph.errors import FormatError
+from pocketgraph.formats.flatbuffers import Table
+from pocketgraph.formats.tflite import METADATA, facts
+from pocketgraph.formats.wire import Buffer
+
+IDENTIFIER = b"M001"
+NORMALIZATION = 1
+LABELS = (2, 3)
+"""Kinds of associated files with labels: of an axis, of values."""
+MOST_BYTES = 1 << 26
+"""Of one file behind a model."""
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """What the metadata of a file say.
+
+    Attributes:
+        name, description, version, author, license: of the model.
+        inputs, outputs: the names of the tensors there.
+        mean, std: of the first input's normalization; empty where there is none.
+        labels: of the outputs; empty where there are none.
+        files: the names of the files behind the model.
+    """
+
+    name: str
+    description: str
+    version: str
+    author: str
+    license: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    labels: tuple[str, ...]
+    files: tuple[str, ...]
+
+
+def metadata(buffer: Buffer, where: str = "") -> Metadata | None:
+    """The metadata of a LiteRT file; None where it has none.
+
+    Raises:
+        FormatError: they are damaged.
+    """
+    content = facts(buffer, where).metadata.get(METADATA)
+    if content is None or content[4:8] != IDENTIFIER:
+        return None
+    files = _files(buffer, where)
+    try:
+        root = Table.root(content)
+        subgraphs = root.tables(3)
+        inputs = subgraphs[0].tables(2) if subgraphs else []
+        outputs = subgraphs[0].tables(3) if subgraphs else []
+        mean, std = _normalization(inputs[0]) if inputs else ((), ())
+        labels = next((found for output in outputs for found in (_labels(output, files),) if found), ())
+        name, description, version, author, terms = (root.text(slot) for slot in (0, 1, 2, 4, 5))
+        fed, made = (tuple(table.text(0) for table in tables) for tables in (inputs, outputs))
+    except FormatError as error:
+        raise FormatError(f"the metadata are damaged: {error.what}", where=where) from None
+    return Metadata(name, description, version, author, terms, fed, made, mean, std, labels, tuple(files))
+
+
+def _normalization(tensor: Table) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    for unit in tensor.tables(4):
+        options = unit.table(1)
+        if unit.number(0, "u8") == NORMALIZATION and options is not None:
+            return options.numbers(0, "f32"), options.numbers(1, "f32")
+    return (), ()
+
+
+def _labels(tensor: Table, files: dict[str, bytes]) -> tuple[str, ...]:
+    for file in tensor.tables(6):
+        if file.number(2, "i8") in LABELS and file.text(0) in files:
+            return tuple(files[file.text(0)].decode("utf-8", "replace").removesuffix("\n").split("\n"))
+    return ()
+
+
+def _files(buffer: Buffer, where: str) -> dict[str, bytes]:
+    """The files behind a model, by name."""
+    if b"PK\5\6" not in bytes(buffer[-(1 << 16) - 22 :]):
+        return {}
+    try:
+        with zipfile.ZipFile(io.BytesIO(bytes(buffer))) as archive:
+            infos = archive.infolist()
+            if any(info.file_size > MOST_BYTES or info.compress_type != zipfile.ZIP_STORED for info in infos):
+                raise FormatError("a file behind the model is compressed or too large", where=where)
+            return {info.filename: archive.read(info) for info in infos}
+    except (zipfile.BadZipFile, EOFError, ValueError) as error:
+        raise FormatError(f"the files behind the model are damaged: {error}", where=where) from None

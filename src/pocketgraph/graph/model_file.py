@@ -1,0 +1,54 @@
+"""Graphs that stand for a LiteRT file: their nodes are its operators, and tell their types and shapes themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.graph.graph import Graph
+from pocketgraph.graph.node import parse_ref
+
+PREFIX = "tfl."
+"""Before the name of an operator of a LiteRT file, in a node's op."""
+TYPES, SHAPES = "output_types", "output_shapes"
+"""The attributes of such a node that have a type and a shape for each output."""
+SCALES, ZERO_POINTS = "scales", "zero_points"
+"""Where outputs are codes: ``scale * (code - zero_point)`` is what one stands for, scale 0 being for plain numbers."""
+IDENTIFIER = b"TFL3"
+
+Array = np.ndarray[Any, Any]
+
+
+def is_model_file(graph: Graph) -> bool:
+    """Whether a graph is that of a LiteRT file, whose content is in ``extra``."""
+    return graph.extra[4:8] == IDENTIFIER
+
+
+def coded(graph: Graph, tensor: str, array: Array) -> Array:
+    """What a LiteRT file takes for an array of numbers: codes where ``tensor`` has codes, else the array itself."""
+    scale, zero = _quantization(graph, tensor)
+    if not scale or array.dtype.kind != "f":
+        return array
+    dtype = graph.producer(tensor).dtype("dtype").numpy
+    info = np.iinfo(dtype)
+    codes: Array = np.clip(np.rint(array / scale) + zero, info.min, info.max).astype(dtype)
+    return codes
+
+
+def numbers(graph: Graph, tensor: str, array: Array) -> Array:
+    """What an array of a LiteRT file stands for: float32 where ``tensor`` has codes, else the array itself."""
+    scale, zero = _quantization(graph, tensor)
+    if not scale or array.dtype.kind not in "iu":
+        return array
+    found: Array = (array.astype(np.float32) - np.float32(zero)) * np.float32(scale)
+    return found
+
+
+def _quantization(graph: Graph, tensor: str) -> tuple[float, int]:
+    name, port, _ = parse_ref(tensor)
+    attrs = graph[name].attrs
+    scales, zeros = attrs.get(SCALES, ()), attrs.get(ZERO_POINTS, ())
+    if not isinstance(scales, tuple) or not isinstance(zeros, tuple) or port >= len(scales):
+        return 0.0, 0
+    return float(scales[port]), int(zeros[port])

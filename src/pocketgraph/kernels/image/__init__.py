@@ -1,0 +1,1 @@
+"""Pictures: files, resizing, crops, colors, and the boxes of detectors."""

@@ -1,0 +1,182 @@
+"""CropAndResize: boxes of images, each resized to one size."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pocketgraph.kernels.arrays import Array, ints, reserve, widened
+from pocketgraph.kernels.registry import kernel
+from pocketgraph.kernels.thread_buffers import scratch
+
+FLOAT = np.float32
+
+
+def samples(start: Array, end: Array, size: int, count: int) -> Array:
+    """(boxes, count) positions in an axis of ``size`` pixels, for boxes given in fractions of it."""
+    last = FLOAT(size - 1)
+    if count > 1:
+        step = (end - start) * last / FLOAT(count - 1)
+        return np.asarray(start[:, None] * last + np.arange(count, dtype=FLOAT) * step[:, None])
+    return np.asarray(FLOAT(0.5) * (start + end) * last)[:, None]
+
+
+@kernel("CropAndResize")
+def crop_and_resize(
+    image: Array,
+    boxes: Array,
+    box_ind: Array,
+    crop_size: Array,
+    *,
+    method: str = "bilinear",
+    extrapolation_value: float = 0.0,
+) -> Array:
+    """float32 (boxes, rows, columns, channels): each box (y1, x1, y2, x2, in fractions of the image) resized."""
+    rows, columns = ints(crop_size)
+    count, (height, width, depth) = boxes.shape[0], image.shape[1:]
+    if boxes.shape != (count, 4) or box_ind.shape != (count,) or rows < 1 or columns < 1:
+        raise ValueError(f"boxes {list(boxes.shape)}, box_ind {list(box_ind.shape)}, crop size {[rows, columns]}")
+    if not bool(np.isfinite(boxes).all()):
+        raise ValueError("Boxes contains at least one element that is not finite")
+    if bool(np.any((box_ind < 0) | (box_ind >= image.shape[0]))):
+        raise ValueError(f"box_index has values outside [0, {image.shape[0]})")
+    result = np.empty(reserve((count, rows, columns, depth), FLOAT), dtype=FLOAT)
+    down = samples(boxes[:, 0], boxes[:, 2], height, rows)
+    along = samples(boxes[:, 1], boxes[:, 3], width, columns)
+    if method not in ("bilinear", "nearest"):
+        raise ValueError(f"method must be bilinear or nearest, not '{method}'")
+    outside = ~((down >= 0) & (down <= height - 1))[:, :, None] | ~((along >= 0) & (along <= width - 1))[:, None, :]
+    down, along = _within(down, height), _within(along, width)
+    which = box_ind.astype(np.int64)
+    if method == "nearest" or not _by_products(image, which, down, along, result):
+        block = max(1, BOX_BLOCK // max(1, rows * columns * depth))
+        for start in range(0, count, block):
+            some = slice(start, start + block)
+            _resampled(image, which[some], down[some], along[some], method, result[some])
+    if outside.any():
+        result[outside] = FLOAT(extrapolation_value)
+    return result
+
+
+def _within(places: Array, size: int) -> Array:
+    """The nearest places inside of an axis; what is no number becomes its beginning."""
+    return np.asarray(np.fmin(np.fmax(places, FLOAT(0)), FLOAT(size - 1)))
+
+
+MULTIPLIED = 50
+"""Multiplications of a product of matrices that take as long as one element of the result takes pixel by pixel."""
+
+
+def _by_products(image: Array, which: Array, y: Array, x: Array, result: Array) -> bool:
+    """Resamples bilinearly into ``result`` by products with weights, most of them zeros, where images are small.
+
+    The arguments are those of ``_resampled``. Says whether it was done; it is not where zero times a pixel is no zero.
+    """
+    count, rows, columns, depth = result.shape
+    height, width = image.shape[1:3]
+    if image.dtype != FLOAT or not result.size:
+        return False
+    if height * columns * (width + rows) > MULTIPLIED * rows * columns or image.shape[0] > MOST_IMAGES:
+        return False
+    if not _is_finite(image):
+        return False
+    for number in range(image.shape[0]):
+        boxes = np.flatnonzero(which == number)
+        if len(boxes) == count:
+            _weighted(image[number], y, x, result)
+        elif len(boxes):
+            found = np.empty((len(boxes), rows, columns, depth), FLOAT)
+            _weighted(image[number], y[boxes], x[boxes], found)
+            result[boxes] = found
+    return True
+
+
+MOST_IMAGES = 64
+
+
+def _is_finite(image: Array) -> bool:
+    with np.errstate(all="ignore"):
+        return bool(np.isfinite(image.sum())) or bool(np.isfinite(image).all())
+
+
+ALONE = 1 << 18
+"""Multiplications of a product up to which OpenBLAS computes with one thread; waking others takes longer than these."""
+
+
+def _weighted(image: Array, y: Array, x: Array, out: Array) -> None:
+    """Fills ``out`` (boxes, rows, columns, channels) with one image at these rows and columns."""
+    height, width, depth = image.shape
+    count, rows = y.shape
+    columns = x.shape[1]
+    by_row, by_column = _weights(y, height), _weights(x, width)
+    flat = out.reshape(count, rows, columns * depth)
+    boxes = max(1, ALONE // (columns * width * depth))
+    channels = max(1, ALONE // (rows * height))
+    for start in range(0, count, boxes):
+        some = slice(start, start + boxes)
+        taken = len(by_row[some])
+        lines = scratch("crop_lines", (height, taken * columns, depth), FLOAT)
+        np.matmul(by_column[some].reshape(-1, width), image, out=lines)  # for each row of the image all columns
+        across = lines.reshape(height, taken, columns * depth).transpose(1, 0, 2)
+        for first in range(0, columns * depth, channels):
+            few = slice(first, first + channels)
+            np.matmul(by_row[some], across[:, :, few], out=flat[some, :, few])
+
+
+def _weights(places: Array, length: int) -> Array:
+    """(…, length): how much each pixel of an axis counts at these places."""
+    weights = places[..., None] - np.arange(length, dtype=FLOAT)
+    np.abs(weights, out=weights)
+    np.subtract(FLOAT(1), weights, out=weights)
+    return np.asarray(np.maximum(weights, FLOAT(0), out=weights))
+
+
+BOX_BLOCK = 1 << 16  # elements of the boxes that are resized at once: what a processor's cache holds
+
+
+def _resampled(image: Array, which: Array, y: Array, x: Array, method: str, out: Array) -> None:
+    """Fills ``out`` (boxes, rows, columns, channels) with image ``which`` (boxes,) at rows ``y`` (boxes, rows) and
+    columns ``x``."""
+    _, height, width, depth = image.shape
+    pixels = image.reshape(-1, depth)
+    first_row = (which * height)[:, None]
+
+    def taken(row: Array, column: Array, found: Array) -> None:
+        places = ((first_row + row) * width)[:, :, None] + column[:, None, :]
+        if pixels.dtype == FLOAT:
+            pixels.take(places, 0, out=found, mode="clip")  # all are inside; clipping is what needs no copy
+        else:
+            found[...] = widened(pixels.take(places, 0))
+
+    if method == "nearest":
+        taken(np.floor(y + 0.5).astype(np.int64), np.floor(x + 0.5).astype(np.int64), out)
+        return
+    top, left = np.floor(y), np.floor(x)
+    by_row, by_column = (y - top)[:, :, None, None], (x - left)[:, None, :, None]
+    above, below = top.astype(np.int64), np.ceil(y).astype(np.int64)
+    before, after = left.astype(np.int64), np.ceil(x).astype(np.int64)
+
+    def along(row: Array, found: Array) -> None:
+        """What lies between the two columns in these rows."""
+        corner = scratch("crop_corner", found.shape, FLOAT)
+        taken(row, before, corner)
+        taken(row, after, found)
+        found -= corner
+        found *= by_column
+        found += corner
+
+    upper = scratch("crop_upper", out.shape, FLOAT)
+    rows = y.shape[1]
+    if height < 2 * rows:  # each row of the image once for every box, instead of two for every row of the result
+        whole = scratch("crop_lines", (y.shape[0], height, x.shape[1], depth), FLOAT)
+        along(np.broadcast_to(np.arange(height), (y.shape[0], height)), whole)
+        lines = whole.reshape(-1, x.shape[1] * depth)
+        offset = (np.arange(y.shape[0]) * height)[:, None]
+        shape = (y.shape[0], rows, x.shape[1] * depth)
+        lines.take(offset + above, 0, out=upper.reshape(shape), mode="clip")
+        lines.take(offset + below, 0, out=out.reshape(shape), mode="clip")
+    else:
+        along(above, upper)
+        along(below, out)
+    out -= upper
+    out *= by_row
+    out += upper

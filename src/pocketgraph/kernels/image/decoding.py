@@ -1,0 +1,148 @@
+"""Pictures in files: JPEG, PNG, GIF, BMP and WebP decoded to arrays of bytes."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.errors import RunError
+from pocketgraph.graph import DType
+from pocketgraph.graph.dtype import UINT8
+from pocketgraph.kernels.arrays import Array, reserve
+from pocketgraph.kernels.image.png import png_pixels
+from pocketgraph.kernels.registry import kernel
+from pocketgraph.kernels.text.strings import scalar_string
+
+MODES = {1: "L", 3: "RGB", 4: "RGBA"}
+"""Pillow's name for a number of channels."""
+KINDS = ("JPEG", "PNG", "GIF", "BMP")
+
+
+def opened(contents: Array, kinds: tuple[str, ...]) -> Any:
+    """The picture, its pixels not read yet.
+
+    Raises:
+        RunError: the bytes are no picture of these kinds, or its size is beyond what may be allocated.
+    """
+    from PIL import Image, UnidentifiedImageError
+
+    data = scalar_string(contents)
+    try:
+        picture = Image.open(io.BytesIO(data), formats=kinds)
+    except (UnidentifiedImageError, OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        raise RunError(f"Unknown image file format. One of {', '.join(kinds)} required") from error
+    reserve((*picture.size, 4), np.uint8)
+    return picture
+
+
+def pixels(picture: Any, channels: int) -> Array:
+    """(rows, columns, channels); 0 channels keeps what the file has."""
+    if channels not in (0, 1, 3, 4):
+        raise RunError(f"channels must be 0, 1, 3 or 4, got {channels}")
+    if channels == 0:
+        bands = len(picture.getbands())
+        channels = 3 if picture.mode in ("P", "CMYK", "YCbCr") else 1 if bands == 1 else 4 if bands in (2, 4) else 3
+    try:
+        array = np.asarray(picture.convert(MODES[channels]))
+    except (OSError, ValueError, SyntaxError) as error:
+        raise RunError(f"Invalid image data: {error}") from error
+    return np.array(array.reshape(*array.shape[:2], channels), dtype=np.uint8)
+
+
+@kernel("DecodeJpeg")
+def decode_jpeg(
+    contents: Array,
+    *,
+    channels: int = 0,
+    ratio: int = 1,
+    fancy_upscaling: bool = True,
+    try_recover_truncated: bool = False,
+    acceptable_fraction: float = 1.0,
+    dct_method: str = "",
+) -> Array:
+    """A picture, made smaller by ``ratio`` (1, 2, 4 or 8) while decoding; other kinds than JPEG are taken too."""
+    if ratio not in (1, 2, 4, 8):
+        raise RunError(f"ratio must be 1, 2, 4, or 8, got {ratio}")
+    picture = opened(contents, KINDS)
+    if ratio > 1 and picture.format == "JPEG":
+        picture.draft(None, tuple(-(-side // ratio) for side in picture.size))
+    if channels == 1 and picture.format == "JPEG":
+        picture.draft("L", picture.size)
+    return pixels(picture, channels)
+
+
+def _deep(array: Array, dtype: DType) -> Array:
+    if dtype is UINT8:
+        return array
+    if dtype.name == "uint16":
+        return np.asarray(array.astype(np.uint16) * np.uint16(256))
+    return np.asarray((array / np.float32(255)).astype(dtype.numpy))
+
+
+@kernel("DecodePng")
+def decode_png(contents: Array, *, channels: int = 0, dtype: DType = UINT8) -> Array:
+    return _still(contents, opened(contents, KINDS), channels, dtype)
+
+
+def _still(contents: Array, picture: Any, channels: int, dtype: DType) -> Array:
+    if picture.format != "PNG" or channels not in (0, 1, 3, 4):
+        return _deep(pixels(picture, channels), dtype)
+    found = png_pixels(scalar_string(contents), picture, channels, dtype is not UINT8)
+    return found if dtype is UINT8 or dtype.name == "uint16" else (found / np.float32(65535)).astype(dtype.numpy)
+
+
+@kernel("DecodeBmp")
+def decode_bmp(contents: Array, *, channels: int = 0) -> Array:
+    return pixels(opened(contents, ("BMP",)), channels)
+
+
+def _frames(picture: Any, most: int, channels: int = 3) -> Array:
+    count = min(getattr(picture, "n_frames", 1), most)
+    reserve((count, *picture.size, channels), np.uint8)
+    found = []
+    for number in range(count):
+        try:
+            picture.seek(number)
+        except (EOFError, OSError, ValueError) as error:
+            raise RunError(f"Invalid image data: {error}") from error
+        found.append(pixels(picture, channels))
+    return np.stack(found)
+
+
+@kernel("DecodeGif")
+def decode_gif(contents: Array) -> Array:
+    """(frames, rows, columns, 3)."""
+    return _frames(opened(contents, ("GIF",)), 1 << 20)
+
+
+@kernel("DecodeImage")
+def decode_image(contents: Array, *, channels: int = 0, dtype: DType = UINT8, expand_animations: bool = True) -> Array:
+    picture = opened(contents, (*KINDS, "WEBP"))
+    if picture.format in ("GIF", "WEBP"):
+        most = 1 << 20 if expand_animations else 1
+        if picture.format == "WEBP" and dtype != UINT8:
+            raise RunError(f"WebP only supports uint8, not {dtype.name}")
+        frames = _frames(picture, most) if picture.format == "GIF" else decode_webp(contents, channels=channels)[:most]
+        return _deep(frames if expand_animations else frames[0], dtype)
+    return _still(contents, picture, channels, dtype)
+
+
+@kernel("DecodeWebP")
+def decode_webp(contents: Array, *, channels: int = 0, dtype: DType = UINT8) -> Array:
+    """(frames, rows, columns, 3, or 4 when the file has transparency).
+
+    Raises:
+        RunError: no WebP file, or another number of channels than the file has (an animation may be asked for 4).
+    """
+    if channels not in (0, 3, 4):
+        raise RunError(f"WebP only supports 3 or 4 channels, not {channels}")
+    picture = opened(contents, ("WEBP",))
+    held = len(picture.getbands())
+    is_moving = getattr(picture, "n_frames", 1) > 1
+    if channels and channels != (4 if is_moving else held):
+        raise RunError(
+            f"Number of channels requested, {channels}, does not match the file's {4 if is_moving else held}"
+        )
+    return _frames(picture, 1 << 20, channels or held)

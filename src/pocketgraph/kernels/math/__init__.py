@@ -1,0 +1,1 @@
+"""Arithmetic, reductions, products of matrices, linear algebra, special functions."""

@@ -1,0 +1,235 @@
+"""Element-wise functions of one tensor: signs, roots, exponentials, trigonometry, rounding, predicates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.graph import DType
+from pocketgraph.graph.dtype import COMPLEX64, FLOAT
+from pocketgraph.kernels.arrays import Array, is_float, is_small_float, widened
+from pocketgraph.kernels.registry import Value, kernel
+from pocketgraph.kernels.variant_arithmetic import conjugates, holds_values
+
+Unary = Callable[[Any], Any]
+
+
+def _same_type(function: Unary) -> Callable[[Array], Array]:
+    """The function on arrays, its result in the type of its argument; 16-bit floats are computed in float32."""
+
+    def run(x: Array) -> Array:
+        with np.errstate(all="ignore"):
+            result: Array = np.asarray(function(widened(x)))
+        return result.astype(x.dtype, copy=False)
+
+    def in_engine(x: Array) -> Array:
+        return np.asarray(function(widened(x))).astype(x.dtype, copy=False)
+
+    run.in_engine = in_engine  # type: ignore[attr-defined]
+    return run
+
+
+def _predicate(function: Unary) -> Callable[[Array], Array]:
+    def run(x: Array) -> Array:
+        return np.asarray(function(widened(x)), dtype=np.bool_)
+
+    return run
+
+
+def _rounded(x: Array) -> Any:
+    return x if x.dtype.kind in "iu" else np.rint(x)
+
+
+def _reciprocal(x: Array) -> Any:
+    return x.dtype.type(1) / x
+
+
+def _rsqrt(x: Array) -> Any:
+    if x.dtype.kind == "c":
+        return _complex_rsqrt(x)
+    return x.dtype.type(1) / np.sqrt(x)
+
+
+def _complex_rsqrt(x: Array) -> Array:
+    """Of a negative number -i/sqrt(-x), whatever the sign of its imaginary zero; of 0 an infinity, of infinities 0."""
+    found = np.asarray(x.dtype.type(1) / np.sqrt(x))
+    endless = np.isinf(x.real) | np.isinf(x.imag)
+    found = np.where((x.imag == 0) & (x.real < 0), -1j * np.abs(found.imag), found)
+    found = np.where(x == 0, complex(np.inf, np.nan), found)
+    return np.where(endless, 0, found).astype(x.dtype)
+
+
+def _sign(x: Array) -> Any:
+    if x.dtype.kind == "c":
+        size = np.abs(x)
+        return np.where(size == 0, 0, x / np.where(size == 0, 1, size))
+    return np.sign(x)
+
+
+def sigmoid(x: Array) -> Array:
+    """1 / (1 + e^-x) without overflow, in the type of ``x`` (a float type, or complex)."""
+    one = x.dtype.type(1)
+    with np.errstate(all="ignore"):
+        if x.dtype.kind == "c":
+            return np.asarray(one / (one + np.exp(-x)))
+        decay = np.exp(-np.abs(x))
+        return np.asarray(np.where(x >= 0, one, decay) / (one + decay)).astype(x.dtype, copy=False)
+
+
+SAME_TYPE: dict[str, Unary] = {
+    "Abs": np.abs, "Neg": np.negative, "Sign": _sign, "Square": np.square, "Sqrt": np.sqrt, "Rsqrt": _rsqrt,
+    "Exp": np.exp, "Expm1": np.expm1, "Log": np.log, "Log1p": np.log1p,
+    "Sin": np.sin, "Cos": np.cos, "Tan": np.tan, "Asin": np.arcsin, "Acos": np.arccos, "Atan": np.arctan,
+    "Sinh": np.sinh, "Cosh": np.cosh, "Tanh": np.tanh, "Asinh": np.arcsinh, "Acosh": np.arccosh, "Atanh": np.arctanh,
+    "Sigmoid": sigmoid, "Reciprocal": _reciprocal, "Inv": _reciprocal, "Round": _rounded, "Rint": _rounded,
+    "Ceil": np.ceil, "Floor": np.floor, "Invert": np.invert,
+}  # fmt: skip
+"""By op: the functions whose result has the type of the argument."""
+
+PREDICATES: dict[str, Unary] = {
+    "IsNan": np.isnan,
+    "IsInf": np.isinf,
+    "IsFinite": np.isfinite,
+    "LogicalNot": np.logical_not,
+}
+
+for _op, _function in SAME_TYPE.items():
+    kernel(_op)(_same_type(_function))
+for _op, _function in PREDICATES.items():
+    kernel(_op)(_predicate(_function))
+
+
+@kernel("Conj")
+def conj(input: Value) -> Value:
+    """Also of what a sparse matrix holds."""
+    return conjugates(input) if holds_values(input) else np.conjugate(input)
+
+
+@kernel("ComplexAbs")
+def complex_abs(x: Array, *, Tout: DType = FLOAT) -> Array:
+    return np.asarray(np.abs(x), dtype=Tout.numpy)
+
+
+@kernel("Real")
+def real(x: Array, *, Tout: DType = FLOAT) -> Array:
+    return np.array(x.real, dtype=Tout.numpy)
+
+
+@kernel("Imag")
+def imag(x: Array, *, Tout: DType = FLOAT) -> Array:
+    return np.array(x.imag, dtype=Tout.numpy)
+
+
+@kernel("Angle")
+def angle(x: Array, *, Tout: DType = FLOAT) -> Array:
+    return np.asarray(np.angle(x), dtype=Tout.numpy)
+
+
+@kernel("Complex")
+def complex_(real: Array, imag: Array, *, Tout: DType = COMPLEX64) -> Array:
+    real, imag = np.broadcast_arrays(real, imag)
+    result = np.empty(real.shape, dtype=Tout.numpy)
+    result.real, result.imag = real, imag
+    return result
+
+
+_MANTISSA = {"float64": 52, "float32": 23, "float16": 10, "bfloat16": 7, "float8_e5m2": 2, "float8_e4m3fn": 3}
+
+
+def convert(x: Array, dtype: np.dtype[Any], truncate: bool = False) -> Array:
+    """A cast as TensorFlow does it: floats to integers towards zero, complex to real by dropping the imaginary part,
+    ``truncate`` cuts a float's mantissa where a cast would round it."""
+    if x.dtype == dtype:
+        return x
+    if x.dtype.kind == "O" or dtype.kind == "O":
+        raise ValueError("a cast neither reads nor makes strings")
+    if x.dtype.kind == "c" and dtype.kind != "c":
+        x = x.real
+    if dtype.kind == "b":
+        return np.asarray(x != x.dtype.type(0))
+    if truncate and x.dtype.name in _MANTISSA and dtype.name in _MANTISSA:
+        x = _cut_mantissa(x, _MANTISSA[x.dtype.name] - _MANTISSA[dtype.name])
+    with np.errstate(all="ignore"):
+        if is_float(x.dtype) and dtype.kind in "iu":
+            return _to_integer(widened(x), dtype, cast_group(x.dtype.name, dtype.name))
+        if is_small_float(x.dtype) and is_small_float(dtype):
+            x = x.astype(np.float32)
+        return x.astype(dtype)
+
+
+def _cut_mantissa(x: Array, bits: int) -> Array:
+    if bits <= 0:
+        return x
+    whole = np.ascontiguousarray(x).view(np.dtype(f"u{x.dtype.itemsize}"))
+    mask = whole.dtype.type((1 << (8 * x.dtype.itemsize)) - (1 << bits))
+    return np.asarray(np.asarray(whole & mask).view(x.dtype).reshape(x.shape))
+
+
+def cast_group(source: str, target: str) -> int:
+    """How many floats TensorFlow 2.21 converts to small integers or uint32 at once on x86; 1 for other integers.
+
+    What does not fit is brought to the nearest bound in whole groups, and cut to the lowest bits in what is left over.
+    """
+    if target == "uint32":
+        return 8
+    return {"float32": 32, "bfloat16": 8}.get(source, 16) if target in SMALL_INTEGERS else 1
+
+
+SMALL_INTEGERS = ("uint8", "int8", "uint16", "int16")
+
+
+def _to_integer(x: Array, dtype: np.dtype[Any], group: int) -> Array:
+    """Towards zero.
+
+    What does not fit into int32 or int64 becomes its smallest number, as on x86; what does not fit into smaller types
+    is limited in whole groups (see ``cast_group``) and cut elsewhere.
+    """
+    wide = np.dtype(np.int64 if dtype.itemsize == 8 or dtype == np.uint32 else np.int32)
+    limit = 2.0 ** (8 * wide.itemsize - 1)
+    fits = (x >= -limit) & (x < limit)
+    whole = np.asarray(np.where(fits, np.where(fits, x, 0).astype(wide), np.iinfo(wide).min))
+    if dtype == np.uint64:
+        large = (x >= limit) & (x < 2 * limit)
+        return np.where(large, np.where(large, x, 0).astype(np.uint64), whole.astype(np.uint64))
+    cut = whole.astype(dtype)
+    body = x.size - x.size % group
+    if group == 1 or not body or np.array_equal(cut, whole):
+        return cut
+    if dtype == np.uint32:
+        limited = np.where((x >= -(2.0**31)) & (x < 2.0**32), cut, np.uint32(2**31))
+    else:
+        if dtype == np.uint8 and group == 16:  # on the way there are 16 bits, limited without and read with a sign
+            whole = np.clip(whole, 0, 65535).astype(np.uint16).astype(np.int16)
+        limited = np.clip(whole, np.iinfo(dtype).min, np.iinfo(dtype).max).astype(dtype)
+    return np.asarray(np.concatenate([limited.reshape(-1)[:body], cut.reshape(-1)[body:]]).reshape(x.shape))
+
+
+@kernel("Cast", "_HostCast")
+def cast(x: Array, *, DstT: DType, Truncate: bool = False) -> Array:
+    return convert(x, DstT.numpy, Truncate)
+
+
+@kernel("Bitcast")
+def bitcast(input: Array, *, type: DType) -> Array:
+    """The same bytes as another type: a smaller type adds a last dimension, a larger one takes it away."""
+    wanted = type.numpy
+    mine, theirs = input.dtype.itemsize, wanted.itemsize
+    input = np.ascontiguousarray(input).reshape(input.shape)
+    if mine == theirs:
+        return input.view(wanted)
+    if mine > theirs:
+        if mine % theirs:
+            raise ValueError(f"elements of {mine} bytes do not divide into elements of {theirs}")
+        return input.reshape(*input.shape, 1).view(wanted)
+    if not input.ndim or input.shape[-1] * mine != theirs:
+        raise ValueError(f"the last dimension must be {theirs // mine} to make elements of {theirs} bytes")
+    return np.asarray(input.view(wanted).reshape(input.shape[:-1]))
+
+
+@kernel("PopulationCount")
+def population_count(x: Array) -> Array:
+    """How many bits are set in each integer."""
+    octets = np.array(x, order="C")[..., None].view(np.uint8)
+    return np.asarray(np.unpackbits(octets, axis=-1).sum(axis=-1, dtype=np.uint8))

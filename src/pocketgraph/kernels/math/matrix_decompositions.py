@@ -1,0 +1,197 @@
+"""More linear algebra: other decompositions, functions of matrices, systems with few diagonals, Cholesky's gradient."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.graph import DType
+from pocketgraph.graph.dtype import INT32
+from pocketgraph.kernels.arrays import Array
+from pocketgraph.kernels.math.linear_algebra import adjoint_of, square_matrices
+from pocketgraph.kernels.registry import kernel
+
+ITERATIONS = 100  # of a matrix square root, which converges quadratically
+SMALL = 0.25  # distance from the unit matrix at which a logarithm's series is taken
+LOG_POINTS = 12
+
+
+@kernel("SelfAdjointEig", "BatchSelfAdjointEig")
+def self_adjoint_eig(input: Array) -> Array:
+    """(…, n + 1, n): the eigenvalues, smallest first, above the eigenvectors, whose signs are free."""
+    values, vectors = np.linalg.eigh(square_matrices(input))
+    return np.concatenate([values[..., None, :], vectors], axis=-2).astype(input.dtype)
+
+
+@kernel("Eig")
+def eig(input: Array, *, Tout: DType, compute_v: bool = True) -> tuple[Array, Array]:
+    """(eigenvalues, eigenvectors of length 1), in the order that LAPACK finds them in; their phases are free."""
+    values, vectors = np.linalg.eig(square_matrices(input))
+    return values.astype(Tout.numpy), vectors.astype(Tout.numpy) if compute_v else np.zeros(0, Tout.numpy)
+
+
+@kernel("Lu")
+def lu(input: Array, *, output_idx_type: DType = INT32) -> tuple[Array, Array]:
+    """(L below the diagonal and U on and above it, the order of the rows), the largest pivot taken in each column.
+
+    Raises:
+        ValueError: the matrix is singular.
+    """
+    work = square_matrices(input).copy()
+    size = work.shape[-1]
+    flat = work.reshape(-1, size, size)
+    orders = np.tile(np.arange(size), (flat.shape[0], 1))
+    for matrix, order in zip(flat, orders, strict=True):
+        for column in range(size):
+            best = column + int(np.argmax(np.abs(matrix[column:, column])))
+            if matrix[best, column] == 0:
+                raise ValueError("Input is not invertible.")
+            matrix[[column, best]] = matrix[[best, column]]
+            order[[column, best]] = order[[best, column]]
+            matrix[column + 1 :, column] /= matrix[column, column]
+            matrix[column + 1 :, column + 1 :] -= np.outer(matrix[column + 1 :, column], matrix[column, column + 1 :])
+    places = orders.reshape(*input.shape[:-2], size).astype(output_idx_type.numpy)
+    return flat.reshape(input.shape).astype(input.dtype), places
+
+
+@kernel("CholeskyGrad", "BatchCholeskyGrad")
+def cholesky_grad(l: Array, grad: Array) -> Array:  # noqa: E741 — the op's own name
+    """The gradient by A of A = L L* (Murray, Differentiation of the Cholesky decomposition, 2016): symmetric."""
+    if l.shape != grad.shape:
+        raise ValueError(f"All input tensors must have the same rank: {list(l.shape)} and {list(grad.shape)}")
+    lower, given = np.tril(square_matrices(l)), np.tril(square_matrices(grad))
+    inner = np.tril(adjoint_of(lower) @ given)
+    inner = inner - 0.5 * _diagonal_only(inner)
+    back = np.linalg.inv(lower)
+    found = adjoint_of(back) @ inner @ back
+    return np.asarray((0.5 * (found + adjoint_of(found))).astype(l.dtype))
+
+
+def _diagonal_only(x: Array) -> Array:
+    return np.asarray(x * np.eye(x.shape[-1]))
+
+
+@kernel("MatrixExponential")
+def matrix_exponential(input: Array) -> Array:
+    """By Taylor's series of a matrix halved until it is small, then squared as often."""
+    wide = square_matrices(input)
+    if not wide.size:
+        return np.asarray(input.copy())
+    norm = float(np.abs(wide).sum(axis=-1).max())
+    if not np.isfinite(norm):
+        return np.full_like(input, np.nan)
+    halvings = max(0, int(np.ceil(np.log2(norm / SMALL)))) if norm > SMALL else 0
+    small = wide / 2.0**halvings
+    term = total = np.broadcast_to(np.eye(wide.shape[-1], dtype=wide.dtype), wide.shape)
+    for k in range(1, 20):
+        term = term @ small / k
+        total = total + term
+    for _ in range(halvings):
+        total = total @ total
+    return np.asarray(total).astype(input.dtype)
+
+
+def _root(x: Array) -> Array:
+    """The principal square root by Denman and Beavers' iteration (1976).
+
+    Raises:
+        ValueError: there is none, or it is not found.
+    """
+    root, inverse = x, np.broadcast_to(np.eye(x.shape[-1], dtype=x.dtype), x.shape)
+    try:
+        for _ in range(ITERATIONS):
+            after = 0.5 * (root + np.linalg.inv(inverse))
+            inverse = 0.5 * (inverse + np.linalg.inv(root))
+            moved = float(np.abs(after - root).max(initial=0))
+            root = after
+            if moved <= 1e-15 * float(np.abs(root).max(initial=0)):
+                break
+    except np.linalg.LinAlgError as error:
+        raise ValueError("the matrix has no principal square root") from error
+    return np.asarray(root)
+
+
+@kernel("MatrixSquareRoot")
+def matrix_square_root(input: Array) -> Array:
+    wide = square_matrices(input)
+    return _root(wide).astype(input.dtype) if input.size else input.copy()
+
+
+@kernel("MatrixLogarithm")
+def matrix_logarithm(input: Array) -> Array:
+    """The principal logarithm: roots are taken until the matrix is near 1, where an integral over Gauss' points has it
+    (Higham, Functions of Matrices, 2008, 11.4)."""
+    if not square_matrices(input).size:
+        return np.asarray(input.copy())
+    work, doublings = square_matrices(input).astype(np.complex128), 0
+    one = np.eye(work.shape[-1])
+    while float(np.abs(work - one).max()) > SMALL and doublings < 60:
+        work, doublings = _root(work), doublings + 1
+    points, weights = np.polynomial.legendre.leggauss(LOG_POINTS)
+    away = work - one
+    total: Any = 0
+    for point, weight in zip((points + 1) / 2, weights / 2, strict=True):
+        total = total + weight * np.linalg.solve(one + point * away, away)
+    return np.asarray(total * 2.0**doublings).astype(input.dtype)
+
+
+@kernel("TridiagonalMatMul")
+def tridiagonal_mat_mul(superdiag: Array, maindiag: Array, subdiag: Array, rhs: Array) -> Array:
+    """rhs (…, m, n) times the matrix with these diagonals (…, 1, m); the last number of the upper and the first of the
+    lower one lie outside."""
+    up, main, down = (np.swapaxes(d, -1, -2) for d in (superdiag, maindiag, subdiag))
+    wanted = (*rhs.shape[:-2], 1, rhs.shape[-2])
+    if any(d.shape != wanted for d in (superdiag, maindiag, subdiag)):
+        raise ValueError(f"diagonals of {main.shape[-2]} for a right side of shape {list(rhs.shape)}")
+    result = main * rhs
+    result[..., :-1, :] += up[..., :-1, :] * rhs[..., 1:, :]
+    result[..., 1:, :] += down[..., 1:, :] * rhs[..., :-1, :]
+    return np.asarray(result)
+
+
+@kernel("TridiagonalSolve")
+def tridiagonal_solve(
+    diagonals: Array, rhs: Array, *, partial_pivoting: bool = True, perturb_singular: bool = False
+) -> Array:
+    """x of A x = rhs (…, m, n), for A by its upper, main and lower diagonal (…, 3, m).
+
+    Raises:
+        ValueError: the matrix is singular.
+    """
+    if (
+        diagonals.ndim != rhs.ndim
+        or diagonals.ndim < 2
+        or diagonals.shape[-2] != 3
+        or diagonals.shape[-1] != rhs.shape[-2]
+    ):
+        raise ValueError(f"diagonals {list(diagonals.shape)} for a right side of shape {list(rhs.shape)}")
+    size = rhs.shape[-2]
+    kind = np.complex128 if rhs.dtype.kind == "c" else np.float64
+    whole = np.zeros((*diagonals.shape[:-2], size, size), kind)
+    at = np.arange(size)
+    whole[..., at, at] = diagonals[..., 1, :]
+    whole[..., at[:-1], at[1:]] = diagonals[..., 0, :-1]
+    whole[..., at[1:], at[:-1]] = diagonals[..., 2, 1:]
+    try:
+        return np.linalg.solve(whole, rhs.astype(kind)).astype(rhs.dtype)
+    except np.linalg.LinAlgError as error:
+        raise ValueError("Input matrix is not invertible.") from error
+
+
+@kernel("BandedTriangularSolve")
+def banded_triangular_solve(matrix: Array, rhs: Array, *, lower: bool = True, adjoint: bool = False) -> Array:
+    """x of A x = rhs, for a triangular A by its diagonals (…, bands, m): a lower one from the main one on downwards, an
+    upper one from the uppermost down to the main one."""
+    bands, size = matrix.shape[-2:]
+    kind = np.complex128 if rhs.dtype.kind == "c" else np.float64
+    whole = np.zeros((*matrix.shape[:-2], size, size), kind)
+    for band in range(bands):
+        distance = band if lower else bands - 1 - band
+        at = np.arange(distance, size) if lower else np.arange(size - distance)
+        rows, columns = (at, at - distance) if lower else (at, at + distance)
+        whole[..., rows, columns] = matrix[..., band, at]
+    try:
+        return np.linalg.solve(adjoint_of(whole) if adjoint else whole, rhs.astype(kind)).astype(rhs.dtype)
+    except np.linalg.LinAlgError as error:
+        raise ValueError("Input matrix is not invertible.") from error

@@ -1,0 +1,97 @@
+"""Products of matrices: MatMul, the batched ones, Einsum, CrossProduct."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pocketgraph.graph import DType
+from pocketgraph.kernels.array.reshaping import broadcast_shapes
+from pocketgraph.kernels.arrays import Array, reserve, widened
+from pocketgraph.kernels.registry import kernel
+
+
+def product(a: Array, b: Array) -> Array:
+    """a @ b in the type of ``a``, 16-bit floats summed in float32.
+
+    Raises:
+        ValueError: the inner sizes differ.
+    """
+    if a.shape[-1] != b.shape[-2]:
+        raise ValueError(f"Matrix size-incompatible: In[0]: {list(a.shape)}, In[1]: {list(b.shape)}")
+    with np.errstate(all="ignore"):
+        return np.asarray(np.matmul(widened(a), widened(b))).astype(a.dtype, copy=False)
+
+
+@kernel("MatMul")
+def mat_mul(a: Array, b: Array, *, transpose_a: bool = False, transpose_b: bool = False) -> Array:
+    for name, value in (("In[0]", a), ("In[1]", b)):
+        if value.ndim != 2:
+            raise ValueError(f"{name} is not a matrix, its shape is {list(value.shape)}")
+    reserve((a.shape[1 if transpose_a else 0], b.shape[0 if transpose_b else 1]), a.dtype)
+    return product(a.T if transpose_a else a, b.T if transpose_b else b)
+
+
+@kernel("SparseMatMul")
+def sparse_mat_mul(a: Array, b: Array, *, transpose_a: bool = False, transpose_b: bool = False) -> Array:
+    """MatMul of matrices that hold many zeros; the result is float32."""
+    return mat_mul(a.astype(np.float32), b.astype(np.float32), transpose_a=transpose_a, transpose_b=transpose_b)
+
+
+def _adjoint(x: Array) -> Array:
+    return np.asarray(np.conjugate(np.swapaxes(x, -1, -2)) if x.dtype.kind == "c" else np.swapaxes(x, -1, -2))
+
+
+@kernel("BatchMatMulV3")
+def batch_mat_mul_v3(
+    x: Array, y: Array, *, Tout: DType | None = None, adj_x: bool = False, adj_y: bool = False
+) -> Array:
+    """BatchMatMulV2 of operands that may have two types, in a type of its own."""
+    kind = Tout.numpy if Tout else x.dtype
+    wide = np.promote_types(kind, np.int32) if kind.kind in "iu" else kind
+    return batch_mat_mul_v2(x.astype(wide), y.astype(wide), adj_x=adj_x, adj_y=adj_y).astype(kind, copy=False)
+
+
+@kernel("BatchMatMulV2")
+def batch_mat_mul_v2(x: Array, y: Array, *, adj_x: bool = False, adj_y: bool = False) -> Array:
+    if x.ndim < 2 or y.ndim < 2:
+        raise ValueError(f"operands of rank 2 or more are wanted, not {list(x.shape)} and {list(y.shape)}")
+    a, b = _adjoint(x) if adj_x else x, _adjoint(y) if adj_y else y
+    reserve((*broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1]), a.dtype)
+    return product(a, b)
+
+
+@kernel("BatchMatMul")
+def batch_mat_mul(x: Array, y: Array, *, adj_x: bool = False, adj_y: bool = False) -> Array:
+    if x.shape[:-2] != y.shape[:-2]:
+        raise ValueError(f"In[0] and In[1] must have the same batch shape: {list(x.shape)} and {list(y.shape)}")
+    return batch_mat_mul_v2(x, y, adj_x=adj_x, adj_y=adj_y)
+
+
+def _check_sizes(equation: str, inputs: Sequence[Array]) -> None:
+    """Refuses an axis of 1 where the same label names a longer one: NumPy would repeat it, TensorFlow does not."""
+    sizes: dict[str, int] = {}
+    for term, value in zip(equation.partition("->")[0].split(","), inputs, strict=False):
+        before, dots, after = term.partition("...")
+        named = [*zip(before, value.shape, strict=False)]
+        if dots and after:
+            named += zip(after[::-1], value.shape[::-1], strict=False)
+        for label, size in named:
+            if sizes.setdefault(label, size) != size:
+                raise ValueError(f"the label '{label}' of '{equation}' is {sizes[label]} here and {size} there")
+
+
+@kernel("Einsum")
+def einsum(*inputs: Array, equation: str) -> Array:
+    _check_sizes(equation.replace(" ", ""), inputs)
+    result = np.einsum(equation.replace(" ", ""), *(widened(i) for i in inputs), optimize=len(inputs) > 1)
+    return np.array(result).astype(inputs[0].dtype, copy=False)
+
+
+@kernel("Cross")
+def cross(a: Array, b: Array) -> Array:
+    """The vector product along a last axis of 3."""
+    if a.shape != b.shape or a.shape[-1:] != (3,):
+        raise ValueError(f"two tensors whose last size is 3 are wanted, not {list(a.shape)} and {list(b.shape)}")
+    return np.asarray(np.cross(a, b)).astype(a.dtype, copy=False)

@@ -1,0 +1,211 @@
+"""Convolutions in one, two and three dimensions, plain, grouped and depthwise; dilation by a filter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.errors import RunError
+from pocketgraph.kernels.array.padding import mirror_pad
+from pocketgraph.kernels.arrays import Array, lowest, reserve, widened
+from pocketgraph.kernels.image.resizing import resize_bilinear
+from pocketgraph.kernels.registry import kernel
+from pocketgraph.kernels.windows import (
+    Window,
+    from_channels_last,
+    padded,
+    taps,
+    to_channels_last,
+    windows_of_op,
+)
+
+PATCH_BYTES = 1 << 24
+"""The most that the patches of one matrix product may take; images with more are done in bands of rows."""
+
+
+def convolve(x: Array, weights: Array, spans: Sequence[Window]) -> Array:
+    """The correlation of ``x`` (batch, spatial…, channels) with ``weights`` (spatial…, channels, outputs).
+
+    When the weights have fewer channels than ``x``, these are groups: each part of the outputs sees its own part of the
+    channels. Sums are float32 for 16-bit floats, the input's type otherwise.
+
+    Raises:
+        RunError: the channels do not fit.
+    """
+    depth, filters = weights.shape[-2:]
+    channels = x.shape[-1]
+    if depth == 0 or channels % depth:
+        raise RunError(f"shapes that do not fit: input {list(x.shape)} and filter {list(weights.shape)}")
+    groups = channels // depth
+    if groups == 0 or filters % groups:
+        raise RunError(f"{filters} outputs do not divide into {groups} groups")
+    places = tuple(w.output for w in spans)
+    reserve((x.shape[0], *places, filters), x.dtype)
+    wide = padded(widened(x), spans)
+    kernels = widened(weights).reshape(-1, depth, filters)
+    share = filters // groups
+    parts = [
+        _patches_product(
+            wide if groups == 1 else wide[..., g * depth : (g + 1) * depth],
+            np.ascontiguousarray(kernels[..., g * share : (g + 1) * share]).reshape(-1, share),
+            spans,
+        )
+        for g in range(groups)
+    ]
+    result = parts[0] if groups == 1 else np.concatenate(parts, axis=-1)
+    return result.astype(x.dtype, copy=False)
+
+
+def _patches_product(x: Array, matrix: Array, spans: Sequence[Window]) -> Array:
+    """Every window of the padded ``x`` as a row, times ``matrix``, in bands of the first spatial axis."""
+    batch, channels = x.shape[0], x.shape[-1]
+    places = tuple(w.output for w in spans)
+    result = np.empty((batch, *places, matrix.shape[1]), dtype=x.dtype)
+    if result.size == 0:
+        return result
+    if all(w.taps == 1 for w in spans):
+        _, where = next(taps(spans))
+        picked = x[where]
+        return np.asarray((picked.reshape(-1, channels) @ matrix).reshape(result.shape))
+    view = np.lib.stride_tricks.as_strided(
+        x,
+        shape=(batch, *places, *(w.taps for w in spans), channels),
+        strides=(
+            x.strides[0],
+            *(s * w.stride for s, w in zip(x.strides[1:-1], spans, strict=True)),
+            *(s * w.dilation for s, w in zip(x.strides[1:-1], spans, strict=True)),
+            x.strides[-1],
+        ),
+        writeable=False,
+    )
+    row_bytes = int(np.prod(places[1:], dtype=np.int64)) * matrix.shape[0] * x.dtype.itemsize
+    band = max(1, PATCH_BYTES // max(row_bytes, 1))
+    for image in range(batch):
+        for top in range(0, places[0], band):
+            rows = view[image, top : top + band]
+            flat = rows.reshape(-1, matrix.shape[0])
+            result[image, top : top + band] = (flat @ matrix).reshape(*rows.shape[: len(places)], -1)
+    return result
+
+
+def convolve_depthwise(x: Array, weights: Array, spans: Sequence[Window]) -> Array:
+    """Each channel of ``x`` with its own filters: ``weights`` (rows, columns, channels, multiplier) gives output
+    channels ordered by input channel, then multiplier."""
+    channels, multiplier = weights.shape[-2:]
+    if x.shape[-1] != channels:
+        raise RunError(f"shapes that do not fit: input {list(x.shape)} and filter {list(weights.shape)}")
+    places = tuple(w.output for w in spans)
+    reserve((x.shape[0], *places, channels * multiplier), x.dtype)
+    wide, kernels = padded(widened(x), spans), widened(weights)
+    total = np.zeros((x.shape[0], *places, channels, multiplier), dtype=wide.dtype)
+    product = np.empty_like(total)
+    for index, where in taps(spans):
+        np.multiply(wide[where][..., None], kernels[index], out=product)
+        total += product
+    return total.reshape(x.shape[0], *places, channels * multiplier).astype(x.dtype, copy=False)
+
+
+def _checked(x: Array, weights: Array, rank: int) -> None:
+    if x.ndim != rank or weights.ndim != rank:
+        raise RunError(f"input and filter must have rank {rank}, they are {list(x.shape)} and {list(weights.shape)}")
+
+
+def _convolution(
+    x: Array,
+    weights: Array,
+    strides: Sequence[int],
+    padding: str,
+    explicit_paddings: Sequence[int],
+    data_format: str,
+    dilations: Sequence[int],
+    function: Any,
+) -> Array:
+    _checked(x, weights, len(data_format))
+    x = to_channels_last(x, data_format)
+    taken = weights.shape[:-2]
+    spans = windows_of_op(x.shape[1:-1], taken, strides, padding, data_format, dilations, explicit_paddings)
+    return from_channels_last(function(x, weights, spans), data_format)
+
+
+@kernel("Conv2D")
+def conv2d(
+    input: Array,
+    filter: Array,
+    *,
+    strides: Sequence[int],
+    padding: str,
+    explicit_paddings: Sequence[int] = (),
+    data_format: str = "NHWC",
+    dilations: Sequence[int] = (1, 1, 1, 1),
+) -> Array:
+    """``filter`` is (rows, columns, channels, outputs) in both data formats."""
+    return _convolution(input, filter, strides, padding, explicit_paddings, data_format, dilations, convolve)
+
+
+@kernel("DepthwiseConv2dNative")
+def depthwise_conv2d_native(
+    input: Array,
+    filter: Array,
+    *,
+    strides: Sequence[int],
+    padding: str,
+    explicit_paddings: Sequence[int] = (),
+    data_format: str = "NHWC",
+    dilations: Sequence[int] = (1, 1, 1, 1),
+) -> Array:
+    return _convolution(input, filter, strides, padding, explicit_paddings, data_format, dilations, convolve_depthwise)
+
+
+@kernel("Conv3D")
+def conv3d(
+    input: Array,
+    filter: Array,
+    *,
+    strides: Sequence[int],
+    padding: str,
+    data_format: str = "NDHWC",
+    dilations: Sequence[int] = (1, 1, 1, 1, 1),
+) -> Array:
+    return _convolution(input, filter, strides, padding, (), data_format, dilations, convolve)
+
+
+@kernel("FusedPadConv2D")
+def fused_pad_conv2d(
+    input: Array, paddings: Array, filter: Array, *, mode: str, strides: Sequence[int], padding: str
+) -> Array:
+    """MirrorPad (REFLECT or SYMMETRIC), then Conv2D."""
+    return conv2d(mirror_pad(input, paddings, mode=mode), filter, strides=strides, padding=padding)
+
+
+@kernel("FusedResizeAndPadConv2D")
+def fused_resize_and_pad_conv2d(
+    input: Array,
+    size: Array,
+    paddings: Array,
+    filter: Array,
+    *,
+    mode: str,
+    strides: Sequence[int],
+    padding: str,
+    resize_align_corners: bool = False,
+) -> Array:
+    """ResizeBilinear, then MirrorPad, then Conv2D."""
+    resized = resize_bilinear(input, size, align_corners=resize_align_corners).astype(input.dtype, copy=False)
+    return fused_pad_conv2d(resized, paddings, filter, mode=mode, strides=strides, padding=padding)
+
+
+@kernel("Dilation2D")
+def dilation2d(input: Array, filter: Array, *, strides: Sequence[int], rates: Sequence[int], padding: str) -> Array:
+    """The largest of input + filter in each window, channel by channel; ``filter`` is (rows, columns, channels)."""
+    taken = filter.shape[:-1]
+    spans = windows_of_op(input.shape[1:-1], taken, strides, padding, "NHWC", rates, dilations_are="rates")
+    wide = padded(widened(input), spans, 0)
+    inside = padded(np.ones((1, *input.shape[1:-1], 1), bool), spans, False)
+    least = wide.dtype.type(lowest(input.dtype))
+    best = np.full((input.shape[0], *(w.output for w in spans), input.shape[-1]), least, dtype=wide.dtype)
+    with np.errstate(all="ignore"):
+        for index, where in taps(spans):
+            np.fmax(best, np.where(inside[where], wide[where] + widened(filter)[index], least), out=best)
+    return best.astype(input.dtype, copy=False)

@@ -1,0 +1,91 @@
+"""A table with a row an op, whose rows register themselves when the module that holds them is imported.
+
+Which module that is says an index, ``op_index.py``, which ``tools/build_op_index.py`` writes from the rows: so that a
+session imports what its ops need and nothing else, and nobody keeps a list of modules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from importlib import import_module
+from typing import Generic, TypeVar
+
+Row = TypeVar("Row")
+
+
+class OpTable(Generic[Row]):
+    """Rows by op: those of the package, found by the index, and those that a user gave.
+
+    Args:
+        what: what a row is, as errors call it.
+        package: the package whose modules hold the rows; it has an ``op_index``.
+        index: the name of the table in that index.
+
+    Attributes:
+        given: the ops whose rows a user gave; another set after each change.
+    """
+
+    def __init__(self, what: str, package: str, index: str) -> None:
+        self._what, self._package, self._index = what, package, index
+        self._rows: dict[str, Row] = {}
+        self._given: dict[str, Row] = {}
+        self.given: frozenset[str] = frozenset()
+        self._homes: dict[str, str] | None = None
+
+    def add(self, op: str, row: Row) -> None:
+        """Adds a row of the package.
+
+        Raises:
+            ValueError: the op has one.
+        """
+        if op in self._rows:
+            raise ValueError(f"{op} has two {self._what}s")
+        self._rows[op] = row
+
+    def give(self, op: str, row: Row | None) -> None:
+        """Sets the row that a user gives for an op of his own; None takes it away."""
+        if row is None:
+            self._given.pop(op, None)
+        else:
+            self._given[op] = row
+        self.given = frozenset(self._given)
+
+    def find(self, op: str) -> Row | None:
+        """An op's row, whose module is imported for it; None when there is none."""
+        found = self._rows.get(op)
+        if found is None:
+            found = self._given.get(op)
+            if found is None and op in (homes := self._index_of_ops()):
+                import_module(f"{self._package}.{homes[op]}")
+                found = self._rows.get(op)
+        return found
+
+    def __contains__(self, op: object) -> bool:
+        """Whether the op has a row; nothing is imported for it but the index."""
+        return op in self._rows or op in self._given or op in self._index_of_ops()
+
+    def __iter__(self) -> Iterator[str]:
+        """The ops that have a row."""
+        return iter(dict.fromkeys((*self._index_of_ops(), *self._given)))
+
+    def homes(self, ops: Iterable[str]) -> list[str]:
+        """The modules that hold the rows of these ops, for ``load``; ops without one in the package are passed over."""
+        index = self._index_of_ops()
+        return sorted({index[op] for op in ops if op in index})
+
+    def load(self, modules: Iterable[str]) -> None:
+        """Imports modules that ``homes`` gave, maybe that of another version; what is not there is passed over."""
+        for name in modules:
+            module = f"{self._package}.{name}"
+            try:
+                import_module(module)
+            except ModuleNotFoundError as error:
+                if not (error.name or "").startswith(self._package):
+                    raise
+
+    def _index_of_ops(self) -> Mapping[str, str]:
+        """The module, from the package on, of each op."""
+        if self._homes is None:
+            modules: Mapping[str, str] = getattr(import_module(f"{self._package}.op_index"), self._index)
+            self._homes = {op: module for module, ops in modules.items() for op in ops.split()}
+        return self._homes

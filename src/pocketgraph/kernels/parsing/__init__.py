@@ -1,0 +1,1 @@
+"""Encoded records taken apart: Examples, serialized tensors, CSV lines, raw bytes."""

@@ -1,0 +1,167 @@
+"""Encoded tf.train.Example records, walked in place: from bytes to the values of each feature.
+
+A record is Example { Features features = 1 }, Features { map<string, Feature> feature = 1 }, Feature { one of
+BytesList bytes_list = 1, FloatList float_list = 2, Int64List int64_list = 3 }, each list { repeated value = 1 }
+(packed or not). https://www.tensorflow.org/api_docs/python/tf/train/Example
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.graph import DType
+from pocketgraph.graph.dtype import FLOAT, INT64, STRING
+from pocketgraph.kernels.arrays import Array, strings
+from pocketgraph.kernels.wire_format import FIXED32, LEN, VARINT, MalformedRecordError, fields, read_varint
+
+LISTS = {1: STRING, 2: FLOAT, 3: INT64}
+"""What each of Feature's fields holds."""
+ENTRY, FEATURE = 1 << 3 | LEN, 2 << 3 | LEN
+"""The tags of an Example's Features, of an entry and of its key; and of the entry's Feature."""
+TEXTS, FLOATS, INTEGERS = (number << 3 | LEN for number in LISTS)
+"""The tags of a Feature's lists."""
+ONE_FLOAT = struct.Struct("<f").unpack_from
+LIST_NAMES = {STRING: "bytes", FLOAT: "float", INT64: "int64"}
+
+
+def features_of(record: bytes) -> dict[bytes, bytes]:
+    """The encoded Feature of each key; the last of a key that comes twice, and none for one that holds nothing.
+
+    Raises:
+        MalformedRecordError: this is no Example.
+    """
+    plain = _plain_features(record)
+    if plain is not None:
+        return plain
+    found: dict[bytes, bytes] = {}
+    for number, wire, features in fields(record):
+        if (number, wire) != (1, LEN):
+            continue
+        for entry_number, entry_wire, entry in fields(features):
+            if (entry_number, entry_wire) != (1, LEN):
+                raise MalformedRecordError
+            parts = {n: payload for n, w, payload in fields(entry) if w == LEN}
+            if parts.get(2):
+                found[parts.get(1, b"")] = parts[2]
+    return found
+
+
+def _plain_features(record: bytes) -> dict[bytes, bytes] | None:
+    """``features_of`` for a record as it is usually written: one Features, and in each entry a key and a Feature.
+
+    None where it is not so, or a length takes more than two bytes, which the general way reads.
+    """
+    end, position = len(record), 0
+    found: dict[bytes, bytes] = {}
+    try:
+        for depth in (0, 1):
+            while position < end:
+                size, start = record[position + 1], position + 2
+                if size > 127:
+                    size, start = (size & 127) | record[position + 2] << 7, position + 3
+                    if record[position + 2] > 127:
+                        return None
+                stop = start + size
+                if record[position] != ENTRY or stop > end or (not depth and stop != end):
+                    return None
+                position = start
+                if not depth:
+                    break
+                middle = start + 2 + record[start + 1]
+                if record[start] != ENTRY or record[start + 1] > 127 or record[middle] != FEATURE:
+                    return None
+                size, body = record[middle + 1], middle + 2
+                if size > 127:
+                    size, body = (size & 127) | record[middle + 2] << 7, middle + 3
+                    if record[middle + 2] > 127:
+                        return None
+                if body + size != stop:
+                    return None
+                if size:
+                    found[record[start + 2 : middle]] = record[body:stop]
+                position = stop
+    except IndexError:
+        return None
+    return found
+
+
+def kind_of(feature: bytes) -> DType:
+    """The element type of an encoded Feature.
+
+    Raises:
+        ValueError: it is none of the three there are.
+    """
+    number, _ = read_varint(feature, 0)
+    if number & 7 != LEN or number >> 3 not in LISTS:
+        raise ValueError("Unsupported datatype.")
+    return LISTS[number >> 3]
+
+
+def value_list(feature: bytes) -> list[Any]:
+    """The values of an encoded Feature, as Python's; for the quickest few the record's bytes tell them at once.
+
+    Raises:
+        MalformedRecordError: a list is cut off or of another kind of element.
+    """
+    size = len(feature)
+    if 1 < size < 128 and feature[1] == size - 2:
+        kind = feature[0]
+        if kind == TEXTS:
+            texts, position = [], 2
+            while position < size - 1 and feature[position] == ENTRY:
+                start = position + 2
+                position = start + feature[position + 1]  # a length of two bytes leads past the end
+                texts.append(feature[start:position])
+            if position == size:
+                return texts
+        elif size > 4 and feature[2] == ENTRY and feature[3] == size - 4:
+            if kind == FLOATS and not size % 4:
+                return list(
+                    ONE_FLOAT(feature, 4) if size == 8 else struct.unpack_from(f"<{size // 4 - 1}f", feature, 4)
+                )
+            if kind == INTEGERS and max(feature[4:]) < 0x80:
+                return list(feature[4:])
+    listed: list[Any] = values_of(feature).tolist()
+    return listed
+
+
+def values_of(feature: bytes) -> Array:
+    """The values of an encoded Feature, a vector.
+
+    Raises:
+        MalformedRecordError: a list is cut off or of another kind of element.
+    """
+    kind = kind_of(feature)
+    texts: list[bytes] = []
+    numbers: list[int] = []
+    raw: list[bytes] = []
+    _, _, body = next(fields(feature))  # TensorFlow looks at the first list alone, and in it at the first packed run
+    for number, wire, payload in fields(body):
+        if number != 1:
+            raise MalformedRecordError
+        if kind is STRING and wire == LEN:
+            texts.append(payload)
+        elif kind is FLOAT and wire == FIXED32:
+            raw.append(payload)
+        elif kind is INT64 and wire == VARINT:
+            numbers.append(payload)
+        elif kind is not STRING and wire == LEN and not raw and not numbers:
+            position = 0
+            while kind is INT64 and position < len(payload):
+                value, position = read_varint(payload, position)
+                numbers.append(value)
+            raw.append(payload)
+            break
+        else:
+            raise MalformedRecordError
+    if kind is STRING:
+        return strings(texts, (len(texts),))
+    if kind is FLOAT:
+        whole = b"".join(raw)
+        if any(len(piece) % 4 for piece in raw):
+            raise MalformedRecordError
+        return np.frombuffer(whole, "<f4").astype(np.float32)
+    return np.array(numbers, np.uint64).view(np.int64)

@@ -1,0 +1,289 @@
+"""Ops that parse encoded tf.train.Example records into dense, sparse and ragged tensors.
+
+The error texts are TensorFlow's own, but for a record in them, which is cut short.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.graph import DType, Shape
+from pocketgraph.graph.dtype import STRING
+from pocketgraph.kernels.arrays import Array, reserve, strings
+from pocketgraph.kernels.parsing.example_records import LIST_NAMES
+from pocketgraph.kernels.parsing.record_batches import Batch, batch_of, listed, packed_rows, shown, texts
+from pocketgraph.kernels.registry import kernel
+
+MOST_QUICK = 1024  # values of a feature over all records that are more quickly collected in lists
+
+
+def dense(batch: Batch, key: bytes, dtype: DType, shape: Shape, default: Array, number: int) -> Array:
+    """One dense feature: [records, *shape]; a first dimension that is open is as long as the longest record's.
+
+    Raises:
+        ValueError: a value is missing and there is no default, or the sizes do not fit.
+    """
+    dims = shape.dims
+    if dims is None or None in dims[1:]:
+        raise ValueError(f"dense_shapes[{number}] has unknown rank or unknown inner dimensions: {shape}")
+    check_default(dims, default, number)
+    whole = quick_rows(batch, key, dtype, dims, default)
+    if whole is not None:
+        return np.asarray(whole[0]) if batch.single else whole
+    found = [batch.values(i, key, dtype, dense=True) for i in range(len(batch.records))]
+    inner = tuple(int(d or 0) for d in dims[1:])
+    if dims and dims[0] is None:
+        return variable(batch, key, dtype, inner, default, found)
+    fixed = tuple(int(d or 0) for d in dims)
+    size = int(np.prod(fixed, dtype=np.int64))
+    result = np.empty(reserve((len(found), *fixed), dtype.numpy), dtype.numpy)
+    for index, values in enumerate(found):
+        if values is None:
+            if default.size == 0:
+                who = "" if batch.single else f"Name: {batch.name(index)}, "
+                what = f"Feature: {shown(key)} (data type: {dtype.name})"
+                raise ValueError(f"{who}{what} is required but could not be found.")
+            result[index] = default
+        elif values.size == size:
+            result[index] = values.reshape(fixed)
+        elif batch.single:
+            kind = LIST_NAMES[dtype]
+            raise ValueError(
+                f"{batch.place(index, key)}Can't parse serialized Example: Some {kind}_list slice was not parsed."
+            )
+        else:
+            raise ValueError(
+                f"{batch.place(index, key)}Number of {LIST_NAMES[dtype]} values != expected.  "
+                f"Values size: {values.size} but output shape: {listed(fixed)}"
+            )
+    return np.asarray(result[0]) if batch.single else result
+
+
+def quick_rows(batch: Batch, key: bytes, dtype: DType, dims: Sequence[int | None], default: Array) -> Array | None:
+    """The dense feature when all sizes are as they should be, with the default where a record has none."""
+    if None in dims:
+        return None
+    fixed = tuple(int(d or 0) for d in dims)
+    size = math.prod(fixed)
+    packed = packed_rows(batch, key, dtype, size, default)
+    if packed is not None:
+        return np.asarray(packed.reshape(len(batch.records), *fixed))
+    lists = batch.lists(key, dtype)
+    if lists is None or not size or len(lists) * size > MOST_QUICK:
+        return None
+    flat: list[Any] = []
+    for values in lists:
+        if values is None and default.size == size:
+            flat += default.reshape(-1).tolist()
+        elif values is not None and len(values) == size:
+            flat += values
+        else:
+            return None
+    if dtype is STRING:
+        return strings(flat, (len(lists), *fixed))
+    return np.asarray(np.array(flat, dtype.numpy).reshape(len(lists), *fixed))
+
+
+def check_default(dims: Sequence[int | None], default: Array, number: int) -> None:
+    """Refuses a default that does not fit a feature's shape, in TensorFlow's words.
+
+    Raises:
+        ValueError: it does not fit.
+    """
+    if dims and dims[0] is None:
+        if default.size != 1:
+            raise ValueError(
+                f"dense_shape[{number}] is a variable length shape: {listed(dims)}, therefore def_value[{number}] must "
+                f"contain a single element (the padding element).  But its shape is: {listed(default.shape)}"
+            )
+    elif default.size and default.shape != tuple(dims):
+        raise ValueError(
+            f"def_value[{number}].shape() == {listed(default.shape)} is not compatible with dense_shapes_[{number}] == "
+            f"{listed(dims)}"
+        )
+
+
+def variable(
+    batch: Batch, key: bytes, dtype: DType, inner: tuple[int, ...], default: Array, found: Sequence[Array | None]
+) -> Array:
+    """A dense feature whose first dimension is open; shorter records are filled up with ``default``."""
+    stride = int(np.prod(inner, dtype=np.int64))
+    counts = [0 if values is None else values.size for values in found]
+    for index, count in enumerate(counts):
+        if not count or (stride and count % stride == 0):
+            continue
+        if batch.single:
+            raise ValueError(
+                f"Error while parsing feature with key {shown(key)}: number of elements should be divisible by "
+                f"{stride}, found {count} instead"
+            )
+        raise ValueError(
+            f"{batch.place(index, key)}Number of {LIST_NAMES[dtype]} values is not a multiple of stride length. "
+            f"Saw {count} values but output shape is: {listed((None, *inner))}"
+        )
+    longest = max((count // stride for count in counts if count), default=0)
+    result = np.empty(reserve((len(found), longest, *inner), dtype.numpy), dtype.numpy)
+    result[...] = default.reshape(-1)[0]
+    for row, values in zip(result, found, strict=True):
+        if values is not None and values.size:
+            row[: values.size // stride] = values.reshape(-1, *inner)
+    return np.asarray(result[0]) if batch.single else result
+
+
+def listed_values(batch: Batch, key: bytes, dtype: DType) -> tuple[Array, list[int]]:
+    """The values of all records one after the other, and how many each has."""
+    found = [batch.values(i, key, dtype, dense=False) for i in range(len(batch.records))]
+    parts = [v for v in found if v is not None]
+    whole = np.concatenate(parts) if parts else np.empty(0, dtype.numpy)
+    return whole, [0 if v is None else v.size for v in found]
+
+
+def sparse(batch: Batch, key: bytes, dtype: DType) -> tuple[Array, Array, Array]:
+    """One sparse feature: (indices, values, shape); the axes are record and place, or the place alone."""
+    lists = batch.lists(key, dtype)
+    if lists is not None and not batch.single:
+        each = tuple([len(found) if found else 0 for found in lists])
+        if sum(each) <= MOST_QUICK:
+            flat = [value for found in lists if found for value in found]
+            quick = strings(flat, (len(flat),)) if dtype is STRING else np.array(flat, dtype.numpy)
+            places, sizes = _places(each)
+            return places, quick, sizes
+    values, counts = listed_values(batch, key, dtype)
+    along = np.concatenate([np.arange(n, dtype=np.int64) for n in counts] or [np.empty(0, np.int64)])
+    if batch.single:
+        return along[:, None], values, np.array(counts, np.int64)
+    down = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
+    return np.stack([down, along], axis=1), values, np.array([len(counts), max(counts, default=0)], np.int64)
+
+
+@lru_cache(maxsize=64)
+def _places(counts: tuple[int, ...]) -> tuple[Array, Array]:
+    """((record, place) of each value where records have so many, the shape), which are given again and again."""
+    flat = [number for row, count in enumerate(counts) for place in range(count) for number in (row, place)]
+    places = np.array(flat, np.int64).reshape(-1, 2)
+    shape = np.array((len(counts), max(counts, default=0)), np.int64)
+    places.flags.writeable = shape.flags.writeable = False
+    return places, shape
+
+
+def ragged(batch: Batch, key: bytes, dtype: DType, splits: DType) -> tuple[Array, Array]:
+    """One ragged feature: (values, row splits); a single record has no splits."""
+    values, counts = listed_values(batch, key, dtype)
+    if batch.single:
+        return values, np.empty(0, splits.numpy)
+    return values, np.cumsum([0, *counts]).astype(splits.numpy)
+
+
+def parse(
+    batch: Batch,
+    sparse_keys: Sequence[bytes],
+    sparse_types: Sequence[DType],
+    dense_keys: Sequence[bytes],
+    dense_types: Sequence[DType],
+    dense_shapes: Sequence[Shape],
+    defaults: Sequence[Array],
+    ragged_keys: Sequence[bytes] = (),
+    ragged_types: Sequence[DType] = (),
+    split_types: Sequence[DType] = (),
+) -> tuple[Array, ...]:
+    """All outputs in the order of the ops' signatures."""
+    counts = {len(dense_keys), len(dense_types), len(dense_shapes), len(defaults)}
+    if len(sparse_keys) != len(sparse_types) or len(counts) != 1 or len(ragged_keys) != len(ragged_types):
+        raise ValueError("the keys, types, shapes and defaults are not equally many")
+    for dtype in (*sparse_types, *dense_types, *ragged_types):
+        if dtype not in LIST_NAMES:
+            raise ValueError(f"a record holds no {dtype.name}; a feature is int64, float or string")
+    found_dense = [
+        dense(batch, key, dtype, shape, default, number)
+        for number, (key, dtype, shape, default) in enumerate(
+            zip(dense_keys, dense_types, dense_shapes, defaults, strict=True)
+        )
+    ]
+    found_sparse = [sparse(batch, key, dtype) for key, dtype in zip(sparse_keys, sparse_types, strict=True)]
+    found_ragged = [
+        ragged(batch, key, dtype, splits)
+        for key, dtype, splits in zip(ragged_keys, ragged_types, split_types, strict=True)
+    ]
+    return (
+        *(indices for indices, _, _ in found_sparse),
+        *(values for _, values, _ in found_sparse),
+        *(shape for _, _, shape in found_sparse),
+        *found_dense,
+        *(values for values, _ in found_ragged),
+        *(splits for _, splits in found_ragged),
+    )
+
+
+@kernel("ParseExample")
+def parse_example(
+    serialized: Array,
+    names: Array,
+    *keys_and_defaults: Array,
+    Nsparse: int,
+    Ndense: int,
+    sparse_types: Sequence[DType],
+    Tdense: Sequence[DType],
+    dense_shapes: Sequence[Shape],
+) -> tuple[Array, ...]:
+    """(sparse indices…, sparse values…, sparse shapes…, dense values…) of a vector of records."""
+    if serialized.ndim != 1:
+        raise ValueError(f"Expected serialized to be a vector, got shape: {listed(serialized.shape)}")
+    keys = [key.item() if key.size == 1 else b"".join(texts(key)) for key in keys_and_defaults[: Nsparse + Ndense]]
+    batch = batch_of(serialized, texts(names))
+    defaults = keys_and_defaults[Nsparse + Ndense :]
+    return parse(batch, keys[:Nsparse], sparse_types, keys[Nsparse:], Tdense, dense_shapes, defaults)
+
+
+@kernel("ParseExampleV2")
+def parse_example_v2(
+    serialized: Array,
+    names: Array,
+    sparse_keys: Array,
+    dense_keys: Array,
+    ragged_keys: Array,
+    *dense_defaults: Array,
+    sparse_types: Sequence[DType],
+    Tdense: Sequence[DType],
+    dense_shapes: Sequence[Shape],
+    ragged_value_types: Sequence[DType],
+    ragged_split_types: Sequence[DType],
+) -> tuple[Array, ...]:
+    """As ParseExample, then ragged values… and ragged row splits…; ``serialized`` may be a single record."""
+    if serialized.ndim > 1:
+        raise ValueError(f"Expected serialized to be a scalar or vector, got shape: {listed(serialized.shape)}")
+    return parse(
+        batch_of(serialized, texts(names)),
+        texts(sparse_keys),
+        sparse_types,
+        texts(dense_keys),
+        Tdense,
+        dense_shapes,
+        dense_defaults,
+        texts(ragged_keys),
+        ragged_value_types,
+        ragged_split_types,
+    )
+
+
+@kernel("ParseSingleExample")
+def parse_single_example(
+    serialized: Array,
+    *dense_defaults: Array,
+    sparse_keys: Sequence[str | bytes],
+    dense_keys: Sequence[str | bytes],
+    sparse_types: Sequence[DType],
+    Tdense: Sequence[DType],
+    dense_shapes: Sequence[Shape],
+) -> tuple[Array, ...]:
+    """(sparse indices…, sparse values…, sparse shapes…, dense values…) of one record."""
+    if serialized.ndim != 0:
+        raise ValueError(f"Expected serialized to be a scalar, got shape: {listed(serialized.shape)}")
+    wanted = [key if isinstance(key, bytes) else key.encode() for key in (*sparse_keys, *dense_keys)]
+    count = len(sparse_keys)
+    batch = batch_of(serialized)
+    return parse(batch, wanted[:count], sparse_types, wanted[count:], Tdense, dense_shapes, dense_defaults)

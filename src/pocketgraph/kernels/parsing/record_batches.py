@@ -1,0 +1,163 @@
+"""Encoded Examples that one op parses together, and the quickest ways to read a feature of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.graph import DType
+from pocketgraph.graph.dtype import FLOAT, STRING
+from pocketgraph.kernels.arrays import Array, strings
+from pocketgraph.kernels.parsing.example_records import (
+    ENTRY,
+    LIST_NAMES,
+    LISTS,
+    TEXTS,
+    features_of,
+    kind_of,
+    value_list,
+    values_of,
+)
+from pocketgraph.kernels.wire_format import LEN, MalformedRecordError
+
+TAGS = {dtype: number << 3 | LEN for number, dtype in LISTS.items()}
+"""What an encoded Feature of a type begins with."""
+MOST_SHOWN = 80  # bytes of a record that an error repeats
+MOST_PACKED = 30  # floats whose list says its length in one byte
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The records that one op parses, and how its errors call them.
+
+    Attributes:
+        records: the features of each record.
+        names: a name for each record; empty when they have none.
+        single: one record that is no batch: its errors name no record, its results have no batch axis.
+    """
+
+    records: tuple[dict[bytes, bytes], ...]
+    names: tuple[bytes, ...]
+    single: bool
+
+    def place(self, index: int, key: bytes) -> str:
+        """What stands in front of an error about one feature."""
+        if self.single:
+            return f"Key: {shown(key)}.  "
+        return f"Name: {self.name(index)}, Key: {shown(key)}, Index: {index}.  "
+
+    def name(self, index: int) -> str:
+        """What messages call a record."""
+        return shown(self.names[index]) if self.names else "<unknown>"
+
+    def values(self, index: int, key: bytes, dtype: DType, dense: bool) -> Array | None:
+        """The values of a feature of a record, or None when it has none.
+
+        Raises:
+            ValueError: they are of another type, or no list.
+        """
+        feature = self.records[index].get(key)
+        if feature is None:
+            return None
+        place = self.place(index, key)
+        try:
+            kind = kind_of(feature)
+            if kind is not dtype:
+                told = (
+                    f"Data type: {kind.name} but expected type: {dtype.name}"
+                    if dense
+                    else f"Expected type: {dtype.name}, Actual type: {kind.name}"
+                )
+                raise ValueError(f"{place}Data types don't match. {told}")
+            return values_of(feature)
+        except MalformedRecordError:
+            why = f": Parsing {LIST_NAMES[dtype]}_list failed." if self.single else "."
+            raise ValueError(f"{place}Can't parse serialized Example{why}") from None
+
+    def lists(self, key: bytes, dtype: DType) -> list[list[Any] | None] | None:
+        """The values of a feature in each record, None where a record has none; None for all if one is not right."""
+        found: list[list[Any] | None] = []
+        tag = TAGS[dtype]
+        try:
+            for features in self.records:
+                feature = features.get(key)
+                if feature is None:
+                    found.append(None)
+                elif feature[0] != tag:
+                    return None
+                else:
+                    found.append(value_list(feature))
+        except MalformedRecordError:
+            return None
+        return found
+
+
+def shown(text: bytes) -> str:
+    """The beginning of a text for one line of an error, other than printable characters as escapes."""
+    start = text[:MOST_SHOWN].decode("utf-8", "backslashreplace")
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in start) + "..." * (len(text) > MOST_SHOWN)
+
+
+def batch_of(serialized: Array, names: Sequence[bytes] = ()) -> Batch:
+    """The records of a scalar (one record) or vector.
+
+    Raises:
+        ValueError: one is no Example, or the names are not as many as the records.
+    """
+    if names and len(names) != serialized.size:
+        raise ValueError(
+            f"Expected names have the same shape as serialized: name.shape=[{len(names)}], "
+            f"serialized.shape={listed(serialized.shape)}"
+        )
+    records = []
+    for record in serialized.reshape(-1).tolist():
+        try:
+            records.append(features_of(record))
+        except MalformedRecordError:
+            raise ValueError(f"Could not parse example input, value: '{shown(record)}'") from None
+    return Batch(tuple(records), tuple(names), serialized.ndim == 0)
+
+
+def listed(dims: Sequence[int | None]) -> str:
+    """A shape as TensorFlow's messages write it."""
+    return "[" + ",".join("?" if d is None else str(d) for d in dims) + "]"
+
+
+def texts(array: Array) -> list[bytes]:
+    """The strings of a tensor, in row-major order."""
+    return [bytes(item) for item in array.reshape(-1).tolist()] if array.size else []
+
+
+def packed_rows(batch: Batch, key: bytes, dtype: DType, size: int, default: Array) -> Array | None:
+    """Floats, or single texts, of a dense feature that every record spells in the same few bytes; None: they do not."""
+    if dtype is FLOAT and 0 < size <= MOST_PACKED:
+        header = bytes((TAGS[FLOAT], 4 * size + 2, ENTRY, 4 * size))
+        missing = header + default.astype("<f4").tobytes() if default.size == size else b""
+    elif dtype is STRING and size == 1:
+        header, missing = TAGS[STRING].to_bytes(1, "little"), b""
+    else:
+        return None
+    found = [features.get(key, missing) for features in batch.records]
+    if dtype is FLOAT:
+        length = len(header) + 4 * size
+        if any(len(feature) != length or not feature.startswith(header) for feature in found):
+            return None
+        return np.frombuffer(b"".join([feature[4:] for feature in found]), "<f4").astype(np.float32)
+    if not all(map(is_one_text, found)):
+        return None
+    return strings([feature[4:] for feature in found], (len(found),))
+
+
+def is_one_text(feature: bytes) -> bool:
+    """Whether an encoded Feature is one text of fewer than 124 bytes, which begins at the fifth."""
+    size = len(feature)
+    return (
+        3 < size < 128
+        and feature[3] == size - 4
+        and feature[2] == ENTRY
+        and feature[1] == size - 2
+        and feature[0] == TEXTS
+    )

@@ -1,0 +1,1 @@
+"""Quantized tensors: the arithmetic of codes, and the layers computed on them."""

@@ -1,0 +1,1 @@
+"""Numbers drawn by chance, as TensorFlow's generators draw them."""

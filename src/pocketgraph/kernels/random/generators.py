@@ -1,0 +1,112 @@
+"""Random tensors drawn from a generator that a variable holds (tf.random.Generator), and from a range of its own.
+
+The variable is int64 (3,): a counter of 128 bits and a key of 64, from which Philox draws. The numbers are TensorFlow's
+own, but those of binomial draws.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pocketgraph.errors import RunError
+from pocketgraph.graph import DType
+from pocketgraph.graph.dtype import FLOAT, INT64, UINT64
+from pocketgraph.kernels.arrays import Array, integer, sizes_of, widened
+from pocketgraph.kernels.philox import RESERVED, Philox
+from pocketgraph.kernels.random.sampling import bounds
+from pocketgraph.kernels.registry import kernel
+from pocketgraph.kernels.state.variables import Variable
+
+PHILOX = 1
+WORD = 2**64
+
+
+def _taken(resource: Variable, algorithm: int, blocks: int) -> Philox:
+    """The variable's generator, which moves on by so many blocks."""
+    if algorithm != PHILOX:
+        raise RunError(f"Unsupported algorithm id: {algorithm}; CPU kernels draw by Philox (1)")
+    with resource.lock:
+        state = resource.read()
+        if state.dtype != np.int64 or state.ndim != 1 or state.size < 3:
+            raise RunError(f"the state of a Philox generator is int64 (3,), not {state.dtype} {list(state.shape)}")
+        low, high, key = (int(v) % WORD for v in state[:3])
+        generator = Philox(key, low | high << 64)
+        after = generator.skip(blocks).counter
+        changed = state.copy()
+        changed[:2] = np.array([after % WORD, after >> 64], np.uint64).view(np.int64)
+        resource.assign(changed)
+    return generator
+
+
+@kernel("StatefulUniform")
+def stateful_uniform(resource: Variable, algorithm: Array, shape: Array, *, dtype: DType = FLOAT) -> Array:
+    """Numbers in [0, 1)."""
+    sizes, count = sizes_of(shape)
+    return _taken(resource, integer(algorithm), count * RESERVED).uniform(count, dtype.numpy).reshape(sizes)
+
+
+@kernel("StatefulStandardNormalV2")
+def stateful_standard_normal(resource: Variable, algorithm: Array, shape: Array, *, dtype: DType = FLOAT) -> Array:
+    sizes, count = sizes_of(shape)
+    return _taken(resource, integer(algorithm), count * RESERVED).normal(count, dtype.numpy).reshape(sizes)
+
+
+@kernel("StatefulTruncatedNormal")
+def stateful_truncated_normal(resource: Variable, algorithm: Array, shape: Array, *, dtype: DType = FLOAT) -> Array:
+    """Normal numbers within two standard deviations."""
+    sizes, count = sizes_of(shape)
+    return _taken(resource, integer(algorithm), count * RESERVED).truncated_normal(count, dtype.numpy).reshape(sizes)
+
+
+@kernel("StatefulUniformInt")
+def stateful_uniform_int(
+    resource: Variable, algorithm: Array, shape: Array, minval: Array, maxval: Array, *, dtype: DType = INT64
+) -> Array:
+    """Integers in [minval, maxval)."""
+    low, high = bounds(minval, maxval)
+    sizes, count = sizes_of(shape)
+    generator = _taken(resource, integer(algorithm), count * RESERVED)
+    return generator.integers(count, low, high, dtype.numpy).reshape(sizes)
+
+
+@kernel("StatefulUniformFullInt")
+def stateful_uniform_full_int(resource: Variable, algorithm: Array, shape: Array, *, dtype: DType = UINT64) -> Array:
+    """Integers of all values that the type has."""
+    sizes, count = sizes_of(shape)
+    return _taken(resource, integer(algorithm), count * RESERVED).bits(count, dtype.numpy).reshape(sizes)
+
+
+@kernel("RngSkip")
+def rng_skip(resource: Variable, algorithm: Array, delta: Array) -> tuple[()]:
+    """Moves the state on by ``delta`` times 256 blocks."""
+    _taken(resource, integer(algorithm), integer(delta) * RESERVED)
+    return ()
+
+
+@kernel("RngReadAndSkip")
+def rng_read_and_skip(resource: Variable, alg: Array, delta: Array) -> Array:
+    """The state, which then moves on as RngSkip moves it."""
+    before = resource.read().copy()
+    _taken(resource, integer(alg), integer(delta) * RESERVED)
+    return np.asarray(before)
+
+
+@kernel("StatefulRandomBinomial")
+def stateful_random_binomial(
+    resource: Variable, algorithm: Array, shape: Array, counts: Array, probs: Array, *, dtype: DType = INT64
+) -> Array:
+    """Right in distribution; the numbers themselves are not TensorFlow's."""
+    sizes, count = sizes_of(shape)
+    generator = _taken(resource, integer(algorithm), count * RESERVED)
+    source = np.random.default_rng([generator.key, generator.counter % WORD, generator.counter >> 64])
+    trials = np.floor(widened(counts).astype(np.float64)).astype(np.int64)
+    drawn = source.binomial(trials, widened(probs).astype(np.float64), size=sizes)
+    return np.asarray(drawn).astype(dtype.numpy)
+
+
+@kernel("NonDeterministicInts")
+def non_deterministic_ints(shape: Array, *, dtype: DType = INT64) -> Array:
+    """Integers of all values that the type has, from the operating system."""
+    sizes, count = sizes_of(shape)
+    bits = np.random.default_rng().bytes(count * dtype.numpy.itemsize)
+    return np.asarray(np.frombuffer(bits, dtype.numpy).reshape(sizes).copy())

@@ -1,0 +1,1 @@
+"""Shape rules of tensors made, reshaped, joined, cut, gathered and sorted."""

@@ -1,0 +1,34 @@
+"""Shape rules of tensors made from a few numbers."""
+
+from __future__ import annotations
+
+from pocketgraph.errors import GraphError
+from pocketgraph.graph.shape import Shape
+from pocketgraph.kernels.shapes.common_rules import unchanged
+from pocketgraph.kernels.shapes.rules import Call, shape_rule
+
+shape_rule("OnesLike", "ZerosLike")(unchanged)
+
+
+@shape_rule("Fill")
+def fill(call: Call) -> Shape:
+    return call.as_shape(0)
+
+
+@shape_rule("Range")
+def range_of(call: Call) -> Shape:
+    start, limit, delta = (call.value(i) for i in range(3))
+    if start is None or limit is None or delta is None:
+        return Shape((None,))
+    if not delta.item():
+        raise GraphError("a range with a step of 0 has no end")
+    if (limit.item() - start.item()) * delta.item() < 0:
+        return Shape((None,))  # refused when it runs
+    from pocketgraph.kernels.steps import steps_between
+
+    return Shape((steps_between(start, limit, delta),))
+
+
+@shape_rule("LinSpace")
+def lin_space(call: Call) -> Shape:
+    return Shape((call.integer(2),))

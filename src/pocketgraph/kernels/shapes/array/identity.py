@@ -1,0 +1,46 @@
+"""Shape rules of constants, placeholders and what hands its input on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pocketgraph.graph.shape import UNKNOWN, Shape
+from pocketgraph.kernels.shapes.algebra import merge
+from pocketgraph.kernels.shapes.common_rules import unchanged
+from pocketgraph.kernels.shapes.rules import Call, shape_rule
+
+shape_rule(
+    "CheckNumerics", "CheckNumericsV2", "Copy", "CopyHost", "DebugGradientIdentity", "DebugIdentity", "DebugNanCount",
+    "DeepCopy", "GuaranteeConst", "HostConst", "Identity", "PreventGradient", "Snapshot", "StopGradient",
+)(unchanged)  # fmt: skip
+
+
+@shape_rule("IdentityN")
+def identity_n(call: Call) -> Sequence[Shape]:
+    return call.inputs
+
+
+@shape_rule("Const")
+def const(call: Call) -> Shape:
+    return Shape(call.node.tensor.shape)
+
+
+@shape_rule("Placeholder", "PlaceholderV2")
+def placeholder(call: Call) -> Shape:
+    shape = call.declared()
+    return UNKNOWN if call.producer <= LEGACY and shape.rank == 0 else shape
+
+
+@shape_rule("PlaceholderWithDefault")
+def placeholder_with_default(call: Call) -> Shape:
+    shape = call.declared()
+    merge(shape, call.shape(0))
+    return shape
+
+
+@shape_rule("EnsureShape")
+def ensure_shape(call: Call) -> Shape:
+    return merge(call.declared(), call.shape(0))
+
+
+LEGACY = 21  # up to this GraphDef version a placeholder's scalar shape means that none was given

@@ -1,0 +1,34 @@
+"""Shape rules of borders put round tensors."""
+
+from __future__ import annotations
+
+from pocketgraph.errors import GraphError
+from pocketgraph.graph.shape import UNKNOWN, Shape
+from pocketgraph.kernels.shapes.algebra import of_rank, total
+from pocketgraph.kernels.shapes.rules import Call, shape_rule
+
+
+@shape_rule("Pad", "PadV2", "MirrorPad")
+def pad(call: Call) -> Shape:
+    return padded(call, call.shape(0), 1)
+
+
+def padded(call: Call, shape: Shape, paddings: int) -> Shape:
+    """The shape with the amounts of input number ``paddings`` added before and after each dimension."""
+    amounts = call.integers(paddings)
+    if amounts is None:
+        rows = call.shape(paddings)
+        rank = rows[0] if rows.rank == 2 else shape.rank
+        return UNKNOWN if rank is None or rank > 254 else Shape((None,) * rank)
+    dims = of_rank(shape, len(amounts) // 2)
+    if any(a < 0 for a in amounts):
+        raise GraphError(f"paddings {amounts} are negative")
+    return Shape(total(d, amounts[2 * i], amounts[2 * i + 1]) for i, d in enumerate(dims))
+
+
+@shape_rule("MirrorPadGrad")
+def of_mirrored_borders(call: Call) -> Shape:
+    grad, borders = call.shape(0), call.value(1)
+    if grad.dims is None or borders is None or borders.shape != (len(grad.dims), 2):
+        return UNKNOWN if grad.dims is None else Shape((None,) * len(grad.dims))
+    return Shape(None if s is None else s - int(sum(pair)) for s, pair in zip(grad.dims, borders, strict=True))

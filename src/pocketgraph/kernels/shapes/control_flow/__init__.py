@@ -1,0 +1,1 @@
+"""Shape rules of branches, loops and assertions."""

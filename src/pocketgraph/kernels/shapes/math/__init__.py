@@ -1,0 +1,1 @@
+"""Shape rules of arithmetic, reductions, products of matrices and linear algebra."""

@@ -1,0 +1,64 @@
+"""Shape rules of products of matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pocketgraph.graph.shape import UNKNOWN, Shape
+from pocketgraph.kernels.shapes.algebra import Dim, at_least, broadcast, merge, merge_dim, of_rank
+from pocketgraph.kernels.shapes.common_rules import merged
+from pocketgraph.kernels.shapes.rules import Call, shape_rule
+
+shape_rule("Cross")(merged)
+
+
+@shape_rule("MatMul", "SparseMatMul")
+def matmul(call: Call) -> Shape:
+    left, right = of_rank(call.shape(0), 2), of_rank(call.shape(1), 2)
+    return Shape(multiplied(left, right, bool(call.attr("transpose_a")), bool(call.attr("transpose_b"))))
+
+
+def multiplied(left: Sequence[Dim], right: Sequence[Dim], flip_left: bool, flip_right: bool) -> tuple[Dim, Dim]:
+    """Rows and columns of a matrix product; GraphError when the inner sizes differ."""
+    rows, inner = (left[1], left[0]) if flip_left else (left[0], left[1])
+    other, columns = (right[1], right[0]) if flip_right else (right[0], right[1])
+    merge_dim(inner, other)
+    return rows, columns
+
+
+@shape_rule("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3")
+def batch_matmul(call: Call) -> Shape:
+    left, right = at_least(call.shape(0), 2), at_least(call.shape(1), 2)
+    if left.dims is None or right.dims is None:
+        return UNKNOWN
+    before = Shape(left.dims[:-2]), Shape(right.dims[:-2])
+    batch = merge(*before) if call.node.op == "BatchMatMul" else broadcast(*before)
+    flips = bool(call.attr("adj_x")), bool(call.attr("adj_y"))
+    return Shape((*(batch.dims or ()), *multiplied(left.dims[-2:], right.dims[-2:], *flips)))
+
+
+@shape_rule("Einsum")
+def einsum(call: Call) -> Shape:
+    """An ellipsis stands for the axes that have no letter; over all operands, these are broadcast."""
+    equation = str(call.attr("equation", "")).replace(" ", "")
+    terms, arrow, wanted = equation.partition("->")
+    if not arrow:
+        return UNKNOWN
+    sizes: dict[str, Dim] = {}
+    unnamed = Shape(())
+    for term, shape in zip(terms.split(","), call.inputs, strict=True):
+        before, dots, after = term.partition("...")
+        if not dots:
+            dims = of_rank(shape, len(term))
+        elif shape.dims is None:
+            return UNKNOWN
+        else:
+            known = at_least(shape, len(before) + len(after)).dims or ()
+            end = len(known) - len(after)
+            unnamed = broadcast(unnamed, Shape(known[len(before) : end]))
+            dims = (*known[: len(before)], *known[end:])
+        for letter, size in zip(before + after, dims, strict=True):
+            sizes[letter] = merge_dim(sizes.get(letter), size)
+    before, dots, after = wanted.partition("...")
+    middle = (unnamed.dims or ()) if dots else ()
+    return Shape((*(sizes[letter] for letter in before), *middle, *(sizes[letter] for letter in after)))

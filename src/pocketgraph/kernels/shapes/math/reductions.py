@@ -1,0 +1,52 @@
+"""Shape rules of reductions over axes, running sums and histograms."""
+
+from __future__ import annotations
+
+from pocketgraph.graph.shape import SCALAR, UNKNOWN, Shape
+from pocketgraph.kernels.shapes.algebra import axis_of, replaced
+from pocketgraph.kernels.shapes.common_rules import scalar, unchanged
+from pocketgraph.kernels.shapes.rules import Call, shape_rule
+
+shape_rule("Cumprod", "Cumsum", "CumulativeLogsumexp", "Bucketize", "BucketizeWithInputBoundaries")(unchanged)
+shape_rule("L2Loss")(scalar)
+
+
+@shape_rule("Sum", "Mean", "Prod", "Max", "Min", "All", "Any", "EuclideanNorm")
+def reduction(call: Call) -> Shape:
+    shape, axes = call.shape(0), call.integers(1)
+    keep = bool(call.attr("keep_dims", False)) or bool(call.attr("keepdims", False))
+    if axes is None:
+        if shape.dims is not None and keep:
+            return Shape((None,) * len(shape.dims))
+        if shape.rank is not None and call.shape(1).elements == 1 and shape.rank:
+            return Shape((None,) * (shape.rank - 1))
+        return SCALAR if shape.rank == 0 else UNKNOWN
+    if shape.dims is None:
+        return UNKNOWN
+    gone = {axis_of(axis, len(shape.dims)) for axis in axes}
+    if keep:
+        return replaced(shape.dims, dict.fromkeys(gone, 1))
+    return Shape(d for i, d in enumerate(shape.dims) if i not in gone)
+
+
+@shape_rule("ArgMax", "ArgMin")
+def arg_extreme(call: Call) -> Shape:
+    shape, axis = call.shape(0), call.integer(1)
+    if shape.dims is None:
+        return UNKNOWN
+    if not shape.dims:
+        return SCALAR
+    if axis is None:
+        return Shape((None,) * (len(shape.dims) - 1))
+    at = axis_of(axis, len(shape.dims))
+    return Shape(shape.dims[:at] + shape.dims[at + 1 :])
+
+
+@shape_rule("Bincount")
+def bincount(call: Call) -> Shape:
+    return Shape((call.integer(1),))
+
+
+@shape_rule("HistogramFixedWidth")
+def histogram(call: Call) -> Shape:
+    return Shape((call.integer(2),))

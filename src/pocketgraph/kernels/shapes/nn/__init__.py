@@ -1,0 +1,1 @@
+"""Shape rules of layers of neural networks and their gradients."""

@@ -1,0 +1,119 @@
+"""Shape rules of quantized tensors, which carry the two ends of their range along."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pocketgraph.graph.shape import SCALAR, Shape
+from pocketgraph.kernels.shapes.array.concat_split import joined
+from pocketgraph.kernels.shapes.array.reshaping import reshape
+from pocketgraph.kernels.shapes.common_rules import broadcast_both, unchanged
+from pocketgraph.kernels.shapes.image.resizing import resize
+from pocketgraph.kernels.shapes.math.matrix_product import matmul
+from pocketgraph.kernels.shapes.nn.convolution import convolution
+from pocketgraph.kernels.shapes.nn.normalization import bias_add
+from pocketgraph.kernels.shapes.nn.pooling import pool
+from pocketgraph.kernels.shapes.rules import Call, Rule, shape_rule
+
+shape_rule(
+    "Dequantize", "QuantizeAndDequantize", "QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3",
+    "QuantizeAndDequantizeV4",
+)(unchanged)  # fmt: skip
+
+
+RANGE = (SCALAR, SCALAR)
+
+
+@shape_rule(
+    "QuantizeV2", "Requantize", "RequantizePerChannel", "QuantizedRelu", "QuantizedRelu6", "QuantizedReluX",
+    "QuantizeDownAndShrinkRange", "QuantizedBatchNormWithGlobalNormalization", "QuantizedInstanceNorm",
+)  # fmt: skip
+def same_shape(call: Call) -> Sequence[Shape]:
+    axis, shape = call.attr("axis", -1), call.shape(0)
+    ends = RANGE
+    if call.node.op == "QuantizeV2" and axis != -1 and shape.rank is not None:
+        ends = (Shape((shape[axis],)),) * 2
+    return [shape, *ends]
+
+
+@shape_rule("RequantizationRange", "RequantizationRangePerChannel")
+def only_range(call: Call) -> Sequence[Shape]:
+    return RANGE
+
+
+@shape_rule("QuantizedReshape")
+def quantized_reshape(call: Call) -> Sequence[Shape]:
+    return [reshape(call), *RANGE]
+
+
+@shape_rule("QuantizedConv2D")
+def quantized_convolution(call: Call) -> Sequence[Shape]:
+    rule: Rule = convolution
+    shape = rule(call)
+    return [shape if isinstance(shape, Shape) else shape[0], *RANGE]
+
+
+FUSED = (
+    "QuantizedConv2DPerChannel", "QuantizedConv2DAndRelu", "QuantizedConv2DAndRequantize",
+    "QuantizedConv2DAndReluAndRequantize", "QuantizedConv2DWithBias", "QuantizedConv2DWithBiasAndRelu",
+    "QuantizedConv2DWithBiasAndRequantize", "QuantizedConv2DWithBiasAndReluAndRequantize",
+    "QuantizedConv2DWithBiasSumAndRelu", "QuantizedConv2DWithBiasSumAndReluAndRequantize",
+    "QuantizedConv2DWithBiasSignedSumAndReluAndRequantize", "QuantizedDepthwiseConv2D",
+    "QuantizedDepthwiseConv2DWithBias", "QuantizedDepthwiseConv2DWithBiasAndRelu",
+    "QuantizedDepthwiseConv2DWithBiasAndReluAndRequantize",
+)  # fmt: skip
+"""Not a trait: the ops of a rule below, convolutions with what follows them; results of 32 bits have
+one range, or one for each range of weights."""
+
+
+@shape_rule(*FUSED)
+def fused_convolution(call: Call) -> Sequence[Shape]:
+    if any(call.attr("padding_list", ())):
+        return [Shape(None)] * 3
+    shape = quantized_convolution(call)[0]
+    ends = SCALAR if "Requantize" in call.node.op else call.shape(5 if "WithBias" in call.node.op else 4)
+    return [shape, ends, ends]
+
+
+@shape_rule("QuantizedMatMul")
+def quantized_matmul(call: Call) -> Sequence[Shape]:
+    return [matmul(call), *RANGE]
+
+
+@shape_rule("QuantizedBiasAdd")
+def quantized_bias_add(call: Call) -> Sequence[Shape]:
+    return [bias_add(call), *RANGE]
+
+
+@shape_rule("QuantizedAdd", "QuantizedMul")
+def quantized_binary(call: Call) -> Sequence[Shape]:
+    return [broadcast_both(call), *RANGE]
+
+
+@shape_rule("QuantizedResizeBilinear")
+def quantized_resize(call: Call) -> Sequence[Shape]:
+    return [resize(call), *RANGE]
+
+
+@shape_rule("QuantizedMaxPool", "QuantizedAvgPool")
+def quantized_pool(call: Call) -> Sequence[Shape]:
+    rule: Rule = pool
+    shape = rule(call)
+    return [shape if isinstance(shape, Shape) else shape[0], *RANGE]
+
+
+@shape_rule("QuantizedConcat")
+def quantized_concat(call: Call) -> Sequence[Shape]:
+    count = (len(call.inputs) - 1) // 3
+    return [joined(call.inputs[1 : 1 + count], call.integer(0)), *RANGE]
+
+
+@shape_rule("QuantizedConcatV2")
+def quantized_concat_v2(call: Call) -> Sequence[Shape]:
+    count = (len(call.inputs) - 1) // 3
+    return [joined(call.inputs[:count], call.integer(count)), *RANGE]
+
+
+@shape_rule("QuantizeAndDequantizeV4Grad")
+def quantize_and_dequantize_gradient(call: Call) -> Sequence[Shape]:
+    return [call.inputs[1], call.inputs[2], call.inputs[3]]

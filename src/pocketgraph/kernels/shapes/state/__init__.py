@@ -1,0 +1,1 @@
+"""Shape rules of variables, tables, queues and lists."""

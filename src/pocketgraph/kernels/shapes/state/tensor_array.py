@@ -1,0 +1,47 @@
+"""Shape rules of TensorArrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pocketgraph.graph.shape import SCALAR, UNKNOWN, Shape
+from pocketgraph.kernels.shapes.common_rules import scalar
+from pocketgraph.kernels.shapes.rules import Call, shape_rule
+
+shape_rule(
+    "TensorArrayWriteV2", "TensorArrayWriteV3", "TensorArrayScatterV2", "TensorArrayScatterV3", "TensorArraySplitV2",
+    "TensorArraySplitV3", "TensorArraySizeV2", "TensorArraySizeV3",
+)(scalar)  # fmt: skip
+
+
+FLOW, HANDLE = SCALAR, Shape((2,))
+
+
+@shape_rule("TensorArrayV2", "TensorArrayV3")
+def tensor_array(call: Call) -> Sequence[Shape]:
+    return [HANDLE, FLOW]
+
+
+@shape_rule("TensorArrayGradV2", "TensorArrayGradV3", "TensorArrayGradWithShape")
+def tensor_array_gradient(call: Call) -> Sequence[Shape]:
+    return [HANDLE, FLOW]
+
+
+@shape_rule("TensorArrayReadV2", "TensorArrayReadV3")
+def tensor_array_read(call: Call) -> Shape:
+    return call.handle(0)
+
+
+@shape_rule("TensorArrayGatherV2", "TensorArrayGatherV3")
+def tensor_array_gather(call: Call) -> Shape:
+    element = call.declared("element_shape")
+    count = call.shape(1)
+    if element.dims is None:
+        return UNKNOWN
+    return Shape((count[0] if count.rank == 1 else None, *element.dims))
+
+
+@shape_rule("TensorArrayConcatV2", "TensorArrayConcatV3")
+def tensor_array_concat(call: Call) -> Sequence[Shape]:
+    element = call.declared("element_shape_except0")
+    return [UNKNOWN if element.dims is None else Shape((None, *element.dims)), Shape((None,))]

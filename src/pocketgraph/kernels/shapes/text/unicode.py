@@ -1,0 +1,33 @@
+"""Shape rules of strings as code points."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from pocketgraph.graph.shape import Shape
+from pocketgraph.kernels.shapes.algebra import Dim, of_rank
+from pocketgraph.kernels.shapes.common_rules import VECTOR, unchanged
+from pocketgraph.kernels.shapes.rules import Call, shape_rule
+
+shape_rule("UnicodeTranscode")(unchanged)
+
+
+@shape_rule("UnicodeDecode", "UnicodeDecodeWithOffsets")
+def decoded(call: Call) -> Sequence[Shape]:
+    sizes = call.shape(0).dims
+    count: Dim = None
+    if sizes is not None and None not in sizes:
+        count = math.prod(s for s in sizes if s is not None) + 1
+    return [Shape((count,))] + [VECTOR] * (1 if call.node.op == "UnicodeDecode" else 2)
+
+
+@shape_rule("UnicodeEncode")
+def encoded(call: Call) -> Shape:
+    splits = of_rank(call.shape(1), 1)[0]
+    return VECTOR if splits is None else Shape((max(splits - 1, 0),))
+
+
+@shape_rule("StringNGrams")
+def n_grams(call: Call) -> Sequence[Shape]:
+    return [VECTOR, Shape(of_rank(call.shape(1), 1))]

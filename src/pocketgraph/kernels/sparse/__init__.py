@@ -1,0 +1,1 @@
+"""Sparse and ragged tensors, sets, feature crosses."""

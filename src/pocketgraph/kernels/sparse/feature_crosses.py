@@ -1,0 +1,157 @@
+"""Crosses of categorical features: every combination of a row's values, as joined texts or as hashes."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import struct
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.errors import RunError
+from pocketgraph.kernels.arrays import Array, integer, ints, strings
+from pocketgraph.kernels.registry import kernel
+from pocketgraph.kernels.text.hashing import CATEGORIES, MASK, fingerprint64
+from pocketgraph.kernels.text.keyed_hashing import sip_hash
+
+MULTIPLIER = 0xC6A4A7935BD1E995
+LARGEST = 2**63 - 1
+SEEN = 4
+"""Bytes of an int64 of a sparse column that SparseCrossHashed looks at: the original takes the type code's size."""
+MOST = 1 << 24
+"""Combinations of one op; a few columns of many values each would otherwise fill the memory."""
+
+
+def _mixed(value: int) -> int:
+    return value ^ value >> 47
+
+
+@lru_cache(maxsize=CATEGORIES)
+def joined(first: int, second: int) -> int:
+    """The 64-bit fingerprint of two fingerprints one behind the other, as TensorFlow joins them."""
+    result = first ^ MULTIPLIER ^ _mixed(second * MULTIPLIER & MASK) * MULTIPLIER & MASK
+    result = result * MULTIPLIER & MASK
+    return _mixed(_mixed(result) * MULTIPLIER & MASK)
+
+
+def _columns(parts: Sequence[Array], count: int) -> tuple[int, list[list[list[Any]]]]:
+    """(rows, for each column the values of each row): ``count`` sparse columns, the others dense."""
+    indices, rest = parts[:count], parts[count:]
+    values, shapes, dense = rest[:count], rest[count : 2 * count], rest[2 * count :]
+    for shape in shapes:
+        if shape.shape != (2,):
+            raise RunError(f"the shape of a sparse matrix is two numbers, not {shape.tolist()}")
+    sizes = {ints(shape)[0] for shape in shapes} | {column.shape[0] for column in dense}
+    if len(sizes) > 1:
+        raise RunError(f"all columns must have the same number of rows, not {sorted(sizes)}")
+    rows = sizes.pop() if sizes else 0
+    columns = [sparse_column(places, held, rows) for places, held in zip(indices, values, strict=True)]
+    columns += [column.tolist() for column in dense]
+    return rows, columns
+
+
+def sparse_column(places: Array, held: Array, rows: int) -> list[list[Any]]:
+    """The values of each row of a sparse matrix.
+
+    Raises:
+        RunError: the indices do not fit the values, or a row is outside.
+    """
+    column: list[list[Any]] = [[] for _ in range(rows)]
+    if places.ndim != 2 or places.shape != (held.size, 2):
+        raise RunError(f"indices of shape {list(places.shape)} for {held.size} values of a matrix")
+    for row, value in zip(places[:, 0].tolist(), held.tolist(), strict=True):
+        if not 0 <= row < rows:
+            raise RunError(f"the row {row} is outside [0, {rows})")
+        column[row].append(value)
+    return column
+
+
+def combined(
+    rows: int, columns: Sequence[Sequence[Sequence[Any]]], combine: Callable[[Sequence[Any]], Any]
+) -> tuple[list[Any], list[int]]:
+    """(every combination of each row's values, one row behind the other; how many each row has)."""
+    found: list[Any] = []
+    widths = []
+    for row in range(rows):
+        here = [column[row] for column in columns]
+        widths.append(math.prod([len(values) for values in here]))
+        if len(found) + widths[-1] > MOST:
+            raise RunError(f"more than {MOST:,} combinations")
+        found += map(combine, itertools.product(*here))
+    return found, widths
+
+
+def _crossed(
+    parts: Sequence[Array], count: int, combine: Callable[[Sequence[Any]], Any]
+) -> tuple[Array, list[Any], Array]:
+    rows, columns = _columns(parts, count)
+    found, widths = combined(rows, columns, combine)
+    places = [(row, number) for row, width in enumerate(widths) for number in range(width)]
+    shape = np.array([rows, max(widths, default=0)], np.int64)
+    return np.array(places, np.int64).reshape(-1, 2), found, shape
+
+
+def text(values: Sequence[Any], separator: bytes) -> bytes:
+    """The values as one text."""
+    return separator.join(value if isinstance(value, bytes) else b"%d" % value for value in values)
+
+
+def _number(value: Any) -> int:
+    return fingerprint64(value) if isinstance(value, bytes) else value & MASK
+
+
+@kernel("SparseCross")
+def sparse_cross(
+    *parts: Array, N: int, hashed_output: bool, num_buckets: int, hash_key: int
+) -> tuple[Array, Array, Array]:
+    """(indices, values, shape): texts joined by ``_X_``, or hashes modulo ``num_buckets``."""
+    if not hashed_output:
+        places, found, shape = _crossed(parts, N, lambda values: text(values, b"_X_"))
+        return places, strings(found, (len(found),)), shape
+
+    places, found, shape = _crossed(parts, N, keyed(hash_key, num_buckets))
+    return places, np.array(found, np.int64), shape
+
+
+def keyed(key: int, buckets: int) -> Callable[[Sequence[Any]], int]:
+    """What makes one number below ``buckets`` (any, when that is 0) of values, from ``key`` on."""
+
+    def hashed(values: Sequence[Any]) -> int:
+        result = key & MASK
+        for value in values:
+            result = joined(result, _number(value))
+        return result % (buckets if buckets > 0 else LARGEST)
+
+    return hashed
+
+
+@kernel("SparseCrossV2")
+def sparse_cross_v2(*parts: Array, N: int) -> tuple[Array, Array, Array]:
+    """Texts joined by the last input."""
+    separator = parts[-1].item()
+    places, found, shape = _crossed(parts[:-1], N, lambda values: text(values, separator))
+    return places, strings(found, (len(found),)), shape
+
+
+@kernel("SparseCrossHashed")
+def sparse_cross_hashed(*parts: Array, N: int) -> tuple[Array, Array, Array]:
+    """Hashes; a strong one of texts is keyed by the salt."""
+    buckets, strong, salt = integer(parts[-3]), bool(parts[-2]), [v & MASK for v in ints(parts[-1])]
+
+    def number(value: Any, column: int) -> int:
+        if not strong and column >= N:
+            return _number(value)
+        data = value if isinstance(value, bytes) else struct.pack("<Q", value & MASK)[:SEEN]
+        return sip_hash(data, salt[0], salt[1]) if strong else fingerprint64(data)
+
+    def hashed(values: Sequence[Any]) -> int:
+        result = number(values[0], 0) if values else 0
+        for column, value in enumerate(values[1:], 1):
+            result = joined(result, number(value, column))
+        return result % (buckets if buckets > 0 else LARGEST)
+
+    places, found, shape = _crossed(parts[:-3], N, hashed)
+    return places, np.array(found, np.int64), shape

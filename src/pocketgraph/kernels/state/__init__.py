@@ -1,0 +1,1 @@
+"""What lives beyond a node: variables, tables, queues, lists, files."""

@@ -1,0 +1,41 @@
+"""Mutexes, which guard tf.CriticalSection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pocketgraph.kernels.registry import Context, kernel
+
+
+@dataclass(eq=False)
+class Mutex:
+    """What tf.CriticalSection holds while it runs."""
+
+    name: str
+
+
+@dataclass(eq=False)
+class Held:
+    """A mutex that was taken, until it is consumed."""
+
+    mutex: Mutex
+
+
+@kernel("MutexV2")
+def mutex(*, context: Context, container: str = "", shared_name: str = "") -> Mutex:
+    name = f"mutex/{shared_name or context.node.name}"
+    found = context.state.setdefault(name, Mutex(name))
+    assert isinstance(found, Mutex)
+    return found
+
+
+@kernel("MutexLock")
+def mutex_lock(mutex: Mutex) -> Held:
+    """Marks the beginning of what the mutex guards. One run's nodes go one after the other, and what two runs share,
+    variables, has locks of its own; so nobody waits here, and a run that ends early leaves nothing locked."""
+    return Held(mutex)
+
+
+@kernel("ConsumeMutexLock")
+def consume_mutex_lock(mutex_lock: Held) -> tuple[()]:
+    return ()

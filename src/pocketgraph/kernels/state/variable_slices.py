@@ -1,0 +1,100 @@
+"""Parts of variables assigned in place: ScatterNd on variables, and StridedSlice as what is assigned to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.errors import RunError
+from pocketgraph.kernels.array.gather_scatter import are_ignored, good_ones, scattered
+from pocketgraph.kernels.array.slicing import strided_index
+from pocketgraph.kernels.arrays import Array
+from pocketgraph.kernels.registry import kernel
+from pocketgraph.kernels.state.variables import Variable, change
+
+
+def changed_at(variable: Variable, indices: Array, updates: Array, how: Any, policy: str) -> None:
+    """Combines ``updates`` with the parts of the variable that ``indices`` name.
+
+    Args:
+        variable: of shape S.
+        indices: integers (…, depth); each row names the part ``variable[row]``.
+        updates: (…) + S[depth:], of the variable's type.
+        how: the ufunc that combines old and new; None replaces.
+        policy: "IGNORE" skips rows that point outside; all others refuse them.
+
+    Raises:
+        RunError: a row points outside, the shapes do not fit, or the policy is unknown.
+    """
+    are_ignored(policy)
+    with variable.lock:
+        now = variable.read()
+        if not indices.ndim or indices.shape[-1] > now.ndim:
+            raise RunError(
+                f"indices of shape {list(indices.shape)} do not index a variable of shape {list(now.shape)}",
+                where=f"variable '{variable.name}'",
+            )
+        indices, updates = good_ones(now.shape, indices, updates, policy)
+        change(variable, lambda value: scattered(value.copy(), indices, updates, how))
+
+
+HOW = {"Update": None, "Add": np.add, "Sub": np.subtract, "Min": np.minimum, "Max": np.maximum}
+"""By the end of the op's name: how ScatterNd… combines old and new."""
+
+
+def _register(name: str, how: Any) -> None:
+    @kernel(f"ScatterNd{name}")
+    def scatter_nd(ref: Variable, indices: Array, updates: Array, *, bad_indices_policy: str = "") -> Variable:
+        changed_at(ref, indices, updates, how, bad_indices_policy)
+        return ref
+
+    @kernel(f"ResourceScatterNd{name}")
+    def resource_scatter_nd(
+        ref: Variable, indices: Array, updates: Array, *, bad_indices_policy: str = ""
+    ) -> tuple[()]:
+        changed_at(ref, indices, updates, how, bad_indices_policy)
+        return ()
+
+
+for _name, _how in HOW.items():
+    _register(_name, _how)
+
+
+def _assigned(ref: Variable, index: tuple[Any, ...], value: Array) -> None:
+    def assign(now: Array) -> Array:
+        part = now[index]
+        if value.shape != part.shape and value.size != 1:
+            raise RunError(
+                f"a value of shape {list(value.shape)} does not fit the slice of shape {list(part.shape)}",
+                where=f"variable '{ref.name}'",
+            )
+        after: Array = now.copy()
+        after[index] = value if value.shape == part.shape else value.reshape(())
+        return after
+
+    change(ref, assign)
+
+
+def _register_slices(op: str, is_resource: bool) -> None:
+    @kernel(op)
+    def strided_slice_assign(
+        ref: Variable,
+        begin: Array,
+        end: Array,
+        strides: Array,
+        value: Array,
+        *,
+        begin_mask: int = 0,
+        end_mask: int = 0,
+        ellipsis_mask: int = 0,
+        new_axis_mask: int = 0,
+        shrink_axis_mask: int = 0,
+    ) -> Variable | tuple[()]:
+        masks = (begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
+        _assigned(ref, strided_index(begin, end, strides, *masks), value)
+        return () if is_resource else ref
+
+
+_register_slices("StridedSliceAssign", is_resource=False)
+_register_slices("ResourceStridedSliceAssign", is_resource=True)

@@ -1,0 +1,1 @@
+"""Strings: joined, cut, searched, hashed, decoded."""

@@ -1,0 +1,284 @@
+"""Strings: joined, split, cut, compared with patterns, read as numbers, written, hashed, decoded to bytes.
+
+A string tensor is an object array of ``bytes``.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+import re
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.errors import RunError
+from pocketgraph.graph import DType
+from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.kernels.arrays import Array, axis_of, ints, is_float, strings, widened
+from pocketgraph.kernels.registry import kernel
+from pocketgraph.kernels.text.printed_values import nested
+
+
+def mapped(function: Callable[[bytes], bytes], x: Array) -> Array:
+    """``function`` on every string of ``x``."""
+    return strings([function(item) for item in x.ravel().tolist()], x.shape)
+
+
+def scalar_string(value: Array) -> bytes:
+    """The one string of a tensor.
+
+    Raises:
+        ValueError: it holds none or several.
+    """
+    if value.size != 1:
+        raise ValueError(f"one string is wanted, not a tensor of shape {list(value.shape)}")
+    item = value.reshape(()).item()
+    return item if isinstance(item, bytes) else bytes(item)
+
+
+@kernel("StringJoin")
+def string_join(*inputs: Array, separator: str = "") -> Array:
+    """Elements side by side; scalars go with every element."""
+    shapes = {value.shape for value in inputs if value.ndim}
+    if len(shapes) > 1:
+        raise ValueError(f"shapes that do not fit: {', '.join(str(list(s)) for s in shapes)}")
+    shape = next(iter(shapes), ())
+    columns = [np.broadcast_to(value, shape).ravel().tolist() for value in inputs]
+    return strings([separator.encode().join(row) for row in zip(*columns, strict=True)], shape)
+
+
+@kernel("StringLower")
+def string_lower(input: Array, *, encoding: str = "") -> Array:
+    return mapped(_cased(str.lower, bytes.lower, encoding), input)
+
+
+@kernel("StringUpper")
+def string_upper(input: Array, *, encoding: str = "") -> Array:
+    return mapped(_cased(str.upper, bytes.upper, encoding), input)
+
+
+def _cased(text: Callable[[str], str], plain: Callable[[bytes], bytes], encoding: str) -> Callable[[bytes], bytes]:
+    if encoding == "utf-8":
+        return lambda item: text(item.decode(errors="replace")).encode()
+    return plain
+
+
+@kernel("StringStrip")
+def string_strip(input: Array) -> Array:
+    return mapped(bytes.strip, input)
+
+
+@kernel("StringLength")
+def string_length(input: Array, *, unit: str = "BYTE") -> Array:
+    size = (lambda item: len(item.decode(errors="replace"))) if unit == "UTF8_CHAR" else len
+    return np.asarray(np.array([size(item) for item in input.ravel().tolist()], dtype=np.int32).reshape(input.shape))
+
+
+@kernel("Substr")
+def substr(input: Array, pos: Array, len: Array, *, unit: str = "BYTE") -> Array:
+    """From ``pos`` (negative: from the end), ``len`` bytes or characters; all that follow when it is negative."""
+    if pos.shape != len.shape:
+        raise ValueError(f"pos and len should have the same shape, got: {list(pos.shape)} vs. {list(len.shape)}")
+    items, starts, sizes = np.broadcast_arrays(input, pos, len)
+    found = []
+    for item, start, size in zip(items.ravel().tolist(), starts.ravel().tolist(), sizes.ravel().tolist(), strict=True):
+        whole: Any = item.decode(errors="replace") if unit == "UTF8_CHAR" else item
+        length = whole.__len__()
+        if not -length <= start <= length:
+            raise ValueError(f"pos {start} out of range for string {item!r}")
+        begin = start if start >= 0 else start + length
+        part = whole[begin : begin + size] if size >= 0 else whole[begin:]  # as an unsigned number it is a large one
+        found.append(part.encode() if unit == "UTF8_CHAR" else part)
+    return strings(found, items.shape)
+
+
+def _sparse(rows: Sequence[Sequence[bytes]]) -> tuple[Array, Array, Array]:
+    """(indices, values, shape) of rows of different lengths."""
+    places = [(r, c) for r, row in enumerate(rows) for c in range(len(row))]
+    values = [item for row in rows for item in row]
+    width = max((len(row) for row in rows), default=0)
+    return (
+        np.array(places, dtype=np.int64).reshape(-1, 2),
+        strings(values, (len(values),)),
+        np.array([len(rows), width], dtype=np.int64),
+    )
+
+
+@kernel("StringSplit")
+def string_split(input: Array, delimiter: Array, *, skip_empty: bool = True) -> tuple[Array, Array, Array]:
+    """Each string cut at any of the delimiter's bytes (between all bytes when it is empty), as a sparse tensor."""
+    marks = scalar_string(delimiter)
+    rows = []
+    for item in input.ravel().tolist():
+        if not item:
+            parts = []
+        elif not marks:
+            parts = [item[i : i + 1] for i in range(len(item))]
+        else:
+            parts = re.split(b"[" + re.escape(marks) + b"]", item)
+        rows.append([part for part in parts if part or not skip_empty])
+    return _sparse(rows)
+
+
+@kernel("StringSplitV2")
+def string_split_v2(input: Array, sep: Array, *, maxsplit: int = -1) -> tuple[Array, Array, Array]:
+    """Each string cut at ``sep`` as Python's ``split`` does it."""
+    mark = scalar_string(sep)
+    return _sparse([item.split(mark or None, maxsplit) for item in input.ravel().tolist()])
+
+
+@kernel("StringToNumber")
+def string_to_number(string_tensor: Array, *, out_type: DType = FLOAT) -> Array:
+    kind = out_type.numpy
+    found = []
+    for item in string_tensor.ravel().tolist():
+        try:
+            text = item.decode().strip()
+            found.append(int(text) if kind.kind in "iu" else float(text))
+        except ValueError:
+            raise RunError(
+                f"StringToNumberOp could not correctly convert string: {item.decode(errors='replace')}"
+            ) from None
+    return np.asarray(np.array(found, dtype=kind).reshape(string_tensor.shape))
+
+
+@kernel("AsString")
+def as_string(
+    input: Array,
+    *,
+    precision: int = -1,
+    scientific: bool = False,
+    shortest: bool = False,
+    width: int = -1,
+    fill: str = "",
+) -> Array:
+    """Numbers in C's notation."""
+    if input.dtype.kind == "O":
+        return input
+    if input.dtype.kind == "b":
+        return strings([b"true" if v else b"false" for v in input.ravel().tolist()], input.shape)
+    flags = fill + (str(width) if width >= 0 else "")
+    if is_float(input.dtype):
+        form = f"%{flags}{f'.{precision}' if precision >= 0 else ''}{'e' if scientific else 'g' if shortest else 'f'}"
+    else:
+        if input.dtype.kind != "c" and (precision >= 0 or scientific or shortest):
+            raise ValueError(f"precision, scientific and shortest are for floats, not for {input.dtype}")
+        form = f"%{flags}d"
+    if input.dtype.kind == "c":
+        form = f"%{flags}{f'.{precision}' if precision >= 0 else ''}{'e' if scientific else 'g' if shortest else 'f'}"
+        return strings([f"({form % v.real},{form % v.imag})".encode() for v in input.ravel().tolist()], input.shape)
+    return strings([(form % v).encode() for v in widened(input).ravel().tolist()], input.shape)
+
+
+@lru_cache(maxsize=256)
+def pattern_of(pattern: bytes) -> re.Pattern[str]:
+    """The pattern, compiled; the syntax that RE2 and Python share. It is matched against characters, not bytes.
+
+    Raises:
+        RunError: it is no pattern.
+    """
+    try:
+        return re.compile(characters(pattern), re.ASCII)
+    except re.error as error:
+        raise RunError(f"Invalid pattern: {pattern.decode(errors='replace')}, error: {error}") from error
+
+
+def characters(item: bytes) -> str:
+    """Bytes as the characters of UTF-8; each byte that is none stands for itself."""
+    return item.decode("utf-8", "surrogateescape")
+
+
+def _replaced(input: Array, pattern: bytes, rewrite: bytes, every: bool) -> Array:
+    compiled = pattern_of(pattern)
+    escaped = re.sub(r"\\0", r"\\g<0>", characters(rewrite))
+
+    def replaced(item: bytes) -> bytes:
+        text = characters(item)
+        if every and compiled.match("") is not None:
+            return _everywhere(compiled, escaped, text).encode("utf-8", "surrogateescape")
+        return compiled.sub(escaped, text, count=0 if every else 1).encode("utf-8", "surrogateescape")
+
+    return mapped(replaced, input)
+
+
+def _everywhere(compiled: re.Pattern[str], rewrite: str, item: str) -> str:
+    """All matches replaced but empty ones right behind another match, which RE2 passes over and Python does not."""
+    parts, copied, last = [], 0, -1
+    for match in compiled.finditer(item):
+        if match.start() == match.end() == last:
+            continue
+        parts += [item[copied : match.start()], match.expand(rewrite)]
+        copied = last = match.end()
+    return "".join([*parts, item[copied:]])
+
+
+@kernel("RegexReplace")
+def regex_replace(input: Array, pattern: Array, rewrite: Array, *, replace_global: bool = True) -> Array:
+    return _replaced(input, scalar_string(pattern), scalar_string(rewrite), replace_global)
+
+
+@kernel("StaticRegexReplace")
+def static_regex_replace(input: Array, *, pattern: str, rewrite: str, replace_global: bool = True) -> Array:
+    return _replaced(input, pattern.encode(), rewrite.encode(), replace_global)
+
+
+def _matches(input: Array, pattern: bytes) -> Array:
+    compiled = pattern_of(pattern)
+    found = [compiled.fullmatch(characters(item)) is not None for item in input.ravel().tolist()]
+    return np.asarray(np.array(found, dtype=np.bool_).reshape(input.shape))
+
+
+@kernel("RegexFullMatch")
+def regex_full_match(input: Array, pattern: Array) -> Array:
+    return _matches(input, scalar_string(pattern))
+
+
+@kernel("StaticRegexFullMatch")
+def static_regex_full_match(input: Array, *, pattern: str) -> Array:
+    return _matches(input, pattern.encode())
+
+
+@kernel("ReduceJoin")
+def reduce_join(inputs: Array, reduction_indices: Array, *, keep_dims: bool = False, separator: str = "") -> Array:
+    """The strings along the axes joined, along the first axis given first; without axes nothing is joined."""
+    axes = [axis_of(a, inputs.ndim) for a in ints(reduction_indices)]
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"Duplicate reduction dimension in {axes}")
+    kept = [a for a in range(inputs.ndim) if a not in axes]
+    length = math.prod(inputs.shape[a] for a in axes)
+    rows = inputs.transpose(kept + axes[::-1]).reshape(math.prod(inputs.shape[a] for a in kept), length)
+    joined = [separator.encode().join(row) for row in rows.tolist()]
+    shape = (
+        [1 if a in axes else s for a, s in enumerate(inputs.shape)] if keep_dims else [inputs.shape[a] for a in kept]
+    )
+    return strings(joined, shape)
+
+
+@kernel("EncodeBase64")
+def encode_base64(input: Array, *, pad: bool = False) -> Array:
+    """Web-safe base64."""
+    return mapped(lambda item: base64.urlsafe_b64encode(item).rstrip(b"=" if not pad else b""), input)
+
+
+@kernel("DecodeBase64")
+def decode_base64(input: Array) -> Array:
+    def decoded(item: bytes) -> bytes:
+        try:
+            return base64.b64decode(item.rstrip(b"=") + b"=" * (-len(item.rstrip(b"=")) % 4), b"-_", validate=True)
+        except binascii.Error as error:
+            raise RunError(f"Invalid character found in base64: {error}") from error
+
+    return mapped(decoded, input)
+
+
+@kernel("StringFormat")
+def string_format(*inputs: Array, template: str = "%s", placeholder: str = "%s", summarize: int = 3) -> Array:
+    pieces = template.split(placeholder)
+    if len(pieces) != len(inputs) + 1:
+        raise ValueError(f"num placeholders in template and num inputs must match: {len(pieces) - 1} and {len(inputs)}")
+    text = pieces[0] + "".join(nested(v, summarize) + rest for v, rest in zip(inputs, pieces[1:], strict=True))
+    return strings([text.encode(errors="surrogateescape")], ())

@@ -1,0 +1,1 @@
+"""Lowerings of tensors reshaped, joined, cut, gathered and padded."""

@@ -1,0 +1,25 @@
+"""Lowerings of borders."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pocketgraph.graph import Node
+from pocketgraph.litert.emitter import Emit, attr_text
+from pocketgraph.litert.lowering import lowers
+from pocketgraph.litert.lowerings.pieces import MOST_PADDED, MOVED, mirror_pad, pad
+
+
+@lowers("Pad", "PadV2", "MirrorPad")
+def padding(emit: Emit, node: Node) -> None:
+    source = emit.require(emit.input(0), *MOVED)
+    pairs = np.asarray(emit.static(1, "the paddings"), np.int32).reshape(-1, 2)
+    if pairs.min(initial=0) < 0 or len(pairs) != len(source.shape) or len(pairs) > MOST_PADDED:
+        raise emit.unsupported(f"the paddings {pairs.tolist()}")
+    if node.op == "MirrorPad":
+        emit.result(mirror_pad(emit, source, pairs, attr_text(node, "mode")))
+    elif node.op == "Pad":
+        emit.result(pad(emit, source, pairs))
+    else:
+        fill_value = emit.static(2, "the value padded with")
+        emit.result(pad(emit, source, pairs, fill_value.item()))

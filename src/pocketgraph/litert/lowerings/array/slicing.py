@@ -1,0 +1,127 @@
+"""Lowerings of parts by position, and of their gradients."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from pocketgraph.graph import Node
+from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.kernels.windows import Window
+from pocketgraph.litert.emitter import Emit
+from pocketgraph.litert.lowering import lowers
+from pocketgraph.litert.lowerings.pieces import MOST_PADDED, MOVED, cut, pad
+from pocketgraph.litert.lowerings.sliding import at_their_places
+from pocketgraph.litert.program import Value
+
+MASKS = ("begin", "end", "ellipsis", "new_axis", "shrink_axis")
+
+
+@lowers("Slice")
+def slice_(emit: Emit, node: Node) -> None:
+    source = emit.require(emit.input(0), *MOVED)
+    begin = [int(b) for b in emit.static(1, "where the slice begins")]
+    size = [int(s) for s in emit.static(2, "the size of the slice")]
+    size = [n - b if s == -1 else s for n, b, s in zip(source.shape, begin, size, strict=True)]
+    emit.result(cut(emit, source, begin, size))
+
+
+@lowers("StridedSlice")
+def strided_slice(emit: Emit, node: Node) -> None:
+    source = emit.require(emit.input(0), *MOVED)
+    starts, sizes, steps = slice_of(emit, node, source.shape)
+    reversed_axes = [axis for axis, step in enumerate(steps) if step < 0 and sizes[axis] > 1]
+    for axis in range(len(steps)):
+        if axis in reversed_axes:
+            starts[axis] = source.shape[axis] - 1 - starts[axis]
+        steps[axis] = abs(steps[axis])
+    emit.result(emit.reshape(cut(emit, _reversed(emit, source, reversed_axes), starts, sizes, steps), emit.output()[1]))
+
+
+def slice_of(emit: Emit, node: Node, shape: tuple[int, ...]) -> tuple[list[int], list[int], list[int]]:
+    """``_spelled_out`` by the node's inputs 1 to 3: where it begins and ends, and its strides."""
+    begin, end, strides = (
+        [int(x) for x in np.asarray(emit.static(index, what)).reshape(-1)]
+        for index, what in ((1, "where the slice begins"), (2, "where the slice ends"), (3, "the strides"))
+    )
+    return _spelled_out(emit, node, shape, begin, end, strides)
+
+
+def _spelled_out(
+    emit: Emit, node: Node, shape: tuple[int, ...], begin: list[int], end: list[int], strides: list[int]
+) -> tuple[list[int], list[int], list[int]]:
+    """First index, count and step for every axis of the source; axes to be dropped have count 1.
+
+    Source of the rules: the op's documentation (tf.strided_slice).
+    """
+    masks = {name: int(node.attr(f"{name}_mask", 0)) for name in MASKS}
+    named = sum(1 for i in range(len(begin)) if not (masks["new_axis"] >> i & 1 and not masks["ellipsis"] >> i & 1))
+    named -= 1 if masks["ellipsis"] else 0
+    starts: list[int] = []
+    sizes: list[int] = []
+    steps: list[int] = []
+
+    def take(count: int) -> None:
+        for _ in range(count):
+            sizes.append(shape[len(starts)])
+            starts.append(0)
+            steps.append(1)
+
+    for i in range(len(begin)):
+        if masks["ellipsis"] >> i & 1:
+            take(len(shape) - named)
+            continue
+        if masks["new_axis"] >> i & 1:
+            continue
+        if len(starts) >= len(shape):
+            raise emit.unsupported("more indices than dimensions")
+        length = shape[len(starts)]
+        if masks["shrink_axis"] >> i & 1:
+            index = begin[i] + length if begin[i] < 0 else begin[i]
+            if not 0 <= index < length:
+                raise emit.unsupported(f"the index {begin[i]} is outside of {length} elements")
+            chosen = range(index, index + 1)
+        else:
+            window = slice(
+                None if masks["begin"] >> i & 1 else begin[i], None if masks["end"] >> i & 1 else end[i], strides[i]
+            )
+            chosen = range(length)[window]
+        starts.append(chosen.start)
+        sizes.append(len(chosen))
+        steps.append(chosen.step)
+    take(len(shape) - len(starts))
+    return starts, sizes, steps
+
+
+@lowers("ReverseV2")
+def reverse(emit: Emit, node: Node) -> None:
+    source = emit.require(emit.input(0), *MOVED)
+    emit.result(_reversed(emit, source, sorted(emit.axes(1, len(source.shape)))))
+
+
+def _reversed(emit: Emit, value: Value, axes: list[int]) -> Value:
+    for axis in axes:
+        value = emit.add("REVERSE_V2", [value, emit.const([axis], np.int32)], value.shape)
+    return value
+
+
+@lowers("StridedSliceGrad")
+def of_a_slice(emit: Emit, node: Node) -> None:
+    """What was cut out, at its places, with zeros around and between."""
+    shape = tuple(int(size) for size in np.asarray(emit.static(0, "the shape")).reshape(-1))
+    gradient = emit.require(emit.input(4), "float", "int32", "int64")
+    starts, sizes, steps = slice_of(emit, node, shape)
+    if gradient.size != math.prod(sizes) or len(shape) > MOST_PADDED:
+        raise emit.unsupported(f"a gradient of {list(gradient.shape)} for a slice of {sizes}")
+    value = emit.reshape(gradient, sizes)
+    for axis, (step, size) in enumerate(zip(steps, sizes, strict=True)):
+        if step == 1 or size == 1:
+            continue
+        if step < 1 or value.dtype is not FLOAT:
+            raise emit.unsupported(f"the gradient of a slice with the stride {step} of {value.dtype.name}")
+        sizes[axis] = (size - 1) * step + 1
+        flat = emit.reshape(value, (math.prod(sizes[:axis]), size, math.prod(sizes[axis + 1 :])))
+        value = emit.reshape(at_their_places(emit, [flat], Window(1, step, 1, 0, 0, size), sizes[axis]), sizes)
+    pairs = [(start, length - start - size) for start, size, length in zip(starts, sizes, shape, strict=True)]
+    emit.result(pad(emit, value, np.array(pairs, np.int32).reshape(-1, 2)))

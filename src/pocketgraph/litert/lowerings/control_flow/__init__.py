@@ -1,0 +1,1 @@
+"""Lowerings of ops that do nothing."""

@@ -1,0 +1,1 @@
+"""Lowerings of arithmetic, reductions and products of matrices."""

@@ -1,0 +1,97 @@
+"""Lowers Einsum: of two operands, as attention layers have it, to a product of matrices between changes of axes; of one
+operand to a sum and a change of axes.
+
+bqhd,bkhd->bhqk      becomes      [b h, q, d] @ [b h, d, k]
+"""
+
+from __future__ import annotations
+
+import math
+
+from pocketgraph.graph import Node
+from pocketgraph.litert.emitter import Emit
+from pocketgraph.litert.lowering import lowers
+from pocketgraph.litert.lowerings.math.reductions import reduced
+from pocketgraph.litert.program import Value
+
+
+@lowers("Einsum")
+def einsum(emit: Emit, node: Node) -> None:
+    equation = node.attr("equation", b"").decode().replace(" ", "")
+    count = len(node.data_inputs)
+    if count not in (1, 2) or equation.count("->") != 1:
+        raise emit.unsupported(f"Einsum '{equation}' of {count} operands")
+    operands = [emit.require(value, "float") for value in emit.inputs(0, count)]
+    labels, wanted = _spelled_out(emit, equation, [len(operand.shape) for operand in operands])
+    if count == 1:
+        _of_one(emit, equation, operands[0], labels[0], wanted)
+        return
+    (first, second), (left, right) = labels, operands
+    if left.constant is not None:
+        first, second, left, right = second, first, right, left
+    if any(len(set(term)) != len(term) for term in (first, second, wanted)):
+        raise emit.unsupported(f"Einsum '{equation}' repeats an axis of one operand")
+    both = [label for label in first if label in second and label in wanted]
+    summed = [label for label in first if label in second and label not in wanted]
+    rows, columns = (
+        [label for label in term if label not in other] for term, other in ((first, second), (second, first))
+    )
+    if not set(rows + columns) <= set(wanted) or not set(wanted) <= set(first + second):
+        raise emit.unsupported(f"Einsum '{equation}' sums over an axis of one operand alone")
+    sizes = {**dict(zip(second, right.shape, strict=True)), **dict(zip(first, left.shape, strict=True))}
+    if any(sizes[label] != size for label, size in zip(second, right.shape, strict=True)):
+        raise emit.unsupported(f"Einsum '{equation}' broadcasts an axis")
+
+    def size(labels: list[str]) -> int:
+        return math.prod(sizes[label] for label in labels)
+
+    if right.constant is not None and not both:
+        data = _arranged(emit, left, first, rows + summed, (size(rows), size(summed)))
+        weights = _arranged(emit, right, second, columns + summed, (size(columns), size(summed)))
+        shape: tuple[int, ...] = (size(rows), size(columns))
+        made = emit.add("FULLY_CONNECTED", [data, weights, None], shape, activation="", keep_num_dims=False)
+    else:
+        data = _arranged(emit, left, first, both + rows + summed, (size(both), size(rows), size(summed)))
+        other = _arranged(emit, right, second, both + summed + columns, (size(both), size(summed), size(columns)))
+        shape = (size(both), size(rows), size(columns))
+        made = emit.add("BATCH_MATMUL", [data, other], shape, adj_x=False, adj_y=False)
+    order = both + rows + columns
+    made = emit.reshape(made, tuple(sizes[label] for label in order))
+    emit.result(emit.reshape(_permuted(emit, made, order, list(wanted)), emit.output()[1]))
+
+
+def _spelled_out(emit: Emit, equation: str, ranks: list[int]) -> tuple[list[str], str]:
+    """The labels of each operand's axes and of the result's, a digit for each axis that an ellipsis stands for."""
+    terms, wanted = equation.split("->")
+    labels = []
+    most = 0  # axes that an ellipsis stands for; the last ones are those that operands have in common
+    for term, rank in zip(terms.split(","), ranks, strict=True):
+        covered = rank - len(term.replace("...", "")) if "..." in term else 0
+        if not 0 <= covered < 10:
+            raise emit.unsupported(f"Einsum '{equation}' does not fit operands of ranks {ranks}")
+        labels.append(term.replace("...", "9876543210"[10 - covered :]))
+        if len(labels[-1]) != rank:
+            raise emit.unsupported(f"Einsum '{equation}' does not fit operands of ranks {ranks}")
+        most = max(most, covered)
+    return labels, wanted.replace("...", "9876543210"[10 - most :])
+
+
+def _of_one(emit: Emit, equation: str, value: Value, labels: str, wanted: str) -> None:
+    if len(set(labels)) != len(labels) or not set(wanted) <= set(labels):
+        raise emit.unsupported(f"Einsum '{equation}' repeats an axis of one operand")
+    summed = [axis for axis, label in enumerate(labels) if label not in wanted]
+    left = [label for label in labels if label in wanted]
+    if summed:
+        value = reduced(emit, "SUM", value, summed, keep=False)
+    emit.result(emit.reshape(_permuted(emit, value, left, list(wanted)), emit.output()[1]))
+
+
+def _arranged(emit: Emit, value: Value, labels: str, order: list[str], shape: tuple[int, ...]) -> Value:
+    """The operand with its axes in this order, some of them joined."""
+    return emit.reshape(_permuted(emit, value, list(labels), order), shape)
+
+
+def _permuted(emit: Emit, value: Value, labels: list[str], order: list[str]) -> Value:
+    if labels == order:
+        return value
+    return emit.transpose(value, tuple(labels.index(label) for label in order))

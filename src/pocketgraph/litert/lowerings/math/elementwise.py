@@ -1,0 +1,248 @@
+"""Lowerings of element-wise arithmetic: unary, binary with broadcasting, comparison, selection, conversion.
+
+Not held to TensorFlow's answer: what becomes of NaN (XNNPACK's maximum, minimum and exponential may drop it), a sigmoid
+beyond 1e27, and floats that the integers they are converted to do not reach.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pocketgraph.graph import DType, Node
+from pocketgraph.graph.dtype import BOOL, FLOAT, INT32
+from pocketgraph.kernels.math.elementwise import cast_group
+from pocketgraph.litert.emitter import Emit
+from pocketgraph.litert.lowering import lowers
+from pocketgraph.litert.lowerings.pieces import number
+from pocketgraph.litert.narrow_floats import NARROW, keeps_digits
+from pocketgraph.litert.program import Value
+
+MOST_DIMENSIONS = 4  # more are not broadcast by every LiteRT kernel; equal shapes are flattened instead
+
+_NUMBERS = ("float", "int32", "int64")
+
+UNARY: dict[str, tuple[str, tuple[str, ...]]] = {
+    "Sigmoid": ("LOGISTIC", ("float",)),
+    "Tanh": ("TANH", ("float",)),
+    "Exp": ("EXP", ("float",)),
+    "Log": ("LOG", ("float",)),
+    "Sqrt": ("SQRT", ("float",)),
+    "Abs": ("ABS", ("float", "int32")),
+    "Neg": ("NEG", _NUMBERS),
+    "Floor": ("FLOOR", ("float",)),
+    "Ceil": ("CEIL", ("float",)),
+    "Round": ("ROUND", ("float",)),
+    "Rint": ("ROUND", ("float",)),
+    "Sin": ("SIN", ("float",)),
+    "Cos": ("COS", ("float",)),
+    "Sign": ("SIGN", ("float", "int32")),
+    "LogicalNot": ("LOGICAL_NOT", ("bool",)),
+}
+"""For each op its operator and the element types for which that operator computes the same."""
+
+BINARY: dict[str, tuple[str, tuple[str, ...]]] = {
+    "Add": ("ADD", _NUMBERS),
+    "AddV2": ("ADD", _NUMBERS),
+    "Sub": ("SUB", _NUMBERS),
+    "Mul": ("MUL", _NUMBERS),
+    "RealDiv": ("DIV", ("float",)),
+    "Maximum": ("MAXIMUM", _NUMBERS),
+    "Minimum": ("MINIMUM", _NUMBERS),
+    "Pow": ("POW", ("float",)),
+    "SquaredDifference": ("SQUARED_DIFFERENCE", ("float", "int32")),
+}
+
+COMPARISONS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "Equal": ("EQUAL", (*_NUMBERS, "bool")),
+    "NotEqual": ("NOT_EQUAL", (*_NUMBERS, "bool")),
+    "Less": ("LESS", _NUMBERS),
+    "LessEqual": ("LESS_EQUAL", _NUMBERS),
+    "Greater": ("GREATER", _NUMBERS),
+    "GreaterEqual": ("GREATER_EQUAL", _NUMBERS),
+    "LogicalAnd": ("LOGICAL_AND", ("bool",)),
+    "LogicalOr": ("LOGICAL_OR", ("bool",)),
+}
+
+WITH_ACTIVATION = ("ADD", "SUB", "MUL", "DIV")
+
+
+@lowers(*UNARY)
+def unary(emit: Emit, node: Node) -> None:
+    code, dtypes = UNARY[node.op]
+    source = emit.require(emit.input(0), *dtypes)
+    emit.result(emit.add(code, [source], source.shape))
+
+
+def binary(emit: Emit, code: str, left: Value, right: Value, dtype: DType | None = None) -> Value:
+    """An element-wise operation with broadcasting."""
+    try:
+        shape = np.broadcast_shapes(left.shape, right.shape)
+    except ValueError:
+        raise emit.unsupported(f"{list(left.shape)} and {list(right.shape)} do not broadcast") from None
+    options = {"activation": ""} if code in WITH_ACTIVATION else {}
+    if len(shape) <= MOST_DIMENSIONS:
+        return emit.add(code, [left, right], shape, dtype, **options)
+    left, right = _flattened(emit, left, right)
+    inner = np.broadcast_shapes(left.shape, right.shape)
+    return emit.reshape(emit.add(code, [left, right], inner, dtype, **options), shape)
+
+
+def _flattened(emit: Emit, left: Value, right: Value) -> tuple[Value, Value]:
+    """Both operands with neighbouring dimensions merged where they broadcast alike."""
+    rank = max(len(left.shape), len(right.shape))
+    a = (1,) * (rank - len(left.shape)) + left.shape
+    b = (1,) * (rank - len(right.shape)) + right.shape
+    merged: list[tuple[int, int]] = []
+    kinds: list[tuple[bool, bool]] = []
+    for x, y in zip(a, b, strict=True):
+        if x == y == 1:
+            continue
+        kind = (x == 1, y == 1)
+        if kinds and kinds[-1] == kind:
+            merged[-1] = (merged[-1][0] * x, merged[-1][1] * y)
+        else:
+            merged.append((x, y))
+            kinds.append(kind)
+    if len(merged) > MOST_DIMENSIONS:
+        raise emit.unsupported(f"broadcasting {list(left.shape)} with {list(right.shape)}")
+    return emit.reshape(left, [x for x, _ in merged]), emit.reshape(right, [y for _, y in merged])
+
+
+@lowers(*BINARY)
+def arithmetic(emit: Emit, node: Node) -> None:
+    code, dtypes = BINARY[node.op]
+    left, right = (emit.require(value, *dtypes) for value in emit.inputs(0, 2))
+    emit.result(binary(emit, code, left, right))
+
+
+@lowers(*COMPARISONS)
+def comparison(emit: Emit, node: Node) -> None:
+    code, dtypes = COMPARISONS[node.op]
+    left, right = (emit.require(value, *dtypes) for value in emit.inputs(0, 2))
+    emit.result(binary(emit, code, left, right, BOOL))
+
+
+@lowers("Square")
+def square(emit: Emit, node: Node) -> None:
+    source = emit.require(emit.input(0), *_NUMBERS)
+    if source.dtype is FLOAT:
+        emit.result(emit.add("SQUARE", [source], source.shape))
+    else:
+        emit.result(binary(emit, "MUL", source, source))
+
+
+@lowers("Rsqrt")
+def reciprocal_root(emit: Emit, node: Node) -> None:
+    """By division: XNNPACK's own operator makes NaN of 0."""
+    source = emit.require(emit.input(0), "float")
+    root = emit.add("SQRT", [source], source.shape)
+    emit.result(binary(emit, "DIV", emit.const(1, np.float32), root))
+
+
+@lowers("AddN")
+def add_n(emit: Emit, node: Node) -> None:
+    first, *others = (emit.require(value, *_NUMBERS) for value in emit.inputs())
+    total = first
+    for value in others:
+        total = binary(emit, "ADD", total, value)
+    emit.result(total)
+
+
+@lowers("Reciprocal", "Inv")
+def reciprocal(emit: Emit, node: Node) -> None:
+    source = emit.require(emit.input(0), "float")
+    emit.result(binary(emit, "DIV", emit.const(1, np.float32), source))
+
+
+@lowers("ClipByValue")
+def clip(emit: Emit, node: Node) -> None:
+    source, low, high = (emit.require(value, *_NUMBERS) for value in emit.inputs(0, 3))
+    if any(bound.shape not in ((), source.shape) for bound in (low, high)):
+        raise emit.unsupported(
+            f"bounds of the shapes {list(low.shape)} and {list(high.shape)} for {list(source.shape)}"
+        )
+    emit.result(binary(emit, "MAXIMUM", binary(emit, "MINIMUM", source, high), low))
+
+
+@lowers("Select", "SelectV2")
+def select(emit: Emit, node: Node) -> None:
+    condition = emit.require(emit.input(0), "bool")
+    yes, no = (
+        emit.require(value, "float", "int32", "int64", "bool", "uint8", "int8", "int16") for value in emit.inputs(1, 3)
+    )
+    shape = emit.output()[1]
+    if len(shape) > MOST_DIMENSIONS:
+        raise emit.unsupported(f"a selection of rank {len(shape)}")
+    if node.op == "Select" and len(condition.shape) == 1 and len(shape) > 1:
+        condition = emit.reshape(condition, (condition.shape[0], *[1] * (len(shape) - 1)))
+    emit.result(emit.add("SELECT_V2", [condition, yes, no], shape, yes.dtype))
+
+
+CASTS = ("float", "int32", "int64", "uint8", "int8", "int16", "bool")
+
+
+@lowers("Cast")
+def cast(emit: Emit, node: Node) -> None:
+    source = emit.require(emit.input(0), *CASTS)
+    target = emit.output()[0]
+    if target.name not in CASTS:
+        raise emit.unsupported(f"LiteRT does not convert to {target.name}")
+    wanted, narrow = node.attr("DstT"), emit.narrow_type(0)
+    if isinstance(wanted, DType) and wanted.base.name in NARROW:
+        if node.attr("Truncate", False):
+            raise emit.unsupported(f"LiteRT does not cut floats to {wanted.name}")
+        if narrow is not None and narrow is not wanted.base:
+            source = emit.rounded(source, narrow)
+        whole = source if source.dtype is FLOAT else emit.add("CAST", [source], source.shape, FLOAT)
+        if not keeps_digits(wanted.base, whole.size) or whole not in emit.computed:
+            emit.result(emit.rounded(whole, wanted.base))
+            return
+        emit.unrounded.add(whole)
+        emit.result(whole)
+        return
+    if narrow is not None:
+        is_to_round = target is not FLOAT or source in emit.unrounded
+        if is_to_round or not keeps_digits(narrow, source.size):
+            source = emit.rounded(source, narrow)
+    if source.dtype is FLOAT and target.name in ("uint8", "int8", "int16"):
+        emit.result(_narrowed(emit, source, target))
+        return
+    if target is source.dtype:
+        emit.result(source)
+        return
+    emit.result(emit.add("CAST", [source], source.shape, target))
+
+
+def _narrowed(emit: Emit, source: Value, target: DType) -> Value:
+    """Floats as small integers: as in TensorFlow, whole groups are limited to the type, what is left over is cut.
+
+    LiteRT's operator limits; by way of int32 it cuts. Beyond int32 it limits where TensorFlow has the smallest number.
+    """
+    body = source.size - source.size % cast_group("float32", target.name)
+    if body == source.size:
+        return emit.add("CAST", [source], source.shape, target)
+    if not body:
+        return emit.add("CAST", [emit.add("CAST", [source], source.shape, INT32)], source.shape, target)
+    flat, parts = emit.reshape(source, (source.size,)), []
+    for begin, count in ((0, body), (body, source.size - body)):
+        part = emit.add("SLICE", [flat, emit.const([begin], np.int32), emit.const([count], np.int32)], (count,))
+        if begin:
+            part = emit.add("CAST", [part], (count,), INT32)
+        parts.append(emit.add("CAST", [part], (count,), target))
+    joined = emit.add("CONCATENATION", list(parts), (source.size,), axis=0, activation="")
+    return emit.reshape(joined, source.shape)
+
+
+@lowers("Log1p")
+def log_of_one_plus(emit: Emit, node: Node) -> None:
+    """x log(u) / (u - 1) with u = 1 + x, and x where u is 1, which keeps the digits of a small x.
+
+    Source: Goldberg, "What every computer scientist should know about floating-point arithmetic", theorem 4.
+    """
+    source = emit.require(emit.input(0), "float")
+    u = binary(emit, "ADD", source, number(emit, 1))
+    is_one = binary(emit, "EQUAL", u, number(emit, 1), BOOL)
+    rest = binary(emit, "SUB", u, number(emit, 1))
+    divisor = emit.add("SELECT_V2", [is_one, emit.constant_like(source, 1), rest], source.shape, source.dtype)
+    large = binary(emit, "MUL", source, binary(emit, "DIV", emit.add("LOG", [u], u.shape), divisor))
+    emit.result(emit.add("SELECT_V2", [is_one, source, large], source.shape, source.dtype))

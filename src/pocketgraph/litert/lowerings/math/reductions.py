@@ -1,0 +1,99 @@
+"""Lowerings of reductions, arg-max and running sums."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pocketgraph.graph import DType, Node
+from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.litert import schema
+from pocketgraph.litert.emitter import Emit
+from pocketgraph.litert.lowering import lowers
+from pocketgraph.litert.lowerings.math.elementwise import binary
+from pocketgraph.litert.lowerings.pieces import number
+from pocketgraph.litert.program import Value
+
+REDUCTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "Mean": ("MEAN", ("float", "int32", "int64")),
+    "Sum": ("SUM", ("float", "int32", "int64")),
+    "Prod": ("REDUCE_PROD", ("float", "int32", "int64")),
+    "Max": ("REDUCE_MAX", ("float", "int32", "int64")),
+    "Min": ("REDUCE_MIN", ("float", "int32", "int64")),
+    "Any": ("REDUCE_ANY", ("bool",)),
+    "All": ("REDUCE_ALL", ("bool",)),
+}
+
+MANY = 4096  # terms that LiteRT adds one after the other without losing digits that count; more are summed by axis
+
+
+@lowers(*REDUCTIONS)
+def reduction(emit: Emit, node: Node) -> None:
+    code, dtypes = REDUCTIONS[node.op]
+    source = emit.require(emit.input(0), *dtypes)
+    axes = sorted(emit.axes(1, len(source.shape), "the reduced axes"))
+    if len(set(axes)) != len(axes):
+        raise emit.unsupported(f"the reduced axes {axes}, of which one comes twice")
+    if not axes:
+        emit.result(source)
+        return
+    keep = bool(node.attr("keep_dims", node.attr("keepdims", False)))
+    emit.result(
+        summed(emit, source, axes, keep=keep) if code == "SUM" else reduced(emit, code, source, axes, keep=keep)
+    )
+
+
+def summed(emit: Emit, source: Value, axes: list[int], *, keep: bool) -> Value:
+    """The sum over these axes, the last one first where there are many terms."""
+    if source.dtype is FLOAT and len(axes) > 1 and _count(source, axes) > MANY:
+        source = reduced(emit, "SUM", source, axes[-1:], keep=True)
+    return reduced(emit, "SUM", source, axes, keep=keep)
+
+
+def reduced(emit: Emit, code: str, source: Value, axes: list[int], *, keep: bool) -> Value:
+    shape = [1 if axis in axes else size for axis, size in enumerate(source.shape) if keep or axis not in axes]
+    return emit.add(code, [source, emit.const(axes, np.int32)], shape, keep_dims=keep)
+
+
+def _count(source: Value, axes: list[int]) -> int:
+    return int(np.prod([source.shape[axis] for axis in axes], dtype=np.int64))
+
+
+@lowers("ArgMax", "ArgMin")
+def arg_extreme(emit: Emit, node: Node) -> None:
+    source = emit.require(emit.input(0), "float", "int32", "uint8", "int8", "bool")
+    if not source.shape:
+        raise emit.unsupported(f"{node.op} of a scalar")
+    axes = emit.axes(1, len(source.shape))
+    if len(axes) != 1:
+        raise emit.unsupported(f"{node.op} over {len(axes)} axes")
+    dtype = node.attr("output_type", DType.named("int64"))
+    shape = [size for axis, size in enumerate(source.shape) if axis != axes[0]]
+    if dtype.name not in ("int32", "int64"):
+        raise emit.unsupported(f"{node.op} with results of type {dtype.name}")
+    code = "ARG_MAX" if node.op == "ArgMax" else "ARG_MIN"
+    operand = emit.const(axes[0], np.int32)
+    emit.result(emit.add(code, [source, operand], shape, dtype, output_type=schema.TENSOR_TYPES[dtype.name]))
+
+
+@lowers("Cumsum")
+def running_sum(emit: Emit, node: Node) -> None:
+    source = emit.require(emit.input(0), "float", "int32", "int64")
+    if not source.shape:
+        raise emit.unsupported("Cumsum of a scalar")
+    (axis,) = emit.axes(1, len(source.shape))
+    result = emit.add(
+        "CUMSUM",
+        [source, emit.const(axis, np.int32)],
+        source.shape,
+        exclusive=bool(node.attr("exclusive", False)),
+        reverse=bool(node.attr("reverse", False)),
+    )
+    emit.result(result)
+
+
+@lowers("L2Loss")
+def half_squared_norm(emit: Emit, node: Node) -> None:
+    source = emit.require(emit.input(0), "float")
+    flat = emit.reshape(source, (source.size,))
+    total = emit.add("SUM", [emit.add("SQUARE", [flat], flat.shape), emit.const([0], np.int32)], (), keep_dims=False)
+    emit.result(binary(emit, "MUL", total, number(emit, 0.5)))

@@ -1,0 +1,1 @@
+"""Lowerings of layers of neural networks and their gradients."""

@@ -1,0 +1,166 @@
+"""Lowerings of batch normalization."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pocketgraph.graph import Node
+from pocketgraph.litert.emitter import Emit, attr_text
+from pocketgraph.litert.images import data_format, image, yield_image
+from pocketgraph.litert.lowering import lowers
+from pocketgraph.litert.lowerings.math.elementwise import binary
+from pocketgraph.litert.lowerings.math.reductions import reduced, summed
+from pocketgraph.litert.program import Value
+
+
+@lowers("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
+def fused_batch_norm(emit: Emit, node: Node) -> None:
+    source = emit.require(emit.input(0), "float")
+    if node.attr("is_training", True):
+        batch_statistics_norm(emit, node, source)
+        return
+    scale, offset, mean, variance = emit.inputs(1, 5)
+    epsilon = float(node.attr("epsilon", 1e-4))
+    emit.result(batch_norm(emit, node, source, mean, variance, offset, scale, epsilon))
+    emit.result(mean, 1)
+    emit.result(variance, 2)
+
+
+def batch_statistics_norm(emit: Emit, node: Node, source: Value) -> None:
+    """A normalization by the batch's own mean and variance, as graphs in training mode have it.
+
+    The third and fourth outputs are what the gradient wants: the mean, and the variance before it is made unbiased.
+    """
+    if len(source.shape) != 4:
+        raise emit.unsupported(f"{node.op} in training mode of rank {len(source.shape)}")
+    channel = 1 if data_format(emit, node) == "NCHW" else 3
+    axes = [axis for axis in range(4) if axis != channel]
+    shape = [source.shape[channel] if axis == channel else 1 for axis in range(4)]
+    operand = emit.const(axes, np.int32)
+    scale, offset = (emit.reshape(value, shape) for value in emit.inputs(1, 3))
+    mean = emit.add("MEAN", [source, operand], shape, keep_dims=True)
+    centred = emit.add("SUB", [source, mean], source.shape, activation="")
+    squared = emit.add("MUL", [centred, centred], source.shape, activation="")
+    variance = emit.add("MEAN", [squared, operand], shape, keep_dims=True)
+    lifted = emit.add("ADD", [variance, emit.const(node.attr("epsilon", 1e-4), np.float32)], shape, activation="")
+    factor = emit.add("MUL", [emit.add("RSQRT", [lifted], shape), scale], shape, activation="")
+    scaled = emit.add("MUL", [centred, factor], source.shape, activation="")
+    emit.result(emit.add("ADD", [scaled, offset], source.shape, activation=""))
+    count = source.size // source.shape[channel]
+    unbiased = emit.add("MUL", [variance, emit.const(count / max(count - 1, 1), np.float32)], shape, activation="")
+    vector = shape[channel : channel + 1]
+    mean, variance, unbiased = (emit.reshape(value, vector) for value in (mean, variance, unbiased))
+    part = float(node.attr("exponential_avg_factor", 1.0))
+    for port, new in ((1, mean), (2, unbiased)):
+        emit.result(new if part == 1 else _moved(emit, emit.input(port + 2), new, part), port)
+    emit.result(mean, 3)
+    emit.result(variance, 4)
+    if node.op == "FusedBatchNormV3":
+        emit.result(emit.const(0, np.float32), 5)
+
+
+def _moved(emit: Emit, old: Value, new: Value, part: float) -> Value:
+    """A running average that takes over this part of the new value."""
+    if old.shape != new.shape:
+        raise emit.unsupported(f"a running average of {list(old.shape)} of values of {list(new.shape)}")
+    kept = emit.add("MUL", [old, emit.const(1 - np.float32(part), np.float32)], new.shape, activation="")
+    taken = emit.add("MUL", [new, emit.const(part, np.float32)], new.shape, activation="")
+    return emit.add("ADD", [kept, taken], new.shape, activation="")
+
+
+@lowers("FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3")
+def of_fused_batch_norm(emit: Emit, node: Node) -> None:
+    """The gradients by the image, the scale and the offset.
+
+    With d the gradient that comes in, c the image less its mean, r = 1 / sqrt(variance + epsilon), s the scale, and
+    means over the batch: s r d by known statistics, s r (d - mean(d) - r^2 c mean(d c)) by the batch's own.
+    """
+    layout = data_format(emit, node)
+    gradient, source = image(emit, 0, layout), image(emit, 1, layout)
+    if gradient.shape != source.shape:
+        raise emit.unsupported(f"a gradient of {list(gradient.shape)} for {list(source.shape)}")
+    shape = (1, 1, 1, source.shape[3])
+    scale, mean, variance = (emit.reshape(value, shape) for value in emit.inputs(2, 5))
+    epsilon = emit.const(node.attr("epsilon", 1e-4), np.float32)
+    inverse = emit.add("RSQRT", [binary(emit, "ADD", variance, epsilon)], shape)
+    gain = binary(emit, "MUL", scale, inverse)
+    centred = binary(emit, "SUB", source, mean)
+    by_offset = _over_pixels(emit, gradient)
+    together = _over_pixels(emit, binary(emit, "MUL", gradient, centred))
+    result = binary(emit, "MUL", gradient, gain)
+    if node.attr("is_training", True):
+        count = emit.const(-source.shape[3] / source.size, np.float32)
+        squared = binary(emit, "MUL", inverse, inverse)
+        slope = binary(emit, "MUL", binary(emit, "MUL", gain, squared), binary(emit, "MUL", together, count))
+        level = binary(emit, "MUL", gain, binary(emit, "MUL", by_offset, count))
+        result = binary(emit, "ADD", binary(emit, "ADD", result, binary(emit, "MUL", centred, slope)), level)
+    yield_image(emit, result, layout)
+    emit.result(emit.reshape(binary(emit, "MUL", together, inverse), shape[3:]), 1)
+    emit.result(emit.reshape(by_offset, shape[3:]), 2)
+
+
+def _over_pixels(emit: Emit, value: Value) -> Value:
+    """The sums over all pixels of NHWC images, channel by channel: first along rows, so that few are added at once."""
+    return reduced(emit, "SUM", reduced(emit, "SUM", value, [2], keep=True), [0, 1], keep=True)
+
+
+@lowers("BatchNormWithGlobalNormalization")
+def old_batch_norm(emit: Emit, node: Node) -> None:
+    source = emit.require(emit.input(0), "float")
+    mean, variance, offset, scale = emit.inputs(1, 5)
+    used = scale if node.attr("scale_after_normalization", False) else None
+    epsilon = float(node.attr("variance_epsilon", 1e-3))
+    emit.result(batch_norm(emit, node, source, mean, variance, offset, used, epsilon))
+
+
+def batch_norm(
+    emit: Emit,
+    node: Node,
+    source: Value,
+    mean: Value,
+    variance: Value,
+    offset: Value,
+    scale: Value | None,
+    epsilon: float,
+) -> Value:
+    """A normalization by known statistics as one multiplication and one addition."""
+    rank = len(source.shape)
+    across = (1, -1, *[1] * (rank - 2)) if data_format(emit, node) == "NCHW" else (-1,)
+    if mean.constant and variance.constant and offset.constant and (scale is None or scale.constant):
+        with np.errstate(all="ignore"):  # broken statistics give NaN or infinity, as they do node by node
+            factor = 1 / np.sqrt(variance.constant.numpy().astype(np.float64) + epsilon)
+            if scale is not None and scale.constant is not None:
+                factor *= scale.constant.numpy()
+            shift = offset.constant.numpy() - mean.constant.numpy() * factor
+            multiplier = emit.const(factor.astype(np.float32).reshape(across))
+            addend = emit.const(shift.astype(np.float32).reshape(across))
+    else:
+        size = variance.shape
+        lifted = emit.add("ADD", [variance, emit.const(epsilon, np.float32)], size, activation="")
+        multiplier = emit.add("RSQRT", [lifted], size)
+        if scale is not None:
+            multiplier = emit.add("MUL", [multiplier, scale], size, activation="")
+        moved = emit.add("MUL", [mean, multiplier], size, activation="")
+        addend = emit.add("SUB", [offset, moved], size, activation="")
+        target = tuple(size[0] if d == -1 else d for d in across)
+        multiplier, addend = emit.reshape(multiplier, target), emit.reshape(addend, target)
+    scaled = emit.add("MUL", [source, multiplier], source.shape, activation="")
+    return emit.add("ADD", [scaled, addend], source.shape, activation="")
+
+
+@lowers("BiasAddGrad")
+def of_a_bias(emit: Emit, node: Node) -> None:
+    gradient = emit.require(emit.input(0), "float")
+    rank = len(gradient.shape)
+    if rank < 2:
+        raise emit.unsupported(f"the gradient of biases by rank {rank}")
+    kept = 1 if attr_text(node, "data_format", "NHWC").startswith("NC") and rank > 2 else rank - 1
+    emit.result(summed(emit, gradient, [axis for axis in range(rank) if axis != kept], keep=False))
+
+
+@lowers("BiasAdd", "BiasAddV1")
+def bias_add(emit: Emit, node: Node) -> None:
+    source, bias = emit.require(emit.input(0), "float", "int32"), emit.input(1)
+    if attr_text(node, "data_format", "NHWC") == "NCHW" and len(source.shape) > 2:
+        bias = emit.reshape(bias, (bias.shape[0], *[1] * (len(source.shape) - 2)))
+    emit.result(emit.add("ADD", [source, bias], source.shape, activation=""))

@@ -1,0 +1,230 @@
+"""Lowerings of max pooling that tells where the largest lay, and of un-pooling, which puts values back there.
+
+LiteRT's pooling does not tell places, so that the pixels of each window are compared as TensorFlow does it: row by row,
+and of equals the first counts. Comparing goes over the columns of a window and then over its rows, both as slices that
+lie in one piece; un-pooling goes the same way back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from pocketgraph.graph import Node, canonical
+from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64
+from pocketgraph.litert.constant import Array
+from pocketgraph.litert.emitter import Emit, attr_list, attr_text
+from pocketgraph.litert.images import spatial
+from pocketgraph.litert.lowering import lowers
+from pocketgraph.litert.lowerings.nn.convolution import window_shape
+from pocketgraph.litert.lowerings.nn.pooled_places import are_places, indices_of
+from pocketgraph.litert.lowerings.pieces import cut, pad
+from pocketgraph.litert.program import Value
+
+
+class Windows(NamedTuple):
+    """Windows that lie side by side, the first one at the image's first pixel.
+
+    Attributes:
+        image: the image's shape: batch, height, width, channels.
+        size: rows and columns of a window.
+        counts: how many windows lie below and beside each other.
+    """
+
+    image: tuple[int, int, int, int]
+    size: tuple[int, int]
+    counts: tuple[int, int]
+
+    @property
+    def reach(self) -> tuple[int, int, int, int]:
+        """The shape of what the windows cover: of the image cut or extended at its ends."""
+        batch, _, _, depth = self.image
+        return batch, self.counts[0] * self.size[0], self.counts[1] * self.size[1], depth
+
+    def fitted(self, emit: Emit, image: Value) -> Value:
+        """The image in the windows' ``reach``; what lies outside of it is never the largest."""
+        (_, height, width, _), (_, tall, wide, _) = self.image, self.reach
+        smaller = [self.image[0], min(height, tall), min(width, wide), self.image[3]]
+        image = cut(emit, image, [0] * 4, smaller)
+        borders = np.array([(0, 0), (0, tall - smaller[1]), (0, wide - smaller[2]), (0, 0)], np.int32)
+        return pad(emit, image, borders, float("-inf"))
+
+    def returned(self, emit: Emit, covered: Value) -> Value:
+        """What lies in the windows' ``reach`` in the image's shape; zeros where there is no window."""
+        (_, height, width, _), (_, tall, wide, _) = self.image, self.reach
+        smaller = [self.image[0], min(height, tall), min(width, wide), self.image[3]]
+        covered = cut(emit, covered, [0] * 4, smaller)
+        borders = np.array([(0, 0), (0, height - smaller[1]), (0, width - smaller[2]), (0, 0)], np.int32)
+        return pad(emit, covered, borders)
+
+    def places(self, row: int, column: int) -> Array:
+        """The position of one pixel of each window in the image (batch, height, width and channels flat); that of the
+        window's first pixel where the other lies outside of the image: int64 (batch, windows…, channels)."""
+        batch, height, width, depth = self.image
+        rows = np.arange(self.counts[0])[:, None] * self.size[0]
+        columns = np.arange(self.counts[1])[None, :] * self.size[1]
+        inside = (rows + row < height) & (columns + column < width)
+        pixels = np.where(inside, (rows + row) * width + columns + column, rows * width + columns)
+        images = np.arange(batch).reshape(-1, 1, 1, 1) * (height * width * depth)
+        return np.asarray(images + pixels[None, :, :, None] * depth + np.arange(depth), np.int64)
+
+
+def windows_of(emit: Emit, node: Node, image: tuple[int, ...]) -> Windows:
+    """The windows of a MaxPoolWithArgmax.
+
+    Raises:
+        Unsupported: they overlap, or lie apart, or begin outside of the image.
+    """
+    size = spatial(emit, attr_list(node, "ksize"), "NHWC", "ksize")
+    strides = spatial(emit, attr_list(node, "strides"), "NHWC", "strides")
+    padding = attr_text(node, "padding")
+    if len(image) != 4 or padding not in ("SAME", "VALID"):
+        raise emit.unsupported(f"the places of the largest of {list(image)} with {padding} padding")
+    counts = window_shape(image[1:3], size, strides, (1, 1), padding)
+    missing = [count * extent - length for count, extent, length in zip(counts, size, image[1:3], strict=True)]
+    if size != strides or max(missing) > 1 or min(counts) < 1:  # of two missing pixels one is missing in front
+        raise emit.unsupported("the places of the largest in windows that do not lie side by side")
+    return Windows((image[0], image[1], image[2], image[3]), size, counts)
+
+
+class Compared(NamedTuple):
+    """Which pixels of each window are the largest so far: for each but the first column, and each but the first row."""
+
+    columns: list[Value]
+    rows: list[Value]
+
+
+def compared(emit: Emit, image: Value, windows: Windows) -> Compared:
+    """Compares the pixels of each window of a float image, column by column of each row, then row by row."""
+    batch, tall, _, depth = windows.reach
+    below, beside = windows.counts
+    fitted = windows.fitted(emit, image)
+    by_columns = emit.reshape(fitted, (batch * tall * beside, windows.size[1] * depth))
+    largest, columns = tournament(emit, _equal_parts(emit, by_columns, windows.size[1]))
+    by_rows = emit.reshape(largest, (batch * below, windows.size[0] * beside * depth))
+    _, rows = tournament(emit, _equal_parts(emit, by_rows, windows.size[0]))
+    return Compared(columns, rows)
+
+
+def tournament(emit: Emit, parts: Sequence[Value]) -> tuple[Value, list[Value]]:
+    """The largest of each element, and for each part but the first whether it surpasses all before it."""
+    largest, surpassing = parts[0], []
+    for part in parts[1:]:
+        surpassing.append(emit.add("GREATER", [part, largest], part.shape, BOOL))
+        largest = emit.add("MAXIMUM", [largest, part], part.shape)
+    return largest, surpassing
+
+
+def _equal_parts(emit: Emit, value: Value, count: int) -> list[Value]:
+    """A matrix cut into ``count`` parts side by side."""
+    rows, columns = value.shape
+    size = columns // count
+    return [cut(emit, value, [0, part * size], [rows, size]) for part in range(count)]
+
+
+@lowers("MaxPoolWithArgmax")
+def max_pool_with_argmax(emit: Emit, node: Node) -> None:
+    source = emit.require(emit.input(0), "float")
+    windows = windows_of(emit, node, source.shape)
+    batch, height, width, depth = windows.image
+    below, beside = windows.counts
+    shape = (batch, below, beside, depth)
+    pooled = emit.add(
+        "MAX_POOL_2D",
+        [source],
+        shape,
+        padding=attr_text(node, "padding"),
+        stride_h=windows.size[0],
+        stride_w=windows.size[1],
+        filter_h=windows.size[0],
+        filter_w=windows.size[1],
+        activation="",
+    )
+    emit.result(pooled, 0)
+    found = compared(emit, source, windows)
+    column = _numbers(emit, found.columns, (batch * windows.reach[1] * beside, depth), depth)
+    by_rows = emit.reshape(column, (batch * below, windows.size[0] * beside * depth))
+    rows = _equal_parts(emit, by_rows, windows.size[0])
+    place = rows[0]
+    for is_larger, other in zip(found.rows, rows[1:], strict=True):
+        place = emit.add("SELECT_V2", [is_larger, other, place], place.shape, INT32)
+    place = _sum(emit, place, _numbers(emit, found.rows, place.shape, width * depth))
+    place = emit.reshape(place, shape)
+    first = np.arange(beside)[:, None] * (windows.size[1] * depth) + np.arange(depth)
+    place = _sum(emit, place, emit.const(first.reshape(1, 1, beside, depth), np.int32))
+    above = np.arange(below) * (windows.size[0] * width * depth)
+    place = _sum(emit, place, emit.const(above.reshape(1, below, 1, 1), np.int32))
+    if node.attr("include_batch_in_index", False):
+        images = np.arange(batch) * (height * width * depth)
+        place = _sum(emit, place, emit.const(images.reshape(batch, 1, 1, 1), np.int32))
+    dtype = node.attr("Targmax", INT64)
+    if dtype is not INT32:
+        place = emit.add("CAST", [place], shape, dtype)
+    emit.result(place, 1)
+
+
+def _numbers(emit: Emit, surpassing: Sequence[Value], shape: tuple[int, ...], step: int) -> Value:
+    """``step`` times the number of the part that is the largest (see ``tournament``): int32."""
+    if not surpassing:
+        return emit.const(np.zeros(shape, np.int32))
+    number: Value | None = None
+    for part, is_larger in enumerate(surpassing, 1):
+        own = emit.add("CAST", [is_larger], is_larger.shape, INT32)
+        own = emit.add("MUL", [own, emit.const(part * step, np.int32)], own.shape, activation="")
+        number = own if number is None else emit.add("MAXIMUM", [number, own], own.shape)
+    assert number is not None
+    return number
+
+
+def _sum(emit: Emit, left: Value, right: Value) -> Value:
+    return emit.add("ADD", [left, right], left.shape, activation="")
+
+
+def unpooled(emit: Emit, pooled: Value, found: Compared, windows: Windows) -> Value:
+    """Each value at its window's largest pixel, zeros elsewhere, in the image's shape."""
+    batch, tall, _, depth = windows.reach
+    below, beside = windows.counts
+    by_rows = _spread(emit, emit.reshape(pooled, (batch * below, beside * depth)), found.rows)
+    by_columns = _spread(emit, emit.reshape(by_rows, (batch * tall * beside, depth)), found.columns)
+    return windows.returned(emit, emit.reshape(by_columns, windows.reach))
+
+
+def shares(emit: Emit, value: Value, surpassing: Sequence[Value]) -> list[Value]:
+    """The parts of a ``tournament``: the value in the largest one and zeros in the others."""
+    if not surpassing:
+        return [value]
+    nothing = emit.add("ZEROS_LIKE", [value], value.shape)
+    parts: list[Value] = []
+    for is_larger in reversed(surpassing):
+        parts.insert(0, emit.add("SELECT_V2", [is_larger, value, nothing], value.shape, value.dtype))
+        value = emit.add("SELECT_V2", [is_larger, nothing, value], value.shape, value.dtype)
+    return [value, *parts]
+
+
+def _spread(emit: Emit, value: Value, surpassing: Sequence[Value]) -> Value:
+    """The parts of a ``tournament`` side by side, the value in the largest one and zeros in the others."""
+    parts = shares(emit, value, surpassing)
+    if len(parts) == 1:
+        return value
+    shape = (value.shape[0], value.shape[1] * len(parts))
+    return emit.add("CONCATENATION", list(parts), shape, value.dtype, axis=1, activation="")
+
+
+def origin_of_places(emit: Emit, node: Node, updates: Value, shape: tuple[int, ...]) -> tuple[Value, Windows] | None:
+    """The image, and its windows, when a ScatterNd puts each of ``updates`` where its window's largest pixel was."""
+    indices = indices_of(emit, emit.ref(0))
+    if indices is None:
+        return None
+    ref = canonical(indices.pool.data_inputs[0])
+    if ref not in emit.values and not emit.trial:  # the image is not in this part of the graph
+        return None
+    image = emit.value(ref)
+    windows = windows_of(emit, indices.pool, image.shape)
+    if image.dtype is not FLOAT or int(np.prod(shape)) != image.size or min(shape, default=0) < 1:
+        return None
+    if updates.size != image.shape[0] * windows.counts[0] * windows.counts[1] * image.shape[3]:
+        return None
+    choices = [windows.places(row, column) for row in range(windows.size[0]) for column in range(windows.size[1])]
+    return (image, windows) if are_places(indices, choices, shape) else None

@@ -1,0 +1,205 @@
+"""A whole .tflite file in LiteRT's interpreter: its signatures by name, and sizes that inputs may change."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pocketgraph.errors import RunError, did_you_mean
+from pocketgraph.litert.constant import Array
+from pocketgraph.litert.native_messages import quiet
+from pocketgraph.litert.runner import refusals
+
+DEFAULT = "serving_default"
+"""The name of the only way into a file without signatures."""
+
+
+class TensorInfo(NamedTuple):
+    """An input or output of a file.
+
+    Attributes:
+        name: in the signature; the tensor's own name in a file without signatures.
+        shape: the sizes; -1 where one is open.
+        dtype: the NumPy type of what the file holds: of codes, where scale is not 0.
+        scale: a code stands for ``scale * (code - zero_point)``; 0 for plain numbers.
+        zero_point: see there.
+        place: the tensor's number in its subgraph.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    scale: float
+    zero_point: int
+    place: int
+
+    def coded(self, array: Array) -> Array:
+        """What the file takes for an array: codes for floats where it takes codes, else the array in its type."""
+        if not self.scale or array.dtype.kind != "f":
+            return np.ascontiguousarray(array, None if self.dtype.kind in "SO" else self.dtype)
+        info = np.iinfo(self.dtype)
+        codes: Array = np.clip(np.rint(array / self.scale) + self.zero_point, info.min, info.max).astype(self.dtype)
+        return codes
+
+    def number(self, array: Array) -> Array:
+        """What an array of the file stands for: float32 for codes, else itself."""
+        if not self.scale:
+            return array
+        numbers: Array = (array.astype(np.float32) - np.float32(self.zero_point)) * np.float32(self.scale)
+        return numbers
+
+
+class FileSignature(NamedTuple):
+    """A named way into a file."""
+
+    inputs: dict[str, TensorInfo]
+    outputs: dict[str, TensorInfo]
+
+
+class ModelFile:
+    """A .tflite file that is ready to run.
+
+    Args:
+        model: the path of the file, or its content.
+        threads: how many to compute with.
+
+    Attributes:
+        signatures: the ways into it; ``serving_default`` alone for a file without signatures.
+
+    Raises:
+        RunError: LiteRT does not take it.
+    """
+
+    def __init__(self, model: str | os.PathLike[str] | bytes, threads: int = 1) -> None:
+        from ai_edge_litert.interpreter import Interpreter
+
+        source = {"model_content": model} if isinstance(model, bytes) else {"model_path": os.fspath(model)}
+        with quiet(), refusals():
+            self._interpreter: Any = Interpreter(num_threads=threads, **source)
+            self._interpreter.allocate_tensors()
+            self._runners: dict[str, Any] = {}
+            self.signatures = self._read()
+        self._lock = threading.Lock()
+
+    def _read(self) -> dict[str, FileSignature]:
+        listed: dict[str, Any] = self._interpreter.get_signature_list()
+        found = {}
+        for key in listed:
+            runner = self._runners[key] = self._interpreter.get_signature_runner(key)
+            found[key] = FileSignature(_infos(runner.get_input_details()), _infos(runner.get_output_details()))
+        if found:
+            return found
+        inputs, outputs = self._interpreter.get_input_details(), self._interpreter.get_output_details()
+        return {DEFAULT: FileSignature(_infos(_by_name(inputs)), _infos(_by_name(outputs)))}
+
+    def signature(self, key: str) -> FileSignature:
+        """The signature of this name.
+
+        Raises:
+            RunError: there is none.
+        """
+        if key not in self.signatures:
+            hint = did_you_mean(key, self.signatures) or f"it has {', '.join(map(repr, self.signatures))}"
+            raise RunError(f"the file has no signature '{key}'", hint=hint)
+        return self.signatures[key]
+
+    def run(self, key: str, feeds: Mapping[str, Array]) -> dict[str, Array]:
+        """The outputs by name, in the types that the file has.
+
+        Args:
+            key: the signature.
+            feeds: arrays by input name; floats become codes where the file takes codes.
+
+        Raises:
+            RunError: an input is missing or does not fit, or LiteRT fails.
+        """
+        signature = self.signature(key)
+        with self._lock:
+            try:
+                arrays = self._fed(signature, feeds)
+                if key in self._runners:
+                    given: dict[str, Array] = self._runners[key](**arrays)
+                    return {name: np.array(given[name]) for name in signature.outputs}
+                return self._run_plain(signature, arrays)
+            except (RuntimeError, ValueError) as error:
+                raise RunError(f"LiteRT failed: {' '.join(str(error).split())}") from error
+
+    def numbers(self, key: str, feeds: Mapping[str, Array]) -> dict[str, Array]:
+        """As ``run``; codes are the numbers that they stand for."""
+        outputs = self.signature(key).outputs
+        return {name: outputs[name].number(array) for name, array in self.run(key, feeds).items()}
+
+    def seconds(self, key: str, feeds: Mapping[str, Array]) -> float:
+        """The time of one run, of computing alone where the signature is the file's first."""
+        signature = self.signature(key)
+        arrays = self._fed(signature, feeds)
+        is_first = key == next(iter(self.signatures))
+        sizes = {detail["index"]: tuple(detail["shape"]) for detail in self._interpreter.get_input_details()}
+        fits = all(sizes.get(info.place) == arrays[name].shape for name, info in signature.inputs.items())
+        with self._lock:
+            # The interpreter's own invoke refuses as long as signature runners hold it.
+            invoke = getattr(getattr(self._interpreter, "_interpreter", None), "Invoke", None)
+            if is_first and fits and invoke is not None:
+                for name, info in signature.inputs.items():
+                    self._interpreter.set_tensor(info.place, arrays[name])
+                start = time.perf_counter()
+                invoke()
+                return time.perf_counter() - start
+            start = time.perf_counter()
+            self._runners[key](**arrays) if key in self._runners else self._run_plain(signature, arrays)
+            return time.perf_counter() - start
+
+    def _fed(self, signature: FileSignature, feeds: Mapping[str, Array]) -> dict[str, Array]:
+        missing = [name for name in signature.inputs if name not in feeds]
+        if missing:
+            raise RunError(f"the input '{missing[0]}' is missing", hint=f"it takes {', '.join(signature.inputs)}")
+        arrays = {}
+        for name, info in signature.inputs.items():
+            array = arrays[name] = info.coded(np.asarray(feeds[name]))
+            fits = len(info.shape) == array.ndim and all(
+                size in (-1, given) for size, given in zip(info.shape, array.shape, strict=True)
+            )
+            if not fits:
+                shown = ["?" if size < 0 else size for size in info.shape]
+                raise RunError(f"the input '{name}' has the shape {shown}, the array {list(array.shape)}")
+        return arrays
+
+    def _run_plain(self, signature: FileSignature, arrays: dict[str, Array]) -> dict[str, Array]:
+        interpreter = self._interpreter
+        details = {detail["index"]: detail for detail in interpreter.get_input_details()}
+        for name, info in signature.inputs.items():
+            if tuple(details[info.place]["shape"]) != arrays[name].shape:
+                interpreter.resize_tensor_input(info.place, arrays[name].shape)
+        with quiet():
+            interpreter.allocate_tensors()
+        for name, info in signature.inputs.items():
+            interpreter.set_tensor(info.place, arrays[name])
+        interpreter.invoke()
+        return {name: np.asarray(interpreter.get_tensor(info.place)) for name, info in signature.outputs.items()}
+
+
+def _by_name(details: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Tensors by their names; of several of one name the later ones get their number behind it."""
+    found: dict[str, dict[str, Any]] = {}
+    for detail in details:
+        name = str(detail["name"])
+        found[name if name not in found else f"{name}#{detail['index']}"] = detail
+    return found
+
+
+def _infos(details: Mapping[str, dict[str, Any]]) -> dict[str, TensorInfo]:
+    found = {}
+    for name, detail in details.items():
+        scale, zero = detail["quantization"]
+        shape = tuple(int(size) for size in detail["shape"])
+        declared = tuple(int(size) for size in detail.get("shape_signature", ()))
+        dtype = np.dtype(detail["dtype"]) if detail["dtype"] is not np.bytes_ else np.dtype(object)
+        found[name] = TensorInfo(
+            name, declared if len(declared) == len(shape) else shape, dtype, float(scale), int(zero), detail["index"]
+        )
+    return found

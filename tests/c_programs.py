@@ -1,0 +1,55 @@
+"""What the tests of C libraries have in common: building them strictly, and running them beside others."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pocketgraph.exporting.c.building import SANITIZED, STRICT, Executable, compiler, write_files
+from pocketgraph.exporting.c.library import Library, built
+from pocketgraph.graph import Graph
+from pocketgraph.litert.constant import Constant
+from pocketgraph.litert.program import Operation, Program, Quantization, Value
+from pocketgraph.quantization.float_program import float_program
+
+needs_cc = pytest.mark.skipif(compiler() is None, reason="there is no C compiler here")
+FLAGS = (*SANITIZED, *STRICT, "-Wconversion")
+
+
+def results(program: Program, arrays: Sequence[Any], folder: pathlib.Path) -> list[Any]:
+    """What the library of a program computes, built with sanitizers and without a warning."""
+    library = library_of(program)
+    write_files(str(folder), library.files)
+    return Executable(str(folder), "net", library.inputs, library.outputs, FLAGS).run(arrays)
+
+
+def library_of(program: Program, **how: Any) -> Library:
+    """The library ``net`` of a program, with the names of its tensors."""
+    names = ([value.name for value in values] for values in (program.inputs, program.outputs))
+    return built(program, "net", *names, **how)
+
+
+def program_of(graph: Graph, outputs: Sequence[str]) -> Program:
+    """A graph's program."""
+    return float_program(graph, list(outputs))
+
+
+def coded(name: str, shape: tuple[int, ...], scale: float, zero: int) -> Value:
+    """A tensor of int8 codes."""
+    from pocketgraph.graph.dtype import INT8
+
+    return Value(name, INT8, shape, None, Quantization((float(np.float32(scale)),), (zero,)))
+
+
+def known(array: Any, dtype: Any, quantization: Quantization | None = None) -> Value:
+    """A constant."""
+    return Value("known", dtype, array.shape, Constant.of(array), quantization)
+
+
+def program(operations: Sequence[Operation], inputs: Sequence[Value]) -> Program:
+    """Operations whose results all go out."""
+    return Program(list(inputs), [value for operation in operations for value in operation.outputs], list(operations))

@@ -1,0 +1,204 @@
+"""The C exporter at the front door: what it writes, and what it refuses."""
+
+from __future__ import annotations
+
+import errno
+import pathlib
+import shutil
+import subprocess
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pocketgraph
+from c_programs import STRICT, needs_cc
+from pocketgraph.errors import PocketgraphError, UsageError
+from pocketgraph.exporting.c import building, exporter
+from pocketgraph.exporting.model import Normalization
+from pocketgraph.exporting.programs import LackingError
+from pocketgraph.graph.text import parse
+
+NET = parse("""
+    picture = Placeholder(dtype=float, shape=[1, 4, 4, 3])
+    k = Const(float [[[[1.0, -1.0], [0.5, 2.0], [-2.0, 0.25]]]])
+    seen = Conv2D(picture, k, T=float, strides=[1, 1, 1, 1], padding="SAME")
+    axes = Const(int32 [1, 2])
+    mean = Mean(seen, axes, T=float, Tidx=int32)
+    scores = Softmax(mean, T=float)
+""")
+TWO = """
+#include "model.h"
+#include <stdio.h>
+#include <string.h>
+static uint64_t memory[2][MODEL_ARENA_BYTES / 8 + 16];
+int main(void) {
+    model one, two;
+    float first[2], second[2];
+    unsigned char *a = (unsigned char *)memory[0], *b = (unsigned char *)memory[1];
+    a += (MODEL_ALIGNMENT - (uintptr_t)a % MODEL_ALIGNMENT) % MODEL_ALIGNMENT;
+    b += (MODEL_ALIGNMENT - (uintptr_t)b % MODEL_ALIGNMENT) % MODEL_ALIGNMENT;
+    if (model_init(&one, a, MODEL_ARENA_BYTES - 1, model_weights, MODEL_WEIGHTS_BYTES) != MODEL_BAD_ARENA) return 1;
+    if (model_init(&one, a + 1, MODEL_ARENA_BYTES, model_weights, MODEL_WEIGHTS_BYTES) != MODEL_BAD_ARENA) return 2;
+    if (model_init(&one, a, MODEL_ARENA_BYTES, "another model's weights, of course, which are a good deal shorter",
+                   MODEL_WEIGHTS_BYTES) != MODEL_BAD_WEIGHTS) return 3;
+    if (model_init(&one, a, MODEL_ARENA_BYTES, model_weights, MODEL_WEIGHTS_BYTES) != MODEL_OK) return 4;
+    if (model_init(&two, b, MODEL_ARENA_BYTES, model_weights, MODEL_WEIGHTS_BYTES) != MODEL_OK) return 5;
+    for (int i = 0; i < 48; i++) {
+        model_input_picture(&one)[i] = 0;
+        model_input_picture(&two)[i] = (float)i;
+    }
+    model_invoke(&one);
+    memcpy(first, model_output_scores(&one), sizeof first);
+    model_invoke(&two);
+    memcpy(second, model_output_scores(&two), sizeof second);
+    if (memcmp(first, model_output_scores(&one), sizeof first) != 0) return 6;
+    model_invoke(&two);
+    if (memcmp(second, model_output_scores(&two), sizeof second) != 0) return 7;
+    return first[0] == second[0] ? 8 : 0;
+}
+"""
+
+
+@needs_cc
+def test_the_folder_builds_itself_and_passes_its_own_test(tmp_path: pathlib.Path) -> None:
+    place = tmp_path / "net"
+    labels = ['a "cat"', "??/ dog"]
+    normalization = Normalization((127.5,), (127.5,))
+    made = pocketgraph.export(NET, place, target="c", labels=labels, normalization=normalization)
+    assert made.checks[0].passed
+    assert {"model.h", "model.c", "model_weights.c", "Makefile", "CMakeLists.txt"} <= {p.name for p in place.iterdir()}
+    if shutil.which("make") is None:
+        pytest.skip("there is no make here")
+    flags = "CFLAGS=-O1 -Wconversion -Werror -fsanitize=address,undefined"
+    done = subprocess.run(["make", "-C", place, "all", "check", flags], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "passed" in done.stdout
+    (place / "white.ppm").write_bytes(b"P6\n# a comment\n8 8\n255\n" + b"\xff" * 192)
+    shown = subprocess.run([place / "model_main", place / "white.ppm"], capture_output=True, text=True, check=True)
+    assert 'a "cat"' in shown.stdout
+    assert "??/ dog" in shown.stdout
+    wrong = subprocess.run([place / "model_main", place / "model.h"], capture_output=True, text=True)
+    assert wrong.returncode == 1
+    assert "not a file of 192 bytes" in wrong.stderr
+
+
+@needs_cc
+def test_models_run_side_by_side_and_refuse_wrong_memory(tmp_path: pathlib.Path) -> None:
+    place = tmp_path / "net"
+    pocketgraph.export(NET, place, target="c")
+    (place / "two.c").write_text(TWO)
+    command = [building.compiler(), "-std=c99", "-fsanitize=address,undefined", *STRICT, "two.c", "model.c"]
+    subprocess.run([*command, "model_weights.c", "-lm", "-o", "two"], cwd=place, check=True)
+    assert subprocess.run([place / "two"]).returncode == 0
+
+
+@needs_cc
+@pytest.mark.skipif(shutil.which("nm") is None, reason="there is no nm here")
+def test_no_state_no_allocation_and_little_from_outside(tmp_path: pathlib.Path) -> None:
+    place = tmp_path / "net"
+    pocketgraph.export(NET, place, target="c")
+    command = [building.compiler(), "-std=c99", "-O2", "-ffreestanding", "-fno-pie", *STRICT, "-c", "model.c"]
+    subprocess.run(command, cwd=place, check=True)
+    listed = subprocess.run(["nm", "model.o"], cwd=place, capture_output=True, text=True, check=True).stdout
+    kinds = [line.split()[-2:] for line in listed.splitlines()]
+    assert not [name for kind, name in kinds if kind in "BbCDd" and not name.startswith((".", "DW.ref"))]
+    outside = {name for kind, name in kinds if kind == "U"}
+    assert outside <= {"memcpy", "memcmp", "memset", "memmove", "expf", "_GLOBAL_OFFSET_TABLE_", "__cpu_model",
+                       "__cpu_features2", "__cpu_indicator_init", "__stack_chk_fail"}  # fmt: skip
+
+
+@needs_cc
+def test_weights_may_be_a_file(tmp_path: pathlib.Path) -> None:
+    place = tmp_path / "net"
+    made = pocketgraph.export(NET, place, target="c", weights="file", prefix="eye")
+    assert made.checks[0].passed
+    assert (place / "eye.weights").stat().st_size % 8 == 0
+    assert "eye_map" in (place / "eye.h").read_text()
+
+
+@needs_cc
+@pytest.mark.parametrize("io", ["float", "int8"])
+def test_eight_bits(tmp_path: pathlib.Path, io: str) -> None:
+    rng = np.random.default_rng(5)
+    samples = [{"picture": rng.normal(0, 1, (1, 4, 4, 3)).astype(np.float32)} for _ in range(6)]
+    place = tmp_path / "net"
+    made = pocketgraph.export(NET, place, target="c", mode="static", io=io, samples=samples)
+    assert made.checks[0].passed
+    assert ("int8_t *model_input_picture" in (place / "model.h").read_text()) == (io == "int8")
+
+
+def test_open_sizes_are_refused_but_for_the_batch(tmp_path: pathlib.Path) -> None:
+    wide = parse("x = Placeholder(dtype=float, shape=[1, ?, 8, 3])\ny = Relu(x, T=float)")
+    with pytest.raises(UsageError, match=r"'x' \[1, \?, 8, 3\]") as caught:
+        pocketgraph.export(wide, tmp_path / "net", target="c")
+    assert "shapes=x:1," in str(caught.value.hint)
+    assert not list(tmp_path.iterdir())
+    made = pocketgraph.export(wide, tmp_path / "stated", target="c", shapes={"x": (1, 5, 8, 3)})
+    assert "[1, 5, 8, 3]" in (tmp_path / "stated" / "model.h").read_text()
+    assert not any("batch" in note for note in made.notes)
+    batch = parse("x = Placeholder(dtype=float, shape=[?, 3])\ny = Relu(x, T=float)")
+    assert any("batch of 'x'" in n for n in pocketgraph.export(batch, tmp_path / "batch", target="c").notes)
+
+
+def test_ops_that_are_lacking_are_all_named(tmp_path: pathlib.Path) -> None:
+    graph = parse("""
+        x = Placeholder(dtype=double, shape=[2, 2])
+        inverse = MatrixInverse(x, T=double)
+        root = Cholesky(inverse, T=double)
+    """)
+    with pytest.raises(LackingError) as caught:
+        pocketgraph.export(graph, tmp_path / "net", target="c", outputs=["root", "inverse"])
+    assert set(caught.value.reasons) >= {"inverse", "root"}
+    assert not list(tmp_path.iterdir())
+
+
+def test_names_that_c_does_not_take(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(UsageError, match="a word of C") as caught:
+        pocketgraph.export(NET, tmp_path / "net", target="c", prefix="int")
+    assert "prefix=int_model" in str(caught.value.hint)
+    odd = parse("2/x = Placeholder(dtype=float, shape=[2])\n2/y = Relu(2/x, T=float)\n2.y = Neg(2/x, T=float)")
+    pocketgraph.export(odd, tmp_path / "odd", target="c", outputs=["2/y", "2.y"])
+    header = (tmp_path / "odd" / "model.h").read_text()
+    assert "model_output_x2_y(" in header
+    assert "model_output_x2_y_2(" in header
+
+
+def test_labels_that_do_not_fit(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(UsageError, match="3 labels and 2 scores"):
+        pocketgraph.export(NET, tmp_path / "net", target="c", labels=["a", "b", "c"])
+
+
+def test_codes_go_in_and_out_of_eight_bits_only(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(UsageError, match="mode=static"):
+        pocketgraph.export(NET, tmp_path / "net", target="c", io="int8")
+
+
+def test_a_folder_that_is_not_empty_stays(tmp_path: pathlib.Path) -> None:
+    place = tmp_path / "net"
+    place.mkdir()
+    (place / "mine.txt").write_text("kept")
+    with pytest.raises(UsageError, match="not empty"):
+        pocketgraph.export(NET, place, target="c")
+    assert [path.name for path in place.iterdir()] == ["mine.txt"]
+    pocketgraph.export(NET, place, target="c", force=True)
+    assert (place / "mine.txt").read_text() == "kept"
+    assert (place / "model.c").exists()
+
+
+def test_a_full_disk_leaves_nothing(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(folder: str, files: Any) -> None:
+        building.write_files(folder, dict(list(files.items())[:2]))
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(exporter, "write_files", full)
+    with pytest.raises(PocketgraphError, match="no space left"):
+        pocketgraph.export(NET, tmp_path / "net", target="c")
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_a_compiler_it_is_written_and_said(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", "no-such-compiler")
+    made = pocketgraph.export(NET, tmp_path / "net", target="c")
+    assert "no C compiler" in made.unchecked
+    assert not made.checks

@@ -1,0 +1,179 @@
+"""Float kernels beside the reference engine, with sanitizers and all warnings as errors."""
+
+from __future__ import annotations
+
+import pathlib
+
+import numpy as np
+import pytest
+
+from c_programs import needs_cc, program_of, results
+from pocketgraph.exporting.opening import opened
+from pocketgraph.exporting.programs import float_program as entry_program
+from pocketgraph.formats import load
+from pocketgraph.graph.text import parse
+from pocketgraph.runtime import Session
+from support import assert_close, golden, model_dir, needs_shared
+
+LAYERS = """
+    x = Placeholder(dtype=float, shape=[2, 9, 11, 5])
+    deep = Placeholder(dtype=float, shape=[1, 7, 7, 20])
+    row = Placeholder(dtype=float, shape=[3, 20])
+    k = Const(float[3, 3, 5, 17])
+    kd = Const(float[3, 3, 20, 33])
+    k1 = Const(float[1, 1, 20, 40])
+    d3 = Const(float[3, 3, 20, 1])
+    d5 = Const(float[5, 5, 5, 2])
+    t = Const(float[3, 3, 6, 5])
+    w = Const(float[20, 50])
+    tsize = Const(int32 [2, 18, 22, 6])
+    few = Conv2D(x, k, T=float, strides=[1, 2, 2, 1], padding="SAME")
+    many = Conv2D(deep, kd, T=float, strides=[1, 1, 1, 1], padding="SAME")
+    relu = Relu6(many, T=float)
+    dilated = Conv2D(deep, kd, T=float, strides=[1, 1, 1, 1], padding="VALID", dilations=[1, 2, 2, 1])
+    point = Conv2D(deep, k1, T=float, strides=[1, 1, 1, 1], padding="SAME")
+    nine = DepthwiseConv2dNative(deep, d3, T=float, strides=[1, 2, 2, 1], padding="SAME")
+    twice = DepthwiseConv2dNative(x, d5, T=float, strides=[1, 1, 1, 1], padding="SAME")
+    back = Conv2DBackpropInput(tsize, t, x, T=float, strides=[1, 2, 2, 1], padding="SAME")
+    dense = MatMul(row, w, T=float)
+    soft = Softmax(dense, T=float)
+    logs = LogSoftmax(dense, T=float)
+    most = MaxPool(x, T=float, ksize=[1, 3, 3, 1], strides=[1, 2, 2, 1], padding="SAME")
+    average = AvgPool(x, T=float, ksize=[1, 3, 2, 1], strides=[1, 1, 2, 1], padding="SAME")
+    near = LRN(x, T=float, depth_radius=2)
+    size = Const(int32 [13, 8])
+    larger = ResizeBilinear(x, size, T=float)
+    nearest = ResizeNearestNeighbor(x, size, T=float)
+    product = BatchMatMulV2(x, x, T=float, adj_y=true)
+"""
+MOVING = """
+    x = Placeholder(dtype=float, shape=[2, 3, 4, 6])
+    n = Placeholder(dtype=int32, shape=[4])
+    order = Const(int32 [0, 3, 1, 2])
+    turned = Transpose(x, order, T=float, Tperm=int32)
+    begin = Const(int32 [0, 1, 3, 0])
+    end = Const(int32 [2, 3, 0, 6])
+    step = Const(int32 [1, 1, -2, 5])
+    cut = StridedSlice(x, begin, end, step, T=float, Index=int32)
+    borders = Const(int32 [[0, 0], [1, 2], [0, 1], [0, 0]])
+    padded = Pad(x, borders, T=float, Tpaddings=int32)
+    mirrored = MirrorPad(x, borders, T=float, Tpaddings=int32, mode="REFLECT")
+    times = Const(int32 [1, 2, 1, 3])
+    tiled = Tile(x, times, T=float, Tmultiples=int32)
+    axis = Const(int32 3)
+    joined = ConcatV2(x, x, axis, T=float, Tidx=int32, N=2)
+    first = Split(axis, x, T=float, num_split=3)
+    packed = Pack(x, x, T=float, N=2, axis=2)
+    deep = SpaceToDepth(packed5, T=float, block_size=2)
+    shallow = DepthToSpace(packed5, T=float, block_size=2)
+    flat = Const(int32 [2, 3, 4, 6])
+    packed5 = Pad(x, widths, T=float, Tpaddings=int32)
+    widths = Const(int32 [[0, 0], [1, 0], [0, 0], [1, 1]])
+    backwards = ReverseV2(x, which, T=float, Tidx=int32)
+    which = Const(int32 [1, 3])
+    looked = GatherV2(x, n, two, Tparams=float, Tindices=int32, Taxis=int32)
+    two = Const(int32 2)
+    depth = Const(int32 5)
+    one = Const(float 2.0)
+    none = Const(float -1.0)
+    hot = OneHot(n, depth, one, none, T=float, TI=int32)
+    values = TopKV2(x, depth, T=float)
+    best = ArgMax(x, two, T=float, Tidx=int32)
+    sums = Cumsum(x, two, T=float, Tidx=int32, exclusive=true, reverse=true)
+"""
+ARITHMETIC = """
+    x = Placeholder(dtype=float, shape=[2, 3, 5])
+    y = Placeholder(dtype=float, shape=[3, 1])
+    i = Placeholder(dtype=int32, shape=[2, 3])
+    j = Placeholder(dtype=int32, shape=[3])
+    added = AddV2(x, y, T=float)
+    less = Sub(y, x, T=float)
+    over = RealDiv(x, y, T=float)
+    power = Pow(size, x, T=float)
+    size = Abs(y, T=float)
+    larger = Maximum(x, y, T=float)
+    apart = SquaredDifference(x, y, T=float)
+    rest = FloorMod(x, y, T=float)
+    wholes = FloorMod(i, j, T=int32)
+    wrapped = Mul(i, i, T=int32)
+    divided = FloorDiv(i, j, T=int32)
+    smaller = Less(x, y, T=float)
+    chosen = SelectV2(smaller, x, y, T=float)
+    root = Rsqrt(size, T=float)
+    s = Sigmoid(x, T=float)
+    e = Elu(x, T=float)
+    h = Tanh(x, T=float)
+    l = LeakyRelu(x, T=float, alpha=0.3)
+    r = Rint(x, T=float)
+    c = Cast(x, SrcT=float, DstT=int32)
+    axes = Const(int32 [0, 2])
+    mean = Mean(x, axes, T=float, Tidx=int32)
+    total = Sum(i, j0, T=int32, Tidx=int32)
+    j0 = Const(int32 [1])
+    highest = Max(x, axes, T=float, Tidx=int32)
+    any = Any(smaller, axes, Tidx=int32)
+"""
+
+
+def filled(text: str) -> str:
+    """The text with numbers for constants of which only the shape is written."""
+    rng = np.random.default_rng(11)
+    lines = []
+    for line in text.splitlines():
+        if "Const(float[" in line:
+            shape = [int(size) for size in line.split("[")[1].split("]")[0].split(",")]
+            numbers = rng.normal(0, 0.3, shape).astype(np.float32).tolist()
+            line = f"{line.split('Const')[0]}Const(float {numbers})"
+        lines.append(line)
+    return "\n".join(lines)
+
+
+@needs_cc
+@pytest.mark.parametrize("text", [LAYERS, MOVING, ARITHMETIC], ids=["layers", "moving", "arithmetic"])
+def test_kernels_give_what_the_reference_engine_gives(text: str, tmp_path: pathlib.Path) -> None:
+    graph = parse(filled(text))
+    outputs = [
+        f"{node.name}:{place}"
+        for node in graph
+        if node.op not in ("Const", "Placeholder")
+        for place in range({"Split": 3, "TopKV2": 2}.get(node.op, 1))
+    ]
+    program = program_of(graph, outputs)
+    rng = np.random.default_rng(4)
+    feeds = {}
+    for value in program.inputs:
+        is_whole = value.dtype.numpy.kind == "i"
+        feeds[value.name] = (
+            rng.integers(1, 4, value.shape).astype(np.int32)
+            if is_whole
+            else rng.normal(0, 1.5, value.shape).astype(np.float32)
+        )
+    with Session(graph, engine="reference") as session:
+        wanted = session.run(outputs, feeds)
+    for name, given, right in zip(outputs, results(program, list(feeds.values()), tmp_path), wanted, strict=True):
+        try:
+            assert_close(given, np.asarray(right), 1e-5)
+        except AssertionError as error:
+            raise AssertionError(f"{name}: {error}") from error
+
+
+@needs_cc
+@needs_shared
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("mobilenet_v1_025_128", "frozen_graph.pb"),
+        ("chatbot_tfdroid", "optimized_tfdroid.pb"),
+        ("cms_ckf_2021run3", "CKF_2021Run3.pb"),
+        ("fsrcnn_small_x4", "FSRCNN-small_x4.pb"),
+        ("unity_reacher", "Reacher.bytes"),
+    ],
+)
+def test_real_models_give_their_golden_outputs(name: str, file: str, tmp_path: pathlib.Path) -> None:
+    feeds, wanted = golden(model_dir(name))
+    graph = load(model_dir(name) / file)
+    shapes = {key: array.shape for key, array in feeds.items() if array.ndim}
+    model = opened(graph, inputs=list(feeds), outputs=list(wanted), shapes=shapes)
+    given = results(entry_program(model.main, model), list(feeds.values()), tmp_path)
+    for right, array in zip(wanted.values(), given, strict=True):
+        assert_close(array, right)

@@ -1,0 +1,161 @@
+"""Loops and branches become Loop and If; loops of known length are unrolled."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from function_text import with_functions
+from onnx_runs import assert_same, operators
+from pocketgraph.graph.text import parse
+
+DOUBLING = """
+    x = Placeholder(dtype=float, shape=[2])
+    limit = Placeholder(dtype=float, shape=[])
+    enter = Enter(x, T=float, frame_name="loop", is_constant=false, parallel_iterations=10)
+    most = Enter(limit, T=float, frame_name="loop", is_constant=true, parallel_iterations=10)
+    head = Merge(enter, next, T=float, N=2)
+    axis = Const(int32 [0], ^head)
+    total = Sum(head, axis, T=float, Tidx=int32)
+    less = Less(total, most, T=float)
+    cond = LoopCond(less)
+    switch = Switch(head, cond, T=float)
+    inside = Identity(switch:1, T=float)
+    twice = AddV2(inside, inside, T=float)
+    next = NextIteration(twice, T=float)
+    y = Exit(switch, T=float)
+"""
+
+
+@pytest.mark.parametrize("limit", [0.0, 100.0])
+def test_a_loop_whose_end_only_the_run_tells(limit: float) -> None:
+    proto = assert_same(DOUBLING, {"x": np.array([1.0, 2.5], np.float32), "limit": np.array(limit, np.float32)})
+    assert operators(proto)["Loop"] == 1
+
+
+def test_a_loop_of_known_length_is_unrolled() -> None:
+    proto = assert_same(
+        """
+        x = Placeholder(dtype=float, shape=[2])
+        zero = Const(int32 0)
+        three = Const(int32 3)
+        i0 = Enter(zero, T=int32, frame_name="loop", is_constant=false, parallel_iterations=10)
+        x0 = Enter(x, T=float, frame_name="loop", is_constant=false, parallel_iterations=10)
+        most = Enter(three, T=int32, frame_name="loop", is_constant=true, parallel_iterations=10)
+        i = Merge(i0, i_next, T=int32, N=2)
+        v = Merge(x0, v_next, T=float, N=2)
+        less = Less(i, most, T=int32)
+        cond = LoopCond(less)
+        i_switch = Switch(i, cond, T=int32)
+        v_switch = Switch(v, cond, T=float)
+        one = Const(int32 1, ^cond)
+        more = AddV2(i_switch:1, one, T=int32)
+        wave = Sin(v_switch:1, T=float)
+        i_next = NextIteration(more, T=int32)
+        v_next = NextIteration(wave, T=float)
+        y = Exit(v_switch, T=float)
+        """,
+        {"x": np.array([1.0, 2.5], np.float32)},
+    )
+    assert operators(proto) == {"Sin": 3}
+
+
+def test_a_loop_that_fills_an_array() -> None:
+    """map_fn: what is written in each round is an output of the Loop."""
+    text = """
+        x = Placeholder(dtype=float, shape=[?,3])
+        shape = Shape(x, T=float, out_type=int32)
+        zero = Const(int32 0)
+        one = Const(int32 1)
+        ones = Const(int32 [1])
+        zeros = Const(int32 [0])
+        n = StridedSlice(shape, zeros, ones, ones, T=int32, Index=int32, shrink_axis_mask=1)
+        given = TensorArrayV3(n, dtype=float, dynamic_size=false, clear_after_read=true)
+        places = Range(zero, n, one, Tidx=int32)
+        filled = TensorArrayScatterV3(given, places, x, given:1, T=float)
+        made = TensorArrayV3(n, dtype=float, dynamic_size=false, clear_after_read=true)
+        i0 = Enter(zero, T=int32, frame_name="map", is_constant=false, parallel_iterations=10)
+        flow0 = Enter(made:1, T=float, frame_name="map", is_constant=false, parallel_iterations=10)
+        i = Merge(i0, i_next, T=int32, N=2)
+        flow = Merge(flow0, flow_next, T=float, N=2)
+        most = Enter(n, T=int32, frame_name="map", is_constant=true, parallel_iterations=10)
+        source = Enter(given, T=resource, frame_name="map", is_constant=true, parallel_iterations=10)
+        source_flow = Enter(filled, T=float, frame_name="map", is_constant=true, parallel_iterations=10)
+        goal = Enter(made, T=resource, frame_name="map", is_constant=true, parallel_iterations=10)
+        less = Less(i, most, T=int32)
+        cond = LoopCond(less)
+        i_switch = Switch(i, cond, T=int32)
+        flow_switch = Switch(flow, cond, T=float)
+        i_in = Identity(i_switch:1, T=int32)
+        step = Const(int32 1, ^i_in)
+        row = TensorArrayReadV3(source, i_in, source_flow, dtype=float)
+        power = Mul(row, row, T=float)
+        written = TensorArrayWriteV3(goal, i_in, power, flow_switch:1, T=float)
+        i_more = AddV2(i_in, step, T=int32)
+        i_next = NextIteration(i_more, T=int32)
+        flow_next = NextIteration(written, T=float)
+        flow_end = Exit(flow_switch, T=float)
+        all = Range(zero, n, one, Tidx=int32)
+        y = TensorArrayGatherV3(made, all, flow_end, dtype=float, element_shape=[3])
+    """
+    for rows in (1, 4):
+        proto = assert_same(text, {"x": np.arange(rows * 3, dtype=np.float32).reshape(rows, 3)})
+        assert operators(proto)["Loop"] == 1
+        assert operators(proto)["ScatterND"] == 0
+
+
+BRANCH = """
+    x = Placeholder(dtype=float, shape=[?])
+    p = Placeholder(dtype=bool, shape=[])
+    two = Const(float 2.0)
+    switch = Switch(x, p, T=float)
+    pivot = Switch(p, p, T=bool)
+    true_side = Identity(pivot:1, T=bool)
+    five = Const(float 5.0, ^true_side)
+    up = Mul(switch:1, five, T=float)
+    down = Sub(switch, two, T=float)
+    merge = Merge(down, up, T=float, N=2)
+    again = Switch(two, p, T=float)
+    other = Merge(again, again:1, T=float, N=2)
+    y = Add(merge, other, T=float)
+    which = Identity(merge:1, T=int32)
+"""
+
+
+@pytest.mark.parametrize("chosen", [True, False])
+def test_branches(chosen: bool) -> None:
+    feeds = {"x": np.array([1.0, -3.0], np.float32), "p": np.array(chosen)}
+    proto = assert_same(BRANCH, feeds, ["y", "which"])
+    assert operators(proto)["If"] == 1  # both Merges in one
+
+
+def test_functions_of_tensorflow_2() -> None:
+    graph = with_functions(
+        parse("""
+            x = Placeholder(dtype=float, shape=[3])
+            n = Placeholder(dtype=float, shape=[])
+            loop = While(n, x, T=[float,float], cond=func(positive), body=func(turn))
+            zero = Const(float 0.0)
+            p = Greater(n, zero, T=float)
+            y = If(p, loop:1, Tcond=bool, Tin=[float], Tout=[float], then_branch=func(up), else_branch=func(down))
+        """),
+        [
+            "positive(n: float, x: float) -> holds:y:0",
+            "zero = Const(float 0.0)",
+            "less = Less(zero:output:0, n, T=float)",
+            "holds = Cast(less:z:0, SrcT=bool, DstT=float)",
+            "turn(n: float, x: float) -> fewer:z:0, more:z:0",
+            "one = Const(float 1.0)",
+            "fewer = Sub(n, one:output:0, T=float)",
+            "more = AddV2(x, x, T=float)",
+            "up(x: float) -> r:activations:0",
+            "r = Relu(x, T=float)",
+            "down(x: float) -> r:y:0",
+            "r = Neg(x, T=float)",
+        ],
+    )
+    for rounds in (0.0, 3.0):
+        feeds = {"x": np.array([1.0, -2.0, 0.5], np.float32), "n": np.array(rounds, np.float32)}
+        proto = assert_same(graph, feeds)
+        assert operators(proto)["Loop"] == 1
+        assert operators(proto)["If"] == 1

@@ -1,0 +1,116 @@
+"""The file: names, numbers, what is written beside it, what it says of itself; and bad input."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+
+import numpy as np
+import pytest
+
+import pocketgraph
+from onnx_runs import onnx, onnxruntime
+from pocketgraph.errors import MissingExtraError, UsageError
+from pocketgraph.exporting import targets
+from pocketgraph.exporting.model import About, Normalization
+from pocketgraph.graph import Graph, Signature, const
+from pocketgraph.graph.text import parse
+
+
+def net(side: int = 64) -> Graph:
+    weights = np.random.default_rng(1).normal(size=(3, 3, 3, side)).astype(np.float32)
+    text = """
+        image = Placeholder(dtype=float, shape=[?,8,8,3])
+        w = Const(float 0.0)
+        a = Conv2D(image, w, T=float, strides=[1,1,1,1], padding="SAME")
+        axes = Const(int32 [1, 2])
+        scores = Mean(a, axes, T=float, Tidx=int32, keep_dims=false)
+    """
+    return parse(text).map_nodes(lambda node: const("w", weights) if node.name == "w" else node)
+
+
+def test_a_file_with_the_models_names(tmp_path: pathlib.Path) -> None:
+    made = pocketgraph.export(net(), tmp_path / "net.onnx")
+    assert made.target == "onnx"
+    assert made.checks[0].passed
+    model = onnx.load(made.path)
+    assert [item.name for item in model.graph.input] == ["image"]
+    assert [item.name for item in model.graph.output] == ["scores"]
+    assert model.graph.input[0].type.tensor_type.shape.dim[0].dim_param
+    assert model.opset_import[0].version == 17
+    assert model.ir_version == 8
+    assert model.producer_name == "pocketgraph"
+    session = onnxruntime.InferenceSession(made.path, providers=["CPUExecutionProvider"])
+    assert session.run(None, {"image": np.ones((5, 8, 8, 3), np.float32)})[0].shape == (5, 64)
+
+
+def test_keys_of_the_signature_are_the_names(tmp_path: pathlib.Path) -> None:
+    graph = net().replace(signatures={"serving_default": Signature({"picture": "image:0"}, {"classes": "scores:0"})})
+    model = onnx.load(pocketgraph.export(graph, tmp_path / "net.onnx", fixed=True).path)
+    assert [item.name for item in model.graph.input] == ["picture"]
+    assert [item.name for item in model.graph.output] == ["classes"]
+    assert [dim.dim_value for dim in model.graph.input[0].type.tensor_type.shape.dim] == [1, 8, 8, 3]
+
+
+def test_constants_in_a_file_beside(tmp_path: pathlib.Path) -> None:
+    made = pocketgraph.export(net(1024), tmp_path / "net.onnx", external_data=True)
+    assert sorted(os.listdir(tmp_path)) == ["net.onnx", "net.onnx.data"]
+    assert len(made.files) == 2
+    assert os.path.getsize(tmp_path / "net.onnx") < 5000
+    assert os.path.getsize(tmp_path / "net.onnx.data") >= 3 * 3 * 3 * 1024 * 4
+    onnx.checker.check_model(str(tmp_path / "net.onnx"))
+    session = onnxruntime.InferenceSession(str(tmp_path / "net.onnx"), providers=["CPUExecutionProvider"])
+    assert session.run(None, {"image": np.ones((1, 8, 8, 3), np.float32)})[0].shape == (1, 1024)
+
+
+def test_what_it_says_of_itself(tmp_path: pathlib.Path) -> None:
+    made = pocketgraph.export(
+        net(2), tmp_path / "net.onnx", labels=["cat", "dog"], normalization=Normalization((127.5,), (127.5,)),
+        about=About(name="pets", author="Ann", license="MIT", description="Tells cats from dogs."),
+    )  # fmt: skip
+    model = onnx.load(made.path)
+    facts = {entry.key: entry.value for entry in model.metadata_props}
+    assert facts["labels"] == "cat\ndog"
+    assert (facts["mean"], facts["std"], facts["author"], facts["license"]) == ("127.5", "127.5", "Ann", "MIT")
+    assert (model.graph.name, model.doc_string) == ("pets", "Tells cats from dogs.")
+
+
+def test_an_input_that_is_an_output_too(tmp_path: pathlib.Path) -> None:
+    graph = parse("x = Placeholder(dtype=float, shape=[2])\ny = Neg(x, T=float)")
+    model = onnx.load(pocketgraph.export(graph, tmp_path / "x.onnx", inputs=["x"], outputs=["x", "y"]).path)
+    assert [item.name for item in model.graph.output] == ["x_output", "y"]
+
+
+def test_two_names_for_one_tensor(tmp_path: pathlib.Path) -> None:
+    outputs = {"classes": "scores:0", "logits": "scores:0"}
+    graph = net().replace(signatures={"serving_default": Signature({"image": "image:0"}, outputs)})
+    made = pocketgraph.export(graph, tmp_path / "net.onnx")
+    assert [item.name for item in onnx.load(made.path).graph.output] == ["classes", "logits"]
+
+
+def test_nothing_is_left_of_a_model_that_onnx_cannot_say(tmp_path: pathlib.Path) -> None:
+    graph = parse("x = Placeholder(dtype=float, shape=[2])\ny = Lgamma(x, T=float)")
+    with pytest.raises(UsageError, match="Lgamma"):
+        pocketgraph.export(graph, tmp_path / "x.onnx")
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_bad_opset(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(UsageError, match="from 13 to 23"):
+        pocketgraph.export(net(), tmp_path / "x.onnx", opset=99)
+    assert os.listdir(tmp_path) == []
+
+
+def test_without_the_extra(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(targets, "find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError, match=r"pocketgraph\[onnx\]"):
+        pocketgraph.export(net(), tmp_path / "x.onnx")
+
+
+def test_without_the_runtime_it_says_so(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pocketgraph.exporting.onnx import exporter
+
+    monkeypatch.setattr(exporter, "find_spec", lambda name: None)
+    made = pocketgraph.export(net(), tmp_path / "x.onnx")
+    assert made.checks == ()
+    assert "onnxruntime" in made.unchecked

@@ -1,0 +1,110 @@
+"""Single nodes in ONNX Runtime against what TensorFlow gave for them: all ops that have a converter."""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+
+import numpy as np
+import pytest
+
+from onnx_runs import assert_near, exported, run, single
+from pocketgraph.exporting.onnx import registry
+from pocketgraph.exporting.programs import LackingError
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "kernels"))
+from cases import FOLDER, Case, cases  # noqa: E402
+
+GROUPS = sorted(path.name.partition(".")[0] for path in FOLDER.glob("*.pb.gz"))
+DRAWN = ("Random", "Multinomial", "Stateless")
+LEFT_OUT = {
+    "FakeQuantWithMinMaxArgs": "halves between two codes go to the even one, in TensorFlow upwards",
+    "QuantizeV2": "halves between two codes go to the even one, in TensorFlow away from zero",
+    "ResizeBicubic": "TensorFlow takes its weights from a table of 1024 steps",
+    "QuantizedRelu": "a range found while running has its zero between two codes",
+    "QuantizedRelu6": "a range found while running has its zero between two codes",
+    "StringUpper": "other letters than a to z",
+    "GatherNd": "indices outside of the tensor, which TensorFlow takes here",
+    "ScatterNd": "indices outside of the tensor, which TensorFlow takes here",
+    "TensorScatterUpdate": "indices outside of the tensor, which TensorFlow takes here",
+    "TensorScatterAdd": "indices outside of the tensor, which TensorFlow takes here",
+    "TensorScatterSub": "indices outside of the tensor, which TensorFlow takes here",
+    "Equal": "operands that do not broadcast are unequal as a whole",
+    "NotEqual": "operands that do not broadcast are unequal as a whole",
+    "OneHot": "eight-bit indices that are not told from the depth's type",
+    "ResizeNearestNeighbor": "of whole numbers",
+    "Sum": "120,000 values of both signs that nearly cancel",
+    "FusedBatchNorm": "what it keeps for its gradient has no values when it does not train",
+    "FusedBatchNormV2": "what it keeps for its gradient has no values when it does not train",
+    "MaxPoolWithArgmax": "64-bit integers",
+    "SegmentMean": "sums beyond 64 bits",
+    "UniqueWithCounts": "numbers of 16 bits",
+    "LeftShift": "by more bits than there are",
+    "RightShift": "by more bits than there are",
+}
+"""What differs for some of an op's cases, and why; one that is refused or the same is never wrong."""
+
+
+def is_plain(case: Case) -> bool:
+    """Whether all values are finite numbers of a type that ONNX Runtime takes from NumPy, and there are some."""
+    for value in (*case.inputs, *case.expected):
+        array = np.asarray(value)
+        if array.size == 0 or array.dtype.kind in "c" or array.dtype.name in ("bfloat16", "int4", "uint4"):
+            return False
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            return False
+        if array.dtype.name.startswith("float8"):
+            return False
+    return True
+
+
+def is_exact(case: Case) -> bool:
+    """Whether a result is said by the op; a number outside of an integer's range becomes what the processor makes."""
+    if case.node.op.startswith(DRAWN) or "Grad" in case.node.op:
+        return False
+    if case.node.op == "Cast" and case.inputs[0].dtype.kind == "f" and case.expected[0].dtype.kind in "iu":
+        limits, values = np.iinfo(case.expected[0].dtype), case.inputs[0].astype(np.float64)
+        return bool((values >= limits.min).all() and (values <= limits.max).all())
+    return True
+
+
+@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize("fed", ["all", "floats"])
+def test_equal_or_refused(group: str, fed: str) -> None:
+    wrong = []
+    for case in cases(group):
+        if registry.find(case.node.op) is None or not is_plain(case) or not is_exact(case):
+            continue
+        floats = [value.dtype.kind == "f" for value in case.inputs]
+        graph, feeds = single(case.node, case.inputs, [True] * len(floats) if fed == "all" else floats)
+        is_half = any(np.asarray(value).dtype == np.float16 for value in (*case.inputs, *case.expected))
+        try:
+            proto = exported(graph, [f"case:{port}" for port in range(len(case.expected))])
+            for actual, expected in zip(run(proto, feeds), case.expected, strict=True):
+                assert_near(actual, np.asarray(expected), 5e-3 if is_half else 1e-4)
+        except LackingError:
+            continue
+        except Exception as error:  # ONNX Runtime's own and the checker's too
+            if case.node.op not in LEFT_OUT:
+                wrong.append(f"{case.node.name}: {error}"[:300])
+    assert not wrong, "\n".join(wrong)
+
+
+def test_most_ops_of_models_are_there() -> None:
+    """Of the golden cases of the common groups nearly all export."""
+    done = total = 0
+    for group in ("elementwise", "binary", "networks", "reductions"):
+        for case in cases(group):
+            if not is_plain(case) or not is_exact(case):
+                continue
+            floats = [value.dtype.kind == "f" for value in case.inputs]
+            graph, _ = single(case.node, case.inputs, floats)
+            total += 1
+            try:
+                exported(graph, ["case:0"])
+                done += 1
+            except LackingError:
+                pass
+    assert total > 300
+    assert done > 0.9 * total

@@ -1,0 +1,128 @@
+"""Eight bits stay eight bits: codes between QuantizeLinear and DequantizeLinear."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from onnx_runs import assert_near, assert_same, exported, onnx, operators, reference, run
+from pocketgraph.graph import Graph
+from pocketgraph.graph.text import parse
+from pocketgraph.transforms import transform
+
+DRAWN = np.random.default_rng(3)
+
+
+def codes_of(proto: object) -> int:
+    """The bytes of eight-bit constants."""
+    types = (onnx.TensorProto.INT8, onnx.TensorProto.UINT8)
+    return sum(len(t.raw_data) for t in proto.graph.initializer if t.data_type in types)  # type: ignore[attr-defined]
+
+
+def with_weights(text: str, **weights: np.ndarray) -> Graph:
+    from pocketgraph.graph import const
+
+    return parse(text).map_nodes(lambda node: const(node.name, weights[node.name]) if node.name in weights else node)
+
+
+def test_weights_of_quantize_weights_stay_codes() -> None:
+    graph = with_weights(
+        """
+        x = Placeholder(dtype=float, shape=[?,8,8,3])
+        w = Const(float 0.0)
+        d = Const(float 0.0)
+        m = Const(float 0.0)
+        a = Conv2D(x, w, T=float, strides=[1,1,1,1], padding="SAME")
+        b = DepthwiseConv2dNative(a, d, T=float, strides=[1,2,2,1], padding="SAME")
+        axes = Const(int32 [1, 2])
+        c = Mean(b, axes, T=float, Tidx=int32, keep_dims=false)
+        y = MatMul(c, m, T=float, transpose_a=false, transpose_b=true)
+        """,
+        w=DRAWN.normal(size=(3, 3, 3, 16)).astype(np.float32),
+        d=DRAWN.normal(size=(3, 3, 16, 2)).astype(np.float32),
+        m=DRAWN.normal(size=(40, 32)).astype(np.float32),
+    )
+    small = transform(graph, "quantize_weights(minimum_size=16)", inputs="x", outputs="y")
+    proto = assert_same(small, {"x": DRAWN.normal(size=(2, 8, 8, 3)).astype(np.float32)})
+    assert codes_of(proto) >= 3 * 3 * 3 * 16 + 3 * 3 * 16 * 2 + 40 * 32
+    assert operators(proto)["Transpose"] == 1  # codes are transposed when the file is written
+
+
+@pytest.mark.parametrize("narrow", [True, False])
+def test_fake_quantization(narrow: bool) -> None:
+    graph = with_weights(
+        f"""
+        x = Placeholder(dtype=float, shape=[?,6,6,2])
+        w = Const(float 0.0)
+        low = Const(float [-1.0, -2.0, -0.5])
+        high = Const(float [1.5, 1.0, 2.0])
+        q = FakeQuantWithMinMaxVarsPerChannel(w, low, high, num_bits=8, narrow_range={str(narrow).lower()})
+        s = FakeQuantWithMinMaxArgs(x, min=-1.9, max=2.2, num_bits=8, narrow_range={str(narrow).lower()})
+        a = Conv2D(s, q, T=float, strides=[1,1,1,1], padding="SAME")
+        y = FakeQuantWithMinMaxArgs(a, min=-6.0, max=6.0, num_bits=8)
+        """,
+        w=DRAWN.normal(size=(3, 3, 2, 3)).astype(np.float32),
+    )
+    x = DRAWN.uniform(-2, 2, size=(2, 6, 6, 2)).astype(np.float32)
+    proto = exported(graph, ["y", "a"])
+    (actual, inner), (expected, sums) = run(proto, {"x": x}), reference(graph, {"x": x}, ["y", "a"])
+    assert_near(inner, sums)
+    step = 12 / 255
+    assert np.max(np.abs(actual - expected)) <= step * 1.01  # of two codes that are equally near the other one
+    assert np.mean(actual != expected) < 0.01
+    assert codes_of(proto) >= 3 * 3 * 2 * 3
+    assert operators(proto)["QuantizeLinear"] == 2
+    assert operators(proto)["Transpose"] == 3  # at the input, and for the two outputs
+
+
+def test_other_widths_are_rounded_in_floats() -> None:
+    text = """
+        x = Placeholder(dtype=float, shape=[50])
+        y = FakeQuantWithMinMaxArgs(x, min=-1.0, max=1.0, num_bits=4)
+    """
+    proto = assert_same(text, {"x": DRAWN.uniform(-2, 2, size=50).astype(np.float32)})
+    assert operators(proto)["QuantizeLinear"] == 0
+
+
+def test_our_own_quantized_graphs() -> None:
+    """int8 codes, a Cast and steps for each channel."""
+    graph = with_weights(
+        """
+        x = Placeholder(dtype=float, shape=[?,5,5,2])
+        c = Const(int8 0)
+        s = Const(float [0.5, 0.25, 0.125])
+        f = Cast(c, SrcT=int8, DstT=float)
+        w = Mul(f, s, T=float)
+        y = Conv2D(x, w, T=float, strides=[1,1,1,1], padding="SAME")
+        """,
+        c=DRAWN.integers(-127, 128, size=(3, 3, 2, 3)).astype(np.int8),
+    )
+    proto = assert_same(graph, {"x": DRAWN.normal(size=(1, 5, 5, 2)).astype(np.float32)})
+    assert operators(proto)["DequantizeLinear"] == 1
+    assert operators(proto)["Mul"] == 0
+
+
+def test_the_originals_eight_bit_ops() -> None:
+    """quantize_nodes finds ranges while running, and so does the exported model."""
+    graph = with_weights(
+        """
+        x = Placeholder(dtype=float, shape=[1,8,8,3])
+        w = Const(float 0.0)
+        a = Conv2D(x, w, T=float, strides=[1,1,1,1], padding="SAME")
+        b = Relu(a, T=float)
+        c = MaxPool(b, T=float, ksize=[1,2,2,1], strides=[1,2,2,1], padding="VALID")
+        n = Const(int32 [1, 128])
+        y = Reshape(c, n, T=float, Tshape=int32)
+        """,
+        w=DRAWN.normal(size=(3, 3, 3, 8)).astype(np.float32),
+    )
+    coded = transform(graph, "quantize_weights(minimum_size=16) quantize_nodes", inputs="x", outputs="y")
+    assert any(node.op == "QuantizedConv2D" for node in coded)
+    x = DRAWN.normal(size=(1, 8, 8, 3)).astype(np.float32)
+    proto = exported(coded, ["y"])
+    (actual,), (expected,) = run(proto, {"x": x}), reference(coded, {"x": x}, ["y"])
+    peak = np.abs(expected).max()
+    assert np.max(np.abs(actual - expected)) <= 2.5 * peak / 255  # the original rounds in fixed point
+    assert np.mean(np.abs(actual - expected)) <= 0.8 * peak / 255
+    assert codes_of(proto) >= 3 * 3 * 3 * 8
+    assert operators(proto)["QuantizeLinear"] >= 2

@@ -1,0 +1,101 @@
+"""Headers and lists for reduced builds; the header is held to what TensorFlow 1.15's own tool printed."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+
+import pytest
+from click.testing import CliRunner
+
+import pocketgraph
+from pocketgraph.cli.print_required_ops import command as required_command
+from pocketgraph.cli.print_selective_registration_header import command as header_command
+from pocketgraph.errors import FormatError, UsageError
+from pocketgraph.exporting.required_ops import kernel_class, litert_operators, ops_list, required
+from pocketgraph.graph.text import parse
+from support import ROOT
+
+FIXTURES = ROOT / "tests" / "fixtures"
+GOLDEN = FIXTURES / "tflite" / "pictures_ops_to_register.h"
+"""TensorFlow 1.15: python -m tensorflow.python.tools.print_selective_registration_header --graphs=pictures.pb"""
+
+
+def test_the_header_is_tensorflows(tmp_path: pathlib.Path) -> None:
+    result = CliRunner().invoke(header_command, [f"--graphs={FIXTURES / 'tflite' / 'pictures.pb'}"])
+    assert result.output == GOLDEN.read_text()
+
+
+def test_the_header_of_everything_and_of_nothing() -> None:
+    path = str(FIXTURES / "tflite" / "pictures.pb")
+    everything = CliRunner().invoke(header_command, [path, "--default_ops=all"]).output.splitlines()
+    assert everything[3:] == [
+        "#define SHOULD_REGISTER_OP(op) true", "#define SHOULD_REGISTER_OP_KERNEL(clz) true",
+        "#define SHOULD_REGISTER_OP_GRADIENT true", "#endif",
+    ]  # fmt: skip
+    with pytest.raises(UsageError, match="no graph is given"):
+        CliRunner().invoke(header_command, [], catch_exceptions=False)
+
+
+def test_lists_of_ops(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "ops.json").write_text('[["Add", "BinaryOp<X>"], ["SymbolicGradient", ""]]')
+    found = (
+        CliRunner()
+        .invoke(header_command, [str(tmp_path / "ops.json"), "--proto_fileformat=ops_list", "--default_ops="])
+        .output
+    )
+    assert '"BinaryOp<X>",\n};' in found
+    assert '|| isequal(op, "Add")\n     || isequal(op, "SymbolicGradient")' in found
+    assert "#define SHOULD_REGISTER_OP_GRADIENT true" in found
+    with pytest.raises(FormatError, match="Input file should not be empty"):
+        ops_list("")
+    with pytest.raises(FormatError, match="no list of"):
+        ops_list('{"a": 1}')
+
+
+def test_kernels_depend_on_types_and_their_absence_is_told() -> None:
+    graph = parse("""
+        x = Placeholder(dtype=half, shape=[2])
+        y = Relu(x, T=half)
+        z = NoSuchOp(y)
+    """)
+    assert kernel_class(graph["y"]) == "ReluOp<CPUDevice, Eigen::half>"
+    found = required([graph], "")
+    assert found.missing == ("NoSuchOp",)
+    with pytest.raises(UsageError, match="is not OP:KERNEL"):
+        required([], "NoOp")
+
+
+def test_lists_of_runtimes(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "net.tflite"
+    pocketgraph.export(FIXTURES / "tflite" / "pictures.pb", path, outputs=["y"])
+    operators = litert_operators({"net": path.read_bytes()})
+    assert operators["RESIZE_BILINEAR"] == (3, 3)
+    printed = CliRunner().invoke(required_command, [str(path), "--form=litert"]).output
+    assert (
+        "  resolver->AddBuiltin(::tflite::BuiltinOperator_RESIZE_BILINEAR, "
+        "::tflite::ops::builtin::Register_RESIZE_BILINEAR(), 3, 3);" in printed
+    )
+    pairs = CliRunner().invoke(required_command, [str(FIXTURES / "tflite" / "pictures.pb"), "--form=ops_list"]).output
+    assert ["Conv2D", "Conv2DOp<CPUDevice, float>"] in json.loads(pairs)
+    with pytest.raises(UsageError, match=r"this is no \.tflite file"):
+        wrong = str(FIXTURES / "tflite" / "pictures.pb")
+        CliRunner().invoke(required_command, [wrong, "--form=litert"], catch_exceptions=False)
+
+
+def field(number: int, content: bytes | int) -> bytes:
+    """A protobuf field of bytes or of a small number."""
+    if isinstance(content, int):
+        return bytes([number << 3, content])
+    return bytes([number << 3 | 2, len(content)]) + content
+
+
+def test_onnx_operators(tmp_path: pathlib.Path) -> None:
+    inner = field(1, field(4, b"Add"))
+    branch = field(1, field(4, b"If") + field(5, field(1, b"then_branch") + field(6, inner)))
+    graph = branch + field(1, field(4, b"Conv")) + field(1, field(4, b"Gelu") + field(7, b"com.microsoft"))
+    model = field(1, 8) + field(7, graph) + field(8, field(1, b"") + field(2, 17))
+    model += field(8, field(1, b"com.microsoft") + field(2, 1))
+    (tmp_path / "net.onnx").write_bytes(model)
+    printed = CliRunner().invoke(required_command, [str(tmp_path / "net.onnx"), "--form=onnxruntime"]).output
+    assert printed == "ai.onnx;17;Add,Conv,If\ncom.microsoft;1;Gelu\n"

@@ -1,0 +1,316 @@
+"""LiteRT files that we write: their numbers, names, open sizes, signatures, versions, and what cannot be written."""
+
+from __future__ import annotations
+
+import importlib.util
+import pathlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pocketgraph
+from pocketgraph.errors import UsageError
+from pocketgraph.exporting.programs import LackingError
+from pocketgraph.exporting.tflite.versions import RULES, RUNTIMES, least_runtime
+from pocketgraph.formats.flatbuffers import Table
+from pocketgraph.formats.tflite import OPERATORS, facts
+from pocketgraph.graph import Graph, const
+from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.graph import Signature
+from pocketgraph.graph.text import parse
+from pocketgraph.litert.model_file import ModelFile
+from pocketgraph.litert.schema import OPERATORS as EMITTED
+from support import ROOT, golden, model_dir, needs_shared
+
+FIXTURES = ROOT / "tests" / "fixtures" / "tflite"
+NET = FIXTURES / "pictures.pb"
+
+
+def arrays(name: str) -> dict[str, Any]:
+    with np.load(FIXTURES / f"{name}.npz") as data:
+        return {key: data[key] for key in data.files}
+
+
+def versions(path: pathlib.Path) -> dict[str, int]:
+    """The version of each operator in a file."""
+    codes = Table.root(path.read_bytes()).tables(1)
+    return {OPERATORS[max(t.number(0, "i8"), t.number(3, "i32"))]: t.number(2, "i32", 1) for t in codes}
+
+
+@pytest.mark.parametrize("name", ["pictures", "numbers"])
+def test_numbers_versions_and_bytes_beside_the_converters(tmp_path: pathlib.Path, name: str) -> None:
+    """TensorFlow's numbers, the versions that its converter says where it uses the same operator, and no more bytes."""
+    path, given = tmp_path / "net.tflite", arrays(name)
+    made = pocketgraph.export(
+        FIXTURES / f"{name}.pb",
+        path,
+        outputs=["y"],
+        samples={"x": given["x"][None] if name == "numbers" else given["x"]},
+    )
+    theirs = FIXTURES / f"{name}.tflite"
+    found = ModelFile(path).run("serving_default", {"x": given["x"]})["y"]
+    np.testing.assert_allclose(found, given["y"], atol=1e-6 * np.abs(given["y"]).max())
+    assert made.bytes <= theirs.stat().st_size
+    ours, official = versions(path), versions(theirs)
+    shared = ours.keys() & official.keys()
+    assert len(shared) >= 10
+    different = {code for code in shared if ours[code] != official[code]}
+    assert different <= {"DEPTHWISE_CONV_2D", "TRANSPOSE"}  # we dilate in the operator, and turn fewer axes
+    runtime = facts(path.read_bytes()).metadata["min_runtime_version"]
+    assert len(runtime) == 16
+    assert runtime == facts(theirs.read_bytes()).metadata["min_runtime_version"]
+
+
+def test_the_least_runtime_is_the_newest_that_an_operator_needs() -> None:
+    assert set(RULES) <= set(RUNTIMES)
+    assert EMITTED.keys() <= RUNTIMES.keys()
+    assert least_runtime([]) == "1.5.0"
+
+
+def test_the_batch_stays_open(tmp_path: pathlib.Path) -> None:
+    given = arrays("pictures")
+    made = pocketgraph.export(NET, tmp_path / "net.tflite")
+    assert not made.notes
+    file = ModelFile(tmp_path / "net.tflite")
+    assert file.signature("serving_default").inputs["x"].shape == (-1, 16, 16, 3)
+    assert file.signature("serving_default").outputs["y"].shape == (-1, 5)
+    for count in (1, 2, 5):
+        x = np.resize(given["x"], (count, 16, 16, 3))
+        y = file.run("serving_default", {"x": x})["y"]
+        np.testing.assert_allclose(y, np.resize(given["y"], (count, 5)), atol=1e-6)
+    fixed = pocketgraph.export(NET, tmp_path / "net.tflite", fixed=True)
+    assert ModelFile(tmp_path / "net.tflite").signature("serving_default").inputs["x"].shape == (1, 16, 16, 3)
+    assert fixed.bytes < made.bytes
+
+
+def test_pictures_of_any_size(tmp_path: pathlib.Path) -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?, ?, ?, 3])
+        y = MaxPool(x, T=float, ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="SAME")
+    """)
+    pocketgraph.export(graph, tmp_path / "net.tflite")
+    x = np.random.default_rng(0).standard_normal((3, 30, 50, 3)).astype(np.float32)
+    y = ModelFile(tmp_path / "net.tflite").run("serving_default", {"x": x})["y"]
+    np.testing.assert_array_equal(y, pocketgraph.Session(graph).run("y", {"x": x})[0])
+
+
+def test_sizes_that_cannot_stay_open_are_fixed_and_said(tmp_path: pathlib.Path) -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?, ?])
+        rows = Shape(x, T=float, out_type=int32)
+        y = BroadcastTo(bias, rows, T=float, Tidx=int32)
+        bias = Const(float 1.5)
+        z = Add(x, y, T=float)
+        flat = Reshape(z, turned, T=float, Tshape=int32)
+        turned = ReverseV2(rows, axis, Tidx=int32, T=int32)
+        axis = Const(int32 [0])
+    """)
+    made = pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["flat"])
+    assert any("fixed" in note for note in made.notes)
+    file = ModelFile(tmp_path / "net.tflite")
+    with pytest.raises(pocketgraph.PocketgraphError, match="has the shape"):
+        file.run("serving_default", {"x": np.zeros((1, 3), np.float32)})
+
+
+def two_ways() -> Graph:
+    """A graph with two signatures that share their weights."""
+    graph = parse("""
+        features = Placeholder(dtype=float, shape=[?, 64])
+        w = Const(float 0.0)
+        product = MatMul(features, w, T=float)
+        scores = Softmax(product, T=float)
+        axis = Const(int32 1)
+        best = ArgMax(product, axis, T=float, Tidx=int32, output_type=int64)
+    """)
+    weights = np.random.default_rng(2).standard_normal((64, 64)).astype(np.float32)
+    return graph.map_nodes(lambda node: const("w", weights, FLOAT) if node.name == "w" else node).replace(
+        signatures={
+            "scores": Signature({"in": "features:0"}, {"out": "scores:0"}),
+            "best": Signature({"in": "features:0"}, {"index": "best:0", "same": "features:0"}),
+        }
+    )
+
+
+TWO = two_ways()
+
+
+@pytest.mark.parametrize("name", ["keras_lstm", "keras_gru", "keras_two_ways"])
+def test_recurrent_nets_keep_their_batch_open(tmp_path: pathlib.Path, name: str) -> None:
+    """States of zeros, which grow with the batch, are broadcast; slices take what there is."""
+    path = ROOT / "tests" / "runtime" / "recurrent" / f"{name}.pb"
+    made = pocketgraph.export(path, tmp_path / "net.tflite")
+    assert not made.notes
+    file = ModelFile(tmp_path / "net.tflite")
+    ((fed, info),) = file.signature("serving_default").inputs.items()
+    assert info.shape[0] == -1 or -1 in info.shape
+    x = np.random.default_rng(4).standard_normal([5 if size < 0 else size for size in info.shape]).astype(np.float32)
+    found = file.run("serving_default", {fed: x})
+    with pocketgraph.Session(path, engine="reference") as session:
+        for key, value in found.items():
+            (wanted,) = session.run(key, {fed: x})
+            np.testing.assert_allclose(value, wanted, atol=1e-5)
+
+
+def test_several_signatures_share_their_weights(tmp_path: pathlib.Path) -> None:
+    made = pocketgraph.export(TWO, tmp_path / "two.tflite")
+    assert {check.entry for check in made.checks} == {"scores", "best"}
+    assert made.bytes < 1.5 * 64 * 64 * 4
+    file = ModelFile(tmp_path / "two.tflite")
+    assert set(file.signatures) == {"scores", "best"}
+    x = np.random.default_rng(1).standard_normal((3, 64)).astype(np.float32)
+    found = file.run("best", {"in": x})
+    np.testing.assert_array_equal(found["same"], x)
+    assert found["index"].dtype == np.int64
+    assert file.run("scores", {"in": x})["out"].shape == (3, 64)
+    alone = pocketgraph.export(TWO, tmp_path / "one.tflite", signatures=["best"])
+    assert [check.entry for check in alone.checks] == ["best"]
+
+
+def test_what_only_passes_through(tmp_path: pathlib.Path) -> None:
+    """Inputs, constants and doubled results as outputs, which LiteRT does not pass by itself."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[2])
+        same = Identity(x, T=float)
+        fixed = Const(float [4.0, 5.0])
+        y = Neg(x, T=float)
+        again = Identity(y, T=float)
+    """)
+    pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["same", "fixed", "y", "again"])
+    found = ModelFile(tmp_path / "net.tflite").run("serving_default", {"x": np.float32([1, 2])})
+    assert {name: value.tolist() for name, value in found.items()} == {
+        "same": [1, 2], "fixed": [4, 5], "y": [-1, -2], "again": [-1, -2]
+    }  # fmt: skip
+
+
+@needs_shared
+@pytest.mark.parametrize(("mode", "share", "most"), [("float16", 0.53, 1e-4), ("dynamic", 0.33, 2e-3)])
+def test_lighter_weights(tmp_path: pathlib.Path, mode: str, share: float, most: float) -> None:
+    model = model_dir("mobilenet_v1_025_128")
+    feeds, wanted = golden(model)
+    whole = pocketgraph.export(model / "frozen_graph.pb", tmp_path / "whole.tflite")
+    light = pocketgraph.export(model / "frozen_graph.pb", tmp_path / "light.tflite", mode=mode)
+    assert light.bytes < share * whole.bytes
+    for name, tolerance in (("whole", 1e-4), ("light", most)):
+        (found,) = ModelFile(tmp_path / f"{name}.tflite").run("serving_default", {"input": feeds["input:0"]}).values()
+        (expected,) = wanted.values()
+        assert np.abs(found - expected).mean() <= tolerance * np.abs(expected).max()
+
+
+def test_eight_bits_with_samples(tmp_path: pathlib.Path) -> None:
+    given = arrays("pictures")
+    samples = {"x": given["x"]}
+    made = pocketgraph.export(NET, tmp_path / "net.tflite", mode="static", samples=samples)
+    assert made.checks[0].outputs[0].mean_relative < 0.02
+    file = ModelFile(tmp_path / "net.tflite")
+    assert file.signature("serving_default").inputs["x"].shape == (1, 16, 16, 3)
+    assert any("fixed" in note for note in made.notes)
+    pocketgraph.export(NET, tmp_path / "coded.tflite", mode="static", io="int8", samples=samples)
+    coded = ModelFile(tmp_path / "coded.tflite")
+    info = coded.signature("serving_default").inputs["x"]
+    assert info.dtype == np.int8
+    assert info.scale > 0
+    found = coded.numbers("serving_default", {"x": given["x"][:1]})["y"]
+    np.testing.assert_allclose(found, given["y"][:1], atol=0.1)
+
+
+def test_eight_bits_need_samples(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(UsageError, match="eight bits need samples to calibrate with; pass samples"):
+        pocketgraph.export(NET, tmp_path / "net.tflite", mode="static")
+    with pytest.raises(UsageError, match="io and activations are for mode=static"):
+        pocketgraph.export(NET, tmp_path / "net.tflite", io="int8")
+    with pytest.raises(UsageError, match="so 'best' cannot be calibrated; signatures=scores"):
+        pocketgraph.export(TWO, tmp_path / "t.tflite", mode="static", samples=np.zeros((1, 64)))
+
+
+def test_operators_that_are_missing_are_all_named(tmp_path: pathlib.Path) -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[2, 2])
+        one = Digamma(x, T=float)
+        other = Digamma(one, T=float)
+        y = MatrixInverse(other, T=float, adjoint=false)
+        z = Relu(y, T=float)
+    """)
+    with pytest.raises(LackingError) as caught:
+        pocketgraph.export(graph, tmp_path / "net.tflite")
+    assert caught.value.reasons.keys() == {"one", "other", "y"}
+    assert "LiteRT has nothing for 3 nodes: Digamma ('one', 'other')" in str(caught.value)
+    assert not list(tmp_path.iterdir())
+    made = pocketgraph.export(graph, tmp_path / "net.tflite", custom_ops=True)
+    assert "Digamma, MatrixInverse" in made.unchecked
+    loaded = pocketgraph.load(tmp_path / "net.tflite")
+    assert [node.op for node in loaded if node.op.startswith("tfl.")] == [
+        "tfl.custom.Digamma", "tfl.custom.Digamma", "tfl.custom.MatrixInverse", "tfl.relu"
+    ]  # fmt: skip
+
+
+def test_loops_of_unknown_length_are_named_with_what_would_help(tmp_path: pathlib.Path) -> None:
+    graph = parse("""
+        n = Placeholder(dtype=int32, shape=[])
+        zero = Const(int32 0)
+        enter = Enter(zero, T=int32, frame_name="loop", is_constant=false, parallel_iterations=10)
+        limit = Enter(n, T=int32, frame_name="loop", is_constant=true, parallel_iterations=10)
+        merge = Merge(enter, next, T=int32, N=2)
+        less = Less(merge, limit, T=int32)
+        cond = LoopCond(less)
+        switch = Switch(merge, cond, T=int32)
+        inside = Identity(switch:1, T=int32)
+        one = Const(int32 1, ^inside)
+        add = Add(inside, one, T=int32)
+        next = NextIteration(add, T=int32)
+        exit = Exit(switch, T=int32)
+    """)
+    with pytest.raises(LackingError, match="a loop whose length depends on the input cannot be written out"):
+        pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["exit"])
+    made = pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["exit"], values={"n": 3})
+    assert made.checks[0].passed
+
+
+def test_branches_say_which_switch_decides(tmp_path: pathlib.Path) -> None:
+    graph = parse("""
+        training = Placeholder(dtype=bool, shape=[])
+        x = Placeholder(dtype=float, shape=[2])
+        s = Switch(x, training, T=float)
+        low = Neg(s, T=float)
+        high = Abs(s:1, T=float)
+        m = Merge(low, high, T=float, N=2)
+    """)
+    with pytest.raises(LackingError, match="set what it depends on for good: values=training=false"):
+        pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["m"])
+    pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["m"], values={"training": False})
+
+
+def test_weights_over_two_gigabytes(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Constants that a FlatBuffer cannot point to lie behind it; here the limit is small, not the model large."""
+    from pocketgraph.litert import writer
+
+    monkeypatch.setattr(writer, "LIMIT", 1000)
+    given = arrays("pictures")
+    pocketgraph.export(NET, tmp_path / "net.tflite", samples={"x": given["x"]}, labels=list("abcde"))
+    found = ModelFile(tmp_path / "net.tflite").run("serving_default", {"x": given["x"]})["y"]
+    np.testing.assert_allclose(found, given["y"], atol=1e-6)
+
+
+@needs_shared
+def test_the_catalogue(capsys: pytest.CaptureFixture[str]) -> None:
+    """Every model whose loops end and whose weights are there gives TensorFlow's numbers in LiteRT's interpreter."""
+    spec = importlib.util.spec_from_file_location("export_catalogue", ROOT / "tools" / "export_catalogue.py")
+    assert spec is not None
+    assert spec.loader is not None
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    not_exported = {
+        "aggregator_v1", "aggregator_v2_contrib", "aiy_visionkit_detect", "mtcnn_blaueck",  # loops of unknown length
+        "enet_segmentation", "haensel_frozen",  # dropout that is active
+        "federated_graph", "lucid_fixture", "rust_regression",  # variables
+    }  # fmt: skip
+    loose = {"stylize_quantized"}
+    base = model_dir("mobilenet_v1_025_128").parent
+    for item in tool.items(base, op_graphs=False):
+        if item.name in not_exported | loose:
+            continue
+        import tempfile
+
+        with tempfile.TemporaryDirectory() as folder:
+            apart, _ = tool.tried(item, "tflite", {}, folder)
+        assert apart <= tool.TOLERANCE, item.name

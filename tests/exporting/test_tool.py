@@ -1,0 +1,258 @@
+"""The front door: what is checked before, proved after, and left behind when something goes wrong."""
+
+from __future__ import annotations
+
+import errno
+import os
+import pathlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pocketgraph
+from pocketgraph.errors import MissingExtraError, PocketgraphError, UsageError
+from pocketgraph.exporting import targets, tool
+from pocketgraph.exporting.arguments import arguments_of, options_of
+from pocketgraph.exporting.checking import DifferenceError
+from pocketgraph.exporting.labels import check_labels
+from pocketgraph.exporting.model import Normalization, Written
+from pocketgraph.exporting.opening import opened, with_fixed_shapes, with_sizes
+from pocketgraph.exporting.targets import TARGETS, Target, target_of
+from pocketgraph.graph import Graph
+from pocketgraph.graph.graph import Signature
+from pocketgraph.graph.text import parse
+
+DENSE = parse("""
+    x = Placeholder(dtype=float, shape=[?, 3])
+    w = Const(float [[1.0, -2.0], [0.5, 1.0], [3.0, 0.25]])
+    product = MatMul(x, w, T=float)
+    y = Softmax(product, T=float)
+""")
+
+
+class _Spy:
+    """Stands for an exporter's module."""
+
+    write: Any = None
+
+
+def exported(
+    monkeypatch: pytest.MonkeyPatch, path: pathlib.Path, write: Any, *, is_folder: bool = False, **how: Any
+) -> Any:
+    """Exports DENSE to a target of the test's own."""
+    _Spy.write = staticmethod(write)
+    monkeypatch.setitem(__import__("sys").modules, "spied_exporter", _Spy)
+    target = Target("spy", (".spy",), "spied_exporter", "a test's own", is_folder=is_folder)
+    monkeypatch.setitem(targets.TARGETS, "spy", target)
+    return tool.export(DENSE, path, target="spy", **how)
+
+
+def right(name: str, feeds: Any) -> dict[str, Any]:
+    """What DENSE computes."""
+    product = feeds["x"] @ np.float32([[1, -2], [0.5, 1], [3, 0.25]])
+    scores = np.exp(product - product.max(-1, keepdims=True))
+    return {"y": (scores / scores.sum(-1, keepdims=True)).astype(np.float32)}
+
+
+def test_what_is_equal_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    def write(model: Any, path: str) -> Written:
+        assert os.path.basename(path) == "net.spy"
+        pathlib.Path(path).write_bytes(b"main")
+        pathlib.Path(path + ".data").write_bytes(b"beside it")
+        return Written(right, ["a note"])
+
+    made = exported(monkeypatch, tmp_path / "net.spy", write, samples={"x": np.float32([[1, 2, 3]])})
+    assert made.files == (str(tmp_path / "net.spy"), str(tmp_path / "net.spy.data"))
+    assert made.bytes == 13
+    assert made.notes == ("a note",)
+    (check,) = made.checks
+    assert check.passed
+    assert not check.is_made
+    assert check.milliseconds > 0
+    assert sorted(os.listdir(tmp_path)) == ["net.spy", "net.spy.data"]
+
+
+def test_what_differs_leaves_no_file(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    def write(model: Any, path: str) -> Written:
+        pathlib.Path(path).write_bytes(b"main")
+        return Written(lambda name, feeds: {"y": right(name, feeds)["y"] + np.float32(0.01)})
+
+    (tmp_path / "net.spy").write_bytes(b"what was there")
+    with pytest.raises(DifferenceError, match=r"output 'y' of 'serving_default': .* past the tolerance of 0.0001"):
+        exported(monkeypatch, tmp_path / "net.spy", write)
+    assert (tmp_path / "net.spy").read_bytes() == b"what was there"
+    assert os.listdir(tmp_path) == ["net.spy"]
+    assert exported(monkeypatch, tmp_path / "net.spy", write, tolerance=0.1).checks[0].passed
+
+
+@pytest.mark.parametrize("wrong", ["shape", "nan"])
+def test_wrong_shapes_and_lost_numbers_are_differences(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, wrong: str
+) -> None:
+    def write(model: Any, path: str) -> Written:
+        pathlib.Path(path).write_bytes(b"main")
+        change = (lambda y: y[..., :1]) if wrong == "shape" else (lambda y: y * np.float32(np.nan))
+        return Written(lambda name, feeds: {"y": change(right(name, feeds)["y"])}, is_coded=True, tolerance=0.5)
+
+    with pytest.raises(DifferenceError):
+        exported(monkeypatch, tmp_path / "net.spy", write)
+    assert not os.listdir(tmp_path)
+
+
+def test_a_full_disk_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    def write(model: Any, path: str) -> Written:
+        pathlib.Path(path).write_bytes(b"half of it")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(PocketgraphError, match=r"net.spy: the file cannot be written: no space left on device"):
+        exported(monkeypatch, tmp_path / "net.spy", write)
+    assert not os.listdir(tmp_path)
+
+
+def test_folders_are_not_overwritten(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    def write(model: Any, path: str) -> Written:
+        os.makedirs(os.path.join(path, "inside"))
+        pathlib.Path(path, "inside", "model.c").write_bytes(b"new")
+        return Written(unchecked="nothing runs it here")
+
+    place = tmp_path / "project"
+    made = exported(monkeypatch, place, write, is_folder=True)
+    assert made.files == (str(place / "inside/model.c"),)
+    assert made.unchecked == "nothing runs it here"
+    (place / "own.txt").write_text("mine")
+    with pytest.raises(UsageError, match="this directory is not empty; give another one, or force"):
+        exported(monkeypatch, place, write, is_folder=True)
+    exported(monkeypatch, place, write, is_folder=True, force=True)
+    assert (place / "own.txt").read_text() == "mine"
+
+
+def test_places_that_cannot_be_written(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(PocketgraphError, match="mkdir -p"):
+        pocketgraph.export(DENSE, tmp_path / "none" / "x.tflite")
+    with pytest.raises(PocketgraphError, match="a directory, not a place for a file"):
+        (tmp_path / "x.tflite").mkdir()
+        pocketgraph.export(DENSE, tmp_path / "x.tflite")
+    pocketgraph.save(DENSE, tmp_path / "net.pb")
+    os.rename(tmp_path / "net.pb", tmp_path / "net.tflite")
+    with pytest.raises(UsageError, match="is the model itself"):
+        pocketgraph.export(tmp_path / "net.tflite", tmp_path / "net.tflite")
+
+
+def test_the_target_follows_from_the_suffix_or_its_name() -> None:
+    assert target_of("a/B.TFLITE").name == "tflite"
+    assert target_of("a/b", "tflite").name == "tflite"
+    with pytest.raises(UsageError, match=r"'model.bin' does not say what to write.*target="):
+        target_of("model.bin")
+    with pytest.raises(UsageError, match="did you mean 'tflite'"):
+        target_of("model.bin", "tflit")
+    missing = Target("far", (".far",), "no.module", "far", needs=("no_such_package",), extra="far")
+    with pytest.raises(MissingExtraError, match=r"pip install 'pocketgraph\[far\]'"):
+        _ = missing.write
+
+
+def test_options_come_from_the_exporters_signature() -> None:
+    target = TARGETS["tflite"]
+    options = options_of(target)
+    assert options["mode"].choices == ("float32", "float16", "dynamic", "static")
+    assert "eight-bit weights" in options["mode"].help
+    assert arguments_of(target, {"mode": "static", "custom-ops": "true"}) == {"mode": "static", "custom_ops": True}
+    with pytest.raises(UsageError, match="mode is one of float32, float16"):
+        arguments_of(target, {"mode": "int7"})
+    with pytest.raises(UsageError, match="fixed is true or false, not 'perhaps'"):
+        arguments_of(target, {"fixed": "perhaps"})
+    with pytest.raises(UsageError, match=r"tflite has no option 'modes'; did you mean 'mode'"):
+        arguments_of(target, {"modes": "static"})
+
+
+def test_samples_have_to_fit(tmp_path: pathlib.Path) -> None:
+    for samples, said in (
+        ({"z": np.zeros((1, 3)), "v": np.zeros((1, 3))}, "no array"),
+        ({"x": np.zeros((1, 2))}, "each of its 1 samples has 2 numbers"),
+        (np.zeros((0, 3)), "there are no samples here"),
+        (tmp_path / "none.npz", "the data cannot be read"),
+    ):
+        with pytest.raises(PocketgraphError, match=said):
+            pocketgraph.export(DENSE, tmp_path / "x.tflite", samples=samples)
+    np.savez(tmp_path / "x.npz", x=np.float32([[1, 2, 3], [3, 2, 1]]))
+    (check,) = pocketgraph.export(DENSE, tmp_path / "x.tflite", samples=tmp_path / "x.npz").checks
+    assert (check.runs, check.is_made) == (2, False)
+    (check,) = pocketgraph.export(DENSE, tmp_path / "x.tflite", samples=tmp_path / "x.npz", limit=1).checks
+    assert check.runs == 1
+
+
+def test_public_names_and_sizes() -> None:
+    model = opened(DENSE)
+    (entry,) = model.entries
+    assert [(port.name, port.tensor, port.shape, port.sizes) for port in entry.inputs] == [
+        ("x", "x:0", (None, 3), (1, 3))
+    ]
+    assert [(port.name, port.shape, port.sizes) for port in entry.outputs] == [("y", (None, 2), (1, 2))]
+    assert with_fixed_shapes(model).main.inputs[0].is_fixed
+    wide = with_sizes(model, {"x:0": (5, 3)}).main
+    assert (wide.inputs[0].shape, wide.inputs[0].sizes, wide.outputs[0].sizes) == ((None, 3), (5, 3), (5, 2))
+    fixed = opened(DENSE, shapes={"": (7, 3)}).main.inputs[0]
+    assert (fixed.shape, fixed.sizes) == ((7, 3), (7, 3))
+    for shapes, said in (({"x": (7, 4)}, "does not fit"), ({"nox": (1,)}, "there is no input 'nox'")):
+        with pytest.raises(UsageError, match=said):
+            opened(DENSE, shapes=shapes)
+
+
+def test_signatures_that_devices_cannot_take_are_left_out() -> None:
+    graph = parse("""
+        text = Placeholder(dtype=string, shape=[?])
+        x = Placeholder(dtype=float, shape=[2])
+        y = Relu(x, T=float)
+        z = StringToNumber(text, out_type=float)
+    """).replace(
+        signatures={
+            "examples": Signature({"inputs": "text:0"}, {"out": "z:0"}),
+            "numbers": Signature({"given": "x:0"}, {"made": "y:0"}),
+        }
+    )
+    model = opened(graph)
+    assert [entry.name for entry in model.entries] == ["numbers"]
+    assert [port.name for port in (*model.main.inputs, *model.main.outputs)] == ["given", "made"]
+    assert model.notes[0].startswith("left out the signature 'examples'")
+    assert [entry.name for entry in opened(graph, signatures=["examples"]).entries] == ["examples"]
+    with pytest.raises(UsageError, match="did you mean 'numbers'"):
+        opened(graph, signatures=["number"])
+
+
+def test_a_placeholder_whose_default_is_computed_is_no_input() -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1, 2])
+        features = Relu(x, T=float)
+        cached = PlaceholderWithDefault(features, dtype=float, shape=[?, 2])
+        y = Neg(cached, T=float)
+    """)
+    assert [port.name for port in opened(graph).main.inputs] == ["x"]
+    assert [port.name for port in opened(graph, inputs=["cached"]).main.inputs] == ["cached"]
+
+
+def labelled(graph: Graph, **how: Any) -> None:
+    from dataclasses import replace
+
+    check_labels(replace(opened(graph), **how))
+
+
+def test_labels_have_to_fit() -> None:
+    labelled(DENSE, labels=("a", "b"), calibration=("1,2,3", ""))
+    for how, said in (
+        ({"labels": ("a", "b", "c")}, "there are 3 labels and 2 scores in the output 'y'"),
+        ({"calibration": ("1,2,3",)}, "there are 1 lines of score calibration and 2 scores"),
+        ({"labels": ("a", "b\nc")}, "label 2 has a line break"),
+        ({"calibration": ("1,2,3", "1,2")}, "line 2 of the score calibration is '1,2'"),
+        ({"calibration": ("-1,2,3", "")}, "a scale of 0 or more"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            labelled(DENSE, **how)
+    picture = parse("x = Placeholder(dtype=float, shape=[1, 4, 4, 2])\ny = Relu(x, T=float)")
+    with pytest.raises(UsageError, match=r"the output 'y' is float\[1, 4, 4, 2\]; name the scores with outputs"):
+        labelled(picture, labels=("a", "b"))
+
+
+def test_a_normalization_divides() -> None:
+    for mean, std in (((0.0,), (0.0,)), ((), ()), ((1.0, 2.0), (1.0,))):
+        with pytest.raises(UsageError):
+            Normalization(mean, std)

@@ -1,0 +1,30 @@
+"""The k largest of long rows are those of a full stable sort, whatever ties and NaN there are."""
+
+import numpy as np
+import pytest
+
+from pocketgraph.kernels.array.sorting import largest
+
+
+@pytest.mark.parametrize("kind", ["plain", "ties", "not numbers", "integers", "unsigned", "all equal"])
+@pytest.mark.parametrize(
+    ("size", "k"), [(0, 0), (64, 1), (65, 0), (69, 1), (500, 1), (500, 100), (500, 109), (500, 500)]
+)
+def test_largest(size: int, k: int, kind: str) -> None:
+    rng = np.random.default_rng(size + k)
+    values = rng.normal(0, 3, size).astype(np.float32)
+    if kind in ("ties", "not numbers"):
+        values = np.round(values)
+    if kind == "not numbers":
+        values[::50] = np.nan
+    elif kind == "integers":
+        values = values.astype(np.int32)
+    elif kind == "unsigned":
+        values = np.abs(values).astype(np.uint8)
+    elif kind == "all equal":
+        values[:] = 1
+    ranked = sorted(range(size), key=lambda i: (not np.isnan(values[i]), -float(np.nan_to_num(values[i])), i))[:k]
+    found, places = largest(values, k)
+    ties = np.isnan(values[ranked])
+    np.testing.assert_array_equal(found, values[ranked])
+    assert places[~ties].tolist() == np.array(ranked, np.int64)[~ties].tolist()

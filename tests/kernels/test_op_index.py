@@ -1,0 +1,71 @@
+"""Which module holds which op: the indexes are right, an op has one family in all tables, no room is overfull."""
+
+import subprocess
+import sys
+
+import pytest
+
+from pocketgraph.kernels import registry
+from pocketgraph.kernels.op_table import OpTable
+from pocketgraph.kernels.shapes import rules
+from pocketgraph.litert.lowering import LOWERINGS
+from support import ROOT
+
+MOST_FILES = 25  # modules in one room
+
+
+def test_the_indexes_are_what_the_modules_register() -> None:
+    told = subprocess.run(
+        [sys.executable, "tools/build_op_index.py", "--check"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert told.returncode == 0, told.stderr
+
+
+def families(table: OpTable) -> dict[str, str]:
+    return {op: table.homes([op])[0].partition(".")[0] for op in table}
+
+
+def test_an_op_is_of_one_family_in_all_tables() -> None:
+    kernels = families(registry.KERNELS)
+    for table in (rules.SHAPE_RULES, LOWERINGS):
+        other = families(table)
+        assert {op: kernels[op] for op in other if op in kernels} == {op: other[op] for op in other if op in kernels}
+        assert other.keys() & kernels.keys()
+
+
+@pytest.mark.parametrize("folder", ["kernels", "kernels/shapes", "litert/lowerings"])
+def test_no_room_is_overfull_and_all_have_the_same_names(folder: str) -> None:
+    place = ROOT / "src" / "pocketgraph" / folder
+    rooms = {path.name for path in place.iterdir() if (path / "__init__.py").exists()} - {"shapes"}
+    assert rooms <= {home.partition(".")[0] for table in ALL for home in table.homes(table)}
+    for room in rooms:
+        assert len(list((place / room).glob("*.py"))) - 1 <= MOST_FILES, room
+
+
+ALL = (registry.KERNELS, rules.SHAPE_RULES, LOWERINGS)
+
+
+def test_what_an_op_needs_is_imported_and_nothing_else() -> None:
+    code = (
+        "import sys; from pocketgraph.kernels import registry; assert registry.find('Relu')\n"
+        "print(*sorted(m for m in sys.modules if m.startswith('pocketgraph.kernels.') and m.count('.') > 2))"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout.split() == ["pocketgraph.kernels.nn.activations"]
+
+
+def test_an_op_that_nobody_computes_has_no_row() -> None:
+    for table in ALL:
+        assert table.find("NoSuchOp") is None
+        assert "NoSuchOp" not in table
+        assert table.homes(["NoSuchOp"]) == []
+        table.load(["no_such.module", "nn.no_such"])  # what an older version kept
+
+
+def test_an_op_has_one_row_in_a_table() -> None:
+    assert registry.find("Relu") is not None
+    with pytest.raises(ValueError, match="Relu has two kernels"):
+        registry.kernel("Relu")(lambda features: features)
+    with pytest.raises(ValueError, match="Cast has two shape rules"):
+        assert rules.find("Cast")
+        rules.shape_rule("Cast")(lambda call: call.shape(0))
