@@ -34,9 +34,9 @@ from pocketgraph.runtime.unrolling.symbolic_values import (
     PASSED,
     SAME,
     CannotUnrollError,
+    Concrete,
     Dead,
     Held,
-    Known,
     Ref,
     Value,
     changing,
@@ -279,7 +279,7 @@ class _Unrolling(PartialUnrolling):
                     state[Endpoint(node.name, port)] = dead
             elif op == "NoOp":
                 self.guards[node.name] = self.guards_of(item)
-                state[result] = Known(NOTHING)
+                state[result] = Concrete(NOTHING)
             elif op == "Const":
                 state[result] = self.constant_inside(item, invariant, turn)
             elif result in invariant:
@@ -310,7 +310,7 @@ class _Unrolling(PartialUnrolling):
 
     def guard(self, item: Item, data: Sequence[Value], turn: int) -> None:
         """An assertion; one that is known to hold is left out."""
-        if isinstance(data[0], Known) and bool(np.all(data[0].array)):
+        if isinstance(data[0], Concrete) and bool(np.all(data[0].array)):
             return
         name = self.name(f"{item.node.name}/round_{turn}")
         self.add(item.node.replace(name=name, inputs=[self.text(value) for value in data]))
@@ -323,7 +323,7 @@ class _Unrolling(PartialUnrolling):
             raise CannotUnrollError("a branch waits for an assertion")
         ways, chosen = (2, int(bool(number))) if node.op == "Switch" else (int(node.attr("num_outs", 1)), int(number))
         taken = chosen if 0 <= chosen < ways else ways - 1
-        dead = Dead(isinstance(data[1], Known) and data[1].changes)
+        dead = Dead(isinstance(data[1], Concrete) and data[1].changes)
         for port in range(ways):
             state[Endpoint(node.name, port)] = data[0] if port == taken else dead
 
@@ -338,7 +338,7 @@ class _Unrolling(PartialUnrolling):
             state[Endpoint(name, 0)] = state[Endpoint(name, 1)] = Dead(changes)
             return
         state[Endpoint(name, 0)] = changing(data[place]) if changes else data[place]
-        state[Endpoint(name, 1)] = Known(np.array(place, np.int32), changes)
+        state[Endpoint(name, 1)] = Concrete(np.array(place, np.int32), changes)
 
     def constant_inside(self, item: Item, invariant: dict[Endpoint, Value], turn: int) -> Value:
         """A constant that waits for the round to begin, without the waiting; assertions are waited for."""
@@ -347,7 +347,7 @@ class _Unrolling(PartialUnrolling):
             return Ref(self.add(node.replace(name=self.name(f"{node.name}/round_{turn}"), inputs=guards)), True)
         array = node.tensor.numpy()
         if array.size <= MOST_KNOWN and array.dtype.kind in "iub":
-            return Known(array)
+            return Concrete(array)
         known = invariant.get(Endpoint(node.name, 1))
         if known is None:
             known = Ref(self.add(node.replace(name=self.name(f"{node.name}/once"), inputs=())))
@@ -368,7 +368,7 @@ class _Unrolling(PartialUnrolling):
             for port, value in enumerate(known):
                 state[Endpoint(node.name, port)] = value
             return
-        changes = bool(guards) or any(not isinstance(value, (Ref, Known)) or value.changes for value in data)
+        changes = bool(guards) or any(not isinstance(value, (Ref, Concrete)) or value.changes for value in data)
         if not changes:
             name = self.add(node.replace(name=self.name(f"{node.name}/once"), inputs=[self.text(v) for v in data]))
         else:

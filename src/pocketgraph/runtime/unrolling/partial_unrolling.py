@@ -28,10 +28,10 @@ from pocketgraph.runtime.unrolling.symbolic_values import (
     SIZES,
     WRITES,
     CannotUnrollError,
+    Concrete,
     Counted,
     Filling,
     Held,
-    Known,
     Ref,
     Value,
     changing,
@@ -76,7 +76,7 @@ class Chunk:
         """A tensor that counts, in this round; known when it is the same in every chunk."""
         values = self.series(endpoint, turn)
         if all(np.array_equal(values[0], value) for value in values[1:]):
-            return Known(values[0], True)
+            return Concrete(values[0], True)
         return Counted(endpoint, turn)
 
 
@@ -163,9 +163,9 @@ class PartialUnrolling(PartialLoop, ABC):
         self.enter_all(chunk.name, body, facts)
         done = chunk.count * length
         for head in back:
-            if isinstance(state[Endpoint(head, 0)], Known):
+            if isinstance(state[Endpoint(head, 0)], Concrete):
                 series = ahead.series[Endpoint(head, 0)]
-                state[Endpoint(head, 0)] = Known(series[done] if done < ahead.rounds else ahead.after[head], True)
+                state[Endpoint(head, 0)] = Concrete(series[done] if done < ahead.rounds else ahead.after[head], True)
         return done
 
     def _rounds(
@@ -221,7 +221,7 @@ class PartialUnrolling(PartialLoop, ABC):
                 carried[head] = value
             elif isinstance(value, Held):
                 inside[Endpoint(head, 0)] = Filling(head, value)
-            elif not isinstance(value, Known):
+            elif not isinstance(value, Concrete):
                 raise CannotUnrollError("a variable that is no tensor")
         return inside, carried
 
@@ -267,7 +267,7 @@ class PartialUnrolling(PartialLoop, ABC):
         if op in SIZES or op == "TensorListLength":
             if held.grows and isinstance(flow, Filling):
                 raise CannotUnrollError("a TensorArray that grows is asked for its size")
-            state[result] = Known(np.array(held.size, np.int32), held.grows)
+            state[result] = Concrete(np.array(held.size, np.int32), held.grows)
         elif op in READS or op == "TensorListGetItem":
             indices = self._indices(data[1], turn)
             if any(index not in held.elements for index in indices):

@@ -50,7 +50,7 @@ class Ref:
 
 
 @dataclass(frozen=True)
-class Known:
+class Concrete:
     """A value that is known now; ``changes`` when it may be another one each round."""
 
     array: np.ndarray[Any, Any]
@@ -123,7 +123,7 @@ class Dead:
     changes: bool
 
 
-Value: TypeAlias = "Ref | Known | Held | Counted | Filling | Dead"
+Value: TypeAlias = "Ref | Concrete | Held | Counted | Filling | Dead"
 
 
 class CannotUnrollError(Exception):
@@ -156,7 +156,7 @@ def dead_result(item: Item, data: Sequence[Value], state: Mapping[Endpoint, Valu
 
 
 def changing(value: Value) -> Value:
-    return replace(value, changes=True) if isinstance(value, (Ref, Known)) else value
+    return replace(value, changes=True) if isinstance(value, (Ref, Concrete)) else value
 
 
 def element_type(node: Node) -> DType:

@@ -27,8 +27,8 @@ from pocketgraph.runtime.unrolling.symbolic_values import (
     SIZES,
     WRITES,
     CannotUnrollError,
+    Concrete,
     Held,
-    Known,
     Ref,
     Value,
     changing,
@@ -54,10 +54,10 @@ class TensorArrays(UnrolledGraph):
         value = self.inferred.value(str(endpoint))
         if value is not None and value.size <= MOST_KNOWN and value.dtype.kind in "iub":
             dtype = self.inferred.dtype(str(endpoint))
-            return Known(np.asarray(value, dtype.base.numpy if dtype is not None else None))
+            return Concrete(np.asarray(value, dtype.base.numpy if dtype is not None else None))
         if item.node.op in SAME and len(item.data) == 1:
             source = self.outside(item.data[0], depth + 1)
-            return source if isinstance(source, (Held, Known)) else Ref(str(endpoint))
+            return source if isinstance(source, (Held, Concrete)) else Ref(str(endpoint))
         if item.node.op in COUNTED and endpoint.port == 0:
             return self.counted_outside(endpoint, item, depth)
         return Ref(str(endpoint))
@@ -70,7 +70,7 @@ class TensorArrays(UnrolledGraph):
             dtype = self.inferred.dtype(str(endpoint))
             if dtype is None or dtype.numpy.kind in "iub":
                 sources = [self.outside(e, depth + 1) for e in item.data]
-                if all(isinstance(source, Known) for source in sources):
+                if all(isinstance(source, Concrete) for source in sources):
                     made = self.computed(item.node, sources)
                     if made is not None:
                         found = self.counted[endpoint] = made[0]
@@ -106,7 +106,7 @@ class TensorArrays(UnrolledGraph):
             found = self.replaced_in(self.outside(data[0]), self.known_outside(data[1]), self.outside(data[2]))
         elif node.op in SIZES:
             flow = self.outside(data[1])
-            return Known(np.array(flow.size, np.int32)) if isinstance(flow, Held) else Ref(str(endpoint))
+            return Concrete(np.array(flow.size, np.int32)) if isinstance(flow, Held) else Ref(str(endpoint))
         else:
             return Ref(str(endpoint))
         if item.control:
@@ -166,7 +166,7 @@ class TensorArrays(UnrolledGraph):
         Raises:
             CannotUnrollError: it is computed.
         """
-        if not isinstance(value, Known):
+        if not isinstance(value, Concrete):
             raise CannotUnrollError("an index or size that is computed")
         return value.array
 
@@ -189,7 +189,7 @@ class TensorArrays(UnrolledGraph):
                 raise CannotUnrollError("it reads what was not written")
             state[result] = changing(element)
         elif op in SIZES or op == "TensorListLength":
-            state[result] = Known(np.array(flow.size, np.int32), flow.grows)
+            state[result] = Concrete(np.array(flow.size, np.int32), flow.grows)
         else:
             raise CannotUnrollError(f"{op} inside of the loop")
 

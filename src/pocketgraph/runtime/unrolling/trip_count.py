@@ -12,7 +12,7 @@ from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.kernels import registry
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.needed import Item
-from pocketgraph.runtime.unrolling.symbolic_values import COUNTED, PASSED, CannotUnrollError, Dead, Known, Value
+from pocketgraph.runtime.unrolling.symbolic_values import COUNTED, PASSED, CannotUnrollError, Concrete, Dead, Value
 
 Array = np.ndarray[Any, Any]
 
@@ -64,9 +64,9 @@ def count_trips(
     """
     now: dict[Endpoint, Array] = {}
     for name, value in start.items():
-        if isinstance(value, Known) != isinstance(before[Endpoint(name, 0)], Known):
+        if isinstance(value, Concrete) != isinstance(before[Endpoint(name, 0)], Concrete):
             raise CannotUnrollError("its variables are not known in the same way in every round")
-        if isinstance(value, Known):
+        if isinstance(value, Concrete):
             now[Endpoint(name, 0)] = value.array
     moving = set(now)
     steps: list[_Counting] = []
@@ -78,9 +78,9 @@ def count_trips(
             moving.update(made.results)
         if item.node.op in ("Switch", "_SwitchN") and item.data[1] in moving:
             known = before[item.data[1]]
-            assert isinstance(known, Known)
+            assert isinstance(known, Concrete)
             predicates[item.data[1]] = known.array
-    constants = {e: v.array for e, v in before.items() if isinstance(v, Known) and e not in moving}
+    constants = {e: v.array for e, v in before.items() if isinstance(v, Concrete) and e not in moving}
     series: dict[Endpoint, list[Array]] = {endpoint: [] for endpoint in moving}
     known_back = {name: source for name, source in back.items() if Endpoint(name, 0) in now}
     rounds = 0
@@ -114,9 +114,9 @@ def _counting(item: Item, before: Mapping[Endpoint, Value], moving: set[Endpoint
     if not any(e in moving for e in item.data) or (op in loops.MERGE and Endpoint(node.name, 0) in moving):
         return None
     known: list[Endpoint] = []
-    while isinstance(before.get(Endpoint(node.name, len(known))), (Known, Dead)):
+    while isinstance(before.get(Endpoint(node.name, len(known))), (Concrete, Dead)):
         known.append(Endpoint(node.name, len(known)))
-    live = tuple(endpoint for endpoint in known if isinstance(before[endpoint], Known))
+    live = tuple(endpoint for endpoint in known if isinstance(before[endpoint], Concrete))
     if not live:
         return None
     if op in PASSED:

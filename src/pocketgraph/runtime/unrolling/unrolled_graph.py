@@ -19,8 +19,8 @@ from pocketgraph.runtime.unrolling.symbolic_values import (
     COUNTED,
     MOST_KNOWN,
     CannotUnrollError,
+    Concrete,
     Held,
-    Known,
     Ref,
     Table,
     Value,
@@ -191,7 +191,7 @@ class UnrolledGraph:
         """A value as a node's input."""
         if isinstance(value, Ref):
             return value.name
-        if isinstance(value, Known):
+        if isinstance(value, Concrete):
             return self.constant(value.array)
         raise CannotUnrollError("a TensorArray is used in an unknown way")
 
@@ -199,17 +199,17 @@ class UnrolledGraph:
         """The outputs of a node that counts, when its inputs are known."""
         if node.op == "Shape":
             value = self.inferred.value(f"{node.name}:0")
-            return None if value is None else [Known(np.asarray(value, node.attr("out_type", INT32).numpy))]
-        if node.op not in COUNTED or not all(isinstance(v, Known) and v.array.dtype.kind in "iub" for v in data):
+            return None if value is None else [Concrete(np.asarray(value, node.attr("out_type", INT32).numpy))]
+        if node.op not in COUNTED or not all(isinstance(v, Concrete) and v.array.dtype.kind in "iub" for v in data):
             return None
         found = registry.find(node.op)
         if found is None or found.takes_context:
             return None
-        arrays = [value.array for value in data if isinstance(value, Known)]
+        arrays = [value.array for value in data if isinstance(value, Concrete)]
         made = found.function(*arrays, **registry.arguments(found, node))
         outputs = made if isinstance(made, tuple) else (made,)
         arrays = [np.asarray(value) for value in outputs]
         if any(a.size > MOST_KNOWN or a.dtype.kind not in "iub" for a in arrays):
             return None
-        changes = any(isinstance(value, Known) and value.changes for value in data)
-        return [Known(a, changes) for a in arrays]
+        changes = any(isinstance(value, Concrete) and value.changes for value in data)
+        return [Concrete(a, changes) for a in arrays]
