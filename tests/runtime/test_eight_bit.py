@@ -113,7 +113,7 @@ def operations(graph: Graph, folder: Path) -> Counter[tuple[str, str]]:
 @pytest.fixture(autouse=True)
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Takes every network for one in which speed counts."""
-    for most in ("MOST_SEARCHED", "MOST_FIXED", "FEW"):
+    for most in ("MOST_SEARCHED", "MOST_FIXED", "FEW_SEARCHED_LAYERS"):
         monkeypatch.setattr(eight_bit_choice, most, 0)
 
 

@@ -10,23 +10,23 @@ from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.text import parse
 from pocketgraph.runtime.engines.compilation_units import PartCall, Plan
 from pocketgraph.runtime.engines.frames import ROOT
-from pocketgraph.runtime.engines.functions import Library
+from pocketgraph.runtime.engines.functions import FunctionLibrary
 from pocketgraph.runtime.engines.needed import needed
-from pocketgraph.runtime.engines.reference import Program, Run
+from pocketgraph.runtime.engines.reference import Run, StepProgram
 from pocketgraph.runtime.planning.partitioning import CutPart, is_worth_it, partition
 
 
 def plan_of(graph: Graph, feeds: list[str], fetches: list[str]) -> Plan:
     fed = frozenset(Endpoint(name, 0) for name in feeds)
     items = needed(graph, fed, [Endpoint(name, 0) for name in fetches], ())
-    return Plan(items, fed, dict.fromkeys(items, ROOT), {}, Library(graph))
+    return Plan(items, fed, dict.fromkeys(items, ROOT), {}, FunctionLibrary(graph))
 
 
 def as_call(part: CutPart, plan: Plan, index: int) -> PartCall:
     """The part as a step that runs its nodes on a program of their own; what they wait for is the outer one's care."""
     members = {*part.nodes, "one"} & plan.items.keys()
     items = {name: plan.items[name]._replace(control=()) for name in members}
-    inside = Program(Graph(), part.inputs, part.outputs, library=Library(Graph()), items=items)
+    inside = StepProgram(Graph(), part.inputs, part.outputs, library=FunctionLibrary(Graph()), items=items)
     return PartCall(
         Node(f"part {index}", "Part"),
         frozenset(part.nodes),
@@ -65,9 +65,9 @@ def test_a_cut_graph_computes_the_same(drawn: tuple[Graph, set[str], list[str]])
     assert len(lowered) == len(set(lowered))
     segments = [as_call(part, plan, index) for index, part in enumerate(parts)]
     values = [np.array([2.0, 3.0], np.float32)]
-    plain = Program(graph, [Endpoint("x", 0)], wanted, library=plan.library).run(values, Run({}, None, 0))
+    plain = StepProgram(graph, [Endpoint("x", 0)], wanted, library=plan.library).run(values, Run({}, None, 0))
     for kept in (segments, segments[::2], segments[1::2]):  # the caller may leave parts to the reference engine
-        in_parts = Program(graph, [Endpoint("x", 0)], wanted, library=plan.library, parts=kept).run(
+        in_parts = StepProgram(graph, [Endpoint("x", 0)], wanted, library=plan.library, parts=kept).run(
             values, Run({}, None, 0)
         )
         for a, b in zip(plain, in_parts, strict=True):

@@ -60,7 +60,7 @@ def help_with(graph: Graph, name: str) -> str:
         return f"set what it depends on for good: {given}"
     if node.op in ("Enter", "Exit", "NextIteration", "LoopCond", "While", "StatelessWhile"):
         return (
-            f"a loop whose length depends on the input cannot be written out: cut before or "
+            "a loop whose length depends on the input cannot be written out: cut before or "
             f"after it with {option('outputs')}"
         )
     if node.op.startswith(("Random", "Multinomial", "TruncatedNormal")):

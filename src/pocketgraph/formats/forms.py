@@ -23,7 +23,7 @@ Reader: TypeAlias = Callable[[Buffer, str, Tags, "str | None"], Graph]
 """The graph of a file's content; the file's name, the tags and the signature that are asked for."""
 
 
-class Form(NamedTuple):
+class FileForm(NamedTuple):
     """One form of model files.
 
     Attributes:
@@ -43,11 +43,11 @@ class Form(NamedTuple):
     magic: bytes = b""
 
 
-FORMS: dict[str, Form] = {}
+FORMS: dict[str, FileForm] = {}
 """The forms by name."""
 
 
-def add_form(form: Form) -> None:
+def add_form(form: FileForm) -> None:
     """Adds a form.
 
     Raises:
@@ -206,13 +206,13 @@ def _write_meta(graph: Graph, path: PathLike) -> None:
 
 
 for _form in (
-    Form("graphdef", _write_graphdef, _read_graphdef, kinds=(Kind.GRAPH_DEF,)),
-    Form("text", _write_text, _read_text, (".pbtxt",), (Kind.GRAPH_DEF_TEXT,)),
-    Form("memmapped", _write_memmapped, _read_memmapped, kinds=(Kind.MEMMAPPED,)),
-    Form("saved_model", _write_saved_model, _read_saved_model, kinds=(Kind.SAVED_MODEL_FILE,)),
-    Form("saved_model_text", None, _read_saved_model_text, kinds=(Kind.SAVED_MODEL_TEXT,)),
-    Form("meta", _write_meta, _read_meta, (".meta",), (Kind.META_GRAPH,)),
-    Form("tflite", _write_tflite, _read_tflite, kinds=(Kind.TFLITE,)),
-    Form("meta_text", None, _read_meta_text, kinds=(Kind.META_GRAPH_TEXT,)),
+    FileForm("graphdef", _write_graphdef, _read_graphdef, kinds=(Kind.GRAPH_DEF,)),
+    FileForm("text", _write_text, _read_text, (".pbtxt",), (Kind.GRAPH_DEF_TEXT,)),
+    FileForm("memmapped", _write_memmapped, _read_memmapped, kinds=(Kind.MEMMAPPED,)),
+    FileForm("saved_model", _write_saved_model, _read_saved_model, kinds=(Kind.SAVED_MODEL_FILE,)),
+    FileForm("saved_model_text", None, _read_saved_model_text, kinds=(Kind.SAVED_MODEL_TEXT,)),
+    FileForm("meta", _write_meta, _read_meta, (".meta",), (Kind.META_GRAPH,)),
+    FileForm("tflite", _write_tflite, _read_tflite, kinds=(Kind.TFLITE,)),
+    FileForm("meta_text", None, _read_meta_text, kinds=(Kind.META_GRAPH_TEXT,)),
 ):
     add_form(_form)

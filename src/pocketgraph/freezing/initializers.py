@@ -48,6 +48,6 @@ def refuse_computed(values: dict[str, Tensor | None], wanted: set[str]) -> dict[
             + (f" and {len(computed) - 5} more" if len(computed) > 5 else "")
             + ", in place of what was trained",
             hint=f"leave the variables' own initializer out of {option('initializer_nodes')}; the "
-            f"checkpoint has their values",
+            "checkpoint has their values",
         )
     return {name: value for name, value in values.items() if value is not None and name in wanted}

@@ -28,7 +28,7 @@ def leftovers(frozen: Graph, whole: Graph) -> list[str]:
         found.append(
             f"{_listed(updates)} would change a variable that is now a constant, and TensorFlow will not load the "
             f"graph; drop it with {option('repair')}=updates, freeze the evaluation graph, or "
-            f"choose outputs that do not depend "
+            "choose outputs that do not depend "
             "on training"
         )
     for name, function in frozen.functions.items():

@@ -300,7 +300,7 @@ def _guessed(graph: Graph, where: str) -> list[str]:
     listed = ", ".join(f"{name} ({why})" for name, why in ranked)
     raise FreezeError(
         f"You need to supply the name of a node to {option('output_node_names', 'outputs')}, as it "
-        f"is not clear which is meant",
+        "is not clear which is meant",
         where=where, hint=f"likely ones are {listed}" if ranked else "no node of the graph looks like an output",
     )  # fmt: skip
 

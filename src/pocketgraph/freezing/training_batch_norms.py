@@ -42,7 +42,7 @@ def refuse_training_batch_norms(graph: Graph) -> None:
         f"the batch norm '{name}'{more} {why}, so each answer depends on the other examples in the batch and a batch "
         "of one gives nonsense",
         hint=f"bind the placeholder that chooses training ({option('bind')} is_training=false), "
-        f"freeze the evaluation graph, or "
+        "freeze the evaluation graph, or "
         f"if it is meant so (style transfer) pass {option('allow_training_batch_norm')}",
     )
 

@@ -23,7 +23,7 @@ MOST_FEED_BYTES = 1 << 32
 
 
 @dataclass(frozen=True)
-class Layer:
+class BenchmarkLayer:
     """One input of a benchmark: where it goes in, its element type, its full shape, and its first values."""
 
     name: str
@@ -140,7 +140,7 @@ def run_phase(
 
 def benchmark(
     session: Session,
-    layers: Sequence[Layer],
+    layers: Sequence[BenchmarkLayer],
     outputs: Sequence[str],
     limits: Limits,
     nodes: StatSummarizer,
@@ -202,7 +202,7 @@ def benchmark(
     return result
 
 
-def layers_from_graph(graph: Graph, names: Sequence[str]) -> list[Layer]:
+def layers_from_graph(graph: Graph, names: Sequence[str]) -> list[BenchmarkLayer]:
     """Layers for these placeholders as the graph declares them; an unknown first dimension becomes 1.
 
     Raises:
@@ -218,7 +218,7 @@ def layers_from_graph(graph: Graph, names: Sequence[str]) -> list[Layer]:
             hint=f"pass {flags} with sizes in place of the question marks",
         )
     return [
-        Layer(
+        BenchmarkLayer(
             name, graph.producer(name).dtype("dtype"), tuple(1 if size is None else size for size in shape.dims or ())
         )
         for name, shape in shapes.items()

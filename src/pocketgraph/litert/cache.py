@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
-from pocketgraph.formats.part_files import is_abandoned, part_name
 from pocketgraph.graph import DType
 from pocketgraph.litert.cache_integrity import (
     PRIVATE,
@@ -28,6 +27,7 @@ from pocketgraph.litert.cache_integrity import (
     unsealed,
 )
 from pocketgraph.litert.code_version import code_version, short_digest
+from pocketgraph.part_files import is_abandoned, part_name
 
 LIMIT = 2 << 30  # bytes in the whole directory; the least recently used segments beyond go
 MOST_FILES = 8192  # in the whole directory
@@ -136,7 +136,7 @@ def entry_name(model_key: str, segment: str) -> str:
     return short_digest("\0".join(parts).encode(), 20)
 
 
-class Entry(NamedTuple):
+class CacheEntry(NamedTuple):
     """A segment that is in the cache and whole.
 
     Attributes:
@@ -152,7 +152,7 @@ class Entry(NamedTuple):
     about: dict[str, Any]
 
 
-def find(folder: str, name: str, meanwhile: Callable[[], object] | None = None) -> Entry | None:
+def find(folder: str, name: str, meanwhile: Callable[[], object] | None = None) -> CacheEntry | None:
     """The segment of this name, None when it is missing or damaged (a damaged one is removed).
 
     Args:
@@ -175,7 +175,7 @@ def find(folder: str, name: str, meanwhile: Callable[[], object] | None = None) 
         return None
     with contextlib.suppress(OSError):
         os.utime(sidecar)
-    return Entry(model, packed, _packed_is_whole(packed), about)
+    return CacheEntry(model, packed, _packed_is_whole(packed), about)
 
 
 def _files(folder: str, name: str) -> tuple[str, str, str]:
@@ -191,7 +191,7 @@ def _packed_is_whole(packed: str) -> bool:
         return False
 
 
-def store(folder: str, name: str, content: Iterable[bytes | memoryview], about: dict[str, Any]) -> Entry | None:
+def store(folder: str, name: str, content: Iterable[bytes | memoryview], about: dict[str, Any]) -> CacheEntry | None:
     """Writes a segment; None when the disk does not take it.
 
     Args:
@@ -215,7 +215,7 @@ def store(folder: str, name: str, content: Iterable[bytes | memoryview], about: 
         unusable(f"{folder}: {error.strerror}")
         return None
     trim(folder, keep=name)
-    return Entry(model, packed, _packed_is_whole(packed), record)
+    return CacheEntry(model, packed, _packed_is_whole(packed), record)
 
 
 def seal_packed(part: str, packed: str) -> None:

@@ -123,7 +123,7 @@ def _check_classes(program: Program, samples: Samples, threads: int) -> None:
             raise UsageError(
                 "a budget is of a classifier's answers, and this model gives no scores of classes",
                 hint=f"leave {option('max-kl')} and {option('max-accuracy-drop')} out; the summary "
-                f"tells signal to noise",
+                "tells signal to noise",
             )
 
 

@@ -136,7 +136,7 @@ def input_shapes(
             return sample_shapes(graph, outputs, tuple(fed))
         except UsageError as error:
             hint = (
-                f"set it for good when it is a switch or a number, as in "
+                "set it for good when it is a switch or a number, as in "
                 f"{option('feed', 'feeds')}=keep_prob=1, or name all {option('inputs')}"
             )
             raise UsageError(error.what, hint=hint) from error

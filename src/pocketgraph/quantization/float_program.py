@@ -133,7 +133,7 @@ def _hint(graph: Graph, name: str) -> str:
     if op.startswith("String") or (node is not None and STRING in node.attrs.values()):
         return (
             f"texts have no codes: name tensors of numbers behind them with {option('inputs')}, "
-            f"and give samples of those"
+            "and give samples of those"
         )
     if op.startswith("Var") or op in ("ReadVariableOp", "RestoreV2"):
         return "its weights are variables: `pocketgraph freeze_graph` makes constants of them"

@@ -10,7 +10,7 @@ LATE = "which is only known when running"  # how a reason ends that names a tens
 OPEN_SHAPE = "the shape of what it reads or makes is only known when running"
 
 
-class Part(NamedTuple):
+class DescribedPart(NamedTuple):
     """A part of the needed graph and where it runs.
 
     Attributes:
@@ -48,7 +48,7 @@ class Description(NamedTuple):
 
     feeds: Mapping[str, tuple[str, tuple[int, ...]]]
     fetches: tuple[str, ...]
-    parts: tuple[Part, ...]
+    parts: tuple[DescribedPart, ...]
     reasons: Mapping[str, str]
     ops: Mapping[str, str]
     passes: tuple[str, ...] = ()

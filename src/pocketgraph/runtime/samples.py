@@ -51,10 +51,10 @@ def sample_fetches(graph: Graph) -> tuple[str, ...]:
 
 def side_effects(graph: Graph, outputs: Sequence[str]) -> int:
     """How much computing these would do besides: 0 nothing, 1 change variables, 2 what sessions must allow."""
-    from pocketgraph.runtime.engines.functions import Library
+    from pocketgraph.runtime.engines.functions import FunctionLibrary
 
     items = needed(graph, (), [fetch_endpoint(graph, name) for name in outputs], ())
-    ops = {node.op for node in Library(graph).with_bodies(item.node for item in items.values())}
+    ops = {node.op for node in FunctionLibrary(graph).with_bodies(item.node for item in items.values())}
     return 2 if ops & RESTRICTED else 1 if any(ASSIGNING.match(op) for op in ops) else 0
 
 

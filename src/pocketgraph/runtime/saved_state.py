@@ -85,7 +85,7 @@ def _held(node: Node, stored: variables.Variable) -> tuple[str, Variable]:
 
 
 def _fill_tables(folder: str, graph: Graph, state: dict[str, Any]) -> None:
-    from pocketgraph.runtime.engines.functions import Library
+    from pocketgraph.runtime.engines.functions import FunctionLibrary
     from pocketgraph.runtime.engines.needed import needed
 
     meta = with_tags(read_saved_model(folder), None, folder)
@@ -93,7 +93,7 @@ def _fill_tables(folder: str, graph: Graph, state: dict[str, Any]) -> None:
     if target is None or target not in graph:
         return
     whole = with_assets(graph, asset_files(meta))
-    nodes = Library(whole).with_bodies(item.node for item in needed(whole, frozenset(), (), (target,)).values())
+    nodes = FunctionLibrary(whole).with_bodies(item.node for item in needed(whole, frozenset(), (), (target,)).values())
     try:
         check_permissions(nodes, FILLED_FROM)
     except RunError:

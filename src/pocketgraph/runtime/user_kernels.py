@@ -16,11 +16,11 @@ from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.opdefs import OpDef
 from pocketgraph.graph.user_ops import set_user_ops
 from pocketgraph.kernels.registry import KERNELS, Kernel, plain
-from pocketgraph.kernels.shapes.rules import SHAPE_RULES, Call
+from pocketgraph.kernels.shapes.rules import SHAPE_RULES, ShapeCall
 from pocketgraph.litert.lowering import LOWERINGS, Lowering
 
 F = TypeVar("F", bound=Callable[..., Any])
-ShapeRule = Callable[[Call], "Shape | Sequence[Shape]"]
+ShapeRule = Callable[[ShapeCall], "Shape | Sequence[Shape]"]
 
 _changing = threading.RLock()
 

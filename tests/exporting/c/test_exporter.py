@@ -15,7 +15,6 @@ import pocketgraph
 from c_programs import STRICT, needs_cc
 from pocketgraph.errors import PocketgraphError, UsageError
 from pocketgraph.exporting.c import building, exporter
-from pocketgraph.exporting.model import Normalization
 from pocketgraph.exporting.programs import LackingError
 from pocketgraph.graph.text import parse
 
@@ -64,8 +63,7 @@ int main(void) {
 def test_the_folder_builds_itself_and_passes_its_own_test(tmp_path: pathlib.Path) -> None:
     place = tmp_path / "net"
     labels = ['a "cat"', "??/ dog"]
-    normalization = Normalization((127.5,), (127.5,))
-    made = pocketgraph.export(NET, place, target="c", labels=labels, normalization=normalization)
+    made = pocketgraph.export(NET, place, target="c", labels=labels, input_mean=127.5, input_std=127.5)
     assert made.checks[0].passed
     assert {"model.h", "model.c", "model_weights.c", "Makefile", "CMakeLists.txt"} <= {p.name for p in place.iterdir()}
     if shutil.which("make") is None:
@@ -121,7 +119,7 @@ def test_weights_may_be_a_file(tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize("io", ["float", "int8"])
 def test_eight_bits(tmp_path: pathlib.Path, io: str) -> None:
     rng = np.random.default_rng(5)
-    samples = [{"picture": rng.normal(0, 1, (1, 4, 4, 3)).astype(np.float32)} for _ in range(6)]
+    samples = {"picture": rng.normal(0, 1, (6, 4, 4, 3)).astype(np.float32)}
     place = tmp_path / "net"
     made = pocketgraph.export(NET, place, target="c", mode="static", io=io, samples=samples)
     assert made.checks[0].passed
@@ -162,6 +160,12 @@ def test_names_that_c_does_not_take(tmp_path: pathlib.Path) -> None:
     header = (tmp_path / "odd" / "model.h").read_text()
     assert "model_output_x2_y(" in header
     assert "model_output_x2_y_2(" in header
+
+
+def test_litert_files_are_refused(tmp_path: pathlib.Path) -> None:
+    pocketgraph.export(NET, tmp_path / "net.tflite")
+    with pytest.raises(UsageError, match="finished already"):
+        pocketgraph.export(tmp_path / "net.tflite", tmp_path / "net", target="c")
 
 
 def test_labels_that_do_not_fit(tmp_path: pathlib.Path) -> None:

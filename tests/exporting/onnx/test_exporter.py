@@ -12,7 +12,7 @@ import pocketgraph
 from onnx_runs import onnx, onnxruntime
 from pocketgraph.errors import MissingExtraError, UsageError
 from pocketgraph.exporting import targets
-from pocketgraph.exporting.model import About, Normalization
+from pocketgraph.exporting.model import About
 from pocketgraph.graph import Graph, Signature, const
 from pocketgraph.graph.text import parse
 
@@ -65,7 +65,7 @@ def test_constants_in_a_file_beside(tmp_path: pathlib.Path) -> None:
 
 def test_what_it_says_of_itself(tmp_path: pathlib.Path) -> None:
     made = pocketgraph.export(
-        net(2), tmp_path / "net.onnx", labels=["cat", "dog"], normalization=Normalization((127.5,), (127.5,)),
+        net(2), tmp_path / "net.onnx", labels=["cat", "dog"], input_mean=127.5, input_std=127.5,
         about=About(name="pets", author="Ann", license="MIT", description="Tells cats from dogs."),
     )  # fmt: skip
     model = onnx.load(made.path)

@@ -66,7 +66,7 @@ class SizeAndLatency:
             said.append(
                 "warning: it is slower than the float model, because its layers multiply too little to make up for "
                 f"converting numbers to codes and back; {option('mode')}=weights is smaller and as "
-                f"fast as the float model"
+                "fast as the float model"
             )
         return said
 

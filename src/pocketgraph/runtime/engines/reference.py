@@ -23,13 +23,13 @@ from pocketgraph.runtime.engines.needed import Item, needed
 from pocketgraph.runtime.engines.region import take
 from pocketgraph.runtime.engines.steps import DEAD, Run
 
-__all__ = ["PartCall", "Program", "Run"]
+__all__ = ["PartCall", "Run", "StepProgram"]
 
 OWN_TYPES = {kind: kind for kind in map(np.dtype, ("float32", "float64", "int32", "int64", "bool", "uint8", "int8"))}
 """NumPy's own object for each type; an array that was pickled has an equal one, which quick calls do not know."""
 
 
-class Program:
+class StepProgram:
     """A schedule for one set of feeds, fetches and targets.
 
     Attributes:
@@ -161,11 +161,11 @@ def _apart(
     graph: Graph, library: Functions, items: Mapping[str, Item], inputs: Sequence[Endpoint], output: Endpoint
 ) -> Callable[..., Any]:
     """What runs these nodes one by one; they are compiled when it is first called."""
-    programs: list[Program] = []
+    programs: list[StepProgram] = []
 
     def apart(run: Run, *values: Any) -> Any:
         if not programs:
-            programs.append(Program(graph, inputs, (output,), library=library, items=items))
+            programs.append(StepProgram(graph, inputs, (output,), library=library, items=items))
         return programs[0].evaluate(values, run)[0]
 
     return apart

@@ -102,7 +102,7 @@ def executor(steps: Sequence[Step], run: Run) -> Callable[[list[Any]], None]:
     return lambda values: take(steps, values, run)
 
 
-class Rounds(Protocol):
+class LoopRounds(Protocol):
     """The steps of a loop, by when they are taken (see draft.Parted)."""
 
     @property
@@ -141,7 +141,7 @@ class WhileLoop:
         heads: tuple[tuple[int, int, int], ...],
         exits: tuple[int, ...],
         condition: int | None,
-        steps: Rounds,
+        steps: LoopRounds,
     ) -> None:
         self.name = name
         self.region = region

@@ -20,8 +20,8 @@ from pocketgraph.errors import GraphError
 from pocketgraph.graph import DType, Graph, const
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.engines.compilation_units import Plan
-from pocketgraph.runtime.engines.functions import Library
-from pocketgraph.runtime.engines.reference import Program
+from pocketgraph.runtime.engines.functions import FunctionLibrary
+from pocketgraph.runtime.engines.reference import StepProgram
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan
 
 Array = np.ndarray[Any, Any]
@@ -112,7 +112,7 @@ class DynamicPart:
     def unplanned(self) -> ExecutionPlan:
         """The part on the reference engine, whatever the shapes."""
         feeds = [Endpoint(name, 0) for name in self.inputs]
-        return ExecutionPlan(Program(self.graph, feeds, self.outputs, library=Library(self.graph)))
+        return ExecutionPlan(StepProgram(self.graph, feeds, self.outputs, library=FunctionLibrary(self.graph)))
 
     def __call__(self, run: Any, *arrays: Any) -> tuple[Any, ...]:
         try:

@@ -13,7 +13,7 @@ from pocketgraph.runtime.description import Description
 from pocketgraph.runtime.planning.call_key import CallKey, Sized
 
 if TYPE_CHECKING:
-    from pocketgraph.runtime.engines.reference import Program
+    from pocketgraph.runtime.engines.reference import StepProgram
 
 Array = np.ndarray[Any, Any]
 Execution: TypeAlias = "Callable[[list[Any]], list[Array]]"
@@ -98,7 +98,7 @@ class ExecutionPlan:
 
     def __init__(
         self,
-        program: Program | None,
+        program: StepProgram | None,
         whole: Runnable | None = None,
         whole_inputs: tuple[int, ...] = (),
         description: Description = NOTHING,

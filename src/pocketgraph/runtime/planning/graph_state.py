@@ -14,7 +14,7 @@ from pocketgraph.kernels.shapes import Inferred, infer
 from pocketgraph.runtime.engines.builder import STRUCTURAL, Builder
 from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.engines.frames import ROOT, frames_of, has_loops
-from pocketgraph.runtime.engines.functions import Library
+from pocketgraph.runtime.engines.functions import FunctionLibrary
 from pocketgraph.runtime.engines.needed import Item, needed
 from pocketgraph.runtime.planning.call_key import Sized
 from pocketgraph.runtime.planning.missing import check_kernels
@@ -135,7 +135,7 @@ class GraphState:
 
 def _plan(graph: Graph, items: Mapping[str, Item], fed: frozenset[Endpoint]) -> Plan:
     frames = frames_of(items, fed) if has_loops(items) else dict.fromkeys(items, ROOT)
-    return Plan(items, fed, frames, {}, Library(graph))
+    return Plan(items, fed, frames, {}, FunctionLibrary(graph))
 
 
 def static_nodes(plan: Plan) -> set[str]:

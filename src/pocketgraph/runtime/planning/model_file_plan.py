@@ -14,7 +14,7 @@ from pocketgraph.errors import FormatError, RunError
 from pocketgraph.graph import Graph, Node
 from pocketgraph.graph.model_file import PREFIX, SHAPES, TYPES
 from pocketgraph.litert.program import Operation
-from pocketgraph.runtime.description import Description, Part
+from pocketgraph.runtime.description import DescribedPart, Description
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, Request
 from pocketgraph.runtime.profile import NodeTiming, StepTrace
 
@@ -55,7 +55,7 @@ def plan_of_model_file(request: Request, graph: Graph) -> ExecutionPlan:
         {name: (dtype.name if dtype is not None else "?", shape) for name, (dtype, shape) in
          zip(fed, request.feeds.values(), strict=True)},
         tuple(wanted),
-        (Part("litert", nodes, tuple(fed), tuple(wanted)),),
+        (DescribedPart("litert", nodes, tuple(fed), tuple(wanted)),),
         {},
         {name: graph[name].op for name in nodes},
     )  # fmt: skip

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 
 from pocketgraph.errors import RunError
 from pocketgraph.graph.collector import collector_paused
-from pocketgraph.runtime.engines.functions import Library
+from pocketgraph.runtime.engines.functions import FunctionLibrary
 from pocketgraph.runtime.engines.needed import Item, needed
-from pocketgraph.runtime.engines.reference import Program
+from pocketgraph.runtime.engines.reference import StepProgram
 from pocketgraph.runtime.planning import stored_plan
 from pocketgraph.runtime.planning.compiled_part import CompiledPart
 from pocketgraph.runtime.planning.compiling import compile_parts
@@ -47,7 +47,7 @@ def prepare(request: Request, items: Mapping[str, Item] | None = None) -> Execut
     parts = list(cuts.values())
     opened: list[Runnable] = [part.executable for part in parts]
     whole = parts[0] if len(parts) == 1 and parts[0].is_whole else None
-    program: Program | None = None
+    program: StepProgram | None = None
     if whole is None or request.call.is_traced:
         dynamic = DynamicParts(request, known.graph, _able_when_run(known), known.static, opened)
         program = _program(request, known.plan.items, parts, dynamic)
@@ -74,16 +74,18 @@ def _on_reference(request: Request, items: Mapping[str, Item] | None) -> Executi
 
 def _program(
     request: Request, items: Mapping[str, Item], parts: Sequence[CompiledPart], dynamic: DynamicParts | None
-) -> Program:
+) -> StepProgram:
     """The steps of the reference engine, with the parts as calls.
 
     Raises:
         MissingKernelError: ops that nothing can run; all of them are named.
     """
-    library = Library(request.graph, dynamic.for_bodies() if dynamic is not None else None, without=request.without)
+    library = FunctionLibrary(
+        request.graph, dynamic.for_bodies() if dynamic is not None else None, without=request.without
+    )
     on_litert = {name for part in parts for name in part.ops}
     check_kernels((item.node for name, item in items.items() if name not in on_litert), library)
-    return Program(
+    return StepProgram(
         request.graph,
         tuple(request.feeds),
         request.fetches,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pocketgraph.runtime.description import Description, Part
+from pocketgraph.runtime.description import DescribedPart, Description
 from pocketgraph.runtime.engines.compilation_units import PartCall
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.planning.execution_plan import Request
@@ -30,15 +30,20 @@ def described(
         passes: the graph passes that changed something.
     """
     inside = {name for part in cuts for name in part.nodes} | {name for part in later for name in part.members}
-    parts = [Part("litert", part.nodes, tuple(map(str, part.inputs)), tuple(map(str, part.outputs))) for part in cuts]
+    parts = [
+        DescribedPart("litert", part.nodes, tuple(map(str, part.inputs)), tuple(map(str, part.outputs)))
+        for part in cuts
+    ]
     for part in later:
         members = tuple(name for name in items if name in part.members)
-        parts.append(Part("litert", members, tuple(map(str, part.inputs)), tuple(map(str, part.outputs)), True))
+        parts.append(
+            DescribedPart("litert", members, tuple(map(str, part.inputs)), tuple(map(str, part.outputs)), True)
+        )
     rest = tuple(name for name, item in items.items() if name not in inside and item.node.op != "Const")
     if cuts or later:
         rest = tuple(name for name in rest if name in reasons)
     if rest:
-        parts.append(Part("reference", rest))
+        parts.append(DescribedPart("reference", rest))
     return Description(
         {str(e): (dtype.name if dtype else "?", shape) for e, (dtype, shape) in request.feeds.items()},
         tuple(map(str, request.fetches)),

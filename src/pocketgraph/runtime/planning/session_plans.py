@@ -116,7 +116,7 @@ class SessionPlans:
         found = self.calls.plans.get(key)
         if found is not None:
             return found
-        from pocketgraph.runtime.engines.functions import Library
+        from pocketgraph.runtime.engines.functions import FunctionLibrary
         from pocketgraph.runtime.engines.needed import needed
         from pocketgraph.runtime.planning.deferred_reads import defer_reads
 
@@ -125,7 +125,7 @@ class SessionPlans:
             if found is None:
                 self.check_open()
                 items = needed(self.graph, frozenset(call.feeds), call.outputs, call.targets)
-                nodes = Library(self.graph).with_bodies(item.node for item in items.values())
+                nodes = FunctionLibrary(self.graph).with_bodies(item.node for item in items.values())
                 check_permissions(nodes, self._allowed)
                 graph, items = self._settled(call, items, key)
                 digest = "" if traced or self.engine == "reference" or key in self._of_values else self._model_key()
@@ -143,11 +143,11 @@ class SessionPlans:
         """The graph and its needed nodes, with constants for variables that do not change."""
         if self.engine == "reference" or not self._state or "freeze_variables" in self.without:
             return self.graph, items
-        from pocketgraph.runtime.engines.functions import Library
+        from pocketgraph.runtime.engines.functions import FunctionLibrary
         from pocketgraph.runtime.engines.needed import needed
         from pocketgraph.runtime.planning.constant_variables import freeze_constant_variables
 
-        nodes = Library(self.graph).with_bodies(item.node for item in items.values())
+        nodes = FunctionLibrary(self.graph).with_bodies(item.node for item in items.values())
         kept = (*call.feeds, *call.outputs)
         graph = freeze_constant_variables(self.graph, items, nodes, kept, self._state, self._let_go)
         if graph is self.graph:

@@ -22,9 +22,9 @@ from pocketgraph.litert.executable import lookup
 from pocketgraph.runtime.engines.builder import STRUCTURAL
 from pocketgraph.runtime.engines.calls import PLAIN, is_plain
 from pocketgraph.runtime.engines.compilation_units import PartCall
-from pocketgraph.runtime.engines.functions import Library
+from pocketgraph.runtime.engines.functions import FunctionLibrary
 from pocketgraph.runtime.engines.needed import Item, item_of, needed
-from pocketgraph.runtime.engines.reference import Program
+from pocketgraph.runtime.engines.reference import StepProgram
 from pocketgraph.runtime.planning.compiled_part import CompiledPart
 from pocketgraph.runtime.planning.dynamic_part import DynamicPart, ValueKeyedPart
 from pocketgraph.runtime.planning.dynamic_parts import DynamicParts
@@ -177,7 +177,7 @@ def find(request: Request) -> ExecutionPlan | None:
         return None
 
 
-def _opened(request: Request, entry: cache.Entry, opened: list[Runnable]) -> ExecutionPlan:
+def _opened(request: Request, entry: cache.CacheEntry, opened: list[Runnable]) -> ExecutionPlan:
     """The plan of an entry; what is opened for it is added to ``opened``.
 
     Raises:
@@ -209,10 +209,10 @@ def _opened(request: Request, entry: cache.Entry, opened: list[Runnable]) -> Exe
         for name, members, taken, given in about["dynamic"]
     ]
     dynamic = DynamicParts(request, graph, (), (), opened, parts=kept)
-    library = Library(graph, dynamic.for_bodies(), without=request.without)
+    library = FunctionLibrary(graph, dynamic.for_bodies(), without=request.without)
     given = set(about["given"])
     items = {node.name: item_of(node) for node in graph if node.name not in given}
-    program = Program(
+    program = StepProgram(
         graph, tuple(request.feeds), fetches, targets, items=items, parts=parts, library=library, dynamic=dynamic
     )
     return ExecutionPlan(program, executables=opened)
