@@ -15,7 +15,7 @@ from pocketgraph.errors import MissingKernelError, RunError, UsageError, option
 from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT
-from pocketgraph.graph.model_file import SCALES, coded, is_model_file, numbers
+from pocketgraph.graph.model_file import SCALES, coded, is_litert_file, numbers
 from pocketgraph.graph.order import reachable
 
 DEFAULT_MEAN, DEFAULT_STD = 0.0, 255.0  # the original's
@@ -86,7 +86,7 @@ class Labeler:
         if chosen is None and input_layer is None and output_layer is None:
             chosen = presets.recognise(graph)
         self.preset = chosen
-        told = metadata(graph.extra) if is_model_file(graph) else None
+        told = metadata(graph.extra) if is_litert_file(graph) else None
         if told is not None:
             labels = labels or told.labels
             mean = told.mean[0] if mean is None and told.mean else mean
@@ -99,7 +99,7 @@ class Labeler:
         self.output = canonical(require(graph, output_layer, option("output_layer")))
         require(graph, input_layer, option("input_layer"))
         self.input: PictureInput = describe(graph, input_layer, width, height, chosen.size if chosen else None)
-        if is_model_file(graph) and SCALES in graph[input_layer].attrs:
+        if is_litert_file(graph) and SCALES in graph[input_layer].attrs:
             self.input = replace(self.input, dtype=FLOAT)  # codes are made of the scaled picture
         self.mean = mean if mean is not None else chosen.mean if chosen else DEFAULT_MEAN
         self.std = std if std is not None else chosen.std if chosen else DEFAULT_STD
