@@ -27,6 +27,8 @@ for (const graph of data.graphs) {
     });
   }
   graph.opened = new Set([0]);
+  graph.most = {};
+  for (const [, metric] of Object.values(METRICS)) graph.most[metric] = graph.nodes.reduce((most, node) => Math.max(most, node[metric]), 1e-9);
 }
 
 const state = { graph: data.graphs[0], color: "family", selected: null, x: 0, y: 0, zoom: 1, scene: null };
@@ -41,7 +43,7 @@ const shownAs = { flops: (v) => scaled(v, ["", "k", "M", "G", "T"], 1000) + "FLO
   weights: (v) => scaled(v, ["B", "kB", "MB", "GB"], 1000), memory: (v) => scaled(v, ["B", "kB", "MB", "GB"], 1000),
   microseconds: (v) => (v < 1000 ? `${v.toFixed(1)} µs` : `${(v / 1000).toFixed(2)} ms`) };
 const short = (text) => (text.length <= 26 ? text : `${text.slice(0, 13)}…${text.slice(-12)}`);
-const tail = (name) => (name.length <= 42 ? name : `…${name.slice(-41)}`);
+const tail = (name) => (name.length <= 36 ? name : `…${name.slice(-35)}`);
 const lastPart = (name) => name.slice(name.lastIndexOf("/") + 1);
 
 // Places. Opening a box stretches the columns and rows that it stands in, so that order and gaps stay as they were.
@@ -131,8 +133,7 @@ function colorsOf(box) {
   }
   const metric = METRICS[state.color][1];
   const value = box.kind === NODE ? graph.nodes[box.number][metric] : graph.scopes[box.number].sums[metric];
-  const most = Math.max(...graph.nodes.map((node) => node[metric]), 1e-9);
-  const share = Math.min(1, Math.sqrt(value / most));
+  const share = Math.min(1, Math.sqrt(value / graph.most[metric]));
   return [value ? mixed("#d9480f", base, 0.08 + 0.72 * share) : base, value ? "#d9480f" : isDark() ? "#4d5661" : "#b9c0c8"];
 }
 
@@ -249,8 +250,9 @@ function fit() {
   state.zoom = Math.min(1.2, Math.max(0.02, Math.min((w - 40) / Math.max(width, 1), (h - 70) / Math.max(height, 1))));
   if (state.zoom < 0.5 && width * 0.5 < w) state.zoom = Math.min(0.8, (w - 40) / Math.max(width, 1));   // tall: begin at the top
   if (state.zoom < 0.6 && state.scene.boxes.length <= 60) state.zoom = 0.6;   // words before the whole
-  state.x = (w - width * state.zoom) / 2;
-  state.y = height * state.zoom > h - 70 ? 20 : (h - 40 - height * state.zoom) / 2;
+  const isTall = height * state.zoom > h - 40, top = state.scene.boxes.reduce((a, b) => (b.y < a.y ? b : a), { x: 0, y: Infinity });
+  state.x = isTall && width * state.zoom > w ? w / 2 - top.x * state.zoom : (w - width * state.zoom) / 2;
+  state.y = isTall ? 20 : (h - height * state.zoom) / 2;
   redraw();
 }
 function zoomAt(px, py, factor) {
@@ -353,7 +355,7 @@ function panel() {
     list("Inputs", node.inputs.map(([ref, source, carried]) => [ref, carried, source >= 0 ? () => reveal(source) : null]), side);
     list("Read by", [...new Set(node.readers)].map(asEntry), side);
     for (const [, text] of node.attributes)
-      for (const target of data.graphs.filter((one) => one !== data.graphs[0] && text.startsWith("@") && text.slice(1).split(/[({]/)[0] === one.name))
+      for (const target of data.graphs.filter((one) => one !== data.graphs[0] && text === `func(${one.name})` || text.startsWith(`func(${one.name},`)))
         list("Function", [[target.name, "", () => show(target)]], side);
     if (node.attributes.length) { make("h3", "Attributes", side); facts(node.attributes, side); }
     return;

@@ -11,7 +11,7 @@ from pocketgraph.inspect.view.nodes import Edge, Shown
 
 DEEPEST = 12  # scopes in each other; what is nested deeper stands in the last
 MOST_NODES = 20_000  # in a picture
-MOST_ITEMS = 5_000  # beside each other in one scope
+MOST_ITEMS = 6_000  # beside each other in one scope
 LETTERS = 26  # of a label; the whole name is shown on hover
 LETTER, MARGIN, NARROWEST = 6.6, 22, 84  # pixels
 HEIGHT, BAR = 38, 18  # pixels of a box, and of the bar where arrows enter or leave a scope
