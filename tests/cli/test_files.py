@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+import shlex
 import stat
 
 import numpy as np
@@ -164,6 +165,25 @@ def test_identify_leads_from_a_training_directory_to_freezing_it(capsys: pytest.
 
 def test_identify_names_a_signature_where_none_is_the_default(capsys: pytest.CaptureFixture[str]) -> None:
     folder = pathlib.Path(__file__).resolve().parents[1] / "fixtures" / "saved_models"
-    for name, ending in (("on_device", "--signature=infer"), ("choices", f"={folder / 'choices'}")):
+    for name, ending in (("on_device", "--signature=infer"), ("choices", f"={folder / 'choices'} -o frozen.pb")):
         code, out, _ = call(capsys, "identify", folder / name)
         assert (code, out.strip().endswith(ending)) == (0, True), out
+
+
+def test_what_identify_proposes_for_a_saved_model_runs(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = pathlib.Path(__file__).parent.parent / "fixtures" / "saved_models_with_tables" / "tf2"
+    code, out, _ = call(capsys, "identify", folder)
+    assert code == 0
+    monkeypatch.chdir(tmp_path)
+    assert call(capsys, *shlex.split(out.rpartition("next: pocketgraph ")[2]))[0] == 0
+    assert (tmp_path / "frozen.pb").exists()
+
+
+@needs_shared
+def test_a_checkpoint_without_a_graph_is_told_where_one_goes(capsys: pytest.CaptureFixture[str]) -> None:
+    folder = model_dir("ckpt_v2_sharded_little_ruan")
+    _, line, _ = call(capsys, "identify", folder)
+    assert "<" not in line  # a shell would read from a file of that name
+    assert f"--input_graph=GRAPH.pb --input_checkpoint={folder} -o frozen.pb" in line

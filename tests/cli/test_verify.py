@@ -1,9 +1,11 @@
 """``pocketgraph verify``: table, JSON, exit codes, ways to give inputs."""
 
+import io
 import json
 import pathlib
 import subprocess
 import sys
+import wave
 
 import numpy as np
 import pytest
@@ -124,3 +126,35 @@ def test_plan_prints_parts_and_reasons(tmp_path: pathlib.Path) -> None:
     assert list(found["reasons"]) == ["odd"]
     wrong = CliRunner().invoke(group, ["plan", path, "--inputs=x=seven"])
     assert isinstance(wrong.exception, UsageError)
+
+
+def test_the_bytes_of_a_recording_are_an_input(tmp_path: pathlib.Path) -> None:
+    file = io.BytesIO()
+    with wave.open(file, "wb") as writer:
+        writer.setnchannels(1)
+        writer.setsampwidth(2)
+        writer.setframerate(16000)
+        writer.writeframes(bytes(320))
+    (tmp_path / "silence.wav").write_bytes(file.getvalue())
+    graph = parse("""
+        wav = Placeholder(dtype=string)
+        sound = DecodeWav(wav, desired_channels=1)
+        labels_softmax = Softmax(sound, T=float)
+        other = Placeholder(dtype=float)
+    """)
+    save(graph, tmp_path / "model.pb")
+    model, sound = str(tmp_path / "model.pb"), str(tmp_path / "silence.wav")
+    result = call(model, model, f"--inputs=wav={sound}", "--outputs=labels_softmax", "--json")
+    assert result.exit_code == 0
+    assert json.loads(result.output)["outputs"][0]["shape"] == [160, 1]
+    for inputs in (f"other={sound}", sound):
+        with pytest.raises(UsageError, match="a file of another kind"):
+            raised(call(model, model, f"--inputs={inputs}"))
+    with pytest.raises(UsageError, match="cannot be read"):
+        raised(call(model, model, f"--inputs=wav={tmp_path}/none.wav"))
+
+
+def raised(result: Result) -> None:
+    """Raises what the command raised."""
+    assert result.exception is not None
+    raise result.exception

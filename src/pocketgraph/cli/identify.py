@@ -130,12 +130,18 @@ def next_step(facts: FileFacts) -> str:
     """
     if facts.graphs and not any(graph.variables for graph in facts.graphs):
         return f"pocketgraph summarize {shlex.quote(facts.identity.path)}"
-    if "<its graph>" in facts.identity.next:
+    from pocketgraph.formats import Kind
+
+    is_directory = facts.identity.kind is Kind.CHECKPOINT_DIRECTORY
+    if is_directory or "--input_checkpoint=" in facts.identity.next:
         from pocketgraph.freezing.training_dir import find
 
+        path = shlex.quote(facts.identity.path)
         with contextlib.suppress(PocketgraphError):
             find(facts.identity.path)
-            return f"pocketgraph freeze_graph {shlex.quote(facts.identity.path)} -o frozen.pb"
+            return f"pocketgraph freeze_graph {path} -o frozen.pb"
+        if is_directory:
+            return f"pocketgraph freeze_graph --input_graph=GRAPH.pb --input_checkpoint={path} -o frozen.pb"
     signatures = facts.graphs[0].signatures if facts.graphs else ()
     if len(signatures) > 1 and "serving_default" not in signatures and "input_saved_model_dir" in facts.identity.next:
         return f"{facts.identity.next} --signature={signatures[0]}"

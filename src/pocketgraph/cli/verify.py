@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 @click.argument("b")
 @click.option(
     "--inputs", "-i", multiple=True, metavar="FILE.npz|NAME=FILE",
-    help="Feeds: an .npz of arrays by tensor name, or one input's .npy; may be given several times. Default: made up.",
+    help="Feeds: an .npz of arrays by tensor name; or one input's .npy or, where it reads files, .wav or .jpg. "
+    "May be given several times. Default: made up.",
 )  # fmt: skip
 @click.option("--outputs", "-o", default="", help="Comma list of tensors to compare. Default: the likely outputs of A.")
 @click.option(
@@ -71,14 +72,15 @@ def gathered(model: str, inputs: tuple[str, ...]) -> dict[str, Any] | None:
     import os
 
     from pocketgraph.formats import load
-    from pocketgraph.runtime.compare import read_array, read_feeds, tensor_of_key
+    from pocketgraph.runtime.compare import read_feeds, read_input, tensor_of_key
 
     graph = load(model)
     feeds: dict[str, Any] = {}
     for text in inputs:
         name, equals, path = text.partition("=")
         if equals and not os.path.exists(text):
-            found = {tensor_of_key(name, graph, {}): read_array(path)}
+            tensor = tensor_of_key(name, graph, {})
+            found = {tensor: read_input(graph, tensor, path)}
         else:
             found = read_feeds(text, graph)
         for tensor, value in found.items():

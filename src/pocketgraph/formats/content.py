@@ -17,32 +17,32 @@ class Kind(Enum):
     GRAPH_DEF_TEXT = ("a GraphDef in text form", "pocketgraph summarize_graph --in_graph={}")
     META_GRAPH = ("a MetaGraphDef", "pocketgraph summarize_graph --in_graph={}")
     META_GRAPH_TEXT = ("a MetaGraphDef in text form", "pocketgraph summarize_graph --in_graph={}")
-    SAVED_MODEL = ("a SavedModel", "pocketgraph freeze_graph --input_saved_model_dir={}")
+    SAVED_MODEL = ("a SavedModel", "pocketgraph freeze_graph --input_saved_model_dir={} -o frozen.pb")
     SAVED_MODEL_FILE = ("the graph file of a SavedModel", "give its directory, {folder}")
     SAVED_MODEL_TEXT = ("the graph file of a SavedModel in text form", "give its directory, {folder}")
     CHECKPOINT_V2 = (
         "a checkpoint (variables only, no graph)",
-        "pocketgraph freeze_graph --input_graph=<its graph> --input_checkpoint={}",
+        "pocketgraph freeze_graph --input_graph=GRAPH.pb --input_checkpoint={} -o frozen.pb",
     )
     CHECKPOINT_INDEX = (
         "the index of a checkpoint (variables only, no graph)",
-        "pocketgraph freeze_graph --input_graph=<its graph> --input_checkpoint={}",
+        "pocketgraph freeze_graph --input_graph=GRAPH.pb --input_checkpoint={} -o frozen.pb",
     )
     CHECKPOINT_DATA = (
         "a data file of a checkpoint (variables only, no graph)",
-        "pocketgraph freeze_graph --input_graph=<its graph> --input_checkpoint={}",
+        "pocketgraph freeze_graph --input_graph=GRAPH.pb --input_checkpoint={} -o frozen.pb",
     )
     CHECKPOINT_V1 = (
         "a checkpoint of the old format V1 (variables only, no graph)",
-        "pocketgraph freeze_graph --input_graph=<its graph> --input_checkpoint={}",
+        "pocketgraph freeze_graph --input_graph=GRAPH.pb --input_checkpoint={} -o frozen.pb",
     )
     CHECKPOINT_STATE = (
         "the text file that names a directory's checkpoints",
-        "pocketgraph freeze_graph --input_graph=<its graph> --input_checkpoint={}",
+        "pocketgraph freeze_graph --input_graph=GRAPH.pb --input_checkpoint={} -o frozen.pb",
     )
     CHECKPOINT_DIRECTORY = (
         "a training directory with checkpoints",
-        "pocketgraph freeze_graph --input_graph=<its graph> --input_checkpoint={}",
+        "pocketgraph freeze_graph {} -o frozen.pb",
     )
     MEMMAPPED = ("a memory-mapped package", "pocketgraph summarize {}")
     SEALED = ("a sealed (encrypted) file", "pocketgraph unseal {} OUT --key-file=KEY")
@@ -50,7 +50,7 @@ class Kind(Enum):
     ONNX = ("an ONNX model", "pocketgraph benchmark_model --graph={}")
     HDF5 = ("an HDF5 file, as Keras saves models and weights in", "save the model as a SavedModel from Keras")
     KERAS = ("a Keras 3 model archive", "save the model as a SavedModel with model.export() from Keras")
-    IMAGE = ("an image", "pocketgraph label_image --image={}")
+    IMAGE = ("an image", "pocketgraph label_image --graph=GRAPH.pb --image={}")
     SOUND = ("a sound file", "give the model file instead")
     EVENTS = ("an event file of TensorBoard", "give the model file instead")
     TF_RECORDS = ("a TFRecord file of training data", "give the model file instead")

@@ -11,6 +11,7 @@ import numpy as np
 
 from pocketgraph.errors import RunError, UsageError, did_you_mean, option
 from pocketgraph.graph import Graph, canonical, node_name
+from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.model_file import coded, is_model_file, numbers
 from pocketgraph.runtime.samples import sample_feeds, sample_fetches
 from pocketgraph.runtime.session import Session
@@ -276,6 +277,10 @@ def _distance(a: Array, b: Array) -> Array:
     return distance
 
 
+ARRAY_FILES = (b"\x93NUMPY", b"PK\x03\x04")
+"""How .npy and .npz files begin."""
+
+
 def read_feeds(path: str | os.PathLike[str], graph: Graph) -> dict[str, Array]:
     """Feeds from an .npz file whose keys are tensor names.
 
@@ -300,7 +305,7 @@ def read_feeds(path: str | os.PathLike[str], graph: Graph) -> dict[str, Array]:
     except Exception as error:  # NumPy's and zipfile's, of many kinds
         said = " ".join(str(error).split())
         if "pickle" in said.lower():
-            said = "it holds Python objects, which are not loaded from files"
+            said = "it holds Python objects, or is a file of another kind"
         raise UsageError(f"not a readable .npz: {said}", where=where) from None
     spellings = _spellings(graph)
     feeds: dict[str, Array] = {}
@@ -343,6 +348,22 @@ def _spellings(graph: Graph) -> dict[str, str]:
     return {spelling: tensor for spelling, tensor in found.items() if tensor is not None}
 
 
+def read_input(graph: Graph, name: str, path: str) -> Array:
+    """What a file holds for the input ``name``: an array, or, where it takes texts, the bytes of any other file.
+
+    Raises:
+        UsageError: the file cannot be read, or is no array where one is needed.
+    """
+    if graph.producer(name).attr("dtype", None) is not STRING:
+        return read_array(path)
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except OSError as error:
+        raise UsageError(f"cannot be read: {error.strerror}", where=path) from None
+    return read_array(path) if data.startswith(ARRAY_FILES) else np.array(data, object)
+
+
 def read_array(path: str) -> Array:
     """One array from an .npy file, or from an .npz that holds just one.
 
@@ -365,4 +386,7 @@ def read_array(path: str) -> Array:
     except FileNotFoundError:
         raise UsageError("there is no such file", where=path) from None
     except Exception as error:
-        raise UsageError(f"not a readable .npy or .npz: {' '.join(str(error).split())}", where=path) from None
+        said = " ".join(str(error).split())
+        if "pickle" in said.lower():
+            said = "it holds Python objects, or is a file of another kind"
+        raise UsageError(f"not a readable .npy or .npz: {said}", where=path) from None
