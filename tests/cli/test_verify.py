@@ -158,3 +158,16 @@ def raised(result: Result) -> None:
     """Raises what the command raised."""
     assert result.exception is not None
     raise result.exception
+
+
+def test_the_table_keeps_its_numbers_whole_in_80_columns(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    text = "x = Placeholder(dtype=float, shape=[1,6])\n final_result_of_the_network = {}(x, T=float)"
+    save(parse(text.format("Sigmoid")), tmp_path / "a.pb")
+    save(parse(text.format("Softmax")), tmp_path / "b.pb")
+    result = call(str(tmp_path / "a.pb"), str(tmp_path / "b.pb"))
+    assert result.exit_code == 1
+    assert "top-1" in result.output
+    assert "100.00%" in result.output

@@ -131,7 +131,7 @@ def show(report: Report, a: str, b: str) -> None:
     console.print(escape(f"{a} against {b}"), soft_wrap=True)
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("", no_wrap=True)
-    table.add_column("output", overflow="fold", min_width=16)
+    table.add_column("output", overflow="fold", min_width=8)
     for title in ("max diff", "mean diff", "of peak", "worst at", "top-1"):
         table.add_column(title, justify="right", no_wrap=True)
     for difference in report.outputs:

@@ -13,7 +13,8 @@ from pocketgraph.errors import RunError, UsageError, did_you_mean, option
 from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.model_file import coded, is_model_file, numbers
-from pocketgraph.runtime.samples import sample_feeds, sample_fetches
+from pocketgraph.runtime.feeds import PLACEHOLDERS
+from pocketgraph.runtime.samples import sample_feeds, sample_fetches, sample_inputs
 from pocketgraph.runtime.session import Session
 
 Array = np.ndarray[Any, Any]
@@ -140,7 +141,8 @@ def verify(
                     raise
                 feeds = sets[number] = {name: plain_values(value) for name, value in feeds.items()}
                 ours = _with_made_up(first, wanted, feeds, error)
-            theirs = same.feeds(feeds)
+            inner = same.inner(feeds, wanted)
+            theirs = same.feeds({**feeds, **dict(zip(inner, first.run(inner, feeds) if inner else (), strict=True))})
             results = second.run([same.output(name) for name in wanted], theirs)
             for pair, name, x, y in zip(pairs, wanted, ours, results, strict=True):
                 pair.append((numbers(first.graph, name, x), numbers(second.graph, same.output(name), y)))
@@ -175,6 +177,14 @@ class Counterparts:
             return dict(feeds)
         kept = {name for name in feeds if self.feeds({name: feeds[name]})}
         return {n: v for n, v in feeds.items() if n in kept or self._a.producer(n).op != "PlaceholderWithDefault"}
+
+    def inner(self, feeds: Mapping[str, Array], wanted: Sequence[str]) -> list[str]:
+        """The tensors that the first model computes and the other takes, when it is only the part behind them."""
+        given = {canonical(name) for name in self.feeds(feeds)}
+        asked = [
+            name for name in sample_inputs(self._b, list(map(self.output, wanted))) if canonical(name) not in given
+        ]
+        return [n for n in asked if node_name(n) in self._a and self._a.producer(n).op not in PLACEHOLDERS]
 
     def feeds(self, feeds: Mapping[str, Array]) -> dict[str, Array]:
         """Feeds for the other model: those that it takes, codes where it takes codes."""
