@@ -44,7 +44,7 @@ const shownAs = { flops: (v) => scaled(v, ["", "k", "M", "G", "T"], 1000) + "FLO
   microseconds: (v) => (v < 1000 ? `${v.toFixed(1)} µs` : `${(v / 1000).toFixed(2)} ms`) };
 const short = (text) => (text.length <= 26 ? text : `${text.slice(0, 13)}…${text.slice(-12)}`);
 const tail = (name) => (name.length <= 36 ? name : `…${name.slice(-35)}`);
-const lastPart = (name) => name.slice(name.lastIndexOf("/") + 1);
+const within = (name, path) => (path && name.startsWith(`${path}/`) ? name.slice(path.length + 1) : name);
 
 // Places. Opening a box stretches the columns and rows that it stands in, so that order and gaps stay as they were.
 function stretched(intervals) {
@@ -223,7 +223,7 @@ function draw() {
 }
 
 function wordsOf(box) {
-  if (box.kind === NODE) { const node = state.graph.nodes[box.number]; return [short(node.op), short(lastPart(node.name))]; }
+  if (box.kind === NODE) { const node = state.graph.nodes[box.number]; return [short(node.op), short(within(node.name, state.graph.scopes[box.home].path))]; }
   const scope = state.graph.scopes[box.number];
   return [`${scope.canOpen ? "+ " : ""}${short(scope.label)}`, `${scope.nodes.toLocaleString("en")} nodes`];
 }
