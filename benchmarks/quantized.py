@@ -20,7 +20,7 @@ import numpy as np
 from measure import NETWORKS
 from pocketgraph.formats import load
 from pocketgraph.litert.program import Program
-from pocketgraph.litert.rewriting.optimize import hasten
+from pocketgraph.litert.rewriting.optimize import optimize_for_latency
 from pocketgraph.litert.runner import PlainRunner
 from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
@@ -79,7 +79,7 @@ def network(name: str, side: int, arguments: argparse.Namespace) -> None:
 def hastened(program: Program) -> Program:
     """The float program as a Session runs it."""
     made = copied(program)
-    hasten(made)
+    optimize_for_latency(made)
     return made
 
 

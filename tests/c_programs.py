@@ -20,11 +20,21 @@ needs_cc = pytest.mark.skipif(compiler() is None, reason="there is no C compiler
 FLAGS = (*SANITIZED, *STRICT, "-Wconversion")
 
 
-def results(program: Program, arrays: Sequence[Any], folder: pathlib.Path) -> list[Any]:
+LEVELS = {
+    "plain C": ("-DPG_PLAIN",),
+    "SSE2": ("-DPG_MOST_LEVEL=0",),
+    "AVX2": ("-DPG_MOST_LEVEL=1",),
+    "AVX-512": ("-DPG_MOST_LEVEL=2",),
+    "everything": (),
+}
+"""The compiler's flags for what a CPU may have; what this one has not is never more than it has."""
+
+
+def results(program: Program, arrays: Sequence[Any], folder: pathlib.Path, flags: Sequence[str] = ()) -> list[Any]:
     """What the library of a program computes, built with sanitizers and without a warning."""
     library = library_of(program)
     write_files(str(folder), library.files)
-    return Executable(str(folder), "net", library.inputs, library.outputs, FLAGS).run(arrays)
+    return Executable(str(folder), "net", library.inputs, library.outputs, (*FLAGS, *flags)).run(arrays)
 
 
 def library_of(program: Program, **how: Any) -> Library:

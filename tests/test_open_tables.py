@@ -110,7 +110,7 @@ def test_a_file_form_is_a_row(tmp_path: pathlib.Path) -> None:
     def read(buffer: Any, name: str, tags: Any, signature: Any) -> Graph:
         return parse(bytes(buffer[6:]).decode())
 
-    form = forms.Form("lines", write, read, (".lines",), magic=b"LINES\n")
+    form = forms.FileForm("lines", write, read, (".lines",), magic=b"LINES\n")
     forms.add_form(form)
     try:
         path = tmp_path / "graph.lines"
@@ -122,7 +122,7 @@ def test_a_file_form_is_a_row(tmp_path: pathlib.Path) -> None:
         with pytest.raises(UsageError, match="'lines'"):
             forms.add_form(form)
         with pytest.raises(UsageError, match="'mine' is the form 'graphdef'"):
-            forms.add_form(forms.Form("mine", write, kinds=(Kind.GRAPH_DEF,)))
+            forms.add_form(forms.FileForm("mine", write, kinds=(Kind.GRAPH_DEF,)))
         with pytest.raises(UsageError, match="lines"):
             pocketgraph.save(parse(GRAPH), path, form="nonsense")
     finally:

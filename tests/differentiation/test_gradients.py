@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import pocketgraph
+from function_text import with_functions
 from pocketgraph.differentiation.registry import GRADIENTS
 from pocketgraph.errors import GraphError
 from pocketgraph.graph import Graph
@@ -162,6 +163,26 @@ def test_conditionals_go_back_through_the_branch_that_ran(way: bool) -> None:
     slopes = pocketgraph.gradients(graph, "y", "x")
     x = np.float32([3.0, -2.0])
     assert_near(run(slopes, {"x": x, "p": way})[0], np.cos(x) if way else 2 * x)
+
+
+@pytest.mark.parametrize("way", [True, False])
+def test_functions_and_conditionals_of_tensorflow_2_are_inlined(way: bool) -> None:
+    graph = with_functions(
+        parse("""
+            x = Placeholder(dtype=float, shape=[2])
+            p = Placeholder(dtype=bool, shape=[])
+            c = PartitionedCall(x, Tin=[float], Tout=[float], f=func(cube))
+            y = If(p, c, Tcond=bool, Tin=[float], Tout=[float], then_branch=func(sine), else_branch=func(twice))
+        """),
+        [
+            "cube(a: float) -> m:z:0", "s = Mul(a, a, T=float)", "m = Mul(s:z:0, a, T=float)",
+            "sine(a: float) -> r:y:0", "r = Sin(a, T=float)",
+            "twice(a: float) -> r:z:0", "r = Add(a, a, T=float)",
+        ],
+    )  # fmt: skip
+    x = np.float32([0.5, -1.2])
+    want = 3 * x**2 * (np.cos(x**3) if way else 2)
+    assert_near(run(pocketgraph.gradients(graph, "y", "x"), {"x": x, "p": way})[0], want)
 
 
 def test_a_loop_is_refused_by_name() -> None:

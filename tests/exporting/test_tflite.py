@@ -110,7 +110,7 @@ def test_sizes_that_cannot_stay_open_are_fixed_and_said(tmp_path: pathlib.Path) 
     assert any("fixed" in note for note in made.notes)
     file = ModelFile(tmp_path / "net.tflite")
     with pytest.raises(pocketgraph.PocketgraphError, match="has the shape"):
-        file.run("serving_default", {"x": np.zeros((3, 1), np.float32)})
+        file.run("serving_default", {"x": np.zeros((1, 3), np.float32)})
 
 
 def two_ways() -> Graph:
@@ -133,6 +133,23 @@ def two_ways() -> Graph:
 
 
 TWO = two_ways()
+
+
+@pytest.mark.parametrize("name", ["keras_lstm", "keras_gru", "keras_two_ways"])
+def test_recurrent_nets_keep_their_batch_open(tmp_path: pathlib.Path, name: str) -> None:
+    """States of zeros, which grow with the batch, are broadcast; slices take what there is."""
+    path = ROOT / "tests" / "runtime" / "recurrent" / f"{name}.pb"
+    made = pocketgraph.export(path, tmp_path / "net.tflite")
+    assert not made.notes
+    file = ModelFile(tmp_path / "net.tflite")
+    ((fed, info),) = file.signature("serving_default").inputs.items()
+    assert info.shape[0] == -1 or -1 in info.shape
+    x = np.random.default_rng(4).standard_normal([5 if size < 0 else size for size in info.shape]).astype(np.float32)
+    found = file.run("serving_default", {fed: x})
+    with pocketgraph.Session(path, engine="reference") as session:
+        for key, value in found.items():
+            (wanted,) = session.run(key, {fed: x})
+            np.testing.assert_allclose(value, wanted, atol=1e-5)
 
 
 def test_several_signatures_share_their_weights(tmp_path: pathlib.Path) -> None:
@@ -198,11 +215,11 @@ def test_eight_bits_with_samples(tmp_path: pathlib.Path) -> None:
 
 
 def test_eight_bits_need_samples(tmp_path: pathlib.Path) -> None:
-    with pytest.raises(UsageError, match="eight bits need samples to calibrate with; pass --data"):
+    with pytest.raises(UsageError, match="eight bits need samples to calibrate with; pass samples"):
         pocketgraph.export(NET, tmp_path / "net.tflite", mode="static")
-    with pytest.raises(UsageError, match="--io and --activations are for --mode=static"):
+    with pytest.raises(UsageError, match="io and activations are for mode=static"):
         pocketgraph.export(NET, tmp_path / "net.tflite", io="int8")
-    with pytest.raises(UsageError, match="so 'best' cannot be calibrated; --signatures=scores"):
+    with pytest.raises(UsageError, match="so 'best' cannot be calibrated; signatures=scores"):
         pocketgraph.export(TWO, tmp_path / "t.tflite", mode="static", samples=np.zeros((1, 64)))
 
 
@@ -258,7 +275,7 @@ def test_branches_say_which_switch_decides(tmp_path: pathlib.Path) -> None:
         high = Abs(s:1, T=float)
         m = Merge(low, high, T=float, N=2)
     """)
-    with pytest.raises(LackingError, match="set what it depends on for good: --feed=training=false"):
+    with pytest.raises(LackingError, match="set what it depends on for good: values=training=false"):
         pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["m"])
     pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["m"], values={"training": False})
 

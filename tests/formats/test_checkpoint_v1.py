@@ -75,7 +75,7 @@ def test_strings_scalars_and_negative_numbers() -> None:
 def test_slices_are_put_together_and_taken_apart() -> None:
     whole = np.arange(200, dtype=np.float32).reshape(100, 2)
     store = formats.open_checkpoint(V1 / "types.ckpt")
-    assert isinstance(store, checkpoint_v1.Checkpoint)
+    assert isinstance(store, checkpoint_v1.CheckpointV1)
     assert len(store.entry("sliced").slices) == 3
     np.testing.assert_array_equal(store["sliced"].numpy(), whole)
     np.testing.assert_array_equal(store.part("sliced", [(34, 33), (0, 2)]).numpy(), whole[34:67])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pocketgraph.errors import FormatError
 from pocketgraph.formats import bundle_tensor, crc32c, sstable
-from pocketgraph.formats.bundle_proto import Entry, Header
+from pocketgraph.formats.bundle_proto import BundleEntry, Header
 from pocketgraph.formats.checkpoint import open_checkpoint
 from pocketgraph.formats.checkpoint_writer import write_checkpoint
 from pocketgraph.graph import DType, Tensor
@@ -98,14 +98,14 @@ def test_files_that_we_write_are_those_that_tensorflow_writes(tmp_path: pathlib.
     assert all(again[name].same_values(original[name]) for name in whole)
     ours = {k: v for k, v in index_entries(tmp_path / "types") if k and not k.startswith(b"\0")}
     theirs = {k: v for k, v in index_entries(TYPES) if k in ours}
-    assert {k: Entry.decode(v).crc32c for k, v in ours.items()} == {
-        k: Entry.decode(v).crc32c for k, v in theirs.items()
+    assert {k: BundleEntry.decode(v).crc32c for k, v in ours.items()} == {
+        k: BundleEntry.decode(v).crc32c for k, v in theirs.items()
     }
 
 
 def index_entries(prefix: pathlib.Path) -> list[tuple[bytes, bytes]]:
     data = pathlib.Path(f"{prefix}.index").read_bytes()
-    return [(key, bytes(value)) for key, value in sstable.Table(memoryview(data))]
+    return [(key, bytes(value)) for key, value in sstable.SortedTable(memoryview(data))]
 
 
 def test_an_index_is_written_byte_for_byte_as_tensorflow_writes_it() -> None:
@@ -114,7 +114,7 @@ def test_an_index_is_written_byte_for_byte_as_tensorflow_writes_it() -> None:
     assert sstable.encode(entries) == data
     assert Header.decode(entries[0][1]).encode() == entries[0][1]
     plain = [value for key, value in entries[1:] if key != b"sliced"]
-    assert [Entry.decode(value).encode() for value in plain] == plain
+    assert [BundleEntry.decode(value).encode() for value in plain] == plain
 
 
 @pytest.mark.parametrize("shards", [1, 2, 5, 12])
@@ -135,9 +135,9 @@ def test_a_big_endian_machine_wrote_it(tmp_path: pathlib.Path) -> None:
     text_crc = crc32c.masked(crc32c.checksum(text[1:], lengths))
     crcs = [crc32c.masked(crc32c.checksum(data)) for data in (floats, counts)]
     entries = {
-        "c": Entry(8, (1,), 0, 12, 8, crcs[1]).encode(),
-        "f": Entry(1, (3,), 0, 0, 12, crcs[0]).encode(),
-        "s": Entry(7, (1,), 0, 20, len(text), text_crc).encode(),
+        "c": BundleEntry(8, (1,), 0, 12, 8, crcs[1]).encode(),
+        "f": BundleEntry(1, (3,), 0, 0, 12, crcs[0]).encode(),
+        "s": BundleEntry(7, (1,), 0, 20, len(text), text_crc).encode(),
     }
     prefix = forged(tmp_path, entries, b"\x08\x01\x10\x01", floats + counts + text)
     checkpoint = open_checkpoint(prefix)
@@ -195,20 +195,20 @@ def test_a_truncated_data_file(tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        (Entry(1, (2, 3), 0, 0, 20), "stored size 20; expected size 24"),
-        (Entry(1, (2**40, 2**40), 0, 0, 24), "expected size 4835703278458516698824704"),
-        (Entry(1, (6,), 5, 0, 24), "it lies in shard 5, but there are 1"),
-        (Entry(1, (6,), 0, 1 << 40, 24), "which has only 24"),
-        (Entry(1, (6,), 0, 8, 24), "which has only 24"),
-        (Entry(7, (10**12,), 0, 0, 24), "24 bytes cannot hold 1000000000000 strings"),
-        (Entry(26, (6,), 0, 0, 24), "number 26, which is unknown here"),
-        (Entry(101, (6,), 0, 0, 24), "its element type is float_ref"),
-        (Entry(20, (6,), 0, 0, 24), "tensors of type resource cannot be read"),
-        (Entry(1, (1,) * 40, 0, 0, 4), "no sound shape"),
-        (Entry(1, (0, 2**62, 2**62), 0, 0, 0, 0xA282EAD8), "no array can have the shape"),
+        (BundleEntry(1, (2, 3), 0, 0, 20), "stored size 20; expected size 24"),
+        (BundleEntry(1, (2**40, 2**40), 0, 0, 24), "expected size 4835703278458516698824704"),
+        (BundleEntry(1, (6,), 5, 0, 24), "it lies in shard 5, but there are 1"),
+        (BundleEntry(1, (6,), 0, 1 << 40, 24), "which has only 24"),
+        (BundleEntry(1, (6,), 0, 8, 24), "which has only 24"),
+        (BundleEntry(7, (10**12,), 0, 0, 24), "24 bytes cannot hold 1000000000000 strings"),
+        (BundleEntry(26, (6,), 0, 0, 24), "number 26, which is unknown here"),
+        (BundleEntry(101, (6,), 0, 0, 24), "its element type is float_ref"),
+        (BundleEntry(20, (6,), 0, 0, 24), "tensors of type resource cannot be read"),
+        (BundleEntry(1, (1,) * 40, 0, 0, 4), "no sound shape"),
+        (BundleEntry(1, (0, 2**62, 2**62), 0, 0, 0, 0xA282EAD8), "no array can have the shape"),
     ],
 )
-def test_entries_that_lie(tmp_path: pathlib.Path, entry: Entry, message: str) -> None:
+def test_entries_that_lie(tmp_path: pathlib.Path, entry: BundleEntry, message: str) -> None:
     checkpoint = open_checkpoint(forged(tmp_path, {"v": entry.encode()}, data=bytes(24)))
     assert "v" in checkpoint
     with pytest.raises(FormatError, match=message):
@@ -247,7 +247,7 @@ def test_headers_that_lie(tmp_path: pathlib.Path, header: bytes, message: str) -
 
 
 def test_a_huge_number_of_shards_is_only_a_missing_file(tmp_path: pathlib.Path) -> None:
-    prefix = forged(tmp_path, {"v": Entry(1, (1,), 0, 0, 4).encode()}, b"\x08" + b"\xff\xff\xff\xff\x07")
+    prefix = forged(tmp_path, {"v": BundleEntry(1, (1,), 0, 0, 4).encode()}, b"\x08" + b"\xff\xff\xff\xff\x07")
     with pytest.raises(FormatError, match="of the checkpoint's 2147483647 data files 0 exist"):
         open_checkpoint(prefix)["v"]
 
@@ -262,7 +262,7 @@ VECTOR_OF_4 = b"\x12\x04\x12\x02\x08\x04"
 
 
 def sliced_index(
-    tmp_path: pathlib.Path, slices: bytes, parts: dict[bytes, Entry], shape: bytes = VECTOR_OF_4
+    tmp_path: pathlib.Path, slices: bytes, parts: dict[bytes, BundleEntry], shape: bytes = VECTOR_OF_4
 ) -> pathlib.Path:
     whole = b"\x08\x01" + shape + slices
     pairs = {b"": Header(1).encode(), b"v": whole, **{key: entry.encode() for key, entry in parts.items()}}
@@ -272,7 +272,7 @@ def sliced_index(
     return tmp_path / "f"
 
 
-def piece(start: int, length: int) -> tuple[bytes, bytes, Entry]:
+def piece(start: int, length: int) -> tuple[bytes, bytes, BundleEntry]:
     """A slice of a vector: how the whole speaks of it, its key, its entry."""
     from pocketgraph.formats.ordered_code import slice_key
 
@@ -280,7 +280,7 @@ def piece(start: int, length: int) -> tuple[bytes, bytes, Entry]:
     said = b"\x3a" + bytes([len(extent) + 2]) + b"\x0a" + bytes([len(extent)]) + extent
     data = np.arange(4, dtype="<f4").tobytes()[start * 4 : (start + length) * 4]
     crc = crc32c.masked(crc32c.checksum(data))
-    return said, slice_key("v", [(start, length)]), Entry(1, (length,), 0, start * 4, length * 4, crc)
+    return said, slice_key("v", [(start, length)]), BundleEntry(1, (length,), 0, start * 4, length * 4, crc)
 
 
 def test_slices_that_overlap_or_are_missing(tmp_path: pathlib.Path) -> None:

@@ -14,8 +14,8 @@ import pytest
 from pocketgraph.formats import open_checkpoint
 from pocketgraph.formats.checkpoint_writer import write_checkpoint
 from pocketgraph.formats.files import write_atomically
-from pocketgraph.formats.part_files import is_abandoned, part_name
 from pocketgraph.graph import Tensor
+from pocketgraph.part_files import is_abandoned, part_name
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="processes are forked and looked up")
 

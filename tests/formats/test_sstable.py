@@ -13,8 +13,8 @@ from pocketgraph.formats import crc32c, ordered_code, snappy, sstable
 KEYS = [b"", *(f"layer_{i:04d}/weights".encode() for i in range(500)), b"z"]
 
 
-def table(data: bytes) -> sstable.Table:
-    return sstable.Table(memoryview(data), "some.index")
+def table(data: bytes) -> sstable.SortedTable:
+    return sstable.SortedTable(memoryview(data), "some.index")
 
 
 def read(data: bytes) -> dict[bytes, bytes]:

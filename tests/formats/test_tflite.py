@@ -137,3 +137,14 @@ def test_a_session_verifies_before_native_code_sees_the_file(tmp_path: pathlib.P
     session = Session(tmp_path / "x.tflite")
     with pytest.raises(FormatError, match="it is damaged"):
         session.run(session.graph.outputs[0], {"x": np.zeros((1, 16, 16, 3), np.float32)})
+
+
+def test_times_by_operator() -> None:
+    """The operators' times are those of one run; where LiteRT does not tell them apart there is one entry."""
+    x = arrays("pictures")["x"][:1]
+    with Session(FIXTURES / "pictures.tflite", threads=1) as session:
+        trace = session.profile("y", {"x": x})
+    operators = [node.name for node in session.graph if node.op.startswith("tfl.")]
+    assert [timing.name for timing in trace.nodes] in (operators, ["y"])
+    assert sum(timing.duration_us for timing in trace.nodes) == pytest.approx(trace.total_us, rel=1e-3)
+    assert trace.notes

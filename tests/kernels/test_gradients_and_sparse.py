@@ -147,7 +147,7 @@ def test_shape_rules_allow_what_tensorflow_gave(source: str, values: bool) -> No
         assert rule is not None, case.node.op
         known = tuple(i if values and i.dtype.kind in "iu" else None for i in case.inputs)
         for shapes in ([Shape(i.shape) for i in case.inputs], [Shape(None)] * len(case.inputs)):
-            found = rule(rules.Call(case.node, tuple(shapes), known))
+            found = rule(rules.ShapeCall(case.node, tuple(shapes), known))
             found = [found] if isinstance(found, Shape) else list(found)
             assert len(found) == len(case.expected), case.node.name
             for shape, expected in zip(found, case.expected, strict=True):

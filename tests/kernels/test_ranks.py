@@ -15,7 +15,7 @@ from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Graph, Node, Shape, const, opdefs
 from pocketgraph.kernels import evaluate, find
 from pocketgraph.kernels.ranks import RANKS, letters, wrong_input
-from pocketgraph.runtime.planning import segments
+from pocketgraph.runtime.planning import partitioning
 
 FLOAT, INT32 = DType.named("float"), DType.named("int32")
 
@@ -95,7 +95,7 @@ REFUSED = [
 def test_both_engines_refuse_naming_the_node(
     op: str, inputs: list[Any], attrs: dict[str, Any], engine: str | None, tmp_path: pathlib.Path, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(segments, "LEAST_WORK", 0)
+    monkeypatch.setattr(partitioning, "LEAST_PART_NODES", 0)
     types = {} if op == "GatherV2" or "FakeQuant" in op or op.startswith(("NonMax", "Crop")) else {"T": FLOAT}
     types |= {"T": FLOAT} if op.startswith(("NonMax", "Crop")) else {}
     values = [np.asarray(value) for value in inputs]
@@ -117,7 +117,7 @@ def test_both_engines_refuse_naming_the_node(
 
 
 def test_a_negative_radius_brings_nobody_down(tmp_path: pathlib.Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr(segments, "LEAST_WORK", 0)
+    monkeypatch.setattr(partitioning, "LEAST_PART_NODES", 0)
     x = Node("x", "Placeholder", (), {"dtype": FLOAT, "shape": Shape([1, 2, 2, 3])})
     y = Node("y", "LRN", ("x",), {"T": FLOAT, "depth_radius": -1})
     results: list[Callable[[], Any]] = []

@@ -21,7 +21,7 @@ from pocketgraph.transforms.tool import run
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Takes every network for one in which speed counts."""
     monkeypatch.setattr(eight_bit_choice, "MOST_SEARCHED", 0)
-    monkeypatch.setattr(eight_bit_choice, "FEW", 0)
+    monkeypatch.setattr(eight_bit_choice, "FEW_SEARCHED_LAYERS", 0)
 
 
 def network(clip: str) -> Graph:
@@ -55,7 +55,7 @@ def quantized(graph: Graph) -> Graph:
 def operations(graph: Graph, folder: Path, data: Any) -> list[Operation]:
     with Session(graph, 1, engine="litert", cache_dir=folder) as session:
         session.run("y", {"x": data})
-        (prepared,) = session._plans.prepared.values()
+        (prepared,) = session._calls.plans.values()
         (executable,) = prepared.executables
         program: Any = executable
         return list(program.program.operations)

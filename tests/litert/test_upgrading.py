@@ -13,8 +13,9 @@ from pocketgraph.errors import RunError
 from pocketgraph.formats import save
 from pocketgraph.graph import DType, Graph, Node, Shape, const
 from pocketgraph.litert import executable
+from pocketgraph.litert.cost_model import UPGRADED_AFTER
 from pocketgraph.litert.runner import PackedRunner, PlainRunner
-from pocketgraph.litert.upgrading import OFTEN, UpgradingRunner
+from pocketgraph.litert.upgrading import UpgradingRunner
 from pocketgraph.runtime import Session
 
 Array = np.ndarray[Any, Any]
@@ -48,12 +49,12 @@ def test_the_better_one_is_made_once_and_late() -> None:
 
     runner = UpgradingRunner(first, better)
     direct = runner.direct([1])
-    for turn in range(3 * OFTEN):
+    for turn in range(3 * UPGRADED_AFTER):
         step: Callable[[], list[Array]] = (lambda: runner.run([np.ones(1)])) if turn % 2 else (
             lambda: direct([np.zeros(2), np.ones(1)])
         )  # fmt: skip
-        assert step()[0].item() == (1 if turn < OFTEN else 101)
-        assert first.is_closed is (turn >= OFTEN)
+        assert step()[0].item() == (1 if turn < UPGRADED_AFTER else 101)
+        assert first.is_closed is (turn >= UPGRADED_AFTER)
     assert made == [1]
     runner.close()
     assert second.is_closed
@@ -65,7 +66,7 @@ def test_the_first_one_goes_on_where_there_is_no_better(error: Exception) -> Non
         raise error
 
     runner = UpgradingRunner(Noted(0), refused)
-    for _ in range(2 * OFTEN):
+    for _ in range(2 * UPGRADED_AFTER):
         assert runner.run([np.ones(1)])[0].item() == 1
 
 
@@ -89,11 +90,11 @@ def test_a_session_packs_what_it_runs_often(tmp_path: pathlib.Path, monkeypatch:
     for process in range(2):
         with Session(tmp_path / "model.pb", cache_dir=cache) as session:
             (first,) = session.run(["y"], {"x": x})
-            (prepared,) = session._plans.prepared.values()
+            (prepared,) = session._calls.plans.values()
             runner: Any = prepared.executables[0]._runner  # type: ignore[attr-defined]
             assert isinstance(runner._runner, PlainRunner)
             assert bool(list(cache.glob("*.xnn"))) is bool(process)
-            for _ in range(OFTEN + 1):
+            for _ in range(UPGRADED_AFTER + 1):
                 np.testing.assert_array_equal(session.run(["y"], {"x": x})[0], first)
             assert isinstance(runner._runner, PackedRunner)
             assert list(cache.glob("*.xnn"))

@@ -7,7 +7,7 @@ from pocketgraph import Session
 from pocketgraph.graph import DType, Graph
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.text import parse
-from pocketgraph.runtime.planning.specialize import specialized
+from pocketgraph.runtime.planning.passes import specialized
 
 X = np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4)
 TWICE = """

@@ -50,7 +50,7 @@ def test_a_variable_assigned_once_is_a_constant_of_the_plan(graph: Graph) -> Non
         session.run([], targets=["init"])
         np.testing.assert_array_equal(session.run("product", {"x": X})[0], [[31, 42]])
         [key] = session._plans._of_values
-        found = session._plans.prepared[key]
+        found = session._calls.plans[key]
         assert found.whole is not None  # one part takes all; the weights are inside of it
 
 

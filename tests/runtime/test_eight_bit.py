@@ -104,7 +104,7 @@ def operations(graph: Graph, folder: Path) -> Counter[tuple[str, str]]:
     """The compiled operators and the type that they give; everything must run on LiteRT."""
     with Session(graph, 1, engine="litert", cache_dir=folder) as session:
         session.run("y", {"x": images(1)[0]})
-        (prepared,) = session._plans.prepared.values()
+        (prepared,) = session._calls.plans.values()
         (executable,) = prepared.executables
         program: Any = executable
         return Counter((op.code, op.outputs[0].dtype.name) for op in program.program.operations)
@@ -113,7 +113,7 @@ def operations(graph: Graph, folder: Path) -> Counter[tuple[str, str]]:
 @pytest.fixture(autouse=True)
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Takes every network for one in which speed counts."""
-    for most in ("MOST_SEARCHED", "MOST_FIXED", "FEW"):
+    for most in ("MOST_SEARCHED", "MOST_FIXED", "FEW_SEARCHED_LAYERS"):
         monkeypatch.setattr(eight_bit_choice, most, 0)
 
 
@@ -223,7 +223,7 @@ def test_where_few_products_are_made_values_stay_float(tmp_path: Path) -> None:
     graph = quantized(graph.replace([*nodes, *graph], inputs=["x"], outputs=["y"]))
     with Session(graph, 1, engine="litert", cache_dir=tmp_path) as session:
         session.run("y", {"x": images(1)[0]})
-        (prepared,) = session._plans.prepared.values()
+        (prepared,) = session._calls.plans.values()
         (executable,) = prepared.executables
         program: Any = executable
         kinds = [op.inputs[1].dtype.name for op in program.program.operations if op.code == "CONV_2D"]

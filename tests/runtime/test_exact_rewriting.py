@@ -268,7 +268,7 @@ def test_large_networks_keep_their_values_between_layers(monkeypatch: pytest.Mon
     needed = [node.name for node in graph]
     small = {node.op for node in without_codes(graph, {"y"}, needed, feeds)}
     monkeypatch.setattr(eight_bit_choice, "MOST_SEARCHED", 1000)
-    monkeypatch.setattr(eight_bit_choice, "FEW", 0)
+    monkeypatch.setattr(eight_bit_choice, "FEW_SEARCHED_LAYERS", 0)
     large = {node.op for node in without_codes(graph, {"y"}, needed, feeds)}
     assert "Floor" in small
     assert "Floor" not in large

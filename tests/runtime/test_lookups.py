@@ -11,7 +11,7 @@ from pocketgraph.errors import RunError
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.engines import fused_lookups
 from pocketgraph.runtime.engines.fused_lookups import FusedCall
-from pocketgraph.runtime.planning.late_part import LatePart
+from pocketgraph.runtime.planning.dynamic_part import DynamicPart
 from pocketgraph.runtime.profile import StepTrace
 from pocketgraph.runtime.run_options import RunOptions
 from recorded_runs import Arrays, assert_repeats, recorded_runs
@@ -119,14 +119,14 @@ def test_what_stays_the_same_is_computed_once(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["cells_on_branches", "growing_products"])
-def test_late_parts_are_whole(name: str, tmp_path: pathlib.Path) -> None:
+def test_dynamic_parts_are_whole(name: str, tmp_path: pathlib.Path) -> None:
     """No part has parts of its own that are planned later still: its constants, sizes and orders are known to it."""
     import gc
 
     with Session(FOLDER / f"{name}.pb", cache_dir=tmp_path) as session:
         for feeds, expected in runs_of(name):
             session.run(list(expected), feeds)
-        ready = [part for part in gc.get_objects() if isinstance(part, LatePart) and part._ready]
-        assert any(executable is not None for part in ready for executable, _ in part._ready.values())
-        programs = [program for part in ready for _, program in part._ready.values() if program is not None]
-        assert not any(program.late_segments for program in programs)
+        plans = [plan for part in gc.get_objects() if isinstance(part, DynamicPart) for plan in part.plans.values()]
+        assert any(plan.whole is not None for plan in plans)
+        programs = [plan.program for plan in plans if plan.program is not None]
+        assert not any(program.dynamic_parts for program in programs)

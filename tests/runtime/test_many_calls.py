@@ -12,7 +12,7 @@ from pocketgraph.errors import DeadlineError, RunError
 from pocketgraph.graph import Graph
 from pocketgraph.graph.text import parse
 from pocketgraph.runtime import RunOptions, Session
-from pocketgraph.runtime.engines.functions import Library
+from pocketgraph.runtime.engines.functions import FunctionLibrary
 from pocketgraph.runtime.planning import function_inlining
 
 X = np.ones(2, np.float32)
@@ -36,7 +36,7 @@ def doubling(depth: int) -> Graph:
 @pytest.mark.parametrize("engine", [None, "reference"])
 def test_some_calls_give_their_result(engine: str | None) -> None:
     graph = doubling(5)
-    library = Library(graph)
+    library = FunctionLibrary(graph)
     assert library.inlined_nodes([graph["y"]]) == 1 + sum(2**level for level in range(1, 6)) + 2 * 2**5
     with Session(graph, engine=engine) as session:
         np.testing.assert_array_equal(session.run(["y"], {"x": X})[0], X + 2**5)
@@ -51,7 +51,7 @@ def test_calls_stay_where_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize("engine", [None, "reference"])
 def test_the_limits_of_a_run_end_it(engine: str | None) -> None:
     graph = doubling(40)
-    assert Library(graph).inlined_nodes([graph["y"]]) > 2**41
+    assert FunctionLibrary(graph).inlined_nodes([graph["y"]]) > 2**41
     with Session(graph, engine=engine, step_limit=10_000) as session, pytest.raises(RunError, match="step limit"):
         session.run(["y"], {"x": X})
     with Session(graph, engine=engine) as session, pytest.raises(DeadlineError):
@@ -62,7 +62,7 @@ def test_functions_that_call_themselves_are_infinite() -> None:
     lines = ["f(x: float) -> a:output:0", f"a = {CALL.format('x', 'g')}", "g(x: float) -> a:output:0",
              f"a = {CALL.format('x', 'f')}"]  # fmt: skip
     graph = with_functions(parse(f"x = Placeholder(dtype=float)\ny = {CALL.format('x', 'f')}"), lines)
-    assert Library(graph).inlined_nodes([graph["y"]]) == float("inf")
+    assert FunctionLibrary(graph).inlined_nodes([graph["y"]]) == float("inf")
     with Session(graph) as session, pytest.raises(RunError):
         session.run(["y"], {"x": X})
 

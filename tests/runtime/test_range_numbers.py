@@ -22,7 +22,7 @@ from pocketgraph.kernels.quantized.eight_bit_arithmetic import (
     to_code,
 )
 from pocketgraph.runtime.eight_bit.exact_rewriting import has_no_halves
-from pocketgraph.runtime.eight_bit.range_numbers import Number
+from pocketgraph.runtime.eight_bit.range_numbers import RangeNumber
 from pocketgraph.runtime.eight_bit.ranges import RangeWriter, Span
 
 Array = np.ndarray[Any, Any]
@@ -30,13 +30,13 @@ F32 = np.float32
 COUNT = 5000
 
 
-def numbers(made: Callable[..., Sequence[Number]], *feeds: Array) -> Array:
+def numbers(made: Callable[..., Sequence[RangeNumber]], *feeds: Array) -> Array:
     """What the fast engine computes of single numbers, for many of them at once; one row a result."""
     names = "abc"[: len(feeds)]
     graph = parse("\n".join(f"{name} = Placeholder(dtype=float, shape=[{COUNT}])" for name in names))
     writer = RangeWriter(graph.nodes)
     writer.begin(Node("made", "NoOp"))
-    found = made(writer, *(Number(None, name) for name in names))
+    found = made(writer, *(RangeNumber(None, name) for name in names))
     graph = graph.replace([*graph, *writer.nodes])
     with Session(graph, 1) as session:
         results = session.run([number.ref for number in found], dict(zip(names, feeds, strict=True)))
@@ -71,7 +71,7 @@ def test_the_range_that_wide_codes_use_is_rounded_as_from_double_precision() -> 
 
 
 def test_codes_of_a_range_found_while_running() -> None:
-    def made(writer: RangeWriter, low: Number, high: Number) -> list[Number]:
+    def made(writer: RangeWriter, low: RangeNumber, high: RangeNumber) -> list[RangeNumber]:
         span = Span(low, high)
         start, step = writer.start(span)
         return [start, writer.second(span, start, step), writer.zero(span), writer.code(span, 6.0)]
@@ -108,7 +108,7 @@ def test_the_factor_to_another_range_has_as_many_digits_as_fixed_point_needs() -
     lows, highs = ranges(5)
     units = (np.exp(np.random.default_rng(6).uniform(-12, -6, COUNT)) * (highs - lows)).astype(F32)
 
-    def made(writer: RangeWriter, unit: Number, low: Number, high: Number) -> list[Number]:
+    def made(writer: RangeWriter, unit: RangeNumber, low: RangeNumber, high: RangeNumber) -> list[RangeNumber]:
         factors, offset = writer.factors(unit, Span(low, high))
         return [*factors, offset]
 
@@ -122,11 +122,11 @@ def test_the_factor_to_another_range_has_as_many_digits_as_fixed_point_needs() -
 def test_halves_below_zero_are_rounded_away_from_it() -> None:
     """-0.5 and -1.5 wide codes, as code and as bias: QuantizedBiasAdd rounds each before they are added."""
     for low, high in ((-1.0, 1.0), (-0.99609375, 0.99609375), (-2.0, 0.5)):
-        span = Span(Number(low), Number(high))
+        span = Span(RangeNumber(low), RangeNumber(high))
         for power in range(8, 20):
             scale = float(2**power)
             values = dequantized_first(np.arange(256, dtype=np.uint8), low, high, BYTE) * F32(scale)
             is_alike = np.array_equal(np.floor(values + F32(0.5)), half_away(values))
-            assert has_no_halves(span, Number(scale)) == is_alike
-    assert not has_no_halves(Span(Number(None, "low"), Number(None, "high")), Number(1.0))
-    assert not has_no_halves(Span(Number(-1.0), Number(1.0)), Number(None, "scale"))
+            assert has_no_halves(span, RangeNumber(scale)) == is_alike
+    assert not has_no_halves(Span(RangeNumber(None, "low"), RangeNumber(None, "high")), RangeNumber(1.0))
+    assert not has_no_halves(Span(RangeNumber(-1.0), RangeNumber(1.0)), RangeNumber(None, "scale"))

@@ -80,7 +80,7 @@ def test_loops_to_the_longest_length(name: str, is_written: bool, tmp_path: path
         assert ("LoopCond" not in str(session.plan(list(expected), feeds))) == is_written
 
 
-def test_times_of_late_parts_are_told() -> None:
+def test_times_of_dynamic_parts_are_told() -> None:
     feeds, expected = runs_of("pyramid")[0]
     with Session(FOLDER / "pyramid.pb") as session:
         convolutions = [node for node in session.profile(list(expected), feeds).nodes if node.op == "Conv2D"]
@@ -101,7 +101,7 @@ def test_many_shapes_do_not_pile_up(tmp_path: pathlib.Path) -> None:
                 assert_near(result, value)
 
 
-def test_memory_limit_reaches_late_parts() -> None:
+def test_memory_limit_reaches_dynamic_parts() -> None:
     from pocketgraph.errors import RunError
 
     feeds, expected = runs_of("pyramid")[1]
@@ -109,7 +109,7 @@ def test_memory_limit_reaches_late_parts() -> None:
         session.run(list(expected), feeds)
 
 
-def test_a_closed_session_closes_late_parts() -> None:
+def test_a_closed_session_closes_dynamic_parts() -> None:
     from pocketgraph.errors import RunError
 
     feeds, expected = runs_of("dead_branch")[0]

@@ -11,10 +11,10 @@ import pytest
 from pocketgraph.errors import FormatError, RunError
 from pocketgraph.formats import open_checkpoint
 from pocketgraph.formats.checkpoint_merge import Saved
-from pocketgraph.formats.checkpoint_v1 import Checkpoint
+from pocketgraph.formats.checkpoint_v1 import CheckpointV1
 from pocketgraph.formats.checkpoint_v1_writer import packed, write_checkpoint_v1
 from pocketgraph.formats.files import mapped
-from pocketgraph.formats.sstable import Table
+from pocketgraph.formats.sstable import SortedTable
 from pocketgraph.formats.wire import varint
 from pocketgraph.graph import DType, Graph, Tensor
 from pocketgraph.graph.text import parse
@@ -29,14 +29,14 @@ def session(graph: Graph, folder: pathlib.Path) -> Session:
 
 
 def entries(path: pathlib.Path) -> dict[bytes, bytes]:
-    return {bytes(key): bytes(value) for key, value in Table(memoryview(mapped(path)), str(path))}
+    return {bytes(key): bytes(value) for key, value in SortedTable(memoryview(mapped(path)), str(path))}
 
 
 def test_the_entries_are_those_that_tensorflow_wrote(tmp_path: pathlib.Path) -> None:
     source = FIXTURES / "types.ckpt"
     there = open_checkpoint(source)
     assert len(there) == 14
-    assert isinstance(there, Checkpoint)
+    assert isinstance(there, CheckpointV1)
     saved = [
         Saved(name, there.entry(name).shape, extents, there.part(name, extents))
         for name in there
@@ -47,7 +47,7 @@ def test_the_entries_are_those_that_tensorflow_wrote(tmp_path: pathlib.Path) -> 
 
 
 def test_slices_are_those_that_tensorflow_wrote(tmp_path: pathlib.Path) -> None:
-    there = Checkpoint(FIXTURES / "sharded.ckpt")
+    there = CheckpointV1(FIXTURES / "sharded.ckpt")
     shards: dict[int, list[Saved]] = {}
     for name in there:
         entry = there.entry(name)

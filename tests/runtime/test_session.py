@@ -105,11 +105,11 @@ def test_plans_are_kept_per_shape(session: Session) -> None:
 
 
 def test_old_plans_are_let_go(monkeypatch: pytest.MonkeyPatch, session: Session) -> None:
-    monkeypatch.setattr("pocketgraph.runtime.planning.preparing.MOST_PLANS", 3)
+    monkeypatch.setattr("pocketgraph.runtime.planning.call_cache.MOST_PLANS", 3)
     for rows in (1, 2, 3, 4, 5, 1, 5):
         assert session.run(["y"], {"x": np.zeros((rows, 2), np.float32)})[0].shape == (rows, 2)
-        assert len(session._plans.prepared) <= 3
-        assert len(session._ready) <= 3
+        assert len(session._calls.plans) <= 3
+        assert len(session._calls) <= 3
 
 
 def test_non_contiguous_feeds(session: Session) -> None:

@@ -12,8 +12,8 @@ from pocketgraph.errors import RunError
 from pocketgraph.graph import Graph, Node, const
 from pocketgraph.graph.dtype import BOOL, FLOAT, HALF, INT32, INT64, UINT8, DType
 from pocketgraph.graph.text import parse
+from pocketgraph.litert.cost_model import WRITTEN_OUT_AFTER
 from pocketgraph.runtime.engines.calls import bound
-from pocketgraph.runtime.engines.region import OFTEN
 from pocketgraph.runtime.engines.specialized_kernels import MAKERS, prepared
 from pocketgraph.runtime.session import Session
 
@@ -205,7 +205,7 @@ CHAIN = "\n".join(["x = Placeholder(dtype=float)", "n0 = Relu(x, T=float)"] + [
 
 def test_steps_give_the_same_when_they_are_written_out() -> None:
     with Session(parse(CHAIN), engine="reference") as session:
-        for turn in range(2 * OFTEN):
+        for turn in range(2 * WRITTEN_OUT_AFTER):
             value = np.full(3, turn, np.float32)
             np.testing.assert_array_equal(session.run("n19:0", {"x:0": value})[0], value * 20)
 
@@ -215,9 +215,9 @@ def test_errors_name_the_node_after_steps_are_written_out() -> None:
     with Session(graph, engine="reference") as session:
         fine = {"x:0": np.ones(3, np.float32), "y:0": np.ones(3, np.float32)}
         messages = []
-        for turn in range(2 * OFTEN):
+        for turn in range(2 * WRITTEN_OUT_AFTER):
             session.run("last:0", fine)
-            if turn in (0, 2 * OFTEN - 1):
+            if turn in (0, 2 * WRITTEN_OUT_AFTER - 1):
                 with pytest.raises(RunError) as caught:
                     session.run("last:0", {**fine, "y:0": np.ones(4, np.float32)})
                 messages.append(str(caught.value))
@@ -237,7 +237,7 @@ right = Square(s:1, T=float)
 m = Merge(left, right, T=float, N=2)
 """
     with Session(parse(text), engine="reference") as session:
-        for turn in range(2 * OFTEN):
+        for turn in range(2 * WRITTEN_OUT_AFTER):
             for taken, expected in ((False, -20.0), (True, 400.0)):
                 feeds = {"x:0": np.ones(1, np.float32), "p:0": np.array(taken)}
                 assert session.run(["m:0", "m:1"], feeds) == [np.float32(expected), int(taken)], turn

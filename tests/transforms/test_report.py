@@ -11,7 +11,7 @@ from pocketgraph.graph import Graph
 from pocketgraph.graph.text import parse
 from pocketgraph.inspect.transform_page import as_html, as_json
 from pocketgraph.transforms import tool
-from pocketgraph.transforms.transform_report import Entry, Recorder
+from pocketgraph.transforms.transform_report import Recorder, RuleEntry
 
 GRAPH = """
     x = Placeholder(dtype=float, shape=[1,2])
@@ -23,7 +23,7 @@ GRAPH = """
 """
 
 
-def recorded(text: str, transforms: str) -> tuple[Graph, list[Entry]]:
+def recorded(text: str, transforms: str) -> tuple[Graph, list[RuleEntry]]:
     recorder = Recorder()
     graph = tool.run(parse(text, inputs=["x"], outputs=["y"]), transforms, observe=recorder)
     return graph, recorder.entries

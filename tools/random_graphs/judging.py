@@ -14,10 +14,10 @@ from pocketgraph import Session
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph, Node, canonical, opdefs
 from pocketgraph.kernels import registry
-from pocketgraph.runtime.planning import segments
+from pocketgraph.runtime.planning import partitioning
 from random_graphs.known import explained, is_wild
 
-segments.LEAST_WORK = 0  # single nodes go to LiteRT as well, where a session finds them too small
+partitioning.LEAST_PART_NODES = 0  # single nodes go to LiteRT as well, where a session finds them too small
 
 Array = np.ndarray[Any, Any]
 WORKER = pathlib.Path(__file__).parent / "worker.py"

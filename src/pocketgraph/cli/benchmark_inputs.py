@@ -47,7 +47,7 @@ def banner(path: str, layers: list[Any], outputs: list[str], flags: dict[str, An
 
 def chosen_layers(graph: Any, outputs: list[str], flags: dict[str, Any]) -> list[Any]:
     """The feeds that the flags describe, or the placeholders that the outputs need."""
-    from pocketgraph.inspect.benchmark import Layer, layers_from_graph
+    from pocketgraph.inspect.benchmark import BenchmarkLayer, layers_from_graph
     from pocketgraph.runtime.samples import sample_inputs
 
     layer_names = names(flags["input_layer"])
@@ -72,7 +72,7 @@ def chosen_layers(graph: Any, outputs: list[str], flags: dict[str, Any]) -> list
         raise UsageError(f"--input_layer_values has {len(values)} layers, --input_layer {len(layer_names)}")
     values += [""] * (len(layer_names) - len(values))
     return [
-        Layer(name, named_type(kind), sizes(shape), first_values(some))
+        BenchmarkLayer(name, named_type(kind), sizes(shape), first_values(some))
         for name, kind, shape, some in zip(layer_names, types, shapes, values, strict=True)
     ]
 

@@ -12,7 +12,7 @@ from pocketgraph.errors import PocketgraphError
 
 if TYPE_CHECKING:
     from pocketgraph.graph import Graph
-    from pocketgraph.inspect.benchmark import Benchmark, Layer, Limits
+    from pocketgraph.inspect.benchmark import Benchmark, BenchmarkLayer, Limits
     from pocketgraph.inspect.flops import Flops
     from pocketgraph.inspect.peers import PeerResult
     from pocketgraph.runtime import Session
@@ -55,7 +55,7 @@ def show(result: Benchmark, show_sizes: bool, flops: Flops | None) -> None:
 
 
 def written(
-    result: Benchmark, layers: Sequence[Layer], graph: Graph, flags: dict[str, Any], with_results: bool
+    result: Benchmark, layers: Sequence[BenchmarkLayer], graph: Graph, flags: dict[str, Any], with_results: bool
 ) -> Iterator[str]:
     """Writes the files that were asked for; gives the lines to print."""
     from pocketgraph.formats.files import write_atomically
@@ -91,7 +91,12 @@ def programs(text: str) -> list[str]:
 
 
 def compared(
-    path: str, session: Session, layers: Sequence[Layer], outputs: Sequence[str], limits: Limits, flags: dict[str, Any]
+    path: str,
+    session: Session,
+    layers: Sequence[BenchmarkLayer],
+    outputs: Sequence[str],
+    limits: Limits,
+    flags: dict[str, Any],
 ) -> list[PeerResult]:
     """Times the other programs; a SavedModel is frozen for them, because its variables lie in other files."""
     from pocketgraph.freezing import freeze
@@ -122,7 +127,7 @@ def show_peers(peers: Sequence[PeerResult]) -> None:
 
 
 def as_json(
-    path: str, session: Session, layers: Sequence[Layer], outputs: Sequence[str], result: Benchmark,
+    path: str, session: Session, layers: Sequence[BenchmarkLayer], outputs: Sequence[str], result: Benchmark,
     flops: Flops | None, peers: Sequence[PeerResult],
 ) -> str:  # fmt: skip
     """Everything as JSON; times in microseconds, memory in bytes."""
@@ -166,7 +171,7 @@ def as_json(
     return json.dumps(document, indent=2, allow_nan=False)
 
 
-def _runs_on(session: Session, layers: Sequence[Layer], outputs: Sequence[str]) -> dict[str, int]:
+def _runs_on(session: Session, layers: Sequence[BenchmarkLayer], outputs: Sequence[str]) -> dict[str, int]:
     """How many nodes each engine runs."""
     try:
         description = session.plan(list(outputs), {layer.name: layer.shape for layer in layers})

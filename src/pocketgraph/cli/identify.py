@@ -14,7 +14,7 @@ from pocketgraph.cli._output import echo
 from pocketgraph.errors import PocketgraphError
 
 if TYPE_CHECKING:
-    from pocketgraph.formats.facts import Facts, GraphFacts
+    from pocketgraph.formats.facts import FileFacts, GraphFacts
 
 
 @click.command("identify")
@@ -41,7 +41,7 @@ def command(paths: tuple[str, ...], as_json: bool) -> None:
         raise click.exceptions.Exit(1)
 
 
-def as_dict(facts: Facts) -> dict[str, Any]:
+def as_dict(facts: FileFacts) -> dict[str, Any]:
     """The facts for programs."""
     return {
         "path": facts.identity.path,
@@ -58,7 +58,7 @@ def as_dict(facts: Facts) -> dict[str, Any]:
     }
 
 
-def litert_facts(facts: Facts) -> dict[str, Any]:
+def litert_facts(facts: FileFacts) -> dict[str, Any]:
     """The signatures and metadata of a LiteRT file for programs."""
     assert facts.model is not None
     sides = {
@@ -73,7 +73,7 @@ def litert_facts(facts: Facts) -> dict[str, Any]:
     return {"signatures": sides, "min_runtime_version": runtime, "metadata": about}
 
 
-def litert_text(facts: Facts) -> str:
+def litert_text(facts: FileFacts) -> str:
     """The same for people."""
     from pocketgraph.formats.tflite import TensorFacts
 
@@ -98,7 +98,7 @@ def litert_text(facts: Facts) -> str:
     return "; ".join(parts)
 
 
-def line(facts: Facts) -> str:
+def line(facts: FileFacts) -> str:
     """One line for people."""
     from pocketgraph.formats import Kind
     from pocketgraph.inspect.numbers import bytes_text
@@ -122,7 +122,7 @@ def line(facts: Facts) -> str:
     return f"{identity.path}: {text}"
 
 
-def next_step(facts: Facts) -> str:
+def next_step(facts: FileFacts) -> str:
     """What to type next.
 
     A graph that needs no freezing is looked at; the graph beside a checkpoint need not be named, one of several entry

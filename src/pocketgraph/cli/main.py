@@ -37,6 +37,9 @@ COMMANDS = {
     "print_selective_registration_header": "Print ops_to_register.h for a TensorFlow of only what graphs need.",
     "print_required_ops": "Print the ops that models need, also as lists for reduced builds of runtimes.",
     "evaluate": "Judge models on data: accuracy, agreement with the float model, KL, signal to noise.",
+    "graph_to_dot": "Write a graph for Graphviz, or draw it where that is installed.",
+    "import_pb_to_tensorboard": "Write a model where TensorBoard finds it: graph, shapes and times.",
+    "view": "Draw a model as a page to walk through: scopes, shapes, costs, times; or as SVG, PNG.",
     "plan": "Show which parts of a model run on which engine, and why.",
 }
 """Every command with its one line; the module of the same name holds it."""

@@ -25,8 +25,11 @@ MOST_REASONS = 20  # rows of the table; the rest is one line
 )  # fmt: skip
 @click.option("--outputs", "-o", default="", help="Comma list of tensors to compute. Default: the likely outputs.")
 @click.option("--nodes", "all_nodes", is_flag=True, help="List every node that LiteRT does not run, with the reason.")
+@click.option("--passes", "all_passes", is_flag=True, help="List every pass: its name, what it does, what it did here.")
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
-def command(model: str, inputs: tuple[str, ...], outputs: str, all_nodes: bool, as_json: bool) -> None:
+def command(
+    model: str, inputs: tuple[str, ...], outputs: str, all_nodes: bool, all_passes: bool, as_json: bool
+) -> None:
     """Show which parts of MODEL run on LiteRT, which on the reference engine, and why.
 
     \b
@@ -45,6 +48,7 @@ def command(model: str, inputs: tuple[str, ...], outputs: str, all_nodes: bool, 
         echo(json.dumps(as_dict(description), indent=2))
     else:
         show(description, model, all_nodes)
+        show_passes(description, all_passes)
 
 
 def shape_of(text: str) -> tuple[str, tuple[int, ...]]:
@@ -73,7 +77,7 @@ def as_dict(description: Description) -> dict[str, Any]:
         "parts": [
             {
                 "runs_on": p.runs_on,
-                "when_it_runs": p.is_late,
+                "when_it_runs": p.is_dynamic,
                 "nodes": list(p.nodes),
                 "inputs": list(p.inputs),
                 "outputs": list(p.outputs),
@@ -81,6 +85,7 @@ def as_dict(description: Description) -> dict[str, Any]:
             for p in description.parts
         ],
         "reasons": dict(description.reasons),
+        "passes": {"changed_the_graph": list(description.passes), "switched_off": list(description.without)},
     }
 
 
@@ -116,6 +121,28 @@ def show(description: Description, model: str, all_nodes: bool) -> None:
     console.print(table)
     if not all_nodes and len(description.grouped()) > MOST_REASONS:
         console.print("More: pocketgraph plan --nodes lists every node.")
+
+
+def show_passes(description: Description, all_passes: bool) -> None:
+    """Prints the passes that changed the graph and those that are switched off, or all of them."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    if not all_passes:
+        console.print(f"graph passes that changed something: {', '.join(description.passes) or 'none'}", soft_wrap=True)
+        if description.without:
+            console.print(f"passes switched off: {', '.join(description.without)}", soft_wrap=True)
+        return
+    from pocketgraph.runtime import passes
+
+    table = Table(title="passes", title_justify="left")
+    for title in ("pass", "over", "what it does", "here"):
+        table.add_column(title, overflow="fold")
+    for row in passes.all_passes():
+        here = "changed it" if row.name in description.passes else "" if row.over == passes.GRAPH else "on"
+        table.add_row(row.name, row.over, row.does, "off" if row.name in description.without else here)
+    console.print(table)
 
 
 def brief(tensors: tuple[str, ...], most: int = 4) -> str:

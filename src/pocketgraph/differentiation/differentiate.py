@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from pocketgraph.differentiation.backpropagation import Target, backpropagate, carries, checked_ref
 from pocketgraph.differentiation.builder import GraphBuilder
+from pocketgraph.differentiation.calls import without_calls
 from pocketgraph.errors import GraphError
 from pocketgraph.graph import Graph
 
@@ -16,7 +17,7 @@ def gradients(
     xs: str | Sequence[str],
     grad_ys: str | Sequence[str | None] | None = None,
     *,
-    stop_gradients: Iterable[str] = (),
+    stop_gradients: Sequence[str] = (),
     unconnected: str = "error",
     scope: str = "gradients",
 ) -> Graph:
@@ -39,7 +40,7 @@ def gradients(
     [array([ 6., -2.], dtype=float32)]
 
     Args:
-        graph: the graph; variables may be in it, and conditionals of TensorFlow 1, but no loops.
+        graph: the graph; variables may be in it, functions, which are inlined, and conditionals, but no loops.
         ys: the tensors that are differentiated, of a floating type.
         xs: the tensors by which, of a floating type, anywhere in the graph; a variable by its node's name.
         grad_ys: for each y the tensor of the graph that holds the gradient it begins with, of its shape; None means
@@ -65,6 +66,7 @@ def gradients(
         raise GraphError(f"gradients was given {len(y_refs)} ys and {len(begin)} grad_ys", hint="give one for each y")
     if unconnected not in ("error", "zero"):
         raise GraphError(f"unconnected is 'error' or 'zero', not '{unconnected}'")
+    graph = without_calls(graph, [*y_refs, *x_refs, *filter(None, begin), *stop_gradients])
     builder = GraphBuilder(graph)
     for ref in [*y_refs, *x_refs, *filter(None, begin), *stop_gradients]:
         checked_ref(graph, ref)

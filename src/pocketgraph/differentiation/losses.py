@@ -14,7 +14,7 @@ def add_loss(graph: Graph, predictions: str, loss: str = "softmax_cross_entropy"
 
     Args:
         graph: a graph.
-        predictions: a tensor of floating numbers. For cross entropies, of logits: what goes into a softmax or a sigmoid.
+        predictions: a tensor of floating numbers. For cross entropies, logits: what goes into a softmax or a sigmoid.
         loss: ``softmax_cross_entropy`` (logits ``[batch, classes]``; labels are class numbers, int64, ``[batch]``),
             ``sigmoid_cross_entropy`` (labels from 0 to 1, of the shape and type of the predictions) or
             ``mean_squared_error`` (likewise).

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from pocketgraph.differentiation.backpropagation import Target, backpropagate, carries, checked_ref
 from pocketgraph.differentiation.builder import GraphBuilder
+from pocketgraph.differentiation.calls import without_calls
 from pocketgraph.differentiation.optimizers import OPTIMIZERS, Optimizer
 from pocketgraph.differentiation.variables import add_variable, read_variable, with_initialization
 from pocketgraph.errors import GraphError, did_you_mean
@@ -53,6 +54,8 @@ def minimize(
         if name not in method.defaults:
             known = ", ".join(method.defaults) or "none but learning_rate"
             raise GraphError(f"{optimizer} has no parameter '{name}'", hint=f"it has {known}")
+    rate = [learning_rate] if isinstance(learning_rate, str) else []
+    graph = without_calls(graph, [loss, *rate])
     builder = GraphBuilder(graph)
     if not carries(builder.inferred.dtype(checked_ref(graph, loss))):
         raise GraphError(f"the loss '{loss}' is not a tensor of floating numbers")

@@ -8,7 +8,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import NamedTuple
 
-from pocketgraph.errors import MissingExtraError, UsageError, did_you_mean
+from pocketgraph.errors import MissingExtraError, UsageError, did_you_mean, option
 from pocketgraph.exporting.model import Written
 
 
@@ -63,14 +63,14 @@ TARGETS = {
             "a LiteRT (TensorFlow Lite) file for Android, iOS, Raspberry Pi, Linux and MediaPipe",
         ),
         Target(
-            "onnx", (".onnx",), "pocketgraph.exporting.onnx.exporter",
-            "an ONNX file for ONNX Runtime, on servers, Windows, Linux, Android, iOS and in browsers",
-            needs=("onnx",), extra="onnx",
-        ),
-        Target(
             "c", (), "pocketgraph.exporting.c.exporter",
             "a folder with a library in C99 of only what the graph needs, for microcontrollers and everything else",
             is_folder=True,
+        ),
+        Target(
+            "onnx", (".onnx",), "pocketgraph.exporting.onnx.exporter",
+            "an ONNX file for ONNX Runtime, on servers, Windows, Linux, Android, iOS and in browsers",
+            needs=("onnx",), extra="onnx",
         ),
     )
 }  # fmt: skip
@@ -93,5 +93,6 @@ def target_of(path: str | os.PathLike[str], name: str | None = None) -> Target:
             return target
     known = ", ".join(suffix for target in TARGETS.values() for suffix in target.suffixes)
     raise UsageError(
-        f"'{text}' does not say what to write: the suffixes are {known}", hint=f"name it: --target={'|'.join(TARGETS)}"
+        f"'{text}' does not say what to write: the suffixes are {known}",
+        hint=f"name it: {option('target')}={'|'.join(TARGETS)}",
     )

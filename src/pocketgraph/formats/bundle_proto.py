@@ -42,7 +42,7 @@ class Header:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class BundleEntry:
     """Where one tensor lies, or into which slices it was cut.
 
     Attributes:
@@ -62,7 +62,7 @@ class Entry:
     slices: tuple[tuple[Extent, ...], ...] = ()
 
     @staticmethod
-    def decode(data: bytes) -> Entry:
+    def decode(data: bytes) -> BundleEntry:
         """Raises WireError when the bytes are no entry."""
         numbers: dict[int, int] = {}
         shape: list[int] | None = []
@@ -76,7 +76,7 @@ class Entry:
                 shape = dimensions(data, value, stop)
             elif (number, kind) == (7, LEN):
                 slices.append(slice_extents(data, value, stop))
-        return Entry(
+        return BundleEntry(
             wire.int32(numbers.get(1, 0)), (-1,) if shape is None else tuple(shape), wire.int32(numbers.get(3, 0)),
             wire.signed(numbers.get(4, 0)), wire.signed(numbers.get(5, 0)), numbers.get(6, 0), tuple(slices),
         )  # fmt: skip

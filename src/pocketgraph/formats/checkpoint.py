@@ -23,7 +23,7 @@ def open_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     if os.path.isfile(prefix + ".index"):
         from pocketgraph.formats import checkpoint_v2
 
-        return checkpoint_v2.Checkpoint(prefix)
+        return checkpoint_v2.CheckpointV2(prefix)
     from pocketgraph.formats import checkpoint_v1
 
-    return checkpoint_v1.Checkpoint(prefix)
+    return checkpoint_v1.CheckpointV1(prefix)

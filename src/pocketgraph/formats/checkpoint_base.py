@@ -11,7 +11,7 @@ import numpy as np
 
 from pocketgraph.errors import FormatError, GraphError
 from pocketgraph.formats import ordered_code
-from pocketgraph.formats.bundle_proto import Entry, Extent
+from pocketgraph.formats.bundle_proto import BundleEntry, Extent
 from pocketgraph.graph import DType, Tensor
 
 LARGEST_RANK = 32  # dimensions; NumPy's limit before version 2
@@ -34,15 +34,15 @@ class Checkpoint(Mapping[str, Tensor]):
         self._tensors: dict[str, Tensor] = {}
 
     @abstractmethod
-    def entry(self, name: str) -> Entry:
+    def entry(self, name: str) -> BundleEntry:
         """What the index says of one tensor; needs no data. Raises KeyError or FormatError."""
 
     @abstractmethod
-    def _stored(self, name: str, entry: Entry) -> Tensor:
+    def _stored(self, name: str, entry: BundleEntry) -> Tensor:
         """A tensor that was saved as a whole."""
 
     @abstractmethod
-    def _slice_tensor(self, name: str, whole: Entry, extents: Sequence[Extent]) -> Tensor:
+    def _slice_tensor(self, name: str, whole: BundleEntry, extents: Sequence[Extent]) -> Tensor:
         """One slice that was saved alone."""
 
     def __getitem__(self, name: str) -> Tensor:
@@ -85,7 +85,7 @@ class Checkpoint(Mapping[str, Tensor]):
             self._dtype(whole, name), tuple(length for _, length in bounds), read=lambda: self[name].numpy()[cut].view()
         )
 
-    def _dtype(self, entry: Entry, name: str) -> DType:
+    def _dtype(self, entry: BundleEntry, name: str) -> DType:
         try:
             dtype = DType.of(entry.dtype)
         except GraphError:
@@ -94,12 +94,12 @@ class Checkpoint(Mapping[str, Tensor]):
             raise self._error(f"its element type is {dtype.name}", name)
         return dtype
 
-    def _tensor(self, name: str, entry: Entry) -> Tensor:
+    def _tensor(self, name: str, entry: BundleEntry) -> Tensor:
         if entry.slices:
             return self._assembled(name, entry)
         return self._stored(name, entry)
 
-    def _assembled(self, name: str, whole: Entry) -> Tensor:
+    def _assembled(self, name: str, whole: BundleEntry) -> Tensor:
         """A partitioned tensor: its slices are put together when it is read."""
         shape = whole.shape
         dtype = self._dtype(whole, name)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from pocketgraph.errors import FormatError, PocketgraphError
 from pocketgraph.formats import bundle_tensor, ordered_code, sstable, wire
-from pocketgraph.formats.bundle_proto import Entry, Extent, Header
+from pocketgraph.formats.bundle_proto import BundleEntry, Extent, Header
 from pocketgraph.formats.files import mapped, write_atomically
 from pocketgraph.formats.wire import Chunk
 from pocketgraph.graph import DType, Tensor
@@ -62,7 +62,7 @@ def write_part(prefix: str, tensors: Sequence[Saved]) -> None:
         FormatError: two entries are the same tensor.
         PocketgraphError: a file cannot be written.
     """
-    entries: dict[bytes, Entry] = {}
+    entries: dict[bytes, BundleEntry] = {}
     ordered = sorted(tensors, key=lambda saved: (saved.name.encode(), saved.extents or ()))
     for index, saved in enumerate(ordered):
         if index and (saved.name, saved.extents) == (ordered[index - 1].name, ordered[index - 1].extents):
@@ -82,7 +82,7 @@ def merge(prefixes: Sequence[str], destination: str, *, allow_missing: bool = Fa
         prefixes = [prefix for prefix in prefixes if os.path.exists(prefix + ".index")]
     parts = [(prefix, *_read_index(prefix)) for prefix in dict.fromkeys(prefixes)]
     total = sum(shards for _, shards, _ in parts)
-    merged: dict[bytes, Entry] = {}
+    merged: dict[bytes, BundleEntry] = {}
     moves: list[tuple[str, str]] = []
     for prefix, shards, entries in parts:
         first = len(moves)
@@ -110,28 +110,28 @@ def merge(prefixes: Sequence[str], destination: str, *, allow_missing: bool = Fa
             os.unlink(prefix + ".index")
 
 
-def _contents(tensors: Sequence[Saved], entries: dict[bytes, Entry]) -> Iterator[Chunk]:
+def _contents(tensors: Sequence[Saved], entries: dict[bytes, BundleEntry]) -> Iterator[Chunk]:
     """The data file's bytes, tensor after tensor; notes in ``entries`` where each lies."""
     offset = 0
     for name, shape, extents, value in tensors:
         data, checksum = bundle_tensor.encode(value.numpy(), value.dtype)
-        entry = Entry(value.dtype.number, value.shape, 0, offset, len(data), checksum)
+        entry = BundleEntry(value.dtype.number, value.shape, 0, offset, len(data), checksum)
         if extents is None:
             entries[name.encode()] = entry
         else:
-            whole = entries.get(name.encode(), Entry(value.dtype.number, shape))
+            whole = entries.get(name.encode(), BundleEntry(value.dtype.number, shape))
             entries[name.encode()] = replace(whole, slices=(*whole.slices, extents))
             entries[ordered_code.slice_key(name, extents)] = entry
         offset += len(data)
         yield data if isinstance(data, bytes) else data.data
 
 
-def _write_index(prefix: str, shards: int, entries: dict[bytes, Entry]) -> None:
+def _write_index(prefix: str, shards: int, entries: dict[bytes, BundleEntry]) -> None:
     table = [(b"", Header(shards).encode()), *((key, _encoded(entries[key])) for key in sorted(entries))]
     write_atomically(prefix + ".index", sstable.encode(table))
 
 
-def _encoded(entry: Entry) -> bytes:
+def _encoded(entry: BundleEntry) -> bytes:
     out = replace(entry, slices=()).encode()
     for extents in entry.slices:
         out += wire.bytes_field(7, b"".join(wire.bytes_field(1, encode_extent(*extent)) for extent in extents))
@@ -145,14 +145,14 @@ def encode_extent(start: int, length: int) -> bytes:
     return (wire.number_field(1, start) if start else b"") + wire.number_field(2, length)
 
 
-def _read_index(prefix: str) -> tuple[int, dict[bytes, Entry]]:
+def _read_index(prefix: str) -> tuple[int, dict[bytes, BundleEntry]]:
     path = prefix + ".index"
-    table = sstable.Table(memoryview(mapped(path)), path)
-    shards, entries = 0, dict[bytes, Entry]()
+    table = sstable.SortedTable(memoryview(mapped(path)), path)
+    shards, entries = 0, dict[bytes, BundleEntry]()
     for key, value in table:
         try:
             if key:
-                entries[bytes(key)] = Entry.decode(bytes(value))
+                entries[bytes(key)] = BundleEntry.decode(bytes(value))
                 DType.of(entries[bytes(key)].dtype)
             else:
                 shards = Header.decode(bytes(value)).num_shards

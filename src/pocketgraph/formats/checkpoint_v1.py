@@ -14,11 +14,11 @@ import numpy as np
 
 from pocketgraph.errors import FormatError, did_you_mean
 from pocketgraph.formats import checkpoint_base, ordered_code, wire
-from pocketgraph.formats.bundle_proto import Entry, Extent, slice_extents
+from pocketgraph.formats.bundle_proto import BundleEntry, Extent, slice_extents
 from pocketgraph.formats.checkpoint_base import LARGEST_RANK, elements_of, resolved
 from pocketgraph.formats.checkpoint_state import v1_files
 from pocketgraph.formats.files import mapped
-from pocketgraph.formats.sstable import Table
+from pocketgraph.formats.sstable import SortedTable
 from pocketgraph.formats.tensor_proto import StoredTensor, dimensions
 from pocketgraph.formats.wire import LEN, VARINT, WireError
 from pocketgraph.graph import DType, Tensor
@@ -26,7 +26,7 @@ from pocketgraph.graph import DType, Tensor
 LARGEST_GROWTH = 64  # elements for each byte of the files; a stored element takes a byte, compressed at most 21 a byte
 
 
-class Checkpoint(checkpoint_base.Checkpoint):
+class CheckpointV1(checkpoint_base.Checkpoint):
     """The tensors of one V1 checkpoint. Opening reads the lists; a block is read, and its checksum checked, when a
     tensor in it is asked for its values.
 
@@ -40,14 +40,14 @@ class Checkpoint(checkpoint_base.Checkpoint):
         self.files = v1_files(self.prefix)
         if not self.files:
             raise FormatError("there is no checkpoint of the older V1 form here", where=self.prefix)
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, BundleEntry] = {}
         self._places: dict[tuple[str, tuple[Extent, ...]], int] = {}
-        self._tables: list[Table] = []
+        self._tables: list[SortedTable] = []
         self._bytes = 0
         for number, file in enumerate(self.files):
             data = memoryview(mapped(file))
             self._bytes += len(data)
-            table = Table(data, file)
+            table = SortedTable(data, file)
             self._tables.append(table)
             for name, entry in _held(table, file):
                 self._add(name, entry, number)
@@ -62,9 +62,9 @@ class Checkpoint(checkpoint_base.Checkpoint):
         return name in self._entries
 
     def __repr__(self) -> str:
-        return f"Checkpoint({self.prefix!r}: {len(self)} tensors in {len(self.files)} files)"
+        return f"CheckpointV1({self.prefix!r}: {len(self)} tensors in {len(self.files)} files)"
 
-    def entry(self, name: str) -> Entry:
+    def entry(self, name: str) -> BundleEntry:
         try:
             return self._entries[name]
         except KeyError:
@@ -73,7 +73,7 @@ class Checkpoint(checkpoint_base.Checkpoint):
                 f"key {name} not found in checkpoint {self.prefix}" + (f"; {hint}" if hint else "")
             ) from None
 
-    def _add(self, name: str, entry: Entry, number: int) -> None:
+    def _add(self, name: str, entry: BundleEntry, number: int) -> None:
         """Takes what one file says of a tensor together with what the others said."""
         before = self._entries.get(name)
         if before is not None and (before.dtype, before.shape) != (entry.dtype, entry.shape):
@@ -83,9 +83,9 @@ class Checkpoint(checkpoint_base.Checkpoint):
                 raise self._error(f"the slice {_shown(extents)} is stored twice", name)
             self._places[name, extents] = number
         slices = (() if before is None else before.slices) + entry.slices
-        self._entries[name] = Entry(entry.dtype, entry.shape, slices=slices)
+        self._entries[name] = BundleEntry(entry.dtype, entry.shape, slices=slices)
 
-    def _tensor(self, name: str, entry: Entry) -> Tensor:
+    def _tensor(self, name: str, entry: BundleEntry) -> Tensor:
         if any(size < 0 for size in entry.shape) or len(entry.shape) > LARGEST_RANK:
             raise self._error("it has no sound shape", name)
         if elements_of(entry.shape) > LARGEST_GROWTH * self._bytes:
@@ -94,10 +94,10 @@ class Checkpoint(checkpoint_base.Checkpoint):
             return self._slice_tensor(name, entry, entry.slices[0])
         return self._assembled(name, entry)
 
-    def _stored(self, name: str, entry: Entry) -> Tensor:
+    def _stored(self, name: str, entry: BundleEntry) -> Tensor:
         return self._tensor(name, entry)
 
-    def _slice_tensor(self, name: str, whole: Entry, extents: Sequence[Extent]) -> Tensor:
+    def _slice_tensor(self, name: str, whole: BundleEntry, extents: Sequence[Extent]) -> Tensor:
         bounds = resolved(extents, whole.shape)
         number = self._places.get((name, tuple(extents)))
         if number is None or bounds is None:
@@ -115,7 +115,7 @@ class Checkpoint(checkpoint_base.Checkpoint):
         return Tensor(dtype, shape, read=read)
 
 
-def _held(table: Table, file: str) -> Iterator[tuple[str, Entry]]:
+def _held(table: SortedTable, file: str) -> Iterator[tuple[str, BundleEntry]]:
     """What a file says that it holds: each tensor's name, type, whole shape, and the slices in this file."""
     value = table.get(b"")
     if value is None:
@@ -135,7 +135,7 @@ def _held(table: Table, file: str) -> Iterator[tuple[str, Entry]]:
         raise FormatError(f"the list of its tensors is not parseable: {error}", where=file) from None
 
 
-def _described(data: bytes, start: int, stop: int, file: str) -> tuple[str, Entry]:
+def _described(data: bytes, start: int, stop: int, file: str) -> tuple[str, BundleEntry]:
     """One SavedSliceMeta."""
     name, dtype = "", 0
     shape: list[int] | None = []
@@ -151,7 +151,7 @@ def _described(data: bytes, start: int, stop: int, file: str) -> tuple[str, Entr
             slices.append(slice_extents(data, value, end))
     if not name:
         raise FormatError("a tensor has no name; the file is damaged", where=file)
-    return name, Entry(dtype, (-1,) if shape is None else tuple(shape), slices=tuple(slices))
+    return name, BundleEntry(dtype, (-1,) if shape is None else tuple(shape), slices=tuple(slices))
 
 
 def _values(data: bytes, dtype: DType, shape: tuple[int, ...], place: str) -> np.ndarray[Any, Any]:

@@ -15,10 +15,10 @@ import numpy as np
 
 from pocketgraph.errors import FormatError, did_you_mean
 from pocketgraph.formats import bundle_tensor, checkpoint_base, ordered_code
-from pocketgraph.formats.bundle_proto import Entry, Extent, Header
+from pocketgraph.formats.bundle_proto import BundleEntry, Extent, Header
 from pocketgraph.formats.checkpoint_base import LARGEST_RANK, elements_of, resolved
 from pocketgraph.formats.files import mapped
-from pocketgraph.formats.sstable import Table
+from pocketgraph.formats.sstable import SortedTable
 from pocketgraph.formats.wire import WireError
 from pocketgraph.graph import Tensor
 
@@ -26,7 +26,7 @@ LARGEST_INDEX = 1 << 30  # bytes; an index holds about 40 bytes a tensor
 READS_VERSION = 1  # the bundle format version that this reader knows
 
 
-class Checkpoint(checkpoint_base.Checkpoint):
+class CheckpointV2(checkpoint_base.Checkpoint):
     """The tensors of one V2 checkpoint. Files are mapped when first needed and checksums checked when bytes are read.
 
     Looking a tensor up raises KeyError for an unknown name, and FormatError when its entry contradicts itself or its
@@ -43,7 +43,7 @@ class Checkpoint(checkpoint_base.Checkpoint):
         header: Header | None = None
         self._raw: dict[str, bytes] = {}
         self._slices: dict[bytes, bytes] = {}
-        for key, view in Table(memoryview(_read_index(index)), index):
+        for key, view in SortedTable(memoryview(_read_index(index)), index):
             value = bytes(view)
             if not key:
                 header = self._header(value)
@@ -67,9 +67,9 @@ class Checkpoint(checkpoint_base.Checkpoint):
         return name in self._raw
 
     def __repr__(self) -> str:
-        return f"Checkpoint({self.prefix!r}: {len(self)} tensors in {self.num_shards} shards)"
+        return f"CheckpointV2({self.prefix!r}: {len(self)} tensors in {self.num_shards} shards)"
 
-    def entry(self, name: str) -> Entry:
+    def entry(self, name: str) -> BundleEntry:
         """What the index says of one tensor; needs no data file. Raises KeyError or FormatError."""
         try:
             return self._decode(self._raw[name], name)
@@ -94,16 +94,16 @@ class Checkpoint(checkpoint_base.Checkpoint):
             )  # fmt: skip
         return header
 
-    def _decode(self, value: bytes, name: str) -> Entry:
+    def _decode(self, value: bytes, name: str) -> BundleEntry:
         try:
-            entry = Entry.decode(value)
+            entry = BundleEntry.decode(value)
         except WireError:
             raise self._error("its index entry is not parseable", name) from None
         if any(size < 0 for size in entry.shape) or len(entry.shape) > LARGEST_RANK:
             raise self._error("its index entry has no sound shape", name)
         return entry
 
-    def _stored(self, name: str, entry: Entry) -> Tensor:
+    def _stored(self, name: str, entry: BundleEntry) -> Tensor:
         dtype = self._dtype(entry, name)
         shape = entry.shape
         elements = elements_of(shape)
@@ -132,7 +132,7 @@ class Checkpoint(checkpoint_base.Checkpoint):
 
         return Tensor(dtype, shape, read=read)
 
-    def _slice_tensor(self, name: str, whole: Entry, extents: Sequence[Extent]) -> Tensor:
+    def _slice_tensor(self, name: str, whole: BundleEntry, extents: Sequence[Extent]) -> Tensor:
         raw = self._slices.get(ordered_code.slice_key(name, extents))
         bounds = resolved(extents, whole.shape)
         if raw is None or bounds is None:

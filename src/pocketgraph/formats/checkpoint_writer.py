@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping
 
 from pocketgraph.errors import FormatError, PocketgraphError
 from pocketgraph.formats import bundle_tensor, sstable
-from pocketgraph.formats.bundle_proto import Entry, Header
+from pocketgraph.formats.bundle_proto import BundleEntry, Header
 from pocketgraph.formats.files import mapped, write_atomically
-from pocketgraph.formats.part_files import is_abandoned, part_name
 from pocketgraph.formats.wire import Chunk
 from pocketgraph.graph import Tensor
+from pocketgraph.part_files import is_abandoned, part_name
 
 MOST_SHARDS = 99_999  # five digits in the file name
 
@@ -43,7 +43,7 @@ def write_checkpoint(prefix: str | os.PathLike[str], tensors: Mapping[str, Tenso
     base = os.fspath(prefix)
     names = sorted(tensors, key=str.encode)
     groups = _spread(names, tensors, shards)
-    entries: dict[str, Entry] = {}
+    entries: dict[str, BundleEntry] = {}
     # Data files are known by their number and how many there are. Where the index that is there speaks of such names,
     # new data first have names of one file more, of which an index is written, and then their own.
     is_there = _shards_of(base) == shards and shards < MOST_SHARDS
@@ -61,10 +61,10 @@ def write_checkpoint(prefix: str | os.PathLike[str], tensors: Mapping[str, Tenso
 
 def _shards_of(base: str) -> int:
     """How many data files the index that is there speaks of; 0 when there is none that can be read."""
-    from pocketgraph.formats.checkpoint_v2 import Checkpoint
+    from pocketgraph.formats.checkpoint_v2 import CheckpointV2
 
     try:
-        return Checkpoint(base).num_shards if os.path.exists(base + ".index") else 0
+        return CheckpointV2(base).num_shards if os.path.exists(base + ".index") else 0
     except PocketgraphError:
         return 0
 
@@ -73,7 +73,7 @@ def _data_file(base: str, shard: int, shards: int) -> str:
     return f"{base}.data-{shard:05d}-of-{shards:05d}"
 
 
-def _write_index(base: str, names: list[str], entries: Mapping[str, Entry], shards: int) -> None:
+def _write_index(base: str, names: list[str], entries: Mapping[str, BundleEntry], shards: int) -> None:
     table = sstable.encode([(b"", Header(shards).encode()), *((n.encode(), entries[n].encode()) for n in names)])
     write_atomically(base + ".index", table)
 
@@ -116,11 +116,11 @@ def _spread(names: list[str], tensors: Mapping[str, Tensor], shards: int) -> lis
     return groups
 
 
-def _contents(shard: int, tensors: Mapping[str, Tensor], entries: dict[str, Entry]) -> Iterator[Chunk]:
+def _contents(shard: int, tensors: Mapping[str, Tensor], entries: dict[str, BundleEntry]) -> Iterator[Chunk]:
     """The bytes of one data file, tensor after tensor; notes in ``entries`` where each lies."""
     offset = 0
     for name, tensor in tensors.items():
         data, checksum = bundle_tensor.encode(tensor.numpy(), tensor.dtype)
-        entries[name] = Entry(tensor.dtype.number, tensor.shape, shard, offset, len(data), checksum)
+        entries[name] = BundleEntry(tensor.dtype.number, tensor.shape, shard, offset, len(data), checksum)
         offset += len(data)
         yield data if isinstance(data, bytes) else data.data

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from pocketgraph import formats
-from pocketgraph.errors import FormatError, UsageError
+from pocketgraph.errors import FormatError, UsageError, option
 from pocketgraph.formats import meta_graph
 from pocketgraph.formats.detect import Kind, identify
 from pocketgraph.formats.files import PathLike, mapped
@@ -25,7 +25,7 @@ CHECKPOINTS = frozenset(
 
 
 @dataclass(frozen=True)
-class Converted:
+class ConvertedFile:
     """What was done.
 
     Attributes:
@@ -50,7 +50,7 @@ def convert(
     outputs: Iterable[str] = (),
     min_size: int | None = None,
     shapes_of: Callable[[Graph], Mapping[str, Shape]] | None = None,
-) -> Converted:
+) -> ConvertedFile:
     """Writes the model or checkpoint at ``source`` in another form.
 
     Args:
@@ -85,13 +85,13 @@ def convert(
         from pocketgraph.formats.checkpoint_writer import write_checkpoint
 
         write_checkpoint(os.fspath(target).removesuffix(".index"), formats.open_checkpoint(source))
-        return Converted(identity.description, form)
+        return ConvertedFile(identity.description, form)
     graph = formats.load(source, tags=tags, signature=signature)
     graph = graph.replace(inputs=tuple(inputs) or graph.inputs, outputs=tuple(outputs) or graph.outputs)
     lost = left_out(graph, identity.kind, os.fspath(source), form, tags)
     shapes = shapes_of(graph) if shapes_of is not None and form in ("saved_model", "meta") else None
     write(graph, target, form, min_size, shapes)
-    return Converted(identity.description, form, tuple(lost))
+    return ConvertedFile(identity.description, form, tuple(lost))
 
 
 def form_of(target: str, is_checkpoint: bool) -> str:
@@ -103,7 +103,7 @@ def form_of(target: str, is_checkpoint: bool) -> str:
         return SUFFIXES[suffix]
     if not suffix or target.endswith(os.sep):
         return "saved_model"
-    raise UsageError(f"the suffix {suffix} says no form", where=target, hint=f"add --to={'|'.join(FORMS)}")
+    raise UsageError(f"the suffix {suffix} says no form", where=target, hint=f"add {option('to')}={'|'.join(FORMS)}")
 
 
 def left_out(graph: Graph, kind: Kind, source: str, form: str, tags: str | Iterable[str] | None) -> list[str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from pocketgraph.errors import FormatError
 from pocketgraph.formats import checkpoint, checkpoint_base, load, meta_graph, tflite
-from pocketgraph.formats.bundle_proto import Entry
+from pocketgraph.formats.bundle_proto import BundleEntry
 from pocketgraph.formats.checkpoint_state import STATE_FILE, find_prefix, prefixes
 from pocketgraph.formats.detect import Identity, Kind, identify
 from pocketgraph.formats.files import PathLike, mapped
@@ -53,7 +53,7 @@ class GraphFacts:
 
 
 @dataclass(frozen=True)
-class Facts:
+class FileFacts:
     """What lies at a path.
 
     Attributes:
@@ -79,7 +79,7 @@ class Facts:
     metadata: Metadata | None = None
 
 
-def facts(path: PathLike) -> Facts:
+def facts(path: PathLike) -> FileFacts:
     """What is known of a file, directory or checkpoint; a damaged one gives what is known nevertheless.
 
     Raises:
@@ -90,25 +90,25 @@ def facts(path: PathLike) -> Facts:
     size = bytes_of(name)
     try:
         if identity.kind in GRAPHS:
-            return Facts(identity, size, tuple(graphs_of(name, identity.kind)))
+            return FileFacts(identity, size, tuple(graphs_of(name, identity.kind)))
         if identity.kind in SAVED_MODELS:
             metas = meta_graph.read_saved_model(name)
-            return Facts(identity, size, tuple(of_meta(meta) for meta in metas))
+            return FileFacts(identity, size, tuple(of_meta(meta) for meta in metas))
         if identity.kind is Kind.TFLITE:
             return of_litert(identity, size)
         if identity.kind in CHECKPOINTS:
             return of_checkpoint(identity)
     except FormatError as error:
-        return Facts(identity, size, damage=str(error).removeprefix(f"{name}: "))
-    return Facts(identity, size)
+        return FileFacts(identity, size, damage=str(error).removeprefix(f"{name}: "))
+    return FileFacts(identity, size)
 
 
-def of_litert(identity: Identity, size: int) -> Facts:
+def of_litert(identity: Identity, size: int) -> FileFacts:
     """The facts of a LiteRT file."""
     buffer = mapped(identity.path)
     model = tflite.facts(buffer, identity.path)
     graph = of_graph(tflite.parse(buffer, identity.path), model.description)
-    return Facts(identity, size, (graph,), model=model, metadata=metadata(buffer, identity.path))
+    return FileFacts(identity, size, (graph,), model=model, metadata=metadata(buffer, identity.path))
 
 
 def graphs_of(name: str, kind: Kind) -> list[GraphFacts]:
@@ -139,7 +139,7 @@ def of_graph(graph: Graph, version: str = "", tags: tuple[str, ...] = ()) -> Gra
     )
 
 
-def of_checkpoint(identity: Identity) -> Facts:
+def of_checkpoint(identity: Identity) -> FileFacts:
     """How many tensors a checkpoint has; reads its index. Of several in a directory somebody has to name one."""
     several = prefixes(identity.path) if identity.kind is Kind.CHECKPOINT_DIRECTORY else []
     if len(several) > 1 and not os.path.isfile(os.path.join(identity.path, STATE_FILE)):
@@ -148,14 +148,14 @@ def of_checkpoint(identity: Identity) -> Facts:
         except FormatError:
             one = os.path.join(identity.path, several[0])
             step = f"{len(several)} checkpoints; name one, such as: {identity.kind.value[1].format(one)}"
-            return Facts(dataclasses.replace(identity, next=step), bytes_of(identity.path))
+            return FileFacts(dataclasses.replace(identity, next=step), bytes_of(identity.path))
     store = checkpoint.open_checkpoint(identity.path)
-    entries: Mapping[str, Entry] = {name: store.entry(name) for name in store}
+    entries: Mapping[str, BundleEntry] = {name: store.entry(name) for name in store}
     total = 0
     for entry in entries.values():
         count = checkpoint_base.elements_of(entry.shape)
         total += count * (DType.of(entry.dtype).size if entry.dtype in KNOWN else 0)
-    return Facts(
+    return FileFacts(
         identity, bytes_of(store.prefix), tensors=len(store), tensor_bytes=total, prefix=store.prefix
     )  # fmt: skip
 

@@ -10,8 +10,8 @@ from mmap import ACCESS_READ, mmap
 from typing import BinaryIO, TypeAlias
 
 from pocketgraph.errors import FormatError, PocketgraphError, did_you_mean
-from pocketgraph.formats.part_files import part_name, remove_abandoned
 from pocketgraph.formats.wire import Buffer, Chunk
+from pocketgraph.part_files import part_name, remove_abandoned
 
 PathLike: TypeAlias = str | os.PathLike[str]
 Content: TypeAlias = Chunk | Iterable[Chunk] | Callable[[BinaryIO], object]

@@ -29,14 +29,14 @@ OFFSET_BYTES = 8  # of the number at the end of the file
 OP = "ImmutableConst"
 
 
-class Region(NamedTuple):
+class MappedRegion(NamedTuple):
     """Where a part of the package lies: bytes ``start`` to ``stop`` of the file."""
 
     start: int
     stop: int
 
 
-def regions(buffer: Buffer, file: str) -> dict[str, Region]:
+def regions(buffer: Buffer, file: str) -> dict[str, MappedRegion]:
     """The directory of a package; a region that does not state its length ends where the next one begins.
 
     Raises:
@@ -56,14 +56,14 @@ def regions(buffer: Buffer, file: str) -> dict[str, Region]:
         ]
     except WireError:
         raise corrupted("Can't parse its internal directory", file) from None
-    found: dict[str, Region] = {}
+    found: dict[str, MappedRegion] = {}
     end = directory
     for offset, name, length in reversed(elements):
         if offset >= end:
             raise corrupted("Invalid offset of internal component", file)
         if name in found:
             raise corrupted(f"Duplicate name of internal component {name}", file)
-        found[name] = Region(offset, offset + length if 0 < length <= end - offset else end)
+        found[name] = MappedRegion(offset, offset + length if 0 < length <= end - offset else end)
         end = offset
     return dict(reversed(found.items()))
 
@@ -81,7 +81,9 @@ def read(buffer: Buffer, file: str) -> Graph:
     """
     table = regions(buffer, file)
     if GRAPH not in table:
-        raise FormatError(f"Region {GRAPH} is not found", where=file, hint="the package holds tensors but no graph")
+        raise FormatError(
+            f"MappedRegion {GRAPH} is not found", where=file, hint="the package holds tensors but no graph"
+        )
     graph = graphdef.parse(buffer, file, *table[GRAPH])
     return graph.map_nodes(lambda node: _mapped(node, table, file))
 
@@ -96,7 +98,7 @@ class RegionNode(Node):
 
     __slots__ = ("_node", "_regions", "buffer", "file", "start", "stop")
 
-    def __init__(self, node: FileNode, table: Mapping[str, Region], file: str) -> None:
+    def __init__(self, node: FileNode, table: Mapping[str, MappedRegion], file: str) -> None:
         super().__init__(node.name, "Const", node.inputs, None, node.device)
         self._attrs = None
         self.buffer, self.start, self.stop = node.buffer, node.start, node.stop
@@ -123,7 +125,7 @@ class RegionNode(Node):
         key = name.decode("utf-8", "replace")
         region = self._regions.get(key)
         if region is None:
-            raise FormatError(f"Region {key} is not found", where=where)
+            raise FormatError(f"MappedRegion {key} is not found", where=where)
         count = 1
         for size in sizes:
             count *= size
@@ -151,7 +153,7 @@ class RegionNode(Node):
         return self._node.extra
 
 
-def _mapped(node: Node, table: Mapping[str, Region], file: str) -> Node:
+def _mapped(node: Node, table: Mapping[str, MappedRegion], file: str) -> Node:
     """A Const for an ImmutableConst of this package; one that names another file stays, and is never opened."""
     region = node.attr("memory_region_name") if node.op == OP else None
     if not isinstance(region, bytes) or not region.startswith(PREFIX.encode()):

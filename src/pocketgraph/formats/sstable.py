@@ -23,7 +23,7 @@ RESTART_INTERVAL = 16
 _TRAILER_BYTES = 5
 
 
-class Table:
+class SortedTable:
     """A table over bytes that are already in memory or mapped.
 
     Values of uncompressed blocks are views of those bytes; a block's checksum is checked when the block is visited.

@@ -46,10 +46,10 @@ def parse(text: str, *, inputs: Iterable[str] = (), outputs: Iterable[str] = ())
     Raises:
         GraphError: the text is not in that form, with line and column; or two nodes share a name.
     """
-    return Graph(_Reader(text).nodes(), inputs=inputs, outputs=outputs)
+    return Graph(_TextReader(text).nodes(), inputs=inputs, outputs=outputs)
 
 
-class _Reader:
+class _TextReader:
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0

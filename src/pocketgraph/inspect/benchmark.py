@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pocketgraph.errors import PocketgraphError, RunError, UsageError
+from pocketgraph.errors import PocketgraphError, RunError, UsageError, option
 from pocketgraph.graph import DType, Graph
 from pocketgraph.runtime.feeds import FeedSpec
 from pocketgraph.runtime.stat_summarizer import Stat, StatSummarizer
@@ -23,7 +23,7 @@ MOST_FEED_BYTES = 1 << 32
 
 
 @dataclass(frozen=True)
-class Layer:
+class BenchmarkLayer:
     """One input of a benchmark: where it goes in, its element type, its full shape, and its first values."""
 
     name: str
@@ -140,7 +140,7 @@ def run_phase(
 
 def benchmark(
     session: Session,
-    layers: Sequence[Layer],
+    layers: Sequence[BenchmarkLayer],
     outputs: Sequence[str],
     limits: Limits,
     nodes: StatSummarizer,
@@ -159,7 +159,7 @@ def benchmark(
         targets: nodes to run without fetching.
     """
     if limits.max_runs <= 0 and (limits.max_seconds <= 0 or limits.fixed_runs):
-        raise UsageError("a benchmark needs an end: give --max_num_runs or --max_time")
+        raise UsageError(f"a benchmark needs an end: give {option('max_num_runs')} or {option('max_time')}")
     feeds: Mapping[str, Any] = {layer.name: layer.array() for layer in layers}
     result = Benchmark(nodes=nodes)
     fetches, goals = list(outputs), tuple(targets)
@@ -202,7 +202,7 @@ def benchmark(
     return result
 
 
-def layers_from_graph(graph: Graph, names: Sequence[str]) -> list[Layer]:
+def layers_from_graph(graph: Graph, names: Sequence[str]) -> list[BenchmarkLayer]:
     """Layers for these placeholders as the graph declares them; an unknown first dimension becomes 1.
 
     Raises:
@@ -212,13 +212,13 @@ def layers_from_graph(graph: Graph, names: Sequence[str]) -> list[Layer]:
     open_ones = [name for name, shape in shapes.items() if shape.dims is None or None in shape.dims[1:]]
     if open_ones:
         known = ":".join(_sizes(shape.dims) for shape in shapes.values())
-        flags = f"--input_layer={','.join(names)} --input_layer_shape={known}"
+        flags = f"{option('input_layer')}={','.join(names)} {option('input_layer_shape')}={known}"
         raise UsageError(
             f"the graph does not fix the size of input '{open_ones[0]}' ({shapes[open_ones[0]]})",
             hint=f"pass {flags} with sizes in place of the question marks",
         )
     return [
-        Layer(
+        BenchmarkLayer(
             name, graph.producer(name).dtype("dtype"), tuple(1 if size is None else size for size in shape.dims or ())
         )
         for name, shape in shapes.items()

@@ -7,13 +7,13 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from pocketgraph.errors import PocketgraphError
-from pocketgraph.inspect.benchmark import Benchmark, Layer
+from pocketgraph.errors import PocketgraphError, option
+from pocketgraph.inspect.benchmark import Benchmark, BenchmarkLayer
 
 MEBIBYTE = 1 << 20
 
 
-class Record(NamedTuple):
+class BenchmarkRecord(NamedTuple):
     """One figure.
 
     Attributes:
@@ -31,22 +31,22 @@ class Record(NamedTuple):
     node_type: str = ""
 
 
-def records(name: str, result: Benchmark, layers: list[Layer]) -> Iterator[Record]:
+def records(name: str, result: Benchmark, layers: list[BenchmarkLayer]) -> Iterator[BenchmarkRecord]:
     """The figures in the original's order: the runs, the start, then every node type by alphabet."""
     runs, seconds = result.plain.count, result.plain.total / 1e6
     fed = max(1, layers[0].dtype.size) * math.prod(layers[0].shape) if layers else 0
-    yield Record(name, runs, seconds, fed * runs / seconds / MEBIBYTE if seconds else -1.0)
+    yield BenchmarkRecord(name, runs, seconds, fed * runs / seconds / MEBIBYTE if seconds else -1.0)
     warmups, warm = result.warmup.count, result.warmup.total / 1e6
-    yield Record(f"{name}_meta-init", 1, result.load_seconds)
-    yield Record(f"{name}_meta-first-inference", warmups, warm)
-    yield Record(
+    yield BenchmarkRecord(f"{name}_meta-init", 1, result.load_seconds)
+    yield BenchmarkRecord(f"{name}_meta-first-inference", warmups, warm)
+    yield BenchmarkRecord(
         f"{name}_meta-init-plus-first-inference", 1, result.load_seconds + (warm / warmups if warmups else 0.0)
     )
     for op, microseconds in sorted(result.nodes.times_by_type().items()):
-        yield Record(f"{name}_{op}", result.traced.count, microseconds * result.traced.count / 1e6, -1.0, op)
+        yield BenchmarkRecord(f"{name}_{op}", result.traced.count, microseconds * result.traced.count / 1e6, -1.0, op)
 
 
-def path_of(prefix: str, record: Record) -> str:
+def path_of(prefix: str, record: BenchmarkRecord) -> str:
     """The record's file; a slash in its name is no folder."""
     return prefix + record.name.replace("/", "__")
 
@@ -57,10 +57,11 @@ def refuse_existing(prefix: str, name: str) -> None:
     Raises:
         PocketgraphError: it is there already, or its folder is not.
     """
-    path = path_of(prefix, Record(name, 0, 0.0))
+    path = path_of(prefix, BenchmarkRecord(name, 0, 0.0))
     if os.path.exists(path):
         raise PocketgraphError(
-            f"Cannot create TestReporter, file exists: {path}", hint="remove it or take another --output_prefix"
+            f"Cannot create TestReporter, file exists: {path}",
+            hint=f"remove it or take another {option('output_prefix')}",
         )
     refuse_no_folder(path)
 
@@ -76,7 +77,7 @@ def refuse_no_folder(path: str) -> None:
         raise PocketgraphError("the directory to write to does not exist", where=path, hint=f"mkdir -p {folder}")
 
 
-def write(prefix: str, record: Record) -> str:
+def write(prefix: str, record: BenchmarkRecord) -> str:
     """Writes one record and gives the file's path.
 
     Raises:

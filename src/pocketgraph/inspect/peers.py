@@ -18,7 +18,7 @@ from pocketgraph.errors import UsageError
 
 if TYPE_CHECKING:
     from pocketgraph.graph import Graph
-    from pocketgraph.inspect.benchmark import Layer
+    from pocketgraph.inspect.benchmark import BenchmarkLayer
 
 PEERS = ("reference", "litert", "auto", "tensorflow", "onnxruntime", "openvino")
 OURS = ("reference", "litert", "auto")
@@ -57,7 +57,7 @@ class PeerResult:
 
 def compare(
     graph: Graph,
-    layers: Sequence[Layer],
+    layers: Sequence[BenchmarkLayer],
     outputs: Sequence[str],
     programs: Sequence[str],
     *,

@@ -6,7 +6,7 @@ import inspect
 import re
 from dataclasses import dataclass
 
-from pocketgraph.transforms.tool import Parameter, Rule
+from pocketgraph.transforms.tool import Rule, RuleParameter
 
 DIFFERS = "Differs from the original:"
 HEADINGS = ("Given:", "Result:", "Args:", "Raises:", DIFFERS)
@@ -36,7 +36,7 @@ class Page:
     text: tuple[str, ...]
     differs: str
     meanings: dict[str, str]
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[RuleParameter, ...]
     raises: str
 
 
@@ -80,7 +80,7 @@ def page_of(rule: Rule) -> Page:
     )
 
 
-def spelled(parameter: Parameter) -> str:
+def spelled(parameter: RuleParameter) -> str:
     """A parameter as it is written in a transform string, with its default."""
     if parameter.repeated:
         return f"{parameter.name}=… (may be repeated)"

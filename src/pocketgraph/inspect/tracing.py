@@ -39,7 +39,7 @@ def write_trace(trace: StepTrace, path: str | os.PathLike[str], graph: Graph | N
     check_ending(name)
     if is_folder(name):
         runs = {"run": run_metadata({DEVICE: node_stats(trace, graph)})}
-        write_event_file(name, to_bytes(_without_weights(graph or Graph())), runs)
+        write_event_file(name, to_bytes(without_weights(graph or Graph())), runs)
     elif name.endswith(".json"):
         write_atomically(name, json.dumps(chrome_trace(trace, graph)).encode())
     else:
@@ -64,7 +64,7 @@ def is_folder(name: str) -> bool:
     return name.endswith(("/", os.sep)) or os.path.isdir(name)
 
 
-def _without_weights(graph: Graph) -> Graph:
+def without_weights(graph: Graph) -> Graph:
     """The graph without the values of larger constants, which nobody looks at in a picture."""
     return graph.replace(
         node.replace(attrs={key: value for key, value in node.attrs.items() if key != "value"})

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from pocketgraph.transforms.near_miss import Miss
-from pocketgraph.transforms.transform_report import Entry
+from pocketgraph.transforms.transform_report import RuleEntry
 
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem; color: #222 }
@@ -19,12 +19,12 @@ details { margin: .3rem 0 } ul { columns: 2; margin: .3rem 0 } .why li { break-i
 MOST = 2000  # names listed of one kind; the rest is counted
 
 
-def as_json(entries: Sequence[Entry], model: str) -> str:
+def as_json(entries: Sequence[RuleEntry], model: str) -> str:
     """The report for programs: ``{"model", "rules": [...]}``."""
     return json.dumps({"model": model, "rules": [entry.as_dict() for entry in entries]}, indent=2) + "\n"
 
 
-def as_html(entries: Sequence[Entry], model: str) -> str:
+def as_html(entries: Sequence[RuleEntry], model: str) -> str:
     """The page: a table of all rules, then what each did, node by node."""
     head = "<tr>" + "".join(
         f"<th>{title}</th>"
@@ -40,14 +40,14 @@ def as_html(entries: Sequence[Entry], model: str) -> str:
     )
 
 
-def _with_steps(entry: Entry, depth: int) -> Iterator[tuple[Entry, int]]:
+def _with_steps(entry: RuleEntry, depth: int) -> Iterator[tuple[RuleEntry, int]]:
     """An entry and behind it the rules that it ran itself, each with how deep it stands."""
     yield entry, depth
     for step in entry.steps:
         yield from _with_steps(step, depth + 1)
 
 
-def called(entry: Entry) -> str:
+def called(entry: RuleEntry) -> str:
     """The rule as it was written: name and parameters."""
     given = [
         f"{key}={str(one).lower() if isinstance(one, bool) else one}"
@@ -57,7 +57,7 @@ def called(entry: Entry) -> str:
     return f"{entry.rule}({', '.join(given)})" if given else entry.rule
 
 
-def _row(i: int, entry: Entry, depth: int) -> str:
+def _row(i: int, entry: RuleEntry, depth: int) -> str:
     indent = "&emsp;" * depth
     cells = [
         f'{indent}<a href="#rule{i}"><code>{escape(called(entry))}</code></a>',
@@ -70,7 +70,7 @@ def _row(i: int, entry: Entry, depth: int) -> str:
     return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells)
 
 
-def _section(i: int, entry: Entry) -> str:
+def _section(i: int, entry: RuleEntry) -> str:
     kinds = ("removed", "added", "rewired", "changed")
     lists = "".join(_names(kind, getattr(entry, kind)) for kind in kinds)
     misses = _misses(entry.misses)

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
-from pocketgraph.formats.part_files import is_abandoned, part_name
 from pocketgraph.graph import DType
 from pocketgraph.litert.cache_integrity import (
     PRIVATE,
@@ -27,16 +26,9 @@ from pocketgraph.litert.cache_integrity import (
     sealed_text,
     unsealed,
 )
+from pocketgraph.litert.code_version import code_version, short_digest
+from pocketgraph.part_files import is_abandoned, part_name
 
-try:
-    from _blake2 import blake2b  # hashlib gives the same, and loads OpenSSL besides: a thirtieth of a warm start
-except ImportError:
-    from hashlib import blake2b
-
-LOWERING_VERSION = 27
-"""Raise it with every change that makes other bytes from the same graph."""
-
-FORMAT = 2
 LIMIT = 2 << 30  # bytes in the whole directory; the least recently used segments beyond go
 MOST_FILES = 8192  # in the whole directory
 SUM = "sum"  # of the file of an entry, in the text beside it
@@ -133,23 +125,18 @@ def signature(inputs: Sequence[str], specs: Specs, outputs: Sequence[str]) -> st
     return f"{'; '.join(taken)} -> {'; '.join(outputs)}"
 
 
-def short_digest(content: bytes, size: int) -> str:
-    """A digest of ``size`` bytes, in hexadecimal digits."""
-    return blake2b(content, digest_size=size).hexdigest()
-
-
 def entry_name(model_key: str, segment: str) -> str:
-    """The name of the files of one segment of one model.
+    """The name of the files of one segment of one model, as this version of the code and of LiteRT makes it.
 
     Args:
         model_key: a digest of the model.
         segment: what ``signature`` gave.
     """
-    parts = (str(FORMAT), str(LOWERING_VERSION), engine_version(), model_key, segment)
+    parts = (code_version(), engine_version(), model_key, segment)
     return short_digest("\0".join(parts).encode(), 20)
 
 
-class Entry(NamedTuple):
+class CacheEntry(NamedTuple):
     """A segment that is in the cache and whole.
 
     Attributes:
@@ -165,7 +152,7 @@ class Entry(NamedTuple):
     about: dict[str, Any]
 
 
-def find(folder: str, name: str, meanwhile: Callable[[], object] | None = None) -> Entry | None:
+def find(folder: str, name: str, meanwhile: Callable[[], object] | None = None) -> CacheEntry | None:
     """The segment of this name, None when it is missing or damaged (a damaged one is removed).
 
     Args:
@@ -188,7 +175,7 @@ def find(folder: str, name: str, meanwhile: Callable[[], object] | None = None) 
         return None
     with contextlib.suppress(OSError):
         os.utime(sidecar)
-    return Entry(model, packed, _packed_is_whole(packed), about)
+    return CacheEntry(model, packed, _packed_is_whole(packed), about)
 
 
 def _files(folder: str, name: str) -> tuple[str, str, str]:
@@ -204,7 +191,7 @@ def _packed_is_whole(packed: str) -> bool:
         return False
 
 
-def store(folder: str, name: str, content: Iterable[bytes | memoryview], about: dict[str, Any]) -> Entry | None:
+def store(folder: str, name: str, content: Iterable[bytes | memoryview], about: dict[str, Any]) -> CacheEntry | None:
     """Writes a segment; None when the disk does not take it.
 
     Args:
@@ -228,7 +215,7 @@ def store(folder: str, name: str, content: Iterable[bytes | memoryview], about: 
         unusable(f"{folder}: {error.strerror}")
         return None
     trim(folder, keep=name)
-    return Entry(model, packed, _packed_is_whole(packed), record)
+    return CacheEntry(model, packed, _packed_is_whole(packed), record)
 
 
 def seal_packed(part: str, packed: str) -> None:

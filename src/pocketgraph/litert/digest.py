@@ -8,6 +8,7 @@ import os
 
 from pocketgraph.litert import cache
 from pocketgraph.litert.cache_integrity import is_own
+from pocketgraph.litert.code_version import short_digest
 
 TICK = 20_000_000  # nanoseconds: twice what clocks of file systems take between two times
 
@@ -25,7 +26,7 @@ def file_digest(path: str | os.PathLike[str], cache_dir: cache.Folder | None = N
         folder = cache.directory(cache_dir)
         note = None
         if folder is not None:
-            note = os.path.join(folder, f"digest{cache.short_digest(full.encode(), 12)}.json")
+            note = os.path.join(folder, f"digest{short_digest(full.encode(), 12)}.json")
             with contextlib.suppress(OSError, ValueError, KeyError, TypeError), open(note, "rb") as remembered:
                 if not is_own(os.fstat(remembered.fileno())):
                     raise ValueError

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pocketgraph.errors import RunError
 from pocketgraph.graph import Graph, Node, Shape, canonical
 from pocketgraph.litert import cache
 from pocketgraph.litert.cache import Folder, Specs
+from pocketgraph.litert.cost_model import LIGHT_OPERATION
 from pocketgraph.litert.executable import Executable, encoded, lookup, open_entry, runner_for
 from pocketgraph.litert.runner import PlainRunner, Runner
 from pocketgraph.litert.unsupported import Unsupported
@@ -28,8 +29,6 @@ __all__ = ["Executable", "Specs", "Unsupported", "compile", "lookup", "lowered",
 MOST_TEXT = 1 << 20  # characters of constants that are fetched, beyond which a segment is not worth keeping
 
 WEIGHTED = frozenset(("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"))
-LIGHT = 25_000
-"""Multiplications of an average operation, about a microsecond's, below which one thread is faster than several."""
 
 
 def supported(graph: Graph, nodes: Sequence[Node], inferred: Inference) -> dict[str, str]:
@@ -75,6 +74,7 @@ def compile(
     key: str | None = None,
     inferred: Inference | None = None,
     trial: Trial | None = None,
+    without: Collection[str] = (),
 ) -> Executable:
     """Lowers a segment, or takes it from the cache.
 
@@ -89,6 +89,7 @@ def compile(
         key: a digest of the model (see digest); None keeps the segment out of the cache.
         inferred: what is known of the tensors given these inputs; found out when None.
         trial: what ``tried`` gave for the graph, by which the nodes need not be lowered once more.
+        without: program passes to leave out (see rewriting/optimize.py); ``key`` must tell them apart.
 
     Raises:
         Unsupported: LiteRT cannot run some node, or refuses the segment as a whole.
@@ -105,10 +106,10 @@ def compile(
 
     program = trial.program(nodes, inputs, outputs, input_specs) if trial is not None else None
     if program is None:
-        program = lowered(graph, nodes, inputs, outputs, input_specs, inferred)
+        program = lowered(graph, nodes, inputs, outputs, input_specs, inferred, without)
     else:
-        optimize(program)
-    optimize_for_latency(program)
+        optimize(program, without)
+    optimize_for_latency(program, without)
     types = [input_specs[name][0].numpy.name for name in inputs]
     return _built(program, inputs, types, folder, name, threads, in_memory=graph.secret)
 
@@ -120,6 +121,7 @@ def lowered(
     outputs: Sequence[str],
     input_specs: Specs,
     inferred: Inference | None = None,
+    without: Collection[str] = (),
     *,
     custom: bool = False,
 ) -> Program:
@@ -160,7 +162,7 @@ def lowered(
     program = Program(
         entering, [emit.outcome(name) for name in leaving], emit.operations, emit.rounded_outcomes(leaving)
     )
-    optimize(program)
+    optimize(program, without)
     return program
 
 
@@ -264,7 +266,7 @@ def _is_light(model: Program) -> bool:
             across = weights.shape[-1] if operation.code == "DEPTHWISE_CONV_2D" else weights.shape[0]
             made *= max(1, weights.size // max(1, across))
         work += made
-    return work < LIGHT * len(model.operations)
+    return work < LIGHT_OPERATION * len(model.operations)
 
 
 def _constants(program: Program) -> list[Any]:

@@ -10,24 +10,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pocketgraph.errors import RunError
-from pocketgraph.formats.part_files import part_name
 from pocketgraph.litert import cache
 from pocketgraph.litert.cache import Folder, Specs
+from pocketgraph.litert.cost_model import PACKED_FROM, PREPARED_AFTER, REPEATED_FROM
 from pocketgraph.litert.disk_room import room_for
 from pocketgraph.litert.runner import PACKED_TYPES, PackedRunner, PlainRunner, Runner, prepare
 from pocketgraph.litert.sixteen_bits import as_type, computed_in, numpy_type
+from pocketgraph.part_files import part_name
 
 if TYPE_CHECKING:
     from pocketgraph.litert.constant import Array
     from pocketgraph.litert.program import Program
 
-REPEATED_FROM = 4 << 20  # bytes of weights read again by later steps of a loop, from which packing them once pays
-PACKED_FROM = 24 << 20  # bytes of constants from which mapping packed weights is faster than packing them again
 
 DIVISIONS = ("DIV", "FLOOR_DIV", "FLOOR_MOD")
 """Operators that fail while running for one reason only: an integer 0 as divisor."""
-
-PREPARED_AFTER = 2  # runs, after which looking for the quickest way to run pays; a process's first result is in no need
 
 
 class Executable:
@@ -200,7 +197,7 @@ def open_entry(folder: str, name: str, threads: int) -> Executable | None:
         return None
 
 
-def runner_for(entry: cache.Entry, about: dict[str, Any], threads: int) -> Runner:
+def runner_for(entry: cache.CacheEntry, about: dict[str, Any], threads: int) -> Runner:
     """Loads the model of a cache entry, with its packed weights where that pays and the types allow it."""
     threads = 1 if about.get("one_thread") else threads
     types = [computed_in(dtype) for _, dtype, _ in (about["inputs"][index] for index in about["fed"])]
@@ -227,7 +224,7 @@ def runner_for(entry: cache.Entry, about: dict[str, Any], threads: int) -> Runne
         return PlainRunner(entry.model, threads, shapes)
 
 
-def _packed(entry: cache.Entry, threads: int, outputs: Sequence[tuple[tuple[int, ...], Any]]) -> Runner:
+def _packed(entry: cache.CacheEntry, threads: int, outputs: Sequence[tuple[tuple[int, ...], Any]]) -> Runner:
     """The runner of packed weights; packs them where that was not done yet.
 
     Raises:

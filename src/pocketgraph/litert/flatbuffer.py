@@ -55,7 +55,7 @@ def layout(root: Table, identifier: bytes) -> tuple[bytes, list[Blob], int]:
         The head of the file, the blobs in the order they follow it, and the size of the whole file. Between the
         pieces lie padding and the blobs' lengths: see ``prefix``.
     """
-    writer = _Writer()
+    writer = _FlatbufferWriter()
     writer.out += b"\0\0\0\0" + identifier
     position = writer.table(root)
     writer.write_shared()
@@ -74,7 +74,7 @@ def prefix(blob: Blob, position: int) -> bytes:
     return bytes(blob.position - 4 - position) + struct.pack("<I", blob.size)
 
 
-class _Form(NamedTuple):
+class _TableForm(NamedTuple):
     """How tables with the same fields are laid out; a program has thousands of tables and a dozen forms.
 
     Attributes:
@@ -95,7 +95,7 @@ class _Form(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def _form(entries: tuple[tuple[int, str], ...]) -> _Form:
+def _form(entries: tuple[tuple[int, str], ...]) -> _TableForm:
     """The layout of tables with these (slot, kind) entries."""
     sizes = [_inline_size(kind) for _, kind in entries]
     slots = max((slot for slot, _ in entries), default=-1) + 1
@@ -115,13 +115,13 @@ def _form(entries: tuple[tuple[int, str], ...]) -> _Form:
     head = 4 + 2 * slots
     vtable = struct.pack(f"<HH{slots}H", head, cursor, *offsets)
     alignment = max(4, max(sizes, default=4))
-    return _Form(head, alignment, vtable, struct.Struct(packed), tuple(order), tuple(pointers))
+    return _TableForm(head, alignment, vtable, struct.Struct(packed), tuple(order), tuple(pointers))
 
 
 _POINTER = struct.Struct("<I")
 
 
-class _Writer:
+class _FlatbufferWriter:
     def __init__(self) -> None:
         self.out = bytearray()
         self.blobs: list[tuple[int, Blob]] = []

@@ -30,7 +30,7 @@ class Field(NamedTuple):
     kind: str
 
 
-class Options(NamedTuple):
+class OptionFields(NamedTuple):
     """An option table: its number in the BuiltinOptions union and its fields by name."""
 
     number: int
@@ -48,18 +48,18 @@ class Operator(NamedTuple):
     version: int = 1
 
 
-def _options(number: int, fields: str = "") -> Options:
+def _options(number: int, fields: str = "") -> OptionFields:
     """``fields`` lists ``slot:name:kind`` words."""
     table = {}
     for word in fields.split():
         slot, name, kind = word.split(":")
         table[name] = Field(int(slot), kind)
-    return Options(number, table)
+    return OptionFields(number, table)
 
 
 _ACTIVATION = "0:activation:i8"
 
-OPTIONS: dict[str, Options] = {
+OPTIONS: dict[str, OptionFields] = {
     "Conv2D": _options(
         1, "0:padding:i8 1:stride_w:i32 2:stride_h:i32 3:activation:i8 4:dilation_w:i32 5:dilation_h:i32"
     ),

@@ -19,9 +19,9 @@ from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.arrays import integer, number
 from pocketgraph.kernels.image.non_max_suppression import best_apart, combined
 from pocketgraph.litert.constant import Array, Constant
+from pocketgraph.litert.cost_model import SUPPRESSED_BOXES
 from pocketgraph.litert.program import Operation, Program, Value
 
-FEW = 8  # boxes from which the call pays
 SMALLEST = 64  # boxes of the smallest program
 LARGEST = 4096  # boxes of the largest: up to here float32 tells the ranks apart, and then some
 SMALLEST_AREA = 1e-30  # well above where float32 rounds an area to nothing
@@ -39,7 +39,7 @@ def quick_best_apart(boxes: Array, scores: Array, limit: int, threshold: float, 
     next number. Boxes without area, which it treats differently, and numbers that are not finite are left to NumPy.
     """
     count = scores.shape[0]
-    if not FEW <= count <= LARGEST or boxes.dtype != np.float32 or limit < 1 or not threshold < 1:
+    if not SUPPRESSED_BOXES <= count <= LARGEST or boxes.dtype != np.float32 or limit < 1 or not threshold < 1:
         return best_apart(boxes, scores, limit, threshold, least)
     found: Array | None = None
     some = SHARE * limit
@@ -61,7 +61,7 @@ def _apart(boxes: Array, scores: Array, some: Array | None, limit: int, threshol
     order = (-marks).argsort(kind="stable")
     if order.size and not marks[order[-1]] > least:
         order = order[: np.count_nonzero(marks > least)]
-    if order.size < FEW:
+    if order.size < SUPPRESSED_BOXES:
         return None
     if some is not None:
         order = some.take(order)

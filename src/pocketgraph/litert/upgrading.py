@@ -6,14 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from pocketgraph.errors import RunError
+from pocketgraph.litert.cost_model import UPGRADED_AFTER
 from pocketgraph.litert.runner import Runner
 
 if TYPE_CHECKING:
     from pocketgraph.litert.constant import Array
-
-OFTEN = 32
-"""Runs, after which a tenth of a second for opening a model anew is well spent. A loop whose rounds are one model makes
-some of them for one result."""
 
 
 class UpgradingRunner:
@@ -30,7 +27,7 @@ class UpgradingRunner:
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         if self._better is not None:
             self._runs += 1
-            if self._runs > OFTEN:
+            if self._runs > UPGRADED_AFTER:
                 self._upgrade(self._better)
         return self._runner.run(inputs)
 

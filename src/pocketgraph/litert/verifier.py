@@ -38,7 +38,7 @@ SHORTEST = 8  # bytes: where the root is, and the identifier
 LARGEST = 1 << 40  # bytes of one tensor; no device has as much, and sizes of kernels stay within 64 bits
 
 
-class Tensor(NamedTuple):
+class VerifiedTensor(NamedTuple):
     """What is verified of a tensor: its sizes, TensorType number, buffer number, and whether it is a variable."""
 
     shape: tuple[int, ...]
@@ -101,7 +101,7 @@ class _Model:
         graphs = self.root.tables(2, "SubGraph")
         if not graphs:
             raise DamagedError("it has no subgraph")
-        tensors = [[self._tensor(table) for table in graph.tables(0, "Tensor")] for graph in graphs]
+        tensors = [[self._tensor(table) for table in graph.tables(0, "VerifiedTensor")] for graph in graphs]
         for number, graph in enumerate(graphs):
             self.calls.append(set())
             try:
@@ -133,12 +133,14 @@ class _Model:
             raise DamagedError(f"a buffer of {size} bytes at byte {start} ends outside of the file")
         return start, size
 
-    def _tensor(self, table: Table) -> Tensor:
-        found = Tensor(table.numbers(0), table.number(1, "i8"), table.number(2, "u32"), bool(table.number(5, "bool")))
+    def _tensor(self, table: Table) -> VerifiedTensor:
+        found = VerifiedTensor(
+            table.numbers(0), table.number(1, "i8"), table.number(2, "u32"), bool(table.number(5, "bool"))
+        )
         self._verify_tensor(found, table)
         return found
 
-    def _verify_tensor(self, tensor: Tensor, table: Table) -> None:
+    def _verify_tensor(self, tensor: VerifiedTensor, table: Table) -> None:
         shape, reader = tensor.shape, self.reader
         bits = BITS.get(tensor.kind)
         if bits is None and tensor.kind not in (STRING, RESOURCE, VARIANT):
@@ -167,7 +169,7 @@ class _Model:
             if any(size < -1 for size in part.numbers(0)):
                 raise DamagedError("a variant of negative sizes")
 
-    def _held(self, tensor: Tensor) -> tuple[int, int]:
+    def _held(self, tensor: VerifiedTensor) -> tuple[int, int]:
         return self.buffers[tensor.buffer] if self.buffers else (0, 0)
 
     def _verify_strings(self, start: int, held: int, count: int) -> None:
@@ -229,7 +231,7 @@ class _Model:
         place = table.place(slot)
         return self.reader.vector(place, size)[1] if place else 0
 
-    def _subgraph(self, graph: Table, tensors: Sequence[Tensor], graphs: int) -> None:
+    def _subgraph(self, graph: Table, tensors: Sequence[VerifiedTensor], graphs: int) -> None:
         inputs, outputs = graph.numbers(1), graph.numbers(2)
         for number in (*inputs, *outputs):
             if not 0 <= number < len(tensors):
@@ -251,7 +253,7 @@ class _Model:
             raise DamagedError("an output is never computed")
 
     def _operator(
-        self, operator: Table, tensors: Sequence[Tensor], held: list[bool], ready: list[bool], graphs: int
+        self, operator: Table, tensors: Sequence[VerifiedTensor], held: list[bool], ready: list[bool], graphs: int
     ) -> None:
         code = operator.number(0, "u32")
         if not code < len(self.codes):

@@ -69,7 +69,7 @@ def pieces(program: Program, unnamed: Collection[Value] = ()) -> Iterator[bytes 
 
 def file_pieces(contents: Contents) -> Iterator[bytes | memoryview]:
     """The file's bytes in order. Each constant is computed when its turn comes and let go afterwards."""
-    layout = _Layout(contents)
+    layout = _FileLayout(contents)
     outside = sum(constant.nbytes + flatbuffer.Blob.ALIGNMENT for constant in layout.constants) > LIMIT
     blobs = [flatbuffer.Blob(constant.nbytes) for constant in layout.constants]
     if outside:
@@ -85,7 +85,7 @@ def file_pieces(contents: Contents) -> Iterator[bytes | memoryview]:
         position = blob.position + blob.size
 
 
-def _layout_outside(layout: _Layout, blobs: list[flatbuffer.Blob]) -> bytes:
+def _layout_outside(layout: _FileLayout, blobs: list[flatbuffer.Blob]) -> bytes:
     """The head of a file whose constants lie behind the FlatBuffer; sets the blobs' positions."""
 
     def head(start: int) -> bytes:
@@ -101,7 +101,7 @@ def _layout_outside(layout: _Layout, blobs: list[flatbuffer.Blob]) -> bytes:
     return head(len(head(0)))
 
 
-class _Layout:
+class _FileLayout:
     """Where everything of a file stands: its tensors, buffers and operator codes.
 
     Attributes:

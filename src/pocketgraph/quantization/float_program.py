@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pocketgraph.errors import UsageError
+from pocketgraph.errors import UsageError, option
 from pocketgraph.graph import DType, Graph, Node, Tensor, canonical
 from pocketgraph.graph.dtype import BOOL, FLOAT, STRING
 from pocketgraph.litert.engine import lowered
@@ -15,11 +15,8 @@ from pocketgraph.litert.program import Program
 from pocketgraph.litert.unsupported import Unsupported
 from pocketgraph.quantization.canonical.canonicalize import canonicalize
 from pocketgraph.quantization.canonical.weight_sharing import share_weights
-from pocketgraph.runtime.eight_bit.float_rewriting import without_codes
-from pocketgraph.runtime.engines.needed import needed
 from pocketgraph.runtime.feeds import FeedSpec
-from pocketgraph.runtime.planning.function_inlining import inline_calls
-from pocketgraph.runtime.planning.specialize import Known, specialized
+from pocketgraph.runtime.planning.passes import IN_SEVERAL_CALLS, INEXACT, SpecializedGraph, specialized
 from pocketgraph.runtime.samples import sample_fetches, sample_shapes
 from pocketgraph.runtime.tensor_names import feed_endpoints, fetch_endpoint
 
@@ -79,7 +76,7 @@ class Simplified(NamedTuple):
         outputs: the tensor names wanted.
     """
 
-    known: Known
+    known: SpecializedGraph
     inputs: dict[str, tuple[DType, tuple[int, ...]]]
     outputs: list[str]
 
@@ -112,11 +109,8 @@ def simplified(graph: Graph, outputs: Sequence[str], shapes: Shapes, *, may_hold
         dtype = FeedSpec.of(graph, endpoint, label).dtype or FLOAT
         specs[endpoint] = (dtype, tuple(shape))
     fetches = [fetch_endpoint(graph, name) for name in outputs]
-    kept = {endpoint.node for endpoint in (*specs, *fetches)}
-    graph = inline_calls(graph, needed(graph, frozenset(specs), fetches, ()), specs, kept)
-    if may_hold_codes:
-        graph = without_codes(graph, kept, needed(graph, frozenset(specs), fetches, ()), specs)
-    known = specialized(graph, specs, {}, fetches, (), may_chunk=False)
+    without = IN_SEVERAL_CALLS if may_hold_codes else (*IN_SEVERAL_CALLS, *INEXACT)
+    known = specialized(graph, specs, {}, fetches, (), without=without)
     inputs: dict[str, tuple[DType, tuple[int, ...]]] = {
         str(endpoint): (dtype, shape) for endpoint, (dtype, shape) in specs.items() if dtype is not None
     }
@@ -128,17 +122,26 @@ def _hint(graph: Graph, name: str) -> str:
     node = graph.nodes.get(name)
     op = "" if node is None else node.op
     if op.startswith("Placeholder"):
-        return f"set it for good, as in --feed={name}=1, or give samples of it as well (--inputs, and an array each)"
+        return (
+            f"set it for good, as in {option('feed', 'feeds')}={name}=1, or give samples of it "
+            f"as well ({option('inputs')}, and an array each)"
+        )
     switches = [other.name for other in graph if other.op == "Placeholder" and other.attr("dtype", FLOAT) is BOOL]
     if op in ("Switch", "Merge", "If", "StatelessIf") and switches:
-        return f"set what it depends on for good: {' '.join(f'--feed={switch}=false' for switch in switches)}"
+        given = " ".join(f"{option('feed', 'feeds')}={switch}=false" for switch in switches)
+        return f"set what it depends on for good: {given}"
     if op.startswith("String") or (node is not None and STRING in node.attrs.values()):
-        return "texts have no codes: name tensors of numbers behind them with --inputs, and give samples of those"
+        return (
+            f"texts have no codes: name tensors of numbers behind them with {option('inputs')}, "
+            "and give samples of those"
+        )
     if op.startswith("Var") or op in ("ReadVariableOp", "RestoreV2"):
         return "its weights are variables: `pocketgraph freeze_graph` makes constants of them"
     if op.startswith(("Quantize", "Requantiz", "Dequantize")) and "AndDequantize" not in op:
         return "the graph is in eight bits already; give the float one that it was made from"
-    return "name the part with --inputs and --outputs; `pocketgraph plan MODEL` shows what runs where"
+    return (
+        f"name the part with {option('inputs')} and {option('outputs')}; `pocketgraph plan MODEL` shows what runs where"
+    )
 
 
 def _set(node: Node, values: Mapping[str, Any]) -> Node:

@@ -9,7 +9,7 @@ from pocketgraph.litert.program import Operation, Program, Value
 
 
 @dataclass(frozen=True)
-class ProgramPass:
+class CanonicalPass:
     """A rewriting of a program that needs to know nothing else.
 
     Attributes:
@@ -23,7 +23,7 @@ class ProgramPass:
     run: Callable[[Program], None]
 
 
-def run_passes(program: Program, passes: Iterable[ProgramPass], without: Collection[str] = ()) -> None:
+def run_passes(program: Program, passes: Iterable[CanonicalPass], without: Collection[str] = ()) -> None:
     """Runs the passes in order, but those of the names in ``without``."""
     for each in passes:
         if each.name not in without:

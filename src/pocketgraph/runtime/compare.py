@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.errors import RunError, UsageError, did_you_mean
+from pocketgraph.errors import RunError, UsageError, did_you_mean, option
 from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.graph.model_file import coded, is_model_file, numbers
 from pocketgraph.runtime.samples import sample_feeds, sample_fetches
@@ -194,7 +194,7 @@ def _with_made_up(session: Session, wanted: list[str], feeds: Mapping[str, Array
     try:
         return session.run(wanted, feeds)
     except RunError:
-        hint = "the feeds were made up, pass some that fit with --inputs"
+        hint = f"the feeds were made up, pass some that fit with {option('inputs')}"
         raise RunError(before.what, where=before.where, hint=hint) from before
 
 
@@ -213,7 +213,7 @@ def _common_outputs(a: Graph, b: Graph) -> list[str]:
     if not common:
         raise UsageError(
             f"none of the first model's likely outputs ({', '.join(likely)}) is in the second",
-            hint="name the outputs to compare, e.g. --outputs=softmax",
+            hint=f"name the outputs to compare, e.g. {option('outputs')}=softmax",
         )
     return common
 

@@ -10,7 +10,7 @@ LATE = "which is only known when running"  # how a reason ends that names a tens
 OPEN_SHAPE = "the shape of what it reads or makes is only known when running"
 
 
-class Part(NamedTuple):
+class DescribedPart(NamedTuple):
     """A part of the needed graph and where it runs.
 
     Attributes:
@@ -18,19 +18,19 @@ class Part(NamedTuple):
         nodes: its nodes.
         inputs: the tensors that it takes from other parts or from the caller.
         outputs: the tensors that it gives.
-        is_late: it is compiled when it first runs with a shape, because only the run tells its shapes.
+        is_dynamic: it is compiled when it first runs with a shape, because only the run tells its shapes.
     """
 
     runs_on: str
     nodes: tuple[str, ...]
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
-    is_late: bool = False
+    is_dynamic: bool = False
 
     @property
     def place(self) -> str:
         """Where it runs, in words."""
-        return f"{self.runs_on} when it runs" if self.is_late else self.runs_on
+        return f"{self.runs_on} when it runs" if self.is_dynamic else self.runs_on
 
 
 class Description(NamedTuple):
@@ -42,13 +42,17 @@ class Description(NamedTuple):
         parts: the parts, LiteRT's first.
         reasons: why a node does not run on LiteRT, by node name.
         ops: the op of each node named above.
+        passes: the graph passes that changed something, in order.
+        without: the passes that were switched off.
     """
 
     feeds: Mapping[str, tuple[str, tuple[int, ...]]]
     fetches: tuple[str, ...]
-    parts: tuple[Part, ...]
+    parts: tuple[DescribedPart, ...]
     reasons: Mapping[str, str]
     ops: Mapping[str, str]
+    passes: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
 
     def grouped(self) -> list[tuple[int, str, str]]:
         """(number of nodes, op, reason) of what LiteRT does not run, constants left out; the most frequent first.

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pocketgraph.runtime.repeated_call import Execution
-
 if TYPE_CHECKING:
     from pocketgraph.runtime.engines.deadline import Deadline
     from pocketgraph.runtime.engines.steps import Run
-    from pocketgraph.runtime.planning.prepared import Prepared
+    from pocketgraph.runtime.planning.execution_plan import Execution, ExecutionPlan
     from pocketgraph.runtime.profile import StepTrace
     from pocketgraph.runtime.resolved_call import Array, ResolvedCall
     from pocketgraph.runtime.sandbox import Directory
@@ -51,12 +49,12 @@ class Running:
         self._turn = None if inter_op_threads is None else threading.BoundedSemaphore(inter_op_threads)
         self._rng: Any = Unseeded() if seed is None else np.random.default_rng(seed)
 
-    def execution(self, prepared: Prepared) -> Execution:
-        """The quickest way to run what was prepared."""
-        return self._in_turn(self._directly(prepared))
+    def execution(self, plan: ExecutionPlan) -> Execution:
+        """The quickest way to run what was plan."""
+        return self._in_turn(self._directly(plan))
 
     def watched(
-        self, prepared: Prepared, call: ResolvedCall, trace: StepTrace | None, milliseconds: int
+        self, plan: ExecutionPlan, call: ResolvedCall, trace: StepTrace | None, milliseconds: int
     ) -> list[Array]:
         """Runs a call with node times, within so many milliseconds (0: however many it takes), or both.
 
@@ -66,13 +64,17 @@ class Running:
         from pocketgraph.runtime.engines.deadline import Deadline
 
         deadline = Deadline(milliseconds) if milliseconds > 0 else None
-        program = prepared.program
+        program = plan.program
 
         def watched(given: list[Any]) -> list[Array]:
             if deadline is not None:
                 deadline.check("before the first node")
-            if program is None:
-                results = self._directly(prepared)(given)
+            timed: Any = getattr(plan.whole, "watched", None)
+            results: list[Array]
+            if program is None and trace is not None and timed is not None:
+                results = timed([given[place] for place in plan.whole_inputs], trace)
+            elif program is None:
+                results = self._directly(plan)(given)
             else:
                 if trace is not None:
                     trace.begin()
@@ -97,12 +99,10 @@ class Running:
 
         return waiting
 
-    def _directly(self, prepared: Prepared) -> Execution:
-        if prepared.whole is not None and self.memory_limit is None:
-            from pocketgraph.runtime.warm_start import directly
-
-            return directly(prepared.whole, prepared.whole_inputs)
-        program = prepared.program
+    def _directly(self, plan: ExecutionPlan) -> Execution:
+        if plan.whole is not None and self.memory_limit is None:
+            return plan.directly()
+        program = plan.program
         assert program is not None
         return lambda values: program.run(values, self._new_run())
 

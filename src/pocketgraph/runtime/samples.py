@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.errors import UsageError
+from pocketgraph.errors import UsageError, option
 from pocketgraph.graph import DType, Graph, Node, node_name
 from pocketgraph.graph.dtype import BOOL, FLOAT, STRING, UINT8
 from pocketgraph.graph.endpoint import Endpoint
@@ -43,16 +43,18 @@ def sample_fetches(graph: Graph) -> tuple[str, ...]:
         return tuple(sole)
     found = tuple(name for name, _ in likely_outputs(graph) if not _is_branch(graph, name))
     if not found:
-        raise UsageError("no likely output was found in the graph", hint="name the outputs, e.g. --outputs=softmax")
+        raise UsageError(
+            "no likely output was found in the graph", hint=f"name the outputs, e.g. {option('outputs')}=softmax"
+        )
     return found
 
 
 def side_effects(graph: Graph, outputs: Sequence[str]) -> int:
     """How much computing these would do besides: 0 nothing, 1 change variables, 2 what sessions must allow."""
-    from pocketgraph.runtime.engines.functions import Library
+    from pocketgraph.runtime.engines.functions import FunctionLibrary
 
     items = needed(graph, (), [fetch_endpoint(graph, name) for name in outputs], ())
-    ops = {node.op for node in Library(graph).with_bodies(item.node for item in items.values())}
+    ops = {node.op for node in FunctionLibrary(graph).with_bodies(item.node for item in items.values())}
     return 2 if ops & RESTRICTED else 1 if any(ASSIGNING.match(op) for op in ops) else 0
 
 

@@ -21,7 +21,7 @@ from pocketgraph.graph import Graph, Node
 from pocketgraph.kernels.state.variables import Variable, variable_key
 from pocketgraph.runtime.execution import STEP_LIMIT, Running
 from pocketgraph.runtime.permissions import check_permissions
-from pocketgraph.runtime.planning.preparing import Preparing
+from pocketgraph.runtime.planning.session_plans import SessionPlans
 from pocketgraph.runtime.resolved_call import resolve_call
 
 ENSEMBLES = frozenset(("BoostedTreesDeserializeEnsemble", "BoostedTreesQuantileStreamResourceDeserialize"))
@@ -85,7 +85,7 @@ def _held(node: Node, stored: variables.Variable) -> tuple[str, Variable]:
 
 
 def _fill_tables(folder: str, graph: Graph, state: dict[str, Any]) -> None:
-    from pocketgraph.runtime.engines.functions import Library
+    from pocketgraph.runtime.engines.functions import FunctionLibrary
     from pocketgraph.runtime.engines.needed import needed
 
     meta = with_tags(read_saved_model(folder), None, folder)
@@ -93,7 +93,7 @@ def _fill_tables(folder: str, graph: Graph, state: dict[str, Any]) -> None:
     if target is None or target not in graph:
         return
     whole = with_assets(graph, asset_files(meta))
-    nodes = Library(whole).with_bodies(item.node for item in needed(whole, frozenset(), (), (target,)).values())
+    nodes = FunctionLibrary(whole).with_bodies(item.node for item in needed(whole, frozenset(), (), (target,)).values())
     try:
         check_permissions(nodes, FILLED_FROM)
     except RunError:
@@ -115,6 +115,6 @@ def _run(
     """Runs nodes on the reference engine for what they do to ``state``; ``allowed`` ops may read the folder."""
     running = Running(STEP_LIMIT, None, folder, None, None)
     running.state = state
-    plans = Preparing(graph, 1, "reference", None, allowed, False, False, state, lambda: None)
+    plans = SessionPlans(graph, 1, "reference", None, allowed, False, False, state)
     call = resolve_call(graph, [], feeds, targets)
     running.execution(plans.prepare(call))(call.values)

@@ -11,9 +11,9 @@ from pocketgraph.errors import RunError
 from pocketgraph.graph import Graph
 from pocketgraph.runtime.arguments import check_arguments, check_options, model_path
 from pocketgraph.runtime.execution import STEP_LIMIT, Running
+from pocketgraph.runtime.passes import switched_off
 from pocketgraph.runtime.permissions import allowed_ops
-from pocketgraph.runtime.planning.preparing import Preparing
-from pocketgraph.runtime.repeated_call import Execution, RepeatedCall, call_key, repeated_call
+from pocketgraph.runtime.planning.session_plans import SessionPlans
 from pocketgraph.runtime.resolved_call import Array, resolve_call, resolve_call_by_shape
 from pocketgraph.runtime.tensor_names import Fetched, TensorName, before_rounds, fetched, listed
 
@@ -41,6 +41,8 @@ class Session:
         seed: makes the random ops of unseeded nodes repeatable.
         exact: keep the integer arithmetic of eight-bit ops (Quantized…, Requantize) as TensorFlow has it, code by code.
             By default such parts run on LiteRT's eight-bit kernels, which is faster and rounds elsewhere.
+        without: passes that are switched off, by their names (see ``pocketgraph.runtime.passes``), besides those that
+            ``POCKETGRAPH_WITHOUT`` names; results are the same, but come later.
 
     A session may be used from several threads at once. Variables live as long as the session.
 
@@ -73,6 +75,7 @@ class Session:
         inter_op_threads: int | None = None,
         seed: int | None = None,
         exact: bool = False,
+        without: Collection[str] = (),
     ) -> None:
         check_arguments(engine, threads, inter_op_threads, memory_limit, step_limit, seed)
         self.threads = threads or processors()
@@ -83,10 +86,7 @@ class Session:
             raise RunError("there is no such file", where=source)
         self._running = Running(step_limit, memory_limit, files_dir, inter_op_threads, seed)
         self._saved = source if isinstance(source, str) and os.path.isdir(source) else None
-        self._ready: dict[tuple[Any, ...], tuple[Execution, RepeatedCall | None]] = {}
-        self._again: RepeatedCall | None = None
-        self._fetched: dict[tuple[str, ...], Fetched] = {}
-        self._plans = Preparing(
+        self._plans = SessionPlans(
             source,
             self.threads,
             engine,
@@ -95,8 +95,9 @@ class Session:
             exact,
             memory_limit is not None,
             self._running.state,
-            self._forget,
+            switched_off(without),
         )
+        self._calls = self._plans.calls
 
     # Using it
 
@@ -141,22 +142,14 @@ class Session:
         """
         try:
             if trace is None and options is None:
-                same = self._again
-                if same is not None:
-                    results = same(fetches, feeds, targets)
+                last = self._calls.last
+                if last is not None:
+                    results = last(fetches, feeds, targets)
                     if results is not None:
                         return results
-                if type(feeds) is dict and type(targets) in (tuple, str):
-                    # The names and the arrays' types and shapes say whether this was run before.
-                    names = tuple(fetches) if type(fetches) is list else fetches
-                    values = list(feeds.values())
-                    try:
-                        ready = self._ready.get(call_key(names, feeds, targets, values))
-                    except TypeError:  # a name that cannot be one; what follows says so
-                        ready = None
-                    if ready is not None:
-                        self._again = ready[1]
-                        return ready[0](values)
+                seen = self._calls.seen(fetches, feeds, targets)
+                if seen is not None:
+                    return seen[0](seen[1])
             if feeds is not None and not isinstance(feeds, Mapping):
                 raise RunError(f"feeds are a mapping of tensor names to values, not a {type(feeds).__name__}")
             return self._run(fetches, feeds or {}, targets, trace, options)
@@ -251,7 +244,6 @@ class Session:
     def close(self) -> None:
         """Frees what the session holds; it cannot run afterwards. Closing twice does no harm."""
         self._plans.close()
-        self._forget()
         self._running.state.clear()
 
     def __enter__(self) -> Session:
@@ -288,7 +280,7 @@ class Session:
         wanted, goals = listed(fetches), listed(targets)
         if not wanted and not goals:
             raise RunError("Must specify at least one target to fetch or execute")
-        known = self._fetched.get(wanted)
+        known = self._calls.fetched.get(wanted)
         if known is not None:
             return self._with_operations(known, feeds, goals, trace, options)
         milliseconds = 0
@@ -302,11 +294,11 @@ class Session:
                 execution = self._running.execution(prepared)
                 is_same = all(given is value for given, value in zip(feeds.values(), values, strict=True))
                 if is_same and all(value.dtype.kind != "O" for value in values):  # strings are looked at each time
-                    self._remember(fetches, feeds, targets, execution)
+                    self._calls.remember(fetches, feeds, targets, execution)
                 return execution(values)
         found = fetched(self.graph, wanted)
         if found.places:
-            self._fetched[wanted] = found
+            self._calls.fetched[wanted] = found
             return self._with_operations(found, feeds, goals, trace, options)
         call = resolve_call(self.graph, wanted, feeds, goals)
         prepared = self._plans.prepare(call)
@@ -323,7 +315,7 @@ class Session:
         if changed:
             self._plans.keep_declared(feeds)
         else:
-            self._remember(fetches, feeds, targets, execution)
+            self._calls.remember(fetches, feeds, targets, execution)
         return execution(call.values)
 
     def _with_operations(
@@ -347,19 +339,6 @@ class Session:
             if self._saved is not None:
                 self.restore(self._saved)
                 self._saved = None
-
-    def _remember(self, fetches: Any, feeds: Mapping[Any, Any], targets: Any, execution: Execution) -> None:
-        names = tuple(fetches) if isinstance(fetches, list) else fetches
-        if not isinstance(names, (str, tuple)) or not isinstance(targets, (str, tuple)):
-            return
-        self._again = repeated_call(fetches, feeds, targets, execution)
-        self._ready[call_key(names, feeds, targets, list(feeds.values()))] = execution, self._again
-
-    def _forget(self) -> None:
-        """Lets go of the ways to run what is no longer prepared."""
-        self._ready.clear()
-        self._fetched.clear()
-        self._again = None
 
 
 def processors() -> int:

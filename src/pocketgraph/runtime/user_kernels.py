@@ -14,12 +14,13 @@ from pocketgraph.errors import RunError, UsageError
 from pocketgraph.graph import DType, Node, Shape, op_spec, opdefs
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.opdefs import OpDef
+from pocketgraph.graph.user_ops import set_user_ops
 from pocketgraph.kernels.registry import KERNELS, Kernel, plain
-from pocketgraph.kernels.shapes.rules import SHAPE_RULES, Call
+from pocketgraph.kernels.shapes.rules import SHAPE_RULES, ShapeCall
 from pocketgraph.litert.lowering import LOWERINGS, Lowering
 
 F = TypeVar("F", bound=Callable[..., Any])
-ShapeRule = Callable[[Call], "Shape | Sequence[Shape]"]
+ShapeRule = Callable[[ShapeCall], "Shape | Sequence[Shape]"]
 
 _changing = threading.RLock()
 
@@ -98,6 +99,7 @@ def kernel(
             SHAPE_RULES.give(op, shape)
             LOWERINGS.give(op, lowering)
             KERNELS.give(op, found)
+            set_user_ops(KERNELS.given)
         return function
 
     return register
@@ -113,6 +115,7 @@ def remove_kernel(op: str) -> None:
         if op not in KERNELS.given:
             raise UsageError(f"no kernel was registered for {op}")
         KERNELS.give(op, None)
+        set_user_ops(KERNELS.given)
         SHAPE_RULES.give(op, None)
         LOWERINGS.give(op, None)
         opdefs.give(op, None)

@@ -14,7 +14,7 @@ from pocketgraph.graph.order import stands_in_order, topological
 SHOWN = 3  # names that an error lists
 
 
-class Difference(NamedTuple):
+class ResultDifference(NamedTuple):
     """What reads something else in what a rule made of a graph than in that graph.
 
     Attributes:
@@ -26,13 +26,13 @@ class Difference(NamedTuple):
     lost: bool
 
 
-def difference(before: Graph, after: Graph) -> Difference:
+def difference(before: Graph, after: Graph) -> ResultDifference:
     """What a rule changed, in one pass over the nodes at most."""
     if after is before:
-        return Difference([], lost=False)
+        return ResultDifference([], lost=False)
     known = after.rewired_since(before)
     if known is not None:
-        return Difference(known, lost=False)
+        return ResultDifference(known, lost=False)
     nodes = before.nodes
     rewired, kept = [], len(after)
     for name, node in after.nodes.items():
@@ -43,7 +43,7 @@ def difference(before: Graph, after: Graph) -> Difference:
             kept -= 1
         if old is None or is_rewired(old, node):
             rewired.append(node)
-    return Difference(rewired, lost=kept < len(before))
+    return ResultDifference(rewired, lost=kept < len(before))
 
 
 def check(before: Graph, after: Graph, rule: str, *, references_only: bool = False, whole: bool = True) -> None:
@@ -81,7 +81,7 @@ def _sorts(graph: Graph) -> bool:
         return False
 
 
-def check_references(graph: Graph, rule: str, since: Difference | None = None) -> None:
+def check_references(graph: Graph, rule: str, since: ResultDifference | None = None) -> None:
     """Raises TransformError when a reference leads nowhere.
 
     Args:

@@ -21,7 +21,7 @@ FIRST_COUNTS = frozenset({("rename_attribute", "op_name"), ("sparsify_gather", "
 
 
 @dataclass(frozen=True)
-class Parameter:
+class RuleParameter:
     """One parameter of a rule.
 
     Attributes:
@@ -41,7 +41,7 @@ class Parameter:
     bits: int = 64
 
 
-def parameters_of(function: Callable[..., Any]) -> dict[str, Parameter]:
+def parameters_of(function: Callable[..., Any]) -> dict[str, RuleParameter]:
     """The parameters of a rule by name: its keyword arguments but ``compat``.
 
     Raises:
@@ -53,13 +53,13 @@ def parameters_of(function: Callable[..., Any]) -> dict[str, Parameter]:
         if item.kind is inspect.Parameter.KEYWORD_ONLY and name != "compat":
             kind, repeated, bits = _kind(hints[name])
             required = item.default is inspect.Parameter.empty
-            found[name] = Parameter(name, kind, repeated, None if required else item.default, required, bits)
+            found[name] = RuleParameter(name, kind, repeated, None if required else item.default, required, bits)
     return found
 
 
 def arguments_of(
     rule: str,
-    known: Mapping[str, Parameter],
+    known: Mapping[str, RuleParameter],
     given: Parameters,
     *,
     takes_any: bool = False,
@@ -111,7 +111,7 @@ def ignores_errors(rule: str, given: Parameters) -> bool:
     return text.lower() == "true"
 
 
-def _value(parameter: Parameter, text: str, where: str) -> Any:
+def _value(parameter: RuleParameter, text: str, where: str) -> Any:
     name = parameter.name
     if parameter.kind is bool:
         if text not in ("true", "1", "false", "0"):

@@ -33,10 +33,10 @@ from pocketgraph.transforms.grammar import Parameters, parse_transforms
 from pocketgraph.transforms.graph_verification import check
 from pocketgraph.transforms.near_miss import Miss, remedies
 from pocketgraph.transforms.original.numbering import one_run
-from pocketgraph.transforms.rule_parameters import Parameter, arguments_of, ignores_errors, parameters_of
+from pocketgraph.transforms.rule_parameters import RuleParameter, arguments_of, ignores_errors, parameters_of
 from pocketgraph.transforms.user_rules import called, installed
 
-__all__ = ["Parameter", "Rule", "bind", "checked", "find", "names", "parse_transforms", "run", "transform"]
+__all__ = ["Rule", "RuleParameter", "bind", "checked", "find", "names", "parse_transforms", "run", "transform"]
 
 ALIASES = {"obsfucate_names": "obfuscate_names"}
 Function = TypeVar("Function", bound=Callable[..., Graph])
@@ -56,7 +56,7 @@ class Rule:
     function: Callable[..., Graph]
 
     @property
-    def parameters(self) -> Mapping[str, Parameter]:
+    def parameters(self) -> Mapping[str, RuleParameter]:
         """The parameters by name, from the function's signature."""
         return parameters_of(self.function)
 

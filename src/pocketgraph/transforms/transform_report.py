@@ -12,7 +12,7 @@ from pocketgraph.transforms.tool import Applied
 
 
 @dataclass(frozen=True)
-class Entry:
+class RuleEntry:
     """What one rule did.
 
     Attributes:
@@ -38,7 +38,7 @@ class Entry:
     rewired: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     misses: tuple[Miss, ...] = ()
-    steps: tuple[Entry, ...] = ()
+    steps: tuple[RuleEntry, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """The entry for programs."""
@@ -63,19 +63,19 @@ class Entry:
 class Recorder:
     """Hand it to ``tool.run`` as ``observe``; then ``entries`` has one for each rule, in order."""
 
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[RuleEntry] = field(default_factory=list)
     _sizes: tuple[Graph, int] | None = None
 
     def __call__(self, applied: Applied) -> None:
         self.entries.append(self._entry(applied))
 
-    def _entry(self, applied: Applied) -> Entry:
+    def _entry(self, applied: Applied) -> RuleEntry:
         before, after = applied.before, applied.after
         steps = tuple(self._entry(step) for step in applied.steps)
         sizes = (self._size(before), self._size(after))
         both = [(before[node.name], node) for node in after if node.name in before]
         same = [(old, new) for old, new in both if old is not new]
-        return Entry(
+        return RuleEntry(
             applied.rule.name,
             {key: value for key, value in applied.arguments.items() if key in applied.rule.parameters},
             applied.seconds,

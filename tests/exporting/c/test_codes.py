@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from c_programs import coded, known, library_of, needs_cc, program, results
+from c_programs import LEVELS, coded, known, library_of, needs_cc, program, results
 from pocketgraph.exporting.c.library import LackingOperatorsError
 from pocketgraph.formats import load
 from pocketgraph.graph.dtype import FLOAT, INT8, INT32
@@ -87,7 +87,8 @@ def operations(rng: Any) -> tuple[list[Operation], list[Value]]:
 
 
 @needs_cc
-def test_every_code_is_that_of_litert(tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize("level", LEVELS)
+def test_every_code_is_that_of_litert(level: str, tmp_path: pathlib.Path) -> None:
     rng = np.random.default_rng(23)
     made, inputs = operations(rng)
     arrays = [
@@ -96,7 +97,7 @@ def test_every_code_is_that_of_litert(tmp_path: pathlib.Path) -> None:
         else rng.normal(0, 2, value.shape).astype(np.float32)
         for value in inputs
     ]
-    given = results(program(made, inputs), arrays, tmp_path)
+    given = results(program(made, inputs), arrays, tmp_path, LEVELS[level])
     for place, operation in enumerate(made):
         used = [number for number, value in enumerate(inputs) if value in operation.inputs]
         alone = program([operation], [inputs[number] for number in used])

@@ -15,7 +15,6 @@ import pocketgraph
 from c_programs import STRICT, needs_cc
 from pocketgraph.errors import PocketgraphError, UsageError
 from pocketgraph.exporting.c import building, exporter
-from pocketgraph.exporting.model import Normalization
 from pocketgraph.exporting.programs import LackingError
 from pocketgraph.graph.text import parse
 
@@ -64,8 +63,7 @@ int main(void) {
 def test_the_folder_builds_itself_and_passes_its_own_test(tmp_path: pathlib.Path) -> None:
     place = tmp_path / "net"
     labels = ['a "cat"', "??/ dog"]
-    normalization = Normalization((127.5,), (127.5,))
-    made = pocketgraph.export(NET, place, target="c", labels=labels, normalization=normalization)
+    made = pocketgraph.export(NET, place, target="c", labels=labels, input_mean=127.5, input_std=127.5)
     assert made.checks[0].passed
     assert {"model.h", "model.c", "model_weights.c", "Makefile", "CMakeLists.txt"} <= {p.name for p in place.iterdir()}
     if shutil.which("make") is None:
@@ -104,8 +102,8 @@ def test_no_state_no_allocation_and_little_from_outside(tmp_path: pathlib.Path) 
     kinds = [line.split()[-2:] for line in listed.splitlines()]
     assert not [name for kind, name in kinds if kind in "BbCDd" and not name.startswith((".", "DW.ref"))]
     outside = {name for kind, name in kinds if kind == "U"}
-    assert outside <= {"memcpy", "memcmp", "memset", "memmove", "expf", "_GLOBAL_OFFSET_TABLE_", "__cpu_model", "__cpu_features2",
-                       "__cpu_indicator_init", "__stack_chk_fail"}  # fmt: skip
+    assert outside <= {"memcpy", "memcmp", "memset", "memmove", "expf", "_GLOBAL_OFFSET_TABLE_", "__cpu_model",
+                       "__cpu_features2", "__cpu_indicator_init", "__stack_chk_fail"}  # fmt: skip
 
 
 @needs_cc
@@ -121,7 +119,7 @@ def test_weights_may_be_a_file(tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize("io", ["float", "int8"])
 def test_eight_bits(tmp_path: pathlib.Path, io: str) -> None:
     rng = np.random.default_rng(5)
-    samples = [{"picture": rng.normal(0, 1, (1, 4, 4, 3)).astype(np.float32)} for _ in range(6)]
+    samples = {"picture": rng.normal(0, 1, (6, 4, 4, 3)).astype(np.float32)}
     place = tmp_path / "net"
     made = pocketgraph.export(NET, place, target="c", mode="static", io=io, samples=samples)
     assert made.checks[0].passed
@@ -132,7 +130,7 @@ def test_open_sizes_are_refused_but_for_the_batch(tmp_path: pathlib.Path) -> Non
     wide = parse("x = Placeholder(dtype=float, shape=[1, ?, 8, 3])\ny = Relu(x, T=float)")
     with pytest.raises(UsageError, match=r"'x' \[1, \?, 8, 3\]") as caught:
         pocketgraph.export(wide, tmp_path / "net", target="c")
-    assert "--input_shape=x:1," in str(caught.value.hint)
+    assert "shapes=x:1," in str(caught.value.hint)
     assert not list(tmp_path.iterdir())
     made = pocketgraph.export(wide, tmp_path / "stated", target="c", shapes={"x": (1, 5, 8, 3)})
     assert "[1, 5, 8, 3]" in (tmp_path / "stated" / "model.h").read_text()
@@ -156,12 +154,18 @@ def test_ops_that_are_lacking_are_all_named(tmp_path: pathlib.Path) -> None:
 def test_names_that_c_does_not_take(tmp_path: pathlib.Path) -> None:
     with pytest.raises(UsageError, match="a word of C") as caught:
         pocketgraph.export(NET, tmp_path / "net", target="c", prefix="int")
-    assert "--prefix=int_model" in str(caught.value.hint)
+    assert "prefix=int_model" in str(caught.value.hint)
     odd = parse("2/x = Placeholder(dtype=float, shape=[2])\n2/y = Relu(2/x, T=float)\n2.y = Neg(2/x, T=float)")
     pocketgraph.export(odd, tmp_path / "odd", target="c", outputs=["2/y", "2.y"])
     header = (tmp_path / "odd" / "model.h").read_text()
     assert "model_output_x2_y(" in header
     assert "model_output_x2_y_2(" in header
+
+
+def test_litert_files_are_refused(tmp_path: pathlib.Path) -> None:
+    pocketgraph.export(NET, tmp_path / "net.tflite")
+    with pytest.raises(UsageError, match="finished already"):
+        pocketgraph.export(tmp_path / "net.tflite", tmp_path / "net", target="c")
 
 
 def test_labels_that_do_not_fit(tmp_path: pathlib.Path) -> None:
@@ -170,7 +174,7 @@ def test_labels_that_do_not_fit(tmp_path: pathlib.Path) -> None:
 
 
 def test_codes_go_in_and_out_of_eight_bits_only(tmp_path: pathlib.Path) -> None:
-    with pytest.raises(UsageError, match="--mode=static"):
+    with pytest.raises(UsageError, match="mode=static"):
         pocketgraph.export(NET, tmp_path / "net", target="c", io="int8")
 
 

@@ -7,11 +7,13 @@ import pathlib
 import numpy as np
 import pytest
 
-from c_programs import needs_cc, program_of, results
+from c_programs import LEVELS, library_of, needs_cc, program_of, results
+from pocketgraph.exporting.c.building import XNNPACK_LINKS, Executable, has_xnnpack, write_files
 from pocketgraph.exporting.opening import opened
 from pocketgraph.exporting.programs import float_program as entry_program
 from pocketgraph.formats import load
 from pocketgraph.graph.text import parse
+from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.runtime import Session
 from support import assert_close, golden, model_dir, needs_shared
 
@@ -129,8 +131,12 @@ def filled(text: str) -> str:
 
 
 @needs_cc
-@pytest.mark.parametrize("text", [LAYERS, MOVING, ARITHMETIC], ids=["layers", "moving", "arithmetic"])
-def test_kernels_give_what_the_reference_engine_gives(text: str, tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "level"),
+    [*((LAYERS, level) for level in LEVELS), (MOVING, "everything"), (ARITHMETIC, "everything")],
+    ids=[*(f"layers with {level}" for level in LEVELS), "moving", "arithmetic"],
+)
+def test_kernels_give_what_the_reference_engine_gives(text: str, level: str, tmp_path: pathlib.Path) -> None:
     graph = parse(filled(text))
     outputs = [
         f"{node.name}:{place}"
@@ -150,11 +156,24 @@ def test_kernels_give_what_the_reference_engine_gives(text: str, tmp_path: pathl
         )
     with Session(graph, engine="reference") as session:
         wanted = session.run(outputs, feeds)
-    for name, given, right in zip(outputs, results(program, list(feeds.values()), tmp_path), wanted, strict=True):
+    computed = results(program, list(feeds.values()), tmp_path, LEVELS[level])
+    for name, given, right in zip(outputs, computed, wanted, strict=True):
         try:
             assert_close(given, np.asarray(right), 1e-5)
         except AssertionError as error:
             raise AssertionError(f"{name}: {error}") from error
+
+
+@pytest.mark.skipif(not has_xnnpack(), reason="XNNPACK is not here")
+def test_layers_by_xnnpack_give_the_same(tmp_path: pathlib.Path) -> None:
+    program = program_of(parse(filled(LAYERS)), ["few", "many", "relu", "dilated", "nine", "dense", "most", "average"])
+    rng = np.random.default_rng(4)
+    arrays = [rng.normal(0, 1.5, value.shape).astype(np.float32) for value in program.inputs]
+    library = library_of(program, backend="xnnpack")
+    write_files(str(tmp_path), library.files)
+    given = Executable(str(tmp_path), "net", library.inputs, library.outputs, links=XNNPACK_LINKS).run(arrays)
+    for array, right in zip(given, ProgramRunner(program)(arrays), strict=True):
+        assert_close(array, right, 1e-5)
 
 
 @needs_cc

@@ -12,7 +12,7 @@ import pocketgraph
 from onnx_runs import onnx, onnxruntime
 from pocketgraph.errors import MissingExtraError, UsageError
 from pocketgraph.exporting import targets
-from pocketgraph.exporting.model import About, Normalization
+from pocketgraph.exporting.model import About
 from pocketgraph.graph import Graph, Signature, const
 from pocketgraph.graph.text import parse
 
@@ -65,7 +65,7 @@ def test_constants_in_a_file_beside(tmp_path: pathlib.Path) -> None:
 
 def test_what_it_says_of_itself(tmp_path: pathlib.Path) -> None:
     made = pocketgraph.export(
-        net(2), tmp_path / "net.onnx", labels=["cat", "dog"], normalization=Normalization((127.5,), (127.5,)),
+        net(2), tmp_path / "net.onnx", labels=["cat", "dog"], input_mean=127.5, input_std=127.5,
         about=About(name="pets", author="Ann", license="MIT", description="Tells cats from dogs."),
     )  # fmt: skip
     model = onnx.load(made.path)
@@ -79,6 +79,13 @@ def test_an_input_that_is_an_output_too(tmp_path: pathlib.Path) -> None:
     graph = parse("x = Placeholder(dtype=float, shape=[2])\ny = Neg(x, T=float)")
     model = onnx.load(pocketgraph.export(graph, tmp_path / "x.onnx", inputs=["x"], outputs=["x", "y"]).path)
     assert [item.name for item in model.graph.output] == ["x_output", "y"]
+
+
+def test_two_names_for_one_tensor(tmp_path: pathlib.Path) -> None:
+    outputs = {"classes": "scores:0", "logits": "scores:0"}
+    graph = net().replace(signatures={"serving_default": Signature({"image": "image:0"}, outputs)})
+    made = pocketgraph.export(graph, tmp_path / "net.onnx")
+    assert [item.name for item in onnx.load(made.path).graph.output] == ["classes", "logits"]
 
 
 def test_nothing_is_left_of_a_model_that_onnx_cannot_say(tmp_path: pathlib.Path) -> None:

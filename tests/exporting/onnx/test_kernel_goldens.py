@@ -22,6 +22,7 @@ LEFT_OUT = {
     "FakeQuantWithMinMaxArgs": "halves between two codes go to the even one, in TensorFlow upwards",
     "QuantizeV2": "halves between two codes go to the even one, in TensorFlow away from zero",
     "ResizeBicubic": "TensorFlow takes its weights from a table of 1024 steps",
+    "Range": "how many steps of a float32 fit is rounded otherwise",
     "QuantizedRelu": "a range found while running has its zero between two codes",
     "QuantizedRelu6": "a range found while running has its zero between two codes",
     "StringUpper": "other letters than a to z",
@@ -91,20 +92,28 @@ def test_equal_or_refused(group: str, fed: str) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_most_ops_of_models_are_there() -> None:
-    """Of the golden cases of the common groups nearly all export."""
-    done = total = 0
-    for group in ("elementwise", "binary", "networks", "reductions"):
+LAYERS = (
+    "Abs", "Add", "AddV2", "AvgPool", "BiasAdd", "ConcatV2", "Conv2D", "DepthwiseConv2dNative", "Div", "Elu", "Exp",
+    "ExpandDims", "GatherV2", "LeakyRelu", "LogSoftmax", "MatMul", "Max", "MaxPool", "Maximum", "Mean", "Minimum",
+    "Mul", "Neg", "Pack", "Pad", "Prod", "RealDiv", "Relu", "Relu6", "Reshape", "Rsqrt", "Sigmoid", "Softmax",
+    "Softplus", "Split", "Sqrt", "Square", "Squeeze", "StridedSlice", "Sub", "Sum", "Tanh", "Tile", "Transpose",
+)  # fmt: skip
+"""Ops of which networks are made; a list of the test's own, as no trait says which ONNX must have."""
+
+
+def test_what_networks_are_made_of_is_there() -> None:
+    """Nearly no golden case of these ops is refused."""
+    refused = []
+    total = 0
+    for group in GROUPS:
         for case in cases(group):
-            if not is_plain(case) or not is_exact(case):
+            if case.node.op not in LAYERS or not is_plain(case) or not is_exact(case):
                 continue
-            floats = [value.dtype.kind == "f" for value in case.inputs]
-            graph, _ = single(case.node, case.inputs, floats)
+            graph, _ = single(case.node, case.inputs, [value.dtype.kind == "f" for value in case.inputs])
             total += 1
             try:
                 exported(graph, ["case:0"])
-                done += 1
             except LackingError:
-                pass
-    assert total > 300
-    assert done > 0.9 * total
+                refused.append(case.node.name)
+    assert total > 250
+    assert len(refused) < 0.05 * total, refused

@@ -99,7 +99,9 @@ class Executable:
     ) -> None:  # fmt: skip
         self._inputs, self._outputs = inputs, outputs
         self._place = tempfile.TemporaryDirectory(prefix="pocketgraph-")
-        self._weights = os.path.join(folder, f"{name}.weights")
+        self._weights = os.path.join(self._place.name, f"{name}.weights")
+        if os.path.exists(os.path.join(folder, f"{name}.weights")):  # a copy, since the folder is moved in the end
+            shutil.copyfile(os.path.join(folder, f"{name}.weights"), self._weights)
         self._program = compiled(folder, name, "main", flags=flags, links=links, place=self._place.name)
 
     def run(self, arrays: Sequence[Array]) -> list[Array]:

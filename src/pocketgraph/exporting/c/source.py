@@ -128,9 +128,8 @@ class Source:
             outputs=_tensors(f"{name}_outputs", name, self.outputs), input_places=self._places(self.inputs),
             output_places=self._places(self.outputs), digest=", ".join(str(byte) for byte in weights[:16]),
             level="pg_level()" if "pg_level" in used else "0",
-            setup=self._setup(),
+            setup=self._setup(), calls="".join(map(self._line, unit.calls)),
             release=RELEASE.replace("@count@", str(len(unit.setups))) if unit.setups else "    (void)m;\n",
-            calls="".join(map(self._line, unit.calls)),
         )  # fmt: skip
 
     def _setup(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pocketgraph.errors import UsageError
@@ -42,7 +42,7 @@ def converted(
     outputs: Sequence[str],
     *,
     input_names: Mapping[str, str] | None = None,
-    output_names: Mapping[str, str] | None = None,
+    output_names: Sequence[str] | None = None,
     opset: int = OPSET,
 ) -> Converted:
     """The ONNX form of a graph.
@@ -51,7 +51,8 @@ def converted(
         graph: a frozen graph.
         inputs: type and shape of each tensor that the model takes; sizes may be open.
         outputs: the tensors that it gives.
-        input_names, output_names: public names by tensor name; by default the tensor names themselves without ``:0``.
+        input_names: public names by tensor name; by default the tensor names themselves without ``:0``.
+        output_names: public names of the outputs, in order; likewise.
         opset: from 13 to 23.
 
     Raises:
@@ -61,23 +62,18 @@ def converted(
     """
     if not FIRST_OPSET <= opset <= LAST_OPSET:
         raise UsageError(f"opset {opset} is not written", hint=f"choose one from {FIRST_OPSET} to {LAST_OPSET}")
-    public_inputs, public_outputs = _public(inputs, input_names), _public(outputs, output_names)
+    public_inputs = {canonical(ref): ref.removesuffix(":0") for ref in inputs}
+    public_inputs.update({canonical(ref): name for ref, name in (input_names or {}).items()})
+    public_outputs = list(output_names) if output_names else [ref.removesuffix(":0") for ref in outputs]
     ready = prepared(graph, {canonical(ref): spec for ref, spec in inputs.items()}, [canonical(o) for o in outputs])
-    conversion = Conversion(ready, opset, public_inputs, public_outputs.values())
+    conversion = Conversion(ready, opset, public_inputs, public_outputs)
     body = conversion.run()
     if conversion.reasons:
         raise LackingError("ONNX", ready.graph, conversion.reasons)
-    _name_outputs(body, [public_outputs[str(endpoint)] for endpoint in ready.outputs])
+    _name_outputs(body, public_outputs)
     body = cleaned(body)
     is_coded = any(operation.code == "QuantizeLinear" for operation in all_operations(body))
     return Converted(body, opset, list(dict.fromkeys(conversion.emit.notes)), is_coded)
-
-
-def _public(refs: Iterable[str], names: Mapping[str, str] | None) -> dict[str, str]:
-    """The public name of each tensor."""
-    found = {canonical(ref): ref.removesuffix(":0") for ref in refs}
-    found.update({canonical(ref): name for ref, name in (names or {}).items()})
-    return found
 
 
 def _name_outputs(body: Body, names: Sequence[str]) -> None:

@@ -9,15 +9,15 @@ from typing import NamedTuple
 from pocketgraph.exporting.onnx.array_origins import reads, written
 from pocketgraph.exporting.onnx.stored_codes import stored_codes
 from pocketgraph.exporting.onnx.trip_counts import heads_of, trip_count
-from pocketgraph.freezing.inline import inlined
 from pocketgraph.graph import DType, Graph, Shape, node_name
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.kernels.shapes import Inferred, infer
+from pocketgraph.passes.inlining import inlined
 from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.engines.frames import ENTER, ROOT, Frame, is_loop_head, split
 from pocketgraph.runtime.engines.needed import Item
-from pocketgraph.runtime.planning.specialize import Known, specialized
+from pocketgraph.runtime.planning.passes import IN_SEVERAL_CALLS, INEXACT, SpecializedGraph, specialized
 from pocketgraph.runtime.tensor_names import feed_endpoints, fetch_endpoint
 
 MOST_GUESSES = 12  # of the shapes that go round in loops; each guess is more general than the one before it
@@ -89,9 +89,10 @@ def prepared(graph: Graph, inputs: Mapping[str, tuple[DType, Shape]], outputs: S
     stored_types = infer(graph, outputs=stored)
     for ref in stored:
         feeds[Endpoint(node_name(ref), 0)] = (stored_types.dtype(ref) or FLOAT, stored_types.shape(ref).dims)
-    known = specialized(graph, feeds, {}, fetches, (), may_chunk=False, may_unroll=False)  # type: ignore[arg-type]
+    without = ("inline_functions", *INEXACT, *IN_SEVERAL_CALLS)
+    known = specialized(graph, feeds, {}, fetches, (), without=(*without, "unroll_loops"))  # type: ignore[arg-type]
     if _is_worth_unrolling(known):
-        known = specialized(graph, feeds, {}, fetches, (), may_chunk=False)  # type: ignore[arg-type]
+        known = specialized(graph, feeds, {}, fetches, (), without=without)  # type: ignore[arg-type]
     plan = known.plan
     inferred = known.inferred
     array_reads = list(reads(known.graph))
@@ -101,7 +102,7 @@ def prepared(graph: Graph, inputs: Mapping[str, tuple[DType, Shape]], outputs: S
     return Prepared(known.graph, plan, inferred, ports, fetches, graph, stored, stored_types)
 
 
-def _is_worth_unrolling(known: Known) -> bool:
+def _is_worth_unrolling(known: SpecializedGraph) -> bool:
     """Whether the graph has loops, and none of them makes too many nodes or has matrices that each round would hold."""
     items, frames = known.plan.items, known.plan.frames
     if all(frame is ROOT for frame in frames.values()):

@@ -29,7 +29,14 @@ def model_proto(body: Body, opset: int, name: str, producer: str, *, beside: str
     import onnx
 
     used = _used(body)
-    graph = onnx.GraphProto(name=name)
+    model = onnx.ModelProto(
+        ir_version=onnx.helper.find_min_ir_version_for([onnx.helper.make_opsetid("", opset)]),
+        producer_name="pocketgraph",
+        producer_version=producer,
+    )
+    model.opset_import.add(domain="", version=opset)
+    graph = model.graph
+    graph.name = name
     _fill(graph, body)
     constants = [value for value in used if value.constant is not None]
     if beside:
@@ -39,14 +46,6 @@ def model_proto(body: Body, opset: int, name: str, producer: str, *, beside: str
     else:
         for value in constants:
             graph.initializer.append(_tensor(value))
-    model = onnx.ModelProto(
-        ir_version=onnx.helper.find_min_ir_version_for([onnx.helper.make_opsetid("", opset)]),
-        producer_name="pocketgraph",
-        producer_version=producer,
-    )
-    model.graph.CopyFrom(graph)
-    del graph
-    model.opset_import.add(domain="", version=opset)
     return model
 
 

@@ -24,6 +24,10 @@ STEP = 32
 """By how much other sizes differ; most networks halve pictures five times."""
 
 
+BROADCASTING = frozenset(("ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM"))
+"""Operators of LiteRT whose constant may have size 1 where the other operand is larger."""
+
+
 class Opened(NamedTuple):
     """A program for open sizes.
 
@@ -85,7 +89,7 @@ def _try(entry: EntryPoint, model: ExportModel, axes: Sequence[list[int]]) -> Op
     pairs: dict[Value, Value] = dict(zip(first.inputs, other.inputs, strict=True))
     if len(first.operations) != len(other.operations):
         return "other sizes need other operators"
-    patched: list[tuple[Operation, Value]] = []
+    patched: list[tuple[Operation, int, Value]] = []
     for one, two in zip(first.operations, other.operations, strict=True):
         said = _same(one, two, pairs, patched)
         if said:
@@ -93,9 +97,10 @@ def _try(entry: EntryPoint, model: ExportModel, axes: Sequence[list[int]]) -> Op
     if any(pairs.get(a) is not b and (a.constant is None or not _equal(a, b))
            for a, b in zip(first.outputs, other.outputs, strict=True)):  # fmt: skip
         return "other sizes need other operators"
-    for operation, shape in patched:
-        operation.inputs[1] = shape
-        operation.options["new_shape"] = tuple(map(int, shape.constant.numpy())) if shape.constant is not None else ()
+    for operation, at, merged in patched:
+        operation.inputs[at] = merged
+        if operation.code == "RESHAPE" and merged.constant is not None:
+            operation.options["new_shape"] = tuple(map(int, merged.constant.numpy()))
     shapes = {
         a: tuple(-1 if x != y else x for x, y in zip(a.shape, b.shape, strict=True))
         for a, b in pairs.items()
@@ -124,7 +129,9 @@ def _scaled(first: int, other: int, batch: int) -> int:
     return first // FIRST_BATCH * batch if is_batch else first
 
 
-def _same(one: Operation, two: Operation, pairs: dict[Value, Value], patched: list[tuple[Operation, Value]]) -> str:
+def _same(
+    one: Operation, two: Operation, pairs: dict[Value, Value], patched: list[tuple[Operation, int, Value]]
+) -> str:
     """Why two operations are not the same for any size; else "", and the values that belong together are paired."""
     where = f" ({one.nodes[-1]})" if one.nodes else ""
     if one.code != two.code or len(one.inputs) != len(two.inputs):
@@ -140,10 +147,14 @@ def _same(one: Operation, two: Operation, pairs: dict[Value, Value], patched: li
             if pairs.get(a) is not b:
                 return f"other sizes need other operators{where}"
         elif not _equal(a, b):
-            shape = _merged(a, b) if one.code == "RESHAPE" and at == 1 else None
-            if shape is None:
+            merged = _merged(a, b) if one.code == "RESHAPE" and at == 1 else None
+            if one.code in BROADCASTING:
+                merged = _repeated(a, b)
+            elif one.code == "SLICE" and at == 2:
+                merged = _to_the_end(one, two)
+            if merged is None:
                 return f"{one.code} takes a constant that depends on the size{where}"
-            patched.append((one, shape))
+            patched.append((one, at, merged))
     pairs.update(zip(one.outputs, two.outputs, strict=True))
     return ""
 
@@ -154,6 +165,41 @@ def _equal(a: Value, b: Value) -> bool:
     if a.constant is None or b.constant is None or a.shape != b.shape or a.dtype is not b.dtype:
         return False
     return bool(np.array_equal(a.constant.numpy(), b.constant.numpy(), equal_nan=a.dtype.numpy.kind == "f"))
+
+
+def _repeated(a: Value, b: Value) -> Value | None:
+    """The constant of size 1 where both repeat it along the one axis that they differ in, as states of zeros do."""
+    assert a.constant is not None
+    assert b.constant is not None
+    axes = [axis for axis, (x, y) in enumerate(zip(a.shape, b.shape, strict=False)) if x != y]
+    if len(a.shape) != len(b.shape) or len(axes) != 1 or a.dtype is not b.dtype:
+        return None
+    first, other = a.constant.numpy(), b.constant.numpy()
+    one = first.take([0], axes[0])
+    if not ((first == one).all() and (other == one).all()):
+        return None
+    constant = Constant.of(one)
+    return Value(a.name, a.dtype, constant.shape, constant)
+
+
+def _to_the_end(one: Operation, two: Operation) -> Value | None:
+    """The sizes of a slice, -1 where both take all that there is behind their start."""
+    taken = []
+    for operation in (one, two):
+        source, begin, size = operation.inputs
+        if source is None or begin is None or begin.constant is None or size is None or size.constant is None:
+            return None
+        sizes = size.constant.numpy()
+        rest = np.array(source.shape) - begin.constant.numpy()
+        taken.append((sizes, np.where(sizes == rest, -1, sizes)))
+    (first, first_open), (other, other_open) = taken
+    merged = np.where(first == other, first, first_open)
+    if not np.array_equal(merged, np.where(first == other, first, other_open)) or (merged[first != other] != -1).any():
+        return None
+    value = one.inputs[2]
+    assert value is not None
+    constant = Constant.of(merged.astype(first.dtype))
+    return Value(value.name, value.dtype, constant.shape, constant)
 
 
 def _merged(a: Value, b: Value) -> Value | None:

@@ -2,7 +2,7 @@
 
 Which intermediate number is float32, which double and which an integer decides single codes; the forms here are those
 of TensorFlow's CPU kernels (tensorflow/core/kernels/quantization_utils.h and the quantized ops), to which recorded
-results of TensorFlow 1.15 and 2.21 hold this file (tests/kernels/test_eight_bit.py). Ranges are Python floats that
+results of TensorFlow 1.15 and 2.21 hold this file (tests/kernels/quantized). Ranges are Python floats that
 hold float32 values.
 """
 

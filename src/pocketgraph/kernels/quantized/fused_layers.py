@@ -5,7 +5,7 @@ for ``code / 127`` of it. Weights are signed, with one range for all or one for 
 stand for is computed in float32, and halves are rounded to even.
 
 Source: MklQuantizedConvOp and MklDnnQuantizedMatMulOp in tensorflow/core/kernels/mkl; recorded results of TensorFlow
-2.21 with oneDNN hold this file (tests/kernels/test_fused_codes.py).
+2.21 with oneDNN hold this file (tests/kernels/quantized/test_fused_layers.py).
 """
 
 from __future__ import annotations

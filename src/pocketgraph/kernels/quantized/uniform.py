@@ -4,7 +4,7 @@ A code stands for ``(code - zero point) * scale``. Sums of products are of 32 bi
 fixed point, by a factor of 31 binary digits.
 
 Source: tensorflow/core/kernels/uniform_quant_ops; recorded results of TensorFlow 2.21 hold this file
-(tests/kernels/test_fused_codes.py).
+(tests/kernels/quantized/test_fused_layers.py).
 """
 
 from __future__ import annotations

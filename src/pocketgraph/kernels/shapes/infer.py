@@ -10,7 +10,7 @@ import numpy as np
 from pocketgraph.errors import GraphError
 from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, node_name, opdefs, parse_ref
 from pocketgraph.graph.dtype import INT32
-from pocketgraph.graph.model_file import PREFIX, SHAPES
+from pocketgraph.graph.model_file import ONNX_PREFIX, PREFIX, SHAPES
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.shape import UNKNOWN
 from pocketgraph.kernels.shapes import rules
@@ -23,7 +23,7 @@ MALFORMED = (TypeError, ValueError, IndexError, KeyError, OverflowError, Attribu
 """What a rule stumbles over when a node of an untrusted file has attributes of the wrong kind."""
 
 
-class Facts(NamedTuple):
+class TensorFacts(NamedTuple):
     """What is known of one node's outputs, one entry an output."""
 
     shapes: tuple[Shape, ...]
@@ -175,7 +175,7 @@ class _Walk:
         self.fed = fed
         self.strict = strict
         self.complete = complete
-        self.facts: dict[str, Facts] = {}
+        self.facts: dict[str, TensorFacts] = {}
         self.handles: dict[str, Shape] = {}
         self.problems: dict[str, str] = {}
 
@@ -220,7 +220,7 @@ class _Walk:
                 known.append(None)
         handles = tuple([self.handles.get(name) for name, _ in refs]) if self.handles else (None,) * len(refs)
         outputs = None if dtypes is None else len(dtypes)
-        call = rules.Call(node, tuple(inputs), tuple(known), handles, outputs, self.graph.versions.producer)
+        call = rules.ShapeCall(node, tuple(inputs), tuple(known), handles, outputs, self.graph.versions.producer)
         shapes = self._shapes(call)
         try:
             found = self._known(call, shapes)
@@ -245,9 +245,9 @@ class _Walk:
                 found.append(None)
             if port < len(shapes):
                 shapes[port], types[port], found[port] = shape, dtype or types[port], value
-        self.facts[node.name] = Facts(tuple(shapes), tuple(types), tuple(found))
+        self.facts[node.name] = TensorFacts(tuple(shapes), tuple(types), tuple(found))
 
-    def _shapes(self, call: rules.Call) -> list[Shape]:
+    def _shapes(self, call: rules.ShapeCall) -> list[Shape]:
         """The output shapes, one for each output the signature has."""
         op = call.node.op
         rule = rules.find("Identity" if op == "PlaceholderWithDefault" and self.complete else op)
@@ -260,20 +260,20 @@ class _Walk:
                 self._problem(call, error.what)
             except MALFORMED as error:
                 self._problem(call, f"its attributes or inputs make no sense ({error})")
-        if op.startswith(PREFIX):
+        if op.startswith((PREFIX, ONNX_PREFIX)):
             shapes = [shape for shape in call.attr(SHAPES, ()) if isinstance(shape, Shape)]
         wanted = len(shapes) if call.outputs is None else call.outputs
         if call.outputs is None and rule is None:
             wanted = 1
         return shapes[:wanted] + [UNKNOWN] * (wanted - len(shapes))
 
-    def _problem(self, call: rules.Call, what: str) -> None:
+    def _problem(self, call: rules.ShapeCall, what: str) -> None:
         shapes = ", ".join(map(str, call.inputs))
         self.problems[call.node.name] = text = f"{call.node.op} cannot take inputs of shapes {shapes}: {what}"
         if self.strict:
             raise GraphError(text, where=f"node '{call.node.name}'")
 
-    def _known(self, call: rules.Call, shapes: list[Shape]) -> list[Known]:
+    def _known(self, call: rules.ShapeCall, shapes: list[Shape]) -> list[Known]:
         node = call.node
         if node.op == "Const":
             value = node.attrs.get("value")
@@ -294,7 +294,7 @@ class _Walk:
         return list(result(node, call.known, call.inputs, shapes))
 
 
-def _equal(one: Facts, other: Facts) -> bool:
+def _equal(one: TensorFacts, other: TensorFacts) -> bool:
     """Whether just the same is known; what is known of some elements only counts as different."""
     if one.shapes != other.shapes or one.dtypes != other.dtypes:
         return False

@@ -16,7 +16,7 @@ from pocketgraph.kernels.shapes.values import Known
 
 
 @dataclass(slots=True, eq=False)
-class Call:
+class ShapeCall:
     """One node with what is known of its data inputs.
 
     Attributes:
@@ -100,7 +100,7 @@ class Call:
         return value
 
 
-Rule: TypeAlias = Callable[[Call], "Shape | Sequence[Shape]"]
+Rule: TypeAlias = Callable[[ShapeCall], "Shape | Sequence[Shape]"]
 SHAPE_RULES: OpTable[Rule] = OpTable("shape rule", "pocketgraph.kernels.shapes", "SHAPE_RULES")
 """What knows the shapes that come out of each op."""
 
@@ -110,7 +110,7 @@ R = TypeVar("R", bound=Rule)
 def shape_rule(*ops: str) -> Callable[[R], R]:
     """Registers a function as the shape rule of these ops.
 
-    It takes a Call and returns one Shape for each output (or the only one). It raises GraphError when the inputs
+    It takes a ShapeCall and returns one Shape for each output (or the only one). It raises GraphError when the inputs
     certainly do not fit.
     """
 

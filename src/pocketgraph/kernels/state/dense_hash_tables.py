@@ -11,10 +11,10 @@ from pocketgraph.graph import DType, Shape
 from pocketgraph.graph.shape import SCALAR
 from pocketgraph.kernels.arrays import Array, strings
 from pocketgraph.kernels.registry import Context, Value, kernel
-from pocketgraph.kernels.state.lookup_tables import Table
+from pocketgraph.kernels.state.lookup_tables import LookupTable
 
 
-class DenseTable(Table):
+class DenseTable(LookupTable):
     """A table whose keys may be vectors; two of them, the empty and the deleted one, cannot be used.
 
     Attributes:
@@ -70,7 +70,7 @@ class DenseTable(Table):
         self.is_filled = True
 
     def find(self, keys: Array, default: Array) -> Array:
-        """As Table.find, with keys of the key shape."""
+        """As LookupTable.find, with keys of the key shape."""
         words, lead = self.checked(keys)
         kind = self.values.numpy
         missing = default.reshape(self.shape) if self.shape else default.reshape(()).item()
@@ -177,11 +177,11 @@ def anonymous_mutable_dense_hash_table(
 @kernel("AnonymousHashTable", "AnonymousMutableHashTable")
 def anonymous_hash_table(*, context: Context, key_dtype: DType, value_dtype: DType) -> Value:
     """A table of its own for each run of the node."""
-    return Table(context.node.name, key_dtype, value_dtype, (), frozen=context.node.op == "AnonymousHashTable")
+    return LookupTable(context.node.name, key_dtype, value_dtype, (), frozen=context.node.op == "AnonymousHashTable")
 
 
 @kernel("AnonymousMutableHashTableOfTensors")
 def anonymous_mutable_hash_table_of_tensors(
     *, context: Context, key_dtype: DType, value_dtype: DType, value_shape: Shape = SCALAR
 ) -> Value:
-    return Table(context.node.name, key_dtype, value_dtype, value_shape.known, frozen=False)
+    return LookupTable(context.node.name, key_dtype, value_dtype, value_shape.known, frozen=False)

@@ -14,7 +14,7 @@ from pocketgraph.kernels.registry import Context, Value, kernel
 from pocketgraph.kernels.state.checkpoint_files import files_of, text
 
 
-class Table:
+class LookupTable:
     """A map from keys to values (numbers, strings, or arrays of one shape).
 
     Attributes:
@@ -57,7 +57,9 @@ class Table:
             RunError: the table waits for being filled.
         """
         if self.frozen and not self.is_filled:
-            raise RunError(f"Table '{self.name}' not initialized.", hint="run the graph's table initializer first")
+            raise RunError(
+                f"LookupTable '{self.name}' not initialized.", hint="run the graph's table initializer first"
+            )
         kind = self.values.numpy
         missing = default.reshape(self.shape) if self.shape else default.reshape(()).item()
         found = [self.entries.get(key, missing) for key in keys.ravel().tolist()]
@@ -84,12 +86,12 @@ class Table:
 
 def _table(
     context: Context, shared_name: str, own: bool, keys: DType, values: DType, shape: Shape, frozen: bool
-) -> Table:
+) -> LookupTable:
     name = context.node.name if own or not shared_name else shared_name
     place = f"table/{name}"
     table = context.state.get(place)
-    if not isinstance(table, Table):
-        table = context.state[place] = Table(name, keys, values, shape.known, frozen)
+    if not isinstance(table, LookupTable):
+        table = context.state[place] = LookupTable(name, keys, values, shape.known, frozen)
     if (table.keys, table.values) != (keys, values):
         raise RunError(f"Conflicting key/value dtypes {keys}->{values} with {table.keys}->{table.values} for '{name}'")
     return table
@@ -134,36 +136,36 @@ def mutable_hash_table_of_tensors(
 
 
 @kernel("InitializeTable", "InitializeTableV2", "LookupTableInsert", "LookupTableInsertV2")
-def lookup_table_insert(table_handle: Table, keys: Array, values: Array) -> tuple[()]:
+def lookup_table_insert(table_handle: LookupTable, keys: Array, values: Array) -> tuple[()]:
     table_handle.insert(keys, values)
     return ()
 
 
 @kernel("LookupTableFind", "LookupTableFindV2")
-def lookup_table_find(table_handle: Table, keys: Array, default_value: Array) -> Array:
+def lookup_table_find(table_handle: LookupTable, keys: Array, default_value: Array) -> Array:
     return table_handle.find(keys, default_value)
 
 
 @kernel("LookupTableImport", "LookupTableImportV2")
-def lookup_table_import(table_handle: Table, keys: Array, values: Array) -> tuple[()]:
+def lookup_table_import(table_handle: LookupTable, keys: Array, values: Array) -> tuple[()]:
     table_handle.entries.clear()
     table_handle.insert(keys, values)
     return ()
 
 
 @kernel("LookupTableRemoveV2")
-def lookup_table_remove(table_handle: Table, keys: Array) -> tuple[()]:
+def lookup_table_remove(table_handle: LookupTable, keys: Array) -> tuple[()]:
     table_handle.remove(keys)
     return ()
 
 
 @kernel("LookupTableSize", "LookupTableSizeV2")
-def lookup_table_size(table_handle: Table) -> Array:
+def lookup_table_size(table_handle: LookupTable) -> Array:
     return np.array(len(table_handle.entries), dtype=np.int64)
 
 
 @kernel("LookupTableExport", "LookupTableExportV2")
-def lookup_table_export(table_handle: Table) -> tuple[Array, Array]:
+def lookup_table_export(table_handle: LookupTable) -> tuple[Array, Array]:
     return table_handle.listed()
 
 
@@ -178,7 +180,7 @@ def _parsed(text: bytes, dtype: DType) -> Any:
 
 @kernel("InitializeTableFromTextFile", "InitializeTableFromTextFileV2")
 def initialize_table_from_text_file(
-    table_handle: Table,
+    table_handle: LookupTable,
     filename: Array,
     *,
     key_index: int,

@@ -15,7 +15,7 @@ class Mutex:
 
 
 @dataclass(eq=False)
-class Held:
+class HeldMutex:
     """A mutex that was taken, until it is consumed."""
 
     mutex: Mutex
@@ -30,12 +30,12 @@ def mutex(*, context: Context, container: str = "", shared_name: str = "") -> Mu
 
 
 @kernel("MutexLock")
-def mutex_lock(mutex: Mutex) -> Held:
+def mutex_lock(mutex: Mutex) -> HeldMutex:
     """Marks the beginning of what the mutex guards. One run's nodes go one after the other, and what two runs share,
     variables, has locks of its own; so nobody waits here, and a run that ends early leaves nothing locked."""
-    return Held(mutex)
+    return HeldMutex(mutex)
 
 
 @kernel("ConsumeMutexLock")
-def consume_mutex_lock(mutex_lock: Held) -> tuple[()]:
+def consume_mutex_lock(mutex_lock: HeldMutex) -> tuple[()]:
     return ()

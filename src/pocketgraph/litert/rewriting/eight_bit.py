@@ -19,6 +19,7 @@ import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT, INT8, INT32
 from pocketgraph.litert.constant import Array, Constant
+from pocketgraph.litert.cost_model import FEWEST_CODED_CHANNELS, FEWEST_CODED_PRODUCTS
 from pocketgraph.litert.program import Operation, Program, Quantization, Value
 from pocketgraph.litert.rewriting.bounded import add_bounded_grids
 from pocketgraph.litert.rewriting.coded_weights import coded_weights, unit_of
@@ -38,8 +39,6 @@ OWN_GRIDS = frozenset(("ADD", "SUB", "MUL"))
 ONE = 64
 ABOUT_ONE = Quantization(((1 + 2.0**-20) / ONE,), (0,))  # the code ONE stands for a little more than 1
 SMALLEST_RATIO = 2.0**-9  # of steps, for codes that are multiplied by 1: XNNPACK takes no less than 2^-16 / ONE
-FEWEST_CHANNELS = 4  # of the input; XNNPACK's windows over fewer are slow on codes
-FEWEST_PRODUCTS = 30  # for each value that goes in or comes out
 
 
 def use_eight_bits(program: Program) -> None:
@@ -65,7 +64,7 @@ def _pays(operation: Operation) -> bool:
     if operation.code != "CONV_2D" or source is None or weights is None:
         return True
     products = result.size * (weights.size // weights.shape[0])
-    return weights.shape[3] >= FEWEST_CHANNELS and products >= FEWEST_PRODUCTS * (source.size + result.size)
+    return weights.shape[3] >= FEWEST_CODED_CHANNELS and products >= FEWEST_CODED_PRODUCTS * (source.size + result.size)
 
 
 def _code_weights(program: Program, operation: Operation, exactly: bool) -> None:

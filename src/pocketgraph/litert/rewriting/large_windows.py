@@ -21,17 +21,17 @@ import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.litert.constant import Array, Constant
+from pocketgraph.litert.cost_model import ADDED_PART
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.borders import same_borders
 
 KERNELS = (3, 4, 9, 25)
 """Elements of the windows that XNNPACK has depthwise kernels for; smaller windows are filled up with zeros."""
 
-ADDED = 4  # elements of a window that take as long as adding one part to the others
 MOST_PARTS = 64  # a kernel of 40 x 40; what more parts would save, nobody has measured
 
 
-class Part(NamedTuple):
+class WindowPart(NamedTuple):
     """A part of a window: its first row and column, and how many there are of them."""
 
     row: int
@@ -49,7 +49,7 @@ def cut_large_windows(program: Program) -> None:
     program.operations = operations
 
 
-def parts_of(operation: Operation) -> list[Part]:
+def parts_of(operation: Operation) -> list[WindowPart]:
     """The parts that a depthwise convolution is cut into; none where it is not."""
     if operation.code != "DEPTHWISE_CONV_2D" or len(operation.inputs) != 3:
         return []
@@ -66,19 +66,19 @@ def parts_of(operation: Operation) -> list[Part]:
     return parts if len(parts) <= MOST_PARTS else []
 
 
-def _cut(height: int, width: int, rows: int, columns: int) -> list[Part]:
+def _cut(height: int, width: int, rows: int, columns: int) -> list[WindowPart]:
     return [
-        Part(row, column, min(rows, height - row), min(columns, width - column))
+        WindowPart(row, column, min(rows, height - row), min(columns, width - column))
         for row, column in product(range(0, height, rows), range(0, width, columns))
     ]
 
 
-def _time(parts: list[Part]) -> int:
+def _time(parts: list[WindowPart]) -> int:
     """How long the parts take, in elements of a window."""
-    return sum(next(k for k in KERNELS if k >= part.rows * part.columns) + ADDED for part in parts)
+    return sum(next(k for k in KERNELS if k >= part.rows * part.columns) + ADDED_PART for part in parts)
 
 
-def _summed(whole: Operation, parts: list[Part]) -> list[Operation]:
+def _summed(whole: Operation, parts: list[WindowPart]) -> list[Operation]:
     """The operations that make what ``whole`` does."""
     source, weights, bias = whole.inputs
     assert source is not None

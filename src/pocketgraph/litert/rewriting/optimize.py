@@ -1,6 +1,12 @@
-"""All rewritings of a program, in order."""
+"""The program passes: all rewritings of a program, in order.
+
+Each has a name, by which it can be left out (``without``); a program computes the same without it, up to rounding.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import NamedTuple
 
 from pocketgraph.litert.program import Program, Value
 from pocketgraph.litert.rewriting.activations import fuse_activations, recognise_activations
@@ -23,42 +29,49 @@ from pocketgraph.litert.rewriting.whole_rows import take_whole_rows
 from pocketgraph.litert.rewriting.widths import widen_narrow_convolutions, write_out_narrow_vectors
 
 
-def optimize(program: Program) -> None:
+class ProgramPass(NamedTuple):
+    """One pass.
+
+    Attributes:
+        name: what it is switched off by.
+        does: what it does, in a few words.
+        run: changes the program.
+    """
+
+    name: str
+    does: str
+    run: Callable[[Program], None]
+
+
+def optimize(program: Program, without: Collection[str] = ()) -> None:
     """Makes the program smaller and faster; it computes the same up to rounding."""
     program.drop_unused()
-    sink_transposes(program)
-    merge_reshapes(program)
-    fold_affine(program)
+    _run(program, OPTIMIZE, without)
+
+
+def optimize_for_latency(program: Program, without: Collection[str] = ()) -> None:
+    """Makes an optimized program faster still, where values inside need not be tensors of the graph any more."""
+    _run(program, FOR_LATENCY, without)
+
+
+after_each: Callable[[str, Program], None] | None = None
+"""Called with the name of each pass and the program after it; tests check the program here."""
+
+
+def _run(program: Program, passes: tuple[ProgramPass, ...], without: Collection[str]) -> None:
+    for each in passes:
+        if each.name not in without:
+            each.run(program)
+            if after_each is not None:
+                after_each(each.name, program)
+    program.drop_unused()
+
+
+def fold_dilations(program: Program) -> None:
+    """Space-to-batch around a convolution is a dilation of it."""
     if any(operation.code == "SPACE_TO_BATCH_ND" for operation in program.operations):
         dilate(program)
         fold_affine(program)
-    absorb_padding(program)
-    recognise_activations(program)
-    fuse_activations(program)
-    add_missing_biases(program)
-    use_eight_bits(program)
-    program.drop_unused()
-
-
-def optimize_for_latency(program: Program) -> None:
-    """Makes an optimized program faster still, where values inside need not be tensors of the graph any more."""
-    take_fewer_pixels(program)
-    reshape_later(program)
-    fold_affine(program)
-    recognise_activations(program)
-    fuse_activations(program)
-    turn_transposed_convolutions(program)
-    recognise_leaky_rectifiers(program)
-    scale_without_convolutions(program)
-    reshape_instead_of_transposing(program)
-    take_whole_rows(program)
-    merge_reshapes(program)
-    flatten_inside_products(program)
-    widen_narrow_convolutions(program)
-    write_out_narrow_vectors(program)
-    cut_large_windows(program)
-    share_constants(program)
-    program.drop_unused()
 
 
 def merge_reshapes(program: Program) -> None:
@@ -76,3 +89,56 @@ def merge_reshapes(program: Program) -> None:
             replaced[operation.outputs[0]] = source
     program.substitute(replaced)
     program.drop_unused()
+
+
+SINK = ProgramPass("sink_transposes", "transposes meet and cancel out", sink_transposes)
+MERGE = ProgramPass("merge_reshapes", "of reshapes in a row the last one stays", merge_reshapes)
+AFFINE = ProgramPass("fold_affine", "scales and shifts go into weights and biases", fold_affine)
+RECOGNISE = ProgramPass(
+    "recognise_activations", "activations spelled in several operators are one", recognise_activations
+)
+FUSE = ProgramPass("fuse_activations", "activations become part of the operator before", fuse_activations)
+
+OPTIMIZE: tuple[ProgramPass, ...] = (
+    SINK,
+    MERGE,
+    AFFINE,
+    ProgramPass("fold_dilations", "space-to-batch around a convolution is a dilation", fold_dilations),
+    ProgramPass("absorb_padding", "padding becomes part of the convolution", absorb_padding),
+    RECOGNISE,
+    FUSE,
+    ProgramPass("add_missing_biases", "convolutions without a bias get one of zeros", add_missing_biases),
+    ProgramPass("use_eight_bits", "products of quantized values run on eight-bit kernels", use_eight_bits),
+)
+FOR_LATENCY: tuple[ProgramPass, ...] = (
+    ProgramPass("take_fewer_pixels", "pixels that a strided reader skips are not computed", take_fewer_pixels),
+    ProgramPass("reshape_later", "biases and activations come before a reshape, so that they fuse", reshape_later),
+    AFFINE,
+    RECOGNISE,
+    FUSE,
+    ProgramPass(
+        "turn_transposed_convolutions", "transposed convolutions become plain ones", turn_transposed_convolutions
+    ),
+    ProgramPass("recognise_leaky_rectifiers", "rectifiers with a slope are one operator", recognise_leaky_rectifiers),
+    ProgramPass("scale_without_convolutions", "scaling convolutions become products", scale_without_convolutions),
+    ProgramPass(
+        "reshape_instead_of_transposing",
+        "transposes that move axes of size 1 are reshapes",
+        reshape_instead_of_transposing,
+    ),
+    ProgramPass("take_whole_rows", "slices of whole rows are gathered as such", take_whole_rows),
+    MERGE,
+    ProgramPass("flatten_inside_products", "a reshape before a product becomes part of it", flatten_inside_products),
+    ProgramPass(
+        "widen_narrow_convolutions",
+        "convolutions with few channels make several pixels at once",
+        widen_narrow_convolutions,
+    ),
+    ProgramPass(
+        "write_out_narrow_vectors", "constant vectors over few channels are written out", write_out_narrow_vectors
+    ),
+    ProgramPass(
+        "cut_large_windows", "depthwise convolutions with large windows are sums of small ones", cut_large_windows
+    ),
+    ProgramPass("share_constants", "equal constants are stored once", share_constants),
+)

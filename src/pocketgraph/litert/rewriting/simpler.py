@@ -6,10 +6,10 @@ import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.litert.constant import Array, Constant
+from pocketgraph.litert.cost_model import FEW_PRELU_CHANNELS
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.widths import MOST_WRITTEN_OUT
 
-FEW_CHANNELS = 16  # below which PRELU does not fill the processor's registers; measured with LiteRT 2.3
 MOST_DEPTH = 8  # operations that a negative part is spelled with
 
 
@@ -38,7 +38,7 @@ def recognise_leaky_rectifiers(program: Program) -> None:
             continue
         constant = Constant.of(slope.astype(np.float32))
         alpha = Value(f"{operation.outputs[0].name}/alpha", FLOAT, constant.shape, constant)
-        is_narrow = slope.size < FEW_CHANNELS and value.size <= MOST_WRITTEN_OUT
+        is_narrow = slope.size < FEW_PRELU_CHANNELS and value.size <= MOST_WRITTEN_OUT
         if not is_narrow or not (slope <= 1).all():
             operation.code, operation.inputs, operation.options = "PRELU", [value, alpha], {}
             continue

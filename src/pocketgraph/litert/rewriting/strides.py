@@ -14,13 +14,12 @@ import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.litert.constant import Constant
+from pocketgraph.litert.cost_model import MOVED_NUMBER
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.borders import CONVOLUTIONS, same_borders
 
 UNARY = frozenset(("ABS", "ELU", "EXP", "LEAKY_RELU", "LOGISTIC", "NEG", "RELU", "RELU6", "RELU_N1_TO_1", "TANH"))
 BINARY = frozenset(("ADD", "MAXIMUM", "MINIMUM", "MUL", "SUB"))
-COPIED = 16
-"""Multiplications that take as long as moving one number: what moving must at least save for each number moved."""
 
 DEEPEST = 100  # operations between a stride and where it goes to
 IMPOSSIBLE = 1 << 60  # multiplications; what cannot be done at all costs more than any model
@@ -90,7 +89,7 @@ class _Strides:
             source = producer.inputs[0]
             assert source is not None
             padded = source.size if _padding(producer, steps) is not None else 0
-            return int(value.size * each * (1 - kept)) - padded * COPIED
+            return int(value.size * each * (1 - kept)) - padded * MOVED_NUMBER
         operands = [operand for operand in producer.inputs if operand is not None and not _is_spread(operand)]
         is_simple = producer.code in UNARY or producer.code in BINARY
         if is_simple and all(operand.shape == value.shape for operand in operands):
@@ -226,7 +225,7 @@ def _moved(value: Value, steps: Steps) -> int:
     """What taking pixels by an operation of its own costs, in multiplications; too much where that cannot be done."""
     if not _can_move(value, steps):
         return IMPOSSIBLE
-    return value.size * COPIED // (steps[0] * steps[1])
+    return value.size * MOVED_NUMBER // (steps[0] * steps[1])
 
 
 def _can_move(value: Value, steps: Steps) -> bool:

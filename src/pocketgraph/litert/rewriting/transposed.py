@@ -22,11 +22,10 @@ import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.litert.constant import Array, Constant
+from pocketgraph.litert.cost_model import MOST_ADDED_ZEROS, MOVED_NUMBER
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.borders import same_borders
-from pocketgraph.litert.rewriting.strides import COPIED
 
-MOST_ZEROS = 4  # times as many multiplications as the transposed convolution has, beyond which it stays
 MOST_STRIDE = 16
 
 
@@ -112,10 +111,10 @@ def _turned(operation: Operation) -> list[Operation] | None:
         sums = prod(axis.steps * axis.taps.size for axis in pair) * weights.shape[0] * weights.shape[3]
         is_cut = any(axis.begin for axis in pair)
         is_even = all(-axis.first == (axis.taps.shape[1] - 1) // 2 for axis in pair)
-        return sums + COPIED * (is_cut * result.size + (not is_even) * source.size)
+        return sums + MOVED_NUMBER * (is_cut * result.size + (not is_even) * source.size)
 
     rows, columns = min(product(*ways), key=work)
-    if rows.taps.size * columns.taps.size > MOST_ZEROS * extents[0] * extents[1]:
+    if rows.taps.size * columns.taps.size > MOST_ADDED_ZEROS * extents[0] * extents[1]:
         return None
     return _Turning(operation, source, result, weights.constant.numpy(), bias, rows, columns).operations()
 

@@ -20,20 +20,22 @@ import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.litert.constant import Constant
+from pocketgraph.litert.cost_model import (
+    LEAST_CONVOLUTION,
+    NARROW_VECTOR,
+    SHALLOW_CHANNELS,
+    TWICE_THE_CHANNELS,
+    TWICE_THE_CHANNELS_SHALLOW,
+    WIDER_SHARE,
+)
 from pocketgraph.litert.program import Operation, Program, Value
 
 LANES = 16 if platform.machine().lower() in ("x86_64", "amd64") else 8
 """Output channels that XNNPACK's float kernels compute at once."""
 
-LEAST_WORK = 50_000  # multiplications of a convolution, a microsecond's, below which there is nothing to gain
 LEAST_PIXELS = 64  # pixels that a vector goes over, likewise
 MOST_CHANNELS = 64  # output channels of several pixels together
-PAIRED, PAIRED_SHALLOW, SHALLOW = 1.5, 1.3, 8
-"""What a kernel of twice as many channels takes (it exists with AVX-512): 1.5 times as long, less with few input
-channels; measured with LiteRT 2.3."""
 
-WORTH = 0.9  # of the former work, below which several pixels are taken together
-NARROW = 32  # channels, up to which a vector is written out for all pixels
 MOST_WRITTEN_OUT = 1 << 16  # elements of such a vector written out
 ARITHMETIC = frozenset(("ADD", "DIV", "MAXIMUM", "MINIMUM", "MUL", "SUB"))
 
@@ -63,7 +65,7 @@ def _pixels_at_once(operation: Operation) -> int:
         return 1
     if operation.options["dilation_w"] != 1 or weights.quantization is not None:
         return 1
-    if operation.outputs[0].size * (weights.size // weights.shape[0]) < LEAST_WORK:
+    if operation.outputs[0].size * (weights.size // weights.shape[0]) < LEAST_CONVOLUTION:
         return 1
     count, width = weights.shape[0], weights.shape[2]
     stride: int = operation.options["stride_w"]
@@ -74,13 +76,15 @@ def _pixels_at_once(operation: Operation) -> int:
 
     able = [pixels for pixels in range(1, MOST_CHANNELS // count + 1) if columns % pixels == 0]
     best = min(able, key=work, default=1)
-    return best if best > 1 and work(best) <= WORTH * work(1) else 1
+    return best if best > 1 and work(best) <= WIDER_SHARE * work(1) else 1
 
 
 def _tiles(channels: int, depth: int) -> float:
     """How long so many output channels of ``depth`` input channels take, measured in kernels of ``LANES``."""
     if channels >= 2 * LANES and _has_wide_kernels():
-        return -(-channels // (2 * LANES)) * (PAIRED if depth >= SHALLOW else PAIRED_SHALLOW)
+        return -(-channels // (2 * LANES)) * (
+            TWICE_THE_CHANNELS if depth >= SHALLOW_CHANNELS else TWICE_THE_CHANNELS_SHALLOW
+        )
     return -(-channels // LANES)
 
 
@@ -130,7 +134,7 @@ def write_out_narrow_vectors(program: Program) -> None:
             other = operation.inputs[1 - index]
             if value is None or value.constant is None or value.dtype is not FLOAT or value.quantization is not None:
                 continue
-            is_vector = 1 < value.size == value.shape[-1] == shape[-1] <= NARROW
+            is_vector = 1 < value.size == value.shape[-1] == shape[-1] <= NARROW_VECTOR
             size = operation.outputs[0].size
             if (
                 other is None

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from pocketgraph.litert import writer
 from pocketgraph.litert.program import Program, Value
 from pocketgraph.litert.rewriting.shared import share_constants
-from pocketgraph.quantization.program_pass import ProgramPass, copied, run_passes
+from pocketgraph.quantization.program_pass import CanonicalPass, copied, run_passes
 from pocketgraph.quantization.serialization.activation_requantization import requantize_activations
 from pocketgraph.quantization.serialization.width_packing import pack_width
 
@@ -17,13 +17,13 @@ LONG_NAMES_SHARE = 0.1
 """Of a file; longer names are left out of it."""
 
 FILE_PASSES = (
-    ProgramPass(
+    CanonicalPass(
         "activation_requantization",
         "activations on codes become conversions, which XNNPACK has",
         requantize_activations,
     ),
-    ProgramPass("width_packing", "the first convolution takes two columns of a picture as one pixel", pack_width),
-    ProgramPass("constant_sharing", "equal constants are written once", share_constants),
+    CanonicalPass("width_packing", "the first convolution takes two columns of a picture as one pixel", pack_width),
+    CanonicalPass("constant_sharing", "equal constants are written once", share_constants),
 )
 """What is done to a program when it is written, in order."""
 

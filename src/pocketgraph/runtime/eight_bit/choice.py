@@ -17,21 +17,16 @@ from collections.abc import Collection, Mapping
 from pocketgraph.graph import DType, Graph, Node, Shape
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.kernels.shapes import Inferred, infer
+from pocketgraph.litert.cost_model import (
+    DEEP_LAYERS,
+    FEW_SEARCHED_LAYERS,
+    MANY_PRODUCTS_PER_SUM,
+    MOST_FIXED,
+    MOST_LAYERS_PER_RANGE,
+    MOST_SEARCHED,
+)
 from pocketgraph.runtime.eight_bit.operands import operands
 
-MOST_SEARCHED = 500_000_000
-"""Multiplications of a run, up to which ranges are searched for while running."""
-FEW = 12
-"""Layers, below which ranges are searched for however long the run: so few searches take less than such layers do."""
-MOST_FIXED = 50_000_000
-"""Multiplications of a run, up to which fixed ranges are rounded to in the original's arithmetic."""
-MANY = 1000
-"""Multiplications for each sum, from which on it takes little to round the sums as the original does."""
-DEEP = 16
-"""Layers, from which on fixed ranges are rounded to in the original's arithmetic however long the run: single codes
-that the fast kernels round otherwise add up (25 convolutions of a trained network were 22 codes off, 4 of one 1)."""
-MOST_APART = 2
-"""Layers for each range found while running between fixed ones, from which on the fast kernels are near enough."""
 LAYERS = ("QuantizedConv2D", "QuantizedMatMul")
 Feeds = Mapping[Endpoint, tuple[DType | None, tuple[int, ...]]]
 
@@ -52,11 +47,11 @@ def wants_codes(nodes: Collection[Node], shapes: Inferred, follows: bool, found_
     """
     layers = sum(node.op in LAYERS for node in nodes)
     if follows:
-        return layers < FEW or sum(products(node, shapes) for node in nodes) <= MOST_SEARCHED
-    if layers >= DEEP or found_between * MOST_APART > layers:
+        return layers < FEW_SEARCHED_LAYERS or sum(products(node, shapes) for node in nodes) <= MOST_SEARCHED
+    if layers >= DEEP_LAYERS or found_between * MOST_LAYERS_PER_RANGE > layers:
         return True
     found = sum(products(node, shapes) for node in nodes)
-    return found <= MOST_FIXED or found >= MANY * sum(values(node, shapes) for node in nodes)
+    return found <= MOST_FIXED or found >= MANY_PRODUCTS_PER_SUM * sum(values(node, shapes) for node in nodes)
 
 
 def values(node: Node, shapes: Inferred) -> int:

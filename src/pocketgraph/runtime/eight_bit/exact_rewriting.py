@@ -35,7 +35,7 @@ from pocketgraph.kernels.quantized.eight_bit_arithmetic import (
 from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.litert.hints import WHOLE_NUMBERS
 from pocketgraph.runtime.eight_bit.operands import Operand, known_number, operands
-from pocketgraph.runtime.eight_bit.range_numbers import HALF_RANGE, Number
+from pocketgraph.runtime.eight_bit.range_numbers import HALF_RANGE, RangeNumber
 from pocketgraph.runtime.eight_bit.ranges import RangeWriter, Span
 
 Array = np.ndarray[Any, Any]
@@ -57,7 +57,7 @@ class Between(NamedTuple):
     share: str
 
 
-class Codes:
+class ExactCodes:
     """Writes the nodes that stand for eight-bit ones.
 
     Args:
@@ -75,7 +75,7 @@ class Codes:
         """The ranges of eight-bit codes, by node."""
         self.around_zero: set[Span] = set()
         """Ranges found while running that contain zero for certain."""
-        self.units: dict[str, Number] = {}
+        self.units: dict[str, RangeNumber] = {}
         """What a wide code is worth, by node."""
 
     def rewritten(self) -> Graph:
@@ -129,11 +129,11 @@ class Codes:
         """The range of eight-bit codes."""
         if self.name_of(operand) in self.inside:
             return self.spans[self.name_of(operand)]
-        ends = [Number(known_number(self.graph, ref), ref) for ref in (operand.low, operand.high)]
+        ends = [RangeNumber(known_number(self.graph, ref), ref) for ref in (operand.low, operand.high)]
         return Span(*ends)
 
     def codes(self, operand: Operand) -> str:
-        """Codes as floats."""
+        """ExactCodes as floats."""
         if self.name_of(operand) in self.inside:
             return self.name_of(operand)
         tensor = self.graph.constant(operand.codes)
@@ -145,8 +145,8 @@ class Codes:
         write.nodes.append(Node(name, "Dequantize", [operand.codes, *ends], {"T": QUINT8, "mode": b"MIN_FIRST"}))
         return name
 
-    def centred(self, operand: Operand, zero: Number) -> str:
-        """Codes less the code of zero, as floats."""
+    def centred(self, operand: Operand, zero: RangeNumber) -> str:
+        """ExactCodes less the code of zero, as floats."""
         tensor = self.constant_codes(operand)
         if tensor is not None and zero.value is not None:
             return self.write.constant(tensor.astype(np.float32) - np.float32(zero.value))
@@ -171,9 +171,9 @@ class Codes:
     def quantize(self, node: Node) -> None:
         """Writes QuantizeV2: the codes of floats in a range that grows as the original's does."""
         write = self.write
-        low, high = (Number(known_number(self.graph, ref), ref) for ref in node.data_inputs[1:3])
+        low, high = (RangeNumber(known_number(self.graph, ref), ref) for ref in node.data_inputs[1:3])
         if node.attr("T") is QINT32:  # as good as floats
-            self.units[node.name] = Number(1.0)
+            self.units[node.name] = RangeNumber(1.0)
             write.op("Identity", node.data_inputs[0], *_control(node), name=node.name)
             return
         span = write.widened(low, high, _least(node))
@@ -237,11 +237,11 @@ class Codes:
                 write.op("Floor", write.op("Add", scaled, 0.5)) if has_no_halves(span, scale) else write.away(scaled)
             )
         start = write.number("Add", write.number("Mul", lost, 2.0), write.below_zero(top))
-        parts[1] = write.scaled(parts[1], Number(1.0), start)
+        parts[1] = write.scaled(parts[1], RangeNumber(1.0), start)
         self.units[node.name] = write.number("Mul", top, 1 / HALF_RANGE)
         self.finish(write.op("Add", *parts), node)
 
-    def largest(self, spans: list[Span], times: float) -> Number:
+    def largest(self, spans: list[Span], times: float) -> RangeNumber:
         """The largest of all ends of ranges, many times."""
         do = self.write.number
         sizes = [do("Abs", end) for span in spans for end in span]
@@ -261,7 +261,7 @@ class Codes:
         self.units[node.name] = write.number("Mul", top, 1 / HALF_RANGE)
         self.finish(write.op("Add", *parts), node)
 
-    def lines(self, spans: list[Span], top: Number) -> list[tuple[Number, Number]]:
+    def lines(self, spans: list[Span], top: RangeNumber) -> list[tuple[RangeNumber, RangeNumber]]:
         """For each range (gain, start) of the line on which the original puts its codes in -top…top.
 
         That goes through the wide codes of the codes 0 and 1.
@@ -272,7 +272,7 @@ class Codes:
                 [float(from_code(code, *limits, BYTE)) for code in (0, 1)] for limits in known if limits is not None
             ]
             found = [[to_code(value, -top.value, top.value, WIDE) for value in pair] for pair in ends]
-            return [(Number(float(after - start)), Number(float(start))) for start, after in found]
+            return [(RangeNumber(float(after - start)), RangeNumber(float(start))) for start, after in found]
         write, do = self.write, self.write.number
         span = Span(*(write.together(*ends) for ends in zip(*spans, strict=True)))
         first, step = write.start(span)
@@ -295,7 +295,7 @@ class Codes:
             source = node_name(low)
             fixed = source not in self.inside
             span = (
-                Span(Number(known_number(self.graph, low)), Number(known_number(self.graph, high)))
+                Span(RangeNumber(known_number(self.graph, low)), RangeNumber(known_number(self.graph, high)))
                 if fixed
                 else self.spans[source]
             )
@@ -310,7 +310,7 @@ class Codes:
         write = self.write
         parts = operands(node)
         spans = [self.span(operand) for operand in parts]
-        low, high = Number(0.0), spans[0].high
+        low, high = RangeNumber(0.0), spans[0].high
         for span in spans:
             low, high = write.number("Minimum", low, span.low), write.number("Maximum", high, span.high)
         joint = self.spans[node.name] = Span(low, high)
@@ -346,7 +346,7 @@ class Codes:
         self.finish(found, node)
 
     def resized(self, node: Node, codes: str) -> str:
-        """Codes between which is interpolated, as the original does it: with weights of seven binary digits."""
+        """ExactCodes between which is interpolated, as the original does it: with weights of seven binary digits."""
         write = self.write
         shape, size = self.shapes.shape(operands(node)[0].codes), self.shapes.value(node.data_inputs[1])
         flags: dict[str, Any] = {key: bool(node.attr(key, False)) for key in ("align_corners", "half_pixel_centers")}
@@ -372,7 +372,7 @@ class Codes:
         return Between(ends[0], write.op("Sub", ends[1], ends[0]), write.constant(share.astype(np.float32)))
 
 
-def has_no_halves(span: Span, scale: Number) -> bool:
+def has_no_halves(span: Span, scale: RangeNumber) -> bool:
     """Whether no code of a known range stands, many times, for a half below zero, which is rounded away from it."""
     if span.known is None or scale.value is None:
         return False

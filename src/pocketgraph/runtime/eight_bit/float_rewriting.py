@@ -22,7 +22,7 @@ from pocketgraph.kernels.quantized.eight_bit_arithmetic import BYTE, bias_range,
 from pocketgraph.litert.hints import MAY_QUANTIZE
 from pocketgraph.runtime.eight_bit.choice import Feeds, wants_codes
 from pocketgraph.runtime.eight_bit.eight_bit_parts import CANDIDATES, FLOAT_OPS, MOVES, Islands, Range
-from pocketgraph.runtime.eight_bit.exact_rewriting import OPS, Codes
+from pocketgraph.runtime.eight_bit.exact_rewriting import OPS, ExactCodes
 from pocketgraph.runtime.eight_bit.operands import operands
 from pocketgraph.runtime.eight_bit.rounding import rounded_values
 from pocketgraph.runtime.eight_bit.sums import bias_offset, sum_line
@@ -54,7 +54,7 @@ def without_codes(graph: Graph, kept: Collection[str], needed: Collection[str], 
     has_loops = any(node.op in ("Enter", "RefEnter") for node in graph)  # constants would have to enter them
     may_hold_codes = all(node.op in OPS for node in inside) and not has_loops
     if may_hold_codes and wants_codes(inside, islands.shapes, islands.follows(), islands.found_between()):
-        return Codes(graph, islands.inside, islands.shapes).rewritten()
+        return ExactCodes(graph, islands.inside, islands.shapes).rewritten()
     return _Floats(islands).rewritten()
 
 

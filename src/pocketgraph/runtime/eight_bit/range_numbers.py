@@ -22,21 +22,21 @@ TENS = (2.0**16, 2.0**20)
 """The steps of the parts of a factor: its product with a whole number of 21 bits, if below 256 or 16, is exact."""
 
 
-class Number(NamedTuple):
+class RangeNumber(NamedTuple):
     """A float32: its value where that is known, else the name of the tensor that has it while running."""
 
     value: float | None
     ref: str = ""
 
 
-Operand = Number | str | float
+Operand = RangeNumber | str | float
 COMPUTED: dict[str, Callable[..., Any]] = {
     "Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "RealDiv": np.divide, "Maximum": np.maximum,
     "Minimum": np.minimum, "Floor": np.floor, "Abs": np.abs,
 }  # fmt: skip
 
 
-class Writer:
+class RangeNodeWriter:
     """Writes the nodes that stand for one node after the other.
 
     Attributes:
@@ -49,7 +49,7 @@ class Writer:
         self.nodes: list[Node] = []
         self.node = ""
         self.constants: dict[float, str] = {}
-        self.split: dict[Number, tuple[Number, Number]] = {}
+        self.split: dict[RangeNumber, tuple[RangeNumber, RangeNumber]] = {}
 
     def begin(self, node: Node) -> None:
         """Names what follows for ``node``."""
@@ -79,8 +79,8 @@ class Writer:
         """The tensor that holds an operand."""
         if isinstance(operand, str):
             return operand
-        value = operand.value if isinstance(operand, Number) else operand
-        return operand.ref if value is None and isinstance(operand, Number) else self.constant(value)
+        value = operand.value if isinstance(operand, RangeNumber) else operand
+        return operand.ref if value is None and isinstance(operand, RangeNumber) else self.constant(value)
 
     def op(self, op: str, *operands: Operand, name: str = "", **attrs: Any) -> str:
         """A node of float inputs, called ``name`` or something new; its output."""
@@ -89,27 +89,27 @@ class Writer:
         self.nodes.append(Node(name, op, inputs, {"T": FLOAT, **attrs}))
         return name
 
-    def number(self, op: str, *operands: Number | float) -> Number:
+    def number(self, op: str, *operands: RangeNumber | float) -> RangeNumber:
         """A single number made of others."""
-        numbers = [operand if isinstance(operand, Number) else Number(operand) for operand in operands]
+        numbers = [operand if isinstance(operand, RangeNumber) else RangeNumber(operand) for operand in operands]
         values = [number.value for number in numbers]
         if None in values:
-            return Number(None, self.op(op, *numbers))
+            return RangeNumber(None, self.op(op, *numbers))
         with np.errstate(all="ignore"):
-            return Number(float(COMPUTED[op](*(F32(value) for value in values))))
+            return RangeNumber(float(COMPUTED[op](*(F32(value) for value in values))))
 
-    def together(self, *numbers: Number) -> Number:
+    def together(self, *numbers: RangeNumber) -> RangeNumber:
         """Several numbers, or vectors of numbers, as one, with which the same is to be done."""
         refs = [self.ref(number) for number in numbers]
         name = self.fresh("pack")
         self.nodes.append(Node(name, "Pack", refs, {"T": FLOAT, "N": len(refs), "axis": 0}))
-        return Number(None, name)
+        return RangeNumber(None, name)
 
-    def apart(self, numbers: Number, count: int) -> list[Number]:
+    def apart(self, numbers: RangeNumber, count: int) -> list[RangeNumber]:
         """The numbers that are together in one."""
         name = self.fresh("unpack")
         self.nodes.append(Node(name, "Unpack", [numbers.ref], {"T": FLOAT, "num": count, "axis": 0}))
-        return [Number(None, f"{name}:{index}") for index in range(count)]
+        return [RangeNumber(None, f"{name}:{index}") for index in range(count)]
 
     def gathered(self, source: str, places: Any, axis: int) -> str:
         """What is at some places along an axis."""
@@ -120,13 +120,13 @@ class Writer:
         self.nodes.append(Node(name, "GatherV2", [source, made.name, self.whole(axis)], attrs))
         return name
 
-    def scaled(self, source: str, factor: Number, offset: Number | None = None) -> str:
+    def scaled(self, source: str, factor: RangeNumber, offset: RangeNumber | None = None) -> str:
         """``source * factor + offset``, without what changes nothing."""
         if factor.value != 1:
             source = self.op("Mul", source, factor)
         return source if offset is None or offset.value == 0 else self.op("Add", source, offset)
 
-    def nearest(self, high: Number, low: Number) -> Number:
+    def nearest(self, high: RangeNumber, low: RangeNumber) -> RangeNumber:
         """The sum of a number and a small one, rounded."""
         do = self.number
         below = do("Floor", high)
@@ -143,12 +143,12 @@ class Writer:
         self.nodes.append(made)
         return made.name
 
-    def on_grid(self, number: Number, tens: float) -> Number:
+    def on_grid(self, number: RangeNumber, tens: float) -> RangeNumber:
         """A number rounded to a multiple of ``1 / tens``, a power of two."""
         do = self.number
         return do("Mul", do("Floor", do("Add", do("Mul", number, tens), 0.5)), 1 / tens)
 
-    def ratio(self, number: Number, width: Number) -> tuple[Number, Number]:
+    def ratio(self, number: RangeNumber, width: RangeNumber) -> tuple[RangeNumber, RangeNumber]:
         """``255 * number / width`` as the sum of two float32, to about 48 binary digits."""
         do = self.number
         top, top_error = self.times_255(number)
@@ -157,7 +157,7 @@ class Writer:
         left = do("Add", do("Sub", do("Sub", top, back), back_error), top_error)
         return ratio, do("RealDiv", left, width)
 
-    def product(self, a: Number, b: Number) -> tuple[Number, Number]:
+    def product(self, a: RangeNumber, b: RangeNumber) -> tuple[RangeNumber, RangeNumber]:
         """``a * b`` exactly, as what float32 gives of it and what that leaves (T. J. Dekker, 1971)."""
         do = self.number
         whole = do("Mul", a, b)
@@ -166,13 +166,13 @@ class Writer:
         left = do("Add", do("Add", left, do("Mul", a1, b2)), do("Mul", a2, b1))
         return whole, do("Add", left, do("Mul", a2, b2))
 
-    def times_255(self, number: Number) -> tuple[Number, Number]:
+    def times_255(self, number: RangeNumber) -> tuple[RangeNumber, RangeNumber]:
         """``255 * number`` exactly, as ``product`` gives it."""
         do = self.number
         whole = do("Mul", number, 255.0)
         return whole, do("Sub", do("Sub", do("Mul", number, 256.0), whole), number)
 
-    def halves(self, number: Number) -> tuple[Number, Number]:
+    def halves(self, number: RangeNumber) -> tuple[RangeNumber, RangeNumber]:
         """A number as the sum of two with half as many binary digits."""
         do = self.number
         if number not in self.split:

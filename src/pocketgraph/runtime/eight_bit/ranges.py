@@ -20,7 +20,7 @@ from pocketgraph.kernels.quantized.eight_bit_arithmetic import (
     widened_range,
 )
 from pocketgraph.runtime.eight_bit.fixed_point import moved, parts, simplest
-from pocketgraph.runtime.eight_bit.range_numbers import HALF_RANGE, SMALLEST_WIDTH, TENS, Number, Writer
+from pocketgraph.runtime.eight_bit.range_numbers import HALF_RANGE, SMALLEST_WIDTH, TENS, RangeNodeWriter, RangeNumber
 
 Array = np.ndarray[Any, Any]
 
@@ -28,8 +28,8 @@ Array = np.ndarray[Any, Any]
 class Span(NamedTuple):
     """The range of eight-bit codes."""
 
-    low: Number
-    high: Number
+    low: RangeNumber
+    high: RangeNumber
 
     @property
     def known(self) -> tuple[float, float] | None:
@@ -58,7 +58,7 @@ def moving_line(limits: tuple[float, float], wanted: tuple[float, float]) -> tup
     return (gain, offset) if np.array_equal(np.floor(products + offset), levels) else None
 
 
-class RangeWriter(Writer):
+class RangeWriter(RangeNodeWriter):
     """Writes what follows from ranges, which are known or found while the graph runs.
 
     Wide codes are of 32 bits: each is worth ``unit``, and zero is the code 0.
@@ -66,35 +66,35 @@ class RangeWriter(Writer):
 
     def __init__(self, taken: Iterable[str]) -> None:
         super().__init__(taken)
-        self.zeros: dict[Span, Number] = {}
+        self.zeros: dict[Span, RangeNumber] = {}
 
-    def widened(self, low: Number, high: Number, least: float) -> Span:
+    def widened(self, low: RangeNumber, high: RangeNumber, least: float) -> Span:
         """The range that QuantizeV2 makes of the one that is asked for."""
         known = Span(low, high).known
         if known is not None:
             ends = widened_range(*known, least)
-            return Span(Number(ends[0]), Number(ends[1]))
+            return Span(RangeNumber(ends[0]), RangeNumber(ends[1]))
         do = self.number
         bottom = do("Minimum", low, 0.0)
         largest = do("Maximum", do("Maximum", do("Abs", low), do("Abs", high)), 1.0)
         least_top = do("Add", bottom, do("Mul", largest, float(F32(least))))
         return Span(bottom, do("Maximum", do("Maximum", high, 0.0), least_top))
 
-    def step(self, span: Span) -> Number:
+    def step(self, span: Span) -> RangeNumber:
         """What one code is worth."""
         return self.number("RealDiv", self.number("Sub", span.high, span.low), float(BYTE.high))
 
-    def zero(self, span: Span) -> Number:
+    def zero(self, span: Span) -> RangeNumber:
         """The code of zero."""
         known = span.known
-        return Number(float(to_code(0.0, *known, BYTE))) if known is not None else self.below(span, 0.0)
+        return RangeNumber(float(to_code(0.0, *known, BYTE))) if known is not None else self.below(span, 0.0)
 
-    def in_a_byte(self, code: Number) -> Number:
+    def in_a_byte(self, code: RangeNumber) -> RangeNumber:
         """What a byte holds of a code."""
         do = self.number
         return do("Sub", code, do("Mul", do("Floor", do("Mul", code, 1 / BYTE.steps)), float(BYTE.steps)))
 
-    def below(self, span: Span, value: float) -> Number:
+    def below(self, span: Span, value: float) -> RangeNumber:
         """``value`` in steps above the low end, both rounded by themselves.
 
         To more digits than float32 has: pictures come in steps themselves, which often meet half a step of a range.
@@ -104,27 +104,29 @@ class RangeWriter(Writer):
         if span not in self.zeros:
             self.zeros[span] = self.nearest(*self.ratio(do("Mul", span.low, -1.0), width))
         return (
-            do("Add", self.nearest(*self.ratio(Number(value), width)), self.zeros[span]) if value else self.zeros[span]
+            do("Add", self.nearest(*self.ratio(RangeNumber(value), width)), self.zeros[span])
+            if value
+            else self.zeros[span]
         )
 
-    def code(self, span: Span, value: float) -> Number:
+    def code(self, span: Span, value: float) -> RangeNumber:
         """The code of a positive number, at most the largest that there is."""
         known = span.known
-        found = Number(float(to_code(value, *known, BYTE))) if known is not None else self.below(span, value)
+        found = RangeNumber(float(to_code(value, *known, BYTE))) if known is not None else self.below(span, value)
         return self.number("Minimum", found, float(BYTE.high))
 
-    def start(self, span: Span) -> tuple[Number, Number]:
+    def start(self, span: Span) -> tuple[RangeNumber, RangeNumber]:
         """(what the code 0 stands for, what one code is worth), as Dequantize has them."""
         do, step = self.number, self.step(span)
         known = span.known
         if known is not None and step.value is not None:
             low = F32(known[0])
-            return Number(float(half_away(low / F32(step.value)) * F32(step.value) if step.value else low)), step
+            return RangeNumber(float(half_away(low / F32(step.value)) * F32(step.value) if step.value else low)), step
         held = do("Maximum", step, SMALLEST_WIDTH)
         divided = do("RealDiv", do("Mul", span.low, -1.0), held)
         return do("Mul", do("Floor", do("Add", divided, 0.5)), do("Mul", held, -1.0)), step
 
-    def values(self, codes: str, span: Span) -> tuple[str, Number]:
+    def values(self, codes: str, span: Span) -> tuple[str, RangeNumber]:
         """Codes times what they are worth; and what is to be added for them to be values."""
         start, step = self.start(span)
         return self.scaled(codes, step), start
@@ -135,8 +137,8 @@ class RangeWriter(Writer):
         known = span.known
         if known is not None:
             width = float(F32(known[1]) - F32(known[0]))
-            scale = Number(float(F32(255.0 / width)) if width else 0.0)
-            start = Number(float(half_away(F32(known[0]) * F32(scale.value or 0.0))))
+            scale = RangeNumber(float(F32(255.0 / width)) if width else 0.0)
+            start = RangeNumber(float(half_away(F32(known[0]) * F32(scale.value or 0.0))))
         else:
             scale = do("RealDiv", 255.0, do("Maximum", do("Sub", span.high, span.low), SMALLEST_WIDTH))
             start = do("Mul", do("Floor", do("Add", do("Mul", do("Mul", span.low, -1.0), scale), 0.5)), -1.0)
@@ -153,29 +155,29 @@ class RangeWriter(Writer):
         if span.known is not None and wanted.known is not None:
             line = moving_line(span.known, wanted.known)
             if line is not None:
-                gain, offset = (Number(float(number)) for number in line)
+                gain, offset = (RangeNumber(float(number)) for number in line)
                 return self.op("Floor", self.op("Add", self.op("Mul", codes, gain), offset))
         scaled, start = self.values(codes, span)
-        return self.codes(self.scaled(scaled, Number(1.0), start), wanted)
+        return self.codes(self.scaled(scaled, RangeNumber(1.0), start), wanted)
 
-    def used(self, codes: str, unit: Number, rank: int | None) -> Span:
+    def used(self, codes: str, unit: RangeNumber, rank: int | None) -> Span:
         """The range that RequantizationRange finds in codes of ``rank`` dimensions."""
         ends = []
         if rank is None:
             codes, rank = self.op("Reshape", codes, self.whole([-1]), Tshape=INT32), 1
         for op in ("Min", "Max"):
             end = self.op(op, codes, self.whole(list(range(rank))), Tidx=INT32, keep_dims=False)
-            ends.append(Number(None, end))
+            ends.append(RangeNumber(None, end))
         low, high = self.apart(self.wide_value(self.together(*ends), unit), 2)
         return Span(self.number("Minimum", low, 0.0), high)
 
-    def wide_value(self, code: Number, unit: Number) -> Number:
+    def wide_value(self, code: RangeNumber, unit: RangeNumber) -> RangeNumber:
         """What a wide code is worth: ``(code * (1 + 2^-32) + 1/2) * unit``, rounded to float32 as from double."""
         do = self.number
         value, error = self.product(code, unit)  # the half stays apart: from 2^23 on, no float32 holds both
         return do("Add", value, do("Add", error, do("Mul", do("Add", do("Mul", code, 2.0**-32), 0.5), unit)))
 
-    def second(self, span: Span, first: Number, step: Number) -> Number:
+    def second(self, span: Span, first: RangeNumber, step: RangeNumber) -> RangeNumber:
         """What the code 1 stands for: ``first + step``, with a step of more digits than float32 has."""
         do = self.number
         back, error = self.times_255(step)
@@ -185,7 +187,7 @@ class RangeWriter(Writer):
         rest = do("Add", do("Sub", first, do("Sub", total, part)), do("Sub", step, part))
         return do("Add", total, do("Add", rest, lost))
 
-    def requantized(self, codes: str, unit: Number, wanted: Span, *, limited: bool) -> str:
+    def requantized(self, codes: str, unit: RangeNumber, wanted: Span, *, limited: bool) -> str:
         """Wide codes as eight-bit codes of a range; ``limited``: some may lie beyond its upper end.
 
         Source: RequantizeManyInNewRange in tensorflow/core/kernels/quantization_utils.h.
@@ -196,22 +198,22 @@ class RangeWriter(Writer):
         if is_known and unit.value is not None:
             width = self.number("Sub", wanted.high, wanted.low).value
             few, finely = simplest(255.0 * unit.value / width if width else 0.0, offset.value or 0.0)
-            factors = [Number(factor) for factor in few]
+            factors = [RangeNumber(factor) for factor in few]
         found = self.op("Relu", moved(self.op, codes, factors, offset, finely=finely))
         return self.op("Minimum", found, float(BYTE.high)) if limited else found
 
-    def factors(self, unit: Number, wanted: Span) -> tuple[list[Number], Number]:
+    def factors(self, unit: RangeNumber, wanted: Span) -> tuple[list[RangeNumber], RangeNumber]:
         """What a wide code is worth in codes of a range, in three parts; and where its code 0 lies, plus a half."""
         do, known = self.number, wanted.known
         width = do("Sub", wanted.high, wanted.low)
         if known is not None and unit.value is not None:
             exact = 255.0 * unit.value / width.value if width.value else 0.0
             bottom = half_away(TENS[0] * (known[0] * 255.0) / width.value) / TENS[0] if width.value else 0.0
-            return [Number(part) for part in parts(exact, 3)], Number(float(0.5 - bottom))
+            return [RangeNumber(part) for part in parts(exact, 3)], RangeNumber(float(0.5 - bottom))
         width = do("Maximum", width, SMALLEST_WIDTH)
         if known is not None:
             high, low = self.ratio(unit, width)
-            offset = Number(float(0.5 - half_away(TENS[0] * (known[0] * 255.0 / (width.value or 1))) / TENS[0]))
+            offset = RangeNumber(float(0.5 - half_away(TENS[0] * (known[0] * 255.0 / (width.value or 1))) / TENS[0]))
         else:
             both = self.ratio(self.together(unit, do("Mul", wanted.low, -1.0)), width)
             (high, high_offset), (low, low_offset) = (self.apart(part, 2) for part in both)
@@ -225,7 +227,7 @@ class RangeWriter(Writer):
         parts_now.append(self.on_grid(left, TENS[1]))
         return [*parts_now, do("Add", do("Sub", left, parts_now[1]), low)], offset
 
-    def whole_ratio(self, value: Number, top: Number) -> Number:
+    def whole_ratio(self, value: RangeNumber, top: RangeNumber) -> RangeNumber:
         """The wide code of a value in the range -top…top: ``value * (2^32 - 1) / (2 * top)``, rounded."""
         do = self.number
         scaled = do("Mul", value, HALF_RANGE)
@@ -234,7 +236,7 @@ class RangeWriter(Writer):
         left = do("Sub", do("Sub", do("Sub", scaled, back), error), do("Mul", value, 0.5))
         return do("Add", found, do("Floor", do("Add", do("RealDiv", left, top), 0.5)))
 
-    def below_zero(self, top: Number) -> Number:
+    def below_zero(self, top: RangeNumber) -> RangeNumber:
         """The wide code of 0 in the range -top…top: 0 or -1, as double precision has it.
 
         The original takes ``top * (2^32 / (2 * top * f))``, which is 2^31 - 1/2, and rounds; the 53rd binary digits of
@@ -244,9 +246,9 @@ class RangeWriter(Writer):
         """
         do = self.number
         if top.value is not None:
-            return Number(float(to_code(0.0, -top.value, top.value, WIDE)))
-        exponent = do("Floor", Number(None, self.op("Mul", self.op("Log", top), 1 / math.log(2))))
-        m = do("RealDiv", top, Number(None, self.op("Pow", 2.0, exponent)))
+            return RangeNumber(float(to_code(0.0, -top.value, top.value, WIDE)))
+        exponent = do("Floor", RangeNumber(None, self.op("Mul", self.op("Log", top), 1 / math.log(2))))
+        m = do("RealDiv", top, RangeNumber(None, self.op("Pow", 2.0, exponent)))
         m = do("Mul", m, do("Sub", 1.0, do("Mul", do("Floor", do("Mul", m, 0.5)), 0.5)))
         m = do("Mul", do("Mul", m, do("Sub", 2.0, do("Minimum", do("Floor", m), 1.0))), 2.0**23)
         digits = self.op("Cast", m, SrcT=FLOAT, DstT=INT32)
@@ -256,20 +258,22 @@ class RangeWriter(Writer):
             raised = self.op("Mul", power, self.whole(factor), T=INT32)
             power = self.op("FloorMod", raised, digits, T=INT32)
             powers.append(power)
-        upper, lower = (Number(None, self.op("Cast", part, SrcT=INT32, DstT=FLOAT)) for part in (powers[-1], powers[1]))
+        upper, lower = (
+            RangeNumber(None, self.op("Cast", part, SrcT=INT32, DstT=FLOAT)) for part in (powers[-1], powers[1])
+        )
         eighth = do("Mul", m, 0.125)
-        d = do("Sub", Number(None, self.op("Round", eighth)), eighth)
+        d = do("Sub", RangeNumber(None, self.op("Round", eighth)), eighth)
         d = do("Mul", d, do("RealDiv", 2.0**47, m))
         fraction = do("RealDiv", do("Add", do("Sub", do("Sub", upper, lower), d), 2.0**12), m)
-        error = do("Sub", Number(None, self.op("Round", fraction)), fraction)
+        error = do("Sub", RangeNumber(None, self.op("Round", fraction)), fraction)
         margin = do("Add", do("Sub", do("Mul", m, error), d), 2.0**22 + 2.0**12)
         return do("Maximum", do("Floor", do("Mul", margin, 2.0**-30)), -1.0)
 
-    def wide_scale(self, top: Number) -> tuple[Number, Number]:
+    def wide_scale(self, top: RangeNumber) -> tuple[RangeNumber, RangeNumber]:
         """(wide codes a unit, what the original's float32 loses at the low end) of the range -top…top."""
         if top.value is not None:
             lost = quantized_first(np.zeros(1, F32), -top.value, top.value, WIDE)
-            return Number(float(F32((WIDE.steps - 1.0) / (2 * top.value)))), Number(float(lost[0]))
+            return RangeNumber(float(F32((WIDE.steps - 1.0) / (2 * top.value)))), RangeNumber(float(lost[0]))
         do = self.number
         scale = do("RealDiv", HALF_RANGE, top)  # should be (2^32 - 1) / (2 * top), which may be the float before it
         gap = do("Sub", scale, do("Mul", scale, 1 - 2.0**-24))

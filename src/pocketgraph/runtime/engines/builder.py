@@ -24,9 +24,9 @@ from pocketgraph.runtime.engines.calls import (
     takes_run,
 )
 from pocketgraph.runtime.engines.common_subexpressions import REPEATED, subexpression_key
-from pocketgraph.runtime.engines.compilation_units import Segment, Unit, first_name, in_order, waits_of
+from pocketgraph.runtime.engines.compilation_units import PartCall, Unit, first_name, in_order, waits_of
+from pocketgraph.runtime.engines.dynamic_part_search import dynamic_parts
 from pocketgraph.runtime.engines.frames import Loop
-from pocketgraph.runtime.engines.late import late_segments
 from pocketgraph.runtime.engines.liveness import LIVE, Liveness, either, together
 from pocketgraph.runtime.engines.loop_builder import add_loop
 from pocketgraph.runtime.engines.needed import Item
@@ -54,17 +54,17 @@ class Builder(RegionDraft):
         own, inner = loops.split(names, self.within, self.plan.items, self.plan.frames)
         self.used_ports(own, wanted)
         self.twins: dict[tuple[Any, ...], str] = {}
-        if self.plan.late is not None and self.plan.finds_late:
-            self.leave_for_later(own, inner, wanted)
+        if self.plan.dynamic is not None and self.plan.finds_dynamic and self.plan.uses("dynamic_parts"):
+            self.find_dynamic_parts(own, inner, wanted)
         self.add_units(in_order(own, inner, self.plan))
 
-    def leave_for_later(self, own: Sequence[str], inner: Sequence[Loop], wanted: Sequence[Endpoint]) -> None:
-        """Makes segments of the heavy parts that can be planned when they run; what runs when, a trial tells."""
-        assert self.plan.late is not None
+    def find_dynamic_parts(self, own: Sequence[str], inner: Sequence[Loop], wanted: Sequence[Endpoint]) -> None:
+        """Makes parts of the heavy parts that can be planned when they run; what runs when, a trial tells."""
+        assert self.plan.dynamic is not None
         for name in own:
-            if name in self.plan.segments and self.plan.segments[name].is_late:
-                del self.plan.segments[name]
-        if not any(self.plan.late.is_heavy(self.plan.items[n]) for n in own if n not in self.plan.segments):
+            if name in self.plan.parts and self.plan.parts[name].is_dynamic:
+                del self.plan.parts[name]
+        if not any(self.plan.dynamic.is_heavy(self.plan.items[n]) for n in own if n not in self.plan.parts):
             return
         units = in_order(own, inner, self.plan)
         trial = copy(self)
@@ -73,10 +73,10 @@ class Builder(RegionDraft):
         trial.is_trial = True
         trial.add_units(units)
         is_reference = lambda e: e not in trial.plan.fed and trial.slots.get(e) in trial.references  # noqa: E731
-        for segment in late_segments(
-            self.plan.late, self.plan, units, trial.node_live, trial.live, is_reference, wanted
+        for part in dynamic_parts(
+            self.plan.dynamic, self.plan, units, trial.node_live, trial.live, is_reference, wanted
         ):
-            self.plan.segments.update(dict.fromkeys(segment.members, segment))
+            self.plan.parts.update(dict.fromkeys(part.members, part))
 
     def add_units(self, units: Sequence[tuple[Unit, Sequence[Unit]]]) -> None:
         """Compiles units in this order."""
@@ -84,12 +84,12 @@ class Builder(RegionDraft):
             try:
                 if isinstance(unit, Loop):
                     add_loop(self, unit)
-                elif isinstance(unit, Segment):
-                    self.add_segment(unit)
+                elif isinstance(unit, PartCall):
+                    self.add_part(unit)
                 else:
                     self.add_node(self.plan.items[unit])
             except (ValueError, TypeError, IndexError, KeyError, AttributeError) as error:
-                node = self.plan.items[first_name(unit)].node if not isinstance(unit, Segment) else unit.node
+                node = self.plan.items[first_name(unit)].node if not isinstance(unit, PartCall) else unit.node
                 raise RunError(
                     f"the {node.op} is not what it should be: {error}", where=f"node '{node.name}'"
                 ) from error
@@ -229,7 +229,9 @@ class Builder(RegionDraft):
     def is_shared(self, item: Item, live: Liveness) -> bool:
         """Whether another node computes just the same, so that this one has taken its results."""
         node = item.node
-        if node.op not in REPEATED or item.control or self.plan.late is None or self.is_trial:
+        if node.op not in REPEATED or item.control or self.plan.dynamic is None or self.is_trial:
+            return False
+        if not self.plan.uses("common_subexpressions"):
             return False
         inputs = tuple([self.slot(endpoint) for endpoint in item.data])
         ports = self.ports.get(node.name, set())
@@ -254,10 +256,10 @@ class Builder(RegionDraft):
         """What computes a node, and whether it wants the Run as its first argument."""
         node = item.node
         call, wants_run = (self.plan.library.call(node), True) if self.plan.library.is_call(node) else bound(node)
-        if not wants_run and (node.op in MAKERS or node.op in MATH):
+        if not wants_run and (node.op in MAKERS or node.op in MATH) and self.plan.uses("specialized_kernels"):
             call = prepared(node, self.constant_inputs(item), call)
-        if self.plan.late is not None and not wants_run:
-            call = self.plan.late.quicker(node, call)
+        if self.plan.dynamic is not None and not wants_run and self.plan.uses("suppression_on_litert"):
+            call = self.plan.dynamic.quicker(node, call)
         return holding(call) if node.op == "Assert" and wants_run else call, wants_run
 
     def row_number(self, item: Item, live: Liveness) -> tuple[Endpoint, Liveness] | None:
@@ -294,17 +296,17 @@ class Builder(RegionDraft):
                     found[position] = tensor.numpy()
         return found
 
-    def add_segment(self, segment: Segment) -> None:
+    def add_part(self, part: PartCall) -> None:
         """Makes the step that runs a compiled part."""
-        waits = [self.node_live.get(name, LIVE) for name in waits_of(segment, self.plan)]
-        live = together([*(self.live_of(endpoint) for endpoint in segment.inputs), *waits], self.condition)
+        waits = [self.node_live.get(name, LIVE) for name in waits_of(part, self.plan)]
+        live = together([*(self.live_of(endpoint) for endpoint in part.inputs), *waits], self.condition)
         outputs = []
-        for port, endpoint in enumerate(segment.outputs):
+        for port, endpoint in enumerate(part.outputs):
             slot = self.new_slot()
             outputs.append((port, slot))
             self.slots[endpoint] = slot
             self.live[endpoint] = Liveness(live.atoms, (slot,)) if live.atoms else LIVE
-        self.node_live.update(dict.fromkeys(segment.members, live))
-        inputs = [self.slot(endpoint) for endpoint in segment.inputs]
-        first = [RUN] if segment.is_late or segment.takes_run else []
-        self.add_step(segment.node, segment.call, [*first, *inputs], tuple(outputs), live)
+        self.node_live.update(dict.fromkeys(part.members, live))
+        inputs = [self.slot(endpoint) for endpoint in part.inputs]
+        first = [RUN] if part.is_dynamic or part.takes_run else []
+        self.add_step(part.node, part.call, [*first, *inputs], tuple(outputs), live)

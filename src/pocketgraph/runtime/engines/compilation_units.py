@@ -1,8 +1,8 @@
-"""What a compilation works on: nodes, loops and segments of other engines as units, and the order in which they run."""
+"""What a compilation works on: nodes, loops and parts of other engines as units, and the order in which they run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
@@ -14,7 +14,7 @@ from pocketgraph.runtime.engines.frames import Frame, Loop
 from pocketgraph.runtime.engines.needed import Item
 
 
-class Segment(NamedTuple):
+class PartCall(NamedTuple):
     """A part of the graph that runs as one call, as a rule of another engine.
 
     Attributes:
@@ -23,7 +23,7 @@ class Segment(NamedTuple):
         inputs: what it takes, in order.
         outputs: what it gives, in order.
         call: takes the inputs' arrays and gives a tuple of the outputs' arrays.
-        is_late: the call takes the Run before the inputs, and plans itself when it is called.
+        is_dynamic: the call takes the Run before the inputs, and plans itself when it is called.
         takes_run: the call takes the Run before the inputs.
     """
 
@@ -32,12 +32,18 @@ class Segment(NamedTuple):
     inputs: tuple[Endpoint, ...]
     outputs: tuple[Endpoint, ...]
     call: Callable[..., tuple[Any, ...]]
-    is_late: bool = False
+    is_dynamic: bool = False
     takes_run: bool = False
 
 
 class Functions(Protocol):
-    """Whoever runs the graph's functions (see ``functions``)."""
+    """Whoever runs the graph's functions (see ``functions``).
+
+    Attributes:
+        without: the step passes that are switched off (see engines/step_passes.py).
+    """
+
+    without: Collection[str]
 
     def is_call(self, node: Node) -> bool:
         """Whether a node runs functions."""
@@ -53,8 +59,8 @@ class Functions(Protocol):
         """
 
 
-class Late(Protocol):
-    """Whoever plans parts when they run (see ``late``)."""
+class DynamicPlanner(Protocol):
+    """Whoever plans parts when they run (see ``dynamic_part_search``)."""
 
     def is_able(self, item: Item) -> bool:
         """Whether the node may be in such a part."""
@@ -68,8 +74,8 @@ class Late(Protocol):
     def is_static(self, name: str, plan: Plan) -> bool:
         """Whether the node gives the same in every run, so that parts take it in rather than its value."""
 
-    def decided(self, plan: Plan) -> list[Segment] | None:
-        """The parts of the whole plan where they are known beforehand; None: they are to be found (see ``late``)."""
+    def decided(self, plan: Plan) -> list[PartCall] | None:
+        """The parts of the whole plan where they are known beforehand; None: they are to be found."""
 
     def quicker(self, node: Node, call: Callable[..., Any]) -> Callable[..., Any]:
         """A call that gives the same as the node's kernel ``call``, with the other engine's help; or ``call``."""
@@ -88,22 +94,26 @@ class Plan:
         items: the needed nodes.
         fed: the tensors that are fed.
         frames: the frame of each node.
-        segments: parts that run elsewhere, by member name.
+        parts: parts that run elsewhere, by member name.
         library: the graph's functions.
-        late: who plans the parts whose shapes only the run tells; None: nobody does.
-        finds_late: whether these parts are still to be found.
+        dynamic: who plans the parts whose shapes only the run tells; None: nobody does.
+        finds_dynamic: whether these parts are still to be found.
         loops: the loops that are compiled already.
     """
 
     items: Mapping[str, Item]
     fed: frozenset[Endpoint]
     frames: Mapping[str, Frame]
-    segments: dict[str, Segment]
+    parts: dict[str, PartCall]
     library: Functions
-    late: Late | None = None
-    finds_late: bool = True
+    dynamic: DynamicPlanner | None = None
+    finds_dynamic: bool = True
     loops: dict[Any, Any] = field(default_factory=dict)
     _taken: dict[str, dict[Endpoint, list[str]]] = field(default_factory=dict)
+
+    def uses(self, step_pass: str) -> bool:
+        """Whether a step pass is not switched off (see engines/step_passes.py)."""
+        return step_pass not in self.library.without
 
     def taken_from(self, name: str) -> Mapping[Endpoint, Sequence[str]]:
         """The outputs of a node that others take, and who they are."""
@@ -115,7 +125,7 @@ class Plan:
         return self._taken.get(name, {})
 
 
-Unit: TypeAlias = "str | Loop | Segment"
+Unit: TypeAlias = "str | Loop | PartCall"
 
 
 def in_order(own: Sequence[str], inner: Sequence[Loop], plan: Plan) -> list[tuple[Unit, list[Unit]]]:
@@ -124,7 +134,7 @@ def in_order(own: Sequence[str], inner: Sequence[Loop], plan: Plan) -> list[tupl
     Raises:
         RunError: they depend on each other in a circle.
     """
-    unit_of: dict[str, Unit] = {name: plan.segments.get(name, name) for name in own}
+    unit_of: dict[str, Unit] = {name: plan.parts.get(name, name) for name in own}
     for loop in inner:
         unit_of.update(dict.fromkeys(loop.members, loop))
     units = {key_of(unit): unit for unit in unit_of.values()}
@@ -170,20 +180,20 @@ def needs(unit: Unit, plan: Plan) -> list[str]:
     """The nodes outside and inside of the unit that its nodes need from the region it is in."""
     if isinstance(unit, str):
         return dependencies(plan.items[unit], plan)
-    if isinstance(unit, Segment):
+    if isinstance(unit, PartCall):
         return [*(e.node for e in unit.inputs if e not in plan.fed), *waits_of(unit, plan)]
     enters = (plan.items[name] for name in unit.members if plan.items[name].node.op in loops.ENTER)
     return [name for item in enters for name in dependencies(item, plan)]
 
 
-def waits_of(segment: Segment, plan: Plan) -> list[str]:
-    """The nodes outside of the segment that its nodes wait for, themselves or for a constant that waits."""
-    waits = {control for name in segment.members for control in plan.items[name].control}
-    for endpoint in (endpoint for name in segment.members for endpoint in plan.items[name].data):
+def waits_of(part: PartCall, plan: Plan) -> list[str]:
+    """The nodes outside of the part that its nodes wait for, themselves or for a constant that waits."""
+    waits = {control for name in part.members for control in plan.items[name].control}
+    for endpoint in (endpoint for name in part.members for endpoint in plan.items[name].data):
         source = plan.items.get(endpoint.node)
         if source is not None and source.node.op == "Const":
             waits.update(source.control)
-    return sorted(waits - segment.members)
+    return sorted(waits - part.members)
 
 
 def dependencies(item: Item, plan: Plan) -> list[str]:

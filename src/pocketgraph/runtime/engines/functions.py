@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,8 @@ from pocketgraph.errors import RunError, did_you_mean
 from pocketgraph.graph import AttrValue, Func, Function, Graph, Node, Parameter
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
-from pocketgraph.runtime.engines.compilation_units import Late
-from pocketgraph.runtime.engines.reference import Program
+from pocketgraph.runtime.engines.compilation_units import DynamicPlanner
+from pocketgraph.runtime.engines.reference import StepProgram
 
 CALLS = ops_with("call") | {"BatchFunction"}
 BRANCHES = ops_with("branch")
@@ -31,14 +31,15 @@ DEEPEST = 100  # functions inside of each other; real graphs have a handful
 Call = Callable[..., tuple[Any, ...]]
 
 
-class Library:
+class FunctionLibrary:
     """The functions of a graph, compiled when first called."""
 
-    def __init__(self, graph: Graph, late: Late | None = None) -> None:
-        """``late`` plans the heavy parts of the functions when they run."""
+    def __init__(self, graph: Graph, dynamic: DynamicPlanner | None = None, *, without: Collection[str] = ()) -> None:
+        """``dynamic`` plans the heavy parts of the functions when they run; ``without``: step passes to leave out."""
+        self.without = without
         self.graph = graph
-        self.late = late
-        self._programs: dict[str, Program] = {}
+        self.dynamic = dynamic
+        self._programs: dict[str, StepProgram] = {}
 
     def is_call(self, node: Node) -> bool:
         """Whether a node runs functions: one of the functional ops, or a function's own name as the op."""
@@ -96,22 +97,24 @@ class Library:
             RunError: it names a function that the graph does not have.
         """
         if node.op in self.graph.functions:
-            return _Body(self, Func(node.op, node.attrs), node)
+            return _FunctionBody(self, Func(node.op, node.attrs), node)
         if node.op in CALLS:
-            return _Body(self, _func(node, "f"), node)
+            return _FunctionBody(self, _func(node, "f"), node)
         if node.op == REMOTE:
-            return _OnDevice(_Body(self, _func(node, "f"), node))
+            return _OnDevice(_FunctionBody(self, _func(node, "f"), node))
         if node.op in ("If", "StatelessIf"):
             branches = [_func(node, "else_branch"), _func(node, "then_branch")]
-            return _Branches([_Body(self, func, node) for func in branches], truth)
+            return _Branches([_FunctionBody(self, func, node) for func in branches], truth)
         if node.op in BRANCHES:
-            bodies = [_Body(self, func, node) for func in node.attr("branches", ()) if isinstance(func, Func)]
+            bodies = [_FunctionBody(self, func, node) for func in node.attr("branches", ()) if isinstance(func, Func)]
             return _Branches(bodies, lambda index: int(index) if 0 <= int(index) < len(bodies) else len(bodies) - 1)
         if node.op == COUNTED:
-            return _For(node.name, _Body(self, _func(node, "body"), node))
-        return _While(node.name, _Body(self, _func(node, "cond"), node), _Body(self, _func(node, "body"), node))
+            return _For(node.name, _FunctionBody(self, _func(node, "body"), node))
+        return _While(
+            node.name, _FunctionBody(self, _func(node, "cond"), node), _FunctionBody(self, _func(node, "body"), node)
+        )
 
-    def program(self, func: Func) -> Program:
+    def program(self, func: Func) -> StepProgram:
         """The compiled body of a function, its parameters replaced by ``func``'s attributes.
 
         Raises:
@@ -127,7 +130,7 @@ class Library:
             self._programs[key] = self._compiled(function, func.attrs)
         return self._programs[key]
 
-    def _compiled(self, function: Function, attrs: Mapping[str, AttrValue]) -> Program:
+    def _compiled(self, function: Function, attrs: Mapping[str, AttrValue]) -> StepProgram:
         from pocketgraph.formats.function_def import arguments, result_names, results
         from pocketgraph.graph import opdefs
 
@@ -161,15 +164,17 @@ class Library:
             definition = opdefs.find(node.op)
             if definition is not None and definition.stateful and not definition.outputs:
                 effects.append(node.name)
-        return Program(graph, [Endpoint(name, 0) for name in given], wanted, effects, library=self, late=self.late)
+        return StepProgram(
+            graph, [Endpoint(name, 0) for name in given], wanted, effects, library=self, dynamic=self.dynamic
+        )
 
 
-class _Body:
+class _FunctionBody:
     """Runs one function."""
 
     traces_itself = True
 
-    def __init__(self, library: Library, func: Func, node: Node) -> None:
+    def __init__(self, library: FunctionLibrary, func: Func, node: Node) -> None:
         self.library = library
         self.func = func
         self.call = f"{node.name}/{func.name}/"
@@ -195,7 +200,7 @@ class _OnDevice:
 
     traces_itself = True
 
-    def __init__(self, body: _Body) -> None:
+    def __init__(self, body: _FunctionBody) -> None:
         self.body = body
 
     def __call__(self, run: Any, target: Any, *inputs: Any) -> tuple[Any, ...]:
@@ -211,7 +216,7 @@ class _Branches:
 
     traces_itself = True
 
-    def __init__(self, bodies: list[_Body], choose: Callable[[Any], int]) -> None:
+    def __init__(self, bodies: list[_FunctionBody], choose: Callable[[Any], int]) -> None:
         self.bodies = bodies
         self.choose = choose
 
@@ -224,7 +229,7 @@ class _While:
 
     traces_itself = True
 
-    def __init__(self, name: str, condition: _Body, body: _Body) -> None:
+    def __init__(self, name: str, condition: _FunctionBody, body: _FunctionBody) -> None:
         self.name = name
         self.condition = condition
         self.body = body
@@ -241,7 +246,7 @@ class _For:
 
     traces_itself = True
 
-    def __init__(self, name: str, body: _Body) -> None:
+    def __init__(self, name: str, body: _FunctionBody) -> None:
         self.name = name
         self.body = body
 

@@ -17,7 +17,7 @@ from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.arrays import Array
 from pocketgraph.runtime.engines.calls import is_reference_output
-from pocketgraph.runtime.engines.compilation_units import Plan, Segment, dependencies
+from pocketgraph.runtime.engines.compilation_units import PartCall, Plan, dependencies
 from pocketgraph.runtime.engines.needed import Item
 
 COMBINERS = {"SparseSegmentSum": "sum", "SparseSegmentMean": "mean", "SparseSegmentSqrtN": "root"}
@@ -28,7 +28,7 @@ LARGEST_CONSTANT = 64  # bytes of the sizes and positions that are looked at
 FEW = 64  # ids that are looked through more quickly one by one
 
 
-def fused_lookups(plan: Plan, wanted: Collection[Endpoint], run_apart: Callable[..., Any]) -> list[Segment]:
+def fused_lookups(plan: Plan, wanted: Collection[Endpoint], run_apart: Callable[..., Any]) -> list[PartCall]:
     """The lookups of a plan as parts.
 
     Args:
@@ -41,9 +41,9 @@ def fused_lookups(plan: Plan, wanted: Collection[Endpoint], run_apart: Callable[
     found = []
     for name, item in plan.items.items():
         if item.node.op in COMBINERS and not plan.frames[name].depth:
-            segment = _Lookup(plan, held, item).segment(run_apart)
-            if segment is not None:
-                found.append(segment)
+            part = _Lookup(plan, held, item).part_call(run_apart)
+            if part is not None:
+                found.append(part)
     return found
 
 
@@ -63,7 +63,7 @@ class _Lookup:
         self.output = Endpoint(combiner.node.name, 0)
         self.width: int | None = None  # of a row, where the graph counts on one
 
-    def segment(self, run_apart: Callable[..., Any]) -> Segment | None:
+    def part_call(self, run_apart: Callable[..., Any]) -> PartCall | None:
         """The lookup as a part; None when it is none that is known."""
         simple = self._simple()
         if simple is None:
@@ -83,7 +83,7 @@ class _Lookup:
             return None
         apart = run_apart(self._with_constants(inputs), inputs, self.output)
         call = FusedCall(plain, apart)
-        return Segment(self.combiner.node, members, tuple(inputs), (self.output,), call, takes_run=True)
+        return PartCall(self.combiner.node, members, tuple(inputs), (self.output,), call, takes_run=True)
 
     # What it is made of
 
@@ -289,7 +289,7 @@ class _Lookup:
                 del members[name]
         if self.combiner.node.name not in members or self.output in self.plan.fed:
             return None
-        if any(item.control or name in self.plan.segments for name, item in members.items()):
+        if any(item.control or name in self.plan.parts for name, item in members.items()):
             return None
         waited = {name for item in self.plan.items.values() for name in item.control}
         if not waited.isdisjoint(members) and not members.keys().isdisjoint(self._before(inputs)):

@@ -139,7 +139,8 @@ def compiled_loop(
     inside.kept.update(out_slots)
     references = {index for index, slot in enumerate(out_slots) if slot in inside.references}
     entering = tuple(inside.slots[Endpoint(i.node.name, 0)] for i in enters)
-    steps = inside.parted(entering if structured and outer.plan.late is not None else ())
+    hoists = structured and outer.plan.dynamic is not None and outer.plan.uses("loop_invariants")
+    steps = inside.parted(entering if hoists else ())
     condition = inside.condition if structured else None
     call = WhileLoop(loop.frame.name, inside.region(), entering, variables, out_slots, condition, steps)
     return call, references

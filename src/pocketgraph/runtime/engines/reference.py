@@ -17,25 +17,25 @@ from pocketgraph.graph import Graph
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.kernels.state.variables import Variable
 from pocketgraph.runtime.engines.builder import Builder
-from pocketgraph.runtime.engines.compilation_units import Functions, Late, Plan, Segment
+from pocketgraph.runtime.engines.compilation_units import DynamicPlanner, Functions, PartCall, Plan
 from pocketgraph.runtime.engines.frames import ROOT, frames_of, has_loops
 from pocketgraph.runtime.engines.needed import Item, needed
 from pocketgraph.runtime.engines.region import take
 from pocketgraph.runtime.engines.steps import DEAD, Run
 
-__all__ = ["Program", "Run", "Segment"]
+__all__ = ["PartCall", "Run", "StepProgram"]
 
 OWN_TYPES = {kind: kind for kind in map(np.dtype, ("float32", "float64", "int32", "int64", "bool", "uint8", "int8"))}
 """NumPy's own object for each type; an array that was pickled has an equal one, which quick calls do not know."""
 
 
-class Program:
+class StepProgram:
     """A schedule for one set of feeds, fetches and targets.
 
     Attributes:
         feeds: the tensors to be given, in the order of ``run``'s values.
         fetches: the tensors that come back, in order; one may appear twice.
-        late_segments: the parts that are planned when they run.
+        dynamic_parts: the parts that are planned when they run.
     """
 
     def __init__(
@@ -47,8 +47,8 @@ class Program:
         *,
         library: Functions,
         items: Mapping[str, Item] | None = None,
-        segments: Collection[Segment] = (),
-        late: Late | None = None,
+        parts: Collection[PartCall] = (),
+        dynamic: DynamicPlanner | None = None,
     ) -> None:
         """Compiles the needed part of ``graph``; nothing is computed and no constant is read yet.
 
@@ -59,8 +59,8 @@ class Program:
             targets: nodes to run without taking anything.
             library: runs the graph's functions.
             items: the needed nodes, when the caller knows them already.
-            segments: parts that another engine runs.
-            late: who plans parts when they run.
+            parts: parts that another engine runs.
+            dynamic: who plans parts when they run.
 
         Raises:
             RunError: a cycle, a wrong loop, an unfed placeholder, a fetch from inside a loop.
@@ -77,17 +77,18 @@ class Program:
                     f"'{name}' is inside of the loop '{frames[name].name}' and has many values in one run",
                     hint="fetch what leaves the loop (an Exit node)",
                 )
-        by_member = {name: segment for segment in segments for name in segment.members}
-        plan = Plan(items, fed, frames, by_member, library, late)
-        decided = late.decided(plan) if late is not None else None
+        by_member = {name: part for part in parts for name in part.members}
+        plan = Plan(items, fed, frames, by_member, library, dynamic)
+        decided = dynamic.decided(plan) if dynamic is not None else None
         if decided is not None:
-            plan.finds_late = False
-            plan.segments.update((name, segment) for segment in decided for name in segment.members)
-        if late is not None and any(item.node.op.startswith("SparseSegment") for item in items.values()):
+            plan.finds_dynamic = False
+            plan.parts.update((name, part) for part in decided for name in part.members)
+        looks_up = dynamic is not None and any(item.node.op.startswith("SparseSegment") for item in items.values())
+        if looks_up and plan.uses("fused_lookups"):
             from pocketgraph.runtime.engines.fused_lookups import fused_lookups
 
             for fused in fused_lookups(plan, self.fetches, partial(_apart, graph, library)):
-                plan.segments.update(dict.fromkeys(fused.members, fused))
+                plan.parts.update(dict.fromkeys(fused.members, fused))
         builder = Builder(plan, ROOT)
         self._feed_slots = tuple(builder.bind(endpoint) for endpoint in self.feeds)
         builder.build(list(items), [e for e in fetches if e not in fed])
@@ -95,8 +96,8 @@ class Program:
         builder.kept.update(self._fetch_slots)
         self._steps = builder.parted().head
         self._region = builder.region()
-        found = {id(segment): segment for segment in plan.segments.values() if segment.is_late}
-        self.late_segments = tuple(found.values())
+        found = {id(part): part for part in plan.parts.values() if part.is_dynamic}
+        self.dynamic_parts = tuple(found.values())
 
     def __len__(self) -> int:
         return len(self._steps)
@@ -160,11 +161,11 @@ def _apart(
     graph: Graph, library: Functions, items: Mapping[str, Item], inputs: Sequence[Endpoint], output: Endpoint
 ) -> Callable[..., Any]:
     """What runs these nodes one by one; they are compiled when it is first called."""
-    programs: list[Program] = []
+    programs: list[StepProgram] = []
 
     def apart(run: Run, *values: Any) -> Any:
         if not programs:
-            programs.append(Program(graph, inputs, (output,), library=library, items=items))
+            programs.append(StepProgram(graph, inputs, (output,), library=library, items=items))
         return programs[0].evaluate(values, run)[0]
 
     return apart

@@ -8,11 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from pocketgraph.graph import Tensor
+from pocketgraph.litert.cost_model import WRITTEN_OUT_AFTER, WRITTEN_OUT_FROM
 from pocketgraph.runtime.engines.step_codegen import MOST_STEPS, StepCodegen
 from pocketgraph.runtime.engines.steps import DEAD, RUN, Run, Step, execute, execute_traced, failure, place
-
-OFTEN = 12  # runs after which steps are worth writing out
-MANY = 2  # steps that are worth it
 
 
 class StepList(tuple[Step, ...]):
@@ -20,13 +18,19 @@ class StepList(tuple[Step, ...]):
 
     runs = 0
     code: StepCodegen | None = None
+    may_be_written_out = True
 
     def execute(self, values: list[Any]) -> None:
         """As ``execute``, with the same errors."""
         code = self.code
         if code is None:
             self.runs += 1
-            if self.runs <= OFTEN or not MANY <= len(self) <= MOST_STEPS:
+            is_worth_it = (
+                self.runs > WRITTEN_OUT_AFTER
+                and self.may_be_written_out
+                and WRITTEN_OUT_FROM <= len(self) <= MOST_STEPS
+            )
+            if not is_worth_it:
                 execute(self, values)
                 return
             code = self.code = StepCodegen(self, DEAD)
@@ -98,7 +102,7 @@ def executor(steps: Sequence[Step], run: Run) -> Callable[[list[Any]], None]:
     return lambda values: take(steps, values, run)
 
 
-class Rounds(Protocol):
+class LoopRounds(Protocol):
     """The steps of a loop, by when they are taken (see draft.Parted)."""
 
     @property
@@ -137,7 +141,7 @@ class WhileLoop:
         heads: tuple[tuple[int, int, int], ...],
         exits: tuple[int, ...],
         condition: int | None,
-        steps: Rounds,
+        steps: LoopRounds,
     ) -> None:
         self.name = name
         self.region = region

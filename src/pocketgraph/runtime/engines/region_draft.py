@@ -241,4 +241,6 @@ class RegionDraft(ABC):
             seen |= touched
             done.append(step._replace(frees=tuple(sorted(frees))))
         done.reverse()
-        return StepList(done)
+        found = StepList(done)
+        found.may_be_written_out = self.plan.uses("step_codegen")
+        return found

@@ -11,21 +11,20 @@ from collections.abc import Sequence
 
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.litert.cost_model import (
+    CURVED_NODE_CALL,
+    NODE_CALL,
+    PART_CALL,
+    PART_TENSOR,
+    UNKNOWN_PRODUCT,
+    WEIGHT_PRODUCT,
+)
 from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.engines.frames import MERGE, NEXT
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.op_weights import FREE, HEAVY
 
-PART_CALL = 7.0
-"""What calling a part of another engine costs,"""
-PART_TENSOR = 0.8
-"""and every tensor that goes in or comes out."""
-NODE = 0.8
-CURVED = 2.5
 CURVES = ops_with("transcendental")
-WEIGHTS = 1 / 2500
-"""What each weight of a product adds."""
-MUCH = 1000.0
 PRODUCTS = ops_with("matrix_product")
 PASSED = ops_with("passes", "enter", "switch")
 
@@ -44,12 +43,12 @@ def call_time(items: Sequence[Item], plan: Plan) -> float:
             continue
         if op in PRODUCTS:
             weights = max(_weights(endpoint, plan) for endpoint in item.data)
-            total += NODE + weights * WEIGHTS if weights else MUCH
+            total += NODE_CALL + weights * WEIGHT_PRODUCT if weights else UNKNOWN_PRODUCT
         elif op in CURVES:
-            total += CURVED
+            total += CURVED_NODE_CALL
         else:
-            total += MUCH if op in HEAVY else NODE
-        if total >= MUCH:
+            total += UNKNOWN_PRODUCT if op in HEAVY else NODE_CALL
+        if total >= UNKNOWN_PRODUCT:
             break
     return total
 

@@ -13,7 +13,7 @@ from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph, Node
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
-from pocketgraph.runtime.engines.functions import COUNTED, REMOTE, Library
+from pocketgraph.runtime.engines.functions import COUNTED, REMOTE, FunctionLibrary
 from pocketgraph.runtime.engines.needed import Item
 
 DRAWS = ops_with("random")
@@ -35,14 +35,14 @@ def inline_calls(graph: Graph, items: Mapping[str, Item], fed: Collection[Endpoi
         fed: the tensors that are fed.
         kept: nodes that are fetched or targets; they keep their names.
     """
-    library = Library(graph)
+    library = FunctionLibrary(graph)
     calls = [item.node for item in items.values() if library.is_call(item.node)]
     given = {endpoint.node for endpoint in fed}
     if not calls or any(node.name in given for node in calls):
         return graph
     if not all(_may_move(node, library) for node in library.with_bodies(calls)):
         return graph
-    from pocketgraph.freezing.inline import inlined  # only graphs with functions need it
+    from pocketgraph.passes.inlining import inlined  # only graphs with functions need it
 
     if library.inlined_nodes(calls) > MOST_NODES:
         return graph
@@ -53,7 +53,7 @@ def inline_calls(graph: Graph, items: Mapping[str, Item], fed: Collection[Endpoi
         return graph  # it recurses, or is damaged where no run may come
 
 
-def _may_move(node: Node, library: Library) -> bool:
+def _may_move(node: Node, library: FunctionLibrary) -> bool:
     from pocketgraph.graph import opdefs
 
     if library.is_call(node):

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import os
+import tempfile
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pocketgraph.errors import FormatError, RunError
-from pocketgraph.graph import Graph
-from pocketgraph.runtime.description import Description, Part
-from pocketgraph.runtime.planning.prepared import Prepared, Request
+from pocketgraph.graph import Graph, Node
+from pocketgraph.graph.model_file import PREFIX, SHAPES, TYPES
+from pocketgraph.litert.program import Operation
+from pocketgraph.runtime.description import DescribedPart, Description
+from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, Request
+from pocketgraph.runtime.profile import NodeTiming, StepTrace
 
 if TYPE_CHECKING:
     from pocketgraph.litert.model_file import ModelFile
@@ -18,7 +24,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 
-def plan_of_model_file(request: Request, graph: Graph) -> Prepared:
+def plan_of_model_file(request: Request, graph: Graph) -> ExecutionPlan:
     """What runs a request on the graph of a LiteRT file (see formats/tflite.py).
 
     The file is verified before native code sees it.
@@ -41,17 +47,19 @@ def plan_of_model_file(request: Request, graph: Graph) -> Prepared:
     if problem:
         raise FormatError(f"LiteRT cannot run this file, it is damaged: {problem}")
     model = ModelFile(graph.extra, request.threads)
-    executable = _SignatureRun(model, key, [public[name] for name in fed], [results[name] for name in wanted])
+    executable = _SignatureRun(
+        model, key, [public[name] for name in fed], [results[name] for name in wanted], graph, request.threads
+    )
     nodes = tuple(node.name for node in graph if node.op not in ("Placeholder", "Const"))
     description = Description(
         {name: (dtype.name if dtype is not None else "?", shape) for name, (dtype, shape) in
          zip(fed, request.feeds.values(), strict=True)},
         tuple(wanted),
-        (Part("litert", nodes, tuple(fed), tuple(wanted)),),
+        (DescribedPart("litert", nodes, tuple(fed), tuple(wanted)),),
         {},
         {name: graph[name].op for name in nodes},
     )  # fmt: skip
-    return Prepared(None, executable, tuple(range(len(fed))), description, [executable])
+    return ExecutionPlan(None, executable, tuple(range(len(fed))), description, [executable])
 
 
 def _signature(graph: Graph, fed: Sequence[str], wanted: Sequence[str]) -> str:
@@ -78,9 +86,54 @@ def _signature(graph: Graph, fed: Sequence[str], wanted: Sequence[str]) -> str:
 class _SignatureRun:
     """A signature as an executable."""
 
-    def __init__(self, model: ModelFile, key: str, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+    def __init__(
+        self, model: ModelFile, key: str, inputs: Sequence[str], outputs: Sequence[str], graph: Graph, threads: int
+    ) -> None:
         self._model: ModelFile | None = model
         self._key, self._inputs, self._outputs = key, inputs, outputs
+        self._graph, self._threads = graph, threads
+        self._shares: list[tuple[Node, float]] | None = None
+
+    def watched(self, inputs: Sequence[Array], trace: StepTrace) -> list[Array]:
+        """Runs, and notes what each operator took: its share of LiteRT's own profile, times the time of this run."""
+        if self._shares is None:
+            self._shares = self._profiled(inputs)
+            trace.note("the times of operators are shares of the run by LiteRT's own profile")
+        trace.begin()
+        results = self.run(inputs)
+        trace.finish()
+        start = 0.0
+        for node, share in self._shares:
+            took = share * trace.total_us
+            shapes = [shape.known for shape in node.attrs.get(SHAPES, ()) if shape.is_known]  # type: ignore[union-attr]
+            types = [dtype.numpy for dtype in node.attrs.get(TYPES, ())]  # type: ignore[union-attr]
+            sizes = list(zip((dtype.name for dtype in types), shapes, strict=False))
+            size = sum(dtype.itemsize * math.prod(shape) for dtype, shape in zip(types, shapes, strict=False))
+            trace.nodes.append(NodeTiming(node.name, node.op, start, took, size, "litert", tuple(sizes)))
+            start += took
+        return results
+
+    def _profiled(self, inputs: Sequence[Array]) -> list[tuple[Node, float]]:
+        """The share of the time that each operator of the file takes; one entry where that is not known."""
+        from pocketgraph.litert.attribution import shared_out
+        from pocketgraph.litert.profiler import profile
+
+        operators = [node for node in self._graph if node.op.startswith(PREFIX)]
+        whole = [(self._graph.producer(next(iter(self._graph.signatures[self._key].outputs.values()))), 1.0)]
+        if len(self._graph.signatures) > 1 or self._graph.secret:
+            return whole
+        with tempfile.NamedTemporaryFile(suffix=".tflite", delete=False) as file:
+            file.write(self._graph.extra)
+        try:
+            events = profile(file.name, self._threads, list(inputs))
+        finally:
+            os.unlink(file.name)
+        operations = [Operation(node.op.removeprefix(PREFIX).upper(), [], []) for node in operators]
+        took = shared_out(events, operations) if events else None
+        if took is None:
+            return whole
+        total = sum(took)
+        return [(node, part / total) for node, part in zip(operators, took, strict=True)]
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """The outputs for one array an input."""
@@ -88,6 +141,10 @@ class _SignatureRun:
             raise RunError("Attempted to use a closed Session", hint="make a new one")
         found = self._model.run(self._key, dict(zip(self._inputs, inputs, strict=True)))
         return [found[name] for name in self._outputs]
+
+    def direct(self, order: Sequence[int]) -> Callable[[list[Array]], list[Array]]:
+        """Runs it on arrays of which ``order`` says where each input is."""
+        return lambda values: self.run([values[index] for index in order])
 
     def close(self) -> None:
         """Gives the memory back."""

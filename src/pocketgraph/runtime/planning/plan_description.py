@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pocketgraph.runtime.description import Description, Part
-from pocketgraph.runtime.engines.compilation_units import Segment
+from pocketgraph.runtime.description import DescribedPart, Description
+from pocketgraph.runtime.engines.compilation_units import PartCall
 from pocketgraph.runtime.engines.needed import Item
-from pocketgraph.runtime.planning.prepared import Request
-from pocketgraph.runtime.planning.segments import Cut
+from pocketgraph.runtime.planning.execution_plan import Request
+from pocketgraph.runtime.planning.partitioning import CutPart
 
 
 def described(
     request: Request,
     items: Mapping[str, Item],
-    cuts: Sequence[Cut],
-    later: Sequence[Segment],
+    cuts: Sequence[CutPart],
+    later: Sequence[PartCall],
     reasons: Mapping[str, str],
+    passes: tuple[str, ...] = (),
 ) -> Description:
     """What runs where.
 
@@ -26,21 +27,29 @@ def described(
         cuts: the parts that are compiled.
         later: the parts that will be compiled when they run.
         reasons: why a node is in none of them.
+        passes: the graph passes that changed something.
     """
     inside = {name for part in cuts for name in part.nodes} | {name for part in later for name in part.members}
-    parts = [Part("litert", part.nodes, tuple(map(str, part.inputs)), tuple(map(str, part.outputs))) for part in cuts]
+    parts = [
+        DescribedPart("litert", part.nodes, tuple(map(str, part.inputs)), tuple(map(str, part.outputs)))
+        for part in cuts
+    ]
     for part in later:
         members = tuple(name for name in items if name in part.members)
-        parts.append(Part("litert", members, tuple(map(str, part.inputs)), tuple(map(str, part.outputs)), True))
+        parts.append(
+            DescribedPart("litert", members, tuple(map(str, part.inputs)), tuple(map(str, part.outputs)), True)
+        )
     rest = tuple(name for name, item in items.items() if name not in inside and item.node.op != "Const")
     if cuts or later:
         rest = tuple(name for name in rest if name in reasons)
     if rest:
-        parts.append(Part("reference", rest))
+        parts.append(DescribedPart("reference", rest))
     return Description(
         {str(e): (dtype.name if dtype else "?", shape) for e, (dtype, shape) in request.feeds.items()},
         tuple(map(str, request.fetches)),
         tuple(parts),
         {name: reason for name, reason in reasons.items() if name in items and name not in inside},
         {name: item.node.op for name, item in items.items()},
+        passes,
+        tuple(sorted(request.without)),
     )

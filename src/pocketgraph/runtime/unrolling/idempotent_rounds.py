@@ -35,7 +35,7 @@ def later_ends(condition: Item, back: Mapping[str, Endpoint], items: Mapping[str
     Returns:
         For the Enter of the end, the tensor that may enter instead; nothing when a round past the end has effects.
     """
-    look = _Loop(back, items)
+    look = _CandidateLoop(back, items)
     leaving = {look.variable(item.data[0]) for item in items.values() if item.node.op in loops.EXIT}
     if any(look.counts(name) for name in leaving if name is not None):
         return {}  # a counter would leave with what it is at the later end
@@ -54,7 +54,7 @@ def later_ends(condition: Item, back: Mapping[str, Endpoint], items: Mapping[str
     return {}
 
 
-def _end(least: Endpoint, look: _Loop) -> tuple[Endpoint | None, Endpoint | None]:
+def _end(least: Endpoint, look: _CandidateLoop) -> tuple[Endpoint | None, Endpoint | None]:
     """The steps and the lengths of an end ``min(steps, max(1, max(lengths)))``."""
     found = look.items.get(least.node)
     if found is None or found.node.op != "Minimum":
@@ -69,7 +69,7 @@ def _end(least: Endpoint, look: _Loop) -> tuple[Endpoint | None, Endpoint | None
     return None, None
 
 
-class _Loop:
+class _CandidateLoop:
     """A loop's variables and what becomes of them."""
 
     def __init__(self, back: Mapping[str, Endpoint], items: Mapping[str, Item]) -> None:

@@ -19,33 +19,25 @@ from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph, Node, opdefs
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.kernels.shapes import Inferred
+from pocketgraph.litert.cost_model import MOST_IN_CHUNK, MOST_NODES, MOST_ROUNDS, MOST_WRITTEN
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.compilation_units import Plan, in_order
 from pocketgraph.runtime.engines.frames import ROOT, Loop, frames_of
 from pocketgraph.runtime.engines.needed import Item, needed
 from pocketgraph.runtime.unrolling.idempotent_rounds import later_ends
-from pocketgraph.runtime.unrolling.partial_unrolling import (
-    BY_CHUNKS,
-    CONVOLUTIONS,
-    FEWEST_CHUNKS,
-    MOST_IN_CHUNK,
-    PartialUnrolling,
-)
+from pocketgraph.runtime.unrolling.partial_unrolling import BY_CHUNKS, CONVOLUTIONS, FEWEST_CHUNKS, PartialUnrolling
 from pocketgraph.runtime.unrolling.symbolic_values import (
     ARRAYS,
     LISTS,
     MOST_KNOWN,
-    MOST_NODES,
-    MOST_ROUNDS,
-    MOST_WRITTEN,
     NOTHING,
     PASSED,
     SAME,
     CannotUnrollError,
-    Dead,
-    Held,
-    Known,
-    Ref,
+    DeadValue,
+    HeldArray,
+    KnownValue,
+    NodeOutput,
     Value,
     changing,
     dead_result,
@@ -117,7 +109,7 @@ def _written(
 
 
 @dataclass
-class _Rounds:
+class _UnrolledRounds:
     """What is done in every round of a loop.
 
     Attributes:
@@ -161,7 +153,7 @@ class _Unrolling(PartialUnrolling):
             raise CannotUnrollError("there is a loop inside")
         enters = [i for i in members if i.node.op in loops.ENTER]
         exits = [i for i in members if i.node.op in loops.EXIT]
-        if any(i.node.name in conditional for i in exits) or any(i.node.op.startswith("Ref") for i in members):
+        if any(i.node.name in conditional for i in exits) or any(i.node.op.startswith("NodeOutput") for i in members):
             raise CannotUnrollError("it does not always run")
         body = Plan({i.node.name: i for i in members if i not in exits}, self.plan.fed, frames, {}, self.plan.library)
         names = list(body.items)
@@ -180,7 +172,7 @@ class _Unrolling(PartialUnrolling):
         invariant: dict[Endpoint, Value] = {}
         first_part = [i for i in order if i.node.name in gate]
         second_part = [i for i in order if i.node.name not in gate]
-        work = _Rounds(loop.frame.name, first_part, second_part, condition, back)
+        work = _UnrolledRounds(loop.frame.name, first_part, second_part, condition, back)
         self.rounds(work, state, invariant)
         self.gone.update(loop.members)
         for item in exits:
@@ -189,7 +181,7 @@ class _Unrolling(PartialUnrolling):
                 source = items[source.node].data[0]
             self.leave(item, state[source])
 
-    def rounds(self, work: _Rounds, state: dict[Endpoint, Value], invariant: dict[Endpoint, Value]) -> None:
+    def rounds(self, work: _UnrolledRounds, state: dict[Endpoint, Value], invariant: dict[Endpoint, Value]) -> None:
         """Writes the rounds, many of them as a shorter loop where they are too many."""
         before = written = len(self.fresh)
         turn = skipped = tries = 0
@@ -204,7 +196,7 @@ class _Unrolling(PartialUnrolling):
                     worth_a_try |= {turn + left + 1, turn + left + 2}
             written = len(self.fresh)
             if not skipped and turn == 3:
-                rounds = max((value.size for value in state.values() if isinstance(value, Held)), default=1)
+                rounds = max((value.size for value in state.values() if isinstance(value, HeldArray)), default=1)
                 if (written - before) // 3 * rounds > MOST_NODES:  # no need to find out the long way
                     raise CannotUnrollError("too many nodes")
             if turn - skipped > MOST_WRITTEN:
@@ -221,7 +213,7 @@ class _Unrolling(PartialUnrolling):
             turn += 1
 
     def skipped(
-        self, work: _Rounds, state: dict[Endpoint, Value], invariant: dict[Endpoint, Value], per_round: int
+        self, work: _UnrolledRounds, state: dict[Endpoint, Value], invariant: dict[Endpoint, Value], per_round: int
     ) -> tuple[int, int]:
         """Does many rounds as a loop of chunks: how many, 0 when they are few or cannot be done so; and how many more
         are like the last one."""
@@ -287,7 +279,7 @@ class _Unrolling(PartialUnrolling):
                     state[Endpoint(node.name, port)] = dead
             elif op == "NoOp":
                 self.guards[node.name] = self.guards_of(item)
-                state[result] = Known(NOTHING)
+                state[result] = KnownValue(NOTHING)
             elif op == "Const":
                 state[result] = self.constant_inside(item, invariant, turn)
             elif result in invariant:
@@ -318,7 +310,7 @@ class _Unrolling(PartialUnrolling):
 
     def guard(self, item: Item, data: Sequence[Value], turn: int) -> None:
         """An assertion; one that is known to hold is left out."""
-        if isinstance(data[0], Known) and bool(np.all(data[0].array)):
+        if isinstance(data[0], KnownValue) and bool(np.all(data[0].array)):
             return
         name = self.name(f"{item.node.name}/round_{turn}")
         self.add(item.node.replace(name=name, inputs=[self.text(value) for value in data]))
@@ -331,34 +323,34 @@ class _Unrolling(PartialUnrolling):
             raise CannotUnrollError("a branch waits for an assertion")
         ways, chosen = (2, int(bool(number))) if node.op == "Switch" else (int(node.attr("num_outs", 1)), int(number))
         taken = chosen if 0 <= chosen < ways else ways - 1
-        dead = Dead(isinstance(data[1], Known) and data[1].changes)
+        dead = DeadValue(isinstance(data[1], KnownValue) and data[1].changes)
         for port in range(ways):
             state[Endpoint(node.name, port)] = data[0] if port == taken else dead
 
     def merge(self, item: Item, data: Sequence[Value], state: dict[Endpoint, Value]) -> None:
         """Where branches come together again: what the one that was taken gives, which another round may not take."""
-        place = next((index for index, value in enumerate(data) if not isinstance(value, Dead)), None)
-        changes = any(value.changes for value in data if isinstance(value, Dead))
+        place = next((index for index, value in enumerate(data) if not isinstance(value, DeadValue)), None)
+        changes = any(value.changes for value in data if isinstance(value, DeadValue))
         name = item.node.name
         if self.guards_of(item):
             raise CannotUnrollError("a branch waits for an assertion")
         if place is None:
-            state[Endpoint(name, 0)] = state[Endpoint(name, 1)] = Dead(changes)
+            state[Endpoint(name, 0)] = state[Endpoint(name, 1)] = DeadValue(changes)
             return
         state[Endpoint(name, 0)] = changing(data[place]) if changes else data[place]
-        state[Endpoint(name, 1)] = Known(np.array(place, np.int32), changes)
+        state[Endpoint(name, 1)] = KnownValue(np.array(place, np.int32), changes)
 
     def constant_inside(self, item: Item, invariant: dict[Endpoint, Value], turn: int) -> Value:
         """A constant that waits for the round to begin, without the waiting; assertions are waited for."""
         node, guards = item.node, [f"^{name}" for name in self.guards_of(item)]
         if guards:
-            return Ref(self.add(node.replace(name=self.name(f"{node.name}/round_{turn}"), inputs=guards)), True)
+            return NodeOutput(self.add(node.replace(name=self.name(f"{node.name}/round_{turn}"), inputs=guards)), True)
         array = node.tensor.numpy()
         if array.size <= MOST_KNOWN and array.dtype.kind in "iub":
-            return Known(array)
+            return KnownValue(array)
         known = invariant.get(Endpoint(node.name, 1))
         if known is None:
-            known = Ref(self.add(node.replace(name=self.name(f"{node.name}/once"), inputs=())))
+            known = NodeOutput(self.add(node.replace(name=self.name(f"{node.name}/once"), inputs=())))
             invariant[Endpoint(node.name, 1)] = known  # a place that no constant has; branches may make it dead
         return known
 
@@ -376,14 +368,16 @@ class _Unrolling(PartialUnrolling):
             for port, value in enumerate(known):
                 state[Endpoint(node.name, port)] = value
             return
-        changes = bool(guards) or any(not isinstance(value, (Ref, Known)) or value.changes for value in data)
+        changes = bool(guards) or any(
+            not isinstance(value, (NodeOutput, KnownValue)) or value.changes for value in data
+        )
         if not changes:
             name = self.add(node.replace(name=self.name(f"{node.name}/once"), inputs=[self.text(v) for v in data]))
         else:
             inputs = [*(self.text(value) for value in data), *guards]
             name = self.add(node.replace(name=self.name(f"{node.name}/round_{turn}"), inputs=inputs))
         for port in range(ports):
-            value = Ref(f"{name}:{port}", changes)
+            value = NodeOutput(f"{name}:{port}", changes)
             state[Endpoint(node.name, port)] = value
             if not changes:
                 invariant[Endpoint(node.name, port)] = value

@@ -30,16 +30,15 @@ from pocketgraph.runtime.unrolling.symbolic_values import (
     CannotUnrollError,
     Counted,
     Filling,
-    Held,
-    Known,
-    Ref,
+    HeldArray,
+    KnownValue,
+    NodeOutput,
     Value,
     changing,
 )
 from pocketgraph.runtime.unrolling.trip_count import TripCount
 
 BY_CHUNKS = "/by_chunks"  # ends the names of frames that are made here
-MOST_IN_CHUNK = 300  # nodes: compiled in a tenth of a second, and run in the time of several calls
 FEWEST_CHUNKS = 2
 CONVOLUTIONS = ops_with("convolution")
 """Ops that take so long that calls do not count: their threads wait for each other least in one program."""
@@ -77,11 +76,11 @@ class Chunk:
         """A tensor that counts, in this round; known when it is the same in every chunk."""
         values = self.series(endpoint, turn)
         if all(np.array_equal(values[0], value) for value in values[1:]):
-            return Known(values[0], True)
+            return KnownValue(values[0], True)
         return Counted(endpoint, turn)
 
 
-class Rounds(NamedTuple):
+class PartialRounds(NamedTuple):
     """The rounds of one chunk, written.
 
     Attributes:
@@ -140,7 +139,7 @@ class PartialUnrolling(PartialLoop, ABC):
         rounds = self._rounds(chunk, order, back, carried, inside, dict(invariant))
         for head, value in rounds.last.items():
             held = state[Endpoint(head, 0)]
-            if isinstance(held, Held) and value != Filling(head, held):
+            if isinstance(held, HeldArray) and value != Filling(head, held):
                 raise CannotUnrollError("a TensorArray becomes another one")
         body = list(self.fresh)[len(before) :]
         known = self.facts_of(before, {})
@@ -158,15 +157,15 @@ class PartialUnrolling(PartialLoop, ABC):
         for number, (head, value) in enumerate(carried.items()):
             variable = self.variable(chunk.name, number)
             left = self.carry(variable, chunk.name, value.name, rounds.lasts[number], given[f"{variable}/now:1"])
-            state[Endpoint(head, 0)] = Ref(left, True)
+            state[Endpoint(head, 0)] = NodeOutput(left, True)
         for head, writes in chunk.writes.items():
             state[Endpoint(head, 0)] = self._filled(chunk, counter, head, state[Endpoint(head, 0)], writes, facts)
         self.enter_all(chunk.name, body, facts)
         done = chunk.count * length
         for head in back:
-            if isinstance(state[Endpoint(head, 0)], Known):
+            if isinstance(state[Endpoint(head, 0)], KnownValue):
                 series = ahead.series[Endpoint(head, 0)]
-                state[Endpoint(head, 0)] = Known(series[done] if done < ahead.rounds else ahead.after[head], True)
+                state[Endpoint(head, 0)] = KnownValue(series[done] if done < ahead.rounds else ahead.after[head], True)
         return done
 
     def _rounds(
@@ -174,10 +173,10 @@ class PartialUnrolling(PartialLoop, ABC):
         chunk: Chunk,
         order: Sequence[Item],
         back: Mapping[str, Endpoint],
-        carried: Mapping[str, Ref],
+        carried: Mapping[str, NodeOutput],
         inside: dict[Endpoint, Value],
         once: dict[Endpoint, Value],
-    ) -> Rounds:
+    ) -> PartialRounds:
         """Writes the rounds of a chunk; ``inside`` then has the variables as they are after it."""
         written = len(self.fresh)
         size, firsts = 0, list[str]()
@@ -195,7 +194,7 @@ class PartialUnrolling(PartialLoop, ABC):
             lasts = [self.text(following[head]) for head in carried]
         finally:
             self.chunk = None
-        return Rounds(following, firsts, lasts, size)
+        return PartialRounds(following, firsts, lasts, size)
 
     def _fact_of_table(self, ahead: TripCount, endpoint: Endpoint) -> Fact:
         first = ahead.series[endpoint][0]
@@ -212,17 +211,17 @@ class PartialUnrolling(PartialLoop, ABC):
 
     def _variables_inside(
         self, chunk: Chunk, back: Mapping[str, Endpoint], state: Mapping[Endpoint, Value]
-    ) -> tuple[dict[Endpoint, Value], dict[str, Ref]]:
+    ) -> tuple[dict[Endpoint, Value], dict[str, NodeOutput]]:
         """What the variables are when a chunk begins, and those that go from chunk to chunk."""
-        inside, carried = dict(state), dict[str, Ref]()
+        inside, carried = dict(state), dict[str, NodeOutput]()
         for head in back:
             value = state[Endpoint(head, 0)]
-            if isinstance(value, Ref):
-                inside[Endpoint(head, 0)] = Ref(f"{self.variable(chunk.name, len(carried))}/now:1", True)
+            if isinstance(value, NodeOutput):
+                inside[Endpoint(head, 0)] = NodeOutput(f"{self.variable(chunk.name, len(carried))}/now:1", True)
                 carried[head] = value
-            elif isinstance(value, Held):
+            elif isinstance(value, HeldArray):
                 inside[Endpoint(head, 0)] = Filling(head, value)
-            elif not isinstance(value, Known):
+            elif not isinstance(value, KnownValue):
                 raise CannotUnrollError("a variable that is no tensor")
         return inside, carried
 
@@ -262,13 +261,13 @@ class PartialUnrolling(PartialLoop, ABC):
             state[result] = flow
             return
         flow = data[0] if op in LISTS else data[-1]
-        if not isinstance(flow, (Held, Filling)):
+        if not isinstance(flow, (HeldArray, Filling)):
             raise CannotUnrollError("a TensorArray from elsewhere")
         held = flow.before if isinstance(flow, Filling) else flow
         if op in SIZES or op == "TensorListLength":
             if held.grows and isinstance(flow, Filling):
                 raise CannotUnrollError("a TensorArray that grows is asked for its size")
-            state[result] = Known(np.array(held.size, np.int32), held.grows)
+            state[result] = KnownValue(np.array(held.size, np.int32), held.grows)
         elif op in READS or op == "TensorListGetItem":
             indices = self._indices(data[1], turn)
             if any(index not in held.elements for index in indices):
@@ -277,7 +276,7 @@ class PartialUnrolling(PartialLoop, ABC):
                 self.chunk.taken.setdefault(flow.head, set()).update(indices)
             name = f"{self.chunk.name}/rows/{node.name}"
             self.chunk.rows.setdefault(name, {})[turn] = [held.elements[index].name for index in indices]
-            state[result] = Ref(f"{name}:{turn}", True)
+            state[result] = NodeOutput(f"{name}:{turn}", True)
         else:
             raise CannotUnrollError(f"{op} inside of the loop")
 
@@ -301,9 +300,9 @@ class PartialUnrolling(PartialLoop, ABC):
 
     def _filled(
         self, chunk: Chunk, counter: str, head: str, held: Value, writes: Mapping[str, Any], facts: Any
-    ) -> Held:
+    ) -> HeldArray:
         """A TensorArray with what all chunks have written into it."""
-        assert isinstance(held, Held)
+        assert isinstance(held, HeldArray)
         elements, seen = dict(held.elements), set[int]()
         for place, (node, by_turn) in enumerate(writes.items()):
             if sorted(by_turn) != list(range(chunk.length)):
@@ -320,7 +319,7 @@ class PartialUnrolling(PartialLoop, ABC):
                     if not held.takes(index) or index in seen or (again and not is_list):
                         raise CannotUnrollError("a TensorArray is written in an unknown way")
                     here.add(index)
-                    elements[index] = Ref(f"{table}:{number * chunk.length + turn}")
+                    elements[index] = NodeOutput(f"{table}:{number * chunk.length + turn}")
             seen |= here
         if seen & chunk.taken.get(head, set()):
             raise CannotUnrollError("it reads what it wrote in an earlier round")

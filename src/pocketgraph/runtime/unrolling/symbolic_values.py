@@ -11,13 +11,11 @@ import numpy as np
 from pocketgraph.graph import DType, Node, Shape, opdefs
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.litert.cost_model import MOST_ROUNDS
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.needed import Item
 
 NOTHING = np.zeros(0, np.int32)
-MOST_NODES = 5000  # written-out nodes of one graph: planning takes about 0.1 ms for each
-MOST_ROUNDS = 20_000  # of a loop that is written in chunks: a second of counting
-MOST_WRITTEN = 2000  # rounds that are written out by themselves
 MOST_KNOWN = 4096  # elements of a value that is computed here
 SAME = ops_with("passes")
 PASSED = SAME | ops_with("loop_condition", "enter", "next_iteration")
@@ -44,7 +42,7 @@ LISTS = frozenset((
 
 
 @dataclass(frozen=True)
-class Ref:
+class NodeOutput:
     """A tensor of the new graph; ``changes`` when it is another one each round."""
 
     name: str
@@ -52,7 +50,7 @@ class Ref:
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownValue:
     """A value that is known now; ``changes`` when it may be another one each round."""
 
     array: np.ndarray[Any, Any]
@@ -60,7 +58,7 @@ class Known:
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldArray:
     """What a TensorArray holds at one moment: its handle, or the flow that stands for its content.
 
     Attributes:
@@ -72,13 +70,13 @@ class Held:
 
     array: str
     size: int
-    elements: Mapping[int, Ref]
+    elements: Mapping[int, NodeOutput]
     grows: bool = False
 
-    def filled(self, elements: Mapping[int, Ref]) -> Held:
+    def filled(self, elements: Mapping[int, NodeOutput]) -> HeldArray:
         """It with these elements besides, longer where it has to be."""
         size = max([self.size, *(index + 1 for index in elements)]) if self.grows else self.size
-        return Held(self.array, size, {**self.elements, **elements}, self.grows)
+        return HeldArray(self.array, size, {**self.elements, **elements}, self.grows)
 
     def takes(self, index: int) -> bool:
         """Whether there is, or may be, an element of this number."""
@@ -98,11 +96,11 @@ class Filling:
     """A TensorArray that chunks of rounds fill: what it holds before them, and whose loop variable it is."""
 
     head: str
-    before: Held
+    before: HeldArray
 
 
 @dataclass(frozen=True)
-class Table:
+class ConstantTable:
     """A tensor whose rows have names of their own.
 
     Attributes:
@@ -119,32 +117,32 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Dead:
+class DeadValue:
     """The value of a tensor on a branch that is not taken in this round; ``changes`` when it may be in another one."""
 
     changes: bool
 
 
-Value: TypeAlias = "Ref | Known | Held | Counted | Filling | Dead"
+Value: TypeAlias = "NodeOutput | KnownValue | HeldArray | Counted | Filling | DeadValue"
 
 
 class CannotUnrollError(Exception):
     """A loop that stays a loop, and why."""
 
 
-def dead_node(name: str, state: Mapping[Endpoint, Value]) -> Dead | None:
+def dead_node(name: str, state: Mapping[Endpoint, Value]) -> DeadValue | None:
     """What a node that does not run in this round gives; None when it runs, as a Switch does of which one output is
     live."""
     port, found = 0, None
     while (value := state.get(Endpoint(name, port))) is not None:
-        if not isinstance(value, Dead):
+        if not isinstance(value, DeadValue):
             return None
         found = value
         port += 1
     return found
 
 
-def dead_result(item: Item, data: Sequence[Value], state: Mapping[Endpoint, Value]) -> Dead | None:
+def dead_result(item: Item, data: Sequence[Value], state: Mapping[Endpoint, Value]) -> DeadValue | None:
     """What a node gives because something that it takes or waits for is dead; None when it runs.
 
     Args:
@@ -152,13 +150,13 @@ def dead_result(item: Item, data: Sequence[Value], state: Mapping[Endpoint, Valu
         data: what it takes.
         state: the tensors of this round.
     """
-    dead = [value for value in data if isinstance(value, Dead)]
+    dead = [value for value in data if isinstance(value, DeadValue)]
     dead += [value for name in item.control if (value := dead_node(name, state)) is not None]
-    return Dead(all(value.changes for value in dead)) if dead else None
+    return DeadValue(all(value.changes for value in dead)) if dead else None
 
 
 def changing(value: Value) -> Value:
-    return replace(value, changes=True) if isinstance(value, (Ref, Known)) else value
+    return replace(value, changes=True) if isinstance(value, (NodeOutput, KnownValue)) else value
 
 
 def element_type(node: Node) -> DType:

@@ -10,6 +10,7 @@ import numpy as np
 from pocketgraph.graph import DType, Graph, Node, Shape, const
 from pocketgraph.graph.dtype import INT32
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.litert.cost_model import MOST_ROUNDS
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.unrolling.symbolic_values import (
@@ -20,16 +21,15 @@ from pocketgraph.runtime.unrolling.symbolic_values import (
     GATHERS,
     LISTS,
     MOST_KNOWN,
-    MOST_ROUNDS,
     READS,
     SAME,
     SCATTERS,
     SIZES,
     WRITES,
     CannotUnrollError,
-    Held,
-    Known,
-    Ref,
+    HeldArray,
+    KnownValue,
+    NodeOutput,
     Value,
     changing,
     element_type,
@@ -47,30 +47,30 @@ class TensorArrays(UnrolledGraph):
     def outside(self, endpoint: Endpoint, depth: int = 0) -> Value:
         """What a tensor outside of all loops is; ``depth`` is how far it lies behind the one that was asked for."""
         if endpoint in self.plan.fed or depth > FARTHEST:
-            return Ref(str(endpoint))
+            return NodeOutput(str(endpoint))
         item = self.plan.items[endpoint.node]
         if item.node.op in ARRAYS or item.node.op in LISTS or endpoint in self.arrays:
             return self.held_outside(endpoint, item)
         value = self.inferred.value(str(endpoint))
         if value is not None and value.size <= MOST_KNOWN and value.dtype.kind in "iub":
             dtype = self.inferred.dtype(str(endpoint))
-            return Known(np.asarray(value, dtype.base.numpy if dtype is not None else None))
+            return KnownValue(np.asarray(value, dtype.base.numpy if dtype is not None else None))
         if item.node.op in SAME and len(item.data) == 1:
             source = self.outside(item.data[0], depth + 1)
-            return source if isinstance(source, (Held, Known)) else Ref(str(endpoint))
+            return source if isinstance(source, (HeldArray, KnownValue)) else NodeOutput(str(endpoint))
         if item.node.op in COUNTED and endpoint.port == 0:
             return self.counted_outside(endpoint, item, depth)
-        return Ref(str(endpoint))
+        return NodeOutput(str(endpoint))
 
     def counted_outside(self, endpoint: Endpoint, item: Item, depth: int) -> Value:
         """The same for an op that counts; each is looked at once a loop, as many may lead to it."""
         found = self.counted.get(endpoint)
         if found is None:
-            found = self.counted[endpoint] = Ref(str(endpoint))
+            found = self.counted[endpoint] = NodeOutput(str(endpoint))
             dtype = self.inferred.dtype(str(endpoint))
             if dtype is None or dtype.numpy.kind in "iub":
                 sources = [self.outside(e, depth + 1) for e in item.data]
-                if all(isinstance(source, Known) for source in sources):
+                if all(isinstance(source, KnownValue) for source in sources):
                     made = self.computed(item.node, sources)
                     if made is not None:
                         found = self.counted[endpoint] = made[0]
@@ -90,7 +90,7 @@ class TensorArrays(UnrolledGraph):
             size, grows = self.known_outside(data[0]), bool(node.attr("dynamic_size", False))
             if size.size != 1 or not 0 <= int(size) <= MOST_ROUNDS or not (grows or int(size)):
                 raise CannotUnrollError("a TensorArray of unknown size")
-            found = Held(node.name, int(size), {}, grows)
+            found = HeldArray(node.name, int(size), {}, grows)
         elif node.op in WRITES:
             found = self.put(self.outside(data[3]), self.known_outside(data[1]), self.outside(data[2]))
         elif node.op in SCATTERS:
@@ -99,16 +99,18 @@ class TensorArrays(UnrolledGraph):
             size = self.known_outside(data[1])
             if size.size != 1 or not 0 < int(size) <= MOST_ROUNDS:
                 raise CannotUnrollError("a list of unknown size")
-            found = Held(node.name, int(size), {})
+            found = HeldArray(node.name, int(size), {})
         elif node.op == "TensorListFromTensor":
-            found = self.rows(node, data[0], None, Held(node.name, 0, {}))
+            found = self.rows(node, data[0], None, HeldArray(node.name, 0, {}))
         elif node.op == "TensorListSetItem":
             found = self.replaced_in(self.outside(data[0]), self.known_outside(data[1]), self.outside(data[2]))
         elif node.op in SIZES:
             flow = self.outside(data[1])
-            return Known(np.array(flow.size, np.int32)) if isinstance(flow, Held) else Ref(str(endpoint))
+            return (
+                KnownValue(np.array(flow.size, np.int32)) if isinstance(flow, HeldArray) else NodeOutput(str(endpoint))
+            )
         else:
-            return Ref(str(endpoint))
+            return NodeOutput(str(endpoint))
         if item.control:
             raise CannotUnrollError("a TensorArray that waits for something")
         self.arrays[endpoint] = found
@@ -118,15 +120,15 @@ class TensorArrays(UnrolledGraph):
         """The value of an endpoint outside of loops."""
         return self.known(self.outside(endpoint))
 
-    def scattered(self, item: Item) -> Held:
+    def scattered(self, item: Item) -> HeldArray:
         """A TensorArray filled with the rows of a tensor."""
         before = self.outside(item.data[3])
         indices = [int(i) for i in self.known_outside(item.data[1]).reshape(-1)]
-        if not isinstance(before, Held):
+        if not isinstance(before, HeldArray):
             raise CannotUnrollError("a TensorArray from elsewhere")
         return self.rows(item.node, item.data[2], indices, before)
 
-    def rows(self, node: Node, source: Endpoint, indices: Sequence[int] | None, before: Held) -> Held:
+    def rows(self, node: Node, source: Endpoint, indices: Sequence[int] | None, before: HeldArray) -> HeldArray:
         """What holds ``before`` and the rows of a tensor at these indices; one after the other, from 0, by default."""
         shape, dtype = self.inferred.shape(str(source)), self.inferred.dtype(str(source))
         if not shape.is_known or not shape.known or not 0 < shape.known[0] <= MOST_ROUNDS or dtype is None:
@@ -136,29 +138,29 @@ class TensorArrays(UnrolledGraph):
         if len(places) != count:
             raise CannotUnrollError("more or fewer rows than indices")
         name = self.unpacked(f"{node.name}/rows", str(source), count, dtype.base, Shape(shape.known[1:]))
-        found = {index: Ref(f"{name}:{place}") for place, index in enumerate(places)}
+        found = {index: NodeOutput(f"{name}:{place}") for place, index in enumerate(places)}
         held = before.filled(found)
-        return held if held.size else Held(held.array, count, held.elements)
+        return held if held.size else HeldArray(held.array, count, held.elements)
 
     # TensorArrays
 
-    def put(self, flow: Value, index: np.ndarray[Any, Any], value: Value) -> Held:
+    def put(self, flow: Value, index: np.ndarray[Any, Any], value: Value) -> HeldArray:
         """The array after a write.
 
         Raises:
             CannotUnrollError: the place is taken, or not one of the array.
         """
         place = int(index)
-        if not isinstance(flow, Held) or place in flow.elements or not flow.takes(place):
+        if not isinstance(flow, HeldArray) or place in flow.elements or not flow.takes(place):
             raise CannotUnrollError("a TensorArray is written in an unknown way")
-        return flow.filled({place: Ref(self.text(value))})
+        return flow.filled({place: NodeOutput(self.text(value))})
 
-    def replaced_in(self, held: Value, index: np.ndarray[Any, Any], value: Value) -> Held:
+    def replaced_in(self, held: Value, index: np.ndarray[Any, Any], value: Value) -> HeldArray:
         """A list with one element set; lists, unlike TensorArrays, may have one set again."""
         place = int(index)
-        if not isinstance(held, Held) or not 0 <= place < held.size:
+        if not isinstance(held, HeldArray) or not 0 <= place < held.size:
             raise CannotUnrollError("a list is written in an unknown way")
-        return held.filled({place: Ref(self.text(value))})
+        return held.filled({place: NodeOutput(self.text(value))})
 
     def known(self, value: Value) -> np.ndarray[Any, Any]:
         """The array behind a value.
@@ -166,7 +168,7 @@ class TensorArrays(UnrolledGraph):
         Raises:
             CannotUnrollError: it is computed.
         """
-        if not isinstance(value, Known):
+        if not isinstance(value, KnownValue):
             raise CannotUnrollError("an index or size that is computed")
         return value.array
 
@@ -181,7 +183,7 @@ class TensorArrays(UnrolledGraph):
             state[result] = self.replaced_in(data[0], self.known(data[1]), data[2])
             return
         flow = data[0] if op in LISTS else data[-1]
-        if not isinstance(flow, Held):
+        if not isinstance(flow, HeldArray):
             raise CannotUnrollError("a TensorArray from elsewhere")
         if op in READS or op == "TensorListGetItem":
             element = flow.elements.get(int(self.known(data[1])))
@@ -189,7 +191,7 @@ class TensorArrays(UnrolledGraph):
                 raise CannotUnrollError("it reads what was not written")
             state[result] = changing(element)
         elif op in SIZES or op == "TensorListLength":
-            state[result] = Known(np.array(flow.size, np.int32), flow.grows)
+            state[result] = KnownValue(np.array(flow.size, np.int32), flow.grows)
         else:
             raise CannotUnrollError(f"{op} inside of the loop")
 
@@ -198,7 +200,7 @@ class TensorArrays(UnrolledGraph):
     def leave(self, item: Item, value: Value) -> None:
         """What an Exit passes on, under its name; a TensorArray's content goes to those who take it."""
         name = item.node.name
-        if not isinstance(value, Held):
+        if not isinstance(value, HeldArray):
             text = self.text(value)
             attrs = {key: v for key, v in item.node.attrs.items() if key == "T"}
             self.replaced[name] = Node(name, "Identity", [text], attrs)
@@ -206,7 +208,7 @@ class TensorArrays(UnrolledGraph):
         self.arrays[Endpoint(name, 0)] = value
         self.follow(Endpoint(name, 0), value)
 
-    def follow(self, endpoint: Endpoint, value: Held) -> None:
+    def follow(self, endpoint: Endpoint, value: HeldArray) -> None:
         """Rewrites those outside of loops who take a TensorArray's content."""
         if endpoint.node in self.kept:
             raise CannotUnrollError("a TensorArray is fetched")

@@ -12,7 +12,14 @@ from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.kernels import registry
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.needed import Item
-from pocketgraph.runtime.unrolling.symbolic_values import COUNTED, PASSED, CannotUnrollError, Dead, Known, Value
+from pocketgraph.runtime.unrolling.symbolic_values import (
+    COUNTED,
+    PASSED,
+    CannotUnrollError,
+    DeadValue,
+    KnownValue,
+    Value,
+)
 
 Array = np.ndarray[Any, Any]
 
@@ -64,9 +71,9 @@ def count_trips(
     """
     now: dict[Endpoint, Array] = {}
     for name, value in start.items():
-        if isinstance(value, Known) != isinstance(before[Endpoint(name, 0)], Known):
+        if isinstance(value, KnownValue) != isinstance(before[Endpoint(name, 0)], KnownValue):
             raise CannotUnrollError("its variables are not known in the same way in every round")
-        if isinstance(value, Known):
+        if isinstance(value, KnownValue):
             now[Endpoint(name, 0)] = value.array
     moving = set(now)
     steps: list[_Counting] = []
@@ -78,9 +85,9 @@ def count_trips(
             moving.update(made.results)
         if item.node.op in ("Switch", "_SwitchN") and item.data[1] in moving:
             known = before[item.data[1]]
-            assert isinstance(known, Known)
+            assert isinstance(known, KnownValue)
             predicates[item.data[1]] = known.array
-    constants = {e: v.array for e, v in before.items() if isinstance(v, Known) and e not in moving}
+    constants = {e: v.array for e, v in before.items() if isinstance(v, KnownValue) and e not in moving}
     series: dict[Endpoint, list[Array]] = {endpoint: [] for endpoint in moving}
     known_back = {name: source for name, source in back.items() if Endpoint(name, 0) in now}
     rounds = 0
@@ -114,9 +121,9 @@ def _counting(item: Item, before: Mapping[Endpoint, Value], moving: set[Endpoint
     if not any(e in moving for e in item.data) or (op in loops.MERGE and Endpoint(node.name, 0) in moving):
         return None
     known: list[Endpoint] = []
-    while isinstance(before.get(Endpoint(node.name, len(known))), (Known, Dead)):
+    while isinstance(before.get(Endpoint(node.name, len(known))), (KnownValue, DeadValue)):
         known.append(Endpoint(node.name, len(known)))
-    live = tuple(endpoint for endpoint in known if isinstance(before[endpoint], Known))
+    live = tuple(endpoint for endpoint in known if isinstance(before[endpoint], KnownValue))
     if not live:
         return None
     if op in PASSED:
@@ -124,7 +131,7 @@ def _counting(item: Item, before: Mapping[Endpoint, Value], moving: set[Endpoint
     if op in ("Switch", "_SwitchN"):
         return _Counting(item.data[:1], live, None) if item.data[0] in moving else None
     if op in loops.MERGE:
-        source = next(e for e in item.data if not isinstance(before[e], Dead))
+        source = next(e for e in item.data if not isinstance(before[e], DeadValue))
         return _Counting((source,), live[:1], None) if source in moving else None
     found = registry.find(op)
     if op not in COUNTED or found is None or found.takes_context or len(live) != len(known):

@@ -13,16 +13,16 @@ from pocketgraph.graph.dtype import INT32
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.kernels import registry
 from pocketgraph.kernels.shapes import Inferred
+from pocketgraph.litert.cost_model import MOST_NODES
 from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.unrolling.symbolic_values import (
     COUNTED,
     MOST_KNOWN,
-    MOST_NODES,
     CannotUnrollError,
-    Held,
-    Known,
-    Ref,
-    Table,
+    ConstantTable,
+    HeldArray,
+    KnownValue,
+    NodeOutput,
     Value,
 )
 
@@ -53,11 +53,11 @@ class UnrolledGraph:
     kept: frozenset[str]
     fresh: dict[str, Node] = field(default_factory=dict)
     replaced: dict[str, Node] = field(default_factory=dict)
-    arrays: dict[Endpoint, Held] = field(default_factory=dict)
+    arrays: dict[Endpoint, HeldArray] = field(default_factory=dict)
     guards: dict[str, tuple[str, ...]] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
     hollow: set[str] = field(default_factory=set)
-    tables: dict[str, Table] = field(default_factory=dict)
+    tables: dict[str, ConstantTable] = field(default_factory=dict)
     constants: dict[str, str] = field(default_factory=dict)
     may_chunk: bool = True
     chunked: set[str] = field(default_factory=set)
@@ -117,7 +117,7 @@ class UnrolledGraph:
             shape: the shape of one row.
         """
         made = self.add(Node(self.name(name), "Unpack", [tensor], {"num": count, "axis": 0, "T": dtype}))
-        self.tables[made] = Table(tensor, count, dtype, shape)
+        self.tables[made] = ConstantTable(tensor, count, dtype, shape)
         return made
 
     def stacked(self, names: Sequence[str], dtype: DType) -> str:
@@ -131,7 +131,7 @@ class UnrolledGraph:
 
     def pieces(self, names: Sequence[str], dtype: DType) -> list[str]:
         """What ``stacked`` joins: tensors of one or more rows each."""
-        runs: list[tuple[Table | None, list[tuple[str, int]]]] = []
+        runs: list[tuple[ConstantTable | None, list[tuple[str, int]]]] = []
         for name in names:
             source, port, _ = parse_ref(name)
             table = self.tables.get(source)
@@ -189,9 +189,9 @@ class UnrolledGraph:
 
     def text(self, value: Value) -> str:
         """A value as a node's input."""
-        if isinstance(value, Ref):
+        if isinstance(value, NodeOutput):
             return value.name
-        if isinstance(value, Known):
+        if isinstance(value, KnownValue):
             return self.constant(value.array)
         raise CannotUnrollError("a TensorArray is used in an unknown way")
 
@@ -199,17 +199,17 @@ class UnrolledGraph:
         """The outputs of a node that counts, when its inputs are known."""
         if node.op == "Shape":
             value = self.inferred.value(f"{node.name}:0")
-            return None if value is None else [Known(np.asarray(value, node.attr("out_type", INT32).numpy))]
-        if node.op not in COUNTED or not all(isinstance(v, Known) and v.array.dtype.kind in "iub" for v in data):
+            return None if value is None else [KnownValue(np.asarray(value, node.attr("out_type", INT32).numpy))]
+        if node.op not in COUNTED or not all(isinstance(v, KnownValue) and v.array.dtype.kind in "iub" for v in data):
             return None
         found = registry.find(node.op)
         if found is None or found.takes_context:
             return None
-        arrays = [value.array for value in data if isinstance(value, Known)]
+        arrays = [value.array for value in data if isinstance(value, KnownValue)]
         made = found.function(*arrays, **registry.arguments(found, node))
         outputs = made if isinstance(made, tuple) else (made,)
         arrays = [np.asarray(value) for value in outputs]
         if any(a.size > MOST_KNOWN or a.dtype.kind not in "iub" for a in arrays):
             return None
-        changes = any(isinstance(value, Known) and value.changes for value in data)
-        return [Known(a, changes) for a in arrays]
+        changes = any(isinstance(value, KnownValue) and value.changes for value in data)
+        return [KnownValue(a, changes) for a in arrays]

@@ -12,18 +12,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pocketgraph.graph import AttrValue, Graph, Node, Tensor, const, node_name, opdefs, parse_ref
+from pocketgraph.graph import AttrValue, Graph, Node, Tensor, const, node_name, parse_ref
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes import Inferred, infer
-from pocketgraph.transforms.parts.channel_scaling import (
+from pocketgraph.passes.batch_norms import affine_of, arranged
+from pocketgraph.passes.channel_scaling import (
     LINEAR,
     has_padding,
     input_folded,
     output_channels,
     scaled_weights,
 )
-from pocketgraph.transforms.parts.small_constants import Constants
+from pocketgraph.passes.constant_values import ConstantValues
 
 Array = np.ndarray[Any, Any]
 
@@ -34,7 +35,14 @@ PRODUCTS = frozenset({"Mul", "RealDiv", "Div"})
 """Not a trait: products and quotients with a constant, which fold into weights."""
 
 
-class Step(NamedTuple):
+PARAMETER_OPS = frozenset({
+    "Add", "AddV2", "Sub", "Mul", "RealDiv", "Div", "Neg", "Rsqrt", "Sqrt", "Square", "Reciprocal", "Inv", "Reshape",
+    "ExpandDims", "Squeeze", "Maximum",
+})  # fmt: skip
+"""Not a trait: what exporters spell the parameters of batch norms with."""
+
+
+class AffineStep(NamedTuple):
     """What one node does to channel i: ``x * scale[i] + offset[i]``, float64; and which of its inputs x is."""
 
     node: Node
@@ -78,7 +86,7 @@ class _Work:
         self.readers: dict[str, dict[str, int]] = {}  # how often each node is read by each other one
         for node in graph:
             self._count(node)
-        self.constants = Constants(self.nodes)
+        self.constants = ConstantValues(self.nodes, ops=PARAMETER_OPS, largest=1 << 20)
         self.before: dict[str, list[Node]] = {}
         self.renamed: dict[str, str] = {}
         self.changed = False
@@ -154,10 +162,10 @@ class _Work:
                 return False
         return True
 
-    def _behind(self, product: Node, channels: int) -> Iterator[Step]:
+    def _behind(self, product: Node, channels: int) -> Iterator[AffineStep]:
         """The steps behind a linear node, up to the last that can be folded into it."""
         current = product
-        waiting: list[Step] = []
+        waiting: list[AffineStep] = []
         while current.name not in self.fixed:
             readers = self.readers.get(current.name, {})
             if len(readers) != 1 or 1 not in readers.values():
@@ -171,11 +179,11 @@ class _Work:
             current = reader
         yield from waiting
 
-    def _ahead(self, product: Node, weights: Tensor) -> list[Step]:
+    def _ahead(self, product: Node, weights: Tensor) -> list[AffineStep]:
         """The steps before a linear node, first to last, that are there for it alone."""
         place = LINEAR[product.op]
         channels = place.inputs(product, weights.shape)
-        found: list[Step] = []
+        found: list[AffineStep] = []
         if channels is None:
             return found
         ref, reader = product.data_inputs[place.source], product.name
@@ -194,7 +202,7 @@ class _Work:
             del found[0]
         return found
 
-    def _keeps_shape(self, step: Step, product: Node, channels: int) -> bool:
+    def _keeps_shape(self, step: AffineStep, product: Node, channels: int) -> bool:
         """Whether a step's input has the shape of its result for certain: a constant may widen it."""
         if step.node.op in BATCH_NORMS:
             return True
@@ -208,13 +216,13 @@ class _Work:
         """The shapes of the graph as it was; what kept its name kept its shape."""
         return infer(self.graph, complete=False)
 
-    def _first_step(self, node: Node, product: Node, channels: int) -> Step | None:
+    def _first_step(self, node: Node, product: Node, channels: int) -> AffineStep | None:
         for index in range(min(2, len(node.data_inputs))):
             if self.constants.value(node.data_inputs[index]) is None:
                 return self._step(node, index, product, channels)
         return None
 
-    def _folded_ahead(self, product: Node, weights: Tensor, ahead: list[Step]) -> tuple[Array, Array] | None:
+    def _folded_ahead(self, product: Node, weights: Tensor, ahead: list[AffineStep]) -> tuple[Array, Array] | None:
         """Weights and offset with the steps before the node in them; None when that is not exact."""
         scale, offset = np.ones(1), np.zeros(1)
         for step in ahead:
@@ -223,7 +231,7 @@ class _Work:
             return None
         return input_folded(product, weights.numpy(), scale, offset)
 
-    def _step(self, node: Node, index: int, product: Node, channels: int) -> Step | None:
+    def _step(self, node: Node, index: int, product: Node, channels: int) -> AffineStep | None:
         """What a node does to its input of this index, when that is to multiply and shift each channel."""
         if node.op not in self.ops or node.attr("T", FLOAT) is not FLOAT:
             return None
@@ -242,15 +250,18 @@ class _Work:
             return None
         one, zero = np.ones(channels), np.zeros(channels)
         if node.op == "Mul":
-            return Step(node, index, values, zero, counts)
+            return AffineStep(node, index, values, zero, counts)
         if node.op in ("RealDiv", "Div"):
-            return Step(node, index, 1 / values, zero, counts) if index == 0 and values.all() else None
+            return AffineStep(node, index, 1 / values, zero, counts) if index == 0 and values.all() else None
         if node.op == "Sub":
-            return Step(node, index, one, -values, counts) if index == 0 else Step(node, index, -one, values, counts)
-        return Step(node, index, one, values, counts)
+            return (
+                AffineStep(node, index, one, -values, counts)
+                if index == 0
+                else AffineStep(node, index, -one, values, counts)
+            )
+        return AffineStep(node, index, one, values, counts)
 
-    def _batch_norm_step(self, node: Node, index: int, product: Node, channels: int) -> Step | None:
-        fused = node.op != "BatchNormWithGlobalNormalization"
+    def _batch_norm_step(self, node: Node, index: int, product: Node, channels: int) -> AffineStep | None:
         if index != 0 or len(node.data_inputs) != 5 or product.op == "MatMul":
             return None
         if _layout(node) != _layout(product) or any(
@@ -266,20 +277,19 @@ class _Work:
         if len(vectors) != 4:
             return None
         wide = [vector.astype(np.float64) for vector in vectors]
-        gamma, beta, mean, variance = wide if fused else (wide[3], wide[2], wide[0], wide[1])
-        epsilon = opdefs.attr_or_default(node, "epsilon" if fused else "variance_epsilon")
-        assert isinstance(epsilon, float)
-        with np.errstate(all="ignore"):
-            scale = 1 / np.sqrt(variance + epsilon)
-            if fused or opdefs.attr_or_default(node, "scale_after_normalization"):
-                scale = scale * gamma
-            offset = beta - mean * scale
+        scale, offset = affine_of(node, *arranged(node, wide), np.float64)
         if not (np.isfinite(scale).all() and np.isfinite(offset).all()):
             return None
-        return Step(node, 0, scale, offset, node.op in self.triggers)
+        return AffineStep(node, 0, scale, offset, node.op in self.triggers)
 
     def _put(
-        self, product: Node, holder: Node, weights: Array, offset: Array, ahead: list[Step], behind: list[Step]
+        self,
+        product: Node,
+        holder: Node,
+        weights: Array,
+        offset: Array,
+        ahead: list[AffineStep],
+        behind: list[AffineStep],
     ) -> None:
         """Exchanges the linear node and the steps around it for the linear node with other weights, and a bias."""
         self.changed = True

@@ -8,7 +8,7 @@ import numpy as np
 
 from pocketgraph.graph import Graph, Node, Tensor, const, node_name
 from pocketgraph.graph.dtype import FLOAT, QINT8, QINT16, QUINT8, QUINT16
-from pocketgraph.transforms.parts.channel_scaling import LINEAR
+from pocketgraph.passes.channel_scaling import LINEAR
 
 Array = np.ndarray[Any, Any]
 
@@ -21,8 +21,8 @@ PLACES = {**{op: place.weights for op, place in LINEAR.items()}, "Conv3D": 1, "F
 PLACES["FusedResizeAndPadConv2D"] = 3
 
 
-class Codes(NamedTuple):
-    """Codes, and what they stand for: ``(codes - zero) * step``.
+class IntegerWeights(NamedTuple):
+    """IntegerWeights, and what they stand for: ``(codes - zero) * step``.
 
     Attributes:
         codes: integers, of the weights' shape.
@@ -53,7 +53,7 @@ def channel_axes(graph: Graph, name: str, rank: int) -> tuple[int, ...]:
     return only if all(axis < rank for axis in only) else ()
 
 
-def coded(values: Array, num_bits: int, axes: tuple[int, ...], symmetric: bool) -> Codes:
+def coded(values: Array, num_bits: int, axes: tuple[int, ...], symmetric: bool) -> IntegerWeights:
     """The codes of float32 weights; 0 stays exactly 0, and what is no number becomes 0.
 
     Args:
@@ -80,10 +80,10 @@ def coded(values: Array, num_bits: int, axes: tuple[int, ...], symmetric: bool) 
     codes += zero
     np.clip(codes, -top if symmetric else 0, top, out=codes)
     small = (np.int8, np.uint8) if num_bits <= 8 else (np.int16, np.uint16)
-    return Codes(codes.astype(small[0] if symmetric else small[1]), np.asarray(step), np.asarray(zero))
+    return IntegerWeights(codes.astype(small[0] if symmetric else small[1]), np.asarray(step), np.asarray(zero))
 
 
-def code_nodes(name: str, found: Codes) -> list[Node]:
+def code_nodes(name: str, found: IntegerWeights) -> list[Node]:
     """The nodes that make the weights of the codes again; the last one has the weights' name.
 
     One step for all is a Dequantize. More are a Dequantize that gives the codes as floats, a Sub of the zero points

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pocketgraph.graph import Graph
 from pocketgraph.transforms.compat import Compat
-from pocketgraph.transforms.parts.constant_folding.flow import Flow, Step, imported
+from pocketgraph.transforms.parts.constant_folding.flow import Flow, FlowStep, imported
 from pocketgraph.transforms.parts.quantized_training.ranges import Activation, activation_of
 from pocketgraph.transforms.parts.quantized_training.rounding import Rounding, rounding_steps
 from pocketgraph.transforms.parts.quantized_training.saver import saved_too
@@ -42,7 +42,7 @@ def fake_quantize_training(graph: Graph, *, compat: Compat = Compat.FIXED) -> Gr
         GraphError: the graph does not fit together.
     """
     steps = imported(graph)
-    edges: list[tuple[Step, int, Activation]] = []
+    edges: list[tuple[FlowStep, int, Activation]] = []
     unknown: list[str] = []
     for step in steps.values():
         if step.node.op in PRODUCTS and not step.node.name.startswith(GRADIENTS):
@@ -50,7 +50,7 @@ def fake_quantize_training(graph: Graph, *, compat: Compat = Compat.FIXED) -> Gr
                 edges.append((step, place, activation_of(steps, source, unknown)))
     roundings: dict[tuple[str, int], Rounding] = {}
     variables: list[str] = []
-    added: list[Step] = []
+    added: list[FlowStep] = []
     for step, place, activation in edges:
         name, port = step.data[place]
         key = (name, 0 if compat.original else port)

@@ -17,9 +17,14 @@ from pocketgraph.transforms.compat import Compat
 from pocketgraph.transforms.original.hash_order import hash_order
 from pocketgraph.transforms.original.import_checks import check_attributes
 from pocketgraph.transforms.original.numbering import check_twins, numbers
-from pocketgraph.transforms.parts.constant_folding.constants import CONSTANTS, SHAPE_OPS, Found, find_constants
+from pocketgraph.transforms.parts.constant_folding.constants import (
+    CONSTANTS,
+    SHAPE_OPS,
+    FoldableConstants,
+    find_constants,
+)
 from pocketgraph.transforms.parts.constant_folding.evaluate import evaluate
-from pocketgraph.transforms.parts.constant_folding.flow import Flow, Step, flow_of
+from pocketgraph.transforms.parts.constant_folding.flow import Flow, FlowStep, flow_of
 from pocketgraph.transforms.tool import transform
 
 log = logging.getLogger("pocketgraph.transforms")
@@ -132,7 +137,7 @@ def static_shapes(graph: Graph, flow: Flow) -> Callable[[str, int], Shape]:
     return shape_of
 
 
-def replace_constants(flow: Flow, found: Found, largest: int) -> list[Step]:
+def replace_constants(flow: Flow, found: FoldableConstants, largest: int) -> list[FlowStep]:
     """Makes constants of the tensors that non-constant steps (or the caller) take from constant ones.
 
     Every step that took such a tensor, constant or not, is pointed to the new constant.
@@ -146,7 +151,7 @@ def replace_constants(flow: Flow, found: Found, largest: int) -> list[Step]:
         if name in found.shapes:
             aliases[name] = [names.new_alias(name) for _ in found.shapes[name]]
     asked = {(ref.name, ref.port) for ref in flow.fetched} - {(ref.name, ref.port) for ref in flow.fed.values()}
-    readers: dict[tuple[str, int], list[tuple[Step, int]]] = {}
+    readers: dict[tuple[str, int], list[tuple[FlowStep, int]]] = {}
     for name, step in flow.steps.items():
         for index, edge in enumerate(step.data):
             if edge[0] in found.computed:
@@ -164,9 +169,9 @@ def replace_constants(flow: Flow, found: Found, largest: int) -> list[Step]:
     values = evaluate(flow, found, wanted)
     fitting = [edge for edge in wanted if values[edge].nbytes <= largest]
     after = {name: found.after(flow, name) for name in dict.fromkeys(name for name, _ in fitting)}
-    added: list[Step] = []
+    added: list[FlowStep] = []
     for edge in fitting:
-        step = Step(const(names.new_constant(edge[0]), in_typed_list(values[edge])), [], after[edge[0]])
+        step = FlowStep(const(names.new_constant(edge[0]), in_typed_list(values[edge])), [], after[edge[0]])
         added.append(step)
         for reader, index in readers.get(edge, ()):
             reader.data[index] = (step.node.name, 0)

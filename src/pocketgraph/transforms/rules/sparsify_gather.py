@@ -13,7 +13,7 @@ from pocketgraph.graph.edit import remove_attributes, replace_matches
 from pocketgraph.graph.pattern import Match, Pattern
 from pocketgraph.transforms.compat import Compat
 from pocketgraph.transforms.parts.constants_of_nodes import checked_constant
-from pocketgraph.transforms.parts.sparse_tables.cleanup import Readers, without
+from pocketgraph.transforms.parts.sparse_tables.cleanup import ReaderCounts, without
 from pocketgraph.transforms.parts.sparse_tables.stored import saved_slices, table_values
 from pocketgraph.transforms.parts.sparse_tables.table import initializer, lookup_nodes
 from pocketgraph.transforms.tool import transform
@@ -118,7 +118,7 @@ class _Values:
 
 def _rounds_of_original(graph: Graph, pattern: Pattern, values: _Values, group: str) -> Graph:
     """Goes in rounds, because matches do not share nodes, until one finds nothing."""
-    readers = Readers(graph)
+    readers = ReaderCounts(graph)
     while True:
         filled: list[str] = []
         gone: list[str] = []

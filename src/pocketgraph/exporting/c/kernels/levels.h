@@ -14,13 +14,19 @@
 #define PG_AVX512 2
 #define PG_AVX512VNNI 3
 
+/* Levels above this one are left alone, for tests. */
+#ifndef PG_MOST_LEVEL
+#define PG_MOST_LEVEL PG_AVX512VNNI
+#endif
+
 static PG_UNUSED int pg_level(void) {
+    int level = 0;
 #ifdef PG_X86
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-        __builtin_cpu_supports("avx512dq"))
-        return __builtin_cpu_supports("avx512vnni") ? PG_AVX512VNNI : PG_AVX512;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return PG_AVX2;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) level = PG_AVX2;
+    if (level && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
+        level = __builtin_cpu_supports("avx512vnni") ? PG_AVX512VNNI : PG_AVX512;
 #endif
-    return 0;
+    return level < PG_MOST_LEVEL ? level : PG_MOST_LEVEL;
 }

@@ -1,6 +1,7 @@
 /* Sums and differences of int8 codes, as XNNPACK has them: each code times a whole number that stands for its step,
    then shifted to the result's step. */
 #include "codes.h"
+#include "levels.h"
 
 typedef struct {
     int32_t rank;
@@ -8,17 +9,29 @@ typedef struct {
     int32_t bias, a_factor, b_factor, shift, zero_point, lo, hi;
 } pg_sum_of_codes;
 
-static void pg_add_s8(const pg_sum_of_codes *p, const int8_t *left, const int8_t *right, int8_t *out) {
-    const pg_size rank = p->rank, last = rank - 1, n = p->sizes[last], da = p->a[last], db = p->b[last];
-    pg_size index[PG_RANK] = {0};
-    do {
-        const int8_t *x = left + pg_offset(rank, p->a, index), *y = right + pg_offset(rank, p->b, index);
-        for (pg_size i = 0; i < n; i++) {
-            const int32_t sum = p->bias + x[i * da] * p->a_factor + y[i * db] * p->b_factor;
-            /* a shift to the right that rounds down, also below zero */
-            const int32_t code = (sum >= 0 ? sum >> p->shift : ~(~sum >> p->shift)) + p->zero_point;
-            out[i] = (int8_t)(code < p->lo ? p->lo : code > p->hi ? p->hi : code);
-        }
-        out += n;
-    } while (pg_next_row(rank, p->sizes, index));
+#define PG_LEVEL 0
+#include "sums_s8_body.h"
+#undef PG_LEVEL
+#ifdef PG_X86
+#define PG_LEVEL 1
+#include "sums_s8_body.h"
+#undef PG_LEVEL
+#define PG_LEVEL 2
+#include "sums_s8_body.h"
+#undef PG_LEVEL
+#endif
+
+static void pg_add_s8(int level, const pg_sum_of_codes *p, const int8_t *left, const int8_t *right, int8_t *out) {
+    (void)level;
+#ifdef PG_X86
+    if (level >= PG_AVX512) {
+        pg_add_s8_avx512(p, left, right, out);
+        return;
+    }
+    if (level == PG_AVX2) {
+        pg_add_s8_avx2(p, left, right, out);
+        return;
+    }
+#endif
+    pg_add_s8_base(p, left, right, out);
 }

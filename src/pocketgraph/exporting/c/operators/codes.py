@@ -243,7 +243,7 @@ def add(unit: Unit, operation: Operation) -> None:
     sizes, (a, b) = joined(result.shape, stretched(left.shape, result.shape), stretched(right.shape, result.shape))
     fields = [len(sizes), sizes, a, b, bias, *factors, shift, zero(result), *ends(operation)]
     table = unit.table("pg_sum_of_codes", fields)
-    unit.call("sums_s8.h", "pg_add_s8", table, unit.at(left), unit.at(right), unit.at(result))
+    unit.call("sums_s8.h", "pg_add_s8", "m->level", table, unit.at(left), unit.at(right), unit.at(result))
 
 
 @emits("MUL", in_place=True, coded=True)

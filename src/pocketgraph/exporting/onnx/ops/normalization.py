@@ -42,16 +42,21 @@ def _by_the_batch(emit: Emit, node: Node, source: Value, scale: Value, offset: V
     centred = sub(emit, source, mean)
     variance = reduce(emit, "ReduceMean", mul(emit, centred, centred), axes, True)
     spread = unary(emit, "Sqrt", add(emit, variance, emit.like(epsilon, variance)))
-    normal = emit.op("Div", [centred, spread], source.shape)
-    per_channel = [emit.unsqueeze(value, list(range(1, emit.rank(source) - 1))) for value in (scale, offset)]
-    made = emit.op("Add", [emit.op("Mul", [normal, per_channel[0]], source.shape), per_channel[1]], source.shape)
+    factor, shift = (emit.unsqueeze(value, list(range(1, emit.rank(source) - 1))) for value in (scale, offset))
+    factor = emit.op(
+        "Div", [factor, spread], variance.shape
+    )  # of small tensors, so that the large one is gone over once
+    made = emit.op("Add", [emit.op("Mul", [centred, factor], source.shape), shift], source.shape)
     yield_image(emit, node, made)
     flat_mean, flat_variance = (emit.reshape(value, [-1]) for value in (mean, variance))
     if source.shape.is_known:
         count = int(np.prod([source.shape.known[axis] for axis in axes]))
         corrected = mul(emit, flat_variance, emit.like(count / max(count - 1, 1), flat_variance))
     else:
-        corrected = flat_variance
+        sizes = emit.op("Gather", [emit.dims(source), emit.ints(axes)], [len(axes)], axis=0)
+        members = emit.cast(emit.op("ReduceProd", [sizes], [], keepdims=0), variance.dtype)
+        fewer = emit.op("Max", [sub(emit, members, emit.like(1, members)), emit.like(1, members)], [])
+        corrected = mul(emit, flat_variance, emit.op("Div", [members, fewer], []))
     for port, value in enumerate((flat_mean, corrected, flat_mean, flat_variance), start=1):
         emit.result(value, port)
 

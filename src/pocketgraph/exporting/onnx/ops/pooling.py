@@ -64,6 +64,8 @@ def pooling_with_places(emit: Emit, node: Node) -> None:
 def local_response(emit: Emit, node: Node) -> None:
     source = image(emit, node)
     size = 2 * int(node.attr("depth_radius", 5)) + 1
+    if float(node.attr("alpha", 1.0)) <= 0:
+        raise emit.unsupported("ONNX Runtime takes no alpha below or equal to 0")
     made = emit.op(
         "LRN", [source], source.shape, size=size, alpha=float(node.attr("alpha", 1.0)) * size,
         beta=float(node.attr("beta", 0.5)), bias=float(node.attr("bias", 1.0)),

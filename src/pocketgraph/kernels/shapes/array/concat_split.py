@@ -17,13 +17,13 @@ from pocketgraph.kernels.shapes.algebra import (
     total,
 )
 from pocketgraph.kernels.shapes.common_rules import unchanged
-from pocketgraph.kernels.shapes.rules import Call, shape_rule
+from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
 shape_rule("ReverseSequence", "Roll")(unchanged)
 
 
 @shape_rule("Pack")
-def pack(call: Call) -> Shape:
+def pack(call: ShapeCall) -> Shape:
     element = UNKNOWN
     for shape in call.inputs:
         element = merge(element, shape)
@@ -34,12 +34,12 @@ def pack(call: Call) -> Shape:
 
 
 @shape_rule("ParallelConcat")
-def parallel_concat(call: Call) -> Shape:
+def parallel_concat(call: ShapeCall) -> Shape:
     return call.declared()
 
 
 @shape_rule("Unpack")
-def unpack(call: Call) -> Sequence[Shape]:
+def unpack(call: ShapeCall) -> Sequence[Shape]:
     shape, count = call.shape(0), call.count("num")
     if shape.dims is None:
         return [UNKNOWN] * count
@@ -49,12 +49,12 @@ def unpack(call: Call) -> Sequence[Shape]:
 
 
 @shape_rule("ConcatV2")
-def concat_v2(call: Call) -> Shape:
+def concat_v2(call: ShapeCall) -> Shape:
     return joined(call.inputs[:-1], call.integer(len(call.inputs) - 1))
 
 
 @shape_rule("Concat")
-def concat(call: Call) -> Shape:
+def concat(call: ShapeCall) -> Shape:
     return joined(call.inputs[1:], call.integer(0))
 
 
@@ -76,7 +76,7 @@ def joined(parts: Sequence[Shape], axis: int | None) -> Shape:
 
 
 @shape_rule("Split")
-def split(call: Call) -> Sequence[Shape]:
+def split(call: ShapeCall) -> Sequence[Shape]:
     shape, axis, count = call.shape(1), call.integer(0), call.count("num_split")
     if shape.dims is None:
         return [UNKNOWN] * count
@@ -87,7 +87,7 @@ def split(call: Call) -> Sequence[Shape]:
 
 
 @shape_rule("SplitV")
-def split_v(call: Call) -> Sequence[Shape]:
+def split_v(call: ShapeCall) -> Sequence[Shape]:
     shape, sizes, axis, count = call.shape(0), call.integers(1), call.integer(2), call.count("num_split")
     if shape.dims is None:
         return [UNKNOWN] * count
@@ -108,7 +108,7 @@ def split_v(call: Call) -> Sequence[Shape]:
 
 
 @shape_rule("Tile")
-def tile(call: Call) -> Shape:
+def tile(call: ShapeCall) -> Shape:
     shape, times = call.shape(0), call.as_shape(1)
     if shape.dims is None or times.dims is None:
         return Shape((None,) * len(shape.dims)) if shape.dims is not None else Shape(times.dims and [None] * len(times))
@@ -117,12 +117,12 @@ def tile(call: Call) -> Shape:
 
 
 @shape_rule("Reverse", "ReverseV2")
-def reverse(call: Call) -> Shape:
+def reverse(call: ShapeCall) -> Shape:
     return call.shape(0)
 
 
 @shape_rule("TileGrad")
-def of_copies(call: Call) -> Shape:
+def of_copies(call: ShapeCall) -> Shape:
     whole, times = call.shape(0), call.integers(1)
     if whole.dims is None or times is None or len(times) != len(whole.dims) or 0 in times:
         return whole if whole.dims is None else Shape((None,) * len(whole.dims))

@@ -5,18 +5,18 @@ from __future__ import annotations
 from pocketgraph.errors import GraphError
 from pocketgraph.graph.shape import Shape
 from pocketgraph.kernels.shapes.common_rules import unchanged
-from pocketgraph.kernels.shapes.rules import Call, shape_rule
+from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
 shape_rule("OnesLike", "ZerosLike")(unchanged)
 
 
 @shape_rule("Fill")
-def fill(call: Call) -> Shape:
+def fill(call: ShapeCall) -> Shape:
     return call.as_shape(0)
 
 
 @shape_rule("Range")
-def range_of(call: Call) -> Shape:
+def range_of(call: ShapeCall) -> Shape:
     start, limit, delta = (call.value(i) for i in range(3))
     if start is None or limit is None or delta is None:
         return Shape((None,))
@@ -30,5 +30,5 @@ def range_of(call: Call) -> Shape:
 
 
 @shape_rule("LinSpace")
-def lin_space(call: Call) -> Shape:
+def lin_space(call: ShapeCall) -> Shape:
     return Shape((call.integer(2),))

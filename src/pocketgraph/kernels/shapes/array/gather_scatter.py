@@ -8,7 +8,7 @@ from pocketgraph.errors import GraphError
 from pocketgraph.graph.shape import UNKNOWN, Shape
 from pocketgraph.kernels.shapes.algebra import at_least, axis_of, merge
 from pocketgraph.kernels.shapes.common_rules import unchanged
-from pocketgraph.kernels.shapes.rules import Call, shape_rule
+from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
 shape_rule(
     "TensorScatterUpdate", "TensorScatterAdd", "TensorScatterSub", "TensorScatterMin", "TensorScatterMax",
@@ -17,7 +17,7 @@ shape_rule(
 
 
 @shape_rule("OneHot")
-def one_hot(call: Call) -> Shape:
+def one_hot(call: ShapeCall) -> Shape:
     indices, depth, axis = call.shape(0), call.integer(1), call.attr("axis", -1)
     if indices.dims is None:
         return UNKNOWN
@@ -26,7 +26,7 @@ def one_hot(call: Call) -> Shape:
 
 
 @shape_rule("Gather")
-def gather(call: Call) -> Shape:
+def gather(call: ShapeCall) -> Shape:
     params, indices = call.shape(0), call.shape(1)
     if call.node.op == "ResourceGather":
         params = call.handle(0)
@@ -34,7 +34,7 @@ def gather(call: Call) -> Shape:
 
 
 @shape_rule("GatherV2")
-def gather_v2(call: Call) -> Shape:
+def gather_v2(call: ShapeCall) -> Shape:
     batch = call.attr("batch_dims", 0)
     params, indices, axis = call.shape(0), call.shape(1), call.integer(2)
     if axis is None:
@@ -54,7 +54,7 @@ def gathered(params: Shape, indices: Shape, axis: int, batch: int = 0) -> Shape:
 
 
 @shape_rule("GatherNd")
-def gather_nd(call: Call) -> Shape:
+def gather_nd(call: ShapeCall) -> Shape:
     params, indices = call.shape(0), at_least(call.shape(1), 1)
     if params.dims is None or indices.dims is None or indices.dims[-1] is None:
         return UNKNOWN
@@ -65,17 +65,17 @@ def gather_nd(call: Call) -> Shape:
 
 
 @shape_rule("ScatterNd")
-def scatter_nd(call: Call) -> Shape:
+def scatter_nd(call: ShapeCall) -> Shape:
     return call.as_shape(2)
 
 
 @shape_rule("Where")
-def where(call: Call) -> Shape:
+def where(call: ShapeCall) -> Shape:
     return Shape((None, call.shape(0).rank))
 
 
 @shape_rule("DynamicPartition")
-def dynamic_partition(call: Call) -> Sequence[Shape]:
+def dynamic_partition(call: ShapeCall) -> Sequence[Shape]:
     data, partitions, count = call.shape(0), call.shape(1), call.count("num_partitions")
     if data.dims is None or partitions.dims is None:
         return [UNKNOWN] * count
@@ -84,7 +84,7 @@ def dynamic_partition(call: Call) -> Sequence[Shape]:
 
 
 @shape_rule("DynamicStitch", "ParallelDynamicStitch")
-def dynamic_stitch(call: Call) -> Shape:
+def dynamic_stitch(call: ShapeCall) -> Shape:
     count = len(call.inputs) // 2
     rest, largest = UNKNOWN, -1
     all_known = True

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pocketgraph.graph.shape import UNKNOWN, Shape
 from pocketgraph.kernels.shapes.algebra import merge
 from pocketgraph.kernels.shapes.common_rules import unchanged
-from pocketgraph.kernels.shapes.rules import Call, shape_rule
+from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
 shape_rule(
     "CheckNumerics", "CheckNumericsV2", "Copy", "CopyHost", "DebugGradientIdentity", "DebugIdentity", "DebugNanCount",
@@ -16,30 +16,30 @@ shape_rule(
 
 
 @shape_rule("IdentityN")
-def identity_n(call: Call) -> Sequence[Shape]:
+def identity_n(call: ShapeCall) -> Sequence[Shape]:
     return call.inputs
 
 
 @shape_rule("Const")
-def const(call: Call) -> Shape:
+def const(call: ShapeCall) -> Shape:
     return Shape(call.node.tensor.shape)
 
 
 @shape_rule("Placeholder", "PlaceholderV2")
-def placeholder(call: Call) -> Shape:
+def placeholder(call: ShapeCall) -> Shape:
     shape = call.declared()
     return UNKNOWN if call.producer <= LEGACY and shape.rank == 0 else shape
 
 
 @shape_rule("PlaceholderWithDefault")
-def placeholder_with_default(call: Call) -> Shape:
+def placeholder_with_default(call: ShapeCall) -> Shape:
     shape = call.declared()
     merge(shape, call.shape(0))
     return shape
 
 
 @shape_rule("EnsureShape")
-def ensure_shape(call: Call) -> Shape:
+def ensure_shape(call: ShapeCall) -> Shape:
     return merge(call.declared(), call.shape(0))
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from pocketgraph.errors import GraphError
 from pocketgraph.graph.shape import UNKNOWN, Shape
 from pocketgraph.kernels.shapes.algebra import of_rank, total
-from pocketgraph.kernels.shapes.rules import Call, shape_rule
+from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
 
 @shape_rule("Pad", "PadV2", "MirrorPad")
-def pad(call: Call) -> Shape:
+def pad(call: ShapeCall) -> Shape:
     return padded(call, call.shape(0), 1)
 
 
-def padded(call: Call, shape: Shape, paddings: int) -> Shape:
+def padded(call: ShapeCall, shape: Shape, paddings: int) -> Shape:
     """The shape with the amounts of input number ``paddings`` added before and after each dimension."""
     amounts = call.integers(paddings)
     if amounts is None:
@@ -27,7 +27,7 @@ def padded(call: Call, shape: Shape, paddings: int) -> Shape:
 
 
 @shape_rule("MirrorPadGrad")
-def of_mirrored_borders(call: Call) -> Shape:
+def of_mirrored_borders(call: ShapeCall) -> Shape:
     grad, borders = call.shape(0), call.value(1)
     if grad.dims is None or borders is None or borders.shape != (len(grad.dims), 2):
         return UNKNOWN if grad.dims is None else Shape((None,) * len(grad.dims))

@@ -8,28 +8,28 @@ from pocketgraph.errors import GraphError
 from pocketgraph.graph.shape import UNKNOWN, Shape
 from pocketgraph.kernels.shapes.algebra import axis_of, broadcast, exact_quotient, of_rank, product, replaced
 from pocketgraph.kernels.shapes.common_rules import scalar, unchanged
-from pocketgraph.kernels.shapes.rules import Call, shape_rule
+from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
 shape_rule("DataFormatDimMap", "DataFormatVecPermute", "InvertPermutation")(unchanged)
 shape_rule("Rank", "Size")(scalar)
 
 
 @shape_rule("Shape")
-def shape_of(call: Call) -> Shape:
+def shape_of(call: ShapeCall) -> Shape:
     return Shape((call.shape(0).rank,))
 
 
 @shape_rule("ShapeN")
-def shape_n(call: Call) -> Sequence[Shape]:
+def shape_n(call: ShapeCall) -> Sequence[Shape]:
     return [Shape((shape.rank,)) for shape in call.inputs]
 
 
 @shape_rule("Reshape")
-def reshape(call: Call) -> Shape:
+def reshape(call: ShapeCall) -> Shape:
     return reshaped(call.shape(0), call.as_shape(1), minus_one=_has_minus_one(call))
 
 
-def _has_minus_one(call: Call) -> bool:
+def _has_minus_one(call: ShapeCall) -> bool:
     wanted = call.integers(1)
     return wanted is not None and wanted.count(-1) == 1
 
@@ -65,7 +65,7 @@ def reshaped(old: Shape, new: Shape, *, minus_one: bool) -> Shape:
 
 
 @shape_rule("ExpandDims")
-def expand_dims(call: Call) -> Shape:
+def expand_dims(call: ShapeCall) -> Shape:
     shape, axis = call.shape(0), call.integer(1)
     if shape.dims is None:
         return UNKNOWN
@@ -76,7 +76,7 @@ def expand_dims(call: Call) -> Shape:
 
 
 @shape_rule("Squeeze")
-def squeeze(call: Call) -> Shape:
+def squeeze(call: ShapeCall) -> Shape:
     shape = call.shape(0)
     axes = call.attr("squeeze_dims", ()) or call.attr("axis", ())
     if shape.dims is None:
@@ -91,12 +91,12 @@ def squeeze(call: Call) -> Shape:
 
 
 @shape_rule("ConcatOffset")
-def concat_offset(call: Call) -> Sequence[Shape]:
+def concat_offset(call: ShapeCall) -> Sequence[Shape]:
     return call.inputs[1:]
 
 
 @shape_rule("Transpose", "ConjugateTranspose")
-def transpose(call: Call) -> Shape:
+def transpose(call: ShapeCall) -> Shape:
     shape, order = call.shape(0), call.integers(1)
     if order is None:
         length = call.shape(1)
@@ -110,17 +110,17 @@ def transpose(call: Call) -> Shape:
 
 
 @shape_rule("BroadcastTo")
-def broadcast_to(call: Call) -> Shape:
+def broadcast_to(call: ShapeCall) -> Shape:
     shape = call.as_shape(1)
     return broadcast(call.shape(0), shape) if shape.is_known else shape
 
 
 @shape_rule("BroadcastArgs")
-def broadcast_args(call: Call) -> Shape:
+def broadcast_args(call: ShapeCall) -> Shape:
     (x,), (y,) = of_rank(call.shape(0), 1), of_rank(call.shape(1), 1)
     return Shape((max(x, y) if x is not None and y is not None else None,))
 
 
 @shape_rule("BroadcastGradientArgs")
-def broadcast_gradient_args(call: Call) -> Sequence[Shape]:
+def broadcast_gradient_args(call: ShapeCall) -> Sequence[Shape]:
     return [Shape((None,)), Shape((None,))]

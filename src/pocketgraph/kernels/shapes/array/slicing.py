@@ -8,11 +8,11 @@ from typing import Any
 from pocketgraph.errors import GraphError
 from pocketgraph.graph.shape import UNKNOWN, Shape
 from pocketgraph.kernels.shapes.algebra import Dim, of_rank
-from pocketgraph.kernels.shapes.rules import Call, shape_rule
+from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
 
 @shape_rule("Slice")
-def cut(call: Call) -> Shape:
+def cut(call: ShapeCall) -> Shape:
     shape, begin, size = call.shape(0), call.integers(1), call.as_shape(2)
     sizes = call.integers(2)
     if sizes is None:
@@ -36,7 +36,7 @@ def cut(call: Call) -> Shape:
 
 
 @shape_rule("StridedSlice")
-def strided_slice(call: Call) -> Shape:
+def strided_slice(call: ShapeCall) -> Shape:
     begin, end, strides = (call.integers(i) for i in (1, 2, 3))
     length = next((s[0] for s in (call.shape(i) for i in (1, 2, 3)) if s.rank == 1 and s[0] is not None), None)
     if length is None or length > 254:
@@ -109,6 +109,6 @@ def _without_size(first: int | None, last: int | None, step: int) -> Dim:
 
 
 @shape_rule("StridedSliceGrad")
-def of_a_slice(call: Call) -> Shape:
+def of_a_slice(call: ShapeCall) -> Shape:
     """The shape of what was sliced, which is an input."""
     return call.as_shape(0)

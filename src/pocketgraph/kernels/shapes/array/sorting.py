@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pocketgraph.errors import GraphError
 from pocketgraph.graph.shape import UNKNOWN, Shape
 from pocketgraph.kernels.shapes.algebra import at_least, axis_of, merge, of_rank, replaced
-from pocketgraph.kernels.shapes.rules import Call, shape_rule
+from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
 
 @shape_rule("Unique", "UniqueV2", "UniqueWithCounts", "UniqueWithCountsV2")
-def unique(call: Call) -> Sequence[Shape]:
+def unique(call: ShapeCall) -> Sequence[Shape]:
     shapes = [Shape((None,)), call.shape(0)]
     if call.node.op.endswith("V2"):
         shapes = [UNKNOWN, UNKNOWN]
@@ -19,12 +19,12 @@ def unique(call: Call) -> Sequence[Shape]:
 
 
 @shape_rule("ListDiff")
-def list_diff(call: Call) -> Sequence[Shape]:
+def list_diff(call: ShapeCall) -> Sequence[Shape]:
     return [Shape((None,)), Shape((None,))]
 
 
 @shape_rule("TopK", "TopKV2")
-def top_k(call: Call) -> Sequence[Shape]:
+def top_k(call: ShapeCall) -> Sequence[Shape]:
     shape = at_least(call.shape(0), 1)
     k = call.attr("k") if call.node.op == "TopK" else call.integer(1)
     if shape.dims is None:
@@ -36,7 +36,7 @@ def top_k(call: Call) -> Sequence[Shape]:
 
 
 @shape_rule("ApproxTopK")
-def approx_top_k(call: Call) -> Sequence[Shape]:
+def approx_top_k(call: ShapeCall) -> Sequence[Shape]:
     shape = at_least(call.shape(0), 1)
     if shape.dims is None or not call.attr("aggregate_to_topk", True):
         return [UNKNOWN, UNKNOWN]
@@ -45,17 +45,17 @@ def approx_top_k(call: Call) -> Sequence[Shape]:
 
 
 @shape_rule("NthElement")
-def nth_element(call: Call) -> Shape:
+def nth_element(call: ShapeCall) -> Shape:
     shape = at_least(call.shape(0), 1)
     return UNKNOWN if shape.dims is None else Shape(shape.dims[:-1])
 
 
 @shape_rule("InTopK", "InTopKV2")
-def in_top_k(call: Call) -> Shape:
+def in_top_k(call: ShapeCall) -> Shape:
     (rows, _), (labels,) = of_rank(call.shape(0), 2), of_rank(call.shape(1), 1)
     return merge(Shape((rows,)), Shape((labels,)))
 
 
 @shape_rule("UpperBound", "LowerBound")
-def search_sorted(call: Call) -> Shape:
+def search_sorted(call: ShapeCall) -> Shape:
     return call.shape(1)

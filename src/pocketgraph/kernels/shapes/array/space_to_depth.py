@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pocketgraph.graph.shape import UNKNOWN, Shape
 from pocketgraph.kernels.shapes.algebra import Dim, at_least, exact_quotient, of_rank, product, total, window
-from pocketgraph.kernels.shapes.rules import Call, shape_rule
+from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
 
 @shape_rule("SpaceToBatchND", "SpaceToBatch")
-def space_to_batch(call: Call) -> Shape:
+def space_to_batch(call: ShapeCall) -> Shape:
     block, paddings = _block(call), call.integers(2 if call.node.op.endswith("ND") else 1)
     shape = call.shape(0)
     if shape.dims is None or block is None:
@@ -22,7 +22,7 @@ def space_to_batch(call: Call) -> Shape:
 
 
 @shape_rule("BatchToSpaceND", "BatchToSpace")
-def batch_to_space(call: Call) -> Shape:
+def batch_to_space(call: ShapeCall) -> Shape:
     block, crops = _block(call), call.integers(2 if call.node.op.endswith("ND") else 1)
     shape = call.shape(0)
     if shape.dims is None or block is None:
@@ -35,14 +35,14 @@ def batch_to_space(call: Call) -> Shape:
     return Shape(dims)
 
 
-def _block(call: Call) -> list[int] | None:
+def _block(call: ShapeCall) -> list[int] | None:
     if not call.node.op.endswith("ND"):
         return [call.attr("block_size")] * 2
     return call.integers(1)
 
 
 @shape_rule("SpaceToDepth", "DepthToSpace")
-def depth_and_space(call: Call) -> Shape:
+def depth_and_space(call: ShapeCall) -> Shape:
     block, layout = call.attr("block_size"), call.attr("data_format", "NHWC")
     if layout not in ("NHWC", "NCHW"):
         return UNKNOWN
@@ -57,7 +57,7 @@ def depth_and_space(call: Call) -> Shape:
 
 
 @shape_rule("ExtractImagePatches")
-def extract_patches(call: Call) -> Shape:
+def extract_patches(call: ShapeCall) -> Shape:
     batch, *space, channels = of_rank(call.shape(0), 4)
     sizes, strides, rates = call.attr("ksizes"), call.attr("strides"), call.attr("rates")
     padding = call.attr("padding")

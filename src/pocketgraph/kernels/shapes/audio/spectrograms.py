@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from pocketgraph.graph.shape import SCALAR, Shape
 from pocketgraph.kernels.shapes.algebra import of_rank
-from pocketgraph.kernels.shapes.rules import Call, shape_rule
+from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
 
 @shape_rule("AudioSpectrogram")
-def spectrogram(call: Call) -> Shape:
+def spectrogram(call: ShapeCall) -> Shape:
     samples, channels = of_rank(call.shape(0), 2)
     size, stride = int(call.attr("window_size")), int(call.attr("stride"))
     frames = None if samples is None else max(0, 1 + (samples - size) // stride) if samples >= size else 0
@@ -18,7 +18,7 @@ def spectrogram(call: Call) -> Shape:
 
 
 @shape_rule("AudioMicrofrontend")
-def microfrontend(call: Call) -> Shape:
+def microfrontend(call: ShapeCall) -> Shape:
     (samples,) = of_rank(call.shape(0), 1)
     rate = int(call.attr("sample_rate", 16000))
     size, step = (int(call.attr(f"window_{n}", d)) * rate // 1000 for n, d in (("size", 25), ("step", 10)))
@@ -35,12 +35,12 @@ def _power_of_two(least: int) -> int:
 
 
 @shape_rule("Mfcc")
-def mfcc(call: Call) -> Shape:
+def mfcc(call: ShapeCall) -> Shape:
     channels, frames, _ = of_rank(call.shape(0), 3)
     return Shape((channels, frames, call.attr("dct_coefficient_count", 13)))
 
 
 @shape_rule("DecodeWav")
-def decode_wav(call: Call) -> Sequence[Shape]:
+def decode_wav(call: ShapeCall) -> Sequence[Shape]:
     samples, channels = call.attr("desired_samples", -1), call.attr("desired_channels", -1)
     return [Shape((samples if samples >= 0 else None, channels if channels >= 0 else None)), SCALAR]

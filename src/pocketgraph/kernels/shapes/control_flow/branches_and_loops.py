@@ -8,34 +8,34 @@ from pocketgraph.graph.shape import SCALAR, UNKNOWN, Shape
 from pocketgraph.kernels.shapes.algebra import common
 from pocketgraph.kernels.shapes.array.identity import placeholder
 from pocketgraph.kernels.shapes.common_rules import unchanged
-from pocketgraph.kernels.shapes.rules import Call, shape_rule
+from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
 shape_rule("Exit", "NextIteration", "RefExit", "RefNextIteration", "_Retval")(unchanged)
 shape_rule("_Arg")(placeholder)
 
 
 @shape_rule("Switch", "RefSwitch")
-def switch(call: Call) -> Sequence[Shape]:
+def switch(call: ShapeCall) -> Sequence[Shape]:
     return [call.shape(0)] * 2
 
 
 @shape_rule("_SwitchN")
-def switch_of_many(call: Call) -> Sequence[Shape]:
+def switch_of_many(call: ShapeCall) -> Sequence[Shape]:
     return [call.shape(0)] * int(call.attr("num_outs", 1))
 
 
 @shape_rule("Merge", "RefMerge")
-def join(call: Call) -> Sequence[Shape]:
+def join(call: ShapeCall) -> Sequence[Shape]:
     """What holds whichever branch is taken; one that nothing is known of (a loop coming back) makes it unknown."""
     return [common(call.inputs), SCALAR]
 
 
 @shape_rule("Enter", "RefEnter")
-def enter(call: Call) -> Shape:
+def enter(call: ShapeCall) -> Shape:
     """A loop's variable may change its shape while it goes round; its constants may not."""
     return call.shape(0) if call.attr("is_constant", False) else UNKNOWN
 
 
 @shape_rule("LoopCond")
-def condition(call: Call) -> Sequence[Shape]:
+def condition(call: ShapeCall) -> Sequence[Shape]:
     return [SCALAR]

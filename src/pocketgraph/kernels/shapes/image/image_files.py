@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from pocketgraph.graph.shape import Shape
 from pocketgraph.kernels.shapes.common_rules import scalar, unchanged
-from pocketgraph.kernels.shapes.rules import Call, shape_rule
+from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
 shape_rule("DrawBoundingBoxes", "DrawBoundingBoxesV2")(unchanged)
 shape_rule("EncodeJpeg", "EncodePng")(scalar)
 
 
 @shape_rule("DecodeJpeg", "DecodePng", "DecodeBmp", "DecodeAndCropJpeg")
-def decode_image(call: Call) -> Shape:
+def decode_image(call: ShapeCall) -> Shape:
     return Shape((None, None, call.attr("channels", 0) or None))
 
 
 @shape_rule("DecodeGif")
-def decode_gif(call: Call) -> Shape:
+def decode_gif(call: ShapeCall) -> Shape:
     return Shape((None, None, None, 3))

@@ -6,28 +6,28 @@ from collections.abc import Sequence
 
 from pocketgraph.graph.shape import SCALAR, Shape
 from pocketgraph.kernels.shapes.algebra import of_rank
-from pocketgraph.kernels.shapes.rules import Call, shape_rule
+from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
 
 @shape_rule("NonMaxSuppression", "NonMaxSuppressionV2", "NonMaxSuppressionV3", "NonMaxSuppressionWithOverlaps")
-def non_max_suppression(call: Call) -> Shape:
+def non_max_suppression(call: ShapeCall) -> Shape:
     return Shape((None,))
 
 
 @shape_rule("NonMaxSuppressionV4")
-def non_max_suppression_padded(call: Call) -> Sequence[Shape]:
+def non_max_suppression_padded(call: ShapeCall) -> Sequence[Shape]:
     padded = call.attr("pad_to_max_output_size", False)
     return [Shape((call.integer(2) if padded else None,)), SCALAR]
 
 
 @shape_rule("NonMaxSuppressionV5")
-def non_max_suppression_soft(call: Call) -> Sequence[Shape]:
+def non_max_suppression_soft(call: ShapeCall) -> Sequence[Shape]:
     size = Shape((call.integer(2) if call.attr("pad_to_max_output_size", False) else None,))
     return [size, size, SCALAR]
 
 
 @shape_rule("CombinedNonMaxSuppression")
-def combined_non_max_suppression(call: Call) -> Sequence[Shape]:
+def combined_non_max_suppression(call: ShapeCall) -> Sequence[Shape]:
     batch, each = of_rank(call.shape(0), 4)[0], call.integer(2)
     classes, limit = of_rank(call.shape(1), 3)[2], call.integer(3)
     count = limit

@@ -5,25 +5,25 @@ from __future__ import annotations
 from pocketgraph.graph.shape import UNKNOWN, Shape
 from pocketgraph.kernels.shapes.algebra import merge_dim, of_rank
 from pocketgraph.kernels.shapes.common_rules import unchanged
-from pocketgraph.kernels.shapes.rules import Call, shape_rule
+from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
 shape_rule("ImageProjectiveTransform")(unchanged)
 
 
 @shape_rule("ResizeBilinear", "ResizeNearestNeighbor", "ResizeBicubic", "ResizeArea", "ExtractGlimpse")
-def resize(call: Call) -> Shape:
+def resize(call: ShapeCall) -> Shape:
     batch, _, _, channels = of_rank(call.shape(0), 4)
     height, width = of_rank(call.as_shape(1), 2)
     return Shape((batch, height, width, channels))
 
 
 @shape_rule("ResizeBicubicGrad")
-def resize_bicubic_gradient(call: Call) -> Shape:
+def resize_bicubic_gradient(call: ShapeCall) -> Shape:
     return Shape(of_rank(call.shape(1), 4))
 
 
 @shape_rule("CropAndResize")
-def crop_and_resize(call: Call) -> Shape:
+def crop_and_resize(call: ShapeCall) -> Shape:
     channels = of_rank(call.shape(0), 4)[3]
     boxes = merge_dim(of_rank(call.shape(1), 2)[0], of_rank(call.shape(2), 1)[0])
     height, width = of_rank(call.as_shape(3), 2)
@@ -31,7 +31,7 @@ def crop_and_resize(call: Call) -> Shape:
 
 
 @shape_rule("ResizeBilinearGrad", "ResizeNearestNeighborGrad")
-def of_resizing(call: Call) -> Shape:
+def of_resizing(call: ShapeCall) -> Shape:
     grad = of_rank(call.shape(0), 4)
     if call.node.op == "ResizeBilinearGrad":
         rows, columns = of_rank(call.shape(1), 4)[1:3]
@@ -41,17 +41,17 @@ def of_resizing(call: Call) -> Shape:
 
 
 @shape_rule("CropAndResizeGradImage")
-def of_a_cropped_image(call: Call) -> Shape:
+def of_a_cropped_image(call: ShapeCall) -> Shape:
     return Shape(of_rank(call.as_shape(3), 4))
 
 
 @shape_rule("CropAndResizeGradBoxes")
-def of_crop_boxes(call: Call) -> Shape:
+def of_crop_boxes(call: ShapeCall) -> Shape:
     return Shape(of_rank(call.shape(2), 2))
 
 
 @shape_rule("Resampler", "Addons>Resampler")
-def resampler(call: Call) -> Shape:
+def resampler(call: ShapeCall) -> Shape:
     data, places = call.shape(0), call.shape(1)
     if data.dims is None or places.dims is None or not places.dims:
         return UNKNOWN

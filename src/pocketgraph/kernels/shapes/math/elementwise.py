@@ -5,7 +5,7 @@ from __future__ import annotations
 from pocketgraph.graph.shape import UNKNOWN, Shape
 from pocketgraph.kernels.shapes.algebra import broadcast, merge
 from pocketgraph.kernels.shapes.common_rules import broadcast_both, merged, unchanged
-from pocketgraph.kernels.shapes.rules import Call, shape_rule
+from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
 shape_rule(
     "Abs", "Acos", "Acosh", "Angle", "Asin", "Asinh", "Atan", "Atanh", "BesselI0", "BesselI0e", "BesselI1", "BesselI1e",
@@ -24,7 +24,7 @@ shape_rule("InvGrad", "ReciprocalGrad", "RsqrtGrad", "SigmoidGrad", "SqrtGrad", 
 
 
 @shape_rule("AddN", "AccumulateNV2")
-def add_n(call: Call) -> Shape:
+def add_n(call: ShapeCall) -> Shape:
     result = UNKNOWN
     for shape in call.inputs:
         result = merge(result, shape)
@@ -32,7 +32,7 @@ def add_n(call: Call) -> Shape:
 
 
 @shape_rule("Select")
-def select(call: Call) -> Shape:
+def select(call: ShapeCall) -> Shape:
     """The condition is of the values' shape, or a scalar, or a vector as long as their first dimension."""
     condition, chosen = call.shape(0), merge(call.shape(1), call.shape(2))
     if condition.rank is None or condition.rank in (0, 1) or chosen.rank is None:
@@ -41,5 +41,5 @@ def select(call: Call) -> Shape:
 
 
 @shape_rule("SelectV2")
-def select_v2(call: Call) -> Shape:
+def select_v2(call: ShapeCall) -> Shape:
     return broadcast(call.shape(0), broadcast(call.shape(1), call.shape(2)))

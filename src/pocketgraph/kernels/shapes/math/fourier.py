@@ -5,7 +5,7 @@ from __future__ import annotations
 from pocketgraph.graph.shape import UNKNOWN, Shape
 from pocketgraph.kernels.shapes.algebra import Dim, at_least, of_rank
 from pocketgraph.kernels.shapes.common_rules import unchanged
-from pocketgraph.kernels.shapes.rules import Call, shape_rule
+from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
 shape_rule("FFT", "FFT2D", "FFT3D", "IFFT", "IFFT2D", "IFFT3D")(unchanged)
 
@@ -15,7 +15,7 @@ AXES = {"RFFT": 1, "RFFT2D": 2, "RFFT3D": 3, "IRFFT": 1, "IRFFT2D": 2, "IRFFT3D"
 
 
 @shape_rule(*AXES)
-def real_transform(call: Call) -> Shape:
+def real_transform(call: ShapeCall) -> Shape:
     """The last axes have the lengths of input 1; from real numbers, half of the last one's and one more come out."""
     axes = AXES[call.node.op]
     shape = at_least(call.shape(0), axes)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from pocketgraph.graph.shape import UNKNOWN, Shape
 from pocketgraph.kernels.shapes.algebra import at_least, broadcast, merge_dim
-from pocketgraph.kernels.shapes.rules import Call, shape_rule
+from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
 
 @shape_rule("Cholesky", "MatrixInverse", "MatrixExponential", "MatrixLogarithm", "MatrixSquareRoot")
-def square_matrix(call: Call) -> Shape:
+def square_matrix(call: ShapeCall) -> Shape:
     shape = at_least(call.shape(0), 2)
     if shape.dims is None:
         return UNKNOWN
@@ -19,18 +19,18 @@ def square_matrix(call: Call) -> Shape:
 
 
 @shape_rule("MatrixDeterminant")
-def determinant(call: Call) -> Shape:
+def determinant(call: ShapeCall) -> Shape:
     shape = square_matrix(call)
     return UNKNOWN if shape.dims is None else Shape(shape.dims[:-2])
 
 
 @shape_rule("LogMatrixDeterminant")
-def log_determinant(call: Call) -> Sequence[Shape]:
+def log_determinant(call: ShapeCall) -> Sequence[Shape]:
     return [determinant(call)] * 2
 
 
 @shape_rule("MatrixSolve", "MatrixTriangularSolve")
-def solve(call: Call) -> Shape:
+def solve(call: ShapeCall) -> Shape:
     matrix, right = at_least(call.shape(0), 2), at_least(call.shape(1), 2)
     if matrix.dims is None or right.dims is None:
         return UNKNOWN
@@ -39,7 +39,7 @@ def solve(call: Call) -> Shape:
 
 
 @shape_rule("SelfAdjointEigV2")
-def eigen(call: Call) -> Sequence[Shape]:
+def eigen(call: ShapeCall) -> Sequence[Shape]:
     shape = square_matrix(call)
     if shape.dims is None:
         return [UNKNOWN, UNKNOWN]
@@ -47,7 +47,7 @@ def eigen(call: Call) -> Sequence[Shape]:
 
 
 @shape_rule("Svd")
-def svd(call: Call) -> Sequence[Shape]:
+def svd(call: ShapeCall) -> Sequence[Shape]:
     shape = at_least(call.shape(0), 2)
     if shape.dims is None:
         return [UNKNOWN] * 3
@@ -62,7 +62,7 @@ def svd(call: Call) -> Sequence[Shape]:
 
 
 @shape_rule("Qr")
-def qr(call: Call) -> Sequence[Shape]:
+def qr(call: ShapeCall) -> Sequence[Shape]:
     shape = at_least(call.shape(0), 2)
     if shape.dims is None:
         return [UNKNOWN] * 2

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from pocketgraph.graph.shape import UNKNOWN, Shape
 from pocketgraph.kernels.shapes.algebra import Dim, at_least, broadcast, merge, merge_dim, of_rank
 from pocketgraph.kernels.shapes.common_rules import merged
-from pocketgraph.kernels.shapes.rules import Call, shape_rule
+from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
 shape_rule("Cross")(merged)
 
 
 @shape_rule("MatMul", "SparseMatMul")
-def matmul(call: Call) -> Shape:
+def matmul(call: ShapeCall) -> Shape:
     left, right = of_rank(call.shape(0), 2), of_rank(call.shape(1), 2)
     return Shape(multiplied(left, right, bool(call.attr("transpose_a")), bool(call.attr("transpose_b"))))
 
@@ -27,7 +27,7 @@ def multiplied(left: Sequence[Dim], right: Sequence[Dim], flip_left: bool, flip_
 
 
 @shape_rule("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3")
-def batch_matmul(call: Call) -> Shape:
+def batch_matmul(call: ShapeCall) -> Shape:
     left, right = at_least(call.shape(0), 2), at_least(call.shape(1), 2)
     if left.dims is None or right.dims is None:
         return UNKNOWN
@@ -38,7 +38,7 @@ def batch_matmul(call: Call) -> Shape:
 
 
 @shape_rule("Einsum")
-def einsum(call: Call) -> Shape:
+def einsum(call: ShapeCall) -> Shape:
     """An ellipsis stands for the axes that have no letter; over all operands, these are broadcast."""
     equation = str(call.attr("equation", "")).replace(" ", "")
     terms, arrow, wanted = equation.partition("->")

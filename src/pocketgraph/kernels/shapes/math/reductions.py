@@ -5,14 +5,14 @@ from __future__ import annotations
 from pocketgraph.graph.shape import SCALAR, UNKNOWN, Shape
 from pocketgraph.kernels.shapes.algebra import axis_of, replaced
 from pocketgraph.kernels.shapes.common_rules import scalar, unchanged
-from pocketgraph.kernels.shapes.rules import Call, shape_rule
+from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
 shape_rule("Cumprod", "Cumsum", "CumulativeLogsumexp", "Bucketize", "BucketizeWithInputBoundaries")(unchanged)
 shape_rule("L2Loss")(scalar)
 
 
 @shape_rule("Sum", "Mean", "Prod", "Max", "Min", "All", "Any", "EuclideanNorm")
-def reduction(call: Call) -> Shape:
+def reduction(call: ShapeCall) -> Shape:
     shape, axes = call.shape(0), call.integers(1)
     keep = bool(call.attr("keep_dims", False)) or bool(call.attr("keepdims", False))
     if axes is None:
@@ -30,7 +30,7 @@ def reduction(call: Call) -> Shape:
 
 
 @shape_rule("ArgMax", "ArgMin")
-def arg_extreme(call: Call) -> Shape:
+def arg_extreme(call: ShapeCall) -> Shape:
     shape, axis = call.shape(0), call.integer(1)
     if shape.dims is None:
         return UNKNOWN
@@ -43,10 +43,10 @@ def arg_extreme(call: Call) -> Shape:
 
 
 @shape_rule("Bincount")
-def bincount(call: Call) -> Shape:
+def bincount(call: ShapeCall) -> Shape:
     return Shape((call.integer(1),))
 
 
 @shape_rule("HistogramFixedWidth")
-def histogram(call: Call) -> Shape:
+def histogram(call: ShapeCall) -> Shape:
     return Shape((call.integer(2),))

@@ -9,13 +9,13 @@ from pocketgraph.graph.shape import Shape
 from pocketgraph.kernels.shapes.algebra import Dim, merge_dim, of_rank, product, total
 from pocketgraph.kernels.shapes.math.matrix_product import matmul
 from pocketgraph.kernels.shapes.nn.window_sizes import convolved, layout_of, per_axis, spatial_axes
-from pocketgraph.kernels.shapes.rules import Call, shape_rule
+from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
 shape_rule("_FusedMatMul")(matmul)
 
 
 @shape_rule("Conv2D", "Conv3D", "DepthwiseConv2dNative", "_FusedConv2D", "_FusedDepthwiseConv2dNative")
-def convolution(call: Call) -> Shape:
+def convolution(call: ShapeCall) -> Shape:
     rank = 5 if call.node.op == "Conv3D" else 4
     layout = layout_of(call, rank)
     image, kernel = of_rank(call.shape(0), rank), of_rank(call.shape(1), rank)
@@ -33,7 +33,7 @@ def convolution(call: Call) -> Shape:
 
 
 @shape_rule("Dilation2D")
-def dilation(call: Call) -> Shape:
+def dilation(call: ShapeCall) -> Shape:
     image, kernel = of_rank(call.shape(0), 4), of_rank(call.shape(1), 3)
     strides, rates = per_axis(call, "strides", 4), per_axis(call, "rates", 4)
     channels = merge_dim(image[3], kernel[2])
@@ -41,18 +41,18 @@ def dilation(call: Call) -> Shape:
 
 
 @shape_rule("FusedPadConv2D")
-def fused_pad_convolution(call: Call) -> Shape:
+def fused_pad_convolution(call: ShapeCall) -> Shape:
     return _after_padding(call, of_rank(call.shape(0), 4), 1, 2)
 
 
 @shape_rule("FusedResizeAndPadConv2D")
-def fused_resize_pad_convolution(call: Call) -> Shape:
+def fused_resize_pad_convolution(call: ShapeCall) -> Shape:
     image = of_rank(call.shape(0), 4)
     size = of_rank(call.as_shape(1), 2)
     return _after_padding(call, (image[0], size[0], size[1], image[3]), 2, 3)
 
 
-def _after_padding(call: Call, image: Sequence[Dim], paddings: int, kernel: int) -> Shape:
+def _after_padding(call: ShapeCall, image: Sequence[Dim], paddings: int, kernel: int) -> Shape:
     amounts, filters = call.integers(paddings), of_rank(call.shape(kernel), 4)
     padded = [total(d, *(amounts[2 * i : 2 * i + 2] if amounts else (None,))) for i, d in enumerate(image)]
     strides = per_axis(call, "strides", 4)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pocketgraph.graph.shape import Shape
 from pocketgraph.kernels.shapes.algebra import merge_dim, of_rank
 from pocketgraph.kernels.shapes.nn.window_sizes import layout_of, spatial_axes
-from pocketgraph.kernels.shapes.rules import Call, shape_rule
+from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
 
 @shape_rule(
     "Conv2DBackpropInput", "Conv3DBackpropInputV2", "Conv2DBackpropFilter", "Conv3DBackpropFilterV2",
     "DepthwiseConv2dNativeBackpropInput", "DepthwiseConv2dNativeBackpropFilter",
 )  # fmt: skip
-def convolution_gradient(call: Call) -> Shape:
+def convolution_gradient(call: ShapeCall) -> Shape:
     rank = 5 if "3D" in call.node.op else 4
     sizes = call.as_shape(1 if "Filter" in call.node.op else 0)
     dims = list(of_rank(sizes, rank) if sizes.rank in (None, rank) else (None,) * rank)
@@ -26,10 +26,10 @@ def convolution_gradient(call: Call) -> Shape:
 
 
 @shape_rule("Conv3DBackpropInput")
-def of_a_volume(call: Call) -> Shape:
+def of_a_volume(call: ShapeCall) -> Shape:
     return Shape(of_rank(call.shape(0), 5))
 
 
 @shape_rule("Conv3DBackpropFilter")
-def of_a_volume_filter(call: Call) -> Shape:
+def of_a_volume_filter(call: ShapeCall) -> Shape:
     return Shape(of_rank(call.shape(1), 5))

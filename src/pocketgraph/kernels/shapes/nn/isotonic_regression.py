@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pocketgraph.graph.shape import Shape
-from pocketgraph.kernels.shapes.rules import Call, shape_rule
+from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
 
 @shape_rule("IsotonicRegression")
-def twice_unchanged(call: Call) -> Sequence[Shape]:
+def twice_unchanged(call: ShapeCall) -> Sequence[Shape]:
     return [call.shape(0)] * 2

@@ -8,13 +8,13 @@ from pocketgraph.graph.shape import SCALAR, Shape
 from pocketgraph.kernels.shapes.algebra import at_least, merge, merge_dim, of_rank
 from pocketgraph.kernels.shapes.common_rules import unchanged
 from pocketgraph.kernels.shapes.nn.window_sizes import layout_of, spatial_axes
-from pocketgraph.kernels.shapes.rules import Call, shape_rule
+from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
 shape_rule("LRN")(unchanged)
 
 
 @shape_rule("BiasAdd", "BiasAddV1")
-def bias_add(call: Call) -> Shape:
+def bias_add(call: ShapeCall) -> Shape:
     value, (bias,) = at_least(call.shape(0), 2), of_rank(call.shape(1), 1)
     if value.dims is None or bias is None:
         return value
@@ -23,7 +23,7 @@ def bias_add(call: Call) -> Shape:
 
 
 @shape_rule("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
-def fused_batch_norm(call: Call) -> Sequence[Shape]:
+def fused_batch_norm(call: ShapeCall) -> Sequence[Shape]:
     rank = 5 if call.attr("data_format", "NHWC") in ("NDHWC", "NCDHW") else 4
     image = list(of_rank(call.shape(0), rank))
     channel, _ = spatial_axes(layout_of(call, rank))
@@ -38,7 +38,7 @@ def fused_batch_norm(call: Call) -> Sequence[Shape]:
 
 
 @shape_rule("BatchNormWithGlobalNormalization")
-def batch_norm(call: Call) -> Shape:
+def batch_norm(call: ShapeCall) -> Shape:
     image = of_rank(call.shape(0), 4)
     channels = image[3]
     for i in range(1, 5 if call.attr("scale_after_normalization") else 4):
@@ -47,12 +47,12 @@ def batch_norm(call: Call) -> Shape:
 
 
 @shape_rule("LRNGrad")
-def lrn_gradient(call: Call) -> Shape:
+def lrn_gradient(call: ShapeCall) -> Shape:
     return at_least(merge(call.shape(0), call.shape(1)), 4)
 
 
 @shape_rule("BiasAddGrad")
-def of_a_bias(call: Call) -> Shape:
+def of_a_bias(call: ShapeCall) -> Shape:
     dims = call.shape(0).dims
     if not dims:
         return Shape((None,))
@@ -61,12 +61,12 @@ def of_a_bias(call: Call) -> Shape:
 
 
 @shape_rule("FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3")
-def of_a_batch_norm(call: Call) -> Sequence[Shape]:
+def of_a_batch_norm(call: ShapeCall) -> Sequence[Shape]:
     channels = call.shape(2) if call.shape(2).rank == 1 else Shape((None,))
     return [merge(call.shape(0), call.shape(1)), channels, channels, Shape((0,)), Shape((0,))]
 
 
 @shape_rule("BatchNormWithGlobalNormalizationGrad")
-def of_the_oldest_batch_norm(call: Call) -> Sequence[Shape]:
+def of_the_oldest_batch_norm(call: ShapeCall) -> Sequence[Shape]:
     image = of_rank(merge(call.shape(0), call.shape(4)), 4)
     return [Shape(image), *[Shape((image[3],))] * 4]

@@ -8,11 +8,11 @@ from typing import Any
 from pocketgraph.graph.shape import Shape
 from pocketgraph.kernels.shapes.algebra import of_rank, window
 from pocketgraph.kernels.shapes.nn.window_sizes import convolved, layout_of, per_axis, spatial_axes
-from pocketgraph.kernels.shapes.rules import Call, shape_rule
+from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
 
 @shape_rule("MaxPool", "AvgPool", "MaxPool3D", "AvgPool3D", "MaxPoolWithArgmax", "MaxPoolV2")
-def pool(call: Call) -> Shape | Sequence[Shape]:
+def pool(call: ShapeCall) -> Shape | Sequence[Shape]:
     rank = 5 if call.node.op.endswith("3D") else 4
     layout = layout_of(call, rank)
     image = of_rank(call.shape(0), rank)

@@ -5,29 +5,29 @@ from __future__ import annotations
 from pocketgraph.graph.shape import UNKNOWN, Shape
 from pocketgraph.kernels.shapes.algebra import of_rank
 from pocketgraph.kernels.shapes.nn.convolution_gradients import of_a_volume
-from pocketgraph.kernels.shapes.rules import Call, shape_rule
+from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
 shape_rule("MaxPool3DGrad")(of_a_volume)
 
 
 @shape_rule("MaxPoolGrad", "MaxPoolGradV2", "MaxPoolGradWithArgmax", "Dilation2DBackpropInput")
-def of_an_image(call: Call) -> Shape:
+def of_an_image(call: ShapeCall) -> Shape:
     """The gradient by an image has that image's shape."""
     return Shape(of_rank(call.shape(0), 4))
 
 
 @shape_rule("Dilation2DBackpropFilter")
-def of_a_dilation_filter(call: Call) -> Shape:
+def of_a_dilation_filter(call: ShapeCall) -> Shape:
     return Shape(of_rank(call.shape(1), 3))
 
 
 @shape_rule("MaxPoolGradGrad", "MaxPoolGradGradV2", "MaxPool3DGradGrad")
-def of_a_pool_gradient(call: Call) -> Shape:
+def of_a_pool_gradient(call: ShapeCall) -> Shape:
     """What pooling gives: the shape of the pool's own result."""
     return Shape(of_rank(call.shape(1), 5 if "3D" in call.node.op else 4))
 
 
 @shape_rule("AvgPoolGrad", "AvgPool3DGrad")
-def of_a_mean_pool(call: Call) -> Shape:
+def of_a_mean_pool(call: ShapeCall) -> Shape:
     rank, sizes = 5 if "3D" in call.node.op else 4, call.as_shape(0)
     return Shape(of_rank(sizes if sizes.rank in (None, rank) else UNKNOWN, rank))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pocketgraph.errors import GraphError
 from pocketgraph.graph.shape import Shape
 from pocketgraph.kernels.shapes.algebra import Dim, window
-from pocketgraph.kernels.shapes.rules import Call
+from pocketgraph.kernels.shapes.rules import ShapeCall
 
 
 def spatial_axes(layout: str) -> tuple[int, tuple[int, ...]]:
@@ -21,11 +21,11 @@ def spatial_axes(layout: str) -> tuple[int, tuple[int, ...]]:
     return layout.index("C"), tuple(i for i, letter in enumerate(layout) if letter in "DHW")
 
 
-def layout_of(call: Call, rank: int) -> str:
+def layout_of(call: ShapeCall, rank: int) -> str:
     return str(call.attr("data_format", "NHWC" if rank == 4 else "NDHWC"))
 
 
-def per_axis(call: Call, name: str, rank: int) -> tuple[int, ...]:
+def per_axis(call: ShapeCall, name: str, rank: int) -> tuple[int, ...]:
     values = tuple(int(v) for v in call.attr(name, ()) or (1,) * rank)
     if len(values) != rank:
         raise GraphError(f"{name} should have {rank} numbers, not {len(values)}")

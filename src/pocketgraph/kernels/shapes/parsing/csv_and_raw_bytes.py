@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pocketgraph.graph.shape import UNKNOWN, Shape
-from pocketgraph.kernels.shapes.rules import Call, shape_rule
+from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
 
 @shape_rule("DecodeRaw")
-def decode_raw(call: Call) -> Shape:
+def decode_raw(call: ShapeCall) -> Shape:
     shape = call.shape(0)
     return UNKNOWN if shape.dims is None else Shape((*shape.dims, None))

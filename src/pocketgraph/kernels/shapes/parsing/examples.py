@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from pocketgraph.graph.shape import SCALAR, UNKNOWN, Shape
 from pocketgraph.kernels.shapes.common_rules import VECTOR
-from pocketgraph.kernels.shapes.rules import Call, shape_rule
+from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
 
-def features(call: Call, count: int, batch: Shape) -> list[Shape]:
+def features(call: ShapeCall, count: int, batch: Shape) -> list[Shape]:
     """Sparse indices, values and shapes, then dense values; ``batch`` is (), (records,) or of unknown rank."""
     rank = batch.rank
     axes = None if rank is None else rank + 1
@@ -23,13 +23,13 @@ def features(call: Call, count: int, batch: Shape) -> list[Shape]:
 
 
 @shape_rule("ParseExample")
-def parse_example(call: Call) -> Sequence[Shape]:
+def parse_example(call: ShapeCall) -> Sequence[Shape]:
     serialized = call.shape(0)
     return features(call, call.count("Nsparse"), serialized if serialized.rank == 1 else VECTOR)
 
 
 @shape_rule("ParseExampleV2")
-def parse_example_v2(call: Call) -> Sequence[Shape]:
+def parse_example_v2(call: ShapeCall) -> Sequence[Shape]:
     ragged = len(call.attr("ragged_value_types", ()))
     serialized = call.shape(0)
     records = serialized.dims[0] if serialized.dims else None
@@ -39,11 +39,11 @@ def parse_example_v2(call: Call) -> Sequence[Shape]:
 
 
 @shape_rule("ParseSingleExample")
-def parse_single_example(call: Call) -> Sequence[Shape]:
+def parse_single_example(call: ShapeCall) -> Sequence[Shape]:
     return features(call, call.count("num_sparse"), SCALAR)
 
 
-def dense_in(call: Call, attr: str, *outer: int | None) -> list[Shape]:
+def dense_in(call: ShapeCall, attr: str, *outer: int | None) -> list[Shape]:
     """What stands for each shape in an attribute, behind ``outer`` dimensions."""
     return [
         Shape((*outer, *shape.dims)) if isinstance(shape, Shape) and shape.dims is not None else UNKNOWN
@@ -55,7 +55,7 @@ def sparse_of(count: int, axes: int | None) -> list[Shape]:
     return [Shape((None, axes))] * count + [VECTOR] * count + [Shape((axes,))] * count
 
 
-def sequences(call: Call, batch: Shape, ragged: bool) -> Sequence[Shape]:
+def sequences(call: ShapeCall, batch: Shape, ragged: bool) -> Sequence[Shape]:
     """All outputs of ParseSequenceExample(V2); ``batch`` is (), (records,) or of unknown rank."""
     dims = batch.dims
     rank = None if dims is None else len(dims)
@@ -83,17 +83,17 @@ def sequences(call: Call, batch: Shape, ragged: bool) -> Sequence[Shape]:
 
 
 @shape_rule("ParseSequenceExample")
-def parse_sequence_example(call: Call) -> Sequence[Shape]:
+def parse_sequence_example(call: ShapeCall) -> Sequence[Shape]:
     return sequences(call, call.shape(0), ragged=False)
 
 
 @shape_rule("ParseSequenceExampleV2")
-def parse_sequence_example_v2(call: Call) -> Sequence[Shape]:
+def parse_sequence_example_v2(call: ShapeCall) -> Sequence[Shape]:
     return sequences(call, call.shape(0), ragged=True)
 
 
 @shape_rule("ParseSingleSequenceExample")
-def parse_single_sequence_example(call: Call) -> Sequence[Shape]:
+def parse_single_sequence_example(call: ShapeCall) -> Sequence[Shape]:
     return [
         *sparse_of(call.count("Ncontext_sparse"), 1),
         *dense_in(call, "context_dense_shapes"),
@@ -103,5 +103,5 @@ def parse_single_sequence_example(call: Call) -> Sequence[Shape]:
 
 
 @shape_rule("DecodeJSONExample")
-def decode_json_example(call: Call) -> Sequence[Shape]:
+def decode_json_example(call: ShapeCall) -> Sequence[Shape]:
     return [call.shape(0)]

@@ -13,7 +13,7 @@ from pocketgraph.kernels.shapes.math.matrix_product import matmul
 from pocketgraph.kernels.shapes.nn.convolution import convolution
 from pocketgraph.kernels.shapes.nn.normalization import bias_add
 from pocketgraph.kernels.shapes.nn.pooling import pool
-from pocketgraph.kernels.shapes.rules import Call, Rule, shape_rule
+from pocketgraph.kernels.shapes.rules import Rule, ShapeCall, shape_rule
 
 shape_rule(
     "Dequantize", "QuantizeAndDequantize", "QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3",
@@ -28,7 +28,7 @@ RANGE = (SCALAR, SCALAR)
     "QuantizeV2", "Requantize", "RequantizePerChannel", "QuantizedRelu", "QuantizedRelu6", "QuantizedReluX",
     "QuantizeDownAndShrinkRange", "QuantizedBatchNormWithGlobalNormalization", "QuantizedInstanceNorm",
 )  # fmt: skip
-def same_shape(call: Call) -> Sequence[Shape]:
+def same_shape(call: ShapeCall) -> Sequence[Shape]:
     axis, shape = call.attr("axis", -1), call.shape(0)
     ends = RANGE
     if call.node.op == "QuantizeV2" and axis != -1 and shape.rank is not None:
@@ -37,17 +37,17 @@ def same_shape(call: Call) -> Sequence[Shape]:
 
 
 @shape_rule("RequantizationRange", "RequantizationRangePerChannel")
-def only_range(call: Call) -> Sequence[Shape]:
+def only_range(call: ShapeCall) -> Sequence[Shape]:
     return RANGE
 
 
 @shape_rule("QuantizedReshape")
-def quantized_reshape(call: Call) -> Sequence[Shape]:
+def quantized_reshape(call: ShapeCall) -> Sequence[Shape]:
     return [reshape(call), *RANGE]
 
 
 @shape_rule("QuantizedConv2D")
-def quantized_convolution(call: Call) -> Sequence[Shape]:
+def quantized_convolution(call: ShapeCall) -> Sequence[Shape]:
     rule: Rule = convolution
     shape = rule(call)
     return [shape if isinstance(shape, Shape) else shape[0], *RANGE]
@@ -67,7 +67,7 @@ one range, or one for each range of weights."""
 
 
 @shape_rule(*FUSED)
-def fused_convolution(call: Call) -> Sequence[Shape]:
+def fused_convolution(call: ShapeCall) -> Sequence[Shape]:
     if any(call.attr("padding_list", ())):
         return [Shape(None)] * 3
     shape = quantized_convolution(call)[0]
@@ -76,44 +76,44 @@ def fused_convolution(call: Call) -> Sequence[Shape]:
 
 
 @shape_rule("QuantizedMatMul")
-def quantized_matmul(call: Call) -> Sequence[Shape]:
+def quantized_matmul(call: ShapeCall) -> Sequence[Shape]:
     return [matmul(call), *RANGE]
 
 
 @shape_rule("QuantizedBiasAdd")
-def quantized_bias_add(call: Call) -> Sequence[Shape]:
+def quantized_bias_add(call: ShapeCall) -> Sequence[Shape]:
     return [bias_add(call), *RANGE]
 
 
 @shape_rule("QuantizedAdd", "QuantizedMul")
-def quantized_binary(call: Call) -> Sequence[Shape]:
+def quantized_binary(call: ShapeCall) -> Sequence[Shape]:
     return [broadcast_both(call), *RANGE]
 
 
 @shape_rule("QuantizedResizeBilinear")
-def quantized_resize(call: Call) -> Sequence[Shape]:
+def quantized_resize(call: ShapeCall) -> Sequence[Shape]:
     return [resize(call), *RANGE]
 
 
 @shape_rule("QuantizedMaxPool", "QuantizedAvgPool")
-def quantized_pool(call: Call) -> Sequence[Shape]:
+def quantized_pool(call: ShapeCall) -> Sequence[Shape]:
     rule: Rule = pool
     shape = rule(call)
     return [shape if isinstance(shape, Shape) else shape[0], *RANGE]
 
 
 @shape_rule("QuantizedConcat")
-def quantized_concat(call: Call) -> Sequence[Shape]:
+def quantized_concat(call: ShapeCall) -> Sequence[Shape]:
     count = (len(call.inputs) - 1) // 3
     return [joined(call.inputs[1 : 1 + count], call.integer(0)), *RANGE]
 
 
 @shape_rule("QuantizedConcatV2")
-def quantized_concat_v2(call: Call) -> Sequence[Shape]:
+def quantized_concat_v2(call: ShapeCall) -> Sequence[Shape]:
     count = (len(call.inputs) - 1) // 3
     return [joined(call.inputs[:count], call.integer(count)), *RANGE]
 
 
 @shape_rule("QuantizeAndDequantizeV4Grad")
-def quantize_and_dequantize_gradient(call: Call) -> Sequence[Shape]:
+def quantize_and_dequantize_gradient(call: ShapeCall) -> Sequence[Shape]:
     return [call.inputs[1], call.inputs[2], call.inputs[3]]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pocketgraph.graph.shape import SCALAR, UNKNOWN, Shape
 from pocketgraph.kernels.shapes.algebra import of_rank
 from pocketgraph.kernels.shapes.common_rules import scalar, unchanged
-from pocketgraph.kernels.shapes.rules import Call, shape_rule
+from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
 shape_rule("RandomShuffle")(unchanged)
 shape_rule("StatelessRandomGetAlg")(scalar)
@@ -18,24 +18,24 @@ shape_rule("StatelessRandomGetAlg")(scalar)
     "StatelessRandomUniform", "StatelessRandomNormal", "StatelessTruncatedNormal", "StatelessRandomUniformInt",
     "StatelessRandomUniformV2", "StatelessRandomNormalV2", "StatelessTruncatedNormalV2", "StatelessRandomUniformIntV2",
 )  # fmt: skip
-def random_of_shape(call: Call) -> Shape:
+def random_of_shape(call: ShapeCall) -> Shape:
     return call.as_shape(0)
 
 
 @shape_rule("RandomGamma", "RandomPoisson", "RandomPoissonV2")
-def random_of_parameters(call: Call) -> Shape:
+def random_of_parameters(call: ShapeCall) -> Shape:
     first, rest = call.as_shape(0), call.shape(1)
     return UNKNOWN if first.dims is None or rest.dims is None else Shape(first.dims + rest.dims)
 
 
 @shape_rule("Multinomial", "StatelessMultinomial")
-def multinomial(call: Call) -> Shape:
+def multinomial(call: ShapeCall) -> Shape:
     rows, _ = of_rank(call.shape(0), 2)
     return Shape((rows, call.integer(1)))
 
 
 @shape_rule("StatelessRandomGetKeyCounter", "StatelessRandomGetKeyCounterAlg")
-def random_key(call: Call) -> Sequence[Shape]:
+def random_key(call: ShapeCall) -> Sequence[Shape]:
     key = [Shape((1,)), Shape((2,))]
     return key if call.node.op == "StatelessRandomGetKeyCounter" else [*key, SCALAR]
 
@@ -44,5 +44,5 @@ def random_key(call: Call) -> Sequence[Shape]:
     "StatelessRandomUniformFullInt", "StatelessRandomUniformFullIntV2", "StatelessRandomGammaV2",
     "StatelessRandomGammaV3", "StatelessRandomPoisson", "StatelessRandomBinomial",
 )  # fmt: skip
-def random_of_a_shape(call: Call) -> Shape:
+def random_of_a_shape(call: ShapeCall) -> Shape:
     return call.as_shape(0)

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from pocketgraph.graph.shape import SCALAR, UNKNOWN, Shape
 from pocketgraph.kernels.shapes.algebra import Dim, of_rank
 from pocketgraph.kernels.shapes.common_rules import VECTOR
-from pocketgraph.kernels.shapes.rules import Call, shape_rule
+from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
 
 @shape_rule("SparseFillEmptyRowsGrad")
-def of_filled_rows(call: Call) -> Sequence[Shape]:
+def of_filled_rows(call: ShapeCall) -> Sequence[Shape]:
     return [Shape(of_rank(call.shape(0), 1)), SCALAR]
 
 
-def sparse_rank(call: Call, indices: int) -> Dim:
+def sparse_rank(call: ShapeCall, indices: int) -> Dim:
     """How many axes the sparse tensor has whose indices are this input."""
     return of_rank(call.shape(indices), 2)[1]
 
@@ -25,41 +25,41 @@ def sparse_tensor(rank: Dim) -> list[Shape]:
 
 
 @shape_rule("SparseAdd", "SparseSlice", "SparseConcat")
-def one_sparse(call: Call) -> Sequence[Shape]:
+def one_sparse(call: ShapeCall) -> Sequence[Shape]:
     return sparse_tensor(sparse_rank(call, 0))
 
 
 @shape_rule("SparseSplit")
-def sparse_split(call: Call) -> Sequence[Shape]:
+def sparse_split(call: ShapeCall) -> Sequence[Shape]:
     count = call.count("num_split")
     return [shape for shape in sparse_tensor(sparse_rank(call, 1)) for _ in range(count)]
 
 
 @shape_rule("SparseSparseMaximum", "SparseSparseMinimum")
-def sparse_extreme(call: Call) -> Sequence[Shape]:
+def sparse_extreme(call: ShapeCall) -> Sequence[Shape]:
     return sparse_tensor(sparse_rank(call, 0))[:2]
 
 
 @shape_rule("SparseAddGrad")
-def sparse_add_gradient(call: Call) -> Sequence[Shape]:
+def sparse_add_gradient(call: ShapeCall) -> Sequence[Shape]:
     return [Shape((of_rank(call.shape(i), 2)[0],)) for i in (1, 2)]
 
 
 @shape_rule("SparseSliceGrad")
-def sparse_slice_gradient(call: Call) -> Shape:
+def sparse_slice_gradient(call: ShapeCall) -> Shape:
     return Shape((of_rank(call.shape(1), 2)[0],))
 
 
 @shape_rule("SparseSoftmax", "SparseDenseCwiseAdd", "SparseDenseCwiseMul", "SparseDenseCwiseDiv")
-def sparse_values(call: Call) -> Shape:
+def sparse_values(call: ShapeCall) -> Shape:
     return Shape(of_rank(call.shape(1), 1))
 
 
 @shape_rule("SparseReduceSum", "SparseReduceMax")
-def sparse_reduction(call: Call) -> Shape:
+def sparse_reduction(call: ShapeCall) -> Shape:
     return UNKNOWN
 
 
 @shape_rule("SparseReduceSumSparse", "SparseReduceMaxSparse")
-def sparse_reduction_to_sparse(call: Call) -> Sequence[Shape]:
+def sparse_reduction_to_sparse(call: ShapeCall) -> Sequence[Shape]:
     return sparse_tensor(sparse_rank(call, 0) if call.attr("keep_dims", False) else None)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pocketgraph.graph.shape import Shape
-from pocketgraph.kernels.shapes.rules import Call, shape_rule
+from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
 
 @shape_rule("SparseTensorDenseAdd")
-def sparse_dense_add(call: Call) -> Shape:
+def sparse_dense_add(call: ShapeCall) -> Shape:
     return call.shape(3)
 
 
 @shape_rule("SparseToDense")
-def sparse_to_dense(call: Call) -> Shape:
+def sparse_to_dense(call: ShapeCall) -> Shape:
     return call.as_shape(1)

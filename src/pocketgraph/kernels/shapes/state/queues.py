@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pocketgraph.graph.shape import UNKNOWN, Shape
-from pocketgraph.kernels.shapes.rules import Call, shape_rule
+from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
 
 @shape_rule("QueueDequeueV2", "QueueDequeue")
-def dequeue(call: Call) -> Sequence[Shape]:
+def dequeue(call: ShapeCall) -> Sequence[Shape]:
     return [UNKNOWN] * len(call.attr("component_types", ()))

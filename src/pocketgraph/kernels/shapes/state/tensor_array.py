@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pocketgraph.graph.shape import SCALAR, UNKNOWN, Shape
 from pocketgraph.kernels.shapes.common_rules import scalar
-from pocketgraph.kernels.shapes.rules import Call, shape_rule
+from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
 shape_rule(
     "TensorArrayWriteV2", "TensorArrayWriteV3", "TensorArrayScatterV2", "TensorArrayScatterV3", "TensorArraySplitV2",
@@ -18,22 +18,22 @@ FLOW, HANDLE = SCALAR, Shape((2,))
 
 
 @shape_rule("TensorArrayV2", "TensorArrayV3")
-def tensor_array(call: Call) -> Sequence[Shape]:
+def tensor_array(call: ShapeCall) -> Sequence[Shape]:
     return [HANDLE, FLOW]
 
 
 @shape_rule("TensorArrayGradV2", "TensorArrayGradV3", "TensorArrayGradWithShape")
-def tensor_array_gradient(call: Call) -> Sequence[Shape]:
+def tensor_array_gradient(call: ShapeCall) -> Sequence[Shape]:
     return [HANDLE, FLOW]
 
 
 @shape_rule("TensorArrayReadV2", "TensorArrayReadV3")
-def tensor_array_read(call: Call) -> Shape:
+def tensor_array_read(call: ShapeCall) -> Shape:
     return call.handle(0)
 
 
 @shape_rule("TensorArrayGatherV2", "TensorArrayGatherV3")
-def tensor_array_gather(call: Call) -> Shape:
+def tensor_array_gather(call: ShapeCall) -> Shape:
     element = call.declared("element_shape")
     count = call.shape(1)
     if element.dims is None:
@@ -42,6 +42,6 @@ def tensor_array_gather(call: Call) -> Shape:
 
 
 @shape_rule("TensorArrayConcatV2", "TensorArrayConcatV3")
-def tensor_array_concat(call: Call) -> Sequence[Shape]:
+def tensor_array_concat(call: ShapeCall) -> Sequence[Shape]:
     element = call.declared("element_shape_except0")
     return [UNKNOWN if element.dims is None else Shape((None, *element.dims)), Shape((None,))]

@@ -6,7 +6,7 @@ from pocketgraph.graph.shape import UNKNOWN, Shape
 from pocketgraph.kernels.shapes.algebra import merge
 from pocketgraph.kernels.shapes.array.gather_scatter import gather
 from pocketgraph.kernels.shapes.common_rules import no_outputs, scalar, unchanged
-from pocketgraph.kernels.shapes.rules import Call, shape_rule
+from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
 shape_rule(
     "RefIdentity", "AssignAdd", "AssignSub", "ScatterUpdate", "ScatterAdd", "ScatterSub", "ScatterMul", "ScatterDiv",
@@ -19,22 +19,22 @@ shape_rule("AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp")(no_
 
 
 @shape_rule("Variable", "VariableV2", "TemporaryVariable")
-def variable(call: Call) -> Shape:
+def variable(call: ShapeCall) -> Shape:
     shape = call.declared()
     return UNKNOWN if call.node.op == "Variable" and shape.rank == 0 else shape
 
 
 @shape_rule("ReadVariableOp")
-def read_variable(call: Call) -> Shape:
+def read_variable(call: ShapeCall) -> Shape:
     return call.handle(0)
 
 
 @shape_rule("VariableShape")
-def variable_shape(call: Call) -> Shape:
+def variable_shape(call: ShapeCall) -> Shape:
     behind = call.handle(0)
     return Shape((behind.rank,))
 
 
 @shape_rule("Assign")
-def assign(call: Call) -> Shape:
+def assign(call: ShapeCall) -> Shape:
     return merge(call.shape(0), call.shape(1)) if call.attr("validate_shape", True) else call.shape(1)

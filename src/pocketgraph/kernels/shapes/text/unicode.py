@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from pocketgraph.graph.shape import Shape
 from pocketgraph.kernels.shapes.algebra import Dim, of_rank
 from pocketgraph.kernels.shapes.common_rules import VECTOR, unchanged
-from pocketgraph.kernels.shapes.rules import Call, shape_rule
+from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
 shape_rule("UnicodeTranscode")(unchanged)
 
 
 @shape_rule("UnicodeDecode", "UnicodeDecodeWithOffsets")
-def decoded(call: Call) -> Sequence[Shape]:
+def decoded(call: ShapeCall) -> Sequence[Shape]:
     sizes = call.shape(0).dims
     count: Dim = None
     if sizes is not None and None not in sizes:
@@ -23,11 +23,11 @@ def decoded(call: Call) -> Sequence[Shape]:
 
 
 @shape_rule("UnicodeEncode")
-def encoded(call: Call) -> Shape:
+def encoded(call: ShapeCall) -> Shape:
     splits = of_rank(call.shape(1), 1)[0]
     return VECTOR if splits is None else Shape((max(splits - 1, 0),))
 
 
 @shape_rule("StringNGrams")
-def n_grams(call: Call) -> Sequence[Shape]:
+def n_grams(call: ShapeCall) -> Sequence[Shape]:
     return [VECTOR, Shape(of_rank(call.shape(1), 1))]

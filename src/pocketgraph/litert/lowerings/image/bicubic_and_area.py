@@ -11,11 +11,11 @@ from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.kernels.image.resizing import area_weights, cubic_weights
 from pocketgraph.litert.constant import Array
+from pocketgraph.litert.cost_model import MOST_RESIZE_TAPS
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.lowering import lowers
 from pocketgraph.litert.program import Value
 
-MOST_TAPS = 8  # pixels that are added for one; each is an operation
 FEW_CHANNELS = 8
 
 
@@ -49,8 +49,8 @@ def resize_area(emit: Emit, node: Node) -> None:
     align = bool(node.attr("align_corners", False))
     pairs = [(1, *_bands(area_weights(source.shape[1], rows, align)))]
     pairs.append((2, *_bands(area_weights(source.shape[2], columns, align))))
-    if max(weights.shape[1] for _, _, weights in pairs) > MOST_TAPS:
-        raise emit.unsupported(f"means over more than {MOST_TAPS} pixels in a row")
+    if max(weights.shape[1] for _, _, weights in pairs) > MOST_RESIZE_TAPS:
+        raise emit.unsupported(f"means over more than {MOST_RESIZE_TAPS} pixels in a row")
     for axis, places, weights in pairs if rows < source.shape[1] else reversed(pairs):
         source = weighted(emit, source, axis, places, weights)
     emit.result(source)

@@ -12,6 +12,7 @@ import numpy as np
 
 from pocketgraph.graph import Node
 from pocketgraph.kernels.windows import Window, windows
+from pocketgraph.litert.cost_model import FEW_ROW_ELEMENTS
 from pocketgraph.litert.emitter import Emit, attr_list, attr_text
 from pocketgraph.litert.images import data_format, image, spatial
 from pocketgraph.litert.lowering import lowers
@@ -20,7 +21,6 @@ from pocketgraph.litert.lowerings.sliding import at_their_places, elements_of_wi
 from pocketgraph.litert.program import Value
 
 MOST_LAID_OUT = 1 << 25  # elements of all windows, 128 MB; larger ones are left to LiteRT's own operators
-FEW = 32  # elements of a row of a window, below which products are slower than laying the whole window out
 
 
 def convolve_by_computed(
@@ -122,7 +122,7 @@ def laid_out(emit: Emit, source: Value, spans: Sequence[Window]) -> list[Value] 
     flat = _joined(emit, elements_of_windows(emit, flat, columns))
     flat = emit.reshape(flat, (batch, height, columns.output * inner))
     lines = elements_of_windows(emit, flat, rows)
-    if inner >= FEW:
+    if inner >= FEW_ROW_ELEMENTS:
         return [emit.reshape(line, (count, inner)) for line in lines]
     joined = _joined(emit, [emit.reshape(line, (count, 1, inner)) for line in lines])
     return [emit.reshape(joined, (count, inner * rows.taps))]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from pocketgraph.graph import Node
+from pocketgraph.litert.cost_model import MOST_RESPONSE_CHANNELS
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.hints import MAY_QUANTIZE, WHOLE_NUMBERS
 from pocketgraph.litert.images import image
@@ -19,7 +20,6 @@ from pocketgraph.litert.program import Value
 
 CODED = ("QuantizeV2", "Requantize", "QuantizedConv2D", "QuantizedMatMul")
 """Not a trait: ops that show that a graph computes in eight bits."""
-MOST_CHANNELS = 512  # beyond which the band, which is mostly zeros, takes longer than the powers
 
 
 @lowers("LRN")
@@ -28,7 +28,7 @@ def local_response_normalization(emit: Emit, node: Node) -> None:
     radius, bias, alpha, beta = settings
     if bias < 0 or alpha < 0:
         raise emit.unsupported(f"powers of numbers that may be negative, as with bias {bias} and alpha {alpha}")
-    if source.shape[3] > MOST_CHANNELS or bias == 0 or _has_codes(emit):
+    if source.shape[3] > MOST_RESPONSE_CHANNELS or bias == 0 or _has_codes(emit):
         emit.result(
             emit.add(
                 "LOCAL_RESPONSE_NORMALIZATION", [source], source.shape, radius=radius, bias=bias, alpha=alpha, beta=beta
@@ -48,7 +48,12 @@ def _has_codes(emit: Emit) -> bool:
 def of_local_response_normalization(emit: Emit, node: Node) -> None:
     gradient, source, result = (image(emit, index, "NHWC") for index in range(3))
     radius, bias, alpha, beta = _settings(emit, node)
-    if not gradient.shape == source.shape == result.shape or source.shape[3] > MOST_CHANNELS or bias <= 0 or alpha < 0:
+    if (
+        not gradient.shape == source.shape == result.shape
+        or source.shape[3] > MOST_RESPONSE_CHANNELS
+        or bias <= 0
+        or alpha < 0
+    ):
         raise emit.unsupported(f"the gradient of a normalization of {list(source.shape)} with bias {bias}")
     norm = _norm(emit, source, radius, bias, alpha)
     direct = _normalized(emit, gradient, norm, beta)

@@ -14,7 +14,7 @@ from pocketgraph.graph.dtype import INT32, INT64, RESOURCE, VARIANT
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.shape import Shape
 from pocketgraph.kernels import registry
-from pocketgraph.transforms.parts.constant_folding.flow import PLACEHOLDERS, Flow, Step
+from pocketgraph.transforms.parts.constant_folding.flow import PLACEHOLDERS, Flow, FlowStep
 
 CONTROL_FLOW = ops_with("control_flow") - {"_SwitchN"}
 NEVER = CONTROL_FLOW | frozenset({
@@ -28,7 +28,7 @@ CONSTANTS = frozenset({"Const", "HostConst"})
 
 
 @dataclass
-class Found:
+class FoldableConstants:
     """The constant part of a flow.
 
     Attributes:
@@ -68,7 +68,7 @@ def find_constants(
     *,
     exclude_op: Collection[str] = (),
     exclude_node: Collection[str] = (),
-) -> Found:
+) -> FoldableConstants:
     """Walks back from what is fetched and finds the steps that can be evaluated now.
 
     Args:
@@ -76,7 +76,7 @@ def find_constants(
         shape_of: the static shape of a step's output.
         exclude_op, exclude_node: ops and nodes that are not to be evaluated (questions for a known shape are).
     """
-    found = Found()
+    found = FoldableConstants()
     for name in finishing_order(flow):
         step = flow.steps[name]
         op = step.node.op
@@ -103,7 +103,7 @@ def find_constants(
         found.order.append(name)
         if op not in CONSTANTS:
             found.computed.add(name)
-    return found if found.computed else Found(missing=found.missing)
+    return found if found.computed else FoldableConstants(missing=found.missing)
 
 
 PASSED_THROUGH = ops_with("passes") | {"PlaceholderWithDefault"}
@@ -153,7 +153,7 @@ def _gives_handles(node: Node) -> bool:
         return False  # evaluating it will say what is wrong
 
 
-def _known_shapes(step: Step, shape_of: Callable[[str, int], Shape]) -> tuple[Tensor, ...] | None:
+def _known_shapes(step: FlowStep, shape_of: Callable[[str, int], Shape]) -> tuple[Tensor, ...] | None:
     """The outputs of a step that asks for the shape, rank or size of its inputs; None when that is not known."""
     op = step.node.op
     dtype = step.node.attrs.get("out_type", INT32)

@@ -11,7 +11,7 @@ from pocketgraph.errors import GraphError, PocketgraphError, TransformError
 from pocketgraph.graph import DType, Node, Tensor, opdefs
 from pocketgraph.graph.dtype import DOUBLE, FLOAT
 from pocketgraph.kernels import registry
-from pocketgraph.transforms.parts.constant_folding.constants import CONSTANTS, PASSED_THROUGH, Found
+from pocketgraph.transforms.parts.constant_folding.constants import CONSTANTS, PASSED_THROUGH, FoldableConstants
 from pocketgraph.transforms.parts.constant_folding.flow import PLACEHOLDERS, Flow
 
 MOVES = frozenset({
@@ -23,7 +23,9 @@ MOVES = frozenset({
 """Not a trait: ops that compute nothing in TensorFlow, so that denormal numbers go through them."""
 
 
-def evaluate(flow: Flow, found: Found, wanted: Collection[tuple[str, int]]) -> dict[tuple[str, int], Tensor]:
+def evaluate(
+    flow: Flow, found: FoldableConstants, wanted: Collection[tuple[str, int]]
+) -> dict[tuple[str, int], Tensor]:
     """The values of the wanted tensors.
 
     Arithmetic is done as the original does it: a denormal number that goes in or comes out is taken as zero.
@@ -58,11 +60,11 @@ def evaluate(flow: Flow, found: Found, wanted: Collection[tuple[str, int]]) -> d
     return values
 
 
-def _edges(flow: Flow, found: Found, name: str) -> list[tuple[str, int]]:
+def _edges(flow: Flow, found: FoldableConstants, name: str) -> list[tuple[str, int]]:
     return [] if name in found.shapes else flow.steps[name].data
 
 
-def _needed(flow: Flow, found: Found, wanted: Collection[tuple[str, int]]) -> set[str]:
+def _needed(flow: Flow, found: FoldableConstants, wanted: Collection[tuple[str, int]]) -> set[str]:
     needed = {name for name, _ in wanted}
     stack = list(needed)
     while stack:

@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pocketgraph.errors import GraphError, TransformError, did_you_mean
+from pocketgraph.errors import GraphError, TransformError, did_you_mean, option
 from pocketgraph.graph import AttrValue, DType, Graph, Node, Ref, canonical, opdefs, parse_ref
 from pocketgraph.transforms.original.import_checks import check_colocation, check_inputs, dtypes_of
 
@@ -20,7 +20,7 @@ PLACEHOLDERS = frozenset({"Placeholder", "PlaceholderV2"})
 
 
 @dataclass(slots=True)
-class Step:
+class FlowStep:
     """One node of the flow.
 
     Attributes:
@@ -53,15 +53,15 @@ class Flow:
         fetched: the tensors that are asked for.
     """
 
-    steps: dict[str, Step]
+    steps: dict[str, FlowStep]
     fed: Mapping[str, Ref] = field(default_factory=dict)
     fetched: Sequence[Ref] = ()
 
-    def export(self, added: Iterable[Step] = ()) -> list[Node]:
+    def export(self, added: Iterable[FlowStep] = ()) -> list[Node]:
         """The nodes again, and the added ones behind them; a fed tensor is spelled with its port."""
         return [self._exported(step) for step in (*self.steps.values(), *added) if not step.hidden]
 
-    def _exported(self, step: Step) -> Node:
+    def _exported(self, step: FlowStep) -> Node:
         inputs = []
         for name, port in step.data:
             feed = self.fed.get(name)
@@ -99,7 +99,7 @@ def flow_of(graph: Graph, inputs: Sequence[str], outputs: Sequence[str]) -> Flow
                 step.control.remove(name)
                 step.control |= before[name]
     for name in fed:
-        steps[name] = Step(Node(name, "_Recv"), [], set(), hidden=True)
+        steps[name] = FlowStep(Node(name, "_Recv"), [], set(), hidden=True)
     flow = Flow(steps, fed, fetches)
     needed = _needed(flow, [stands_for.get((ref.name, ref.port), ref.name) for ref in fetches])
     if len(needed) < len(steps):
@@ -107,7 +107,7 @@ def flow_of(graph: Graph, inputs: Sequence[str], outputs: Sequence[str]) -> Flow
     return flow
 
 
-def imported(graph: Graph) -> dict[str, Step]:
+def imported(graph: Graph) -> dict[str, FlowStep]:
     """Every node as a step, producers first, among those that are ready the one that the file names first.
 
     Raises:
@@ -131,15 +131,15 @@ def imported(graph: Graph) -> dict[str, Step]:
         pending.append(sum(ref.control for ref in refs[i]) + 1 if back else len(refs[i]))
     ready = [i for i, count in enumerate(pending) if count == 0]
     defaults: dict[str, Mapping[str, AttrValue]] = {}
-    steps: dict[str, Step] = {}
-    entered: list[Step] = []  # the heads of loops, whose inputs from behind come later
+    steps: dict[str, FlowStep] = {}
+    entered: list[FlowStep] = []  # the heads of loops, whose inputs from behind come later
     while ready:
         i = heapq.heappop(ready)
         node = nodes[i]
         mine, refs[i] = refs[i], []
         data = [(name, port) for name, port, control in mine if not control]
         node = _with_defaults(graph, node, defaults)
-        step = Step(node, data, {ref.name for ref in mine if ref.control}, dtypes=dtypes_of(node))
+        step = FlowStep(node, data, {ref.name for ref in mine if ref.control}, dtypes=dtypes_of(node))
         steps[node.name] = step
         check_colocation(node, index)
         if loops[i]:
@@ -160,7 +160,7 @@ def imported(graph: Graph) -> dict[str, Step]:
     return steps
 
 
-def _check_inputs(step: Step, steps: Mapping[str, Step]) -> None:
+def _check_inputs(step: FlowStep, steps: Mapping[str, FlowStep]) -> None:
     check_inputs(step.node, [(name, port, steps[name].dtypes) for name, port in step.data])
 
 
@@ -187,10 +187,10 @@ def _defaults(graph: Graph, node: Node) -> Mapping[str, AttrValue]:
 
 
 def _endpoints(
-    graph: Graph, steps: Mapping[str, Step], inputs: Sequence[str], outputs: Sequence[str]
+    graph: Graph, steps: Mapping[str, FlowStep], inputs: Sequence[str], outputs: Sequence[str]
 ) -> tuple[list[Ref], list[Ref]]:
     if not outputs:
-        raise TransformError("fold_constants must know at least one output", hint="name it with --outputs")
+        raise TransformError("fold_constants must know at least one output", hint=f"name it with {option('outputs')}")
     for i, name in enumerate(inputs):
         if name in inputs[:i]:
             raise TransformError(f"the input '{name}' is given more than once")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 from pocketgraph.errors import TransformError
-from pocketgraph.transforms.parts.constant_folding.flow import Step
+from pocketgraph.transforms.parts.constant_folding.flow import FlowStep
 
 Activation: TypeAlias = tuple[float, float] | None
 """The range of an input, or None where it has to be watched."""
@@ -21,7 +21,7 @@ PASSING = frozenset({
 MOST_UNKNOWN = 2  # inputs of products that may be the model's own
 
 
-def activation_of(steps: Mapping[str, Step], name: str, unknown: list[str]) -> Activation:
+def activation_of(steps: Mapping[str, FlowStep], name: str, unknown: list[str]) -> Activation:
     """The range of what a step gives.
 
     Args:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from pocketgraph.graph import AttrValue, DType, Node, Shape, const
 from pocketgraph.graph.dtype import FLOAT, INT32
-from pocketgraph.transforms.parts.constant_folding.flow import Step
+from pocketgraph.transforms.parts.constant_folding.flow import FlowStep
 from pocketgraph.transforms.parts.quantized_training.ranges import Activation
 
 OP = "FakeQuantWithMinMaxVars"
@@ -17,7 +17,7 @@ DECAY = 0.999  # of the moving averages
 class Rounding(NamedTuple):
     """New steps, the name of the one that gives the rounded tensor, and the names of the variables among them."""
 
-    steps: list[Step]
+    steps: list[FlowStep]
     name: str
     variables: list[str]
 
@@ -46,14 +46,14 @@ def rounding_steps(source: str, port: int, scope: str, activation: Activation) -
 
 class _Steps:
     def __init__(self) -> None:
-        self.steps: list[Step] = []
+        self.steps: list[FlowStep] = []
 
     def add(self, name: str, op: str, data: list[tuple[str, int]], **attrs: AttrValue) -> tuple[str, int]:
-        self.steps.append(Step(Node(name, op, (), attrs), data, set()))
+        self.steps.append(FlowStep(Node(name, op, (), attrs), data, set()))
         return name, 0
 
     def constant(self, name: str, value: float, dtype: DType) -> tuple[str, int]:
-        self.steps.append(Step(const(name, value, dtype), [], set()))
+        self.steps.append(FlowStep(const(name, value, dtype), [], set()))
         return name, 0
 
 

@@ -9,10 +9,10 @@ import numpy as np
 from pocketgraph.errors import TransformError
 from pocketgraph.graph import Node, Tensor, const
 from pocketgraph.graph.dtype import FLOAT, STRING
-from pocketgraph.transforms.parts.constant_folding.flow import Step
+from pocketgraph.transforms.parts.constant_folding.flow import FlowStep
 
 
-def saved_too(steps: dict[str, Step], variables: Sequence[str]) -> None:
+def saved_too(steps: dict[str, FlowStep], variables: Sequence[str]) -> None:
     """Adds float variables to the one SaveV2 among the steps, if there is one, and nodes that restore them.
 
     Raises:
@@ -40,7 +40,7 @@ def saved_too(steps: dict[str, Step], variables: Sequence[str]) -> None:
     steps[save.node.name] = save
 
 
-def _restored(steps: dict[str, Step], save: Step, prefix: str, variable: str, count: int) -> str:
+def _restored(steps: dict[str, FlowStep], save: FlowStep, prefix: str, variable: str, count: int) -> str:
     """Adds the nodes that restore one variable; gives the name of the last."""
     scope = f"{prefix}/RestoreV2/_{count}_qt"
     texts = ((f"{scope}/tensor_names", variable.encode()), (f"{scope}/shape_and_slices", b""))
@@ -49,7 +49,7 @@ def _restored(steps: dict[str, Step], save: Step, prefix: str, variable: str, co
     assign = Node(
         f"{prefix}/Assign/_{count + 1}_qt", "Assign", (), {"T": FLOAT, "validate_shape": True, "use_locking": True}
     )
-    steps.update({part.name: Step(part, [], set()) for part in parts})
-    steps[restore.name] = Step(restore, [save.data[0], *((part.name, 0) for part in parts)], set())
-    steps[assign.name] = Step(assign, [(variable, 0), (restore.name, 0)], set())
+    steps.update({part.name: FlowStep(part, [], set()) for part in parts})
+    steps[restore.name] = FlowStep(restore, [save.data[0], *((part.name, 0) for part in parts)], set())
+    steps[assign.name] = FlowStep(assign, [(variable, 0), (restore.name, 0)], set())
     return assign.name

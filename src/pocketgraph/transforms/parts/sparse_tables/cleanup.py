@@ -11,7 +11,7 @@ NEED_TWO = frozenset({"Assign", "Reshape", "Equal", "Mean", "ScalarSummary"})  #
 """Not a trait: ops that are pointless once one of their two inputs is gone."""
 
 
-class Readers:
+class ReaderCounts:
     """How often each reference is read, as the original counts: by its spelling without ``^``."""
 
     def __init__(self, graph: Graph) -> None:
@@ -33,7 +33,7 @@ class Readers:
         return [name for name, count in self.counts.items() if count == 0]
 
 
-def without(graph: Graph, names: list[str], readers: Readers) -> Graph:
+def without(graph: Graph, names: list[str], readers: ReaderCounts) -> Graph:
     """The graph without these nodes and what they leave behind.
 
     References to them are dropped. A ConcatV2 goes on with the values that are left, as an Identity with the last one.
@@ -71,7 +71,7 @@ def without(graph: Graph, names: list[str], readers: Readers) -> Graph:
     return graph.replace(nodes.values())
 
 
-def _shortened(concat: Node, readers: Readers) -> tuple[Node, list[str]]:
+def _shortened(concat: Node, readers: ReaderCounts) -> tuple[Node, list[str]]:
     """A ConcatV2 that lost values, and what else is to be removed."""
     count = len(concat.inputs)
     if count > 2:

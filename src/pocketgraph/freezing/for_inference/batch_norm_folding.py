@@ -1,0 +1,145 @@
+"""Folds batch norms with constant statistics into the convolution before them, as optimize_for_inference does."""
+
+from __future__ import annotations
+
+import logging
+from typing import NamedTuple
+
+import numpy as np
+
+from pocketgraph.freezing.for_inference.training_nodes import Version, without_waits
+from pocketgraph.graph import AttrValue, DType, Graph, Node, Tensor, const, node_name, parse_ref
+from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.passes.batch_norms import GLOBAL, affine_of, arranged
+from pocketgraph.passes.channel_scaling import output_channels, scaled_weights
+
+log = logging.getLogger("pocketgraph.freezing")
+
+CONVOLUTIONS = ("Conv2D", "DepthwiseConv2dNative")
+_ADDS = ops_with("sum", "bias")
+SCALES = "scale_after_normalization"
+_NORMS = (GLOBAL, "FusedBatchNorm", "FusedBatchNormV3")
+"""Not a trait: the batch norms that the original knows."""
+
+
+class _Match(NamedTuple):
+    norm: Node
+    conv: Node
+    weights: Node
+    bias: Node | None
+    add: Node | None
+    statistics: tuple[Node, Node, Node, Node]  # mean, variance, beta, gamma
+
+
+def fold_batch_norms(graph: Graph, *, like: Version = "2.x") -> Graph:
+    """A convolution and its batch norm become a convolution with scaled weights and a BiasAdd.
+
+    ::
+
+        c = Conv2D(x, w)                       ->   c_weights = Const(w * scale)
+        y = FusedBatchNorm(c, g, b, m, v)           c = Conv2D(x, c_weights)
+                                                    c_bn_offset = Const(b - m * scale)
+                                                    y = BiasAdd(c, c_bn_offset)
+
+    with scale = g / sqrt(v + epsilon). New nodes come last. Like 1.15 the weights keep their name and only
+    BatchNormWithGlobalNormalization and FusedBatchNorm are known; like 2.x FusedBatchNormV3 too, and a bias that is
+    added in between is folded as well.
+
+    Differs from the original: a batch norm whose other outputs are used is left alone and weights that another node
+    uses stay (the original makes graphs that do not load), and an epsilon that is not stated is the op's default (the
+    original takes 0).
+    """
+    taken_ports = {node_name(ref) for node in graph for ref in node.data_inputs if parse_ref(ref).port > 0}
+    gone: set[str] = set()
+    weights: set[str] = set()
+    new: list[Node] = []
+    for node in graph:
+        if node.op not in _NORMS or (like == "1.15" and node.op == "FusedBatchNormV3"):
+            continue
+        match = _match(graph, node, like)
+        if match is None or node.name in taken_ports or match.conv.name in gone:
+            continue
+        made = _folded(match, like)
+        gone |= {node.name, match.conv.name}
+        weights.add(match.weights.name)
+        if match.add is not None:
+            gone.add(match.add.name)
+        if like == "1.15":
+            gone |= {match.weights.name, *(item.name for item in match.statistics)}
+        new += made
+    gone |= {name for name in weights if all(user.name in gone for user in graph.consumers.get(name, ()))}
+    kept = [node for node in graph if node.name not in gone]
+    if like == "2.x":
+        kept = [without_waits(node, gone) for node in kept]
+    return graph.replace([*kept, *new])
+
+
+def _match(graph: Graph, norm: Node, like: Version) -> _Match | None:
+    if len(norm.data_inputs) != 5:
+        return None
+    conv, *parameters = (_node(graph, ref) for ref in norm.data_inputs)
+    gamma, beta, mean, variance = arranged(norm, parameters)
+    add = bias = None
+    if like == "2.x" and conv is not None and conv.op in _ADDS and len(conv.data_inputs) == 2:
+        add = conv
+        conv, bias = (_node(graph, ref) for ref in add.data_inputs)
+        if conv is None or conv.op not in CONVOLUTIONS:
+            conv, bias = bias, conv
+        if bias is None or bias.op != "Const":
+            return _not_folded(norm, "the bias before it is no constant")
+    if conv is None or conv.op not in CONVOLUTIONS or len(conv.data_inputs) != 2:
+        return _not_folded(norm, "it does not follow a Conv2D or DepthwiseConv2dNative")
+    weights = _node(graph, conv.data_inputs[1])
+    if weights is None or weights.op != "Const":
+        return _not_folded(norm, f"the weights of '{conv.name}' are no constant")
+    shape = weights.tensor.shape
+    if len(shape) != 4:
+        return _not_folded(norm, f"the weights of '{conv.name}' have {len(shape)} dimensions")
+    channels = output_channels(conv, shape)
+    found: list[Node] = []
+    for what, item in (("mean", mean), ("variance", variance), ("beta", beta), ("gamma", gamma)):
+        if item is None or item.op != "Const":
+            return _not_folded(norm, f"its {what} is no constant")
+        if item.tensor.shape != (channels,):
+            return _not_folded(norm, f"its {what} has the shape {list(item.tensor.shape)} for {channels} channels")
+        found.append(item)
+    return _Match(norm, conv, weights, bias, add, (found[0], found[1], found[2], found[3]))
+
+
+def _not_folded(norm: Node, why: str) -> _Match | None:
+    log.warning("the batch norm '%s' was not folded: %s (was the graph frozen?)", norm.name, why)
+    return None
+
+
+def _folded(match: _Match, like: Version) -> list[Node]:
+    norm, conv = match.norm, match.conv
+    mean, variance, beta, gamma = (item.tensor.numpy() for item in match.statistics)
+    if match.bias is not None:
+        mean = mean - match.bias.tensor.numpy()
+    # in double precision from the root on, as the original, which takes what is not stated for false
+    stated = norm if norm.op != GLOBAL else norm.with_attrs(**{SCALES: norm.attr(SCALES, False)})
+    scale, offset = affine_of(stated, gamma, beta, mean, variance, np.float64)
+    weights = match.weights.tensor
+    scaled = scaled_weights(conv, weights, scale)
+    assert scaled is not None
+    scaled = scaled.astype(weights.dtype.numpy)
+    name = match.weights.name if like == "1.15" else f"{conv.name}_weights"
+    inputs = [name if node_name(ref) == match.weights.name else ref for ref in conv.inputs]
+    attrs: dict[str, AttrValue] = {"T": conv.dtype()}
+    data_format = conv.attrs.get("data_format")
+    if data_format is not None:
+        attrs["data_format"] = data_format
+    return [
+        const(name, Tensor.from_numpy(scaled, weights.dtype)),
+        conv.replace(inputs=inputs if like == "2.x" else conv.inputs),
+        const(f"{conv.name}_bn_offset", Tensor.from_numpy(offset.astype(mean.dtype), _dtype(match.statistics[0]))),
+        Node(norm.name, "BiasAdd", [conv.name, f"{conv.name}_bn_offset"], attrs),
+    ]
+
+
+def _dtype(node: Node) -> DType:
+    return node.dtype("dtype")
+
+
+def _node(graph: Graph, ref: str) -> Node | None:
+    return graph.nodes.get(node_name(ref))

@@ -1,0 +1,121 @@
+"""Refuses batch norms that would go on training: that normalize by the batch they see, or by statistics never kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from pocketgraph.errors import FreezeError, option
+from pocketgraph.graph import Graph, Node, node_name, opdefs
+from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.order import MERGES
+
+FUSED = ops_with("fused_batch_norm")
+_THROUGH = ops_with("passes", "view")
+_MOST_LISTED = 3
+
+
+def refuse_training_batch_norms(graph: Graph) -> None:
+    """Raises when a frozen graph has a batch norm that uses the statistics of the batch it is given.
+
+    That is a fused batch norm with is_training=true or with empty moving statistics, or one made of ops that takes
+    the mean and variance over the batch. Those on a branch that only a run decides are left alone.
+
+    Raises:
+        FreezeError: there is one.
+    """
+    undecided: set[str] | None = None
+    found: list[tuple[str, str]] = []
+    for node in graph:
+        why = _fused(graph, node) if node.op in FUSED else _composed(graph, node) if node.op == "Rsqrt" else ""
+        if not why:
+            continue
+        undecided = _on_branches(graph) if undecided is None else undecided
+        if node.name not in undecided:
+            found.append((node.name, why))
+    if not found:
+        return
+    name, why = found[0]
+    more = f" (and {len(found) - 1} more batch norms)" if len(found) > 1 else ""
+    raise FreezeError(
+        f"the batch norm '{name}'{more} {why}, so each answer depends on the other examples in the batch and a batch "
+        "of one gives nonsense",
+        hint=f"bind the placeholder that chooses training ({option('bind')} is_training=false), "
+        "freeze the evaluation graph, or "
+        f"if it is meant so (style transfer) pass {option('allow_training_batch_norm')}",
+    )
+
+
+def untrained_batch_norms(graph: Graph) -> Iterator[str]:
+    """A warning when all fused batch norms still have the moving statistics they began with, mean 0 and variance 1."""
+    seen, untouched = 0, []
+    for node in graph:
+        if node.op not in FUSED or len(node.data_inputs) < 5:
+            continue
+        mean, variance = (graph.constant(ref) for ref in node.data_inputs[3:5])
+        if mean is None or variance is None or mean.size == 0 or mean.size != variance.size:
+            continue
+        seen += 1
+        if not np.any(mean.numpy()) and np.all(variance.numpy() == 1):
+            untouched.append(node.name)
+    if untouched and len(untouched) == seen:
+        names = ", ".join(f"'{name}'" for name in untouched[:_MOST_LISTED])
+        yield (
+            f"the moving statistics of {names}{' …' if len(untouched) > _MOST_LISTED else ''} were never updated (mean "
+            "0, variance 1); was the training run with the graph's UPDATE_OPS?"
+        )
+
+
+def _fused(graph: Graph, node: Node) -> str:
+    if opdefs.attr_or_default(node, "is_training") is True:
+        return "was frozen with is_training=true"
+    for ref in node.data_inputs[3:5]:
+        value = graph.constant(ref)
+        if value is not None and value.size == 0:
+            return "has empty moving statistics"
+    return ""
+
+
+def _composed(graph: Graph, node: Node) -> str:
+    """Whether 1 / sqrt(variance + epsilon) takes its variance over the batch."""
+    total = _producer(graph, node.data_inputs[0]) if node.data_inputs else None
+    if total is None or total.op not in ("Add", "AddV2"):
+        return ""
+    for ref in total.data_inputs:
+        mean = _producer(graph, ref)
+        if mean is None or mean.op != "Mean" or len(mean.data_inputs) != 2:
+            continue
+        square = _producer(graph, mean.data_inputs[0])
+        axes = graph.constant(mean.data_inputs[1])
+        if square is None or square.op not in ("SquaredDifference", "Square") or axes is None:
+            continue
+        if 0 in axes.numpy().reshape(-1).tolist():
+            return "takes its mean and variance from the batch"
+    return ""
+
+
+def _producer(graph: Graph, ref: str) -> Node | None:
+    for _ in range(8):
+        node = graph.nodes.get(node_name(ref))
+        if node is None or node.op not in _THROUGH or not node.data_inputs:
+            return node
+        ref = node.data_inputs[0]
+    return None
+
+
+def _on_branches(graph: Graph) -> set[str]:
+    """The nodes behind a Switch and in front of its Merge; loops are no branches."""
+    found: set[str] = set()
+    waiting = []
+    for node in graph:
+        if node.op in ("Switch", "RefSwitch") and len(node.data_inputs) == 2:
+            decides = graph.nodes.get(node_name(node.data_inputs[1]))
+            if decides is None or decides.op != "LoopCond":
+                waiting.append(node.name)
+    while waiting:
+        for node in graph.consumers.get(waiting.pop(), ()):
+            if node.op not in MERGES and node.name not in found:
+                found.add(node.name)
+                waiting.append(node.name)
+    return found

@@ -1,0 +1,1 @@
+"""Pictures of a graph: an HTML page to walk through it, an SVG, a PNG."""

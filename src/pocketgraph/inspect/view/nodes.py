@@ -1,0 +1,182 @@
+"""What a picture shows of each node: constants and variables folded into their readers, shapes, bytes, operations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from pocketgraph.errors import PocketgraphError
+from pocketgraph.graph import Graph, Node, Tensor
+from pocketgraph.graph.node import parse_ref
+from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.spelling import print_attr, print_tensor
+from pocketgraph.runtime import StepTrace
+
+HELD = ops_with("constant", "variable", "reference_variable")
+PASSED = ops_with("passes", "reads_handle")
+LONGEST = 240  # letters of an attribute
+LARGE = 50_000  # nodes; of more, shapes and operations are not worked out, which would take half a minute
+
+
+@dataclass
+class Edge:
+    """An arrow between two nodes that are shown, by their numbers; ``label`` is the type and shape that it carries."""
+
+    source: int
+    target: int
+    control: bool
+    label: str
+
+
+@dataclass
+class Shown:
+    """A node of the picture.
+
+    Attributes:
+        node: the node.
+        inputs: for each input (its name, the number of the node that it comes from or -1, what it carries).
+        outputs: type and shape of each output.
+        weights: bytes of the constants and variables that are folded into it; those of a shared one count for its first
+            reader.
+        memory: bytes of its outputs, where their shapes are known.
+        flops: operations of one run; None where they depend on shapes that are not known.
+        microseconds: of one run, all executions together.
+        calls: executions in the measured run.
+        engine: what ran it.
+    """
+
+    node: Node
+    inputs: list[tuple[str, int, str]] = field(default_factory=list)
+    outputs: list[str] = field(default_factory=list)
+    weights: int = 0
+    memory: int = 0
+    flops: int | None = 0
+    microseconds: float = 0.0
+    calls: int = 0
+    engine: str = ""
+
+    @property
+    def attributes(self) -> list[tuple[str, str]]:
+        """The attributes as text, long ones cut."""
+        return [
+            (key, text if len(text) <= LONGEST else f"{text[:LONGEST]}…")
+            for key, value in self.node.attrs.items()
+            if (text := print_attr(value, key))
+        ]
+
+
+def shown_nodes(graph: Graph, trace: StepTrace | None = None) -> tuple[list[Shown], list[Edge]]:
+    """The nodes of a graph's picture and the arrows between them.
+
+    Args:
+        graph: any graph; inputs that lead nowhere are no arrows. One of more than ``LARGE`` nodes has no shapes.
+        trace: a run, from which times come.
+    """
+    from pocketgraph.kernels.shapes import infer
+
+    try:
+        inferred = infer(graph) if len(graph) <= LARGE else None
+    except PocketgraphError:
+        inferred = None  # a broken graph can still be looked at
+
+    def carried(tensor: str) -> str:
+        if inferred is None:
+            return ""
+        dtype, shape = inferred.dtype(tensor), inferred.shape(tensor)
+        return f"{dtype.name if dtype else '?'}{shape if shape.dims is not None else ''}" if dtype else ""
+
+    folded = _folded(graph)
+    shown = [Shown(node) for node in graph if node.name not in folded]
+    number = {one.node.name: at for at, one in enumerate(shown)}
+    flops = _flops(graph) if len(graph) <= LARGE else {}
+    edges = []
+    counted: set[str] = set()
+    for at, one in enumerate(shown):
+        for ref in one.node.inputs:
+            source, port, control = parse_ref(ref)
+            if source not in graph and source.rpartition(":")[0] in graph:
+                source = source.rpartition(":")[0]  # inside a function: node:output:0
+            label = "" if control else carried(f"{source}:{port}")
+            held = folded.get(source)
+            if held is not None and not control and held not in counted:
+                counted.add(held)
+                one.weights += _bytes_held(graph[held])
+            if held is not None and not control:
+                label = _held(graph[held])
+            came = number.get(source, -1)
+            one.inputs.append((ref, came, label))
+            if came >= 0:
+                edges.append(Edge(came, at, control, label))
+        count = len(inferred.shapes(one.node.name)) if inferred is not None else 0
+        one.outputs = [carried(f"{one.node.name}:{port}") or "?" for port in range(count)]
+        for port in range(count):
+            assert inferred is not None
+            dtype, elements = (
+                inferred.dtype(f"{one.node.name}:{port}"),
+                inferred.shape(f"{one.node.name}:{port}").elements,
+            )
+            one.memory += elements * dtype.size if dtype is not None and elements is not None else 0
+        one.flops = flops.get(one.node.name, 0)
+    for timing in trace.nodes if trace is not None else ():
+        if timing.name in number:
+            one = shown[number[timing.name]]
+            one.microseconds += timing.duration_us
+            one.calls += 1
+            one.engine = timing.runs_on
+    return shown, edges
+
+
+def _folded(graph: Graph) -> dict[str, str]:
+    """Which nodes are folded into their readers, and the constant or variable that each stands for."""
+    held = {
+        node.name: node.name
+        for node in graph
+        if node.op in HELD and not node.data_inputs and graph.consumers.get(node.name)
+    }
+    waiting = list(held)
+    while waiting:
+        name = waiting.pop()
+        for reader in graph.consumers.get(name, ()):
+            if reader.name not in held and reader.op in PASSED and graph.consumers.get(reader.name):
+                held[reader.name] = held[name]
+                waiting.append(reader.name)
+    return held
+
+
+def _bytes_held(node: Node) -> int:
+    value = node.attrs.get("value")
+    if isinstance(value, Tensor):
+        return 0 if value.dtype.base.name == "string" else value.nbytes
+    shape, dtype = node.shape(), node.attr("dtype", None)
+    size = getattr(dtype, "size", 0)
+    return (shape.elements or 0) * size if shape is not None else 0
+
+
+def _held(node: Node) -> str:
+    value = node.attrs.get("value")
+    return print_tensor(value) if isinstance(value, Tensor) else f"variable{node.shape() or ''}"
+
+
+def _flops(graph: Graph) -> Mapping[str, int | None]:
+    """Operations by node, for the shapes that samples would have; None where these cannot be told."""
+    from pocketgraph.inspect.flops import count_graph
+    from pocketgraph.runtime.samples import sample_fetches, sample_shapes
+
+    try:
+        feeds = sample_shapes(graph, sample_fetches(graph))
+    except PocketgraphError:
+        feeds = {}
+    try:
+        found = count_graph(graph, feeds)
+    except PocketgraphError:
+        return {}
+    return {**found.by_node, **dict.fromkeys(found.unknown)}
+
+
+def functions_as_graphs(graph: Graph) -> Iterable[tuple[str, Graph]]:
+    """The bodies of the graph's functions, each as a graph of its own, by name."""
+    for name, function in graph.functions.items():
+        try:
+            yield name, Graph(function.nodes, functions=graph.functions)
+        except PocketgraphError:
+            continue  # two nodes of one name: nothing that could be drawn

@@ -1,0 +1,229 @@
+"""Sorts the nodes of a picture into nested name scopes, and lays out the inside of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from pocketgraph.errors import printable
+from pocketgraph.inspect.view.layout import Layout, layered
+from pocketgraph.inspect.view.nodes import Edge, Shown
+
+DEEPEST = 12  # scopes in each other; what is nested deeper stands in the last
+MOST_NODES = 20_000  # in a picture
+MOST_ITEMS = 6_000  # beside each other in one scope
+LETTERS = 26  # of a label; the whole name is shown on hover
+LETTER, MARGIN, NARROWEST = 6.6, 22, 84  # pixels
+HEIGHT, BAR = 38, 18  # pixels of a box, and of the bar where arrows enter or leave a scope
+
+NODE, SCOPE, ENTRY, EXIT = range(4)
+"""What an item of a scope is; of an entry or exit arrows come from or go to outside."""
+
+
+@dataclass
+class Item:
+    """Something in a scope: its kind and the number of the node or scope that it is."""
+
+    kind: int
+    number: int = -1
+
+
+@dataclass
+class Link:
+    """An arrow between two items of a scope; ``count`` tensors take it."""
+
+    source: int
+    target: int
+    control: bool
+    label: str
+    count: int = 1
+
+
+@dataclass
+class Scope:
+    """A name scope.
+
+    Attributes:
+        path: its whole name.
+        label: what of it is shown on its box.
+        parent: the number of the scope around it; -1 for the outermost.
+        items, links: what is in it.
+        nodes: how many nodes are in it, those in its inner scopes too.
+        is_open: whether its inside is in the picture.
+        layout: where the items are.
+    """
+
+    path: str
+    label: str
+    parent: int
+    items: list[Item] = field(default_factory=list)
+    links: list[Link] = field(default_factory=list)
+    nodes: int = 0
+    is_open: bool = True
+    layout: Layout | None = None
+
+
+def label_of(text: str) -> str:
+    """A text cut to what fits on a box."""
+    text = printable(text)
+    return text if len(text) <= LETTERS else f"{text[: LETTERS // 2]}…{text[-(LETTERS // 2 - 1) :]}"
+
+
+def flat_scope(shown: Sequence[Shown], edges: Sequence[Edge]) -> tuple[list[Scope], int]:
+    """One scope with every node, and how many nodes are left out."""
+    scope = Scope("", "", -1, [Item(NODE, number) for number in range(len(shown))], nodes=len(shown))
+    count = _cut(scope)
+    scope.links = _merged((e.source, e.target, e.control, e.label) for e in edges if max(e.source, e.target) < count)
+    scope.layout = layered(sizes_of([scope], scope, shown), [(link.source, link.target) for link in scope.links])
+    return [scope], len(shown) - count
+
+
+def nested_scopes(shown: Sequence[Shown], edges: Sequence[Edge]) -> tuple[list[Scope], int]:
+    """The scopes of a graph, the outermost first, each before those in it; and how many nodes are left out."""
+    scopes = _tree(shown)
+    _without_wrappers(scopes)
+    left_out = _within_budget(scopes)
+    where = {item.number: (at, i) for at, s in enumerate(scopes) for i, item in enumerate(s.items) if item.kind == NODE}
+    inner = {item.number: i for s in scopes for i, item in enumerate(s.items) if item.kind == SCOPE}
+    _link(scopes, edges, where, inner)
+    for scope in scopes:
+        if scope.is_open:
+            pairs = [(link.source, link.target) for link in scope.links]
+            scope.layout = layered(sizes_of(scopes, scope, shown), pairs)
+    return scopes, left_out
+
+
+def sizes_of(scopes: Sequence[Scope], scope: Scope, shown: Sequence[Shown]) -> list[tuple[int, int]]:
+    """Width and height of each item's box, in pixels."""
+    sizes = []
+    for item in scope.items:
+        if item.kind in (ENTRY, EXIT):
+            sizes.append((NARROWEST, BAR))
+            continue
+        if item.kind == SCOPE:
+            letters = max(len(label_of(scopes[item.number].label)), 14)
+        else:
+            node = shown[item.number].node
+            letters = max(len(label_of(node.name.rpartition("/")[2])), len(label_of(node.op)))
+        sizes.append((max(NARROWEST, round(letters * LETTER) + MARGIN), HEIGHT))
+    return sizes
+
+
+def _tree(shown: Sequence[Shown]) -> list[Scope]:
+    scopes = [Scope("", "", -1)]
+    numbers = {"": 0}
+    for number, one in enumerate(shown):
+        at, path = 0, ""
+        for part in one.node.name.split("/")[:-1][:DEEPEST]:
+            path = f"{path}/{part}" if path else part
+            inside = numbers.get(path)
+            if inside is None:
+                inside = numbers[path] = len(scopes)
+                scopes.append(Scope(path, part, at))
+                scopes[at].items.append(Item(SCOPE, inside))
+            at = inside
+        scopes[at].items.append(Item(NODE, number))
+    for scope in reversed(scopes):
+        scope.nodes += sum(item.kind == NODE for item in scope.items)
+        if scope.parent >= 0:
+            scopes[scope.parent].nodes += scope.nodes
+    return scopes
+
+
+def _without_wrappers(scopes: list[Scope]) -> None:
+    """Takes a scope's only item out of it: a box around one box says nothing."""
+    spot = {item.number: at for scope in scopes for at, item in enumerate(scope.items) if item.kind == SCOPE}
+    for number in range(len(scopes) - 1, 0, -1):
+        scope = scopes[number]
+        if len(scope.items) != 1:
+            continue
+        (only,) = scope.items
+        scopes[scope.parent].items[spot[number]] = only
+        if only.kind == SCOPE:
+            spot[only.number] = spot[number]
+            scopes[only.number].parent = scope.parent
+            scopes[only.number].label = f"{scope.label}/{scopes[only.number].label}"
+        scope.items, scope.is_open = [], False
+
+
+def _within_budget(scopes: list[Scope]) -> int:
+    """Closes scopes for good, the inner ones first, until the picture is not too large."""
+    left_out, seen = 0, 0
+    waiting = [0]
+    for at in waiting:  # grows: the outer scopes come first
+        scope = scopes[at]
+        here = sum(item.kind == NODE for item in scope.items)
+        if at and seen + min(here, MOST_ITEMS) > MOST_NODES:
+            stack = [at]
+            while stack:
+                closed = scopes[stack.pop()]
+                left_out += sum(item.kind == NODE for item in closed.items)
+                stack.extend(item.number for item in closed.items if item.kind == SCOPE)
+                closed.items, closed.is_open = [], False
+            continue
+        before = list(scope.items)
+        _cut(scope)
+        for item in before[len(scope.items) :]:
+            left_out += 1 if item.kind == NODE else scopes[item.number].nodes
+        seen += sum(item.kind == NODE for item in scope.items)
+        waiting.extend(item.number for item in scope.items if item.kind == SCOPE)
+    reached = set(waiting)
+    for number, scope in enumerate(scopes):
+        if number not in reached:
+            scope.items, scope.is_open = [], False
+    return left_out
+
+
+def _cut(scope: Scope) -> int:
+    del scope.items[MOST_ITEMS:]
+    return len(scope.items)
+
+
+def _link(scopes: list[Scope], edges: Sequence[Edge], where: dict[int, tuple[int, int]], inner: dict[int, int]) -> None:
+    """Draws each edge where its ends meet, and from there inwards to both, by way of entries and exits."""
+    found: list[list[tuple[int, int, bool, str]]] = [[] for _ in scopes]
+    bars: dict[tuple[int, int], int] = {}
+
+    def chain(place: tuple[int, int]) -> list[tuple[int, int]]:
+        steps = [place]
+        while scopes[steps[-1][0]].parent >= 0:
+            at = steps[-1][0]
+            steps.append((scopes[at].parent, inner[at]))
+        return steps[::-1]
+
+    def bar(at: int, kind: int) -> int:
+        if (at, kind) not in bars:
+            bars[at, kind] = len(scopes[at].items)
+            scopes[at].items.append(Item(kind))
+        return bars[at, kind]
+
+    for edge in edges:
+        a, b = where.get(edge.source), where.get(edge.target)
+        if a is None or b is None:
+            continue
+        up, down = chain(a), chain(b)
+        shared = 0
+        while shared + 1 < min(len(up), len(down)) and up[shared] == down[shared]:
+            shared += 1
+        found[up[shared][0]].append((up[shared][1], down[shared][1], edge.control, edge.label))
+        for at, item in up[shared + 1 :]:
+            found[at].append((item, bar(at, EXIT), edge.control, edge.label))
+        for at, item in down[shared + 1 :]:
+            found[at].append((bar(at, ENTRY), item, edge.control, edge.label))
+    for scope, links in zip(scopes, found, strict=True):
+        scope.links = _merged(links)
+
+
+def _merged(links: Iterable[tuple[int, int, bool, str]]) -> list[Link]:
+    """One arrow for all that go the same way; it is a control arrow when all of them are."""
+    made: dict[tuple[int, int], Link] = {}
+    for source, target, control, label in links:
+        known = made.get((source, target))
+        if known is None:
+            made[source, target] = Link(source, target, control, label)
+        elif not control:
+            if known.control:
+                known.control, known.label, known.count = False, label, 1
+            else:
+                known.count += 1
+    return list(made.values())

@@ -1,0 +1,72 @@
+"""What things cost: the one table of figures by which it is decided what runs where, and what is worth doing.
+
+Each line is a name, a value, its unit and what it says. Times are those of one core of a processor of 2020; their
+proportions count. ``benchmarks/cost_model.py`` measures again what can be measured by itself; the other figures are
+limits that were found by trying several values on whole models.
+"""
+
+from __future__ import annotations
+
+# Calling LiteRT, or not (runtime/planning)
+
+PART_CALL = 7.0  # µs: calling a part of another engine
+PART_TENSOR = 0.8  # µs: every tensor that goes into a part or comes out of it
+NODE_CALL = 0.8  # µs: a small node on the reference engine, on some hundred elements
+CURVED_NODE_CALL = 2.5  # µs: likewise, of an op that computes exponentials
+WEIGHT_PRODUCT = 1 / 2500  # µs: what each weight of a product adds
+UNKNOWN_PRODUCT = 1000.0  # µs: a heavy node whose size nobody knows
+LEAST_PART_NODES = 3  # nodes: compute ops of a part that pay for the call
+LEAST_SMALL_PART_NODES = 7  # nodes: likewise, where each goes over SMALL_TENSOR elements at most
+SMALL_TENSOR = 512  # elements: what NumPy goes over in a microsecond
+FEW_SCORES = 4096  # scores: what NumPy sorts out in a millisecond; making LiteRT ready for it takes ten
+SUPPRESSED_BOXES = 8  # boxes: from which NonMaxSuppression on LiteRT pays
+
+# Making a quicker way ready (after so many calls)
+
+DIRECT_CALLS_AFTER = 8  # calls: of one part with arrays like these, before its direct way is taken
+PREPARED_AFTER = 2  # runs: of an executable, after which looking for its quickest way pays
+WRITTEN_OUT_AFTER = 12  # runs: of steps, after which they are written out as a Python function
+WRITTEN_OUT_FROM = 2  # steps: that are worth writing out
+UPGRADED_AFTER = 32  # runs: after which a tenth of a second for opening a model anew is well spent
+
+# Opening executables (litert/executable.py)
+
+REPEATED_FROM = 4 << 20  # bytes: of weights read again by later steps of a loop, from which packing them once pays
+PACKED_FROM = 24 << 20  # bytes: of constants, from which mapping packed weights is faster than packing them again
+LIGHT_OPERATION = 25_000  # multiplications: of an average operation (1 µs), below which one thread is faster
+
+# Unrolling (runtime/unrolling)
+
+MOST_NODES = 5000  # nodes: of one graph that are written out; planning takes about 100 µs for each
+MOST_ROUNDS = 20_000  # rounds: of a loop that is written out in part; counting them takes a second
+MOST_WRITTEN = 2000  # rounds: that are written out by themselves
+MOST_IN_CHUNK = 300  # nodes: of several rounds as one part; compiled in 100 ms, run in the time of several calls
+
+# Quantized graphs (runtime/eight_bit/choice.py)
+
+MOST_SEARCHED = 500_000_000  # multiplications: of a run, up to which ranges are searched for while running
+FEW_SEARCHED_LAYERS = 12  # layers: below which ranges are searched for however long the run
+MOST_FIXED = 50_000_000  # multiplications: of a run, up to which fixed ranges are rounded to as the original does
+MANY_PRODUCTS_PER_SUM = 1000  # multiplications: for each sum, from which rounding it as the original does is cheap
+DEEP_LAYERS = (
+    16  # layers: from which codes that are rounded otherwise add up (25 convolutions: 22 codes off, 4 of one: 1)
+)
+MOST_LAYERS_PER_RANGE = 2  # layers: for each range found while running, from which the fast kernels are near enough
+
+# LiteRT programs (litert/rewriting, litert/lowerings)
+
+MOVED_NUMBER = 16  # multiplications: that take as long as moving one number
+ADDED_PART = 4  # elements: of a window, that take as long as adding one part of a window to the others
+LEAST_CONVOLUTION = 50_000  # multiplications: of a convolution (1 µs), below which wider ones gain nothing
+WIDER_SHARE = 0.9  # share: of the former work, below which several pixels are taken together
+TWICE_THE_CHANNELS = 1.5  # share: of the time that a kernel of twice as many channels takes (AVX-512)
+TWICE_THE_CHANNELS_SHALLOW = 1.3  # share: likewise, with few input channels
+SHALLOW_CHANNELS = 8  # channels: of the input, that count as few there
+NARROW_VECTOR = 32  # channels: up to which a vector is written out for all pixels
+FEW_PRELU_CHANNELS = 16  # channels: below which PRELU does not fill the processor's registers
+MOST_ADDED_ZEROS = 4  # share: of a transposed convolution's multiplications, beyond which it stays
+FEWEST_CODED_CHANNELS = 4  # channels: XNNPACK's windows over fewer are slow on quantized values
+FEWEST_CODED_PRODUCTS = 30  # multiplications: for each value in or out, from which eight bits pay
+MOST_RESPONSE_CHANNELS = 512  # channels: beyond which the band of a response normalization takes longer than powers
+FEW_ROW_ELEMENTS = 32  # elements: of a window's row, below which laying the whole window out is quicker
+MOST_RESIZE_TAPS = 8  # pixels: that are added for one; each is an operation

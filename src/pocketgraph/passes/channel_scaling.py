@@ -1,0 +1,97 @@
+"""Multiplies the weights of a convolution or matrix product by a factor for each output channel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pocketgraph.graph import Node, Tensor
+
+Array = np.ndarray[Any, Any]
+
+
+class Place(NamedTuple):
+    """Where a linear op has its data and its weights among the inputs, and how many channels its data has."""
+
+    source: int
+    weights: int
+    inputs: Callable[[Node, tuple[int, ...]], int | None]
+
+
+def _inputs_of_product(product: Node, shape: tuple[int, ...]) -> int | None:
+    if len(shape) != 2 or product.attr("transpose_a"):
+        return None
+    return shape[1] if product.attr("transpose_b") else shape[0]
+
+
+LINEAR = {
+    "Conv2D": Place(0, 1, lambda product, shape: shape[2] if len(shape) == 4 else None),
+    "DepthwiseConv2dNative": Place(0, 1, lambda product, shape: shape[2] if len(shape) == 4 else None),
+    "Conv2DBackpropInput": Place(2, 1, lambda product, shape: shape[3] if len(shape) == 4 else None),
+    "MatMul": Place(0, 1, _inputs_of_product),
+}
+"""The ops whose weights can take on factors of channels."""
+
+
+def output_channels(product: Node, shape: tuple[int, ...]) -> int | None:
+    """How many channels come out with weights of this shape; None when that is no shape of weights.
+
+    Conv2D has weights [height, width, in, out], DepthwiseConv2dNative [height, width, in, multiplier] with in x
+    multiplier channels, Conv2DBackpropInput (a transposed convolution) [height, width, out, in], MatMul [in, out], or
+    [out, in] with ``transpose_b``.
+    """
+    if product.op == "MatMul":
+        return None if len(shape) != 2 else shape[0] if product.attr("transpose_b") else shape[1]
+    if len(shape) != 4:
+        return None
+    if product.op == "Conv2DBackpropInput":
+        return shape[2]
+    return shape[2] * shape[3] if product.op == "DepthwiseConv2dNative" else shape[3]
+
+
+def scaled_weights(product: Node, weights: Tensor, factors: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
+    """The weights times ``factors`` (floats, one for each output channel); None when the sizes do not fit."""
+    channels = output_channels(product, weights.shape)
+    if channels is None or factors.shape != (channels,):
+        return None
+    values = weights.numpy()
+    if product.op == "Conv2DBackpropInput" or (product.op == "MatMul" and product.attr("transpose_b")):
+        factors = factors[:, np.newaxis]
+    elif product.op == "DepthwiseConv2dNative":
+        factors = factors.reshape(weights.shape[2:])
+    scaled: np.ndarray[Any, Any] = np.multiply(values, factors)
+    return scaled
+
+
+def input_folded(product: Node, weights: Array, scale: Array, offset: Array) -> tuple[Array, Array] | None:
+    """Weights (float32) and an offset for each output channel (float64), so that ``L'(x) + result`` is
+    ``L(x * scale + offset)``, where scale and offset hold one float64 for each input channel, or one for all.
+
+    None when a transposed convolution would have to spread an offset, which its borders would not get alike.
+    """
+    wide = weights.astype(np.float64)
+    if product.op == "MatMul":
+        matrix = wide.T if product.attr("transpose_b") else wide  # [in, out]
+        scaled = matrix * np.broadcast_to(scale, matrix.shape[:1])[:, np.newaxis]
+        shifts = np.broadcast_to(offset, matrix.shape[:1]) @ matrix
+        return (scaled.T if product.attr("transpose_b") else scaled).astype(np.float32), shifts
+    if product.op == "Conv2DBackpropInput":
+        zeros = np.zeros(weights.shape[2])
+        return None if offset.any() else ((wide * scale).astype(np.float32), zeros)
+    column = np.broadcast_to(scale, weights.shape[2:3])[:, np.newaxis]
+    shift = np.broadcast_to(offset, weights.shape[2:3])[:, np.newaxis]
+    moved = (wide * shift).sum(axis=(0, 1))  # [in, out] or [in, multiplier]
+    total = moved.reshape(-1) if product.op == "DepthwiseConv2dNative" else moved.sum(axis=0)
+    return (wide * column).astype(np.float32), total
+
+
+def has_padding(product: Node, shape: tuple[int, ...]) -> bool:
+    """Whether a linear op with weights of this shape may take zeros from beyond the borders of its data."""
+    if product.op == "MatMul":
+        return False
+    padding = product.attr("padding")
+    if padding == b"EXPLICIT":
+        return any(product.attr("explicit_paddings", (1,)))
+    return not (padding == b"VALID" or (padding == b"SAME" and shape[:2] == (1, 1)))

@@ -1,0 +1,60 @@
+"""All passes by name: those over graphs, over LiteRT programs and over steps; and how they are switched off."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from typing import NamedTuple
+
+from pocketgraph.errors import UsageError, did_you_mean
+
+ENVIRONMENT = "POCKETGRAPH_WITHOUT"
+GRAPH, PROGRAM, STEPS = "graph", "program", "steps"
+
+
+class PassRow(NamedTuple):
+    """A pass in the list of all.
+
+    Attributes:
+        name: what it is switched off by.
+        over: what it changes: ``graph``, ``program`` (of LiteRT operators) or ``steps`` (of the reference engine).
+        does: what it does, in a few words.
+    """
+
+    name: str
+    over: str
+    does: str
+
+
+def all_passes() -> tuple[PassRow, ...]:
+    """Every pass once, in the order in which they run first."""
+    from pocketgraph.litert.rewriting.optimize import FOR_LATENCY, OPTIMIZE
+    from pocketgraph.runtime.engines.step_passes import STEP_PASSES
+    from pocketgraph.runtime.planning.passes import BESIDES, PASSES
+
+    rows = [PassRow(name, GRAPH, does) for name, does in BESIDES.items()]
+    rows += [PassRow(each.name, GRAPH, each.does) for each in PASSES]
+    rows += [PassRow(each.name, PROGRAM, each.does) for each in (*OPTIMIZE, *FOR_LATENCY)]
+    rows += [PassRow(name, STEPS, does) for name, does in STEP_PASSES.items()]
+    found: dict[str, PassRow] = {}
+    for row in rows:
+        found.setdefault(row.name, row)
+    return tuple(found.values())
+
+
+def switched_off(names: Collection[str]) -> frozenset[str]:
+    """The names of passes to leave out: these, and those of ``POCKETGRAPH_WITHOUT`` (separated by commas).
+
+    Raises:
+        UsageError: there is no such pass.
+    """
+    given = [names] if isinstance(names, str) else list(names)
+    given += [name.strip() for name in os.environ.get(ENVIRONMENT, "").split(",") if name.strip()]
+    if not given:
+        return frozenset()
+    known = {row.name for row in all_passes()}
+    for name in given:
+        if name not in known:
+            hint = did_you_mean(name, known) if isinstance(name, str) else ""
+            raise UsageError(f"there is no pass '{name}'", hint=hint or f"the passes are {', '.join(sorted(known))}")
+    return frozenset(given)

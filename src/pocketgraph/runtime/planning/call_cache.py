@@ -1,0 +1,153 @@
+"""One answer to "have I seen this call before?": in this process, and on disk.
+
+The process level knows the call that was made last (``last``, compared directly), calls as they were spelled, and plans
+by ``CallKey``. The disk level (``plan_for``) has what earlier processes compiled and planned, under the model's digest
+and the same key as text. What is in neither is planned, and kept in both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pocketgraph.graph import DType, Graph
+from pocketgraph.graph.model_file import is_litert_file, is_model_file
+from pocketgraph.runtime.planning.call_key import CallKey, spelled_key
+from pocketgraph.runtime.planning.execution_plan import Execution, ExecutionPlan, Request
+from pocketgraph.runtime.planning.repeated_call import RepeatedCall, repeated_call
+
+if TYPE_CHECKING:
+    from pocketgraph.runtime.engines.needed import Item
+    from pocketgraph.runtime.tensor_names import Fetched
+
+MOST_PLANS = 64  # that a session keeps; the oldest go, and are made again when they come back
+
+
+class CallCache:
+    """The process level: what one session has run. Changes are made under the session's lock; reading needs none.
+
+    Attributes:
+        last: runs the call that was made last, when it is made again.
+        plans: by key.
+        fetched: which of the names that were fetched together are operations without outputs.
+    """
+
+    def __init__(self) -> None:
+        self.last: RepeatedCall | None = None
+        self.plans: dict[CallKey, ExecutionPlan] = {}
+        self.fetched: dict[tuple[str, ...], Fetched] = {}
+        self._spelled: dict[tuple[Any, ...], tuple[Execution, RepeatedCall | None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._spelled)
+
+    def seen(self, fetches: Any, feeds: Any, targets: Any) -> tuple[Execution, list[Any]] | None:
+        """The way to run a call that was spelled like this before, with arrays like these, and its values."""
+        if type(feeds) is not dict or type(targets) not in (tuple, str):
+            return None
+        names = tuple(fetches) if type(fetches) is list else fetches
+        values = list(feeds.values())
+        try:
+            found = self._spelled.get(spelled_key(names, feeds, targets, values))
+        except TypeError:  # a name that cannot be one; whoever looks it up will say so
+            return None
+        if found is None:
+            return None
+        execution, self.last = found
+        return execution, values
+
+    def remember(self, fetches: Any, feeds: Mapping[Any, Any], targets: Any, execution: Execution) -> None:
+        """Notes that calls like this one run so."""
+        names = tuple(fetches) if isinstance(fetches, list) else fetches
+        if isinstance(names, (str, tuple)) and isinstance(targets, (str, tuple)):
+            self.last = repeated_call(fetches, feeds, targets, execution)
+            self._spelled[spelled_key(names, feeds, targets, list(feeds.values()))] = execution, self.last
+
+    def add_plan(self, key: CallKey, plan: ExecutionPlan) -> ExecutionPlan:
+        """Adds a plan, and lets the oldest go where there are too many."""
+        self.plans[key] = plan
+        if len(self.plans) > MOST_PLANS:
+            self.drop([next(iter(self.plans))])
+        return plan
+
+    def drop(self, keys: Iterable[CallKey]) -> None:
+        """Lets plans go, and with them the ways to run them."""
+        for key in keys:
+            self.plans.pop(key, None)
+        self.forget()
+
+    def forget(self) -> None:
+        """Lets go of the ways to run; the plans stay."""
+        self._spelled.clear()
+        self.fetched.clear()
+        self.last = None
+
+    def close(self) -> None:
+        """Frees all plans."""
+        for plan in self.plans.values():
+            for executable in plan.executables:
+                executable.close()
+        self.plans.clear()
+        self.forget()
+
+
+def plan_for(request: Request, graph: Callable[[], Graph], items: dict[str, Item] | None = None) -> ExecutionPlan:
+    """What runs a request: the plan of an earlier process where there is one, else a new one.
+
+    Args:
+        request: what is to be run; its graph is not looked at.
+        graph: gives the graph, which only a new plan needs.
+        items: the graph's needed nodes, when the caller knows them.
+
+    Raises:
+        MissingKernelError: ops that nothing can run; all of them are named.
+        RunError: the graph cannot be run as asked.
+    """
+    found = find(request)
+    if found is not None:
+        return found
+    whole = graph()
+    if is_model_file(whole) and not is_litert_file(whole):
+        from pocketgraph.runtime.planning.onnx_file_plan import plan_of_onnx_file
+
+        return plan_of_onnx_file(request, whole)
+    if is_model_file(whole):
+        from pocketgraph.runtime.planning.model_file_plan import plan_of_model_file
+
+        return plan_of_model_file(request, whole)
+    from pocketgraph.runtime.planning.plan import prepare  # takes as long to import as all that a warm start needs
+
+    return prepare(request._replace(graph=whole), items)
+
+
+def find(request: Request) -> ExecutionPlan | None:
+    """What an earlier process left on disk for a request: one executable for all of it, or a plan of several parts."""
+    if not request.key or request.call.is_traced or request.call.is_described:
+        return None
+    found = _whole(request)
+    if found is None and request.engine is None:
+        from pocketgraph.runtime.planning import stored_plan
+
+        found = stored_plan.find(request)
+    return found
+
+
+def _whole(request: Request) -> ExecutionPlan | None:
+    from pocketgraph.litert.executable import lookup
+
+    call = request.call
+    if call.targets or len(set(call.fetches)) < len(call.fetches):
+        return None
+    specs: dict[str, tuple[DType, tuple[int, ...]]] = {}
+    for endpoint, (dtype, shape) in call.feeds:
+        if dtype is None:
+            return None
+        specs[str(endpoint)] = (dtype, shape)
+    names, fetches = sorted(specs), [str(endpoint) for endpoint in call.fetches]
+    found = lookup(
+        call.of_model(request.key), names, fetches, specs, threads=request.threads, cache_dir=request.cache_dir
+    )
+    if found is None:
+        return None
+    order = {name: index for index, name in enumerate(specs)}
+    return ExecutionPlan(None, found, tuple([order[name] for name in names]), executables=[found])

@@ -1,0 +1,92 @@
+"""What a call of a session is told by: calls with equal keys run the same way, in this process and in later ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from pocketgraph.graph import DType
+from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.runtime.feeds import is_switch
+
+Array = np.ndarray[Any, Any]
+Sized: TypeAlias = "tuple[DType | None, tuple[int, ...]]"
+
+
+class CallKey(NamedTuple):
+    """A call, its names looked up.
+
+    Attributes:
+        feeds: the fed tensors with type and shape, in the caller's order.
+        fetches: the wanted tensors.
+        targets: nodes to run besides.
+        switches: the fed values that the plan may rest on, by tensor name (see feeds.is_switch).
+        is_traced: each part's operations are wanted as well.
+        is_described: what runs where is wanted as well.
+    """
+
+    feeds: tuple[tuple[Endpoint, Sized], ...]
+    fetches: tuple[Endpoint, ...]
+    targets: tuple[str, ...] = ()
+    switches: tuple[tuple[str, bool], ...] = ()
+    is_traced: bool = False
+    is_described: bool = False
+
+    @staticmethod
+    def of(
+        feeds: Mapping[Endpoint, Sized],
+        fetches: Sequence[Endpoint],
+        targets: Sequence[str],
+        values: Mapping[str, Array],
+        traced: bool = False,
+        described: bool = False,
+    ) -> CallKey:
+        """The key of a call; ``values`` are its switches by tensor name."""
+        switches = tuple([(name, bool(value)) for name, value in values.items()])
+        return CallKey(tuple(feeds.items()), tuple(fetches), tuple(targets), switches, traced, described)
+
+    def of_model(self, digest: str) -> str:
+        """What is kept on disk of a model for all calls with these switches is found by this text."""
+        return " ".join([digest, *(f"{name}={value}" for name, value in sorted(self.switches))])
+
+    def of_call(self, digest: str) -> str:
+        """Likewise for calls with these feeds' types and shapes too, in whatever order they are fed."""
+        given = sorted((str(e), dtype.name if dtype else "?", tuple(shape)) for e, (dtype, shape) in self.feeds)
+        return f"{self.of_model(digest)} {given}"
+
+    @property
+    def wanted(self) -> str:
+        """The fetches and targets as text."""
+        return f"{[*map(str, self.fetches)]} {[*self.targets]}"
+
+
+def spelled_key(fetches: Any, feeds: Mapping[Any, Any], targets: Any, values: Sequence[Any]) -> tuple[Any, ...]:
+    """The same before names are looked up: names as spelled, the arrays' types and shapes, the values of switches.
+
+    What is no array counts as None.
+    """
+    key = [fetches, targets, *feeds]
+    for value in values:
+        if type(value) is np.ndarray:
+            key += (value.dtype, value.shape)
+            if may_switch(value) and is_switch(value):
+                key.append(bool(value))
+        else:
+            key.append(None)
+    return tuple(key)
+
+
+def may_switch(value: Array) -> bool:
+    """Whether an array of this type and shape can be a switch (see feeds.is_switch)."""
+    return value.size == 1 and value.dtype.kind in "bf"
+
+
+def switch_of(value: Array) -> bool | None:
+    """What a switch says; None for a value that is none.
+
+    Args:
+        value: an array of one element.
+    """
+    return bool(value) if is_switch(value) else None

@@ -1,0 +1,140 @@
+"""A compiled part: what it takes and gives, how it is called, how a later process finds it, and where its time goes."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from pocketgraph.graph import Node
+from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.litert.cost_model import DIRECT_CALLS_AFTER
+from pocketgraph.runtime.engines.compilation_units import PartCall
+from pocketgraph.runtime.op_weights import HEAVY
+from pocketgraph.runtime.profile import NodeTiming, StepTrace
+from pocketgraph.runtime.tensor_names import before_rounds
+
+if TYPE_CHECKING:
+    from pocketgraph.litert.executable import Executable
+
+Array = np.ndarray[Any, Any]
+Found: TypeAlias = "tuple[str, list[tuple[str, str, tuple[int, ...]]], list[str]]"
+"""The key, inputs (name, type, shape) and outputs by which a later process finds a part."""
+
+
+class Share(NamedTuple):
+    """One operation's part of the time, and what it makes."""
+
+    name: str
+    op: str
+    part: float
+    output_bytes: int
+    outputs: tuple[tuple[str, tuple[int, ...]], ...]
+
+
+class CompiledPart:
+    """A part that LiteRT runs, as a call.
+
+    Attributes:
+        ops: the op type of each node inside, by name.
+        inputs, outputs: what the executable takes and gives, in its order.
+        executable: runs it.
+        is_whole: whether it is everything between the feeds and the fetches.
+        found_by: how a later process finds it; None: it does not.
+        name: stands for the part where no better is known.
+    """
+
+    def __init__(
+        self,
+        ops: Mapping[str, str],
+        inputs: tuple[Endpoint, ...],
+        outputs: tuple[Endpoint, ...],
+        executable: Executable,
+        is_whole: bool = False,
+        found_by: Found | None = None,
+    ) -> None:
+        self.ops = ops
+        self.inputs = inputs
+        self.outputs = outputs
+        self.executable = executable
+        self.is_whole = is_whole
+        self.found_by = found_by
+        self.name = "litert segment"
+        self._shares: list[Share] | None = None
+        self._how = ""
+        self._lock = threading.Lock()
+        self._calls = 0
+        self._seen: list[tuple[tuple[int, ...], np.dtype[Any]]] = []
+        self._quick: Callable[[Any], list[Array]] | None = None
+
+    def as_step(self, index: int, members: Iterable[str] | None = None) -> PartCall:
+        """It as a step of the reference engine's program.
+
+        Args:
+            index: its place among the parts.
+            members: the nodes that stand for it in the program's graph; by default those inside.
+        """
+        self.name = f"litert segment {index + 1}"
+        inside = frozenset(self.ops if members is None else members)
+        return PartCall(Node(self.name, "LiteRT"), inside, self.inputs, self.outputs, self)
+
+    @property
+    def place(self) -> str:
+        """What to call the part in messages: the graph's nodes that it begins and ends with."""
+        if not self.ops:
+            return self.name
+        first, *_, last = (before_rounds(name)[0] for name in (*self.ops, *self.ops))
+        return f"node '{first}'" if len(self.ops) == 1 else f"the LiteRT part from '{first}' to '{last}'"
+
+    def __call__(self, *arrays: Array) -> tuple[Array, ...]:
+        quick = self._quick
+        if quick is not None and [(array.shape, array.dtype) for array in arrays] == self._seen:
+            return tuple(quick(arrays))
+        found = tuple(self.executable.run(arrays))
+        if quick is None:
+            self._calls += 1
+            if self._calls == DIRECT_CALLS_AFTER:  # it is in a loop; arrays like these have been found right
+                self._seen = [(array.shape, array.dtype) for array in arrays]
+                self._quick = self.executable.direct(range(len(arrays)))
+        return found
+
+    def note_times(self, trace: StepTrace, arguments: Sequence[Array], outputs: Any, began: int, ended: int) -> None:
+        """Notes one call (``perf_counter_ns``), its time shared out to the nodes inside."""
+        position, whole = trace.since_start(began), (ended - began) / 1000
+        with self._lock:
+            if self._shares is None:
+                self._shares = self._measured(arguments)
+                trace.leave_out(time.perf_counter_ns() - ended)
+        if not self._shares:
+            trace.add(self.name, "LiteRT", began, ended, outputs, "litert")
+            return
+        trace.note(self._how)
+        for share in self._shares:
+            took = share.part * whole
+            trace.nodes.append(
+                NodeTiming(share.name, share.op, position, took, share.output_bytes, "litert", share.outputs)
+            )
+            position += took
+
+    def _measured(self, arguments: Sequence[Array]) -> list[Share]:
+        """The nodes' shares; none when the engine does not tell. A node of several operations has one, at the first."""
+        measure: Any = getattr(self.executable, "op_times", None)
+        found = measure(arguments) if measure is not None else None
+        program: Any = getattr(self.executable, "program", None)
+        if found is None or program is None:
+            return []
+        times, self._how = found
+        total = sum(us for _, _, us in times) or 1.0
+        shares: dict[str, Share] = {}
+        for place, ((nodes, code, us), operation) in enumerate(zip(times, program.operations, strict=True)):
+            name = next((n for n in nodes if self.ops.get(n) in HEAVY), nodes[-1] if nodes else "")
+            made = [(value.dtype, tuple(value.shape), value.size) for value in operation.outputs]
+            outputs = tuple((dtype.numpy.name, shape) for dtype, shape, _ in made)
+            size = sum(count * dtype.size for dtype, _, count in made)
+            key = name or f"{self.name}/{code}_{place}"  # what no node asked for: layouts, types
+            before = shares[key].part if key in shares else 0.0
+            shares[key] = Share(key, self.ops.get(name, code), before + us / total, size, outputs)
+        return list(shares.values())

@@ -1,0 +1,116 @@
+"""What is asked of planning, and what it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+
+from pocketgraph.graph import Graph
+from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.runtime.description import Description
+from pocketgraph.runtime.planning.call_key import CallKey, Sized
+
+if TYPE_CHECKING:
+    from pocketgraph.runtime.engines.reference import StepProgram
+
+Array = np.ndarray[Any, Any]
+Execution: TypeAlias = "Callable[[list[Any]], list[Array]]"
+"""Computes the fetches from the fed values, in the caller's order."""
+NOTHING = Description({}, (), (), {}, {})
+"""What is known of a plan that an earlier process made."""
+
+
+Planner: TypeAlias = "Callable[[Request, Callable[[], Graph]], ExecutionPlan]"
+"""Finds or makes a plan; the graph is asked for only where it has to be made."""
+
+
+class Runnable(Protocol):
+    """What LiteRT runs as one: an executable of litert/executable.py, or a signature of a LiteRT file."""
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        """The outputs, owned by the caller, for inputs in the order of compilation; safe for several threads."""
+
+    def direct(self, order: Sequence[int]) -> Callable[[list[Array]], list[Array]]:
+        """The quickest ``run``, on arrays of the right types and shapes of which ``order`` says where each input is."""
+
+    def close(self) -> None:
+        """Gives the memory back."""
+
+    def describe(self) -> str:
+        """One line for people."""
+
+
+class Request(NamedTuple):
+    """What is to be run.
+
+    Attributes:
+        graph: the whole graph.
+        call: what is fed, fetched and run.
+        values: feeds that the decision may rest on, by tensor name (see feeds.is_switch).
+        threads: how many threads LiteRT may use.
+        cache_dir: where LiteRT's compiled parts are kept; None for the user's cache directory.
+        key: names the model across processes; "" when nothing must be kept.
+        engine: None for what is best, ``reference`` or ``litert`` to have that only.
+        exact: keep the integer arithmetic of eight-bit ops.
+        planner: plans the parts whose shapes only the run tells.
+        without: passes that are switched off (see runtime/passes.py).
+    """
+
+    graph: Graph
+    call: CallKey
+    values: Mapping[str, Array] = {}
+    threads: int = 1
+    cache_dir: Any = None
+    key: str = ""
+    engine: str | None = None
+    exact: bool = False
+    planner: Planner | None = None
+    without: frozenset[str] = frozenset()
+
+    @property
+    def feeds(self) -> dict[Endpoint, Sized]:
+        """The fed tensors, with dtype and shape, in the caller's order."""
+        return dict(self.call.feeds)
+
+    @property
+    def fetches(self) -> tuple[Endpoint, ...]:
+        """The wanted tensors."""
+        return self.call.fetches
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Nodes to run besides."""
+        return self.call.targets
+
+
+class ExecutionPlan:
+    """Everything decided for one set of feeds with their shapes, fetches and targets.
+
+    Attributes:
+        program: the steps, with LiteRT's parts as calls; None where one executable does it all and no steps are wanted.
+        whole: the executable that runs everything between feeds and fetches, when there is one.
+        whole_inputs: the feed that goes into each input of it.
+        description: for ``Session.plan``.
+        executables: what has to be closed.
+    """
+
+    def __init__(
+        self,
+        program: StepProgram | None,
+        whole: Runnable | None = None,
+        whole_inputs: tuple[int, ...] = (),
+        description: Description = NOTHING,
+        executables: Sequence[Runnable] = (),
+    ) -> None:
+        self.program = program
+        self.whole = whole
+        self.whole_inputs = whole_inputs
+        self.description = description
+        self.executables = executables
+
+    def directly(self) -> Execution:
+        """The quickest way to run ``whole``, on arrays of just its inputs' types and shapes."""
+        assert self.whole is not None
+        return self.whole.direct(self.whole_inputs)

@@ -1,0 +1,192 @@
+"""A graph on its way through the passes, with what is known of it so far."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.graph import Graph, Shape
+from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.kernels.shapes import Inferred, infer
+from pocketgraph.runtime.engines.builder import STRUCTURAL, Builder
+from pocketgraph.runtime.engines.compilation_units import Plan
+from pocketgraph.runtime.engines.frames import ROOT, frames_of, has_loops
+from pocketgraph.runtime.engines.functions import FunctionLibrary
+from pocketgraph.runtime.engines.needed import Item, needed
+from pocketgraph.runtime.planning.call_key import Sized
+from pocketgraph.runtime.planning.missing import check_kernels
+from pocketgraph.runtime.planning.static_branches import SWITCH
+
+STATIC_WITH_INPUTS = ops_with("constant", "passes") | {"NoOp"}
+"""Of the ops that the engine carries out itself, those that give the same value whenever their inputs do."""
+
+
+class GraphState:
+    """A graph for one call, with what is known of it. What knows less than the graph is made anew when asked to.
+
+    Attributes:
+        graph: the graph.
+        feeds: the fed tensors, with dtype and shape.
+        fetches: the wanted tensors.
+        held: nodes that must stay: what is fed, fetched or run.
+        without: the passes that are switched off.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        feeds: Mapping[Endpoint, Sized],
+        values: Mapping[str, np.ndarray[Any, Any]],
+        fetches: Collection[Endpoint],
+        targets: Collection[str],
+        items: Mapping[str, Item] | None = None,
+        without: Collection[str] = (),
+    ) -> None:
+        """``values`` are feeds that may be relied on, by name; ``items`` the graph's needed nodes, when known."""
+        self.graph = graph
+        self.feeds = feeds
+        self.fetches = fetches
+        self.without = without
+        self._fed, self._targets, self._values = frozenset(feeds), targets, values
+        self._types = {str(e): (dtype, Shape(shape)) for e, (dtype, shape) in feeds.items() if dtype is not None}
+        self._wanted = [*map(str, fetches), *targets]
+        self.fed_nodes = {endpoint.node for endpoint in feeds}
+        self.held = {*self.fed_nodes, *(e.node for e in fetches), *targets}
+        self._items = items
+        self._inferred: Inferred | None = None
+        self._plan: Plan | None = None
+        self._conditional: set[str] | None = None
+        self._is_stale = False
+
+    @property
+    def items(self) -> Mapping[str, Item]:
+        """The needed nodes, before there is a plan."""
+        if self._items is None:
+            self._items = needed(self.graph, self._fed, self.fetches, self._targets)
+        return self._items
+
+    @property
+    def inferred(self) -> Inferred:
+        """Types, shapes and values of the graph's tensors."""
+        if self._inferred is None:
+            self._inferred = infer(self.graph, self._types, self._values, outputs=self._wanted)
+        return self._inferred
+
+    @property
+    def plan(self) -> Plan:
+        """The needed nodes, with the loops that they are in."""
+        if self._plan is None:
+            self._plan = _plan(self.graph, self.items, self._fed)
+        return self._plan
+
+    @property
+    def conditional(self) -> set[str]:
+        """Nodes outside of loops that do not run in every run.
+
+        Raises:
+            MissingKernelError: see ``conditional_nodes``.
+        """
+        if self._conditional is None:
+            self._conditional = conditional_nodes(self.plan)
+        return self._conditional
+
+    def take(self, graph: Graph) -> bool:
+        """Goes on with this graph; says whether it is another one."""
+        changed, self.graph = graph is not self.graph, graph
+        self._is_stale |= changed
+        return changed
+
+    def find_items(self, *, reuse: bool = True) -> None:
+        """The needed nodes of the graph as it is now, before there is a plan."""
+        known = self._items if reuse else None
+        self._items = needed(self.graph, self._fed, self.fetches, self._targets, known)
+        self._is_stale = False
+
+    def settle(self) -> None:
+        """Brings the plan up to the graph where that has changed since."""
+        if self._is_stale and self._plan is not None:
+            self.plan_anew()
+        self._is_stale = False
+
+    def plan_anew(self) -> None:
+        """The plan of the graph as it is now."""
+        items = needed(self.graph, self._fed, self.fetches, self._targets, self.plan.items)
+        self._plan, self._is_stale = _plan(self.graph, items, self._fed), False
+
+    def infer_anew(self) -> None:
+        """Types, shapes and values of the graph as it is now."""
+        self._inferred = infer(self.graph, self._types, self._values, outputs=self._wanted, before=self.inferred)
+
+    def find_conditional(self) -> None:
+        """The conditional nodes of the plan as it is now."""
+        self._conditional = conditional_nodes(self.plan)
+
+    def keep_needed(self) -> None:
+        """Takes out what nobody needs any more, and plans anew."""
+        items = needed(self.graph, self._fed, self.fetches, self._targets, self.plan.items)
+        kept = [node for node in self.graph if node.name in items or node.name in self.fed_nodes]
+        self.graph = self.graph.replace(kept)
+        self.infer_anew()
+        self._plan, self._is_stale = _plan(self.graph, items, self._fed), False
+
+
+def _plan(graph: Graph, items: Mapping[str, Item], fed: frozenset[Endpoint]) -> Plan:
+    frames = frames_of(items, fed) if has_loops(items) else dict.fromkeys(items, ROOT)
+    return Plan(items, fed, frames, {}, FunctionLibrary(graph))
+
+
+def static_nodes(plan: Plan) -> set[str]:
+    """The nodes whose outputs are the same in every run: constants, what pure ops make of them, and idle NoOps."""
+    from pocketgraph.graph import opdefs
+
+    consumers: dict[str, list[str]] = {}
+    missing: dict[str, int] = {}
+    static: set[str] = set()
+    ready: list[str] = []
+    for name, item in plan.items.items():
+        op = item.node.op
+        definition = opdefs.find(op)
+        is_pure = definition is not None and not definition.stateful
+        if plan.frames[name].depth or not is_pure or op in STRUCTURAL - STATIC_WITH_INPUTS:
+            continue
+        if not item.data and op not in ("Const", "NoOp"):
+            continue
+        missing[name] = len(item.data) + len(item.control)
+        for endpoint in item.data:
+            if endpoint not in plan.fed:
+                consumers.setdefault(endpoint.node, []).append(name)
+        for waited in item.control:
+            consumers.setdefault(waited, []).append(name)
+        if not missing[name]:
+            ready.append(name)
+    while ready:
+        name = ready.pop()
+        static.add(name)
+        for consumer in consumers.get(name, ()):
+            missing[consumer] -= 1
+            if missing[consumer] == 0:
+                ready.append(consumer)
+    return static
+
+
+def conditional_nodes(plan: Plan) -> set[str]:
+    """The nodes of the root region that do not run in every run.
+
+    Raises:
+        MissingKernelError: as ``check_kernels``, which is asked where there are branches at all.
+    """
+
+    switches = {name for name, item in plan.items.items() if item.node.op in SWITCH}
+    if not switches:
+        return set()
+    check_kernels((item.node for item in plan.items.values()), plan.library)
+    if all(plan.frames[name].depth for name in switches):  # only those that loops end by
+        return switches
+    builder = Builder(plan, ROOT)
+    for endpoint in plan.fed:
+        builder.bind(endpoint)
+    builder.build(list(plan.items))
+    return switches | {name for name, live in builder.node_live.items() if live.atoms}

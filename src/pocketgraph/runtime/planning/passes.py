@@ -1,0 +1,237 @@
+"""The graph passes: what is done to a graph before it is cut into parts, in this order.
+
+Each has a name, by which it can be switched off (``Session(without=…)``, ``POCKETGRAPH_WITHOUT``); the results are the
+same without it, but later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pocketgraph.graph import Graph, Node
+from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.kernels.shapes import Inferred
+from pocketgraph.runtime.eight_bit.float_rewriting import without_codes
+from pocketgraph.runtime.engines.compilation_units import Plan
+from pocketgraph.runtime.engines.needed import Item
+from pocketgraph.runtime.planning.call_key import Sized
+from pocketgraph.runtime.planning.constant_deduplication import deduplicate_constants as with_constants_once
+from pocketgraph.runtime.planning.function_inlining import inline_calls
+from pocketgraph.runtime.planning.graph_state import GraphState, static_nodes
+from pocketgraph.runtime.planning.idle_dropout import without_idle_dropout
+from pocketgraph.runtime.planning.known_values import with_known_values
+from pocketgraph.runtime.planning.split_hoisting import hoist_over_splits as with_work_before_splits
+from pocketgraph.runtime.planning.static_branches import known_predicates, without_static_branches
+from pocketgraph.runtime.unrolling.loops import unrolled
+
+MOST_ROUNDS = 6  # writing a loop out may tell how often another one turns
+
+
+class GraphPass(NamedTuple):
+    """One pass.
+
+    Attributes:
+        name: what it is switched off by.
+        does: what it does, in a few words.
+        run: does it to a state.
+    """
+
+    name: str
+    does: str
+    run: Callable[[GraphState], None]
+
+
+class SpecializedGraph(NamedTuple):
+    """A graph made simpler for one set of feed types and shapes.
+
+    Attributes:
+        graph: the graph.
+        plan: its needed nodes.
+        inferred: types, shapes and values of its tensors.
+        conditional: nodes outside of loops that do not run in every run.
+        static: nodes whose outputs are the same in every run.
+        applied: the passes that changed the graph.
+    """
+
+    graph: Graph
+    plan: Plan
+    inferred: Inferred
+    conditional: set[str]
+    static: set[str]
+    applied: tuple[str, ...] = ()
+
+
+def inline_functions(state: GraphState) -> None:
+    if state.take(inline_calls(state.graph, state.items, state.feeds, state.held)):
+        state.find_items(reuse=False)
+
+
+def eight_bits_in_floats(state: GraphState) -> None:
+    if state.take(without_codes(state.graph, state.held, state.items, state.feeds)):
+        state.find_items()
+
+
+def take_defaults(state: GraphState) -> None:
+    changed = lambda node: node if node.name in state.fed_nodes else _without_default(node)  # noqa: E731
+    state.take(state.graph.map_nodes(changed))
+    state.find_items()
+
+
+def _without_default(node: Node) -> Node:
+    """A placeholder that takes its default; the shape it declares is only what it could be fed with."""
+    if node.op != "PlaceholderWithDefault":
+        return node
+    return Node(node.name, "Identity", node.inputs, {"T": node.attrs["dtype"]} if "dtype" in node.attrs else {})
+
+
+def drop_untaken_branches(state: GraphState) -> None:
+    predicates = known_predicates(state.items, state.inferred)
+    if predicates:
+        fed = frozenset(state.feeds)
+        state.take(without_static_branches(state.graph, state.items, fed, predicates, state.fetches))
+        state.find_items(reuse=False)
+        state.infer_anew()
+
+
+def fold_constants(state: GraphState) -> None:
+    nodes = len(state.graph.nodes)
+    known = with_known_values(state.graph, state.plan, state.conditional, state.inferred, state.fetches)
+    state.take(known)
+    if len(known.nodes) > nodes:  # nothing is known of the new ones yet
+        state.infer_anew()
+
+
+def deduplicate_constants(state: GraphState) -> None:
+    state.take(with_constants_once(state.graph, state.plan, state.inferred, state.held))
+
+
+def remove_dropout_in_loops(state: GraphState) -> None:
+    """A loop that draws no numbers any more can be unrolled."""
+    state.settle()
+    if any(frame.depth for frame in state.plan.frames.values()):
+        remove_dropout(state)
+        state.conditional.intersection_update(state.plan.items)
+
+
+def remove_dropout(state: GraphState) -> None:
+    state.settle()
+    state.take(without_idle_dropout(state.graph, state.plan, state.inferred, state.conditional))
+    state.settle()
+
+
+def unroll_loops(state: GraphState) -> None:
+    """One loop that is written out may tell how often another turns."""
+    state.settle()
+    may_chunk = "partial_unrolling" not in state.without
+    for _ in range(MOST_ROUNDS):
+        straight = unrolled(state.graph, state.plan, state.inferred, state.conditional, state.held, may_chunk=may_chunk)
+        if not state.take(straight):
+            break
+        state.keep_needed()
+        state.find_conditional()
+        if "fold_constants" not in state.without:
+            fold_constants(state)
+            state.settle()
+
+
+def hoist_over_splits(state: GraphState) -> None:
+    state.settle()
+    if state.take(with_work_before_splits(state.graph, state.plan, state.held)):
+        state.infer_anew()
+        state.plan_anew()
+        state.find_conditional()
+
+
+def drop_idle_waits(state: GraphState) -> None:
+    state.settle()
+    items = state.plan.items.values()
+    if not state.conditional and any(item.control for item in items) and all(map(_is_pure, items)):
+        state.take(state.graph.map_nodes(_without_waiting))
+        state.plan_anew()
+
+
+def _without_waiting(node: Node) -> Node:
+    return node.replace(inputs=node.data_inputs) if node.control_inputs else node
+
+
+def _is_pure(item: Item) -> bool:
+    """Whether it makes no difference when the node runs: waiting for such nodes, or letting them wait, is idle."""
+    from pocketgraph.graph import opdefs
+
+    definition = opdefs.find(item.node.op)
+    if definition is None or definition.stateful or item.node.op in ("Enter", "Merge", "Assert"):
+        return item.node.op.startswith("Placeholder")
+    return bool(definition.outputs) or item.node.op == "NoOp"
+
+
+PASSES: tuple[GraphPass, ...] = (
+    GraphPass("inline_functions", "functions, branches and loops of TensorFlow 2 become nodes", inline_functions),
+    GraphPass("eight_bits_in_floats", "quantized ops become float ones that LiteRT quantizes", eight_bits_in_floats),
+    GraphPass("take_defaults", "placeholders that are not fed become their defaults", take_defaults),
+    GraphPass("drop_untaken_branches", "branches whose predicate is known fall", drop_untaken_branches),
+    GraphPass("fold_constants", "what follows from the feeds' shapes becomes a constant", fold_constants),
+    GraphPass("deduplicate_constants", "equal constants become one", deduplicate_constants),
+    GraphPass("remove_dropout", "dropout that keeps everything leaves, in loops first", remove_dropout_in_loops),
+    GraphPass("unroll_loops", "loops of known length are written out", unroll_loops),
+    GraphPass("hoist_over_splits", "equal work on all parts of a split is done before it", hoist_over_splits),
+    GraphPass("remove_dropout", "dropout that keeps everything leaves", remove_dropout),
+    GraphPass("drop_idle_waits", "control inputs that make no difference leave", drop_idle_waits),
+)
+BESIDES = {
+    "freeze_variables": "variables that nothing assigns again become constants",
+    "partial_unrolling": "of long loops, several rounds are written out as one",
+}
+"""Passes that are part of something else: of preparing the graph for a session, of ``unroll_loops``."""
+IN_SEVERAL_CALLS = frozenset(("partial_unrolling",))
+"""Passes after which a graph runs as several calls, where one executable is to do it all."""
+
+INEXACT = frozenset(("eight_bits_in_floats",))
+"""Passes that round elsewhere than the original's integer arithmetic."""
+
+after_each: Callable[[str, GraphState], None] | None = None
+"""Called with the name of each pass that changed the graph, and the state after it; tests check the graph here."""
+
+
+def specialized(
+    graph: Graph,
+    feeds: Mapping[Endpoint, Sized],
+    values: Mapping[str, np.ndarray[Any, Any]],
+    fetches: Collection[Endpoint],
+    targets: Collection[str],
+    items: Mapping[str, Item] | None = None,
+    *,
+    without: Collection[str] = (),
+) -> SpecializedGraph:
+    """Works out what follows from the types and shapes of the feeds (and from the values given), and uses it.
+
+    Args:
+        graph: the graph.
+        feeds: the fed tensors, with dtype and shape.
+        values: feeds that may be relied on, by tensor name.
+        fetches: the wanted tensors.
+        targets: nodes to run besides.
+        items: the graph's needed nodes, when the caller knows them.
+        without: passes that are left out.
+
+    Raises:
+        RunError: a loop of the graph is wrong.
+        MissingKernelError: an op behind a branch has no kernel.
+    """
+    state = GraphState(graph, feeds, values, fetches, targets, items, without)
+    applied = []
+    for each in PASSES:
+        if each.name in without:
+            continue
+        before = state.graph
+        each.run(state)
+        if state.graph is not before:
+            applied.append(each.name)
+            if after_each is not None:
+                after_each(each.name, state)
+    state.settle()
+    conditional = state.conditional & state.plan.items.keys()
+    static = static_nodes(state.plan)
+    return SpecializedGraph(state.graph, state.plan, state.inferred, conditional, static, tuple(dict.fromkeys(applied)))

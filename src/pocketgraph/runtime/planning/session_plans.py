@@ -1,0 +1,274 @@
+"""The plans of one session: seen before in this process, found from an earlier one, or made."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pocketgraph.errors import GraphError, RunError
+from pocketgraph.graph import DType, Graph, canonical, node_name, parse_ref
+from pocketgraph.graph.collector import collector_paused
+from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.user_ops import user_ops
+from pocketgraph.runtime.feeds import is_switch
+from pocketgraph.runtime.permissions import check_permissions
+from pocketgraph.runtime.planning.call_cache import CallCache, find, plan_for
+from pocketgraph.runtime.planning.call_key import CallKey, Sized
+from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, Request
+from pocketgraph.runtime.tensor_names import spelled
+
+if TYPE_CHECKING:
+    from pocketgraph.runtime.engines.needed import Item
+    from pocketgraph.runtime.resolved_call import ResolvedCall
+
+Array = np.ndarray[Any, Any]
+
+NO_GRAPH = Graph(())
+"""Stands for the model's, which need not be read to find what an earlier process left."""
+MOST_STRINGS = 1024  # elements of a string feed that are worth looking at before the graph is read
+
+
+class SessionPlans:
+    """The plans of one session, and the graph that they are of; safe for several threads.
+
+    Args:
+        graph: the graph, or the path of the file to read it from when it is first needed.
+        threads, engine, cache_dir, exact: as for Session.
+        allowed: the ops that may touch files or run code.
+        by_steps: plans are to know each part's operations (a memory limit needs them).
+        state: the session's variables and tables.
+        without: passes that are switched off.
+
+    Attributes:
+        calls: what this session has run and planned.
+        lock: is held while plans are made or let go.
+    """
+
+    def __init__(
+        self,
+        graph: Graph | str,
+        threads: int,
+        engine: str | None,
+        cache_dir: str | None,
+        allowed: frozenset[str],
+        exact: bool,
+        by_steps: bool,
+        state: Mapping[str, Any],
+        without: frozenset[str] = frozenset(),
+    ) -> None:
+        self.threads = threads
+        self.engine = engine
+        self.exact = exact
+        self.without = without
+        self.calls = CallCache()
+        self.lock = threading.RLock()
+        self._path = graph if isinstance(graph, str) else None
+        self._graph = None if isinstance(graph, str) else graph
+        self._cache_dir = cache_dir
+        self._looked_for: frozenset[str] = frozenset()
+        self._has_them = False
+        self._allowed = allowed
+        self._by_steps = by_steps
+        self._state = state
+        self._of_values: set[CallKey] = set()  # the plans that hold values of variables
+        self._key: str | None = None
+        self._is_open = True
+        self._declared: set[str] = set()
+
+    @property
+    def graph(self) -> Graph:
+        """The graph; reads the file when that was not done yet.
+
+        Raises:
+            FormatError: the file is no model.
+        """
+        if self._graph is None:
+            with self.lock:
+                if self._graph is None:
+                    from pocketgraph.formats import load
+
+                    assert self._path is not None
+                    self._graph = load(self._path)
+        return self._graph
+
+    def check_open(self) -> None:
+        """Raises:
+        RunError: the session is closed.
+        """
+        if not self._is_open:
+            raise RunError("Attempted to use a closed Session", hint="make a new one")
+
+    def close(self) -> None:
+        """Frees all plans."""
+        with self.lock:
+            self._is_open = False
+            self.calls.close()
+
+    def prepare(self, call: ResolvedCall, traced: bool = False, described: bool = False) -> ExecutionPlan:
+        """The plan of a call; a new one is kept for the next time."""
+        traced = traced or self._by_steps
+        key = CallKey.of(call.feeds, call.outputs, call.targets, call.switches, traced, described)
+        found = self.calls.plans.get(key)
+        if found is not None:
+            return found
+        from pocketgraph.runtime.engines.functions import FunctionLibrary
+        from pocketgraph.runtime.engines.needed import needed
+        from pocketgraph.runtime.planning.deferred_reads import defer_reads
+
+        with self.lock:
+            found = self.calls.plans.get(key)
+            if found is None:
+                self.check_open()
+                items = needed(self.graph, frozenset(call.feeds), call.outputs, call.targets)
+                nodes = FunctionLibrary(self.graph).with_bodies(item.node for item in items.values())
+                check_permissions(nodes, self._allowed)
+                graph, items = self._settled(call, items, key)
+                digest = "" if traced or self.engine == "reference" or key in self._of_values else self._model_key()
+                graph, items = defer_reads(graph, items, frozenset(call.feeds))
+                request = self._request(graph, key, call.switches, digest)
+                found = self.calls.add_plan(key, plan_for(request, lambda: graph, items))
+        return found
+
+    def _request(self, graph: Graph, key: CallKey, values: Mapping[str, Array], digest: str) -> Request:
+        return Request(
+            graph, key, values, self.threads, self._cache_dir, digest, self.engine, self.exact, plan_for, self.without
+        )
+
+    def _settled(self, call: ResolvedCall, items: dict[str, Item], key: CallKey) -> tuple[Graph, dict[str, Item]]:
+        """The graph and its needed nodes, with constants for variables that do not change."""
+        if self.engine == "reference" or not self._state or "freeze_variables" in self.without:
+            return self.graph, items
+        from pocketgraph.runtime.engines.functions import FunctionLibrary
+        from pocketgraph.runtime.engines.needed import needed
+        from pocketgraph.runtime.planning.constant_variables import freeze_constant_variables
+
+        nodes = FunctionLibrary(self.graph).with_bodies(item.node for item in items.values())
+        kept = (*call.feeds, *call.outputs)
+        graph = freeze_constant_variables(self.graph, items, nodes, kept, self._state, self._let_go)
+        if graph is self.graph:
+            return graph, items
+        self._of_values.add(key)
+        return graph, needed(graph, frozenset(call.feeds), call.outputs, call.targets)
+
+    def _let_go(self) -> None:
+        """Forgets the plans that hold values of variables, one of which has changed."""
+        with self.lock:
+            self.calls.drop(self._of_values)
+            self._of_values.clear()
+
+    def earlier(
+        self, fetches: Sequence[str], feeds: Mapping[Any, Any], targets: Sequence[str]
+    ) -> tuple[ExecutionPlan, list[Array]] | None:
+        """What an earlier process prepared for this file, these names and these shapes, if anything; and the values.
+
+        This way neither the graph is read nor anything is planned. What a number, a list or an array of another type
+        stands for, the graph must say, or have said to an earlier process.
+        """
+        if self._graph is not None or self.engine == "reference" or self._by_steps:
+            return None
+        labels = {canonical(text): text for text in map(spelled, feeds)}
+        wanted = [canonical(name) for name in fetches]
+        if len(labels) < len(feeds) or len(set(wanted)) < len(wanted):
+            return None
+        values = dict(zip(labels, feeds.values(), strict=True))
+        with self.lock, collector_paused():
+            self.check_open()
+            found = self._found(values, wanted, targets) if all(map(_is_certain, values.values())) else None
+            if found is None:
+                converted = self._converted(values, labels)
+                if converted is not None:
+                    found, values = self._found(converted, wanted, targets), converted
+        return None if found is None else (found, list(values.values()))
+
+    def _found(
+        self, arrays: Mapping[str, Array], wanted: Sequence[str], targets: Sequence[str]
+    ) -> ExecutionPlan | None:
+        """What was prepared for arrays of these types and shapes, by this session or an earlier process."""
+        try:
+            feeds: dict[Endpoint, Sized] = {
+                _endpoint(name): (DType.of_numpy(array.dtype), array.shape) for name, array in arrays.items()
+            }
+        except GraphError:
+            return None  # no tensor has such a type; whoever looks at the graph will say so
+        switches = {name: array for name, array in arrays.items() if is_switch(array)}
+        nodes = [node_name(name) for name in targets]
+        key = CallKey.of(feeds, [_endpoint(name) for name in wanted], nodes, switches)
+        plan = self.calls.plans.get(key)
+        if plan is None:
+            plan = find(self._request(NO_GRAPH, key, switches, self._model_key()))
+            if plan is not None:
+                self.calls.add_plan(key, plan)
+        return plan
+
+    def _converted(self, values: Mapping[str, Any], labels: Mapping[str, str]) -> dict[str, Array] | None:
+        """The values as arrays of the declared types; None where these are not known, or all are such already."""
+        from pocketgraph.runtime.planning import declared_feeds
+
+        specs = declared_feeds.find(self._model_key(), self._cache_dir, labels)
+        if specs is None:
+            return None
+        try:
+            converted = {name: spec.array(values[name]) for name, spec in specs.items()}
+        except RunError:
+            return None  # whoever looks at the graph will say so
+        return converted if any(converted[name] is not value for name, value in values.items()) else None
+
+    def keep_declared(self, feeds: Iterable[Any]) -> None:
+        """Notes for later processes what the graph declares of these tensors, whose values had to be converted."""
+        names = {spelled(feed) for feed in feeds} - self._declared
+        if not names or self.engine == "reference" or self._by_steps:
+            return
+        from pocketgraph.runtime.feeds import FeedSpec
+        from pocketgraph.runtime.planning import declared_feeds
+
+        self._declared |= names
+        specs = {canonical(name): FeedSpec.of(self.graph, _endpoint(canonical(name)), name) for name in names}
+        declared_feeds.keep(self._model_key(), self._cache_dir, specs)
+
+    def _model_key(self) -> str:
+        """A digest of the model and of what a session lets it do, under which plans and compiled parts are kept; ""
+        when there is none, or when the model has ops whose kernels are a user's, of which nobody knows the version."""
+        if (ops := user_ops()) and self._has_ops(ops):
+            return ""
+        if self._key is None:
+            if self._path is None:
+                from pocketgraph.litert.graph_content import graph_digest
+
+                key = graph_digest(self.graph, self._cache_dir)
+            else:
+                from pocketgraph.litert.digest import file_digest
+
+                key = file_digest(self._path, self._cache_dir) if os.path.isfile(self._path) else ""
+            if key:
+                key += " exact" * self.exact + "".join(f" {op}" for op in sorted(self._allowed))
+                key += "".join(f" without {name}" for name in sorted(self.without))
+            self._key = key
+        return self._key
+
+    def _has_ops(self, ops: frozenset[str]) -> bool:
+        """Whether the graph, or a function of it, has one of these ops; found out once for each set of them."""
+        if self._looked_for is not ops:
+            graph = self.graph
+            bodies = (node for function in graph.functions.values() for node in function.nodes)
+            self._has_them = any(node.op in ops for node in chain(graph, bodies))
+            self._looked_for = ops
+        return self._has_them
+
+
+def _is_certain(value: Any) -> bool:
+    """Whether a value is an array whose tensor type is clear without the graph."""
+    if type(value) is not np.ndarray:
+        return False
+    if value.dtype.kind != "O":
+        return value.dtype.kind not in "SUT"
+    return value.size <= MOST_STRINGS and all(type(item) is bytes for item in value.flat)
+
+
+def _endpoint(name: str) -> Endpoint:
+    ref = parse_ref(name)
+    return Endpoint(ref.name, ref.port)
