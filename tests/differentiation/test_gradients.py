@@ -119,6 +119,16 @@ def run(graph: Graph, feeds: dict[str, object]) -> list[np.ndarray]:
     return found
 
 
+def test_assertions_that_only_run_before_are_not_on_the_way() -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[2])
+        t = Const(bool true)
+        a = Assert(t, x, T=[float], summarize=3)
+        y = Square(x, ^a, T=float)
+    """)
+    assert_near(run(pocketgraph.gradients(graph, "y", "x"), {"x": [1.0, 2.0]})[0], np.float32([2, 4]))
+
+
 def test_what_is_not_connected_is_zero_on_request() -> None:
     slopes = pocketgraph.gradients(GRAPH, "z", ["x", "y"], unconnected="zero")
     assert slopes.outputs[1].startswith("gradients/zeros_like")
