@@ -55,7 +55,10 @@ def test_json(models: tuple[str, str], tmp_path: pathlib.Path) -> None:
     assert result.exit_code == 1
     found = json.loads(result.output)
     assert found["passed"] is False
+    assert found["standard"] == "within 0.0001 of the largest magnitude"
     (output,) = found["outputs"]
+    assert output.pop("snr_db") == pytest.approx(10 * np.log10((1 + 0.75**2 + 16) / 0.5))
+    assert output.pop("kl") > 0
     assert output == {
         "name": "logits:0", "shape": [2, 2], "max_abs": 0.5, "mean_abs": 0.25, "max_relative": 0.125,
         "mean_relative": 0.0625, "worst_index": [0, 1], "top1": 0.5, "problem": "", "passed": False,
