@@ -21,8 +21,8 @@ from pocketgraph.runtime.tensor_names import feed_endpoints, fetch_endpoint
 Array = np.ndarray[Any, Any]
 Model = Graph | str | os.PathLike[str]
 ONNX = ".onnx"
-EIGHT_BIT = re.compile(r"Quantize(d|V2|AndDequantize)|FakeQuant|(Dequantize|Quantize|DynamicQuantize)Linear$|QLinear")
-"""Ops of a network that computes, or was trained to compute, with eight bits; ``Dequantize`` alone only stores them."""
+EIGHT_BIT = re.compile(r"Quantize(d|V2|AndDequantize)|FakeQuant|Dequantize|(Dynamic)?QuantizeLinear|QLinear")
+"""Ops of a network that stores its weights in eight bits, computes with them, or was trained to."""
 
 
 class ComparedModel(Protocol):
@@ -31,7 +31,7 @@ class ComparedModel(Protocol):
     Attributes:
         graph: the model; for an ONNX file its inputs, its outputs, and which of them depend on which.
         is_file: whether it has inputs and outputs of its own, and no tensors in between to feed or fetch.
-        is_eight_bit: whether it computes with eight bits.
+        is_eight_bit: whether it stores weights in eight bits, or computes with them.
     """
 
     graph: Graph

@@ -142,13 +142,20 @@ def verify(
             theirs = second.run([same.output(name) for name in running], same.feeds(feeds))
             for pair, x, y in zip(pairs, ours, theirs, strict=True):
                 pair.append((x, y))
-    is_eight_bit = tolerance is None and (first.is_eight_bit or second.is_eight_bit)
+    is_eight_bit = tolerance is None and _is_quantization_between(first, second)
     limit = TOLERANCE if tolerance is None else tolerance
     found = {name: _judged(name, pair, limit, top1, is_eight_bit) for name, pair in zip(running, pairs, strict=True)}
     return Report(
         tuple(found.get(name) or Difference(name, (), problem=problems[name], passed=False) for name in wanted),
         limit, len(sets), is_eight_bit, inputs is None, tuple(_notes(first.graph, wanted, sets[0])),
     )  # fmt: skip
+
+
+def _is_quantization_between(first: ComparedModel, second: ComparedModel) -> bool:
+    """Whether one model is quantized and the other not, or both are and run in different runtimes."""
+    if first.is_eight_bit and second.is_eight_bit:
+        return type(first) is not type(second) or first.is_file != second.is_file
+    return first.is_eight_bit or second.is_eight_bit
 
 
 def _common_outputs(first: ComparedModel, same: Counterparts) -> list[str]:
