@@ -1,8 +1,14 @@
-"""Hints for names that are not there: the nearest ones, in small pools and in large ones."""
+"""Hints for names that are not there, the nearest ones in small pools and in large ones; how messages name options."""
 
+import ast
+import re
+
+import click
 import pytest
+from click.testing import CliRunner
 
-from pocketgraph.errors import COMPARED, did_you_mean, nearest
+from pocketgraph.errors import COMPARED, did_you_mean, nearest, option
+from support import ROOT
 
 LARGE = [f"tower_{n % 7}/block{n // 100}/unit_{n % 100}/BatchNorm/FusedBatchNorm_{n}" for n in range(5 * COMPARED)]
 
@@ -27,3 +33,40 @@ def test_a_part_of_a_name_is_found() -> None:
 def test_nothing_near_is_no_hint() -> None:
     assert did_you_mean("xyzzy", ["image", "labels"]) == ""
     assert did_you_mean("", []) == ""
+
+
+def test_an_option_is_a_flag_only_while_a_command_runs() -> None:
+    @click.command()
+    def command() -> None:
+        click.echo(f"{option('feed', 'feeds')} {option('max-kl')}")
+
+    assert (option("feed", "feeds"), option("max-kl"), option("outputs")) == ("feeds", "max_kl", "outputs")
+    import pocketgraph.cli  # noqa: F401
+
+    assert CliRunner().invoke(command).output == "--feed --max-kl\n"
+    assert option("feed", "feeds") == "feeds"
+
+
+SHELL = ("pocketgraph ", "transform_graph", "freeze_graph ", "pip install ")
+"""Whole commands to type."""
+ELSEWHERE = (
+    "cli/", "inspect/peer_worker.py", "inspect/summarize.py", "quantization/report/html_report.py", "formats/sealed.py",
+)  # fmt: skip
+"""The command line; a program of its own; what the original printed; a page's styles; all ways to name a key."""
+
+
+def test_lower_floors_name_options_and_not_flags() -> None:
+    found = []
+    source = ROOT / "src" / "pocketgraph"
+    for path in source.rglob("*.py"):
+        name = path.relative_to(source).as_posix()
+        if name.startswith(ELSEWHERE):
+            continue
+        tree = ast.parse(path.read_text("utf-8"))
+        documents = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.Constant) or not isinstance(node.value, str) or id(node) in documents:
+                continue
+            if re.search(r"(^|[\s(`'])--([a-z]|$)", node.value) and not any(text in node.value for text in SHELL):
+                found.append(f"{name}:{node.lineno} {node.value!r}")
+    assert found == []

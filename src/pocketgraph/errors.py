@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 
 def printable(text: str) -> str:
@@ -19,6 +19,26 @@ def printable(text: str) -> str:
         letter if letter in "\n\t" or letter.isprintable() else letter.encode("unicode_escape").decode("ascii")
         for letter in text
     )
+
+
+_flag_of: Callable[[str], str] | None = None
+
+
+def option(name: str, in_python: str = "") -> str:
+    """An option's name in a message: its flag while a command runs, and as Python's callers write it otherwise.
+
+    Args:
+        name: of the option, without dashes before it.
+        in_python: the name of the argument, where that is another.
+    """
+    flag = _flag_of(name) if _flag_of is not None else ""
+    return flag or in_python or name.replace("-", "_")
+
+
+def spell_options(flag_of: Callable[[str], str]) -> None:
+    """Has the command line say what an option's flag is; empty where no command runs."""
+    global _flag_of
+    _flag_of = flag_of
 
 
 class PocketgraphError(Exception):

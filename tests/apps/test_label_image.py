@@ -85,7 +85,7 @@ def test_a_fixed_batch_is_filled_with_the_picture(orange: pathlib.Path) -> None:
 
 def test_an_output_that_is_no_list_of_scores_is_refused(orange: pathlib.Path) -> None:
     graph = parse(AVERAGES + "same = Identity(x, T=float)\nbest = ArgMax(scores, zero, T=float)\nzero = Const(int32 1)")
-    with pytest.raises(RunError, match=r"float32\[1, 2, 2, 3\], not one score a class.*--output_layer"):
+    with pytest.raises(RunError, match=r"float32\[1, 2, 2, 3\], not one score a class.*output_layer"):
         Labeler(graph, output_layer="same").label(orange)
     with pytest.raises(RunError, match=r"int64\[1\], not one score"):
         Labeler(graph, output_layer="best").label(orange)
@@ -95,7 +95,7 @@ def test_the_output_is_the_node_that_nothing_consumes() -> None:
     assert find_output(parse(AVERAGES)) == "scores"
     two = AVERAGES + "probabilities = Softmax(scores, T=float)\nbest = ArgMax(scores, axes, T=float)"
     assert find_output(parse(two)) == "probabilities"
-    with pytest.raises(UsageError, match=r"2 nodes may be the output .scores, best.*--output_layer"):
+    with pytest.raises(UsageError, match=r"2 nodes may be the output .scores, best.*output_layer"):
         find_output(parse(AVERAGES + "best = ArgMax(x, axes, T=float)"))
     with pytest.raises(UsageError, match="nothing in this graph"):
         find_output(parse("x = Placeholder(dtype=float, shape=[1,2,2,3])"))
@@ -132,11 +132,11 @@ def test_what_is_given_beats_the_preset() -> None:
 def test_unknown_names() -> None:
     with pytest.raises(UsageError, match=r"no preset 'mobilnet'.*did you mean 'mobilenet'"):
         Labeler(retrained("[1,8,8,3]"), preset="mobilnet")
-    with pytest.raises(UsageError, match=r"--output_layer: .*no node 'final_resutl'.*'final_result'"):
+    with pytest.raises(UsageError, match=r"output_layer: .*no node 'final_resutl'.*'final_result'"):
         Labeler(retrained("[1,8,8,3]"), output_layer="final_resutl")
-    with pytest.raises(UsageError, match=r"--input_layer: .*no node 'Mul'"):
+    with pytest.raises(UsageError, match=r"input_layer: .*no node 'Mul'"):
         Labeler(retrained("[1,8,8,3]"), input_layer="Mul")
-    with pytest.raises(UsageError, match="input_std is 0"):
+    with pytest.raises(UsageError, match=r"^std is 0"):
         Labeler(retrained("[1,8,8,3]"), std=0)
 
 
@@ -170,7 +170,7 @@ def test_other_placeholders_are_fed_when_given_and_asked_for_when_not(orange: pa
     graph = parse(WITH_DROPOUT)
     labeler = Labeler(graph, input_layer="x", output_layer="scores", feeds={"keep_prob": 1})
     np.testing.assert_allclose(labeler.scores(orange), [1, 0.4, 0], atol=1e-6)
-    with pytest.raises(UsageError, match="'scores' needs more than a picture; pass --feed keep_prob=VALUE"):
+    with pytest.raises(UsageError, match="'scores' needs more than a picture; pass feeds keep_prob=VALUE"):
         Labeler(graph, input_layer="x", output_layer="scores")
 
 
@@ -181,7 +181,7 @@ def test_a_guessed_size_that_does_not_run_is_owned_up_to(orange: pathlib.Path) -
         conv = Conv2D(input, w, T=float, strides=[1,1,1,1], padding="VALID")
         final_result = Squeeze(conv, T=float, squeeze_dims=[1, 2])
     """)
-    with pytest.raises(RunError, match="the size 224 x 224 is a guess: pass --input_width"):
+    with pytest.raises(RunError, match="the size 224 x 224 is a guess: pass width"):
         Labeler(graph).label(orange)
     assert Labeler(graph, width=128, height=128).scores(orange).shape == (2,)
 

@@ -58,7 +58,7 @@ def test_the_first_convolution_tells_the_channels_of_an_unknown_shape() -> None:
     """
     assert described(text, width=64, height=48) == ("NHWC", 48, 64, 1, 1)
     assert described(text, fallback=64) == ("NHWC", 64, 64, 1, 1)
-    with pytest.raises(UsageError, match=r"does not say how large.*--input_width"):
+    with pytest.raises(UsageError, match=r"does not say how large.*input_width"):
         described(text)
 
 
@@ -80,7 +80,7 @@ def test_a_picture_is_preferred_to_other_placeholders() -> None:
         ("wav_data = Placeholder(dtype=string, shape=[])\nd = DecodeWav(wav_data)", "no placeholder"),
         (
             "a = Placeholder(dtype=float, shape=[1,8,8,3])\nb = Placeholder(dtype=float, shape=[1,8,8,1])",
-            "2 placeholders may take the picture.*--input_layer",
+            "2 placeholders may take the picture.*input_layer",
         ),
     ],
 )
@@ -107,7 +107,7 @@ def test_an_input_that_takes_no_picture_is_refused(text: str, message: str) -> N
 
 def test_a_size_that_the_graph_does_not_take_is_refused() -> None:
     graph = parse("x = Placeholder(dtype=float, shape=[1,128,96,3])")
-    with pytest.raises(UsageError, match=r"takes 96 here, not --input_width=224.*leave --input_width out"):
+    with pytest.raises(UsageError, match=r"takes 96 here, not input_width=224.*leave input_width out"):
         describe(graph, "x", 224, None, None)
     assert describe(graph, "x", 96, 128, 299).width == 96
 

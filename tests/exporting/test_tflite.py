@@ -215,11 +215,11 @@ def test_eight_bits_with_samples(tmp_path: pathlib.Path) -> None:
 
 
 def test_eight_bits_need_samples(tmp_path: pathlib.Path) -> None:
-    with pytest.raises(UsageError, match="eight bits need samples to calibrate with; pass --data"):
+    with pytest.raises(UsageError, match="eight bits need samples to calibrate with; pass samples"):
         pocketgraph.export(NET, tmp_path / "net.tflite", mode="static")
-    with pytest.raises(UsageError, match="--io and --activations are for --mode=static"):
+    with pytest.raises(UsageError, match="io and activations are for mode=static"):
         pocketgraph.export(NET, tmp_path / "net.tflite", io="int8")
-    with pytest.raises(UsageError, match="so 'best' cannot be calibrated; --signatures=scores"):
+    with pytest.raises(UsageError, match="so 'best' cannot be calibrated; signatures=scores"):
         pocketgraph.export(TWO, tmp_path / "t.tflite", mode="static", samples=np.zeros((1, 64)))
 
 
@@ -275,7 +275,7 @@ def test_branches_say_which_switch_decides(tmp_path: pathlib.Path) -> None:
         high = Abs(s:1, T=float)
         m = Merge(low, high, T=float, N=2)
     """)
-    with pytest.raises(LackingError, match="set what it depends on for good: --feed=training=false"):
+    with pytest.raises(LackingError, match="set what it depends on for good: values=training=false"):
         pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["m"])
     pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["m"], values={"training": False})
 

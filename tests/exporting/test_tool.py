@@ -121,7 +121,7 @@ def test_folders_are_not_overwritten(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert made.files == (str(place / "inside/model.c"),)
     assert made.unchecked == "nothing runs it here"
     (place / "own.txt").write_text("mine")
-    with pytest.raises(UsageError, match="this directory is not empty; give another one, or --force"):
+    with pytest.raises(UsageError, match="this directory is not empty; give another one, or force"):
         exported(monkeypatch, place, write, is_folder=True)
     exported(monkeypatch, place, write, is_folder=True, force=True)
     assert (place / "own.txt").read_text() == "mine"
@@ -142,7 +142,7 @@ def test_places_that_cannot_be_written(tmp_path: pathlib.Path) -> None:
 def test_the_target_follows_from_the_suffix_or_its_name() -> None:
     assert target_of("a/B.TFLITE").name == "tflite"
     assert target_of("a/b", "tflite").name == "tflite"
-    with pytest.raises(UsageError, match=r"'model.bin' does not say what to write.*--target="):
+    with pytest.raises(UsageError, match=r"'model.bin' does not say what to write.*target="):
         target_of("model.bin")
     with pytest.raises(UsageError, match="did you mean 'tflite'"):
         target_of("model.bin", "tflit")
@@ -157,11 +157,11 @@ def test_options_come_from_the_exporters_signature() -> None:
     assert options["mode"].choices == ("float32", "float16", "dynamic", "static")
     assert "eight-bit weights" in options["mode"].help
     assert arguments_of(target, {"mode": "static", "custom-ops": "true"}) == {"mode": "static", "custom_ops": True}
-    with pytest.raises(UsageError, match="--mode is one of float32, float16"):
+    with pytest.raises(UsageError, match="mode is one of float32, float16"):
         arguments_of(target, {"mode": "int7"})
-    with pytest.raises(UsageError, match="--fixed is true or false, not 'perhaps'"):
+    with pytest.raises(UsageError, match="fixed is true or false, not 'perhaps'"):
         arguments_of(target, {"fixed": "perhaps"})
-    with pytest.raises(UsageError, match=r"tflite has no option '--modes'; did you mean 'mode'"):
+    with pytest.raises(UsageError, match=r"tflite has no option 'modes'; did you mean 'mode'"):
         arguments_of(target, {"modes": "static"})
 
 
@@ -248,7 +248,7 @@ def test_labels_have_to_fit() -> None:
         with pytest.raises(UsageError, match=said):
             labelled(DENSE, **how)
     picture = parse("x = Placeholder(dtype=float, shape=[1, 4, 4, 2])\ny = Relu(x, T=float)")
-    with pytest.raises(UsageError, match=r"the output 'y' is float\[1, 4, 4, 2\]; name the scores with --outputs"):
+    with pytest.raises(UsageError, match=r"the output 'y' is float\[1, 4, 4, 2\]; name the scores with outputs"):
         labelled(picture, labels=("a", "b"))
 
 

@@ -88,7 +88,15 @@ CONTENTS: list[tuple[Kind, bytes]] = [
     (Kind.UNKNOWN, b"\x07\xff\x00garbage" * 10),
     (Kind.UNKNOWN, b"\0" * 100),
 ]
-LOADABLE = {Kind.GRAPH_DEF, Kind.MEMMAPPED, Kind.TFLITE, Kind.GRAPH_DEF_TEXT, Kind.META_GRAPH, Kind.SAVED_MODEL_FILE}
+LOADABLE = {
+    Kind.GRAPH_DEF,
+    Kind.MEMMAPPED,
+    Kind.TFLITE,
+    Kind.ONNX,
+    Kind.GRAPH_DEF_TEXT,
+    Kind.META_GRAPH,
+    Kind.SAVED_MODEL_FILE,
+}
 
 
 @pytest.mark.parametrize(("kind", "content"), CONTENTS, ids=[f"{i}-{k.name}" for i, (k, _) in enumerate(CONTENTS)])

@@ -11,7 +11,7 @@ from graph_digest import digest
 from pocketgraph import formats
 from pocketgraph.errors import FreezeError, GraphError, UsageError
 from pocketgraph.freezing.for_inference import optimize_for_inference, remove_training_nodes, strip_unused
-from pocketgraph.freezing.for_inference.decomposed import fuse_decomposed_batch_norms
+from pocketgraph.freezing.for_inference.decomposed_batch_norms import fuse_decomposed_batch_norms
 from pocketgraph.freezing.for_inference.resizes import fuse_resize_and_conv
 from pocketgraph.graph import Graph
 from pocketgraph.graph.text import parse

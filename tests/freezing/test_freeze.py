@@ -262,9 +262,7 @@ def test_what_training_left_behind_is_told() -> None:
 
 def test_outputs_that_cannot_be_guessed_are_listed() -> None:
     text = TRAINING + "\nz = Softmax(product, T=float)\n"
-    with pytest.raises(
-        FreezeError, match=r"name of a node to --output_node_names.*likely ones are z \(ends in Softmax\), y"
-    ):
+    with pytest.raises(FreezeError, match=r"name of a node to outputs.*likely ones are z \(ends in Softmax\), y"):
         freeze(parse(text), None, VALUES)
 
 

@@ -107,7 +107,7 @@ def test_a_bound_input_decides_a_functional_branch() -> None:
 
 
 def test_a_batch_norm_that_goes_on_training_is_refused() -> None:
-    with pytest.raises(FreezeError, match=r"frozen with is_training=true.*--bind is_training=false"):
+    with pytest.raises(FreezeError, match=r"frozen with is_training=true.*bind is_training=false"):
         freeze(MODELS / "training", bind={"serving_default_training": True})
     graph = freeze(MODELS / "training", bind={"serving_default_training": True}, allow_training_batch_norm=True)
     assert any(node.attr("is_training", True) for node in graph if node.op.startswith("FusedBatchNorm"))
@@ -237,7 +237,7 @@ def test_the_commands_flags_for_saved_models(tmp_path: pathlib.Path) -> None:
 def test_several_signatures_are_told_of() -> None:
     folder = MODELS / "on_device"
     told = freeze_and_tell(folder)
-    assert told.warnings[0] == "all signatures were taken: infer, restore, save, train; --signature=NAME takes one"
+    assert told.warnings[0] == "all signatures were taken: infer, restore, save, train; signature=NAME takes one"
     assert not freeze_and_tell(folder, signature="infer").warnings
     assert not [line for line in freeze_and_tell(folder, "StatefulPartitionedCall").warnings if "signatures" in line]
 
@@ -255,7 +255,7 @@ def test_a_signature_that_trains_is_told_with_the_others() -> None:
     )
     values = {"v": Tensor.from_numpy(np.ones(1, np.float32))}
     with pytest.raises(
-        FreezeError, match=r"batch norm 'norm'.*take one of the signatures fit, go, as in --signature=fit"
+        FreezeError, match=r"batch norm 'norm'.*take one of the signatures fit, go, as in signature=fit"
     ):
         freeze(graph, checkpoint=values)
     assert "norm" not in freeze(graph, ["y"], checkpoint=values)

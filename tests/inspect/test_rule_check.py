@@ -89,13 +89,13 @@ def test_a_graph_that_does_not_run_afterwards(rule: Callable[..., None]) -> None
 
 
 def test_a_graph_that_did_not_run_before() -> None:
-    with pytest.raises(UsageError, match="--check: the graph cannot be run before remove_device: "):
+    with pytest.raises(UsageError, match="check: the graph cannot be run before remove_device: "):
         run(RuleCheck(), "remove_device", GRAPH.replace("Neg", "NoSuchOp").replace("=float)", '=float) @"/gpu:0"'))
 
 
 def test_feeds_that_cannot_be_made_up() -> None:
     text = GRAPH.replace(", shape=[1,4]", "").replace("d = Tanh(c, T=float)", 'd = Tanh(c, T=float) @"/gpu:0"')
-    with pytest.raises(UsageError, match=r"--check: .*'x'.*give feeds with --check_inputs"):
+    with pytest.raises(UsageError, match=r"check: .*'x'.*give feeds with check_inputs"):
         run(RuleCheck(), "remove_device", text)
     run(RuleCheck({"x": np.ones((1, 4), np.float32)}), "remove_device", text)
 

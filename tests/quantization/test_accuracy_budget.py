@@ -79,7 +79,7 @@ def test_the_drop_is_of_right_answers_where_classes_are_known_and_of_agreement_e
 
 @pytest.mark.parametrize("wrong", [-1.0, float("nan")])
 def test_budgets_below_zero_are_refused(wrong: float) -> None:
-    with pytest.raises(UsageError, match="--max-kl must be 0 or more"):
+    with pytest.raises(UsageError, match="max_kl must be 0 or more"):
         AccuracyBudget(kl=wrong)
 
 

@@ -43,7 +43,7 @@ def test_int16_goes_in_and_comes_out_when_asked(program: Program) -> None:
 
 
 def test_the_width_of_what_goes_in_is_that_of_the_tensors() -> None:
-    with pytest.raises(UsageError, match="--io is one of float, int16, not 'int8'"):
+    with pytest.raises(UsageError, match="io is one of float, int16, not 'int8'"):
         QuantizationOptions(activations="int16", io="int8")
 
 

@@ -57,9 +57,9 @@ def test_the_report_says_what_became_of_each_step() -> None:
 
 
 def test_names_of_nothing_and_of_what_must_be_done_are_refused() -> None:
-    with pytest.raises(UsageError, match=r"--without: 'channel_replicatoin' is no step; did you mean"):
+    with pytest.raises(UsageError, match=r"without: 'channel_replicatoin' is no step; did you mean"):
         made("channel_replicatoin")
-    with pytest.raises(UsageError, match="--without: 'calibration' cannot be left out"):
+    with pytest.raises(UsageError, match="without: 'calibration' cannot be left out"):
         made("calibration")
 
 

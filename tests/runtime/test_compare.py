@@ -136,7 +136,7 @@ def test_made_up_feeds_are_plain_where_random_ones_do_not_fit() -> None:
         n = Placeholder(dtype=int32, shape=[2])
         y = Reshape(x, n, T=float, Tshape=int32)
     """)
-    with pytest.raises(RunError, match="made up, pass some that fit with --inputs"):
+    with pytest.raises(RunError, match="made up, pass some that fit with inputs"):
         verify(never, never, outputs=["y"])
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from pocketgraph.errors import MissingKernelError, RunError
 from pocketgraph.formats import load
-from pocketgraph.freezing.inline import inlined
 from pocketgraph.graph import DType, Func, Function, Graph, Node
 from pocketgraph.graph.text import parse
+from pocketgraph.passes.inlining import inlined
 from pocketgraph.runtime import Session
 
 GRAPHS = pathlib.Path(__file__).parent / "functions"

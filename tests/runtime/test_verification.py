@@ -53,7 +53,7 @@ def test_feeds_that_cut_weights_off_are_refused(name: str) -> None:
     other = network("[[1.0, 2.0], [3.0, 4.0]]")
     with pytest.raises(UsageError, match="cut 1 of 1 weights of the first model off") as caught:
         verify(network(), other, {name: np.ones((1, 2), np.float32)}, ["y"])
-    assert "--partial" in str(caught.value)
+    assert "say partial" in str(caught.value)
     assert verify(network(), other, {name: np.ones((1, 2), np.float32)}, ["y"], partial=True)
     with pytest.raises(UsageError, match="weights of the second model"):
         verify(cut(), other, {"hidden": np.ones((1, 2), np.float32)}, ["y"])

@@ -11,11 +11,11 @@ import numpy as np
 
 from pocketgraph.datasets import presets
 from pocketgraph.datasets.picture_input import PictureInput, describe, find_input, require
-from pocketgraph.errors import MissingKernelError, RunError, UsageError
+from pocketgraph.errors import MissingKernelError, RunError, UsageError, option
 from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT
-from pocketgraph.graph.model_file import SCALES, coded, is_model_file, numbers
+from pocketgraph.graph.model_file import SCALES, coded, is_litert_file, numbers
 from pocketgraph.graph.order import reachable
 
 DEFAULT_MEAN, DEFAULT_STD = 0.0, 255.0  # the original's
@@ -81,12 +81,12 @@ class Labeler:
         from pocketgraph.runtime import Session
 
         if std == 0:
-            raise UsageError("--input_std is 0; pixels are divided by it")
+            raise UsageError(f"{option('input_std', 'std')} is 0; pixels are divided by it")
         chosen = presets.get(preset) if preset else None
         if chosen is None and input_layer is None and output_layer is None:
             chosen = presets.recognise(graph)
         self.preset = chosen
-        told = metadata(graph.extra) if is_model_file(graph) else None
+        told = metadata(graph.extra) if is_litert_file(graph) else None
         if told is not None:
             labels = labels or told.labels
             mean = told.mean[0] if mean is None and told.mean else mean
@@ -96,14 +96,16 @@ class Labeler:
             input_layer = chosen.input_layer if chosen and chosen.input_layer in graph else find_input(graph)
         if output_layer is None:
             output_layer = chosen.output_layer if chosen and chosen.output_layer in graph else find_output(graph)
-        self.output = canonical(require(graph, output_layer, "--output_layer"))
-        require(graph, input_layer, "--input_layer")
+        self.output = canonical(require(graph, output_layer, option("output_layer")))
+        require(graph, input_layer, option("input_layer"))
         self.input: PictureInput = describe(graph, input_layer, width, height, chosen.size if chosen else None)
-        if is_model_file(graph) and SCALES in graph[input_layer].attrs:
+        if is_litert_file(graph) and SCALES in graph[input_layer].attrs:
             self.input = replace(self.input, dtype=FLOAT)  # codes are made of the scaled picture
         self.mean = mean if mean is not None else chosen.mean if chosen else DEFAULT_MEAN
         self.std = std if std is not None else chosen.std if chosen else DEFAULT_STD
-        self.feeds = {canonical(require(graph, name, "--feed")): value for name, value in (feeds or {}).items()}
+        self.feeds = {
+            canonical(require(graph, name, option("feed", "feeds"))): value for name, value in (feeds or {}).items()
+        }
         require_feeds(graph, self.output, (self.input.tensor, *self.feeds))
         self._session = Session(graph, threads=threads)
 
@@ -126,7 +128,10 @@ class Labeler:
             if not self.input.guessed:
                 raise
             size = f"{self.input.width} x {self.input.height}"
-            hint = f"the size {size} is a guess: pass --input_width and --input_height if the graph takes another"
+            hint = (
+                f"the size {size} is a guess: pass {option('input_width', 'width')} and "
+                f"{option('input_height', 'height')} if the graph takes another"
+            )
             raise RunError(error.what, where=error.where, hint=hint) from error
         scores = np.asarray(result)
         if self.input.batch > 1 and scores.ndim > 0 and scores.shape[0] == self.input.batch:
@@ -135,7 +140,7 @@ class Labeler:
             raise RunError(
                 f"the output is {scores.dtype}{list(scores.shape)}, not one score a class",
                 where=f"node '{self.output}'",
-                hint="pass --output_layer",
+                hint=f"pass {option('output_layer')}",
             )
         return scores.reshape(-1)
 
@@ -170,9 +175,9 @@ def find_output(graph: Graph) -> str:
         if len(group) == 1:
             return group[0].name
     if not sinks:
-        raise UsageError("nothing in this graph looks like an output", hint="pass --output_layer")
+        raise UsageError("nothing in this graph looks like an output", hint=f"pass {option('output_layer')}")
     shown = ", ".join(node.name for node in sinks[:5]) + (", …" if len(sinks) > 5 else "")
-    raise UsageError(f"{len(sinks)} nodes may be the output ({shown})", hint="pass --output_layer")
+    raise UsageError(f"{len(sinks)} nodes may be the output ({shown})", hint=f"pass {option('output_layer')}")
 
 
 def require_feeds(graph: Graph, output: str, fed: Collection[str]) -> None:
@@ -181,7 +186,7 @@ def require_feeds(graph: Graph, output: str, fed: Collection[str]) -> None:
     needed = reachable(graph, [output], stop=names) - names
     missing = [node.name for node in graph if node.name in needed and node.op in ("Placeholder", "PlaceholderV2")]
     if missing:
-        flags = " ".join(f"--feed {name}=VALUE" for name in missing[:5])
+        flags = " ".join(f"{option('feed', 'feeds')} {name}=VALUE" for name in missing[:5])
         raise UsageError(f"'{node_name(output)}' needs more than a picture", hint=f"pass {flags}")
 
 

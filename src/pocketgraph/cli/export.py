@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pocketgraph.cli._data_options import data_options, reading_options, say, shapes_of
+from pocketgraph.cli._output import echo
 from pocketgraph.cli.options import Truth, names
 
 if TYPE_CHECKING:
@@ -133,17 +134,17 @@ def _show(made: Exported) -> None:
     """Prints what was written and how far it is from the graph."""
     for item in made.checks:
         inputs = "made-up inputs" if item.is_made else f"{item.runs} sample{'s' * (item.runs != 1)}"
-        click.echo(f"{item.entry}: {item.milliseconds:.3g} ms a run here; on {inputs}:")
+        echo(f"{item.entry}: {item.milliseconds:.3g} ms a run here; on {inputs}:")
         for output in item.outputs:
             shape = ",".join(map(str, output.shape))
             same = "" if output.top1 is None else f", same largest in {output.top1:.0%} of rows"
-            click.echo(
+            echo(
                 f"  {output.name} [{shape}]: difference at most {output.largest:.3g} ({output.largest_relative:.2g} of "
                 f"the peak), {output.mean_relative:.2g} of the peak in the mean{same}"
             )
     if made.unchecked:
-        click.echo(f"not run here: {made.unchecked}")
+        echo(f"not run here: {made.unchecked}")
     for note in made.notes:
-        click.echo(note if note.startswith("warning:") else f"note: {note}", err=True)
+        echo(note if note.startswith("warning:") else f"note: {note}", err=True)
     others = f" and {len(made.files) - 1} more" if len(made.files) > 1 else ""
-    click.echo(f"written: {made.files[0] if len(made.files) == 1 else made.path}{others}, {made.bytes:,} bytes")
+    echo(f"written: {made.files[0] if len(made.files) == 1 else made.path}{others}, {made.bytes:,} bytes")

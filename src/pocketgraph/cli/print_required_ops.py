@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from pocketgraph.cli._output import echo
 from pocketgraph.cli.options import names
 from pocketgraph.errors import UsageError
 
@@ -37,19 +38,19 @@ def command(models: tuple[str, ...], graphs: str, form: str) -> None:
         wrong = next((path for path in paths if bytes(mapped(path)[4:8]) != b"TFL3"), None)
         if wrong is not None:
             raise UsageError("this is no .tflite file", where=wrong, hint="pocketgraph export MODEL -o model.tflite")
-        click.echo(required_ops.litert_registration(required_ops.litert_operators({p: mapped(p) for p in paths})))
+        echo(required_ops.litert_registration(required_ops.litert_operators({p: mapped(p) for p in paths})))
         return
     if form == "onnxruntime":
         found_onnx = required_ops.onnx_operators({path: mapped(path) for path in paths})
         if not found_onnx:
             raise UsageError("there are no ONNX operators in it", where=paths[0], hint="give .onnx files")
-        click.echo(required_ops.onnx_config(found_onnx))
+        echo(required_ops.onnx_config(found_onnx))
         return
     found = required_ops.required([load(path) for path in paths], "")
     if form == "ops_list":
-        click.echo(required_ops.as_ops_list(found.kernels))
+        echo(required_ops.as_ops_list(found.kernels))
     else:
         for kernel in found.kernels:
-            click.echo(f"{kernel.op}  {kernel.cls}".rstrip())
+            echo(f"{kernel.op}  {kernel.cls}".rstrip())
     for op in found.missing:
-        click.echo(f"Warning: no kernel found for op {op}", err=True)
+        echo(f"Warning: no kernel found for op {op}", err=True)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pocketgraph.cli._output import echo
 from pocketgraph.cli.options import names
 from pocketgraph.errors import UsageError
 from pocketgraph.exporting.required_ops import DEFAULT_PAIRS
@@ -42,15 +43,15 @@ def command(models: tuple[str, ...], graphs: str, proto_fileformat: str | None, 
     if not paths:
         raise UsageError("no graph is given", hint="pass --graphs=FROZEN.pb,OTHER.pb")
     if default_ops == "all":
-        click.echo(header(None))
+        echo(header(None))
         return
     found = needed(paths, proto_fileformat == "ops_list", default_ops)
     for op in found.missing:
-        click.echo(f"Warning: no kernel found for op {op}", err=True)
+        echo(f"Warning: no kernel found for op {op}", err=True)
     if not found.kernels:
-        click.echo("Error reading graph!\n1")
+        echo("Error reading graph!\n1")
         return
-    click.echo(header(found))
+    echo(header(found))
 
 
 def needed(paths: list[str], are_lists: bool, default_ops: str) -> Required:

@@ -56,5 +56,5 @@ def command(model: str, output: str, measure: bool) -> None:
     write_atomically(
         output, as_svg(picture).encode("utf-8", "backslashreplace") if ending == ".svg" else as_png(picture)
     )
-    left = f"; {picture.left_out:,} more nodes are left out" if picture.left_out else ""
+    left = f"; left out because there are too many: {picture.left_out:,}" if picture.left_out else ""
     echo(f"{output}: {len(picture.shown) - picture.left_out:,} of {len(graph):,} nodes, the others folded in{left}")

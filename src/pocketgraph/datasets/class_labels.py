@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.errors import FormatError, UsageError
+from pocketgraph.errors import FormatError, UsageError, option
 from pocketgraph.kernels.probabilities import are_probabilities
 
 Array = np.ndarray[Any, Any]
@@ -44,7 +44,7 @@ def indices(classes: Sequence[str], names: Sequence[str] | None, scores: int) ->
     missing = [name for name in needed if name not in index]
     if missing and are_numbers:
         return [int(name) for name in classes]
-    without = "leave --labels out to judge without"
+    without = f"leave {option('labels')} out to judge without"
     if missing:
         raise UsageError(f"the labels file does not have the class '{missing[0]}'", hint=without)
     counts = Counter(wanted)

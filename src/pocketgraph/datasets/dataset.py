@@ -18,7 +18,7 @@ from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.picture_scaling import PictureScaling, picture_input
 from pocketgraph.datasets.recordings import USUAL_RATE, rate_of, samples_at
 from pocketgraph.datasets.stored_arrays import SampleArray, sample_of, subset_of
-from pocketgraph.errors import UsageError
+from pocketgraph.errors import UsageError, option
 
 Array = np.ndarray[Any, Any]
 DEFAULT_MEAN, DEFAULT_STD = 0.0, 255.0
@@ -104,13 +104,14 @@ class Dataset:
     def notes(self) -> Iterator[str]:
         """What is easily overlooked about these samples, a sentence each."""
         if self.is_unscaled:
-            yield f"{self.place}: values from 0 to 255 are fed as they are; --input_mean and --input_std scale them"
+            scaling = f"{option('input_mean')} and {option('input_std')} scale them"
+            yield f"{self.place}: values from 0 to 255 are fed as they are; {scaling}"
         others = self.other_rates()
         if others:
             rates = " or ".join(f"{rate:,}" for rate in sorted(others))
             yield (
                 f"{self.place}: {others.total()} of {len(self)} recordings have {rates} samples a second and are "
-                f"resampled to {self.rate:,}; --sample_rate tells another rate of the model"
+                f"resampled to {self.rate:,}; {option('sample_rate')} tells another rate of the model"
             )
 
     def take(self, count: int) -> Dataset:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.datasets import image_loading
-from pocketgraph.errors import GraphError, PocketgraphError, UsageError
+from pocketgraph.errors import GraphError, PocketgraphError, UsageError, option
 from pocketgraph.graph import DType, Graph, Node, Shape, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT, STRING, UINT8
 from pocketgraph.graph.op_traits import ops_with
@@ -91,11 +91,13 @@ def find_input(graph: Graph) -> str:
         known = ", ".join(f"{name} {_written_shape(graph[name])}" for _, name in ranked[:5]) or "none at all"
         raise UsageError(
             "no placeholder of this graph looks like a picture's",
-            hint=f"pass --input_layer if one is (there are: {known})",
+            hint=f"pass {option('input_layer')} if one is (there are: {known})",
         )
     best = [name for score, name in ranked if score == ranked[0][0]]
     if len(best) > 1:
-        raise UsageError(f"{len(best)} placeholders may take the picture", hint=f"pass --input_layer={'|'.join(best)}")
+        raise UsageError(
+            f"{len(best)} placeholders may take the picture", hint=f"pass {option('input_layer')}={'|'.join(best)}"
+        )
     return best[0]
 
 
@@ -234,25 +236,25 @@ def _flat(
         raise UsageError(
             f"this input takes rows of {count or 'unknown'} numbers, which make no picture of the size asked for",
             where=f"node '{node.name}'",
-            hint="pass --input_width and --input_height if it is one",
+            hint=f"pass {option('input_width')} and {option('input_height')} if it is one",
         )
     return PictureInput(tensor, dtype, square[0], square[0], square[1], "N*", batch)
 
 
-def _agreed(flag: str, asked: int | None, declared: int | None, fallback: int | None, node: Node) -> int:
+def _agreed(name: str, asked: int | None, declared: int | None, fallback: int | None, node: Node) -> int:
     """The size to use: what is asked for, else what the graph declares, else the fallback."""
     if asked is not None and declared is not None and asked != declared:
         raise UsageError(
-            f"the graph takes {declared} here, not --{flag}={asked}",
+            f"the graph takes {declared} here, not {option(name)}={asked}",
             where=f"node '{node.name}'",
-            hint=f"leave --{flag} out",
+            hint=f"leave {option(name)} out",
         )
     size = asked or declared or fallback
     if not size:
         raise UsageError(
             "the graph does not say how large its pictures are",
             where=f"node '{node.name}'",
-            hint="pass --input_width and --input_height, or a --preset",
+            hint=f"pass {option('input_width')} and {option('input_height')}, or a {option('preset')}",
         )
     return size
 

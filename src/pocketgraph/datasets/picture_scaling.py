@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.datasets.picture_input import PictureInput
-from pocketgraph.errors import UsageError
+from pocketgraph.errors import UsageError, option
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import FLOAT
 
@@ -27,7 +27,7 @@ class PictureScaling:
 
     def __post_init__(self) -> None:
         if self.std == 0:
-            raise UsageError("--input_std is 0; pixels are divided by it")
+            raise UsageError(f"{option('input_std')} is 0; pixels are divided by it")
 
 
 def picture_input(inputs: tuple[ModelInput, ...], scaling: PictureScaling) -> PictureInput:
@@ -40,7 +40,7 @@ def picture_input(inputs: tuple[ModelInput, ...], scaling: PictureScaling) -> Pi
         names = ", ".join(entry.name for entry in inputs)
         raise UsageError(
             f"the model takes {len(inputs)} inputs ({names}), not one picture",
-            hint="name the one that takes it with --inputs, or give an .npz file",
+            hint=f"name the one that takes it with {option('inputs')}, or give an .npz file",
         )
     shape = inputs[0].shape
     dtype = FLOAT if inputs[0].dtype.kind == "f" else DType.of_numpy(inputs[0].dtype)
@@ -63,7 +63,8 @@ def _checked(picture: PictureInput, scaling: PictureScaling) -> PictureInput:
         height, width = scaling.height or 0, scaling.width or 0
         if not height or not width:
             raise UsageError(
-                "the model does not say how large its pictures are", hint="pass --input_width and --input_height"
+                "the model does not say how large its pictures are",
+                hint=f"pass {option('input_width')} and {option('input_height')}",
             )
     elif scaling.height not in (None, height) or scaling.width not in (None, width):
         raise UsageError(f"the model takes pictures of {width} x {height} pixels", hint="leave the size out")

@@ -10,6 +10,7 @@ from pocketgraph.datasets.dataset import Dataset, open_dataset
 from pocketgraph.datasets.model_input import ModelInput, RecordingReader
 from pocketgraph.datasets.named_arrays import SampleSource, are_arrays, sized_by_arrays
 from pocketgraph.datasets.picture_scaling import PictureScaling
+from pocketgraph.errors import option
 from pocketgraph.graph import Graph, canonical
 from pocketgraph.kernels.shapes import infer
 
@@ -53,7 +54,9 @@ class SampleReading:
             mean = chosen.mean if mean is None else mean
             std = chosen.std if std is None else std
             if named is None:
-                self.notify(f"the layers are those of --preset={chosen.name}: input_mean {mean:g}, input_std {std:g}")
+                self.notify(
+                    f"the layers are those of {option('preset')}={chosen.name}: input_mean {mean:g}, input_std {std:g}"
+                )
         return PictureScaling(mean, std, self.input_width, self.input_height)
 
     def sized(
@@ -91,7 +94,7 @@ class SampleReading:
         if is_guessed and min(result[at] for at in left[name]) > 1:
             self.notify(
                 f"the model leaves the size of its pictures open; they are resized to {result[left[name][1]]} x "
-                f"{result[left[name][0]]} (--input_width, --input_height)"
+                f"{result[left[name][0]]} ({option('input_width')}, {option('input_height')})"
             )
         return {name: result}
 

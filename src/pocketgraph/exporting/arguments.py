@@ -8,6 +8,7 @@ import typing
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from pocketgraph import errors
 from pocketgraph.errors import UsageError, did_you_mean
 from pocketgraph.exporting.targets import Target
 
@@ -77,8 +78,8 @@ def arguments_of(target: Target, given: Mapping[str, Any]) -> dict[str, Any]:
     for spelled, value in given.items():
         name = spelled.replace("-", "_")
         if name not in known:
-            hint = did_you_mean(name, known) or f"it takes {', '.join(f'--{option}' for option in known) or 'none'}"
-            raise UsageError(f"{target.name} has no option '--{spelled}'", hint=hint)
+            hint = did_you_mean(name, known) or f"it takes {', '.join(map(errors.option, known)) or 'none'}"
+            raise UsageError(f"{target.name} has no option '{errors.option(spelled)}'", hint=hint)
         found[name] = _value(known[name], value)
     return found
 
@@ -89,7 +90,7 @@ def _value(option: Option, value: Any) -> Any:
             value = WORDS[value.lower()] if option.kind is bool else option.kind(value)
         except (KeyError, ValueError):
             wanted = "true or false" if option.kind is bool else f"a number ({option.kind.__name__})"
-            raise UsageError(f"--{option.name} is {wanted}, not '{value}'") from None
+            raise UsageError(f"{errors.option(option.name)} is {wanted}, not '{value}'") from None
     if option.choices and value not in option.choices:
-        raise UsageError(f"--{option.name} is one of {', '.join(map(str, option.choices))}, not '{value}'")
+        raise UsageError(f"{errors.option(option.name)} is one of {', '.join(map(str, option.choices))}, not '{value}'")
     return value

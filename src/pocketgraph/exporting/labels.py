@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pocketgraph.errors import UsageError
+from pocketgraph.errors import UsageError, option
 from pocketgraph.exporting.model import ExportModel, Port
 
 MOST_VALUES = 4  # in a line of score calibration
@@ -21,7 +21,7 @@ def scores_of(model: ExportModel) -> Port:
         text = "of unknown shape" if sizes is None else f"{port.dtype.name}{list(sizes)}"
         raise UsageError(
             f"labels are for scores of classes, [1, N]; the output '{port.name}' is {text}",
-            hint="name the scores with --outputs, or leave --labels out",
+            hint=f"name the scores with {option('outputs')}, or leave {option('labels')} out",
         )
     return port
 

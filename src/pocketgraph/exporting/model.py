@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from pocketgraph.errors import UsageError, did_you_mean
+from pocketgraph.errors import UsageError, did_you_mean, option
 from pocketgraph.graph import DType, Graph
 from pocketgraph.quantization.audio_preprocessing import AudioPreprocessing
 
@@ -73,7 +73,7 @@ class Normalization:
 
     def __post_init__(self) -> None:
         if 0 in self.std:
-            raise UsageError("--input_std is 0; pixels are divided by it")
+            raise UsageError(f"{option('input_std')} is 0; pixels are divided by it")
         if not self.mean or len(self.mean) != len(self.std):
             raise UsageError("mean and std of a normalization have one number each, or one a channel")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.errors import UsageError, did_you_mean
+from pocketgraph.errors import UsageError, did_you_mean, option
 from pocketgraph.exporting.model import EntryPoint, ExportModel, Port, Source
 from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT, STRING
@@ -67,7 +67,10 @@ def opened(
     if not signatures:
         chosen, notes = _that_devices_take(graph, chosen)
     if signatures and not chosen:
-        raise UsageError("--signatures and --inputs or --outputs do not go together", hint="give one of the two")
+        raise UsageError(
+            f"{option('signatures')} and {option('inputs')} or {option('outputs')} do not go together",
+            hint="give one of the two",
+        )
     front = None
     if not chosen:
         chosen, graph, front = _sole(graph, inputs, outputs)
@@ -94,7 +97,10 @@ def _named_sizes(shapes: Sizes, chosen: Mapping[str, Signature]) -> dict[str, Se
     if "" in found:
         inputs = list(dict.fromkeys(name for signature in chosen.values() for name in signature.inputs))
         if len(inputs) != 1:
-            raise UsageError(f"there are {len(inputs)} inputs ({', '.join(inputs)})", hint="--input_shape=NAME:SIZES")
+            raise UsageError(
+                f"there are {len(inputs)} inputs ({', '.join(inputs)})",
+                hint=f"{option('input_shape', 'shapes')}=NAME:SIZES",
+            )
         found[inputs[0]] = found.pop("")
     return found
 
@@ -148,7 +154,9 @@ def _that_devices_take(graph: Graph, chosen: Mapping[str, Signature]) -> tuple[d
     for key, signature in chosen.items():
         texts = [name for name, tensor in signature.inputs.items() if graph.producer(tensor).attr("dtype") is STRING]
         if texts:
-            notes.append(f"left out the signature '{key}': '{texts[0]}' takes texts (--signatures={key} takes it)")
+            notes.append(
+                f"left out the signature '{key}': '{texts[0]}' takes texts ({option('signatures')}={key} takes it)"
+            )
         elif side_effects(graph, list(signature.outputs.values())):
             notes.append(f"left out the signature '{key}': it changes variables or touches files")
         else:
@@ -233,7 +241,7 @@ def _input(graph: Graph, declared: Inferred, name: str, tensor: str, given: Sequ
     if dims is None:
         raise UsageError(
             f"the graph does not say how many dimensions the input '{name}' has",
-            hint=f"say it with its sizes, as in --input_shape={name}:1,224,224,3",
+            hint=f"say it with its sizes, as in {option('input_shape', 'shapes')}={name}:1,224,224,3",
         )
     return Port(name, ref, dtype, dims, sizes_made_up(dims, dtype))
 

@@ -8,7 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 
-from pocketgraph.errors import PocketgraphError, UsageError
+from pocketgraph.errors import PocketgraphError, UsageError, option
 from pocketgraph.formats.files import check_place, reason
 
 
@@ -27,7 +27,7 @@ def check_target(path: str, *, is_folder: bool, force: bool, source: str | None 
     if os.path.lexists(path) and not os.path.isdir(path):
         raise UsageError("this is a file, not a place for a folder", where=path)
     if os.path.isdir(path) and os.listdir(path) and not force:
-        raise UsageError("this directory is not empty", where=path, hint="give another one, or --force")
+        raise UsageError("this directory is not empty", where=path, hint=f"give another one, or {option('force')}")
     folder = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(folder):
         raise PocketgraphError("the directory to write to does not exist", where=path, hint=f"mkdir -p {folder}")

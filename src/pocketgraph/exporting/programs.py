@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from pocketgraph.errors import UsageError
+from pocketgraph.errors import UsageError, option
 from pocketgraph.exporting.model import EntryPoint, ExportModel
 from pocketgraph.graph import Graph
 from pocketgraph.graph.dtype import BOOL, FLOAT, STRING
@@ -56,19 +56,26 @@ def help_with(graph: Graph, name: str) -> str:
         return ""
     switches = [other.name for other in graph if other.op == "Placeholder" and other.attr("dtype", FLOAT) is BOOL]
     if node.op in ("Switch", "Merge", "If", "StatelessIf") and switches:
-        return f"set what it depends on for good: {' '.join(f'--feed={switch}=false' for switch in switches)}"
+        given = " ".join(f"{option('feed', 'values')}={switch}=false" for switch in switches)
+        return f"set what it depends on for good: {given}"
     if node.op in ("Enter", "Exit", "NextIteration", "LoopCond", "While", "StatelessWhile"):
-        return "a loop whose length depends on the input cannot be written out: cut before or after it with --outputs"
+        return (
+            "a loop whose length depends on the input cannot be written out: cut before or "
+            f"after it with {option('outputs')}"
+        )
     if node.op.startswith(("Random", "Multinomial", "TruncatedNormal")):
-        return "set dropout's share for good with --feed=keep_prob=1, or feed the numbers: --inputs"
+        return (
+            f"set dropout's share for good with {option('feed', 'values')}=keep_prob=1, or feed "
+            f"the numbers: {option('inputs')}"
+        )
     if node.op.startswith("Placeholder"):
-        return f"set it for good, as in --feed={name}=1, or name all --inputs"
+        return f"set it for good, as in {option('feed', 'values')}={name}=1, or name all {option('inputs')}"
     if node.op.startswith(("Var", "RestoreV2", "ReadVariable")):
         return "its weights are variables: `pocketgraph freeze_graph` makes constants of them"
     if node.op in ("Assert", "CheckNumerics", "Print"):
         return "transform_graph's remove_nodes takes it out: `--transforms='remove_nodes(op=" + node.op + ")'`"
     if node.op.startswith(("String", "Decode", "Encode")) or STRING in node.attrs.values():
-        return "give the numbers behind the texts: --inputs names the tensors to feed"
+        return f"give the numbers behind the texts: {option('inputs')} names the tensors to feed"
     return ""
 
 
@@ -113,11 +120,13 @@ def quantized_program(
         RunError: a sample leads to values that are not finite.
     """
     if model.samples is None or not model.sample_count:
-        raise UsageError("eight bits need samples to calibrate with", hint="pass --data=DIR|NPZ|LIST")
+        raise UsageError(
+            "eight bits need samples to calibrate with", hint=f"pass {option('data', 'samples')}=DIR|NPZ|LIST"
+        )
     if entry is not model.main:
         raise UsageError(
             f"the samples are those of '{model.main.name}', so '{entry.name}' cannot be calibrated",
-            hint=f"--signatures={model.main.name} exports the one alone",
+            hint=f"{option('signatures')}={model.main.name} exports the one alone",
         )
     samples = model.samples
     names = [port.name for port in entry.inputs]

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pocketgraph.errors import FormatError, GraphError, UsageError
+from pocketgraph.errors import FormatError, GraphError, UsageError, option
 from pocketgraph.formats import wire
 from pocketgraph.formats.flatbuffers import Table
 from pocketgraph.formats.wire import LEN, VARINT, Buffer, WireError
@@ -93,7 +93,7 @@ def required(graphs: Iterable[Graph], default_ops: str = DEFAULT_PAIRS) -> Requi
     for pair in filter(None, default_ops.split(",")):
         op, colon, cls = pair.partition(":")
         if not colon:
-            raise UsageError(f"--default_ops '{pair}' is not OP:KERNEL")
+            raise UsageError(f"{option('default_ops')} '{pair}' is not OP:KERNEL")
         found.add(Kernel(op, cls))
     return Required(tuple(sorted(found)), tuple(sorted(missing)))
 

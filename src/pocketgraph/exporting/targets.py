@@ -8,7 +8,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import NamedTuple
 
-from pocketgraph.errors import MissingExtraError, UsageError, did_you_mean
+from pocketgraph.errors import MissingExtraError, UsageError, did_you_mean, option
 from pocketgraph.exporting.model import Written
 
 
@@ -93,5 +93,6 @@ def target_of(path: str | os.PathLike[str], name: str | None = None) -> Target:
             return target
     known = ", ".join(suffix for target in TARGETS.values() for suffix in target.suffixes)
     raise UsageError(
-        f"'{text}' does not say what to write: the suffixes are {known}", hint=f"name it: --target={'|'.join(TARGETS)}"
+        f"'{text}' does not say what to write: the suffixes are {known}",
+        hint=f"name it: {option('target')}={'|'.join(TARGETS)}",
     )

@@ -10,7 +10,7 @@ from pocketgraph.errors import FormatError, UsageError
 from pocketgraph.formats import graphdef
 from pocketgraph.graph import Graph, Tensor
 from pocketgraph.graph.collector import collector_paused
-from pocketgraph.graph.model_file import is_model_file
+from pocketgraph.graph.model_file import is_litert_file, is_model_file
 
 if TYPE_CHECKING:
     from pocketgraph.formats.content import Kind
@@ -143,12 +143,14 @@ def save(graph: Graph, path: PathLike, text: bool | None = None, *, form: str = 
     from pocketgraph.formats.forms import form_for, writer
 
     if is_model_file(graph):
-        if not os.fspath(path).endswith(".tflite") or form or text:
+        suffix = ".tflite" if is_litert_file(graph) else ".onnx"
+        if not os.fspath(path).endswith(suffix) or form or text:
+            what = "a LiteRT" if suffix == ".tflite" else "an ONNX"
             raise FormatError(
-                "the operators of a LiteRT file have no GraphDef form", where=os.fspath(path),
+                f"the operators of {what} file have no GraphDef form", where=os.fspath(path),
                 hint="give the graph that it was made from",
             )  # fmt: skip
-        writer("tflite")(graph, path)
+        writer(suffix[1:])(graph, path)
         return
     named = form_for(os.path.splitext(os.fspath(path))[1]) if text is None else "graphdef"
     writer(form or ("text" if text else named))(graph, path)
@@ -157,7 +159,7 @@ def save(graph: Graph, path: PathLike, text: bool | None = None, *, form: str = 
 def to_bytes(graph: Graph) -> bytes:
     """The graph as an encoded GraphDef; errors as for ``save``."""
     if is_model_file(graph):
-        raise FormatError("the operators of a LiteRT file have no GraphDef form")
+        raise FormatError("the operators of a LiteRT or ONNX file have no GraphDef form")
     return b"".join(graphdef.chunks(graph))
 
 

@@ -47,7 +47,7 @@ class Kind(Enum):
     MEMMAPPED = ("a memory-mapped package", "pocketgraph summarize {}")
     SEALED = ("a sealed (encrypted) file", "pocketgraph unseal {} OUT --key-file=KEY")
     TFLITE = ("a LiteRT (TensorFlow Lite) model", "pocketgraph benchmark_model --graph={}")
-    ONNX = ("an ONNX model", "give the TensorFlow graph it was made from")
+    ONNX = ("an ONNX model", "pocketgraph benchmark_model --graph={}")
     HDF5 = ("an HDF5 file, as Keras saves models and weights in", "save the model as a SavedModel from Keras")
     KERAS = ("a Keras 3 model archive", "save the model as a SavedModel with model.export() from Keras")
     IMAGE = ("an image", "pocketgraph label_image --image={}")

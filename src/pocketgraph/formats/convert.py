@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from pocketgraph import formats
-from pocketgraph.errors import FormatError, UsageError
+from pocketgraph.errors import FormatError, UsageError, option
 from pocketgraph.formats import meta_graph
 from pocketgraph.formats.detect import Kind, identify
 from pocketgraph.formats.files import PathLike, mapped
@@ -103,7 +103,7 @@ def form_of(target: str, is_checkpoint: bool) -> str:
         return SUFFIXES[suffix]
     if not suffix or target.endswith(os.sep):
         return "saved_model"
-    raise UsageError(f"the suffix {suffix} says no form", where=target, hint=f"add --to={'|'.join(FORMS)}")
+    raise UsageError(f"the suffix {suffix} says no form", where=target, hint=f"add {option('to')}={'|'.join(FORMS)}")
 
 
 def left_out(graph: Graph, kind: Kind, source: str, form: str, tags: str | Iterable[str] | None) -> list[str]:

@@ -11,7 +11,7 @@ from pocketgraph.formats.content import Kind
 from pocketgraph.formats.files import PathLike, write_atomically
 from pocketgraph.formats.wire import Buffer
 from pocketgraph.graph import Graph
-from pocketgraph.graph.model_file import is_model_file
+from pocketgraph.graph.model_file import is_litert_file, is_model_file
 
 if TYPE_CHECKING:
     from pocketgraph.formats.meta_graph import MetaGraph
@@ -194,9 +194,22 @@ def _read_tflite(buffer: Buffer, name: str, tags: Tags, signature: str | None) -
 
 def _write_tflite(graph: Graph, path: PathLike) -> None:
     """The bytes of the LiteRT file that the graph was read from."""
-    if not is_model_file(graph):
+    if not is_litert_file(graph):
         raise UsageError("a graph is written as .tflite by exporting it", hint="pocketgraph.export(graph, path)")
     write_atomically(path, graph.extra)
+
+
+def _read_onnx(buffer: Buffer, name: str, tags: Tags, signature: str | None) -> Graph:
+    from pocketgraph.formats import onnx_file
+
+    return onnx_file.parse(buffer, name)
+
+
+def _write_onnx(graph: Graph, path: PathLike) -> None:
+    """The bytes of the ONNX file that the graph was read from."""
+    if not is_model_file(graph) or is_litert_file(graph):
+        raise UsageError("a graph is written as .onnx by exporting it", hint="pocketgraph.export(graph, path)")
+    write_atomically(path, graph.extra[8:])
 
 
 def _write_meta(graph: Graph, path: PathLike) -> None:
@@ -213,6 +226,7 @@ for _form in (
     FileForm("saved_model_text", None, _read_saved_model_text, kinds=(Kind.SAVED_MODEL_TEXT,)),
     FileForm("meta", _write_meta, _read_meta, (".meta",), (Kind.META_GRAPH,)),
     FileForm("tflite", _write_tflite, _read_tflite, kinds=(Kind.TFLITE,)),
+    FileForm("onnx", _write_onnx, _read_onnx, kinds=(Kind.ONNX,)),
     FileForm("meta_text", None, _read_meta_text, kinds=(Kind.META_GRAPH_TEXT,)),
 ):
     add_form(_form)

@@ -9,7 +9,7 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 
-from pocketgraph.errors import FormatError, GraphError, PocketgraphError, UsageError
+from pocketgraph.errors import FormatError, GraphError, PocketgraphError, UsageError, option
 from pocketgraph.formats import graphdef, wire
 from pocketgraph.formats.files import PathLike, reason, write_atomically
 from pocketgraph.formats.meta_graph import VARIABLE_OPS
@@ -99,7 +99,8 @@ def signatures_of(graph: Graph) -> dict[str, Signature]:
     outputs = list(graph.outputs) or list(sole_outputs(graph) or ())
     if not outputs:
         raise FormatError(
-            "no output of the graph stands out, so that it has no signature", hint="name them: --outputs=NAME"
+            "no output of the graph stands out, so that it has no signature",
+            hint=f"name them: {option('outputs')}=NAME",
         )
     inputs = list(graph.inputs) or [name for name, _ in likely_inputs(graph)]
     return {DEFAULT_SIGNATURE: Signature(keyed(inputs), keyed(outputs), PREDICT)}

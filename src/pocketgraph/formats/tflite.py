@@ -138,7 +138,7 @@ class _Subgraph:
 def _op(table: Table) -> str:
     number = max(table.number(0, "i8"), table.number(3, "i32"))
     if number == CUSTOM:
-        return f"{PREFIX}custom.{_plain(table.text(1)) or 'unnamed'}"
+        return f"{PREFIX}custom.{plain_name(table.text(1)) or 'unnamed'}"
     return PREFIX + (OPERATORS[number].lower() if number < len(OPERATORS) else f"operator_{number}")
 
 
@@ -218,7 +218,7 @@ def parse(buffer: Buffer, where: str = "") -> Graph:
         taken: set[str] = set()
         keys = {at: key for key, (at, _, _) in reversed(signatures.items())}
         for at, subgraph in enumerate(file.subgraphs):
-            prefix = "" if len(file.subgraphs) == 1 else f"{_plain(keys.get(at, subgraph.name)) or at}/"
+            prefix = "" if len(file.subgraphs) == 1 else f"{plain_name(keys.get(at, subgraph.name)) or at}/"
             names.append(_nodes(file, subgraph, prefix, nodes, taken))
     except FormatError as error:
         raise FormatError(error.what, where=where) from None
@@ -246,7 +246,7 @@ def _nodes(file: _File, subgraph: _Subgraph, prefix: str, nodes: list[Node], tak
     names: dict[int, str] = {}
     for number in subgraph.inputs:
         fact = _facts(subgraph.tensor(number))
-        name = _free(prefix + _plain(fact.name or f"input_{number}"), taken)
+        name = free_name(prefix + plain_name(fact.name or f"input_{number}"), taken)
         attrs: dict[str, Any] = {"dtype": _dtype(fact), "shape": Shape(fact.shape)}
         if fact.scale:
             attrs |= {SCALES: (fact.scale,), ZERO_POINTS: (fact.zero_point,)}
@@ -265,7 +265,7 @@ def _nodes(file: _File, subgraph: _Subgraph, prefix: str, nodes: list[Node], tak
                 inputs.append(names[number].removesuffix(":0"))
         facts_of = [_facts(subgraph.tensor(number)) for number in made]
         own = facts_of[0].name if facts_of else ""
-        name = _free(prefix + (_plain(own) or f"{file.codes[code].removeprefix(PREFIX)}_{at}"), taken)
+        name = free_name(prefix + (plain_name(own) or f"{file.codes[code].removeprefix(PREFIX)}_{at}"), taken)
         attrs = {
             TYPES: tuple(_dtype(fact) for fact in facts_of),
             SHAPES: tuple(Shape(fact.shape) for fact in facts_of),
@@ -295,7 +295,7 @@ def _add_constant(
     """A constant, or a variable of an operator's own, as a node."""
     table = subgraph.tensor(number)
     fact = _facts(table)
-    name = _free(prefix + (_plain(fact.name) or f"constant_{number}"), taken)
+    name = free_name(prefix + (plain_name(fact.name) or f"constant_{number}"), taken)
     content = file.content(table.number(2, "u32")) if file.buffers else None
     shape = tuple(size or 0 for size in fact.shape)
     dtype = _dtype(fact)
@@ -316,14 +316,15 @@ def _dtype(fact: TensorFacts) -> DType:
         return UINT8
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
     """A tensor's name as a node may have it: the first one of a fused operator's, without the port."""
     text = re.sub(r":0$", "", name.split(";")[0])
     text = re.sub(r"[^A-Za-z0-9_.\\/>-]", "_", text)
     return text if re.match(r"[A-Za-z0-9.]", text) else f"t{text}" if text else ""
 
 
-def _free(name: str, taken: set[str]) -> str:
+def free_name(name: str, taken: set[str]) -> str:
+    """The name, with a number behind it where it is taken; it is taken from then on."""
     found, count = name, 0
     while found in taken:
         count += 1

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.errors import FreezeError, GraphError, UsageError, did_you_mean
-from pocketgraph.freezing.known import Known
+from pocketgraph.errors import FreezeError, GraphError, UsageError, did_you_mean, option
 from pocketgraph.graph import DType, Graph, Node, Tensor, canonical, const, node_name, opdefs, parse_ref
 from pocketgraph.graph.order import MERGES
+from pocketgraph.passes.constant_values import ConstantValues
 
 SWITCHES = frozenset({"Switch", "RefSwitch"})
 _NEXT = frozenset({"NextIteration", "RefNextIteration"})
@@ -53,7 +53,7 @@ def split(text: str) -> tuple[str, str]:
     """``NAME=VALUE`` taken apart. Raises UsageError when it is something else."""
     name, equals, value = text.partition("=")
     if not name.strip() or not equals or not value.strip():
-        raise UsageError(f"'{text}' does not say NAME=VALUE", hint="for example --bind phase_train=false")
+        raise UsageError(f"'{text}' does not say NAME=VALUE", hint=f"for example {option('bind')} phase_train=false")
     return name.strip(), value.strip()
 
 
@@ -77,12 +77,14 @@ def _tensor(node: Node, value: Any) -> Tensor:
     shape = node.shape() if node.op.startswith("Placeholder") else None
     # the oldest placeholders write an unknown shape as a scalar's
     if shape is not None and not shape.fits(array.shape) and not (node.op == "Placeholder" and shape.rank == 0):
-        raise UsageError(f"it takes {dtype.name}{shape}, not {list(array.shape)}", where=f"--bind {node.name}")
+        raise UsageError(
+            f"it takes {dtype.name}{shape}, not {list(array.shape)}", where=f"{option('bind')} {node.name}"
+        )
     return Tensor.from_numpy(array, dtype)
 
 
 def _array(value: Any, dtype: DType, name: str) -> np.ndarray[Any, Any]:
-    wrong = UsageError(f"{value!r} is no value of type {dtype.name}", where=f"--bind {name}")
+    wrong = UsageError(f"{value!r} is no value of type {dtype.name}", where=f"{option('bind')} {name}")
     if isinstance(value, str) and dtype.name != "string":
         try:
             value = _WORDS[value.lower()] if value.lower() in _WORDS else json.loads(value)
@@ -123,7 +125,7 @@ def without_known_branches(graph: Graph) -> Graph:
     Raises:
         FreezeError: an output of the graph is on a way not taken.
     """
-    known = Known(graph)
+    known = ConstantValues(graph.nodes)
     ways = {}
     for node in graph:
         if node.op in SWITCHES and len(node.data_inputs) == 2:

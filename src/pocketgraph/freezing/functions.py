@@ -11,7 +11,7 @@ from pocketgraph.formats import function_def
 from pocketgraph.freezing.handles import LOOPS, Scope
 from pocketgraph.graph import DType, Function, Node, Tensor
 from pocketgraph.graph.attr import Func
-from pocketgraph.graph.inline import called_functions
+from pocketgraph.graph.function_body import called_functions
 
 
 class Call(NamedTuple):

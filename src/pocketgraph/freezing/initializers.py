@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pocketgraph.errors import FreezeError
+from pocketgraph.errors import FreezeError, option
 from pocketgraph.freezing.subgraph import output_nodes
 from pocketgraph.freezing.variables import variable_behind
 from pocketgraph.graph import Graph, Tensor, node_name
@@ -47,6 +47,7 @@ def refuse_computed(values: dict[str, Tensor | None], wanted: set[str]) -> dict[
             f"the initializer nodes compute the value of {', '.join(repr(n) for n in computed[:5])}"
             + (f" and {len(computed) - 5} more" if len(computed) > 5 else "")
             + ", in place of what was trained",
-            hint="leave the variables' own initializer out of --initializer_nodes; the checkpoint has their values",
+            hint=f"leave the variables' own initializer out of {option('initializer_nodes')}; the "
+            "checkpoint has their values",
         )
     return {name: value for name, value in values.items() if value is not None and name in wanted}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pocketgraph.errors import option
 from pocketgraph.freezing.repair.updates import is_update, updated_variable
 from pocketgraph.freezing.tables import unfilled_tables
 from pocketgraph.graph import Graph, node_name
@@ -26,7 +27,8 @@ def leftovers(frozen: Graph, whole: Graph) -> list[str]:
     if updates:
         found.append(
             f"{_listed(updates)} would change a variable that is now a constant, and TensorFlow will not load the "
-            "graph; drop it with --repair=updates, freeze the evaluation graph, or choose outputs that do not depend "
+            f"graph; drop it with {option('repair')}=updates, freeze the evaluation graph, or "
+            "choose outputs that do not depend "
             "on training"
         )
     for name, function in frozen.functions.items():
@@ -38,7 +40,8 @@ def leftovers(frozen: Graph, whole: Graph) -> list[str]:
     references = [node.name for node in frozen if node.op in _REF_OPS and node_name(node.inputs[0]) in constants]
     if references:
         found.append(
-            f"{_listed(references)} wants a reference to a variable and now gets a constant; --repair=references"
+            f"{_listed(references)} wants a reference to a variable and now gets a constant; "
+            f"{option('repair')}=references"
         )
     if not any(node.op.startswith("Placeholder") for node in whole):
         spoilt = sum(is_update(node) and whole.constant(node.data_inputs[0]) is not None for node in whole)
@@ -53,7 +56,7 @@ def leftovers(frozen: Graph, whole: Graph) -> list[str]:
     if queues:
         found.append(
             f"{_listed(queues)} still feeds the graph from training's input pipeline; feed the tensor behind it, or "
-            "put a placeholder there with --repair=inputs"
+            f"put a placeholder there with {option('repair')}=inputs"
         )
     return found
 

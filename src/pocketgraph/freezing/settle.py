@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pocketgraph.freezing.binding import without_known_branches
-from pocketgraph.freezing.inline import ControlFlow, inlined
-from pocketgraph.freezing.repair.dropout import taken_out
 from pocketgraph.freezing.subgraph import extract_sub_graph
 from pocketgraph.graph import Graph
+from pocketgraph.passes.dropout import without_dropout
+from pocketgraph.passes.inlining import ControlFlow, inlined
 
 
 def settled(graph: Graph, outputs: Sequence[str], control_flow: ControlFlow) -> Graph:
@@ -29,4 +29,4 @@ def settled(graph: Graph, outputs: Sequence[str], control_flow: ControlFlow) -> 
 
 def without_idle_dropout(graph: Graph, outputs: Sequence[str]) -> Graph:
     """The graph without dropouts whose rate is now known to be 0."""
-    return extract_sub_graph(taken_out(graph, only_idle=True)[0], outputs)
+    return extract_sub_graph(without_dropout(graph, only_idle=True)[0], outputs)

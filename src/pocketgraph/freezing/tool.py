@@ -7,25 +7,25 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pocketgraph.errors import FreezeError, UsageError
+from pocketgraph.errors import FreezeError, UsageError, option
 from pocketgraph.formats.checkpoint import open_checkpoint
 from pocketgraph.freezing import repair as repairs
 from pocketgraph.freezing import training_dir
-from pocketgraph.freezing.batch_norms import refuse_training_batch_norms, untrained_batch_norms
 from pocketgraph.freezing.binding import bound, without_idle_waits
 from pocketgraph.freezing.constants import variables_to_constants
 from pocketgraph.freezing.initializers import initialized, refuse_computed
-from pocketgraph.freezing.inline import ControlFlow
 from pocketgraph.freezing.leftovers import leftovers
 from pocketgraph.freezing.savers import SavedAs, saved_names
 from pocketgraph.freezing.settle import settled, without_idle_dropout
 from pocketgraph.freezing.subgraph import extract_sub_graph
 from pocketgraph.freezing.tables import with_assets
+from pocketgraph.freezing.training_batch_norms import refuse_training_batch_norms, untrained_batch_norms
 from pocketgraph.freezing.values import values_of
 from pocketgraph.freezing.variables import is_variable, variables
 from pocketgraph.graph import Graph, Node, Signature, Tensor, node_name
 from pocketgraph.graph.collector import collector_paused
 from pocketgraph.graph.entry_points import likely_outputs, sole_outputs
+from pocketgraph.passes.inlining import ControlFlow
 
 PathLike = str | os.PathLike[str]
 Checkpoint = PathLike | Mapping[str, Tensor]
@@ -187,7 +187,7 @@ def freeze_and_tell(
     if rest and store is None:
         raise FreezeError(
             f"the graph has {len(rest)} variables and no checkpoint was given", where=source.graph,
-            hint="name the checkpoint's prefix, such as model.ckpt-1000 (--input_checkpoint)",
+            hint=f"name the checkpoint's prefix, such as model.ckpt-1000 ({option('input_checkpoint', 'checkpoint')})",
         )  # fmt: skip
     if rest and store is not None:
         saved = _of_saver(saved_names(graph), saver)
@@ -204,9 +204,14 @@ def freeze_and_tell(
         except FreezeError as error:
             if len(taken) < 2:
                 raise
-            hint = f"take one of the signatures {', '.join(taken)}, as in --signature={taken[0]}; or {error.hint}"
+            hint = (
+                f"take one of the signatures {', '.join(taken)}, as in "
+                f"{option('signature')}={taken[0]}; or {error.hint}"
+            )
             raise FreezeError(error.what, where=error.where, hint=hint) from None
-    warnings = [f"all signatures were taken: {', '.join(taken)}; --signature=NAME takes one"] * (len(taken) > 1)
+    warnings = [f"all signatures were taken: {', '.join(taken)}; {option('signature')}=NAME takes one"] * (
+        len(taken) > 1
+    )
     warnings += [*leftovers(frozen, graph), *untrained_batch_norms(frozen)]
     return Frozen(frozen, source.graph, source.checkpoint, tuple(values), tuple(warnings), tuple(lines))
 
@@ -294,7 +299,8 @@ def _guessed(graph: Graph, where: str) -> list[str]:
     ranked = likely_outputs(graph)[:MOST_LISTED]
     listed = ", ".join(f"{name} ({why})" for name, why in ranked)
     raise FreezeError(
-        "You need to supply the name of a node to --output_node_names, as it is not clear which is meant",
+        f"You need to supply the name of a node to {option('output_node_names', 'outputs')}, as it "
+        "is not clear which is meant",
         where=where, hint=f"likely ones are {listed}" if ranked else "no node of the graph looks like an output",
     )  # fmt: skip
 

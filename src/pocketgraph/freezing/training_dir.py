@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
-from pocketgraph.errors import FormatError, FreezeError
+from pocketgraph.errors import FormatError, FreezeError, option
 from pocketgraph.formats.checkpoint_state import find_prefix, is_checkpoint, step_of
 from pocketgraph.formats.meta_graph import saved_model_file
 
@@ -98,9 +98,9 @@ def _graph_in(folder: str, prefix: str) -> str:
     if not graphs:
         raise FreezeError(
             "there is a checkpoint in this directory and no graph (graph.pbtxt, graph.pb or a .meta file)",
-            where=folder, hint="say where the graph is with --input_graph",
+            where=folder, hint=f"say where the graph is with {option('input_graph', 'graph_or_path')}",
         )  # fmt: skip
     raise FreezeError(
         f"there are several graphs in this directory: {', '.join(graphs[:6])}", where=folder,
-        hint="say which one with --input_graph",
+        hint=f"say which one with {option('input_graph', 'graph_or_path')}",
     )  # fmt: skip

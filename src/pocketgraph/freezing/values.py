@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from pocketgraph.errors import FreezeError, nearest
+from pocketgraph.errors import FreezeError, nearest, option
 from pocketgraph.formats.checkpoint_base import Checkpoint, resolved
 from pocketgraph.formats.object_graph import keys_by_variable
 from pocketgraph.freezing.savers import Extent, SavedAs
@@ -133,7 +133,7 @@ def _missing(variables: Sequence[Variable], checkpoint: Mapping[str, Tensor]) ->
     if any(_partitioned(variable, checkpoint) for variable in variables):
         hint = (
             "models containing partition variables need their saver to be converted: give the .meta file that was "
-            "written beside the checkpoint (--input_meta_graph)"
+            f"written beside the checkpoint ({option('input_meta_graph', 'graph_or_path')})"
         )
     elif any(key.endswith(".ATTRIBUTES/VARIABLE_VALUE") for key in checkpoint):
         hint = "TensorFlow 2 wrote this checkpoint with object names that this graph does not know"

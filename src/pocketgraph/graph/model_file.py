@@ -1,4 +1,4 @@
-"""Graphs that stand for a LiteRT file: their nodes are its operators, and tell their types and shapes themselves."""
+"""Graphs that stand for a LiteRT or ONNX file: their nodes are its operators, and tell types and shapes themselves."""
 
 from __future__ import annotations
 
@@ -15,14 +15,22 @@ TYPES, SHAPES = "output_types", "output_shapes"
 """The attributes of such a node that have a type and a shape for each output."""
 SCALES, ZERO_POINTS = "scales", "zero_points"
 """Where outputs are codes: ``scale * (code - zero_point)`` is what one stands for, scale 0 being for plain numbers."""
-IDENTIFIER = b"TFL3"
+ONNX_PREFIX = "onnx."
+"""The same of an ONNX file."""
+LITERT, ONNX = b"TFL3", b"ONNX"
+"""What stands in ``extra`` from byte 4 on: LiteRT files begin so; that of an ONNX file follows behind it."""
 
 Array = np.ndarray[Any, Any]
 
 
 def is_model_file(graph: Graph) -> bool:
-    """Whether a graph is that of a LiteRT file, whose content is in ``extra``."""
-    return graph.extra[4:8] == IDENTIFIER
+    """Whether a graph is that of a LiteRT or ONNX file, whose content is in ``extra``."""
+    return graph.extra[4:8] in (LITERT, ONNX)
+
+
+def is_litert_file(graph: Graph) -> bool:
+    """Whether a graph is that of a LiteRT file."""
+    return graph.extra[4:8] == LITERT
 
 
 def coded(graph: Graph, tensor: str, array: Array) -> Array:

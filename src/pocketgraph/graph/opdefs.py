@@ -21,7 +21,7 @@ from typing import Any
 from pocketgraph.errors import GraphError, did_you_mean
 from pocketgraph.graph.attr import AttrValue, Func
 from pocketgraph.graph.dtype import DType
-from pocketgraph.graph.model_file import PREFIX, TYPES
+from pocketgraph.graph.model_file import ONNX_PREFIX, PREFIX, TYPES
 from pocketgraph.graph.node import Node
 from pocketgraph.graph.shape import Shape
 from pocketgraph.graph.tensor import Tensor
@@ -177,7 +177,7 @@ def output_dtypes(node: Node) -> tuple[DType, ...]:
     Raises:
         GraphError: the op is unknown, or the node lacks an attribute that tells.
     """
-    told = node.attrs.get(TYPES) if node.op.startswith(PREFIX) else None
+    told = node.attrs.get(TYPES) if node.op.startswith((PREFIX, ONNX_PREFIX)) else None
     if isinstance(told, tuple):
         return told
     args = get(node.op).outputs

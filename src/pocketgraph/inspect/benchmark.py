@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pocketgraph.errors import PocketgraphError, RunError, UsageError
+from pocketgraph.errors import PocketgraphError, RunError, UsageError, option
 from pocketgraph.graph import DType, Graph
 from pocketgraph.runtime.feeds import FeedSpec
 from pocketgraph.runtime.stat_summarizer import Stat, StatSummarizer
@@ -159,7 +159,7 @@ def benchmark(
         targets: nodes to run without fetching.
     """
     if limits.max_runs <= 0 and (limits.max_seconds <= 0 or limits.fixed_runs):
-        raise UsageError("a benchmark needs an end: give --max_num_runs or --max_time")
+        raise UsageError(f"a benchmark needs an end: give {option('max_num_runs')} or {option('max_time')}")
     feeds: Mapping[str, Any] = {layer.name: layer.array() for layer in layers}
     result = Benchmark(nodes=nodes)
     fetches, goals = list(outputs), tuple(targets)
@@ -212,7 +212,7 @@ def layers_from_graph(graph: Graph, names: Sequence[str]) -> list[BenchmarkLayer
     open_ones = [name for name, shape in shapes.items() if shape.dims is None or None in shape.dims[1:]]
     if open_ones:
         known = ":".join(_sizes(shape.dims) for shape in shapes.values())
-        flags = f"--input_layer={','.join(names)} --input_layer_shape={known}"
+        flags = f"{option('input_layer')}={','.join(names)} {option('input_layer_shape')}={known}"
         raise UsageError(
             f"the graph does not fix the size of input '{open_ones[0]}' ({shapes[open_ones[0]]})",
             hint=f"pass {flags} with sizes in place of the question marks",

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from pocketgraph.errors import PocketgraphError
+from pocketgraph.errors import PocketgraphError, option
 from pocketgraph.inspect.benchmark import Benchmark, BenchmarkLayer
 
 MEBIBYTE = 1 << 20
@@ -60,7 +60,8 @@ def refuse_existing(prefix: str, name: str) -> None:
     path = path_of(prefix, BenchmarkRecord(name, 0, 0.0))
     if os.path.exists(path):
         raise PocketgraphError(
-            f"Cannot create TestReporter, file exists: {path}", hint="remove it or take another --output_prefix"
+            f"Cannot create TestReporter, file exists: {path}",
+            hint=f"remove it or take another {option('output_prefix')}",
         )
     refuse_no_folder(path)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.errors import PocketgraphError, TransformError, UsageError
+from pocketgraph.errors import PocketgraphError, TransformError, UsageError, option
 from pocketgraph.graph import Graph, Node, canonical, node_name
 from pocketgraph.graph.order import topological
 from pocketgraph.runtime.compare import TOLERANCE, Difference, compared
@@ -67,7 +67,7 @@ class RuleCheck:
         lost = next((ref for ref in names if node_name(ref) not in after), None)
         if lost is not None:
             raise TransformError(
-                f"the likely output '{lost}' is gone", where=name, hint="name the outputs: --outputs=…"
+                f"the likely output '{lost}' is gone", where=name, hint=f"name the outputs: {option('outputs')}=…"
             )
         try:
             with Session(after) as session:
@@ -100,7 +100,7 @@ class RuleCheck:
         raise UsageError(
             f"the graph gives another '{ref}' each time it runs"
             + (f", which starts at node '{start}'" if start else ""),
-            where="--check",
+            where=option("check"),
             hint="take out what is random, such as dropout; freeze_graph --repair does that",
         )
 
@@ -113,8 +113,8 @@ class RuleCheck:
         except PocketgraphError as error:
             raise UsageError(
                 f"the graph cannot be run before {rule}: {error}",
-                where="--check",
-                hint="give feeds with --check_inputs=FILE.npz, or run without --check",
+                where=option("check"),
+                hint=f"give feeds with {option('check_inputs')}=FILE.npz, or run without {option('check')}",
             ) from error
 
     def _feeds(self, before: Graph, after: Graph, outputs: Sequence[str]) -> Mapping[str, Array]:
@@ -134,7 +134,7 @@ class RuleCheck:
         assert problem is not None
         if self.feeds:  # perhaps they are enough
             return feeds
-        raise UsageError(str(problem), where="--check", hint="give feeds with --check_inputs=FILE.npz")
+        raise UsageError(str(problem), where=option("check"), hint=f"give feeds with {option('check_inputs')}=FILE.npz")
 
     def _feeds_after(self, before: Graph, after: Graph, feeds: Mapping[str, Array]) -> Mapping[str, Array]:
         """The feeds under the names that the inputs have now."""

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.errors import PocketgraphError
-from pocketgraph.freezing.inline import CALLS, CASES, IFS, WHILES, inlined
 from pocketgraph.graph import Graph, node_name
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.inspect.flops import Flops, count_graph
+from pocketgraph.passes.inlining import CALLS, CASES, IFS, WHILES, inlined
 
 REPEATED = ops_with("enter", "switch")
 """Where these are, only a run tells how often a node runs."""

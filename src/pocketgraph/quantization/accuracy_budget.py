@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from pocketgraph.errors import RunError, UsageError
+from pocketgraph.errors import RunError, UsageError, option
 from pocketgraph.litert.program import Program
 from pocketgraph.quantization.core.program_runner import ProgramRunner, Samples, as_fed
 from pocketgraph.quantization.core.quantization_options import Progress, QuantizationOptions, silent
@@ -41,7 +41,7 @@ class AccuracyBudget:
     def __post_init__(self) -> None:
         for name, value in (("max-kl", self.kl), ("max-accuracy-drop", self.accuracy_drop)):
             if value is not None and not value >= 0:
-                raise UsageError(f"--{name} must be 0 or more, not {value:g}")
+                raise UsageError(f"{option(name)} must be 0 or more, not {value:g}")
 
     @property
     def is_set(self) -> bool:
@@ -122,7 +122,8 @@ def _check_classes(program: Program, samples: Samples, threads: int) -> None:
         if scores_of_classes(ProgramRunner(program, threads=threads)(sample)[0]) is None:
             raise UsageError(
                 "a budget is of a classifier's answers, and this model gives no scores of classes",
-                hint="leave --max-kl and --max-accuracy-drop out; the summary tells signal to noise",
+                hint=f"leave {option('max-kl')} and {option('max-accuracy-drop')} out; the summary "
+                "tells signal to noise",
             )
 
 
@@ -169,5 +170,5 @@ def quantize_within(
     assert found is not None
     raise RunError(
         f"no form with eight bits keeps the budget; with {shares[-1]:.0%} in float: {found.words()}",
-        hint="--mode=weights and --activations=int16 lose less; or allow more",
+        hint=f"{option('mode')}=weights and {option('activations')}=int16 lose less; or allow more",
     )

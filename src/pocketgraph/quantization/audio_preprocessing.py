@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.datasets.recordings import content_at
-from pocketgraph.errors import FormatError, RunError, UsageError
+from pocketgraph.errors import FormatError, RunError, UsageError, option
 from pocketgraph.graph import Graph, Node, Shape, canonical, node_name
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.op_traits import ops_with
@@ -135,7 +135,10 @@ def input_shapes(
         try:
             return sample_shapes(graph, outputs, tuple(fed))
         except UsageError as error:
-            hint = "set it for good when it is a switch or a number, as in --feed=keep_prob=1, or name all --inputs"
+            hint = (
+                "set it for good when it is a switch or a number, as in "
+                f"{option('feed', 'feeds')}=keep_prob=1, or name all {option('inputs')}"
+            )
             raise UsageError(error.what, hint=hint) from error
     inferred = infer(graph)
     for name in inputs:

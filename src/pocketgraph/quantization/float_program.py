@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pocketgraph.errors import UsageError
+from pocketgraph.errors import UsageError, option
 from pocketgraph.graph import DType, Graph, Node, Tensor, canonical
 from pocketgraph.graph.dtype import BOOL, FLOAT, STRING
 from pocketgraph.litert.engine import lowered
@@ -122,17 +122,26 @@ def _hint(graph: Graph, name: str) -> str:
     node = graph.nodes.get(name)
     op = "" if node is None else node.op
     if op.startswith("Placeholder"):
-        return f"set it for good, as in --feed={name}=1, or give samples of it as well (--inputs, and an array each)"
+        return (
+            f"set it for good, as in {option('feed', 'feeds')}={name}=1, or give samples of it "
+            f"as well ({option('inputs')}, and an array each)"
+        )
     switches = [other.name for other in graph if other.op == "Placeholder" and other.attr("dtype", FLOAT) is BOOL]
     if op in ("Switch", "Merge", "If", "StatelessIf") and switches:
-        return f"set what it depends on for good: {' '.join(f'--feed={switch}=false' for switch in switches)}"
+        given = " ".join(f"{option('feed', 'feeds')}={switch}=false" for switch in switches)
+        return f"set what it depends on for good: {given}"
     if op.startswith("String") or (node is not None and STRING in node.attrs.values()):
-        return "texts have no codes: name tensors of numbers behind them with --inputs, and give samples of those"
+        return (
+            f"texts have no codes: name tensors of numbers behind them with {option('inputs')}, "
+            "and give samples of those"
+        )
     if op.startswith("Var") or op in ("ReadVariableOp", "RestoreV2"):
         return "its weights are variables: `pocketgraph freeze_graph` makes constants of them"
     if op.startswith(("Quantize", "Requantiz", "Dequantize")) and "AndDequantize" not in op:
         return "the graph is in eight bits already; give the float one that it was made from"
-    return "name the part with --inputs and --outputs; `pocketgraph plan MODEL` shows what runs where"
+    return (
+        f"name the part with {option('inputs')} and {option('outputs')}; `pocketgraph plan MODEL` shows what runs where"
+    )
 
 
 def _set(node: Node, values: Mapping[str, Any]) -> Node:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pocketgraph.errors import UsageError, did_you_mean
+from pocketgraph.errors import UsageError, did_you_mean, option
 from pocketgraph.quantization.canonical import depthwise_affine
 from pocketgraph.quantization.canonical.canonicalize import CANONICAL_PASSES
 from pocketgraph.quantization.channels import (
@@ -103,7 +103,7 @@ CONVERSION_STEPS = (
          sensitivity.keep_most_sensitive, lambda state: bool(state.sensitivity) and state.options.float_share > 0),
     Step("hybrid_scores", "layers of float_scores that still have codes become hybrid ones",
          float_layers.use_float_scores, lambda state: bool(state.float_scores), is_optional=False),
-    Step("weight_fitting", "the codes of the weights, by --rounding", weight_fitting.apply, is_optional=False),
+    Step("weight_fitting", "the codes of the weights, by the option rounding", weight_fitting.apply, is_optional=False),
     Step("conversion", "the program is rewritten", int8_conversion.apply, is_optional=False),
     Step("constant_compression", "large constants that are read as floats are kept in eight bits",
          constant_compression.apply, lambda state: state.options.with_tables),
@@ -143,4 +143,4 @@ def check_names(names: Sequence[str]) -> None:
         if name not in optional_names():
             what = "cannot be left out" if name in purposes() else "is no step"
             hint = did_you_mean(name, optional_names()) or f"there are {', '.join(optional_names())}"
-            raise UsageError(f"--without: '{name}' {what}", hint=hint)
+            raise UsageError(f"{option('without')}: '{name}' {what}", hint=hint)

@@ -15,7 +15,7 @@ from pocketgraph.datasets.dataset import Dataset
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.datasets.named_arrays import SampleSource, are_arrays
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
-from pocketgraph.errors import UsageError
+from pocketgraph.errors import UsageError, option
 from pocketgraph.formats import to_bytes
 from pocketgraph.graph import Graph
 from pocketgraph.quantization.accuracy_budget import (
@@ -156,23 +156,28 @@ def _check(
     """Refuses what does not go together."""
     for name, value, allowed in (("mode", mode, ("static", "dynamic", "weights")), ("form", form, ("tflite", "pb"))):
         if value not in allowed:
-            raise UsageError(f"--{name} is one of {', '.join(allowed)}, not '{value}'")
+            raise UsageError(f"{option(name)} is one of {', '.join(allowed)}, not '{value}'")
     if form == "pb":
-        for option in ("activations", "weights"):
-            if types[option] != "int8":
+        for name in ("activations", "weights"):
+            if types[name] != "int8":
                 raise UsageError(
-                    f"--{option}={types[option]} is for .tflite files", hint="or leave it out for a .pb file"
+                    f"{option(name)}={types[name]} is for .tflite files", hint="or leave it out for a .pb file"
                 )
         if mode == "dynamic":
             hint = "transform_graph's quantize_nodes makes graphs"
-            raise UsageError("--mode=dynamic is for .tflite files", hint=hint)
+            raise UsageError(f"{option('mode')}=dynamic is for .tflite files", hint=hint)
         if types["io"] != "float":
-            raise UsageError("a .pb file has float inputs and outputs", hint="leave --io out, or write a .tflite file")
+            raise UsageError(
+                "a .pb file has float inputs and outputs", hint=f"leave {option('io')} out, or write a .tflite file"
+            )
     if mode == "static" and not has_samples:
-        raise UsageError("no samples are given", hint="pass --calibrate=DIR|NPZ|LIST, or --mode=dynamic")
-    for option, most in budget.items():
+        raise UsageError(
+            "no samples are given",
+            hint=f"pass {option('calibrate', 'samples')}=DIR|NPZ|LIST, or {option('mode')}=dynamic",
+        )
+    for name, most in budget.items():
         if mode != "static" and most is not None:
-            raise UsageError(f"--{option} is for --mode=static: nothing else can stay in float")
+            raise UsageError(f"{option(name)} is for {option('mode')}=static: nothing else can stay in float")
 
 
 class _Quantizer:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.errors import UsageError
+from pocketgraph.errors import UsageError, option
 from pocketgraph.graph import DType, Graph, Node, node_name
 from pocketgraph.graph.dtype import BOOL, FLOAT, STRING, UINT8
 from pocketgraph.graph.endpoint import Endpoint
@@ -47,7 +47,9 @@ def sample_fetches(graph: Graph) -> tuple[str, ...]:
         return tuple(sole)
     found = tuple(name for name, _ in likely_outputs(graph) if not _is_branch(graph, name))
     if not found:
-        raise UsageError("no likely output was found in the graph", hint="name the outputs, e.g. --outputs=softmax")
+        raise UsageError(
+            "no likely output was found in the graph", hint=f"name the outputs, e.g. {option('outputs')}=softmax"
+        )
     return found
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.errors import RunError, UsageError, did_you_mean
+from pocketgraph.errors import RunError, UsageError, did_you_mean, option
 from pocketgraph.graph import Graph, node_name
 from pocketgraph.graph.model_file import numbers
 from pocketgraph.runtime.answer_metrics import Comparison
@@ -165,14 +165,14 @@ def _common_outputs(first: ComparedModel, same: Counterparts) -> list[str]:
     if not common:
         raise UsageError(
             f"none of the first model's likely outputs ({', '.join(likely)}) is in the second",
-            hint="name the outputs to compare, e.g. --outputs=softmax",
+            hint=f"name the outputs to compare, e.g. {option('outputs')}=softmax",
         )
     return common
 
 
 def _check_outputs(first: ComparedModel, second: ComparedModel, wanted: Sequence[str], same: Counterparts) -> None:
     if not wanted:
-        raise UsageError("there is no output to compare", hint="name one, e.g. --outputs=softmax")
+        raise UsageError("there is no output to compare", hint=f"name one, e.g. {option('outputs')}=softmax")
     for side, model, called in (("first", first, wanted), ("second", second, [same.output(name) for name in wanted])):
         for name in called:
             if node_name(name) not in model.graph:
@@ -224,7 +224,7 @@ def _refuse_cuts(
             raise UsageError(
                 f"the feeds cut {cut} of {count} weights of the {side} model off, which would not be compared",
                 where=", ".join(given),
-                hint="feed the model's own inputs, or say --partial",
+                hint=f"feed the model's own inputs, or say {option('partial')}",
             )
 
 
@@ -257,7 +257,7 @@ def _with_made_up(model: ComparedModel, wanted: list[str], feeds: Feeds, before:
     try:
         return model.run(wanted, feeds)
     except RunError:
-        hint = "the feeds were made up, pass some that fit with --inputs"
+        hint = f"the feeds were made up, pass some that fit with {option('inputs')}"
         raise RunError(before.what, where=before.where, hint=hint) from before
 
 

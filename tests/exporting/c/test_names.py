@@ -17,7 +17,7 @@ def test_a_library_cannot_be_called_so(name: str) -> None:
     with pytest.raises(UsageError) as caught:
         checked_name(name)
     assert caught.value.hint is not None
-    suggested = caught.value.hint.removeprefix("try --prefix=")
+    suggested = caught.value.hint.removeprefix("try prefix=")
     assert checked_name(suggested) == suggested
 
 

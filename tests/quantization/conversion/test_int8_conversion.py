@@ -133,7 +133,7 @@ def test_nothing_to_quantize_and_unknown_layers_are_said() -> None:
         )
     with pytest.raises(UsageError, match="the model has no layer 'dx'"):
         quantize_program(float_program(net(), ["y"]), lambda: iter(samples(2)), 2, QuantizationOptions(keep=["dx"]))
-    with pytest.raises(UsageError, match="--rounding is one of"):
+    with pytest.raises(UsageError, match="rounding is one of"):
         QuantizationOptions(rounding="up")
 
 

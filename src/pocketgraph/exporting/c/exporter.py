@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from pocketgraph.errors import UsageError
+from pocketgraph.errors import UsageError, option
 from pocketgraph.exporting.c.building import XNNPACK_LINKS, Executable, compiler, has_xnnpack, write_files
 from pocketgraph.exporting.c.library import Backend, LackingOperatorsError, Library, Picture, Place, built
 from pocketgraph.exporting.c.names import checked_name
@@ -52,17 +52,20 @@ def write(
     """
     checked_name(prefix)
     if mode != "static" and io != "float":
-        raise UsageError("--io is for --mode=static")
+        raise UsageError(f"{option('io')} is for {option('mode')}=static")
     if any(node.op.startswith(LITERT_OPS) for node in model.graph):
         raise UsageError(
             "a .tflite file is finished already, and its operators' options are not part of the graph that is read",
-            hint="export the graph that it was made from; --mode=static --data=… gives eight bits",
+            hint=f"export the graph that it was made from; {option('mode')}=static "
+            f"{option('data', 'samples')}=… gives eight bits",
         )
     check_labels(model)
     notes = _check_sizes(model.main)
     if len(model.entries) > 1:
         others = ", ".join(entry.name for entry in model.entries[1:])
-        notes.append(f"a library has one entry point: '{model.main.name}'; --signatures picks another ({others})")
+        notes.append(
+            f"a library has one entry point: '{model.main.name}'; {option('signatures')} picks another ({others})"
+        )
     if mode == "static":
         program, said = quantized_program(model.main, model, io=io, target="C")
         notes += said
@@ -108,7 +111,7 @@ def _check_sizes(entry: EntryPoint) -> list[str]:
         example = ",".join(map(str, refused[0].sizes or (1,)))
         raise UsageError(
             f"a C library needs fixed sizes, and the graph leaves some open: {names}",
-            hint=f"say them: --input_shape={refused[0].name}:{example}",
+            hint=f"say them: {option('input_shape', 'shapes')}={refused[0].name}:{example}",
         )
     return notes
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from pocketgraph.errors import UsageError
+from pocketgraph.errors import UsageError, option
 
 KEYWORDS = frozenset(
     """auto break case char const continue default do double else enum extern float for goto if inline int long
@@ -46,7 +46,9 @@ def checked_name(name: str) -> str:
     else:
         return name
     better = re.sub(r"^(pg_|\d+)+", "", identifiers([name])[0], flags=re.IGNORECASE).rstrip("_")[: LONGEST - 6] or "my"
-    raise UsageError(f"the library cannot be called '{name}': that is {why}", hint=f"try --prefix={better}_model")
+    raise UsageError(
+        f"the library cannot be called '{name}': that is {why}", hint=f"try {option('prefix')}={better}_model"
+    )
 
 
 def identifiers(names: Iterable[str]) -> list[str]:

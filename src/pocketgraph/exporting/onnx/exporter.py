@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.errors import UsageError
+from pocketgraph.errors import UsageError, option
 from pocketgraph.exporting.model import Array, EntryPoint, ExportModel, Feeds, Written
 from pocketgraph.exporting.onnx.convert import OPSET, Converted, converted
 from pocketgraph.exporting.onnx.writing import LARGEST, constant_bytes, model_proto
@@ -57,7 +57,9 @@ def write(
     written = Written(notes=list(made.notes))
     others = [other.name for other in model.entries[1:]]
     if others:
-        written.notes.append(f"ONNX files have one entry point: {', '.join(others)} left out (--signatures chooses)")
+        written.notes.append(
+            f"ONNX files have one entry point: {', '.join(others)} left out ({option('signatures')} chooses)"
+        )
     if made.is_coded:
         written.is_coded, written.tolerance = True, CODED_TOLERANCE
     if find_spec("onnxruntime") is None:

@@ -9,11 +9,11 @@ from typing import NamedTuple
 from pocketgraph.exporting.onnx.array_origins import reads, written
 from pocketgraph.exporting.onnx.stored_codes import stored_codes
 from pocketgraph.exporting.onnx.trip_counts import heads_of, trip_count
-from pocketgraph.freezing.inline import inlined
 from pocketgraph.graph import DType, Graph, Shape, node_name
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.kernels.shapes import Inferred, infer
+from pocketgraph.passes.inlining import inlined
 from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.engines.frames import ENTER, ROOT, Frame, is_loop_head, split
 from pocketgraph.runtime.engines.needed import Item

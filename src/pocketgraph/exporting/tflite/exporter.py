@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from pocketgraph.errors import PocketgraphError, UsageError
+from pocketgraph.errors import PocketgraphError, UsageError, option
 from pocketgraph.exporting.model import Array, EntryPoint, ExportModel, Feeds, Written
 from pocketgraph.exporting.programs import float_program, quantized_program
 from pocketgraph.exporting.samples import made_feeds
@@ -64,9 +64,9 @@ def write(
         UsageError: labels do not fit, or eight bits have no samples.
     """
     if mode != "static" and (io != "float" or activations != "int8"):
-        raise UsageError("--io and --activations are for --mode=static")
+        raise UsageError(f"{option('io')} and {option('activations')} are for {option('mode')}=static")
     if custom_ops and mode == "static":
-        raise UsageError("--custom_ops is not for --mode=static: calibration runs the model")
+        raise UsageError(f"{option('custom_ops')} is not for {option('mode')}=static: calibration runs the model")
     how = _How(mode, io, activations, fixed, custom_ops)
     packed = metadata.packed(model) if with_metadata else None
     made = [_subgraph(entry, model, how) for entry in model.entries]

@@ -17,6 +17,7 @@ ITEM_GAP = 26  # pixels between neighbours of a rank
 BEND_GAP = 14  # pixels beside an edge that passes through a rank
 WIDEST = 48  # items of a rank; more go into a rank below
 BENDS_PER_ITEM = 3  # how many bends edges may have, together; the longest edges get none
+MOST_BESIDE = 64  # bends in a rank; further edges pass behind its items
 SMALL = 1500  # items and bends for which sweeps are cheap
 PICTURE = 1.6  # width by height to which unconnected pieces are packed
 STRAIGHT = 8.0  # how much more the place of a bend weighs than that of an item
@@ -195,14 +196,17 @@ def _with_bends(
     ranks = list(rank)
     chains: list[list[int]] = [[a, b] for a, b in edges]
     left = BENDS_PER_ITEM * count + 500
+    passing = [0] * (max(rank) + 1)
     for number in sorted(range(len(edges)), key=lambda n: rank[edges[n][1]] - rank[edges[n][0]]):
         a, b = edges[number]
         span = rank[b] - rank[a]
-        if span < 2:
+        if span < 2 or max(passing[rank[a] + 1 : rank[b]]) >= MOST_BESIDE:
             continue
         left -= span - 1
         if left < 0:
             break
+        for level in range(rank[a] + 1, rank[b]):
+            passing[level] += 1
         bends = range(len(ranks), len(ranks) + span - 1)
         ranks.extend(range(rank[a] + 1, rank[b]))
         chains[number] = [a, *bends, b]

@@ -15,6 +15,7 @@ from pocketgraph.runtime import StepTrace
 HELD = ops_with("constant", "variable", "reference_variable")
 PASSED = ops_with("passes", "reads_handle")
 LONGEST = 240  # letters of an attribute
+LARGE = 50_000  # nodes; of more, shapes and operations are not worked out, which would take half a minute
 
 
 @dataclass
@@ -35,7 +36,8 @@ class Shown:
         node: the node.
         inputs: for each input (its name, the number of the node that it comes from or -1, what it carries).
         outputs: type and shape of each output.
-        weights: bytes of the constants and variables that are folded into it.
+        weights: bytes of the constants and variables that are folded into it; those of a shared one count for its first
+            reader.
         memory: bytes of its outputs, where their shapes are known.
         flops: operations of one run; None where they depend on shapes that are not known.
         microseconds: of one run, all executions together.
@@ -67,13 +69,13 @@ def shown_nodes(graph: Graph, trace: StepTrace | None = None) -> tuple[list[Show
     """The nodes of a graph's picture and the arrows between them.
 
     Args:
-        graph: any graph; inputs that lead nowhere are no arrows.
+        graph: any graph; inputs that lead nowhere are no arrows. One of more than ``LARGE`` nodes has no shapes.
         trace: a run, from which times come.
     """
     from pocketgraph.kernels.shapes import infer
 
     try:
-        inferred = infer(graph)
+        inferred = infer(graph) if len(graph) <= LARGE else None
     except PocketgraphError:
         inferred = None  # a broken graph can still be looked at
 
@@ -86,10 +88,10 @@ def shown_nodes(graph: Graph, trace: StepTrace | None = None) -> tuple[list[Show
     folded = _folded(graph)
     shown = [Shown(node) for node in graph if node.name not in folded]
     number = {one.node.name: at for at, one in enumerate(shown)}
-    flops = _flops(graph)
+    flops = _flops(graph) if len(graph) <= LARGE else {}
     edges = []
+    counted: set[str] = set()
     for at, one in enumerate(shown):
-        counted: set[str] = set()
         for ref in one.node.inputs:
             source, port, control = parse_ref(ref)
             if source not in graph and source.rpartition(":")[0] in graph:

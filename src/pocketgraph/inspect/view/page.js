@@ -27,9 +27,11 @@ for (const graph of data.graphs) {
     });
   }
   graph.opened = new Set([0]);
+  graph.most = {};
+  for (const [, metric] of Object.values(METRICS)) graph.most[metric] = graph.nodes.reduce((most, node) => Math.max(most, node[metric]), 1e-9);
 }
 
-const state = { graph: data.graphs[0], color: "family", selected: null, x: 0, y: 0, zoom: 1, scene: null };
+const state = { graph: data.graphs[0], color: "family", selected: null, way: null, x: 0, y: 0, zoom: 1, scene: null };
 
 // Numbers for people.
 const scaled = (value, units, base) => {
@@ -41,8 +43,8 @@ const shownAs = { flops: (v) => scaled(v, ["", "k", "M", "G", "T"], 1000) + "FLO
   weights: (v) => scaled(v, ["B", "kB", "MB", "GB"], 1000), memory: (v) => scaled(v, ["B", "kB", "MB", "GB"], 1000),
   microseconds: (v) => (v < 1000 ? `${v.toFixed(1)} µs` : `${(v / 1000).toFixed(2)} ms`) };
 const short = (text) => (text.length <= 26 ? text : `${text.slice(0, 13)}…${text.slice(-12)}`);
-const tail = (name) => (name.length <= 42 ? name : `…${name.slice(-41)}`);
-const lastPart = (name) => name.slice(name.lastIndexOf("/") + 1);
+const tail = (name) => (name.length <= 36 ? name : `…${name.slice(-35)}`);
+const within = (name, path) => (path && name.startsWith(`${path}/`) ? name.slice(path.length + 1) : name);
 
 // Places. Opening a box stretches the columns and rows that it stands in, so that order and gaps stay as they were.
 function stretched(intervals) {
@@ -131,8 +133,7 @@ function colorsOf(box) {
   }
   const metric = METRICS[state.color][1];
   const value = box.kind === NODE ? graph.nodes[box.number][metric] : graph.scopes[box.number].sums[metric];
-  const most = Math.max(...graph.nodes.map((node) => node[metric]), 1e-9);
-  const share = Math.min(1, Math.sqrt(value / most));
+  const share = Math.min(1, Math.sqrt(value / graph.most[metric]));
   return [value ? mixed("#d9480f", base, 0.08 + 0.72 * share) : base, value ? "#d9480f" : isDark() ? "#4d5661" : "#b9c0c8"];
 }
 
@@ -204,7 +205,8 @@ function draw() {
   for (const box of seen) {
     if (box.child) continue;
     const [fill, edge] = colorsOf(box), left = box.x - box.w / 2, top = box.y - box.h / 2;
-    pen.fillStyle = fill; pen.strokeStyle = isChosen(box) ? accent : edge; pen.lineWidth = isChosen(box) ? 3 * line : line;
+    pen.fillStyle = fill; const isMarked = isChosen(box) || (state.way && box.kind === NODE && state.way.has(box.number));
+    pen.strokeStyle = isMarked ? accent : edge; pen.lineWidth = isMarked ? 3 * line : line;
     if (isFar) { pen.fillRect(left, top, box.w, box.h); pen.strokeRect(left, top, box.w, box.h); continue; }
     pen.beginPath(); pen.roundRect(left, top, box.w, box.h, box.kind === NODE ? 7 : box.kind === SCOPE ? 4 : 9); pen.fill(); pen.stroke();
     if (zoom * 11 < 5) continue;
@@ -222,7 +224,7 @@ function draw() {
 }
 
 function wordsOf(box) {
-  if (box.kind === NODE) { const node = state.graph.nodes[box.number]; return [short(node.op), short(lastPart(node.name))]; }
+  if (box.kind === NODE) { const node = state.graph.nodes[box.number]; return [short(node.op), short(within(node.name, state.graph.scopes[box.home].path))]; }
   const scope = state.graph.scopes[box.number];
   return [`${scope.canOpen ? "+ " : ""}${short(scope.label)}`, `${scope.nodes.toLocaleString("en")} nodes`];
 }
@@ -249,8 +251,9 @@ function fit() {
   state.zoom = Math.min(1.2, Math.max(0.02, Math.min((w - 40) / Math.max(width, 1), (h - 70) / Math.max(height, 1))));
   if (state.zoom < 0.5 && width * 0.5 < w) state.zoom = Math.min(0.8, (w - 40) / Math.max(width, 1));   // tall: begin at the top
   if (state.zoom < 0.6 && state.scene.boxes.length <= 60) state.zoom = 0.6;   // words before the whole
-  state.x = (w - width * state.zoom) / 2;
-  state.y = height * state.zoom > h - 70 ? 20 : (h - 40 - height * state.zoom) / 2;
+  const isTall = height * state.zoom > h - 40, top = state.scene.boxes.reduce((a, b) => (b.y < a.y ? b : a), { x: 0, y: Infinity });
+  state.x = isTall && width * state.zoom > w ? w / 2 - top.x * state.zoom : (w - width * state.zoom) / 2;
+  state.y = isTall ? 20 : (h - height * state.zoom) / 2;
   redraw();
 }
 function zoomAt(px, py, factor) {
@@ -266,7 +269,34 @@ function centre(box) {
   state.y = canvas.clientHeight / 2 - box.y * state.zoom;
   redraw();
 }
+// The shortest way along data and control edges from one node to another, as numbers of nodes; null when there is none.
+function wayBetween(graph, from, to) {
+  const before = new Map([[from, from]]), waiting = [from];
+  for (const at of waiting) {
+    if (at === to) break;
+    for (const next of graph.nodes[at].readers) if (!before.has(next)) { before.set(next, at); waiting.push(next); }
+  }
+  if (!before.has(to)) return null;
+  const way = [to];
+  while (way[0] !== from) way.unshift(before.get(way[0]));
+  return way;
+}
+function showWay(to) {
+  const from = state.selected.number, { graph } = state;
+  const way = wayBetween(graph, from, to) ?? wayBetween(graph, to, from);
+  for (const number of way ?? [])
+    for (let at = graph.home.get(number); at !== undefined && at >= 0; at = graph.scopes[at].parent) graph.opened.add(at);
+  buildScene();
+  select(NODE, to, true);
+  state.way = way && new Set(way);
+  const side = element("panel");
+  side.replaceChildren();
+  make("h2", way ? `${way.length} nodes from one to the other` : "No edges lead from one to the other", side);
+  list("Way", (way ?? []).map(asEntry), side, 400);
+  redraw();
+}
 function select(kind, number, isShown) {
+  state.way = null;
   state.selected = kind === null ? null : { kind, number };
   panel();
   const box = state.selected && state.scene.boxes.find(isChosen);
@@ -353,7 +383,7 @@ function panel() {
     list("Inputs", node.inputs.map(([ref, source, carried]) => [ref, carried, source >= 0 ? () => reveal(source) : null]), side);
     list("Read by", [...new Set(node.readers)].map(asEntry), side);
     for (const [, text] of node.attributes)
-      for (const target of data.graphs.filter((one) => one !== data.graphs[0] && text.startsWith("@") && text.slice(1).split(/[({]/)[0] === one.name))
+      for (const target of data.graphs.filter((one) => one !== data.graphs[0] && text === `func(${one.name})` || text.startsWith(`func(${one.name},`)))
         list("Function", [[target.name, "", () => show(target)]], side);
     if (node.attributes.length) { make("h3", "Attributes", side); facts(node.attributes, side); }
     return;
@@ -391,7 +421,7 @@ function panel() {
     make("p", `${uncounted.toLocaleString("en")} nodes are not counted: their shapes are not known before a run.`, side).className = "note";
   if (!graph.nodes.length) make("p", "This graph has no nodes.", side);
   make("h3", "Keys", side);
-  facts([["/", "search"], ["arrows", "to inputs, readers, neighbours"], ["Enter", "opens or closes"], ["+ − 0", "zoom, fit"], ["Esc", "back to this list"]], side);
+  facts([["/", "search"], ["arrows", "to inputs, readers, neighbours"], ["Enter", "opens or closes"], ["Shift+click", "the way from the chosen node to this one"], ["+ − 0", "zoom, fit"], ["Esc", "back to this list"]], side);
 }
 
 function legend() {
@@ -438,7 +468,10 @@ const lift = (event) => {
     const y = (at(event)[1] - state.y) / state.zoom;
     if (!box.child || y < box.y - box.h / 2 + TITLE + PAD / 2) toggle(box.number);
     select(SCOPE, box.number);
-  } else if (box.kind === NODE) select(NODE, box.number);
+  } else if (box.kind === NODE) {
+    if (event.shiftKey && state.selected && state.selected.kind === NODE && state.selected.number !== box.number) showWay(box.number);
+    else select(NODE, box.number);
+  }
 };
 canvas.addEventListener("pointerup", lift);
 canvas.addEventListener("pointercancel", lift);
@@ -536,4 +569,4 @@ data.graphs.forEach(openedAtFirst);
 new ResizeObserver(redraw).observe(canvas);
 show(data.graphs.find((graph) => graph.nodes.length) ?? data.graphs[0]);
 legend();
-window.pocketgraph = { state, asSvg, reveal, toggle, draw, fit };
+window.pocketgraph = { state, asSvg, reveal, toggle, draw, fit, showWay };

@@ -13,7 +13,7 @@ from typing import Any
 from pocketgraph.errors import printable
 from pocketgraph.graph import Graph
 from pocketgraph.inspect.op_families import COLORS, family
-from pocketgraph.inspect.view.nodes import Shown, functions_as_graphs, shown_nodes
+from pocketgraph.inspect.view.nodes import LARGE, Shown, functions_as_graphs, shown_nodes
 from pocketgraph.inspect.view.scopes import Scope, nested_scopes, sizes_of
 from pocketgraph.runtime import StepTrace
 
@@ -70,7 +70,11 @@ def page_data(graph: Graph, title: str, trace: StepTrace | None = None) -> dict[
         graphs.append(made)
         left_out += missing
     if left_out:
-        notes.append(f"{left_out:,} nodes are left out: the picture would be too large. Boxes without a + stay closed.")
+        notes.append(
+            f"Left out of this page, which would be too large: {left_out:,} nodes. Boxes without + stay closed."
+        )
+    if len(graph) > LARGE:
+        notes.append(f"Shapes and operations are not worked out for graphs of more than {LARGE:,} nodes.")
     if len(bodies) > MOST_FUNCTIONS:
         notes.append(f"{len(bodies) - MOST_FUNCTIONS:,} of {len(bodies):,} functions are left out.")
     shown = len(main["nodes"])

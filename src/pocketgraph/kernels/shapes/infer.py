@@ -10,7 +10,7 @@ import numpy as np
 from pocketgraph.errors import GraphError
 from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, node_name, opdefs, parse_ref
 from pocketgraph.graph.dtype import INT32
-from pocketgraph.graph.model_file import PREFIX, SHAPES
+from pocketgraph.graph.model_file import ONNX_PREFIX, PREFIX, SHAPES
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.shape import UNKNOWN
 from pocketgraph.kernels.shapes import rules
@@ -260,7 +260,7 @@ class _Walk:
                 self._problem(call, error.what)
             except MALFORMED as error:
                 self._problem(call, f"its attributes or inputs make no sense ({error})")
-        if op.startswith(PREFIX):
+        if op.startswith((PREFIX, ONNX_PREFIX)):
             shapes = [shape for shape in call.attr(SHAPES, ()) if isinstance(shape, Shape)]
         wanted = len(shapes) if call.outputs is None else call.outputs
         if call.outputs is None and rule is None:

@@ -19,6 +19,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from pocketgraph.errors import option
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.activations import ACTIVATION_BOUNDS
@@ -124,7 +125,7 @@ class Replication:
         if idle:
             text += f"; {idle} channels that are always the same made room"
         if self.added:
-            text += f"; expect up to {self.added:.0%} more time, --widen=0 leaves the channels as they are"
+            text += f"; expect up to {self.added:.0%} more time, {option('widen')}=0 leaves the channels as they are"
         return text
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.errors import UsageError
+from pocketgraph.errors import UsageError, option
 from pocketgraph.graph import Graph, Node, Shape, canonical, const, node_name, parse_ref
 from pocketgraph.graph.dtype import FLOAT, INT8, INT32
 from pocketgraph.graph.order import reachable, topological
@@ -74,7 +74,9 @@ class _GraphWriter:
     def written(self, outputs: list[str]) -> Graph:
         for value in self.program.inputs:
             if value.quantization is not None:
-                raise UsageError("a graph has float inputs and outputs", hint="leave --io out, or write a .tflite file")
+                raise UsageError(
+                    "a graph has float inputs and outputs", hint=f"leave {option('io')} out, or write a .tflite file"
+                )
             self.refs[value] = self.entering(value)
         for operation in self.program.operations:
             if operation.code in LINEAR:

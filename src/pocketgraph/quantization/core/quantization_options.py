@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pocketgraph.errors import UsageError
+from pocketgraph.errors import UsageError, option
 
 Progress = Callable[[str, int, int], None]
 """Told what is being done, how many steps of it are done, and of how many."""
@@ -73,10 +73,10 @@ class QuantizationOptions:
             ("io", self.io, ("float", self.activations)),
         ):
             if value not in allowed:
-                raise UsageError(f"--{name} is one of {', '.join(allowed)}, not '{value}'")
+                raise UsageError(f"{option(name)} is one of {', '.join(allowed)}, not '{value}'")
         for name, share in (("float_share", self.float_share), ("widen", self.widen)):
             if not 0 <= share <= 1:
-                raise UsageError(f"--{name} is a share from 0 to 1, not {share:g}")
+                raise UsageError(f"{option(name)} is a share from 0 to 1, not {share:g}")
 
     @property
     def bits(self) -> int:

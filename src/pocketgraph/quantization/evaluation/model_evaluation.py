@@ -13,7 +13,7 @@ import numpy as np
 
 from pocketgraph.datasets.dataset import Dataset
 from pocketgraph.datasets.model_input import ModelInput
-from pocketgraph.errors import UsageError
+from pocketgraph.errors import UsageError, option
 from pocketgraph.quantization.core.program_runner import Array
 from pocketgraph.quantization.core.quantization_options import Progress, silent
 from pocketgraph.quantization.evaluation.runnable_models import LiteRTModel, RunnableModel
@@ -176,7 +176,7 @@ def judge_models(
                 raise UsageError(
                     f"its output is {list(answer.shape)}, that of {models[0].path} {list(reference.shape)}",
                     where=model.path,
-                    hint="name the outputs with --outputs",
+                    hint=f"name the outputs with {option('outputs')}",
                 )
             label = None if classes is None else classes[done]
             verdict.add(reference, answer, label, None if numbers is None else numbers[done])
@@ -245,7 +245,7 @@ def notes(verdicts: list[Verdict], data: Dataset, odd: list[int]) -> Iterator[st
     if data.classes and all(verdict.accuracy is None and verdict.errors is None for verdict in verdicts):
         yield (
             f"{data.place} tells classes, such as '{data.classes[0]}', but not which score is whose; "
-            "--labels names the class of each score"
+            f"{option('labels')} names the class of each score"
         )
     compared = [verdict.comparison for verdict in verdicts if verdict.comparison is not None]
     if not all(math.isfinite(comparison.mean_error) for comparison in compared):

@@ -10,7 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from pocketgraph.datasets.model_input import ModelInput
-from pocketgraph.errors import FormatError, UsageError, did_you_mean
+from pocketgraph.errors import FormatError, UsageError, did_you_mean, option
 from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.litert.isolated import IsolatedInterpreter, TensorDetail
 from pocketgraph.litert.trusted import TrustedInterpreter
@@ -61,7 +61,8 @@ def check_feeds(feeds: Collection[str], graphs: Sequence[Graph]) -> None:
     for name in feeds:
         if graphs and not any(node_name(name) in graph.nodes for graph in graphs):
             raise UsageError(
-                f"--feed: the graph has no node '{name}'", hint=did_you_mean(name, (node.name for node in graphs[0]))
+                f"{option('feed', 'feeds')}: the graph has no node '{name}'",
+                hint=did_you_mean(name, (node.name for node in graphs[0])),
             )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from pocketgraph.errors import UsageError, did_you_mean
+from pocketgraph.errors import UsageError, did_you_mean, option
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.quantization.core import cost_model
 from pocketgraph.quantization.core.operator_rules import OPERATOR_RULES, OperatorRule, is_layer
@@ -91,7 +91,7 @@ def named(program: Program, names: Sequence[str]) -> list[Operation]:
             by_name[name] = operation
     for name in names:
         if name not in by_name:
-            raise UsageError(f"--keep: the model has no layer '{name}'", hint=did_you_mean(name, by_name))
+            raise UsageError(f"{option('keep')}: the model has no layer '{name}'", hint=did_you_mean(name, by_name))
     return [by_name[name] for name in names]
 
 

@@ -8,6 +8,7 @@ from itertools import islice
 
 import numpy as np
 
+from pocketgraph.errors import option
 from pocketgraph.graph.dtype import FLOAT, INT8, INT16
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.quantization.core import cost_model
@@ -183,6 +184,6 @@ def keep_most_sensitive(state: QuantizationState) -> bool:
         f"kept {len(stretch)} operations in float ({share:.1%} of all multiplications), from "
         f"{stretch[0].outputs[0].name} to {stretch[-1].outputs[0].name}, because the rounding of all tensors "
         f"together would leave {decibels(total):.1f} dB; expect up to {cost_model.FLOAT_SLOWDOWN * share:.0%} more "
-        "time, --float_share=0 keeps everything in eight bits"
+        f"time, {option('float_share')}=0 keeps everything in eight bits"
     )
     return True

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
 
+from pocketgraph.errors import option
 from pocketgraph.litert.program import Program, Value
 from pocketgraph.quantization.core import cost_model
 from pocketgraph.quantization.core.observation import Observation
@@ -41,7 +42,7 @@ def outliers(program: Program, seen: Mapping[Value, Observation]) -> tuple[list[
     numbers = ", ".join(str(at + 1) for at in sorted(found)[:5]) + (", …" if len(found) > 5 else "")
     text = (
         f"warning: {len(found)} of {total} samples (number {numbers}) reach up to {times:.0f} times as far as the "
-        f"others in '{name}' and were left out; check how they are scaled, or keep them with --ranges=minmax"
+        f"others in '{name}' and were left out; check how they are scaled, or keep them with {option('ranges')}=minmax"
     )
     return sorted(found), text
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from pocketgraph.errors import option
 from pocketgraph.graph.dtype import FLOAT, INT16
 from pocketgraph.litert.program import Operation, Value
 from pocketgraph.quantization.core import operator_rules
@@ -257,14 +258,14 @@ def _action(outcome: Outcome, operation: Operation, layer: LayerReport) -> str:
             ROUNDING_ACTIONS[outcome.rounding] + (" in 4 bits" if outcome.weights[operation].bits == 4 else "")
         )
     if not math.isnan(layer.activation_noise) and layer.activation_noise < LOUD_DECIBELS:
-        words.append(f"hurts most: try --keep={layer.name} or a higher --float_share")
+        words.append(f"hurts most: try {option('keep')}={layer.name} or a higher {option('float_share')}")
     if layer.clipped > CLIPPED_SHARE:
-        words.append(f"{layer.clipped:.2%} of the values are cut off: --ranges=minmax keeps them")
+        words.append(f"{layer.clipped:.2%} of the values are cut off: {option('ranges')}=minmax keeps them")
     if seen.channel_low is not None and seen.channel_high is not None:
         strength = np.maximum(np.abs(seen.channel_low), np.abs(seen.channel_high))
         alive = strength[strength > 0]
         if alive.size and alive.max() / alive.min() > UNEVEN_CHANNEL_RATIO:
-            words.append("channels of very different strength: try --equalize")
+            words.append(f"channels of very different strength: try {option('equalize')}")
     if seen.low == seen.high:
         words.append("constant: this layer always gives the same")
     return "; ".join(words)

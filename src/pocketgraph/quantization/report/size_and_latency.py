@@ -8,6 +8,7 @@ from itertools import islice
 
 import numpy as np
 
+from pocketgraph.errors import option
 from pocketgraph.graph.dtype import INT16
 from pocketgraph.litert.program import Program
 from pocketgraph.litert.runner import PlainRunner
@@ -59,12 +60,13 @@ class SizeAndLatency:
         if self.seconds > SLOWER_RATIO * self.float_seconds and self.is_wide:
             said.append(
                 "warning: it is slower than the float model, because LiteRT computes codes of sixteen bits with plain "
-                "kernels; --activations=int8 is the fast form"
+                f"kernels; {option('activations')}=int8 is the fast form"
             )
         elif self.seconds > SLOWER_RATIO * self.float_seconds:
             said.append(
                 "warning: it is slower than the float model, because its layers multiply too little to make up for "
-                "converting numbers to codes and back; --mode=weights is smaller and as fast as the float model"
+                f"converting numbers to codes and back; {option('mode')}=weights is smaller and as "
+                "fast as the float model"
             )
         return said
 

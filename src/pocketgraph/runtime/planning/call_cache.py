@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pocketgraph.graph import DType, Graph
-from pocketgraph.graph.model_file import is_model_file
+from pocketgraph.graph.model_file import is_litert_file, is_model_file
 from pocketgraph.runtime.planning.call_key import CallKey, spelled_key
 from pocketgraph.runtime.planning.execution_plan import Execution, ExecutionPlan, Request
 from pocketgraph.runtime.planning.repeated_call import RepeatedCall, repeated_call
@@ -107,6 +107,10 @@ def plan_for(request: Request, graph: Callable[[], Graph], items: dict[str, Item
     if found is not None:
         return found
     whole = graph()
+    if is_model_file(whole) and not is_litert_file(whole):
+        from pocketgraph.runtime.planning.onnx_file_plan import plan_of_onnx_file
+
+        return plan_of_onnx_file(request, whole)
     if is_model_file(whole):
         from pocketgraph.runtime.planning.model_file_plan import plan_of_model_file
 

@@ -42,7 +42,7 @@ def inline_calls(graph: Graph, items: Mapping[str, Item], fed: Collection[Endpoi
         return graph
     if not all(_may_move(node, library) for node in library.with_bodies(calls)):
         return graph
-    from pocketgraph.freezing.inline import inlined  # only graphs with functions need it
+    from pocketgraph.passes.inlining import inlined  # only graphs with functions need it
 
     if library.inlined_nodes(calls) > MOST_NODES:
         return graph

@@ -1,10 +1,8 @@
 """Takes arithmetic out that changes nothing for the values known: a dropout that keeps everything, a division by one.
 
-TensorFlow exports dropout as ``x / keep * floor(uniform + keep)`` or ``x * scale * cast(uniform >= rate)``. Where keep
-is 1, or rate 0, the mask is all ones, as ``RandomUniform`` gives numbers from 0 up to, but not, 1.
-
-Inside of a loop (a DropoutWrapper around a cell) the same is done where a value is dead, after the last round, without
-the mask as well: what goes round would go round once more otherwise.
+What a mask is tells passes/dropout.py; here it is decided where in a plan a product with ones may go. Inside of a loop
+(a DropoutWrapper around a cell) that is where a value is dead, after the last round, without the mask as well: what
+goes round would go round once more otherwise.
 """
 
 from __future__ import annotations
@@ -14,17 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.graph import Graph, Node
+from pocketgraph.graph import Graph, Node, parse_ref
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes import Inferred
+from pocketgraph.passes.dropout import is_number, mask_of
 from pocketgraph.runtime.engines.compilation_units import Plan
-from pocketgraph.runtime.engines.needed import Item
 
-ADD, MULTIPLY, DIVIDE = ops_with("sum"), ops_with("product"), ops_with("quotient")
+MULTIPLY, DIVIDE = ops_with("product"), ops_with("quotient")
 PASSING = ops_with("passes")
 SWITCHES = ops_with("switch")
-MOST_STEPS = 8  # nodes between the random numbers and the comparison; exporters write at most five
 
 
 def without_idle_dropout(graph: Graph, plan: Plan, inferred: Inferred, conditional: Collection[str]) -> Graph:
@@ -97,19 +94,11 @@ class _Finder:
             return shape.known == given.known
         if self.inferred.shape(str(ones)).rank == 0:
             return True
-        drawn = self._uniform_of(ones)
-        like = self._passed(drawn.data[0]) if drawn is not None else None
-        return like is not None and like.node.op == "Shape" and self._origin(like.data[0]) == self._origin(source)
-
-    def _uniform_of(self, mask: Endpoint) -> Item | None:
-        """The RandomUniform from which a full mask was made, past its comparison."""
-        waiting = [mask]
-        for _ in range(2 * MOST_STEPS):
-            item = self._passed(waiting.pop()) if waiting else None
-            if item is None or item.node.op == "RandomUniform":
-                return item
-            waiting += [e for e in item.data if self.inferred.value(str(e)) is None]
-        return None
+        mask = mask_of(self, str(ones))
+        like = self.producer(mask.noise.data_inputs[0]) if mask is not None and mask.noise.data_inputs else None
+        if like is None or like.op != "Shape":
+            return False
+        return self._origin(self.plan.items[like.name].data[0]) == self._origin(source)
 
     def _origin(self, endpoint: Endpoint) -> Endpoint:
         """The tensor whose shape this one surely has: past what passes it on and products with a scalar."""
@@ -125,58 +114,25 @@ class _Finder:
 
     def is_one(self, endpoint: Endpoint, masks: bool) -> bool:
         """Whether every element is 1; ``masks``: also where random numbers were compared to make it so."""
-        if self._is(endpoint, 1):
+        if is_number(self, str(endpoint), 1):
             return True
-        return masks and self._is_full_mask(endpoint)
+        mask = mask_of(self, str(endpoint)) if masks else None
+        return mask is not None and mask.keeps_everything
 
-    def _is(self, endpoint: Endpoint, number: int) -> bool:
-        value = self.inferred.value(str(endpoint))
-        return value is not None and value.size == 1 and value.dtype.kind in "fiu" and bool(np.all(value == number))
+    def value(self, ref: str) -> np.ndarray[Any, Any] | None:
+        """The value of a small tensor where it is the same in every run."""
+        return self.inferred.value(ref)
 
-    def _is_full_mask(self, endpoint: Endpoint) -> bool:
-        item = self._passed(endpoint)
-        if item is not None and item.node.op == "Floor":
-            total = self._passed(item.data[0])
-            if total is None or total.node.op not in ADD:
-                return False
-            first, second = total.data
-            return (self._is(first, 1) and self._is_uniform(second)) or (
-                self._is(second, 1) and self._is_uniform(first)
-            )
-        if item is not None and item.node.op == "Cast":
-            compared = self._passed(item.data[0])
-            if compared is None or compared.node.op != "GreaterEqual":
-                return False
-            return self._is(compared.data[1], 0) and self._is_uniform(compared.data[0])
-        return False
-
-    def _is_uniform(self, endpoint: Endpoint) -> bool:
-        """Whether the tensor holds numbers of RandomUniform, perhaps times 1 or plus 0."""
-        for _ in range(MOST_STEPS):
-            item = self._passed(endpoint)
-            if item is None:
-                return False
-            if item.node.op == "RandomUniform":
-                return True
-            if item.node.op not in (*ADD, *MULTIPLY):
-                return False
-            idle = 1 if item.node.op in MULTIPLY else 0
-            if self._is(item.data[1], idle):
-                endpoint = item.data[0]
-            elif self._is(item.data[0], idle):
-                endpoint = item.data[1]
-            else:
-                return False
-        return False
-
-    def _passed(self, endpoint: Endpoint) -> Item | None:
+    def producer(self, ref: str) -> Node | None:
         """The node that makes a tensor, past those that only pass it on; None for a fed one."""
+        name, port, _ = parse_ref(ref)
+        endpoint = Endpoint(name, port)
         while endpoint not in self.plan.fed:
             item = self.plan.items.get(endpoint.node)
-            if item is None or not item.data:
-                return item
+            if item is None:
+                return None
             enters = item.node.op == "Enter" and item.node.attrs.get("is_constant") is True
-            if not enters and item.node.op not in PASSING:
-                return item
+            if not item.data or (not enters and item.node.op not in PASSING):
+                return item.node
             endpoint = item.data[0]
         return None

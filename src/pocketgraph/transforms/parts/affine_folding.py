@@ -12,18 +12,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pocketgraph.graph import AttrValue, Graph, Node, Tensor, const, node_name, opdefs, parse_ref
+from pocketgraph.graph import AttrValue, Graph, Node, Tensor, const, node_name, parse_ref
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes import Inferred, infer
-from pocketgraph.transforms.parts.channel_scaling import (
+from pocketgraph.passes.batch_norms import affine_of, arranged
+from pocketgraph.passes.channel_scaling import (
     LINEAR,
     has_padding,
     input_folded,
     output_channels,
     scaled_weights,
 )
-from pocketgraph.transforms.parts.small_constants import Constants
+from pocketgraph.passes.constant_values import ConstantValues
 
 Array = np.ndarray[Any, Any]
 
@@ -32,6 +33,13 @@ SUMS = frozenset({"Add", "AddV2", "Sub", "BiasAdd"})
 """Not a trait: sums and differences with a constant, which fold into a bias."""
 PRODUCTS = frozenset({"Mul", "RealDiv", "Div"})
 """Not a trait: products and quotients with a constant, which fold into weights."""
+
+
+PARAMETER_OPS = frozenset({
+    "Add", "AddV2", "Sub", "Mul", "RealDiv", "Div", "Neg", "Rsqrt", "Sqrt", "Square", "Reciprocal", "Inv", "Reshape",
+    "ExpandDims", "Squeeze", "Maximum",
+})  # fmt: skip
+"""Not a trait: what exporters spell the parameters of batch norms with."""
 
 
 class AffineStep(NamedTuple):
@@ -78,7 +86,7 @@ class _Work:
         self.readers: dict[str, dict[str, int]] = {}  # how often each node is read by each other one
         for node in graph:
             self._count(node)
-        self.constants = Constants(self.nodes)
+        self.constants = ConstantValues(self.nodes, ops=PARAMETER_OPS, largest=1 << 20)
         self.before: dict[str, list[Node]] = {}
         self.renamed: dict[str, str] = {}
         self.changed = False
@@ -254,7 +262,6 @@ class _Work:
         return AffineStep(node, index, one, values, counts)
 
     def _batch_norm_step(self, node: Node, index: int, product: Node, channels: int) -> AffineStep | None:
-        fused = node.op != "BatchNormWithGlobalNormalization"
         if index != 0 or len(node.data_inputs) != 5 or product.op == "MatMul":
             return None
         if _layout(node) != _layout(product) or any(
@@ -270,14 +277,7 @@ class _Work:
         if len(vectors) != 4:
             return None
         wide = [vector.astype(np.float64) for vector in vectors]
-        gamma, beta, mean, variance = wide if fused else (wide[3], wide[2], wide[0], wide[1])
-        epsilon = opdefs.attr_or_default(node, "epsilon" if fused else "variance_epsilon")
-        assert isinstance(epsilon, float)
-        with np.errstate(all="ignore"):
-            scale = 1 / np.sqrt(variance + epsilon)
-            if fused or opdefs.attr_or_default(node, "scale_after_normalization"):
-                scale = scale * gamma
-            offset = beta - mean * scale
+        scale, offset = affine_of(node, *arranged(node, wide), np.float64)
         if not (np.isfinite(scale).all() and np.isfinite(offset).all()):
             return None
         return AffineStep(node, 0, scale, offset, node.op in self.triggers)

@@ -8,7 +8,7 @@ import numpy as np
 
 from pocketgraph.graph import Graph, Node, Tensor, const, node_name
 from pocketgraph.graph.dtype import FLOAT, QINT8, QINT16, QUINT8, QUINT16
-from pocketgraph.transforms.parts.channel_scaling import LINEAR
+from pocketgraph.passes.channel_scaling import LINEAR
 
 Array = np.ndarray[Any, Any]
 

@@ -8,9 +8,9 @@ from typing import Any
 from pocketgraph.graph import Graph, Node, node_name
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.passes.channel_scaling import LINEAR
 from pocketgraph.transforms.near_miss import Miss
 from pocketgraph.transforms.parts.affine_folding import BATCH_NORMS
-from pocketgraph.transforms.parts.channel_scaling import LINEAR
 
 THROUGH = ops_with("passes", "checks")
 VARIABLES = ops_with("variable") | {"ReadVariableOp"}

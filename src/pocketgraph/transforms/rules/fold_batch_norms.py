@@ -10,11 +10,11 @@ from pocketgraph.graph import Graph, Node, const, node_name
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.edit import replace_matches
 from pocketgraph.graph.pattern import Match, Pattern
+from pocketgraph.passes.channel_scaling import output_channels, scaled_weights
 from pocketgraph.transforms.compat import Compat
 from pocketgraph.transforms.near_miss import Miss
 from pocketgraph.transforms.original.numbering import twins
 from pocketgraph.transforms.parts.affine_folding import PRODUCTS, SUMS, fold_affine
-from pocketgraph.transforms.parts.channel_scaling import output_channels, scaled_weights
 from pocketgraph.transforms.parts.constants_of_nodes import checked_constant
 from pocketgraph.transforms.parts.near_misses import around, fold_miss, is_constant_like, source_of
 from pocketgraph.transforms.tool import transform

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from pocketgraph.errors import TransformError
-from pocketgraph.graph import AttrValue, DType, Graph, Node, const, node_name, opdefs, parse_ref
+from pocketgraph.graph import AttrValue, DType, Graph, Node, const, node_name, parse_ref
 from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.graph.edit import replace_matches
 from pocketgraph.graph.pattern import Match, Pattern
+from pocketgraph.passes.batch_norms import Affine, affine_of, arranged
+from pocketgraph.passes.channel_scaling import output_channels, scaled_weights
 from pocketgraph.transforms.compat import Compat
 from pocketgraph.transforms.near_miss import Miss
 from pocketgraph.transforms.original.numbering import twins
 from pocketgraph.transforms.parts.affine_folding import BATCH_NORMS, PRODUCTS, SUMS, fold_affine
-from pocketgraph.transforms.parts.channel_scaling import output_channels, scaled_weights
 from pocketgraph.transforms.parts.constants_of_nodes import checked_constant
 from pocketgraph.transforms.parts.near_misses import THROUGH, around, fold_miss, source_of
 from pocketgraph.transforms.tool import transform
@@ -39,13 +40,6 @@ CONCAT = Pattern("ConcatV2|Concat", [CONV, CONV, "Const"])
 DIRECT = batch_norm_of(CONV)
 THROUGH_SPACE = batch_norm_of(SPACE)
 THROUGH_CONCAT = batch_norm_of(CONCAT)
-
-
-class Norm(NamedTuple):
-    """What a batch normalization does to channel i: ``x * scale[i] + offset[i]``, both float32 vectors."""
-
-    scale: np.ndarray[Any, Any]
-    offset: np.ndarray[Any, Any]
 
 
 @transform
@@ -97,7 +91,7 @@ def fold_old_batch_norms(graph: Graph, *, compat: Compat = Compat.FIXED) -> Grap
     return fold_affine(graph, SUMS | PRODUCTS | BATCH_NORMS, BATCH_NORMS)
 
 
-def _to_the_letter(graph: Graph, pattern: Pattern, fold: Callable[[Match, Norm], list[Node] | None]) -> Graph:
+def _to_the_letter(graph: Graph, pattern: Pattern, fold: Callable[[Match, Affine], list[Node] | None]) -> Graph:
     """Folds as the original does: whoever else reads the convolution or its weights gets what has been scaled.
 
     Raises:
@@ -127,7 +121,7 @@ def _to_the_letter(graph: Graph, pattern: Pattern, fold: Callable[[Match, Norm],
 def _repeated(
     graph: Graph,
     pattern: Pattern,
-    fold: Callable[[Match, Norm], list[Node] | None],
+    fold: Callable[[Match, Affine], list[Node] | None],
     fixed: set[str],
 ) -> Graph:
     """Folds until nothing is left: normalizations that share a node are found one at a time."""
@@ -205,33 +199,27 @@ def _convolutions(match: Match) -> list[Match]:
     return [first] if first.pattern is CONV else [part for part in first.inputs if part.pattern is CONV]
 
 
-def _norm(match: Match) -> Norm | None:
+def _norm(match: Match) -> Affine | None:
     """Scale and offset from the parameters; None when they are not float vectors."""
     node = match.node
     tensors = [checked_constant(part.node) for part in match.inputs[1:]]
     if any(tensor.dtype is not FLOAT for tensor in tensors) or not all(tensor.shape for tensor in tensors):
         return None
-    fused = node.op != "BatchNormWithGlobalNormalization"
-    gamma, beta, mean, variance = tensors if fused else (tensors[3], tensors[2], tensors[0], tensors[1])
+    gamma, beta, mean, variance = arranged(node, tensors)
     for name, tensor in (("Variance", variance), ("Beta", beta), ("Gamma", gamma)):
         if tensor.shape != mean.shape[:1]:
             raise TransformError(
                 f"{name} input to batch norm has bad shape: {list(tensor.shape)}", where=f"node '{node.name}'"
             )
-    epsilon = opdefs.attr_or_default(node, "epsilon" if fused else "variance_epsilon")
-    assert isinstance(epsilon, float)
-    with np.errstate(all="ignore"):
-        scale = np.float32(1) / np.sqrt(variance.numpy() + np.float32(epsilon))
-        if fused or opdefs.attr_or_default(node, "scale_after_normalization"):
-            scale = scale * gamma.numpy()
-        return Norm(scale, -mean.numpy().reshape(-1)[: scale.size] * scale + beta.numpy())
+    means = mean.numpy().reshape(-1)[: variance.size]
+    return affine_of(node, gamma.numpy(), beta.numpy(), means, variance.numpy(), np.float32)
 
 
-def _direct(match: Match, norm: Norm) -> list[Node] | None:
+def _direct(match: Match, norm: Affine) -> list[Node] | None:
     return _with_bias(match.inputs[0], norm, match.node.name)
 
 
-def _through_space(match: Match, norm: Norm) -> list[Node] | None:
+def _through_space(match: Match, norm: Affine) -> list[Node] | None:
     """The bias goes right behind the convolution, and BatchToSpaceND takes the normalization's place."""
     space = match.inputs[0]
     name = space.inputs[0].node.name + "/biasadd"
@@ -242,7 +230,7 @@ def _through_space(match: Match, norm: Norm) -> list[Node] | None:
     return [*conv, space.inputs[1].node, space.inputs[2].node, space.node.replace(name=match.node.name, inputs=inputs)]
 
 
-def _through_concat(match: Match, norm: Norm) -> list[Node] | None:
+def _through_concat(match: Match, norm: Affine) -> list[Node] | None:
     """Each convolution gets its channels' share, and the ConcatV2 takes the normalization's place."""
     concat = match.inputs[0]
     first, second, axis = concat.inputs
@@ -253,8 +241,8 @@ def _through_concat(match: Match, norm: Norm) -> list[Node] | None:
     if int(axis_value.numpy().reshape(())) == 3:
         channels = output_channels(first.node, checked_constant(first.inputs[1].node).shape) or 0
         norms = (
-            Norm(norm.scale[:channels], norm.offset[:channels]),
-            Norm(norm.scale[channels:], norm.offset[channels:]),
+            Affine(norm.scale[:channels], norm.offset[:channels]),
+            Affine(norm.scale[channels:], norm.offset[channels:]),
         )
     names = [concat.node.name + "_bn_in0", concat.node.name + "_bn_in1"]
     folded = [_with_bias(part, share, name) for part, share, name in zip((first, second), norms, names, strict=True)]
@@ -264,7 +252,7 @@ def _through_concat(match: Match, norm: Norm) -> list[Node] | None:
     return [*folded[0], *folded[1], axis.node, concat.node.replace(name=match.node.name, inputs=inputs)]
 
 
-def _with_bias(conv: Match, norm: Norm, name: str) -> list[Node] | None:
+def _with_bias(conv: Match, norm: Affine, name: str) -> list[Node] | None:
     """The convolution with scaled weights, and a BiasAdd of this name behind it; None when the sizes do not fit."""
     source, weights = conv.inputs[0].node, conv.inputs[1].node
     values = checked_constant(weights)

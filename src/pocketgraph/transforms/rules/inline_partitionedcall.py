@@ -1,4 +1,7 @@
-"""Puts the bodies of functions in the places where they are called."""
+"""Puts the bodies of functions in the places where they are called, with the original's names, spelling and order.
+
+Freezing and planning inline by passes/inlining.py, which knows branches, loops and effects besides.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from pocketgraph.formats.function_def import body
 from pocketgraph.graph import Graph, Node, canonical, node_name
 from pocketgraph.graph.attr import Func
 from pocketgraph.graph.edit import rename_inputs
-from pocketgraph.graph.inline import copied
+from pocketgraph.graph.function_body import copied
 from pocketgraph.transforms.compat import Compat
 from pocketgraph.transforms.tool import transform
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from pocketgraph.errors import option
 from pocketgraph.exporting.onnx.emitter import Emit
 from pocketgraph.exporting.onnx.ops.reductions import reduce
 from pocketgraph.exporting.onnx.registry import converts
@@ -42,7 +43,9 @@ def mfcc(emit: Emit, node: Node) -> None:
     value = emit.input(0)
     rate = emit.static_or_none(1)
     if rate is None:
-        raise emit.unsupported(f"the sample rate must be known beforehand: --feed={emit.ref(1)}=16000 or the like")
+        raise emit.unsupported(
+            f"the sample rate must be known beforehand: {option('feed', 'values')}={emit.ref(1)}=16000 or the like"
+        )
     bins = value.shape[-1] if value.shape.dims is not None else None
     if bins is None:
         raise emit.unsupported("the number of frequencies must be known beforehand")
@@ -61,4 +64,4 @@ def mfcc(emit: Emit, node: Node) -> None:
 
 @converts("DecodeWav", "DecodeRaw", "DecodeJpeg", "DecodePng", "DecodeImage", "DecodeBmp", "DecodeGif", "EncodeWav")
 def files(emit: Emit, node: Node) -> None:
-    raise emit.unsupported(f"ONNX reads no files: start the model behind it, --inputs={node.name}")
+    raise emit.unsupported(f"ONNX reads no files: start the model behind it, {option('inputs')}={node.name}")

@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pocketgraph.errors import GraphError, TransformError, did_you_mean
+from pocketgraph.errors import GraphError, TransformError, did_you_mean, option
 from pocketgraph.graph import AttrValue, DType, Graph, Node, Ref, canonical, opdefs, parse_ref
 from pocketgraph.transforms.original.import_checks import check_colocation, check_inputs, dtypes_of
 
@@ -190,7 +190,7 @@ def _endpoints(
     graph: Graph, steps: Mapping[str, FlowStep], inputs: Sequence[str], outputs: Sequence[str]
 ) -> tuple[list[Ref], list[Ref]]:
     if not outputs:
-        raise TransformError("fold_constants must know at least one output", hint="name it with --outputs")
+        raise TransformError("fold_constants must know at least one output", hint=f"name it with {option('outputs')}")
     for i, name in enumerate(inputs):
         if name in inputs[:i]:
             raise TransformError(f"the input '{name}' is given more than once")

@@ -7,8 +7,11 @@ from typing import Literal
 
 from pocketgraph.errors import FreezeError, GraphError, did_you_mean
 from pocketgraph.formats import function_def
-from pocketgraph.freezing.known import Known
-from pocketgraph.freezing.lowering import (
+from pocketgraph.graph import DType, Graph, Node, canonical, node_name
+from pocketgraph.graph.attr import Func
+from pocketgraph.graph.function_body import Body, copied, reachable_functions
+from pocketgraph.passes.constant_values import ConstantValues
+from pocketgraph.passes.control_flow_lowering import (
     PARALLEL,
     Lowered,
     as_bool,
@@ -17,9 +20,6 @@ from pocketgraph.freezing.lowering import (
     lowered_if,
     lowered_while,
 )
-from pocketgraph.graph import DType, Graph, Node, canonical, node_name
-from pocketgraph.graph.attr import Func
-from pocketgraph.graph.inline import Body, copied, reachable_functions
 
 ControlFlow = Literal["keep", "lower"]
 CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
@@ -79,7 +79,7 @@ class _Step:
         """``callers``: in which functions a call stands; ``inside``: which nodes are on a branch or in a loop. Both are
         added to."""
         self.graph = graph
-        self.known = Known(graph)
+        self.known = ConstantValues(graph.nodes)
         self.callers = callers
         self.inside = inside
         inside |= _in_control_flow(graph)

@@ -1,27 +1,25 @@
-"""Folds batch norms with constant statistics into the convolution before them."""
+"""Folds batch norms with constant statistics into the convolution before them, as optimize_for_inference does."""
 
 from __future__ import annotations
 
 import logging
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from pocketgraph.freezing.for_inference.training_nodes import Version, without_waits
-from pocketgraph.graph import AttrValue, DType, Graph, Node, Tensor, const, node_name, opdefs, parse_ref
+from pocketgraph.graph import AttrValue, DType, Graph, Node, Tensor, const, node_name, parse_ref
 from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.passes.batch_norms import GLOBAL, affine_of, arranged
+from pocketgraph.passes.channel_scaling import output_channels, scaled_weights
 
 log = logging.getLogger("pocketgraph.freezing")
 
-Array = np.ndarray[Any, Any]
-GLOBAL = "BatchNormWithGlobalNormalization"
 CONVOLUTIONS = ("Conv2D", "DepthwiseConv2dNative")
 _ADDS = ops_with("sum", "bias")
-_ORDERS = {  # which inputs are the convolution, mean, variance, beta and gamma
-    GLOBAL: (0, 1, 2, 3, 4),
-    "FusedBatchNorm": (0, 3, 4, 2, 1),
-    "FusedBatchNormV3": (0, 3, 4, 2, 1),
-}
+SCALES = "scale_after_normalization"
+_NORMS = (GLOBAL, "FusedBatchNorm", "FusedBatchNormV3")
+"""Not a trait: the batch norms that the original knows."""
 
 
 class _Match(NamedTuple):
@@ -56,7 +54,7 @@ def fold_batch_norms(graph: Graph, *, like: Version = "2.x") -> Graph:
     weights: set[str] = set()
     new: list[Node] = []
     for node in graph:
-        if node.op not in _ORDERS or (like == "1.15" and node.op == "FusedBatchNormV3"):
+        if node.op not in _NORMS or (like == "1.15" and node.op == "FusedBatchNormV3"):
             continue
         match = _match(graph, node, like)
         if match is None or node.name in taken_ports or match.conv.name in gone:
@@ -79,7 +77,8 @@ def fold_batch_norms(graph: Graph, *, like: Version = "2.x") -> Graph:
 def _match(graph: Graph, norm: Node, like: Version) -> _Match | None:
     if len(norm.data_inputs) != 5:
         return None
-    conv, *statistics = (_node(graph, norm.data_inputs[index]) for index in _ORDERS[norm.op])
+    conv, *parameters = (_node(graph, ref) for ref in norm.data_inputs)
+    gamma, beta, mean, variance = arranged(norm, parameters)
     add = bias = None
     if like == "2.x" and conv is not None and conv.op in _ADDS and len(conv.data_inputs) == 2:
         add = conv
@@ -96,9 +95,9 @@ def _match(graph: Graph, norm: Node, like: Version) -> _Match | None:
     shape = weights.tensor.shape
     if len(shape) != 4:
         return _not_folded(norm, f"the weights of '{conv.name}' have {len(shape)} dimensions")
-    channels = shape[3] if conv.op == "Conv2D" else shape[2] * shape[3]
+    channels = output_channels(conv, shape)
     found: list[Node] = []
-    for what, item in zip(("mean", "variance", "beta", "gamma"), statistics, strict=True):
+    for what, item in (("mean", mean), ("variance", variance), ("beta", beta), ("gamma", gamma)):
         if item is None or item.op != "Const":
             return _not_folded(norm, f"its {what} is no constant")
         if item.tensor.shape != (channels,):
@@ -117,18 +116,13 @@ def _folded(match: _Match, like: Version) -> list[Node]:
     mean, variance, beta, gamma = (item.tensor.numpy() for item in match.statistics)
     if match.bias is not None:
         mean = mean - match.bias.tensor.numpy()
-    plain = norm.op == GLOBAL and not norm.attr("scale_after_normalization", False)
-    epsilon = opdefs.attr_or_default(norm, "variance_epsilon" if norm.op == GLOBAL else "epsilon")
-    assert isinstance(epsilon, float)
-    # in double precision from the root on, as the original
-    scale: Array = 1.0 / np.sqrt((variance + mean.dtype.type(epsilon)).astype(np.float64))
-    if not plain:
-        scale = scale * gamma
-    offset = (-mean * scale) + beta
+    # in double precision from the root on, as the original, which takes what is not stated for false
+    stated = norm if norm.op != GLOBAL else norm.with_attrs(**{SCALES: norm.attr(SCALES, False)})
+    scale, offset = affine_of(stated, gamma, beta, mean, variance, np.float64)
     weights = match.weights.tensor
-    values = weights.numpy()
-    by_channel = scale if conv.op == "Conv2D" else scale.reshape(values.shape[2:])
-    scaled = (values * by_channel).astype(values.dtype)
+    scaled = scaled_weights(conv, weights, scale)
+    assert scaled is not None
+    scaled = scaled.astype(weights.dtype.numpy)
     name = match.weights.name if like == "1.15" else f"{conv.name}_weights"
     inputs = [name if node_name(ref) == match.weights.name else ref for ref in conv.inputs]
     attrs: dict[str, AttrValue] = {"T": conv.dtype()}

@@ -9,7 +9,7 @@ import numpy as np
 
 from pocketgraph.errors import FreezeError
 from pocketgraph.graph import AttrValue, DType, Node, const, node_name
-from pocketgraph.graph.inline import Body, copied
+from pocketgraph.graph.function_body import Body, copied
 
 BOOL = DType.named("bool")
 PARALLEL = 10  # iterations of a loop that says nothing; TensorFlow's own default

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pocketgraph.errors import FreezeError
+from pocketgraph.errors import FreezeError, option
 from pocketgraph.graph import Graph, Node, node_name, opdefs
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import MERGES
@@ -41,8 +41,9 @@ def refuse_training_batch_norms(graph: Graph) -> None:
     raise FreezeError(
         f"the batch norm '{name}'{more} {why}, so each answer depends on the other examples in the batch and a batch "
         "of one gives nonsense",
-        hint="bind the placeholder that chooses training (--bind is_training=false), freeze the evaluation graph, or "
-        "if it is meant so (style transfer) pass --allow_training_batch_norm",
+        hint=f"bind the placeholder that chooses training ({option('bind')} is_training=false), "
+        "freeze the evaluation graph, or "
+        f"if it is meant so (style transfer) pass {option('allow_training_batch_norm')}",
     )
 
 

@@ -9,8 +9,8 @@ import pytest
 from pocketgraph import formats
 from pocketgraph.errors import FormatError, FreezeError, GraphError
 from pocketgraph.freezing import freeze
-from pocketgraph.freezing.inline import inlined
 from pocketgraph.graph import Graph
+from pocketgraph.passes.inlining import inlined
 from pocketgraph.runtime import Session
 
 T = 'attr { key: "T" value { type: DT_FLOAT } }'
@@ -147,7 +147,7 @@ def test_functions_that_double_at_every_step(tmp_path: pathlib.Path) -> None:
     ]
     bomb.append(function("f40", f'name: "n" op: "Neg" input: "x" {T}', result="n:y:0"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pocketgraph.freezing.inline.MOST_NODES", 5000)
+        patch.setattr("pocketgraph.passes.inlining.MOST_NODES", 5000)
         with pytest.raises(FreezeError, match="its functions make more than 5,000 nodes"):
             inlined(graph(tmp_path, [call("y", "f0", "x")], bomb), ["y"])
 

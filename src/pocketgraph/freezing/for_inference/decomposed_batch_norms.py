@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pocketgraph.freezing.for_inference.batch_norms import CONVOLUTIONS
+from pocketgraph.freezing.for_inference.batch_norm_folding import CONVOLUTIONS
 from pocketgraph.graph import Graph, Node, Tensor, const, node_name
 
 

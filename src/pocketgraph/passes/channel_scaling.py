@@ -52,7 +52,7 @@ def output_channels(product: Node, shape: tuple[int, ...]) -> int | None:
 
 
 def scaled_weights(product: Node, weights: Tensor, factors: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
-    """The float32 weights times ``factors`` (float32, one for each output channel); None when the sizes do not fit."""
+    """The weights times ``factors`` (floats, one for each output channel); None when the sizes do not fit."""
     channels = output_channels(product, weights.shape)
     if channels is None or factors.shape != (channels,):
         return None

@@ -1,0 +1,171 @@
+"""ONNX files as graphs to look at and to run as a whole: a node a node, a constant an initializer.
+
+    x = Placeholder(dtype=float, shape=[?, 3, 224, 224])
+    y = onnx.Conv(x, weights, bias)
+
+A session runs such a graph by ONNX Runtime, where that is installed. Source of field numbers: onnx.proto of the ONNX
+project.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.errors import FormatError, GraphError
+from pocketgraph.formats import wire
+from pocketgraph.formats.tflite import free_name, plain_name
+from pocketgraph.formats.wire import LEN, VARINT, Buffer, WireError
+from pocketgraph.graph import DType, Graph, Node, Shape, Tensor
+from pocketgraph.graph.graph import Signature
+from pocketgraph.graph.model_file import ONNX, ONNX_PREFIX, SHAPES, TYPES
+
+DEFAULT = "serving_default"
+ELEMENTS = {
+    1: "float", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 8: "string", 9: "bool",
+    10: "half", 11: "double", 12: "uint32", 13: "uint64", 14: "complex64", 15: "complex128", 16: "bfloat16",
+}  # fmt: skip
+"""TensorFlow's name of each TensorProto.DataType."""
+EXTERNAL = 1  # a tensor's data_location
+
+
+def parse(buffer: Buffer, where: str = "") -> Graph:
+    """The graph of a file. Its content stays in ``extra``, which is what a session runs.
+
+    Raises:
+        FormatError: it is damaged, or keeps its weights in other files.
+    """
+    try:
+        span = next(((value, stop) for number, value, stop in _parts(buffer, 0, len(buffer)) if number == 7), None)
+        if span is None:
+            raise FormatError("the ONNX file has no graph", where=where)
+        return _graph(buffer, *span, where)
+    except WireError as error:
+        raise FormatError(f"the ONNX file is damaged: {error}", where=where) from None
+
+
+def _parts(buffer: Buffer, start: int, end: int) -> Iterator[tuple[int, int, int]]:
+    """(number, start, end) of the fields of a message that are messages, texts or bytes."""
+    for _, number, kind, value, stop in wire.fields(buffer, start, end):
+        if kind == LEN:
+            yield number, value, stop
+
+
+def _numbers(buffer: Buffer, start: int, end: int) -> dict[int, int]:
+    """The numbers of a message by field; of repeated ones the last."""
+    return {number: value for _, number, kind, value, _ in wire.fields(buffer, start, end) if kind == VARINT}
+
+
+def _texts(buffer: Buffer, start: int, end: int, number: int) -> list[str]:
+    parts = _parts(buffer, start, end)
+    return [bytes(buffer[value:stop]).decode("utf-8", "replace") for field, value, stop in parts if field == number]
+
+
+def _graph(buffer: Buffer, start: int, end: int, where: str) -> Graph:
+    parts = list(_parts(buffer, start, end))
+    nodes: list[Node] = []
+    taken: set[str] = set()
+    names: dict[str, str] = {}
+    for number, value, stop in parts:
+        if number == 5:
+            _add_constant(buffer, value, stop, nodes, taken, names, where)
+    typed = dict(_typed(buffer, value, stop) for number, value, stop in parts if number in (11, 12, 13))
+    inputs = {}
+    for number, value, stop in parts:
+        name = _typed(buffer, value, stop)[0] if number == 11 else ""
+        if name and name not in names:
+            dtype, shape = typed[name]
+            node = free_name(plain_name(name), taken)
+            nodes.append(Node(node, "Placeholder", (), {"dtype": dtype, "shape": shape}))
+            names[name] = inputs[name] = f"{node}:0"
+    for number, value, stop in parts:
+        if number == 1:
+            _add_node(buffer, value, stop, typed, nodes, taken, names)
+    outputs = [_typed(buffer, value, stop)[0] for number, value, stop in parts if number == 12]
+    missing = next((name for name in outputs if name not in names), None)
+    if missing is not None or not outputs:
+        raise FormatError(f"the ONNX file is damaged: nothing makes its output '{missing}'", where=where)
+    made = {name: names[name] for name in outputs}
+    return Graph(
+        nodes,
+        inputs=list(inputs.values()),
+        outputs=list(made.values()),
+        signatures={DEFAULT: Signature(inputs, made)},
+        extra=bytes(4) + ONNX + bytes(buffer),
+    )
+
+
+def _typed(buffer: Buffer, start: int, end: int) -> tuple[str, tuple[DType, Shape]]:
+    """The name of a ValueInfo, its type and its shape."""
+    (name, *_) = _texts(buffer, start, end, 1) or [""]
+    dtype, shape = DType.named("float"), Shape(None)
+    for number, value, stop in _parts(buffer, start, end):
+        for kind, inner, outer in _parts(buffer, value, stop) if number == 2 else ():
+            if kind == 1:
+                dtype = _dtype(_numbers(buffer, inner, outer).get(1, 0))
+                for field, at, to in _parts(buffer, inner, outer):
+                    if field == 2:
+                        shape = Shape(_sizes(buffer, at, to))
+    return name, (dtype, shape)
+
+
+def _sizes(buffer: Buffer, start: int, end: int) -> tuple[int | None, ...]:
+    found = [_numbers(buffer, value, stop).get(1) for number, value, stop in _parts(buffer, start, end) if number == 1]
+    return tuple(size if size is not None and size < 1 << 62 else None for size in found)
+
+
+def _dtype(number: int) -> DType:
+    try:
+        return DType.named(ELEMENTS.get(number, "uint8"))
+    except GraphError:
+        return DType.named("uint8")
+
+
+def _add_constant(
+    buffer: Buffer, start: int, end: int, nodes: list[Node], taken: set[str], names: dict[str, str], where: str
+) -> None:
+    numbers = _numbers(buffer, start, end)
+    if numbers.get(14) == EXTERNAL:
+        raise FormatError(
+            "the ONNX file keeps its weights in other files, which are not read", where=where,
+            hint="verify the export when it is made",
+        )  # fmt: skip
+    (name, *_) = _texts(buffer, start, end, 8) or [""]
+    dims = [value for _, number, kind, value, _ in wire.fields(buffer, start, end) if (number, kind) == (1, VARINT)]
+    for number, value, stop in _parts(buffer, start, end):
+        if number == 1:
+            while value < stop:
+                size, value = wire.read_varint(buffer, value, stop)
+                dims.append(size)
+    dtype = _dtype(numbers.get(2, 0))
+    raw = next((buffer[value:stop] for number, value, stop in _parts(buffer, start, end) if number == 9), None)
+    node = free_name(plain_name(name) or "constant", taken)
+    count = int(np.prod(dims, dtype=np.int64))
+    if raw is not None and dtype.size and len(raw) == count * dtype.size:
+        tensor = Tensor.from_numpy(np.frombuffer(raw, dtype.numpy).reshape(dims), dtype)
+        nodes.append(Node(node, "Const", (), {"dtype": dtype, "value": tensor}))
+    else:
+        nodes.append(Node(node, f"{ONNX_PREFIX}initializer", (), {TYPES: (dtype,), SHAPES: (Shape(dims),)}))
+    names[name] = f"{node}:0"
+
+
+def _add_node(
+    buffer: Buffer,
+    start: int,
+    end: int,
+    typed: dict[str, tuple[DType, Shape]],
+    nodes: list[Node],
+    taken: set[str],
+    names: dict[str, str],
+) -> None:
+    (op, *_) = _texts(buffer, start, end, 4) or ["unnamed"]
+    made = _texts(buffer, start, end, 2)
+    read = [names[name].removesuffix(":0") for name in _texts(buffer, start, end, 1) if name in names]
+    node = free_name(plain_name(next(iter(made), "")) or op, taken)
+    attrs: dict[str, Any] = {}
+    if made and all(name in typed for name in made):
+        attrs = {TYPES: tuple(typed[name][0] for name in made), SHAPES: tuple(typed[name][1] for name in made)}
+    nodes.append(Node(node, ONNX_PREFIX + op, read, attrs))
+    names.update({name: f"{node}:{port}" for port, name in enumerate(made)})

@@ -1,0 +1,228 @@
+"""Finds dropout and takes it out, all of it or what keeps everything.
+
+TensorFlow exports dropout as ``x / keep * floor(uniform + keep)``, as ``x * scale * cast(uniform >= rate)`` or as a
+SelectV2. Where keep is 1, or rate 0, the mask is all ones, as uniform numbers reach from 0 up to, but not, 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from pocketgraph.graph import Graph, Node, Tensor, node_name
+from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.passes.constant_values import ConstantValues
+
+Array = np.ndarray[Any, Any]
+_PRODUCTS = ops_with("product")
+_ADDS = ops_with("sum")
+_DIVIDES = ops_with("quotient")
+_PASSES = ops_with("passes")
+_RANDOM = frozenset({"RandomUniform", "StatelessRandomUniform", "StatelessRandomUniformV2"})
+"""Not a trait: what tf.nn.dropout draws its noise with."""
+_COMPARES = frozenset({"GreaterEqual", "Less", "Greater", "LessEqual"})
+"""Not a trait: what tf.nn.dropout compares its noise with the rate by."""
+_MASKS = _COMPARES | {"Floor"}
+_OF_RATE = frozenset(
+    {"Sub", "Add", "AddV2", "Mul", "RealDiv", "Div", "Inv", "Reciprocal", "Identity", "Cast", "Switch", "RefSwitch"}
+)
+"""Not a trait: what tf.nn.dropout computes its rate with."""
+DEPTH = 8  # nodes between a mask and its random numbers, or a scale and its rate; exporters write at most five
+
+
+class Tensors(Protocol):
+    """What dropout is looked for in: a graph, or the part of one that a plan needs."""
+
+    def producer(self, ref: str) -> Node | None:
+        """The node that makes a tensor, past those that only pass it on; None for one that is fed or not there."""
+
+    def value(self, ref: str) -> Array | None:
+        """The value of a small tensor where it is the same in every run."""
+
+
+class Mask(NamedTuple):
+    """A tensor of zeros and ones, or of truths, that random numbers decide.
+
+    Attributes:
+        noise: the node that draws them.
+        keeps_everything: whether all of it is certainly ones.
+    """
+
+    noise: Node
+    keeps_everything: bool
+
+
+def without_dropout(graph: Graph, *, only_idle: bool = False) -> tuple[Graph, list[str]]:
+    """The graph in which every dropout hands on what goes into it, and a line for each.
+
+    Given:   x = Placeholder(dtype=float)
+             keep_prob = Placeholder(dtype=float)
+             scaled = RealDiv(x, keep_prob, T=float)
+             size = Shape(x, T=float)
+             noise = RandomUniform(size, dtype=float)
+             sum = Add(keep_prob, noise, T=float)
+             mask = Floor(sum, T=float)
+             y = Mul(scaled, mask, T=float)
+    Result:  y = Identity(x, T=float)
+
+    What nobody reads any more stays in the graph.
+
+    Args:
+        only_idle: take out only the dropouts whose rate is known to be 0 (a keep_prob bound to 1), which do nothing.
+    """
+    tensors = _GraphTensors(graph)
+    found: dict[str, Node] = {}
+    lines = []
+    for node in graph:
+        match = _source_and_mask(tensors, node)
+        if match is None or (only_idle and not match[1].keeps_everything):
+            continue
+        source, mask = match
+        found[node.name] = Node(node.name, "Identity", [source, *node.control_inputs], {"T": node.dtype()}, node.device)
+        lines.append(f"'{node.name}' dropped out what '{mask.noise.name}' said; it hands on '{source}'")
+    return graph.map_nodes(lambda node: found.get(node.name, node)), lines
+
+
+def mask_of(tensors: Tensors, ref: str) -> Mask | None:
+    """The mask that a tensor is, ``floor(keep + noise)`` or ``noise >= rate``; None when it is none."""
+    node = tensors.producer(ref)
+    for _ in range(DEPTH):
+        if node is None or node.op != "Cast":
+            break
+        node = tensors.producer(node.data_inputs[0]) if node.data_inputs else None
+    if node is None or node.op not in _MASKS or not node.data_inputs:
+        return None
+    if node.op != "Floor":
+        for noise, rate in _both_ways(node):
+            drawn = _drawn(tensors, noise)
+            if drawn is not None and _is_rate(tensors, rate):
+                is_above = node.op == "GreaterEqual" and noise == node.data_inputs[0]
+                return Mask(drawn[0], drawn[1] and is_above and is_number(tensors, rate, 0))
+        return None
+    total = tensors.producer(node.data_inputs[0])
+    for keep, noise in _both_ways(total) if total is not None and total.op in _ADDS else ():
+        drawn = _drawn(tensors, noise)
+        if drawn is not None and _is_rate(tensors, keep) and _may_keep(tensors, keep):
+            return Mask(drawn[0], drawn[1] and is_number(tensors, keep, 1))
+    return None
+
+
+def is_number(tensors: Tensors, ref: str, number: float) -> bool:
+    """Whether a tensor is certainly this one number."""
+    value = tensors.value(ref)
+    if value is None or value.size != 1 or not (value.dtype.kind in "fiu" or value.dtype.name == "bfloat16"):
+        return False
+    return bool(np.all(value == number))
+
+
+class _GraphTensors:
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.value = ConstantValues(graph.nodes).value
+
+    def producer(self, ref: str) -> Node | None:
+        node = self.graph.nodes.get(node_name(ref))
+        for _ in range(DEPTH):
+            if node is None or node.op not in _PASSES or not node.data_inputs:
+                break
+            node = self.graph.nodes.get(node_name(node.data_inputs[0]))
+        return node
+
+
+def _both_ways(node: Node) -> Iterator[tuple[str, str]]:
+    inputs = node.data_inputs
+    if len(inputs) == 2:
+        yield inputs[0], inputs[1]
+        yield inputs[1], inputs[0]
+
+
+def _source_and_mask(tensors: _GraphTensors, node: Node) -> tuple[str, Mask] | None:
+    """What goes into the dropout that ends at ``node``, and its mask; None when it is none."""
+    inputs = node.data_inputs
+    if node.op in _PRODUCTS:
+        choices = list(_both_ways(node))
+    elif node.op in ("SelectV2", "Select") and len(inputs) == 3 and is_number(tensors, inputs[2], 0):
+        choices = [(inputs[1], inputs[0])]
+    else:
+        return None
+    for scaled, ref in choices:
+        if len(tensors.graph.consumers.get(node_name(ref), ())) != 1:
+            continue  # alpha dropout also adds what the mask leaves out
+        mask = mask_of(tensors, ref)
+        if mask is not None:
+            return _unscaled(tensors, scaled, mask.noise) or scaled, mask
+    return None
+
+
+def _drawn(tensors: Tensors, ref: str) -> tuple[Node, bool] | None:
+    """The uniform random numbers that a tensor comes from through arithmetic with constants, and whether it holds them
+    as they were drawn, perhaps times 1 or plus 0."""
+    waiting = [(ref, True)]
+    for _ in range(DEPTH * 2):
+        if not waiting:
+            break
+        ref, is_as_drawn = waiting.pop()
+        node = tensors.producer(ref)
+        if node is not None and node.op in _RANDOM:
+            return node, is_as_drawn
+        if node is not None and (node.op in _ADDS or node.op in _PRODUCTS):
+            idle = 1 if node.op in _PRODUCTS else 0
+            for kept, other in _both_ways(node):
+                waiting.append((kept, is_as_drawn and is_number(tensors, other, idle)))
+        elif node is not None and node.op in ("Sub", "Cast"):
+            waiting.extend((source, False) for source in node.data_inputs)
+    return None
+
+
+def _unscaled(tensors: _GraphTensors, ref: str, noise: Node) -> str | None:
+    """``x`` of x / keep or x * scale; the random numbers mostly have the shape of x, which tells them apart."""
+    nodes = tensors.graph.nodes
+    node = nodes.get(node_name(ref))
+    if node is None or len(node.data_inputs) != 2 or node.op not in _DIVIDES | _PRODUCTS:
+        return None
+    first, second = node.data_inputs
+    shape = nodes.get(node_name(noise.data_inputs[0])) if noise.data_inputs else None
+    like = shape.data_inputs[0] if shape is not None and shape.op == "Shape" else ""
+    if second == like and node.op in _PRODUCTS and _is_rate(tensors, first):
+        return second
+    if _is_rate(tensors, second):
+        return first
+    if node.op in _PRODUCTS and _is_rate(tensors, first):
+        return second
+    return None
+
+
+def _is_rate(tensors: Tensors, ref: str) -> bool:
+    """Whether a tensor is one number that follows from constants and placeholders of one number."""
+    value = tensors.value(ref)
+    if value is not None:
+        return value.size == 1
+    waiting = [ref]
+    steps = 0
+    while waiting:
+        steps += 1
+        node = tensors.producer(waiting.pop())
+        if node is None or steps > 4 * DEPTH:
+            return False
+        if node.op == "Const":
+            tensor = node.attrs.get("value")
+            if not isinstance(tensor, Tensor) or tensor.size != 1:
+                return False
+        elif node.op.startswith("Placeholder"):
+            shape = node.shape()
+            if shape is not None and shape.rank not in (None, 0):
+                return False
+        elif node.op in _OF_RATE:
+            data = node.data_inputs[:1] if node.op in ("Switch", "RefSwitch") else node.data_inputs
+            waiting.extend(data)
+        else:
+            return False
+    return True
+
+
+def _may_keep(tensors: Tensors, ref: str) -> bool:
+    """Whether a number can be the part that is kept: more than 0 and at most 1, where it is known."""
+    value = tensors.value(ref)
+    return value is None or 0.0 < float(value.reshape(-1)[0]) <= 1.0
