@@ -39,7 +39,7 @@ from pocketgraph.graph import Graph
 from pocketgraph.litert.runner import PlainRunner
 from pocketgraph.quantization.core.program_runner import ProgramRunner, as_fed
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
-from pocketgraph.quantization.evaluation.metrics import Accuracy, Comparison
+from pocketgraph.runtime.answer_metrics import Accuracy, Comparison
 from pocketgraph.quantization.evaluation.runnable_models import LiteRTModel
 from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.pipeline import quantize_program

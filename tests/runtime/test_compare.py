@@ -10,7 +10,8 @@ from pocketgraph.formats import save
 from pocketgraph.graph import Graph
 from pocketgraph.graph.text import parse
 from pocketgraph.runtime import verify
-from pocketgraph.runtime.compare import compared, read_feeds
+from pocketgraph.runtime.compare import compared
+from pocketgraph.runtime.feed_files import read_feeds
 from pocketgraph.runtime.samples import sample_feeds, sample_fetches, sample_shapes
 
 

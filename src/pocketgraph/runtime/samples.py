@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,12 +12,16 @@ from pocketgraph.errors import UsageError, option
 from pocketgraph.graph import DType, Graph, Node, node_name
 from pocketgraph.graph.dtype import BOOL, FLOAT, STRING, UINT8
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.order import reachable
 from pocketgraph.runtime.engines.needed import needed
 from pocketgraph.runtime.feeds import FeedSpec
 from pocketgraph.runtime.permissions import RESTRICTED
 from pocketgraph.runtime.tensor_names import fetch_endpoint
 
 MOST_BYTES = 1 << 31
+PLACEHOLDERS = frozenset(("Placeholder", "PlaceholderV2"))
+INCOMING = ops_with("feeds_training")
 SIDE = 224  # pixels of a picture whose size is open; most networks halve it five times
 CHANNELS = (1, 3, 4)
 ASSIGNING = re.compile(r"Assign|(Resource)?(Sparse)?Apply|(Resource)?Scatter(Nd)?(Add|Sub|Update)")
@@ -103,16 +107,18 @@ def sizes_made_up(dims: Sequence[int | None], dtype: DType | None) -> tuple[int,
     )
 
 
-def sample_feeds(graph: Graph, fetches: Sequence[str], seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
+def sample_feeds(
+    graph: Graph, fetches: Sequence[str], seed: int = 0, given: Mapping[str, tuple[int, ...]] | None = None
+) -> dict[str, np.ndarray[Any, Any]]:
     """Random feeds for the placeholders that these fetches need; the same for the same seed.
 
     Floats are uniform in [-1, 1), 8-bit integers over their range, other integers in [0, 10), booleans False, strings
-    empty.
+    empty. ``given`` are shapes by the placeholders' names.
 
     Raises:
         UsageError: a placeholder's shape or type is not declared, or it is too large to make up.
     """
-    shapes = sample_shapes(graph, fetches)
+    shapes = {**sample_shapes(graph, fetches, given or ()), **(given or {})}
     rng = np.random.default_rng(seed)
     feeds = {}
     for spec in _specs(graph, fetches):
@@ -131,10 +137,14 @@ def _specs(graph: Graph, fetches: Sequence[str]) -> list[FeedSpec]:
 
 
 def _wants_a_feed(graph: Graph, node: Node) -> bool:
-    """Whether a node is a placeholder without a default, or with one that is computed (by training's input queue)."""
+    """Whether a node is a placeholder without a default, or with one that only training's input could compute.
+
+    Any other default stays: what lies behind it may be most of the network, as in graphs that were retrained.
+    """
     if node.op == "PlaceholderWithDefault":
-        return bool(node.data_inputs) and graph.constant(node.data_inputs[0]) is None
-    return node.op in ("Placeholder", "PlaceholderV2")
+        before = {graph[name].op for name in reachable(graph, list(node.data_inputs))}
+        return not before & PLACEHOLDERS and any(op in INCOMING or op.startswith("QueueDequeue") for op in before)
+    return node.op in PLACEHOLDERS
 
 
 def random_values(dtype: DType, shape: tuple[int, ...], rng: np.random.Generator, label: str) -> np.ndarray[Any, Any]:
