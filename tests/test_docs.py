@@ -102,9 +102,10 @@ def test_the_readmes_code_runs(tmp_path: pathlib.Path, monkeypatch: pytest.Monke
     assert (tmp_path / "small.pb").exists()
 
 
-def test_the_code_of_the_page_on_kernels_runs() -> None:
-    blocks = re.findall(r"^```python\n(.*?)^```", text_of("docs/custom-kernels.md"), re.MULTILINE | re.DOTALL)
-    assert len(blocks) > 2
+@pytest.mark.parametrize(("page", "least"), [("docs/custom-kernels.md", 3), ("docs/gradients.md", 2)])
+def test_the_code_of_a_page_runs(page: str, least: int) -> None:
+    blocks = re.findall(r"^```python\n(.*?)^```", text_of(page), re.MULTILINE | re.DOTALL)
+    assert len(blocks) >= least
     names: dict[str, object] = {}
     for block in blocks:
-        exec(compile(block, "custom-kernels.md", "exec"), names)
+        exec(compile(block, page, "exec"), names)

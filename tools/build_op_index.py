@@ -1,4 +1,4 @@
-"""Writes the indexes of which module holds which op's kernel, shape rule and lowering.
+"""Writes the indexes of which module holds which op's kernel, shape rule, lowering and gradient.
 
     python tools/build_op_index.py            writes them
     python tools/build_op_index.py --check    says whether they are what they should be
@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from pocketgraph.differentiation import registry as differentiation
 from pocketgraph.kernels import registry
 from pocketgraph.kernels.op_table import OpTable
 from pocketgraph.kernels.shapes import rules
@@ -26,6 +27,7 @@ TABLES = (
     ("KERNELS", registry.KERNELS, "kernels", "The ops whose kernels each module holds."),
     ("SHAPE_RULES", rules.SHAPE_RULES, "kernels/shapes", "The ops whose shape rules each module holds."),
     ("LOWERINGS", lowering.LOWERINGS, "litert/lowerings", "The ops whose lowerings each module holds."),
+    ("GRADIENTS", differentiation.GRADIENTS, "differentiation", "The ops whose gradients each module holds."),
 )
 """Each table: what its index is called, the table, the folder of its families, and what the index says of itself."""
 

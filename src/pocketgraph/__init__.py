@@ -11,6 +11,8 @@ The names below load what they need when they are first used:
 * ``kernel(op, inputs=…, outputs=…)``: what computes an op of your own.
 * ``quantize(graph_or_path, samples) -> QuantizedModel``: eight bits; ``evaluate(models, samples)``: what they lose.
 * ``export(graph, path)``: a .tflite file or another form that a device runs, checked against the graph.
+* ``gradients(graph, ys, xs) -> Graph``: gradient nodes.
+* ``trainable(graph)``, ``add_loss(graph, predictions)``, ``minimize(graph, loss, optimizer)``: a training graph.
 * ``summarize(graph)`` and ``verify(a, b, …)``: look at it, and prove it right.
 * ``formats.open_checkpoint(prefix)``: a mapping of variable name to Tensor.
 
@@ -40,6 +42,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pocketgraph import formats
+    from pocketgraph.differentiation import add_loss, gradients, minimize, trainable
     from pocketgraph.errors import PocketgraphError
     from pocketgraph.exporting import export
     from pocketgraph.formats import load, save
@@ -56,14 +59,16 @@ _HOME = {
     "export": "exporting", "load": "formats", "save": "formats", "freeze": "freezing", "transform": "transforms",
     "TransformGraph": "transforms", "InferenceInterface": "runtime", "Session": "runtime", "verify": "runtime",
     "kernel": "runtime",
+    "add_loss": "differentiation", "gradients": "differentiation", "minimize": "differentiation",
+    "trainable": "differentiation",
     "summarize": "inspect", "QuantizedModel": "quantization", "evaluate": "quantization", "quantize": "quantization",
     "Graph": "graph", "Node": "graph", "Tensor": "graph", "PocketgraphError": "errors",
 }  # fmt: skip
 
 __all__ = [
     "Graph", "InferenceInterface", "Node", "PocketgraphError", "QuantizedModel", "Session", "Tensor", "TransformGraph",
-    "__version__", "evaluate", "export", "formats", "freeze", "kernel", "load", "quantize", "save", "summarize",
-    "transform", "verify",
+    "__version__", "add_loss", "evaluate", "export", "formats", "freeze", "gradients", "kernel", "load", "minimize",
+    "quantize", "save", "summarize", "trainable", "transform", "verify",
 ]  # fmt: skip
 
 

@@ -20,7 +20,9 @@ from pocketgraph.runtime import Session
 from support import ROOT
 
 HOSTILE = "\x1b]0;title\x07\x1b[2J\x9b31m\u202e\r[bold]x[/][/red]<script>"
-COMMANDS = ("summarize", "summarize_graph", "identify", "plan", "transform_graph", "verify")
+COMMANDS = (
+    "summarize", "summarize_graph", "identify", "plan", "transform_graph", "verify", "check", "view", "graph_to_dot",
+)  # fmt: skip
 
 
 def outcome(capfd: Any, *arguments: object) -> str:
@@ -50,6 +52,8 @@ def test_names_are_printed_escaped(tmp_path: pathlib.Path, command: str, where: 
     more = {
         "transform_graph": ["-o", str(tmp_path / "out.pb"), "--transforms=sort_by_execution_order", f"--outputs={y}"],
         "verify": [str(path)],
+        "view": ["-o", str(tmp_path / "out.html")],
+        "graph_to_dot": ["-o", str(tmp_path / "out.dot")],
     }
     check(outcome(capfd, command, path, *more.get(command, [])))
 

@@ -73,6 +73,23 @@ def test_a_litert_file(tmp_path: pathlib.Path) -> None:
     assert "tfl.fully_connected" in {node.op for node in shown(tmp_path / "l")}
 
 
+def test_tensorboard_reads_it(tmp_path: pathlib.Path) -> None:
+    accumulator = pytest.importorskip(
+        "tensorboard.backend.event_processing.event_accumulator",
+        reason="TensorBoard is not installed (extra tensorboard)",
+    )
+    save(parse(TEXT), tmp_path / "graph.pb")
+    logs = tmp_path / "logs"
+    call("import_pb_to_tensorboard", f"--model_dir={tmp_path / 'graph.pb'}", f"--log_dir={logs}", "--measure")
+    read = accumulator.EventAccumulator(str(logs))
+    read.Reload()
+    graph = read.Graph()
+    assert [node.name for node in graph.node] == ["import/x", "import/w", "import/y", "import/z"]
+    assert [dim.size for dim in graph.node[2].attr["_output_shapes"].list.shape[0].dim] == [-1, 1]
+    names = {node.node_name for device in read.RunMetadata("run").step_stats.dev_stats for node in device.node_stats}
+    assert "import/y" in names
+
+
 def test_bad_calls(tmp_path: pathlib.Path, capsys: Any) -> None:
     assert call("import_pb_to_tensorboard", "--model_dir=x") == 2
     assert "--log_dir" in capsys.readouterr().err

@@ -116,6 +116,12 @@ def test_the_page_in_a_browser(model: pathlib.Path) -> None:
         page.keyboard.press("ArrowUp")
         assert page.inner_text("#panel h2") in ("a/one/r", "a/one/m")
         page.keyboard.press("Escape")
+        page.evaluate("pocketgraph.reveal(0)")
+        page.evaluate(
+            "pocketgraph.showWay(pocketgraph.state.graph.nodes.find((node) => node.name === 'a/one/r').number)"
+        )
+        assert page.inner_text("#panel h2") == "3 nodes from one to the other"
+        page.keyboard.press("Escape")
         page.select_option("#color", "weights")
         assert "24 B in all" in page.inner_text("#panel")
         page.select_option("#color", "time")

@@ -10,7 +10,8 @@ from pocketgraph.formats import save
 from pocketgraph.graph import Graph
 from pocketgraph.graph.text import parse
 from pocketgraph.runtime import verify
-from pocketgraph.runtime.compare import compared, read_feeds
+from pocketgraph.runtime.compare import compared
+from pocketgraph.runtime.feed_files import read_feeds
 from pocketgraph.runtime.samples import sample_feeds, sample_fetches, sample_inputs, sample_shapes
 
 
@@ -227,17 +228,3 @@ def test_a_layer_that_training_cached_is_not_fed() -> None:
         y = Softmax(cached, T=float)
     """)
     assert sample_inputs(graph, ["y"]) == ["image"]
-
-
-def test_a_model_of_the_part_behind_a_tensor_is_fed_what_the_first_computes() -> None:
-    whole = parse("""
-        x = Placeholder(dtype=float, shape=[1,2])
-        front = Square(x, T=float)
-        y = Softmax(front, T=float)
-    """)
-    behind = parse("front = Placeholder(dtype=float, shape=[1,2])\n y = Softmax(front, T=float)")
-    assert verify(whole, behind, {"x": [[0.5, 2.0]]}, ["y"])
-    doubled = parse(
-        "front = Placeholder(dtype=float, shape=[1,2])\n t = Add(front, front, T=float)\n y = Softmax(t, T=float)"
-    )
-    assert not verify(whole, doubled, {"x": [[0.5, 2.0]]}, ["y"])

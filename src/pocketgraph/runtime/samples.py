@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from pocketgraph.errors import UsageError, option
 from pocketgraph.graph import DType, Graph, Node, node_name
 from pocketgraph.graph.dtype import BOOL, FLOAT, STRING, UINT8
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.runtime.encoded_samples import decoder_of, encoded_sample
 from pocketgraph.runtime.engines.needed import needed
@@ -20,6 +21,8 @@ from pocketgraph.runtime.permissions import RESTRICTED
 from pocketgraph.runtime.tensor_names import fetch_endpoint
 
 MOST_BYTES = 1 << 31
+PLACEHOLDERS = frozenset(("Placeholder", "PlaceholderV2"))
+INCOMING = ops_with("feeds_training")
 SIDE = 224  # pixels of a picture whose size is open; most networks halve it five times
 CHANNELS = (1, 3, 4)
 ASSIGNING = re.compile(r"Assign|(Resource)?(Sparse)?Apply|(Resource)?Scatter(Nd)?(Add|Sub|Update)")
@@ -107,16 +110,19 @@ def sizes_made_up(dims: Sequence[int | None], dtype: DType | None) -> tuple[int,
     )
 
 
-def sample_feeds(graph: Graph, fetches: Sequence[str], seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
+def sample_feeds(
+    graph: Graph, fetches: Sequence[str], seed: int = 0, given: Mapping[str, tuple[int, ...]] | None = None
+) -> dict[str, np.ndarray[Any, Any]]:
     """Random feeds for the placeholders that these fetches need; the same for the same seed.
 
     Floats are uniform in [-1, 1), 8-bit integers over their range, other integers in [0, 10), booleans False, strings
-    empty, or a recording or picture of noise where they are decoded as one.
+    empty, or a recording or picture of noise where they are decoded as one. ``given`` are shapes by the placeholders'
+    names.
 
     Raises:
         UsageError: a placeholder's shape or type is not declared, or it is too large to make up.
     """
-    shapes = sample_shapes(graph, fetches)
+    shapes = {**sample_shapes(graph, fetches, given or ()), **(given or {})}
     rng = np.random.default_rng(seed)
     feeds = {}
     for spec in _specs(graph, fetches):
@@ -144,11 +150,15 @@ def _specs(graph: Graph, fetches: Sequence[str]) -> list[FeedSpec]:
 
 
 def wants_a_feed(graph: Graph, node: Node) -> bool:
-    """Whether a node is a placeholder without a default, or with one that is computed (by training's input queue)."""
+    """Whether a node is a placeholder without a default, or with one that comes straight from training's input.
+
+    Any other default stays: what lies behind it may be most of the network, as in graphs that were retrained.
+    """
     if node.op == "PlaceholderWithDefault":
-        is_computed = bool(node.data_inputs) and graph.constant(node.data_inputs[0]) is None
-        return is_computed and not is_cached_layer(graph, node)
-    return node.op in ("Placeholder", "PlaceholderV2")
+        before = {graph[name].op for name in reachable(graph, list(node.data_inputs))}
+        comes_in = any(op in INCOMING or op.startswith("QueueDequeue") for op in before)
+        return comes_in and "PlaceholderWithDefault" not in before
+    return node.op in PLACEHOLDERS
 
 
 def is_cached_layer(graph: Graph, node: Node) -> bool:

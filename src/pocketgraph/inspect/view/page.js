@@ -31,7 +31,7 @@ for (const graph of data.graphs) {
   for (const [, metric] of Object.values(METRICS)) graph.most[metric] = graph.nodes.reduce((most, node) => Math.max(most, node[metric]), 1e-9);
 }
 
-const state = { graph: data.graphs[0], color: "family", selected: null, x: 0, y: 0, zoom: 1, scene: null };
+const state = { graph: data.graphs[0], color: "family", selected: null, way: null, x: 0, y: 0, zoom: 1, scene: null };
 
 // Numbers for people.
 const scaled = (value, units, base) => {
@@ -44,7 +44,7 @@ const shownAs = { flops: (v) => scaled(v, ["", "k", "M", "G", "T"], 1000) + "FLO
   microseconds: (v) => (v < 1000 ? `${v.toFixed(1)} µs` : `${(v / 1000).toFixed(2)} ms`) };
 const short = (text) => (text.length <= 26 ? text : `${text.slice(0, 13)}…${text.slice(-12)}`);
 const tail = (name) => (name.length <= 36 ? name : `…${name.slice(-35)}`);
-const lastPart = (name) => name.slice(name.lastIndexOf("/") + 1);
+const within = (name, path) => (path && name.startsWith(`${path}/`) ? name.slice(path.length + 1) : name);
 
 // Places. Opening a box stretches the columns and rows that it stands in, so that order and gaps stay as they were.
 function stretched(intervals) {
@@ -205,7 +205,8 @@ function draw() {
   for (const box of seen) {
     if (box.child) continue;
     const [fill, edge] = colorsOf(box), left = box.x - box.w / 2, top = box.y - box.h / 2;
-    pen.fillStyle = fill; pen.strokeStyle = isChosen(box) ? accent : edge; pen.lineWidth = isChosen(box) ? 3 * line : line;
+    pen.fillStyle = fill; const isMarked = isChosen(box) || (state.way && box.kind === NODE && state.way.has(box.number));
+    pen.strokeStyle = isMarked ? accent : edge; pen.lineWidth = isMarked ? 3 * line : line;
     if (isFar) { pen.fillRect(left, top, box.w, box.h); pen.strokeRect(left, top, box.w, box.h); continue; }
     pen.beginPath(); pen.roundRect(left, top, box.w, box.h, box.kind === NODE ? 7 : box.kind === SCOPE ? 4 : 9); pen.fill(); pen.stroke();
     if (zoom * 11 < 5) continue;
@@ -223,7 +224,7 @@ function draw() {
 }
 
 function wordsOf(box) {
-  if (box.kind === NODE) { const node = state.graph.nodes[box.number]; return [short(node.op), short(lastPart(node.name))]; }
+  if (box.kind === NODE) { const node = state.graph.nodes[box.number]; return [short(node.op), short(within(node.name, state.graph.scopes[box.home].path))]; }
   const scope = state.graph.scopes[box.number];
   return [`${scope.canOpen ? "+ " : ""}${short(scope.label)}`, `${scope.nodes.toLocaleString("en")} nodes`];
 }
@@ -268,7 +269,34 @@ function centre(box) {
   state.y = canvas.clientHeight / 2 - box.y * state.zoom;
   redraw();
 }
+// The shortest way along data and control edges from one node to another, as numbers of nodes; null when there is none.
+function wayBetween(graph, from, to) {
+  const before = new Map([[from, from]]), waiting = [from];
+  for (const at of waiting) {
+    if (at === to) break;
+    for (const next of graph.nodes[at].readers) if (!before.has(next)) { before.set(next, at); waiting.push(next); }
+  }
+  if (!before.has(to)) return null;
+  const way = [to];
+  while (way[0] !== from) way.unshift(before.get(way[0]));
+  return way;
+}
+function showWay(to) {
+  const from = state.selected.number, { graph } = state;
+  const way = wayBetween(graph, from, to) ?? wayBetween(graph, to, from);
+  for (const number of way ?? [])
+    for (let at = graph.home.get(number); at !== undefined && at >= 0; at = graph.scopes[at].parent) graph.opened.add(at);
+  buildScene();
+  select(NODE, to, true);
+  state.way = way && new Set(way);
+  const side = element("panel");
+  side.replaceChildren();
+  make("h2", way ? `${way.length} nodes from one to the other` : "No edges lead from one to the other", side);
+  list("Way", (way ?? []).map(asEntry), side, 400);
+  redraw();
+}
 function select(kind, number, isShown) {
+  state.way = null;
   state.selected = kind === null ? null : { kind, number };
   panel();
   const box = state.selected && state.scene.boxes.find(isChosen);
@@ -393,7 +421,7 @@ function panel() {
     make("p", `${uncounted.toLocaleString("en")} nodes are not counted: their shapes are not known before a run.`, side).className = "note";
   if (!graph.nodes.length) make("p", "This graph has no nodes.", side);
   make("h3", "Keys", side);
-  facts([["/", "search"], ["arrows", "to inputs, readers, neighbours"], ["Enter", "opens or closes"], ["+ − 0", "zoom, fit"], ["Esc", "back to this list"]], side);
+  facts([["/", "search"], ["arrows", "to inputs, readers, neighbours"], ["Enter", "opens or closes"], ["Shift+click", "the way from the chosen node to this one"], ["+ − 0", "zoom, fit"], ["Esc", "back to this list"]], side);
 }
 
 function legend() {
@@ -440,7 +468,10 @@ const lift = (event) => {
     const y = (at(event)[1] - state.y) / state.zoom;
     if (!box.child || y < box.y - box.h / 2 + TITLE + PAD / 2) toggle(box.number);
     select(SCOPE, box.number);
-  } else if (box.kind === NODE) select(NODE, box.number);
+  } else if (box.kind === NODE) {
+    if (event.shiftKey && state.selected && state.selected.kind === NODE && state.selected.number !== box.number) showWay(box.number);
+    else select(NODE, box.number);
+  }
 };
 canvas.addEventListener("pointerup", lift);
 canvas.addEventListener("pointercancel", lift);
@@ -538,4 +569,4 @@ data.graphs.forEach(openedAtFirst);
 new ResizeObserver(redraw).observe(canvas);
 show(data.graphs.find((graph) => graph.nodes.length) ?? data.graphs[0]);
 legend();
-window.pocketgraph = { state, asSvg, reveal, toggle, draw, fit };
+window.pocketgraph = { state, asSvg, reveal, toggle, draw, fit, showWay };

@@ -122,7 +122,7 @@ def _drawable(text: str) -> str:
 def _boxes(picture: Picture) -> Iterator[tuple[Shown, int, int, int, int]]:
     scope = picture.scope
     assert scope.layout is not None
-    sizes = sizes_of([scope], scope, picture.shown)
+    sizes = sizes_of([scope], scope, picture.shown, is_flat=True)
     for item, x, y, (w, h) in zip(scope.items, scope.layout.x, scope.layout.y, sizes, strict=True):
         yield picture.shown[item.number], x, y, w, h
 
@@ -132,7 +132,7 @@ def _paths(picture: Picture) -> Iterator[tuple[list[Point], bool]]:
     scope = picture.scope
     layout = scope.layout
     assert layout is not None
-    sizes = sizes_of([scope], scope, picture.shown)
+    sizes = sizes_of([scope], scope, picture.shown, is_flat=True)
     for link, route in zip(scope.links, layout.routes, strict=True):
         a, b = link.source, link.target
         (xa, ya), (xb, yb) = (layout.x[a], layout.y[a]), (layout.x[b], layout.y[b])

@@ -74,7 +74,9 @@ def flat_scope(shown: Sequence[Shown], edges: Sequence[Edge]) -> tuple[list[Scop
     scope = Scope("", "", -1, [Item(NODE, number) for number in range(len(shown))], nodes=len(shown))
     count = _cut(scope)
     scope.links = _merged((e.source, e.target, e.control, e.label) for e in edges if max(e.source, e.target) < count)
-    scope.layout = layered(sizes_of([scope], scope, shown), [(link.source, link.target) for link in scope.links])
+    scope.layout = layered(
+        sizes_of([scope], scope, shown, is_flat=True), [(link.source, link.target) for link in scope.links]
+    )
     return [scope], len(shown) - count
 
 
@@ -93,8 +95,10 @@ def nested_scopes(shown: Sequence[Shown], edges: Sequence[Edge]) -> tuple[list[S
     return scopes, left_out
 
 
-def sizes_of(scopes: Sequence[Scope], scope: Scope, shown: Sequence[Shown]) -> list[tuple[int, int]]:
-    """Width and height of each item's box, in pixels."""
+def sizes_of(
+    scopes: Sequence[Scope], scope: Scope, shown: Sequence[Shown], *, is_flat: bool = False
+) -> list[tuple[int, int]]:
+    """Width and height of each item's box, in pixels; a flat picture shows the last part of each name only."""
     sizes = []
     for item in scope.items:
         if item.kind in (ENTRY, EXIT):
@@ -104,7 +108,8 @@ def sizes_of(scopes: Sequence[Scope], scope: Scope, shown: Sequence[Shown]) -> l
             letters = max(len(label_of(scopes[item.number].label)), 14)
         else:
             node = shown[item.number].node
-            letters = max(len(label_of(node.name.rpartition("/")[2])), len(label_of(node.op)))
+            name = node.name.rpartition("/")[2] if is_flat else node.name.removeprefix(f"{scope.path}/")
+            letters = max(len(label_of(name)), len(label_of(node.op)))
         sizes.append((max(NARROWEST, round(letters * LETTER) + MARGIN), HEIGHT))
     return sizes
 

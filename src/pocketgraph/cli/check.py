@@ -1,0 +1,81 @@
+"""``pocketgraph check``: whether targets take a model, and which nodes stand in the way."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pocketgraph.cli._output import echo
+from pocketgraph.cli.options import names
+
+if TYPE_CHECKING:
+    from pocketgraph.exporting.support import Support
+
+MOST_NAMED = 3  # nodes named of each group; --json lists all
+
+
+@click.command("check")
+@click.argument("model")
+@click.option("--target", "targets", default="tflite", show_default=True, help="Comma list; `export --help` has them.")
+@click.option("--inputs", default="", help="Comma list of tensors to feed. Default: as for export.")
+@click.option("--outputs", default="", help="Comma list of tensors to compute. Default: as for export.")
+@click.option("--json", "as_json", is_flag=True, help="Print every node with yes or no, as JSON.")
+def command(model: str, targets: str, inputs: str, outputs: str, as_json: bool) -> int:
+    """Say whether MODEL can be exported, and what stands in the way; leaves with 1 when something does.
+
+    The export is tried on made-up inputs and nothing of it is kept, so that the answer is that of `export`.
+
+    \b
+      pocketgraph check frozen.pb
+      pocketgraph check frozen.pb --target=tflite,onnx,c --json
+    """
+    from pocketgraph.exporting.support import support
+
+    found = [
+        support(model, target, inputs=names(inputs) or None, outputs=names(outputs) or None)
+        for target in names(targets)
+    ]
+    if as_json:
+        echo(json.dumps([as_dict(one) for one in found], indent=2))
+    else:
+        for one in found:
+            show(one)
+    return int(not all(one.is_complete for one in found))
+
+
+def as_dict(found: Support) -> dict[str, Any]:
+    """The answer for programs; of a model that is refused as a whole, no node is judged."""
+    hints = {name: obstacle.hint for obstacle in found.obstacles for name in obstacle.nodes}
+    ops = {**found.nodes, **{name: found.nodes.get(name, "") for name in found.reasons}}
+    return {
+        "target": found.target,
+        "supported": found.is_complete,
+        "refusal": found.refusal,
+        "nodes": [
+            {
+                "name": name,
+                "op": op,
+                "supported": None if found.refusal else name not in found.reasons,
+                "reason": found.reasons.get(name, ""),
+                "hint": hints.get(name, ""),
+            }
+            for name, op in ops.items()
+        ],
+    }
+
+
+def show(found: Support) -> None:
+    """Prints the verdict and a line for each group of nodes."""
+    if found.is_complete:
+        echo(f"{found.target}: yes, all of {len(found.nodes):,} nodes")
+    elif found.refusal:
+        echo(f"{found.target}: no; {found.refusal}")
+    else:
+        echo(f"{found.target}: no, {len(found.reasons):,} of {len(found.nodes):,} nodes stand in the way")
+    for obstacle in found.obstacles:
+        listed = ", ".join(f"'{name}'" for name in obstacle.nodes[:MOST_NAMED])
+        more = f" and {len(obstacle.nodes) - MOST_NAMED:,} more" if len(obstacle.nodes) > MOST_NAMED else ""
+        help_text = f"; {obstacle.hint}" if obstacle.hint else ""
+        echo(f"  {obstacle.op or 'the graph'} x {len(obstacle.nodes)} ({listed}{more}): {obstacle.reason}{help_text}")

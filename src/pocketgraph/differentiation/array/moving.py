@@ -1,0 +1,154 @@
+"""Gradients of ops that move elements: shapes, transpositions, reversals, blocks, cuts and padding."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pocketgraph.differentiation.backward import Backward
+from pocketgraph.differentiation.registry import gradient
+from pocketgraph.graph.dtype import INT32
+
+
+@gradient("Reshape", "ExpandDims", "Squeeze")
+def reshape(op: Backward) -> str:
+    return op.add("Reshape", op.grad, op.shape_of_input(0))
+
+
+@gradient("Transpose")
+def transpose(op: Backward) -> str:
+    order = op.value(1)
+    back = op.add("InvertPermutation", op.inputs[1]) if order is None else op.const(np.argsort(order))
+    return op.add("Transpose", op.grad, back)
+
+
+@gradient("ReverseV2", "Reverse")
+def reverse(op: Backward) -> str:
+    return op.add(op.node.op, op.grad, op.inputs[1])
+
+
+@gradient("ReverseSequence")
+def reverse_sequence(op: Backward) -> str:
+    return op.add("ReverseSequence", op.grad, op.inputs[1], **op.attrs("seq_dim", "batch_dim"))
+
+
+@gradient("Roll")
+def roll(op: Backward) -> str:
+    return op.add("Roll", op.grad, op.add("Neg", op.inputs[1]), op.inputs[2])
+
+
+@gradient("SpaceToDepth")
+def space_to_depth(op: Backward) -> str:
+    return op.add("DepthToSpace", op.grad, **op.attrs("block_size", "data_format"))
+
+
+@gradient("DepthToSpace")
+def depth_to_space(op: Backward) -> str:
+    return op.add("SpaceToDepth", op.grad, **op.attrs("block_size", "data_format"))
+
+
+@gradient("SpaceToBatchND")
+def space_to_batch(op: Backward) -> str:
+    return op.add("BatchToSpaceND", op.grad, *op.inputs[1:])
+
+
+@gradient("BatchToSpaceND")
+def batch_to_space(op: Backward) -> str:
+    return op.add("SpaceToBatchND", op.grad, *op.inputs[1:])
+
+
+@gradient("SpaceToBatch")
+def old_space_to_batch(op: Backward) -> str:
+    return op.add("BatchToSpace", op.grad, op.inputs[1], **op.attrs("block_size"))
+
+
+@gradient("BatchToSpace")
+def old_batch_to_space(op: Backward) -> str:
+    return op.add("SpaceToBatch", op.grad, op.inputs[1], **op.attrs("block_size"))
+
+
+@gradient("Slice")
+def cut(op: Backward) -> str:
+    """Padded with zeros where elements were left out."""
+    begin = op.cast(op.inputs[1], INT32)
+    begins, before, after = op.value(1), op.static(op.inputs[0]), op.static(op.output())
+    if begins is not None and before.is_known and after.is_known:
+        behind = np.asarray(before.known) - np.asarray(after.known) - begins
+        return op.add("Pad", op.grad, op.const(np.stack([begins, behind], 1)))
+    behind_ref = op.add("Sub", op.add("Sub", op.shape_of_input(0), op.shape(op.output())), begin)
+    return op.add("Pad", op.grad, op.add("Pack", [begin, behind_ref], axis=1))
+
+
+@gradient("StridedSlice")
+def strided_slice(op: Backward) -> str:
+    shape = op.cast(op.shape_of_input(0), op.builder.dtype(op.inputs[1]))
+    masks = op.attrs("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
+    return op.add("StridedSliceGrad", shape, *op.inputs[1:], op.grad, **masks)
+
+
+@gradient("StridedSliceGrad")
+def strided_slice_grad(op: Backward) -> list[str | None]:
+    masks = op.attrs("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
+    return [None, None, None, None, op.add("StridedSlice", op.grad, *op.inputs[1:4], **masks)]
+
+
+@gradient("Pad", "PadV2")
+def pad(op: Backward) -> list[str | None]:
+    """The middle of the gradient; what fills the margin gets the sum of the rest."""
+    paddings = op.value(1)
+    if paddings is not None:
+        begin = op.const(np.asarray(paddings)[:, 0])
+    else:
+        rank = op.rank(op.inputs[0])
+        begin = op.cast(
+            op.add("Reshape", op.add("Slice", op.inputs[1], op.const([0, 0]), op.const([rank, 1])), op.const([-1])),
+            INT32,
+        )
+    middle = op.add("Slice", op.grad, begin, op.shape_of_input(0))
+    if op.node.op == "Pad":
+        return [middle]
+    every = [
+        op.add("Range", op.const(0), op.add("Rank", ref), op.const(1)) for ref in (op.grad, middle)
+    ]  # fmt: skip
+    margin = op.add("Sub", op.add("Sum", op.grad, every[0]), op.add("Sum", middle, every[1]))
+    return [middle, None, margin]
+
+
+@gradient("MirrorPad")
+def mirror_pad(op: Backward) -> str:
+    return op.add("MirrorPadGrad", op.grad, op.inputs[1], **op.attrs("mode"))
+
+
+@gradient("MirrorPadGrad")
+def mirror_pad_grad(op: Backward) -> str:
+    return op.add("MirrorPad", op.grad, op.inputs[1], **op.attrs("mode"))
+
+
+@gradient("MatrixDiag")
+def diagonal_matrix(op: Backward) -> str:
+    return op.add("MatrixDiagPart", op.grad)
+
+
+@gradient("MatrixDiagPart")
+def diagonal_of_matrix(op: Backward) -> str:
+    return op.add("MatrixSetDiag", op.zeros(op.inputs[0]), op.grad)
+
+
+@gradient("MatrixSetDiag")
+def with_diagonal(op: Backward) -> tuple[str, str]:
+    diagonal = op.add("MatrixDiagPart", op.grad)
+    return op.add("MatrixSetDiag", op.grad, op.zeros(diagonal)), diagonal
+
+
+@gradient("Diag")
+def diagonal_tensor(op: Backward) -> str:
+    return op.add("DiagPart", op.grad)
+
+
+@gradient("DiagPart")
+def diagonal_of_tensor(op: Backward) -> str:
+    return op.add("Diag", op.grad)
+
+
+@gradient("MatrixBandPart")
+def band(op: Backward) -> str:
+    return op.add("MatrixBandPart", op.grad, *op.inputs[1:])

@@ -1,0 +1,32 @@
+"""Gradients of ops that pass their inputs on, and of those that none flows through."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pocketgraph.differentiation.backward import Backward
+from pocketgraph.differentiation.registry import gradient, not_differentiable
+from pocketgraph.errors import GraphError
+
+not_differentiable(
+    "StopGradient", "Shape", "ShapeN", "Rank", "Size", "ZerosLike", "OnesLike", "Const", "Where", "OneHot",
+    "BroadcastGradientArgs", "InvertPermutation", "ConcatOffset", "Unique", "UniqueWithCounts", "NonMaxSuppression",
+    "NonMaxSuppressionV2", "NonMaxSuppressionV3", "NonMaxSuppressionV4", "NonMaxSuppressionV5",
+)  # fmt: skip
+
+
+@gradient(
+    "Identity", "Snapshot", "CheckNumerics", "EnsureShape", "DebugGradientIdentity", "PlaceholderWithDefault", "Print"
+)
+def passed(op: Backward) -> str:
+    return op.grad
+
+
+@gradient("IdentityN")
+def several_passed(op: Backward) -> Sequence[str | None]:
+    return op.grads
+
+
+@gradient("PreventGradient")
+def prevented(op: Backward) -> str:
+    raise GraphError(f"it forbids gradients: {op.attr('message')}")

@@ -1,0 +1,54 @@
+"""Gradients of products of matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pocketgraph.differentiation.backward import Backward
+from pocketgraph.differentiation.registry import gradient
+
+
+@gradient("MatMul")
+def matmul(op: Backward) -> tuple[str, str]:
+    return _factors(op, "MatMul", ("transpose_a", "transpose_b"))
+
+
+@gradient("BatchMatMul")
+def batch_matmul(op: Backward) -> tuple[str, str]:
+    return _factors(op, "BatchMatMul", ("adj_x", "adj_y"))
+
+
+@gradient("BatchMatMulV2")
+def broadcasting_batch_matmul(op: Backward) -> Sequence[str]:
+    by_each = _factors(op, "BatchMatMulV2", ("adj_x", "adj_y"))
+    x, y = (op.static(ref) for ref in op.inputs)
+    if x.rank is not None and y.rank is not None:
+        batches = [tuple(shape)[:-2] for shape in (x, y)]
+        if batches[0] == batches[1] and None not in batches[0]:
+            return by_each
+    shapes = [op.shape_of_input(0), op.shape_of_input(1)]
+    outer = [
+        op.add("StridedSlice", shape, op.const([0]), op.const([-2]), op.const([1]), begin_mask=1) for shape in shapes
+    ]
+    axes = op.add("BroadcastGradientArgs", *outer)
+    return [
+        op.add("Reshape", op.add("Sum", by_each[0], axes), shapes[0]),
+        op.add("Reshape", op.add("Sum", by_each[1], f"{axes}:1"), shapes[1]),
+    ]
+
+
+def _factors(op: Backward, product: str, names: tuple[str, str]) -> tuple[str, str]:
+    """The gradients by the two factors; ``names`` are the attributes that say which is transposed."""
+    a, b, grad = op.inputs[0], op.inputs[1], op.grad
+    flipped = bool(op.attr(names[0])), bool(op.attr(names[1]))
+
+    def times(x: str, y: str, of_x: bool, of_y: bool) -> str:
+        return op.add(product, x, y, **{names[0]: of_x, names[1]: of_y})
+
+    if flipped == (False, False):
+        return times(grad, b, False, True), times(a, grad, True, False)
+    if flipped == (False, True):
+        return times(grad, b, False, False), times(grad, a, True, False)
+    if flipped == (True, False):
+        return times(b, grad, False, True), times(a, grad, False, False)
+    return times(b, grad, True, True), times(grad, a, True, True)

@@ -1,0 +1,36 @@
+"""Gradients of pooling."""
+
+from __future__ import annotations
+
+from pocketgraph.differentiation.backward import Backward
+from pocketgraph.differentiation.registry import gradient
+
+WINDOW = ("ksize", "strides", "padding", "explicit_paddings", "data_format")
+"""Not a trait: the attributes that pooling shares with its gradients."""
+
+
+@gradient("MaxPool", "MaxPool3D")
+def max_pool(op: Backward) -> str:
+    return op.add(f"{op.node.op}Grad", op.inputs[0], op.output(), op.grad, **op.attrs(*WINDOW))
+
+
+@gradient("MaxPoolV2")
+def max_pool_by_tensors(op: Backward) -> str:
+    image, ksize, strides = op.inputs
+    return op.add("MaxPoolGradV2", image, op.output(), op.grad, ksize, strides, **op.attrs("padding", "data_format"))
+
+
+@gradient("MaxPoolWithArgmax")
+def max_pool_with_argmax(op: Backward) -> str:
+    layer = op.attrs("ksize", "strides", "padding", "include_batch_in_index")
+    return op.add("MaxPoolGradWithArgmax", op.inputs[0], op.grad, op.output(1), **layer)
+
+
+@gradient("AvgPool", "AvgPool3D")
+def average_pool(op: Backward) -> str:
+    return op.add(f"{op.node.op}Grad", op.shape_of_input(0), op.grad, **op.attrs(*WINDOW))
+
+
+@gradient("AvgPoolGrad")
+def average_pool_grad(op: Backward) -> tuple[None, str]:
+    return None, op.add("AvgPool", op.grad, **op.attrs(*WINDOW))

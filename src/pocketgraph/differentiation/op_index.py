@@ -1,0 +1,60 @@
+"""The ops whose gradients each module holds. Written by tools/build_op_index.py."""
+
+GRADIENTS = {
+    "array.gathering": (
+        "Gather GatherV2 GatherNd ScatterNd TensorScatterAdd TensorScatterUpdate TensorScatterSub DynamicStitch "
+        "ParallelDynamicStitch DynamicPartition TopK TopKV2"
+    ),
+    "array.joining": "ConcatV2 Concat Pack Unpack Split SplitV Tile BroadcastTo Fill",
+    "array.moving": (
+        "Reshape ExpandDims Squeeze Transpose ReverseV2 Reverse ReverseSequence Roll SpaceToDepth DepthToSpace "
+        "SpaceToBatchND BatchToSpaceND SpaceToBatch BatchToSpace Slice StridedSlice StridedSliceGrad Pad PadV2 "
+        "MirrorPad MirrorPadGrad MatrixDiag MatrixDiagPart MatrixSetDiag Diag DiagPart MatrixBandPart"
+    ),
+    "array.passing": (
+        "StopGradient Shape ShapeN Rank Size ZerosLike OnesLike Const Where OneHot BroadcastGradientArgs "
+        "InvertPermutation ConcatOffset Unique UniqueWithCounts NonMaxSuppression NonMaxSuppressionV2 "
+        "NonMaxSuppressionV3 NonMaxSuppressionV4 NonMaxSuppressionV5 Identity Snapshot CheckNumerics EnsureShape "
+        "DebugGradientIdentity PlaceholderWithDefault Print IdentityN PreventGradient"
+    ),
+    "control_flow.branches": "Merge Switch",
+    "image.resizing": (
+        "DecodeJpeg DecodePng DecodeImage DecodeBmp DecodeGif EncodeJpeg EncodePng ResizeBilinear ResizeBicubic "
+        "ResizeNearestNeighbor CropAndResize"
+    ),
+    "math.arithmetic": (
+        "Equal NotEqual Less LessEqual Greater GreaterEqual ApproximateEqual LogicalAnd LogicalOr FloorDiv TruncateDiv "
+        "ArgMax ArgMin Bucketize Range LinSpace Add AddV2 Sub Mul MulNoNan Div RealDiv DivNoNan FloorMod Mod "
+        "SquaredDifference Pow Maximum Minimum Atan2 Xdivy Xlogy Zeta Select SelectV2 ClipByValue AddN AccumulateNV2"
+    ),
+    "math.elementwise": (
+        "Floor Ceil Round Rint Sign IsNan IsInf IsFinite LogicalNot Neg Abs Square Reciprocal Inv Sqrt Rsqrt Tanh "
+        "Sigmoid Exp Expm1 Log Log1p Sin Cos Tan Sinh Cosh Asinh Acosh Atanh Asin Acos Atan Erf Erfc Lgamma Digamma "
+        "TanhGrad SigmoidGrad Cast"
+    ),
+    "math.linear_algebra": "MatrixInverse MatrixDeterminant",
+    "math.matrix_product": "MatMul BatchMatMul BatchMatMulV2",
+    "math.reductions": "All Any Sum Mean Max Min Prod NthElement EuclideanNorm L2Loss Cumsum Cumprod",
+    "math.segments": (
+        "SegmentSum SegmentMean UnsortedSegmentSum SegmentMax SegmentMin UnsortedSegmentMax UnsortedSegmentMin "
+        "SparseSegmentSum SparseSegmentMean SparseSegmentSqrtN"
+    ),
+    "nn.activations": (
+        "Relu Relu6 Elu Selu LeakyRelu Softplus Softsign ReluGrad Relu6Grad LeakyReluGrad Softmax LogSoftmax "
+        "FakeQuantWithMinMaxArgs FakeQuantWithMinMaxVars FakeQuantWithMinMaxVarsPerChannel QuantizeAndDequantize "
+        "QuantizeAndDequantizeV2 QuantizeAndDequantizeV3"
+    ),
+    "nn.convolutions": (
+        "Conv2D Conv2DBackpropInput Conv2DBackpropFilter DepthwiseConv2dNative DepthwiseConv2dNativeBackpropInput "
+        "Conv3D Conv3DBackpropInputV2 Dilation2D BiasAdd BiasAddV1"
+    ),
+    "nn.losses": "SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits CTCLoss",
+    "nn.normalization": (
+        "FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3 BatchNormWithGlobalNormalization LRN BlockLSTM"
+    ),
+    "nn.pooling": "MaxPool MaxPool3D MaxPoolV2 MaxPoolWithArgmax AvgPool AvgPool3D AvgPoolGrad",
+    "state.variables": (
+        "Assign AssignAdd AssignSub Variable VariableV2 VarHandleOp VarIsInitializedOp VariableShape "
+        "IsVariableInitialized LookupTableFind LookupTableFindV2 ReadVariableOp ResourceGather"
+    ),
+}

@@ -1,0 +1,39 @@
+"""The table of gradients: for each op, the nodes that carry the gradients of its outputs back to its inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias, TypeVar
+
+from pocketgraph.differentiation.backward import Backward
+from pocketgraph.kernels.op_table import OpTable
+
+Gradient: TypeAlias = Callable[[Backward], "str | Sequence[str | None] | None"]
+"""Takes one node with the gradients of its outputs; returns a tensor name for each data input (or for the first ones),
+None where nothing flows."""
+
+GRADIENTS: OpTable[Gradient] = OpTable("gradient", "pocketgraph.differentiation", "GRADIENTS")
+"""What differentiates each op."""
+
+G = TypeVar("G", bound=Gradient)
+
+
+def gradient(*ops: str) -> Callable[[G], G]:
+    """Registers a function as the gradient of these ops."""
+
+    def register(function: G) -> G:
+        for op in ops:
+            GRADIENTS.add(op, function)
+        return function
+
+    return register
+
+
+def no_gradient(op: Backward) -> None:
+    """Nothing flows: the result is piecewise constant, or does not depend on the values of the inputs."""
+
+
+def not_differentiable(*ops: str) -> None:
+    """Registers ops through which no gradient flows, without an error, as TensorFlow does."""
+    for op in ops:
+        GRADIENTS.add(op, no_gradient)

@@ -1,0 +1,23 @@
+"""Gradients of reads of variables: what is read is differentiated by the variable itself."""
+
+from __future__ import annotations
+
+from pocketgraph.differentiation.array.gathering import summed_rows
+from pocketgraph.differentiation.backward import Backward
+from pocketgraph.differentiation.registry import gradient, not_differentiable
+
+not_differentiable(
+    "Assign", "AssignAdd", "AssignSub", "Variable", "VariableV2", "VarHandleOp", "VarIsInitializedOp", "VariableShape",
+    "IsVariableInitialized", "LookupTableFind", "LookupTableFindV2",
+)  # fmt: skip
+
+
+@gradient("ReadVariableOp")
+def read(op: Backward) -> str:
+    return op.grad
+
+
+@gradient("ResourceGather")
+def gather_from_variable(op: Backward) -> str:
+    shape = op.add("VariableShape", op.inputs[0])
+    return summed_rows(op, op.grad, op.inputs[1], shape)

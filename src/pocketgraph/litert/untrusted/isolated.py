@@ -1,0 +1,158 @@
+"""Runs a .tflite file that somebody else wrote: verified first, and then in a process of its own.
+
+verifier.py finds what is damaged in the file's structure. Kernels of LiteRT may still be led astray by shapes and
+options that do not fit together; that ends the worker process, and is an error here. Arrays go through pipes: some
+tenths of a millisecond for a picture.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Sequence
+from typing import IO, Any, NamedTuple
+from weakref import finalize
+
+import numpy as np
+
+from pocketgraph.errors import FormatError, RunError
+from pocketgraph.litert.messages import Array, receive, send
+from pocketgraph.litert.untrusted.verifier import verify_file
+
+START = (
+    "import sys, json; sys.path[:] = json.loads(sys.argv[1]);"
+    " from pocketgraph.litert.untrusted.isolated_worker import serve; serve()"
+)
+PATIENCE = 10  # seconds for a worker to end once its pipes are closed
+TAIL = 300  # characters of what native code said last
+
+
+class TensorDetail(NamedTuple):
+    """What a file takes or gives in one place.
+
+    Attributes:
+        name: of the tensor.
+        shape: its sizes.
+        dtype: the NumPy type of its elements, codes where it has a scale.
+        scale, zero_point: what codes stand for, ``scale * (code - zero_point)``; a scale of 0 means plain numbers.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    scale: float
+    zero_point: int
+
+
+class IsolatedInterpreter:
+    """A .tflite file in LiteRT's interpreter, in a process of its own.
+
+    Attributes:
+        inputs: what it takes.
+        outputs: what it gives.
+        seconds: how long the last run took, without the way to the process and back.
+    """
+
+    def __init__(self, path: str, threads: int = 1) -> None:
+        """Opens the file.
+
+        Raises:
+            FormatError: it is damaged, or LiteRT does not take it.
+            OSError: it cannot be read.
+            RunError: no process can be started.
+        """
+        verify_file(path)
+        self._path = path
+        self._lock = threading.Lock()
+        self.seconds = 0.0
+        self._notes = tempfile.TemporaryFile()  # noqa: SIM115  (closed when the process has ended)
+        search = json.dumps([os.getcwd() if place == "" else str(place) for place in sys.path])
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", START, search],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._notes,
+            )  # fmt: skip
+        except (OSError, ValueError) as error:
+            self._notes.close()
+            raise RunError(f"no process can be started to run this file: {error}", where=path) from error
+        self._end = finalize(self, _ended, self._process, self._notes)
+        about, _ = self._asked({"path": os.path.abspath(path), "threads": threads}, [])
+        self.inputs = [_detail(entry) for entry in about["inputs"]]
+        self.outputs = [_detail(entry) for entry in about["outputs"]]
+
+    def run(self, arrays: Sequence[Array]) -> list[Array]:
+        """The outputs for one array an input.
+
+        Raises:
+            FormatError: LiteRT fails on the file, or ends its process.
+        """
+        with self._lock:
+            about, results = self._asked({}, list(arrays))
+        self.seconds = float(about["seconds"])
+        return results
+
+    def close(self) -> None:
+        """Ends the process."""
+        self._end()
+
+    def _asked(self, request: dict[str, Any], arrays: list[Array]) -> tuple[dict[str, Any], list[Array]]:
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None
+        assert stdout is not None
+        if not self._end.alive:
+            raise RunError("the model is closed", where=self._path)
+        try:
+            send(stdin, request, arrays)
+            about, results = receive(stdout)
+        except (OSError, EOFError, ValueError):
+            raise self._death() from None
+        except BaseException:  # an answer that nobody waited for would be taken for the next one's
+            self._end()
+            raise
+        if "error" in about:
+            raise FormatError(f"LiteRT cannot run this file: {about['error']}", where=self._path)
+        return about, results
+
+    def _death(self) -> FormatError:
+        """Why the process has ended."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(PATIENCE)
+        code = self._process.poll()
+        self._notes.seek(0, os.SEEK_END)
+        self._notes.seek(max(0, self._notes.tell() - TAIL))
+        text = self._notes.read().decode("utf-8", "replace")
+        lines = [line for line in text.splitlines() if line.strip() and not line.startswith(("INFO:", "W0000"))]
+        self._end()
+        how = "ended without a word"
+        if code is not None and code < 0:
+            with contextlib.suppress(ValueError):
+                how = f"ended by {signal.Signals(-code).name}"
+        said = f" (it said: {lines[-1]})" if lines else ""
+        return FormatError(
+            f"LiteRT {how} on this file{said}", where=self._path, hint="the file is damaged, or made to do harm"
+        )
+
+
+def _detail(entry: dict[str, Any]) -> TensorDetail:
+    scale, zero = entry["quantization"]
+    shape = tuple(int(size) for size in entry["shape"])
+    return TensorDetail(str(entry["name"]), shape, np.dtype(entry["dtype"]), float(scale), int(zero))
+
+
+def _ended(process: subprocess.Popen[bytes], notes: IO[bytes]) -> None:
+    """Ends the worker: it goes when nobody asks any more; one that computes is not waited for."""
+    with contextlib.suppress(OSError, ValueError):
+        if process.stdin is not None:
+            process.stdin.close()
+    process.kill()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(PATIENCE)
+    if process.stdout is not None:
+        process.stdout.close()
+    notes.close()

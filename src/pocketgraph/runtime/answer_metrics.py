@@ -1,0 +1,212 @@
+"""How far a model's answers are from another's, and from the truth."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.kernels.probabilities import are_probabilities
+from pocketgraph.runtime.statistic import Statistic
+
+Array = np.ndarray[Any, Any]
+SMALLEST = 1e-10  # added to probabilities before their logarithm
+SURE = 1.959964  # standard deviations to each side that 95 % of a normal distribution lie in
+
+
+def signal_to_noise(signal: float, noise: float) -> float:
+    """Decibels of the squares' sums; infinite for no noise."""
+    if noise <= 0:
+        return math.inf
+    return 10 * math.log10(signal / noise) if signal > 0 else -math.inf
+
+
+def interval(hits: float, count: int) -> tuple[float, float]:
+    """Between which shares the true one lies in 95 of 100 cases (Wilson's score interval)."""
+    if not count:
+        return 0.0, 1.0
+    share, square = hits / count, SURE**2
+    middle = (share + square / (2 * count)) / (1 + square / count)
+    half = SURE * math.sqrt(share * (1 - share) / count + square / (4 * count**2)) / (1 + square / count)
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def mean_interval(numbers: Statistic[float]) -> tuple[float, float]:
+    """Between which means the true one lies in 95 of 100 cases, by the spread of the numbers (Student's t)."""
+    if numbers.count < 2:
+        return 0.0, math.inf
+    half = _student(numbers.count - 1) * math.sqrt(numbers.variance / (numbers.count - 1))
+    return max(0.0, numbers.average - half), numbers.average + half
+
+
+def _student(freedom: int) -> float:
+    """The 97.5 % quantile of Student's t: exact up to 2 degrees of freedom, then the series about the normal one.
+
+    The series is that of Abramowitz and Stegun, 26.7.5; it is off by 0.2 % with 3 degrees and less with more.
+    """
+    if freedom == 1:
+        return math.tan(math.pi * 0.475)
+    if freedom == 2:
+        return 0.95 * math.sqrt(2 / (1 - 0.95**2))
+    z = SURE
+    terms = (
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
+    )
+    return float(z + sum(term / freedom ** (power + 1) for power, term in enumerate(terms)))
+
+
+def probabilities(scores: Array) -> Array:
+    """Rows that are probabilities as they are; others through softmax; a vector is one row. float64 [rows, classes]."""
+    rows = np.atleast_2d(scores.astype(np.float64))
+    if are_probabilities(rows):
+        return np.maximum(rows, 0)
+    shifted = np.exp(rows - rows.max(axis=1, keepdims=True))
+    result: Array = shifted / shifted.sum(axis=1, keepdims=True)
+    return result
+
+
+def scores_of_classes(output: Array) -> Array | None:
+    """The scores of an output, float64 [answers, classes]; None for one that has no classes.
+
+    A vector is one answer, a matrix one for each row. What has more dimensions, such as a picture's places, has an
+    answer for each place when those are probabilities; other numbers may be boxes, colours or features.
+    """
+    places = math.prod(output.shape[:-1])
+    if output.size < 2 or places == output.size:
+        return None
+    rows = output.reshape(places, -1).astype(np.float64)
+    return rows if places == 1 or output.ndim == 2 or are_probabilities(rows) else None
+
+
+@dataclass
+class Comparison:
+    """A model beside the one it stands for, over samples taken in one by one.
+
+    Attributes:
+        count: how many samples.
+        agreed: in how many both have the same largest element; of a sample with many answers, the share of those.
+        divergence: the sum of the Kullback-Leibler divergences, in nats, of the answers as probabilities.
+        signal, noise: sums of squares of the reference and of the difference.
+        errors: the samples' mean absolute differences.
+        largest: the largest absolute difference.
+        width: how many classes an answer tells apart; below 2 agreement and divergence say nothing.
+    """
+
+    count: int = 0
+    agreed: float = 0
+    divergence: float = 0.0
+    signal: float = 0.0
+    noise: float = 0.0
+    across: float = 0.0
+    own: float = 0.0
+    errors: Statistic[float] = field(default_factory=Statistic)
+    largest: float = 0.0
+    width: int = 0
+
+    def add(self, reference: Array, answer: Array) -> None:
+        """Takes in one sample's outputs, of the same size; the shape of the reference says what is an answer."""
+        left = reference.reshape(-1).astype(np.float64)
+        right = answer.reshape(-1).astype(np.float64)
+        apart = np.abs(left - right)
+        self.count += 1
+        wanted = scores_of_classes(reference)
+        self.width = 0 if wanted is None else wanted.shape[1]
+        if wanted is not None:
+            given = right.reshape(wanted.shape)
+            self.agreed += float((wanted.argmax(axis=1) == given.argmax(axis=1)).mean())
+            p, q = probabilities(wanted), probabilities(given)
+            apart_by = float((p * np.log((p + SMALLEST) / (q + SMALLEST))).sum(axis=1).mean())
+            self.divergence += max(apart_by, 0.0)  # sums of float32 are not quite 1
+        self.signal += float(left @ left)
+        self.noise += float(apart @ apart)
+        self.across += float(left @ right)
+        self.own += float(right @ right)
+        self.errors.update(float(apart.mean()) if apart.size else 0.0)
+        self.largest = max(self.largest, float(apart.max(initial=0)))
+
+    @property
+    def agreement(self) -> float:
+        """The share of samples whose largest element is the same."""
+        return self.agreed / max(self.count, 1)
+
+    @property
+    def mean_error(self) -> float:
+        """The mean absolute difference, over samples."""
+        return self.errors.average
+
+    @property
+    def mean_error_interval(self) -> tuple[float, float]:
+        """Between which means the true one lies in 95 of 100 cases, by the spread over samples."""
+        return mean_interval(self.errors)
+
+    @property
+    def kl(self) -> float:
+        """The mean divergence."""
+        return self.divergence / max(self.count, 1)
+
+    @property
+    def snr(self) -> float:
+        """Signal to noise in decibels."""
+        return signal_to_noise(self.signal, self.noise)
+
+    @property
+    def cosine(self) -> float:
+        """Of the angle between all outputs of both."""
+        length = math.sqrt(self.signal * self.own)
+        return self.across / length if length else 1.0
+
+
+@dataclass
+class Accuracy:
+    """How often the right class is the first, or among the first five.
+
+    Attributes:
+        count: how many samples.
+        first: in how many the right class has the largest score.
+        among: in how many it has one of the five largest.
+        width: how many classes there are.
+    """
+
+    count: int = 0
+    first: int = 0
+    among: int = 0
+    width: int = 0
+
+    def add(self, scores: Array, label: int) -> None:
+        """Takes in one sample; ``label`` is the index of the right class."""
+        row = scores.reshape(-1)
+        best = np.argsort(-row, kind="stable")[:5]
+        self.count += 1
+        self.width = row.size
+        self.first += int(best[0] == label)
+        self.among += int(label in best)
+
+    @property
+    def top1(self) -> float:
+        """The share of samples whose class has the highest score."""
+        return self.first / max(self.count, 1)
+
+    @property
+    def top5(self) -> float:
+        """The share of samples whose class is among the five highest scores."""
+        return self.among / max(self.count, 1)
+
+    @property
+    def tells_five(self) -> bool:
+        """Whether to be among the first five says anything, which it does of more classes than that."""
+        return self.width > 5
+
+    @property
+    def top5_interval(self) -> tuple[float, float]:
+        """Where the true share lies with 95 % confidence."""
+        return interval(self.among, self.count)
+
+    @property
+    def top1_interval(self) -> tuple[float, float]:
+        """Where the true share lies with 95 % confidence."""
+        return interval(self.first, self.count)

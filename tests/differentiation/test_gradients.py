@@ -1,0 +1,271 @@
+"""Gradients of small graphs: TensorFlow's own numbers, and where it has none, differences of float64 results."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+import sys
+
+import numpy as np
+import pytest
+
+import pocketgraph
+from function_text import with_functions
+from pocketgraph.differentiation.registry import GRADIENTS
+from pocketgraph.errors import GraphError
+from pocketgraph.graph import Graph
+from pocketgraph.graph.text import parse
+from support import ROOT
+
+FIXTURES = ROOT / "tests" / "fixtures"
+sys.path.insert(0, str(FIXTURES))
+from gradient_cases import CASES, Case, with_weights  # noqa: E402
+
+GOLDEN = dict(np.load(FIXTURES / "gradients.npz"))
+TOLERANCE = 1e-5
+JUDGED = [case for case in CASES if not case.numeric]
+NUMERIC = [case for case in CASES if case.numeric]
+
+
+def assert_near(got: np.ndarray, want: np.ndarray, tolerance: float = TOLERANCE) -> None:
+    assert got.shape == want.shape
+    peak = float(np.max(np.abs(want), initial=0.0)) or 1.0
+    np.testing.assert_allclose(got, want, rtol=0, atol=tolerance * peak)
+
+
+@pytest.mark.parametrize("static", [True, False], ids=["known_sizes", "unknown_sizes"])
+@pytest.mark.parametrize("case", JUDGED, ids=lambda case: case.name)
+def test_gradients_are_tensorflows(case: Case, static: bool) -> None:
+    feeds = case.feeds()
+    graph = with_weights(case.graph(static=static), feeds)
+    slopes = pocketgraph.gradients(graph, "y", list(feeds), ["oracle_gy"], unconnected="zero")
+    for options in ({"engine": "reference"}, {}):
+        with pocketgraph.Session(slopes, **options) as session:
+            found = session.run(list(slopes.outputs), feeds)
+        for x, got in zip(feeds, found, strict=True):
+            assert_near(got, GOLDEN[f"{case.name}/{x}"])
+
+
+@pytest.mark.parametrize("case", NUMERIC, ids=lambda case: case.name)
+def test_gradients_are_differences_of_results(case: Case) -> None:
+    feeds = {x: value.astype(np.float64) for x, value in case.feeds().items()}
+    doubled = case._replace(nodes=re.sub(r"\bfloat\b", "double", case.nodes))
+    graph = with_weights(doubled.graph(dtype="double"), feeds)
+    weights = graph["oracle_gy"].tensor.numpy()
+    slopes = pocketgraph.gradients(graph, "y", list(feeds), ["oracle_gy"])
+    step = 1e-6
+    with pocketgraph.Session(slopes, engine="reference") as session:
+        found = session.run(list(slopes.outputs), feeds)
+        for (x, value), got in zip(feeds.items(), found, strict=True):
+            want = np.zeros_like(value)
+            for place in np.ndindex(value.shape):
+                sides = []
+                for sign in (1, -1):
+                    moved = value.copy()
+                    moved[place] += sign * step
+                    sides.append(np.sum(session.run(["y"], {**feeds, x: moved})[0] * weights))
+                want[place] = (sides[0] - sides[1]) / (2 * step)
+            assert_near(got, want, 1e-7)
+
+
+def test_an_op_that_has_a_gradient_is_an_op_and_its_module_is_in_the_index() -> None:
+    from pocketgraph.graph import opdefs
+
+    for op in GRADIENTS:
+        assert opdefs.find(op) is not None, op
+        assert GRADIENTS.find(op) is not None, op
+
+
+GRAPH = parse("""
+    x = Placeholder(dtype=float, shape=[2])
+    n = Placeholder(dtype=int32, shape=[2])
+    a = Betainc(x, x, x, T=float)
+    b = Qr(a, T=float, full_matrices=false)
+    y = Square(b, T=float)
+    z = Neg(x, T=float)
+""")
+
+
+def test_all_ops_without_a_gradient_are_named_with_their_nodes() -> None:
+    with pytest.raises(GraphError, match=r"2 nodes have no gradient: 'a' \(Betainc\), 'b' \(Qr\)"):
+        pocketgraph.gradients(GRAPH, "y", "x")
+
+
+def test_ops_without_a_gradient_beside_the_way_do_no_harm() -> None:
+    assert pocketgraph.gradients(GRAPH, "y", "b").outputs
+    assert pocketgraph.gradients(GRAPH, "z", "x").outputs
+
+
+@pytest.mark.parametrize(
+    ("ys", "xs", "options", "message"),
+    [
+        ("nowhere", "x", {}, "no tensor 'nowhere'"),
+        ("y", "x:3", {}, "there is no 'x:3'"),
+        ("y", "n", {}, "'n' is int32"),
+        ("z", "y", {}, "z does not depend on y; unconnected='zero'"),
+        ("z", "x", {"unconnected": "none"}, "'error' or 'zero'"),
+        ("z", "x", {"grad_ys": ["x", "x"]}, "1 ys and 2 grad_ys"),
+        ("z", [], {}, "a y and an x"),
+    ],
+)
+def test_bad_calls_say_what_is_wrong(ys: str, xs: str | list[str], options: dict[str, object], message: str) -> None:
+    with pytest.raises(GraphError, match=message):
+        pocketgraph.gradients(GRAPH, ys, xs, **options)  # type: ignore[arg-type]
+
+
+def run(graph: Graph, feeds: dict[str, object]) -> list[np.ndarray]:
+    with pocketgraph.Session(graph, engine="reference") as session:
+        found: list[np.ndarray] = session.run(list(graph.outputs), feeds)
+    return found
+
+
+def test_assertions_that_only_run_before_are_not_on_the_way() -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[2])
+        t = Const(bool true)
+        a = Assert(t, x, T=[float], summarize=3)
+        y = Square(x, ^a, T=float)
+    """)
+    assert_near(run(pocketgraph.gradients(graph, "y", "x"), {"x": [1.0, 2.0]})[0], np.float32([2, 4]))
+
+
+def test_what_is_not_connected_is_zero_on_request() -> None:
+    slopes = pocketgraph.gradients(GRAPH, "z", ["x", "y"], unconnected="zero")
+    assert slopes.outputs[1].startswith("gradients/zeros_like")
+
+
+def test_names_are_tensorflows_and_a_scope_that_is_taken_gets_a_number() -> None:
+    graph = parse("x = Placeholder(dtype=float, shape=[?])\ny = Relu(x, T=float)")
+    once = pocketgraph.gradients(graph, "y", "x")
+    assert [node.name for node in once][2:] == [
+        "gradients/Shape", "gradients/grad_ys_0", "gradients/Fill", "gradients/y_grad/ReluGrad",
+    ]  # fmt: skip
+    twice = pocketgraph.gradients(once, once.outputs, "x")
+    assert twice.outputs[0].startswith("gradients_1/")
+
+
+def test_a_second_derivative() -> None:
+    graph = parse("x = Placeholder(dtype=float, shape=[2])\ny = Tanh(x, T=float)")
+    once = pocketgraph.gradients(graph, "y", "x")
+    twice = pocketgraph.gradients(once, once.outputs, "x")
+    x = np.float32([0.3, -1.0])
+    want = -2 * np.tanh(x) * (1 - np.tanh(x) ** 2)
+    assert_near(run(twice, {"x": x})[0], want)
+
+
+def test_tensors_that_count_as_constants() -> None:
+    graph = parse("x = Placeholder(dtype=float, shape=[2])\na = Square(x, T=float)\ny = Mul(a, x, T=float)")
+    x = np.float32([3.0, -2.0])
+    assert_near(run(pocketgraph.gradients(graph, "y", "x"), {"x": x})[0], 3 * x**2)
+    assert_near(run(pocketgraph.gradients(graph, "y", "x", stop_gradients=["a"]), {"x": x})[0], x**2)
+
+
+@pytest.mark.parametrize("way", [True, False])
+def test_conditionals_go_back_through_the_branch_that_ran(way: bool) -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[2])
+        p = Placeholder(dtype=bool, shape=[])
+        s = Switch(x, p, T=float)
+        no = Square(s, T=float)
+        yes = Sin(s:1, T=float)
+        y = Merge(no, yes, N=2, T=float)
+    """)
+    slopes = pocketgraph.gradients(graph, "y", "x")
+    x = np.float32([3.0, -2.0])
+    assert_near(run(slopes, {"x": x, "p": way})[0], np.cos(x) if way else 2 * x)
+
+
+VARIABLE = """
+    h = VarHandleOp(dtype=float, shape=[2], shared_name="h")
+    first = Const(float [0.5, -2.0])
+    set = AssignVariableOp(h, first, dtype=float)
+"""
+
+
+@pytest.mark.parametrize("way", [True, False])
+def test_a_variable_that_one_branch_reads(way: bool) -> None:
+    graph = parse(f"""{VARIABLE}
+        x = Placeholder(dtype=float, shape=[2])
+        p = Placeholder(dtype=bool, shape=[])
+        s = Switch(x, p, T=float)
+        v = Switch(h, p, T=resource)
+        r = ReadVariableOp(v:1, dtype=float)
+        yes = Mul(r, s:1, T=float)
+        no = Identity(s, T=float)
+        y = Merge(no, yes, N=2, T=float)
+    """)
+    slopes = pocketgraph.gradients(graph, "y", ["h", "x"])
+    feeds = {"x": np.float32([3.0, 4.0]), "p": way}
+    with pocketgraph.Session(slopes, engine="reference") as session:
+        session.run(["set"], {})
+        by_h, by_x = session.run(list(slopes.outputs), feeds)
+    assert_near(by_h, np.float32([3, 4]) * way)
+    assert_near(by_x, np.float32([0.5, -2.0]) if way else np.float32([1, 1]))
+
+
+def test_variables_by_resource_looked_up_and_not_connected() -> None:
+    graph = parse(f"""{VARIABLE}
+        i = Const(int32 [1, 1])
+        r = ResourceGather(h, i, dtype=float, Tindices=int32)
+        y = Square(r, T=float)
+        x = Placeholder(dtype=float, shape=[2])
+        z = Neg(x, T=float)
+    """)
+    slopes = pocketgraph.gradients(graph, "y", "h")
+    apart = pocketgraph.gradients(graph, "z", "h", unconnected="zero")
+    for made, want in ((slopes, [0.0, -8.0]), (apart, [0.0, 0.0])):
+        with pocketgraph.Session(made, engine="reference") as session:
+            session.run(["set"], {})
+            assert_near(session.run(list(made.outputs), {})[0], np.float32(want))
+
+
+@pytest.mark.parametrize("way", [True, False])
+def test_functions_and_conditionals_of_tensorflow_2_are_inlined(way: bool) -> None:
+    graph = with_functions(
+        parse("""
+            x = Placeholder(dtype=float, shape=[2])
+            p = Placeholder(dtype=bool, shape=[])
+            c = PartitionedCall(x, Tin=[float], Tout=[float], f=func(cube))
+            y = If(p, c, Tcond=bool, Tin=[float], Tout=[float], then_branch=func(sine), else_branch=func(twice))
+        """),
+        [
+            "cube(a: float) -> m:z:0", "s = Mul(a, a, T=float)", "m = Mul(s:z:0, a, T=float)",
+            "sine(a: float) -> r:y:0", "r = Sin(a, T=float)",
+            "twice(a: float) -> r:z:0", "r = Add(a, a, T=float)",
+        ],
+    )  # fmt: skip
+    x = np.float32([0.5, -1.2])
+    want = 3 * x**2 * (np.cos(x**3) if way else 2)
+    assert_near(run(pocketgraph.gradients(graph, "y", "x"), {"x": x, "p": way})[0], want)
+
+
+def test_a_loop_is_refused_by_name() -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[])
+        e = Enter(x, T=float, frame_name="f")
+        m = Merge(e, n, N=2, T=float)
+        t = Const(float 100.0)
+        te = Enter(t, T=float, frame_name="f", is_constant=true)
+        c = Less(m, te, T=float)
+        l = LoopCond(c)
+        s = Switch(m, l, T=float)
+        b = Mul(s:1, s:1, T=float)
+        n = NextIteration(b, T=float)
+        y = Exit(s, T=float)
+    """)
+    with pytest.raises(GraphError, match=r"'e' \(Enter\).*'y' \(Exit\)"):
+        pocketgraph.gradients(graph, "y", "x")
+
+
+def test_the_graph_that_is_given_stays_as_it_was() -> None:
+    before = len(GRAPH)
+    slopes = pocketgraph.gradients(GRAPH, "z", "x")
+    assert len(GRAPH) == before
+    assert all(slopes[node.name] is node for node in GRAPH)
+
+
+def test_a_file_that_is_written_and_read_differentiates_the_same(tmp_path: pathlib.Path) -> None:
+    slopes = pocketgraph.gradients(GRAPH, "z", "x")
+    pocketgraph.save(slopes, tmp_path / "slopes.pb")
+    x = np.float32([1.0, 2.0])
+    assert_near(run(pocketgraph.load(tmp_path / "slopes.pb").replace(outputs=slopes.outputs), {"x": x})[0], -np.ones(2))
