@@ -59,7 +59,7 @@ From a TensorFlow 1 training directory to a model that ships:
   pocketgraph freeze_graph TRAINING_DIR -o frozen.pb
   pocketgraph summarize frozen.pb
   pocketgraph transform_graph frozen.pb -o small.pb --inputs=IN --outputs=OUT --transforms=smallest
-  pocketgraph verify frozen.pb small.pb --tolerance=0.1
+  pocketgraph verify frozen.pb small.pb
   pocketgraph benchmark_model --graph=small.pb
 """
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 WIDTH = 120  # columns, where the output is not a terminal that has its own
 MOST_ENDS = 8  # rows of inputs, and of outputs
-EIGHT_BIT_TOLERANCE = 0.1  # what weights of eight bits may move the outputs by, as a share of the largest
 MOST_OPS = 12  # rows of the op table; the rest is one line
 
 
@@ -147,7 +146,7 @@ def next_commands(facts: Summary, path: str, *, is_litert: bool = False) -> list
     ends = (f"--inputs={shlex.quote(inputs)} " if inputs else "") + f"--outputs={shlex.quote(outputs)}"
     return [
         f"pocketgraph transform_graph --in_graph={model} --out_graph={small} {ends} --transforms='{smallest}'",
-        f"pocketgraph verify {model} {small} --outputs={shlex.quote(outputs)} --tolerance={EIGHT_BIT_TOLERANCE}",
+        f"pocketgraph verify {model} {small} --outputs={shlex.quote(outputs)}",
         f"pocketgraph benchmark_model --graph={model}{benchmark_flags(facts, fed)}",
     ]
 
