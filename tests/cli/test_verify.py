@@ -55,7 +55,10 @@ def test_json(models: tuple[str, str], tmp_path: pathlib.Path) -> None:
     assert result.exit_code == 1
     found = json.loads(result.output)
     assert found["passed"] is False
+    assert found["standard"] == "within 0.0001 of the largest magnitude"
     (output,) = found["outputs"]
+    assert output.pop("snr_db") == pytest.approx(10 * np.log10((1 + 0.75**2 + 16) / 0.5))
+    assert output.pop("kl") > 0
     assert output == {
         "name": "logits:0", "shape": [2, 2], "max_abs": 0.5, "mean_abs": 0.25, "max_relative": 0.125,
         "mean_relative": 0.0625, "worst_index": [0, 1], "top1": 0.5, "problem": "", "passed": False,
@@ -124,3 +127,108 @@ def test_plan_prints_parts_and_reasons(tmp_path: pathlib.Path) -> None:
     assert list(found["reasons"]) == ["odd"]
     wrong = CliRunner().invoke(group, ["plan", path, "--inputs=x=seven"])
     assert isinstance(wrong.exception, UsageError)
+
+
+@pytest.fixture
+def pictures(tmp_path: pathlib.Path) -> pathlib.Path:
+    """Three small pictures in a folder."""
+    from PIL import Image
+
+    folder = tmp_path / "pictures"
+    folder.mkdir()
+    for number in range(3):
+        values = np.random.default_rng(number).integers(0, 256, (5, 6, 3), np.uint8)
+        Image.fromarray(values).save(folder / f"{number}.png")
+    return folder
+
+
+def picture_model(path: pathlib.Path, factor: float) -> str:
+    graph = parse(f"""
+        picture = Placeholder(dtype=float, shape=[1,4,4,3])
+        factor = Const(float {factor})
+        scaled = Mul(picture, factor, T=float)
+        axes = Const(int32 [1, 2])
+        mean = Mean(scaled, axes, T=float, Tidx=int32)
+        y = Softmax(mean, T=float)
+    """)
+    save(graph, path)
+    return str(path)
+
+
+def test_a_folder_of_pictures(tmp_path: pathlib.Path, pictures: pathlib.Path) -> None:
+    a, b = picture_model(tmp_path / "a.pb", 1.0), picture_model(tmp_path / "b.pb", 0.5)
+    options = ("--data", str(pictures), "--input_mean=127.5", "--input_std=127.5", "--outputs=y")
+    result = call(a, a, *options)
+    assert result.exit_code == 0, result.output
+    assert "3 set(s) of feeds" in result.output
+    assert "2 set(s) of feeds" in call(a, a, *options, "--limit=2").output
+    assert call(a, b, *options).exit_code == 1
+
+
+def test_data_in_arrays_with_labels_and_the_tensor_that_takes_them(
+    models: tuple[str, str], tmp_path: pathlib.Path
+) -> None:
+    np.savez(tmp_path / "data.npz", x=np.arange(8, dtype=np.float32).reshape(4, 2), labels=np.array([0, 1, 0, 1]))
+    result = call(models[0], models[0], "--data", str(tmp_path / "data.npz"), "--inputs=x", "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.output)["runs"] == 4
+
+
+def test_recordings_go_into_a_graph_that_reads_them(tmp_path: pathlib.Path) -> None:
+    from pocketgraph.kernels.audio.wav import encode_wav
+
+    graph = parse("""
+        wav_data = Placeholder(dtype=string, shape=[])
+        decoded = DecodeWav(wav_data, desired_channels=1, desired_samples=8)
+        y = Neg(decoded, T=float)
+    """)
+    save(graph, tmp_path / "m.pb")
+    (tmp_path / "heard").mkdir()
+    for number in range(2):
+        sound = np.random.default_rng(number).uniform(-1, 1, (8, 1)).astype(np.float32)
+        (tmp_path / "heard" / f"{number}.wav").write_bytes(encode_wav(sound, np.array(16000)).item())
+    model = str(tmp_path / "m.pb")
+    result = call(model, model, "--data", str(tmp_path / "heard"), "--outputs=y", "--json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.output)
+    assert (found["runs"], found["outputs"][0]["shape"]) == (2, [8, 1])
+
+
+def test_a_model_cut_to_pieces_exits_with_1(tmp_path: pathlib.Path) -> None:
+    whole = picture_model(tmp_path / "a.pb", 1.0)
+    save(parse("mean = Placeholder(dtype=float, shape=[1,3])\ny = Softmax(mean, T=float)"), tmp_path / "cut.pb")
+    result = call(whole, str(tmp_path / "cut.pb"), "--json", "--tolerance=1000")
+    assert result.exit_code == 1
+    assert json.loads(result.output)["outputs"][0]["problem"] == "does not depend on 'picture' in the second model"
+
+
+def test_shapes_of_open_inputs(tmp_path: pathlib.Path) -> None:
+    save(parse("x = Placeholder(dtype=float, shape=<unknown>)\ny = Softmax(x, T=float)"), tmp_path / "m.pb")
+    model = str(tmp_path / "m.pb")
+    assert isinstance(call(model, model).exception, UsageError)
+    for text in ("5,2", "x:5,2"):
+        found = json.loads(call(model, model, f"--input_shape={text}", "--json").output)
+        assert found["outputs"][0]["shape"] == [5, 2]
+    refused = call(model, model, "--input_shape=5,2", "--inputs=x=x.npy").exception
+    assert "--input_shape is for made-up feeds" in str(refused)
+
+
+def test_the_standard_of_eight_bit_models_is_said(tmp_path: pathlib.Path) -> None:
+    for name, weights in (
+        ("float", "w = Const(float [[1.0, 2.0], [3.0, -4.0]])"),
+        ("coded", '''codes = Const(quint8 [[159, 191], [223, 0]])
+            low = Const(float -4.0)
+            high = Const(float 4.0)
+            w = Dequantize(codes, low, high, T=quint8, mode="MIN_FIRST")'''),
+    ):  # fmt: skip
+        text = f"""
+            x = Placeholder(dtype=float, shape=[8,2])
+            {weights}
+            y = MatMul(x, w, T=float)
+        """
+        save(parse(text), tmp_path / f"{name}.pb")
+    result = call(str(tmp_path / "float.pb"), str(tmp_path / "coded.pb"))
+    assert result.exit_code == 0, result.output
+    assert "equal eight-bit: top class 90%, KL 0.1, SNR 15 dB, 2 set(s) of made-up feeds" in result.output
+    assert "better judged on --data" in result.output
+    assert "SNR dB" in result.output

@@ -20,10 +20,10 @@ from pocketgraph.quantization.accuracy_budget import (
 from pocketgraph.quantization.core import resume_state
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
 from pocketgraph.quantization.core.resume_state import ResumeState
-from pocketgraph.quantization.evaluation.metrics import Accuracy, Comparison
 from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.pipeline import Outcome, quantize_program
 from pocketgraph.quantization.serialization.model_file import model_bytes
+from pocketgraph.runtime.answer_metrics import Accuracy, Comparison
 from quantize_nets import net, samples
 
 

@@ -31,11 +31,20 @@ OPTIONS = (
     click.option("--feed", multiple=True, metavar="NAME=VALUE", help="Set another placeholder, as in keep_prob=1."),
     click.option("--threads", type=click.IntRange(1), default=1, show_default=True, help="Threads to compute with."),
 )
+READING = 6
+"""How many of the options say how a sample is read."""
 
 
 def data_options(function: F) -> F:
     """Adds the options."""
     for option in reversed(OPTIONS):
+        function = option(function)
+    return function
+
+
+def sample_options(function: F) -> F:
+    """Adds those that say how samples are read: all but the tensors and the threads."""
+    for option in reversed((*OPTIONS[:READING], OPTIONS[-2])):
         function = option(function)
     return function
 
@@ -65,4 +74,16 @@ def feeds(texts: tuple[str, ...]) -> dict[str, bool | int | float]:
             name = ""
         if not name:
             raise UsageError(f"--feed '{text}' is not NAME=VALUE with a number, true or false")
+    return found
+
+
+def shapes_of(texts: tuple[str, ...]) -> dict[str, tuple[int, ...]]:
+    """Sizes by input name, "" for the only one."""
+    found = {}
+    for text in texts:
+        name, _, sizes = text.rpartition(":")
+        try:
+            found[name] = tuple(int(size) for size in sizes.split(",") if size)
+        except ValueError:
+            raise UsageError(f"--input_shape '{text}' is not NAME:1,224,224,3 or the like") from None
     return found

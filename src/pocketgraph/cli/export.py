@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pocketgraph.cli._data_options import data_options, reading_options, say
+from pocketgraph.cli._data_options import data_options, reading_options, say, shapes_of
 from pocketgraph.cli._output import echo
 from pocketgraph.cli.options import Truth, names
-from pocketgraph.errors import UsageError
 
 if TYPE_CHECKING:
     from pocketgraph.exporting import Exported
@@ -115,7 +114,7 @@ def command(
             outputs=reading.pop("outputs") or None,
             values=reading.pop("feeds"),
             signatures=names(how["signatures"]) or None,
-            shapes=_shapes(how["input_shape"]),
+            shapes=shapes_of(how["input_shape"]),
             labels=how["labels"] or (),
             calibration=how["calibration"] or (),
             about=about,
@@ -129,18 +128,6 @@ def command(
             **{name: value for name, value in given.items() if value is not None},
         )
     _show(made)
-
-
-def _shapes(texts: tuple[str, ...]) -> dict[str, tuple[int, ...]]:
-    """Sizes by input name, "" for the only one."""
-    found = {}
-    for text in texts:
-        name, _, sizes = text.rpartition(":")
-        try:
-            found[name] = tuple(int(size) for size in sizes.split(",") if size)
-        except ValueError:
-            raise UsageError(f"--input_shape '{text}' is not NAME:1,224,224,3 or the like") from None
-    return found
 
 
 def _show(made: Exported) -> None:

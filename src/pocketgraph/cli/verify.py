@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pocketgraph.cli._data_options import feeds, sample_options, say, shapes_of
 from pocketgraph.cli._output import echo, escape
 from pocketgraph.cli.options import names
 from pocketgraph.errors import UsageError
 
 if TYPE_CHECKING:
-    from pocketgraph.runtime.compare import Difference, Report
+    from pocketgraph.runtime.compare import Difference
+    from pocketgraph.runtime.verification import Report
 
 
 @click.command("verify")
@@ -22,42 +24,81 @@ if TYPE_CHECKING:
 @click.argument("b")
 @click.option(
     "--inputs", "-i", multiple=True, metavar="FILE.npz|NAME=FILE",
-    help="Feeds: an .npz of arrays by tensor name, or one input's .npy; may be given several times. Default: made up.",
+    help="Feeds: an .npz of arrays by tensor name, or one input's .npy; may be given several times. Default: made up. "
+    "With --data: the tensors to feed, by commas.",
 )  # fmt: skip
+@click.option("--data", metavar="DIR|NPZ|LIST", help="Pictures, recordings, a table or arrays, a set of feeds each.")
+@click.option(
+    "--limit", type=click.IntRange(1), default=100, show_default=True, help="Take the first so many of --data only."
+)
 @click.option("--outputs", "-o", default="", help="Comma list of tensors to compare. Default: the likely outputs of A.")
 @click.option(
-    "--tolerance", default=1e-4, show_default=True, help="Largest difference, as a share of A's largest magnitude."
-)
+    "--tolerance", type=float, help="Largest difference, as a share of A's largest magnitude. Default: 1e-4; eight-bit "
+    "models by agreement of the top class, KL divergence and signal-to-noise ratio.",
+)  # fmt: skip
 @click.option("--top1", type=float, help="Least share of rows with the same largest element, e.g. 0.99.")
-@click.option("--runs", default=1, show_default=True, help="How many sets of made-up feeds.")
+@click.option("--runs", type=int, help="How many sets of made-up feeds; default: 2.")
 @click.option("--seed", default=0, show_default=True, help="For made-up feeds.")
+@click.option(
+    "--input_shape", "--input-shape", multiple=True, metavar="NAME:1,224,…",
+    help="The shape of a made-up input that the model leaves open; without NAME of the only one.",
+)  # fmt: skip
+@click.option("--partial", is_flag=True, help="Let feeds cut weights off, which are then not compared.")
 @click.option("--engine", type=click.Choice(["reference", "litert"]), help="Run both on one engine only.")
 @click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON.")
+@sample_options
 def command(
-    a: str, b: str, inputs: tuple[str, ...], outputs: str, tolerance: float, top1: float | None, runs: int, seed: int,
-    engine: str | None, as_json: bool,
+    a: str, b: str, inputs: tuple[str, ...], data: str | None, limit: int, outputs: str, tolerance: float | None,
+    top1: float | None, runs: int | None, seed: int, input_shape: tuple[str, ...], partial: bool, engine: str | None,
+    as_json: bool, **how: Any,
 ) -> None:  # fmt: skip
-    """Run models A and B on the same feeds and compare what comes out.
+    """Run models A and B (.pb and its like, .tflite, .onnx) on the same feeds and compare what comes out.
 
-    A is taken to be right. Exits with 1 when B is further away than --tolerance allows.
+    A is taken to be right. Exits with 1 when B is further away than its kind may be, does not depend on the inputs that
+    A depends on, or answers always the same.
 
     \b
       pocketgraph verify frozen.pb small.pb
+      pocketgraph verify frozen.pb small.tflite --data=photos/ --preset=mobilenet
       pocketgraph verify frozen.pb small.pb --inputs=feeds.npz --tolerance=0.05 --top1=0.99
     """
     from pocketgraph.runtime import verify
 
-    if inputs and runs != 1:
-        raise UsageError("--runs is for made-up feeds; --inputs is one set")
+    if (inputs or data) and runs is not None:
+        raise UsageError("--runs is for made-up feeds; --inputs is one set, --data one for each sample")
+    if (inputs or data) and input_shape:
+        raise UsageError("--input_shape is for made-up feeds; arrays and samples have shapes")
+    given = read_samples(a, b, data, limit, inputs, names(outputs), how) if data else gathered(a, inputs)
     report = verify(
-        a, b, gathered(a, inputs), names(outputs) or None, tolerance, top1=top1, runs=runs, seed=seed, engine=engine
-    )
+        a, b, given, names(outputs) or None, tolerance, top1=top1, runs=2 if runs is None else runs, seed=seed,
+        engine=engine, shapes=shapes_of(input_shape), partial=partial,
+    )  # fmt: skip
     if as_json:
         echo(json.dumps(as_dict(report, a, b), indent=2))
     else:
         show(report, a, b)
     if not report.passed:
         sys.exit(1)
+
+
+def read_samples(
+    a: str, b: str, data: str, limit: int, inputs: tuple[str, ...], outputs: list[str], how: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """A set of feeds for each sample; the options are those of ``evaluate``."""
+    from contextlib import closing
+
+    from pocketgraph.datasets.sample_reading import SampleReading
+    from pocketgraph.quantization.evaluation.data_feeds import data_feeds
+    from pocketgraph.runtime.compared_models import opened
+
+    values = feeds(how.pop("feed"))
+    reading = SampleReading(**how, notify=say)
+    chosen = [name for text in inputs for name in names(text)]
+    with closing(opened(a, None, None)) as model:
+        return data_feeds(
+            model.graph, data, reading, outputs=outputs, inputs=chosen, values=values, limit=limit,
+            reads_recordings=not b.endswith((".tflite", ".onnx")),
+        )  # fmt: skip
 
 
 def gathered(model: str, inputs: tuple[str, ...]) -> dict[str, Any] | None:
@@ -69,12 +110,14 @@ def gathered(model: str, inputs: tuple[str, ...]) -> dict[str, Any] | None:
     if not inputs:
         return None
     import os
+    from contextlib import closing
 
-    from pocketgraph.formats import load
-    from pocketgraph.runtime.compare import read_array, read_feeds, tensor_of_key
+    from pocketgraph.runtime.compared_models import opened
+    from pocketgraph.runtime.feed_files import read_array, read_feeds, tensor_of_key
 
-    graph = load(model)
-    feeds: dict[str, Any] = {}
+    with closing(opened(model, None, None)) as side:
+        graph = side.graph
+    collected: dict[str, Any] = {}
     for text in inputs:
         name, equals, path = text.partition("=")
         if equals and not os.path.exists(text):
@@ -82,10 +125,10 @@ def gathered(model: str, inputs: tuple[str, ...]) -> dict[str, Any] | None:
         else:
             found = read_feeds(text, graph)
         for tensor, value in found.items():
-            if tensor in feeds:
+            if tensor in collected:
                 raise UsageError(f"--inputs gives '{tensor}' twice")
-            feeds[tensor] = value
-    return feeds
+            collected[tensor] = value
+    return collected
 
 
 def as_dict(report: Report, a: str, b: str) -> dict[str, Any]:
@@ -94,8 +137,11 @@ def as_dict(report: Report, a: str, b: str) -> dict[str, Any]:
         "a": a,
         "b": b,
         "passed": report.passed,
+        "standard": report.standard,
         "tolerance": report.tolerance,
         "runs": report.runs,
+        "made_up": report.is_made_up,
+        "notes": list(report.notes),
         "outputs": [
             {
                 "name": d.name,
@@ -106,6 +152,8 @@ def as_dict(report: Report, a: str, b: str) -> dict[str, Any]:
                 "mean_relative": finite(d.mean_relative),
                 "worst_index": list(d.worst),
                 "top1": d.top1,
+                "snr_db": None if d.snr is None else finite(d.snr),
+                "kl": None if d.kl is None else finite(d.kl),
                 "problem": d.problem,
                 "passed": d.passed,
             }
@@ -130,29 +178,36 @@ def show(report: Report, a: str, b: str) -> None:
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("", no_wrap=True)
     table.add_column("output", overflow="fold", min_width=16)
-    for title in ("max diff", "mean diff", "of peak", "worst at", "top-1"):
+    quality = ("top-1", "KL", "SNR dB") if report.is_eight_bit else ("mean diff", "worst at", "top-1")
+    for title in ("max diff", "of peak", *quality):
         table.add_column(title, justify="right", no_wrap=True)
     for difference in report.outputs:
-        table.add_row(*row(difference))
+        table.add_row(*row(difference, report.is_eight_bit))
     console.print(table)
+    for note in report.notes:
+        console.print(f"note: {escape(note)}", soft_wrap=True)
+    if report.is_eight_bit and report.is_made_up:
+        console.print("note: the feeds are made up; eight-bit models are better judged on --data", soft_wrap=True)
     failed = [d for d in report.outputs if not d.passed]
+    kind = "made-up feeds" if report.is_made_up else "feeds"
+    text = f"{escape(report.standard)}, {report.runs} set(s) of {kind}"
     if failed:
-        text = f"{len(failed)} of {len(report.outputs)} outputs are past {report.tolerance:g} of the largest magnitude"
-        console.print(f"[red]differs[/red]: {text}", soft_wrap=True)
+        console.print(
+            f"[red]differs[/red]: {len(failed)} of {len(report.outputs)} outputs fail: {text}", soft_wrap=True
+        )
     else:
-        text = f"within {report.tolerance:g} of the largest magnitude, {report.runs} set(s) of feeds"
         console.print(f"[green]equal[/green] {text}", soft_wrap=True)
 
 
-def row(d: Difference) -> list[str]:
+def row(d: Difference, is_eight_bit: bool) -> list[str]:
     """One output's line of the table."""
 
     shape = escape("[" + ",".join(map(str, d.shape)) + "]")
     verdict = "[green]ok[/green]" if d.passed else "[red]differs[/red]"
     output = f"{escape(d.name)} {shape}"
     if d.problem:
-        return [verdict, f"{output}: {escape(d.problem)}", "", "", "", "", ""]
+        return [verdict, f"{output}: {escape(d.problem)}", *([""] * 5)]
     top1 = "" if d.top1 is None else f"{d.top1:.2%}"
-    worst = ",".join(map(str, d.worst))
-    numbers = [f"{number:.3g}" for number in (d.largest, d.mean, d.largest_relative)]
-    return [verdict, output, *numbers, worst, top1]
+    kl, snr = ("" if number is None else f"{number:.3g}" for number in (d.kl, d.snr))
+    quality = [top1, kl, snr] if is_eight_bit else [f"{d.mean:.3g}", ",".join(map(str, d.worst)), top1]
+    return [verdict, output, f"{d.largest:.3g}", f"{d.largest_relative:.3g}", *quality]

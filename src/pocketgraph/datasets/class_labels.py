@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.errors import FormatError, UsageError, option
+from pocketgraph.kernels.probabilities import are_probabilities
 
 Array = np.ndarray[Any, Any]
 MAX_LABEL_BYTES = 1 << 24
@@ -85,11 +86,6 @@ def numbers_of(classes: Sequence[str]) -> Array | None:
         return np.array([[float(name)] for name in classes]) if classes else None
     except ValueError:
         return None
-
-
-def are_probabilities(rows: Array) -> bool:
-    """Whether each row is not negative and sums up to 1."""
-    return bool(rows.min(initial=0) >= -1e-6 and np.abs(rows.sum(axis=1) - 1).max(initial=0) < 0.05)
 
 
 def read_labels(path: str | os.PathLike[str]) -> list[str]:

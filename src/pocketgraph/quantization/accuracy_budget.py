@@ -12,8 +12,8 @@ from pocketgraph.litert.program import Program
 from pocketgraph.quantization.core.program_runner import ProgramRunner, Samples, as_fed
 from pocketgraph.quantization.core.quantization_options import Progress, QuantizationOptions, silent
 from pocketgraph.quantization.core.resume_state import ResumeState
-from pocketgraph.quantization.evaluation.metrics import Accuracy, Comparison, scores_of_classes
 from pocketgraph.quantization.pipeline import Outcome, analyze, finish
+from pocketgraph.runtime.answer_metrics import Accuracy, Comparison, scores_of_classes
 
 FLOAT_SHARES = (0.12, 0.25, 0.5, 0.75)
 """Of the multiplications that stay in float, one after the other, until the budget is kept."""

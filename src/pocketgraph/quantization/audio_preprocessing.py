@@ -42,7 +42,7 @@ class AudioPreprocessing:
         from pocketgraph.runtime import Session
 
         self.shapes, self.rate = dict(shapes), rate
-        self._source = source
+        self.source = source
         self._session = Session(graph)
 
     def __call__(self, path: str, rate: int) -> list[Array]:
@@ -52,7 +52,7 @@ class AudioPreprocessing:
             FormatError: it cannot be read, is no recording or an empty one.
         """
         try:
-            made = self._session.run(list(self.shapes), {self._source: content_at(path, rate)})
+            made = self._session.run(list(self.shapes), {self.source: content_at(path, rate)})
         except RunError as error:
             raise FormatError(f"the model does not take this recording: {error.what}", where=path) from error
         for (name, shape), array in zip(self.shapes.items(), made, strict=True):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pocketgraph.runtime.compare import Report, verify
     from pocketgraph.runtime.interface import InferenceInterface
     from pocketgraph.runtime.profile import NodeTiming, StepTrace
     from pocketgraph.runtime.run_options import RunOptions
     from pocketgraph.runtime.session import Session
     from pocketgraph.runtime.stat_summarizer import StatSummarizer
     from pocketgraph.runtime.user_kernels import kernel, remove_kernel
+    from pocketgraph.runtime.verification import Report, verify
 
 __all__ = [
     "InferenceInterface",
@@ -35,8 +35,8 @@ _HOME = {
     "RunOptions": "run_options",
     "Session": "session",
     "StatSummarizer": "stat_summarizer",
-    "Report": "compare",
-    "verify": "compare",
+    "Report": "verification",
+    "verify": "verification",
 }
 
 

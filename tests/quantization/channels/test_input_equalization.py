@@ -11,10 +11,10 @@ from pocketgraph.litert.program import Program
 from pocketgraph.quantization.conversion.to_graphdef import to_graphdef
 from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
-from pocketgraph.quantization.evaluation.metrics import Comparison
 from pocketgraph.quantization.float_program import float_program, lowered_graph
 from pocketgraph.quantization.pipeline import quantize_program
 from pocketgraph.runtime import Session
+from pocketgraph.runtime.answer_metrics import Comparison
 from quantize_nets import judged
 
 FRAMES, CHANNELS = 20, 10

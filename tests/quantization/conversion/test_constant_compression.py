@@ -14,11 +14,11 @@ from pocketgraph.quantization.conversion.constant_compression import with_compre
 from pocketgraph.quantization.core.conversion_recipe import ConvertedProgram
 from pocketgraph.quantization.core.program_runner import ProgramRunner, as_fed
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
-from pocketgraph.quantization.evaluation.metrics import Comparison
 from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.pipeline import Outcome, quantize_program
 from pocketgraph.quantization.serialization.model_file import model_bytes
 from pocketgraph.runtime import Session
+from pocketgraph.runtime.answer_metrics import Comparison
 
 rng = np.random.default_rng(11)
 

@@ -6,11 +6,11 @@ import numpy as np
 
 from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions, silent
-from pocketgraph.quantization.evaluation.metrics import Comparison
 from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.observing.calibration import observe
 from pocketgraph.quantization.observing.outliers import outliers, without
 from pocketgraph.quantization.pipeline import Outcome, quantize_program
+from pocketgraph.runtime.answer_metrics import Comparison
 from quantize_nets import net, samples
 
 

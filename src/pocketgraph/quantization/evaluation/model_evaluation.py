@@ -16,8 +16,8 @@ from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.errors import UsageError, option
 from pocketgraph.quantization.core.program_runner import Array
 from pocketgraph.quantization.core.quantization_options import Progress, silent
-from pocketgraph.quantization.evaluation.metrics import Accuracy, Comparison, interval, mean_interval
 from pocketgraph.quantization.evaluation.runnable_models import LiteRTModel, RunnableModel
+from pocketgraph.runtime.answer_metrics import Accuracy, Comparison, interval, mean_interval
 from pocketgraph.runtime.statistic import Statistic
 
 COLUMNS = (

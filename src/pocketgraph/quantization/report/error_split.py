@@ -14,10 +14,10 @@ from pocketgraph.litert.program import Operation, Value
 from pocketgraph.litert.rewriting.linear import LINEAR
 from pocketgraph.quantization.core import operator_rules
 from pocketgraph.quantization.core.program_runner import ProgramRunner, Samples
-from pocketgraph.quantization.evaluation.metrics import Comparison
 from pocketgraph.quantization.fitting.im2col import REDUCIBLE
 from pocketgraph.quantization.pipeline import Outcome
 from pocketgraph.quantization.program_pass import copied
+from pocketgraph.runtime.answer_metrics import Comparison
 
 
 @dataclass

@@ -9,8 +9,8 @@ from dataclasses import asdict
 from html import escape
 from typing import Any
 
-from pocketgraph.quantization.evaluation.metrics import Comparison
 from pocketgraph.quantization.report.layer_report import LayerReport, QuantizationReport
+from pocketgraph.runtime.answer_metrics import Comparison
 
 WIDTH, HEIGHT = 160, 36  # pixels of a histogram
 KINDS = (("from_weights", "weights"), ("from_operand", "operand"), ("from_steps", "steps"), ("from_cutting", "cut off"))

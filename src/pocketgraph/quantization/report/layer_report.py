@@ -20,10 +20,10 @@ from pocketgraph.quantization.core.program_runner import ProgramRunner, Samples,
 from pocketgraph.quantization.core.quantization_options import Progress
 from pocketgraph.quantization.core.quantized_weights import float_weights, rounded
 from pocketgraph.quantization.core.value_range import HIGHEST_16
-from pocketgraph.quantization.evaluation.metrics import Comparison
 from pocketgraph.quantization.mixed_precision.sensitivity import decibels
 from pocketgraph.quantization.pipeline import Outcome
 from pocketgraph.quantization.report.error_split import split_errors
+from pocketgraph.runtime.answer_metrics import Comparison
 
 BARS = 64  # of a histogram in the report
 LOUD_DECIBELS = 25.0  # decibels; a tensor whose codes alone leave less is worth a word

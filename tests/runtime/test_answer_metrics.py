@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from pocketgraph.quantization.evaluation.metrics import (
+from pocketgraph.quantization.evaluation.model_evaluation import Verdict
+from pocketgraph.runtime.answer_metrics import (
     Accuracy,
     Comparison,
     interval,
@@ -15,7 +16,6 @@ from pocketgraph.quantization.evaluation.metrics import (
     probabilities,
     signal_to_noise,
 )
-from pocketgraph.quantization.evaluation.model_evaluation import Verdict
 from pocketgraph.runtime.statistic import Statistic
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.datasets.class_labels import are_probabilities
+from pocketgraph.kernels.probabilities import are_probabilities
 from pocketgraph.runtime.statistic import Statistic
 
 Array = np.ndarray[Any, Any]

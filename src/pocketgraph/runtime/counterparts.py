@@ -1,0 +1,102 @@
+"""What the tensors of one model are called in another one, which may be a file of another kind."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pocketgraph.graph import Graph, canonical, node_name
+from pocketgraph.runtime.compared_models import ComparedModel
+from pocketgraph.runtime.samples import sample_fetches, sample_inputs
+
+
+class Counterparts:
+    """Pairs of tensors: of the same name; else of the same public name; else, of files, the only ones left.
+
+    Args:
+        a: the model whose names the caller uses.
+        b: the other one.
+    """
+
+    def __init__(self, a: ComparedModel, b: ComparedModel) -> None:
+        self._b = b
+        is_file = a.is_file or b.is_file
+        self._own_inputs = set(map(canonical, _inputs(b.graph))) if b.is_file else None
+        self._inputs = _paired(_inputs(a.graph), _inputs(b.graph), _public(a.graph, 0), _public(b.graph, 0), is_file)
+        self._outputs = _paired(_outputs(a.graph), _outputs(b.graph), _public(a.graph, 1), _public(b.graph, 1), is_file)
+
+    def output(self, name: str) -> str:
+        """An output's name in the other model."""
+        if not self._b.is_file and node_name(name) in self._b.graph:
+            return name
+        return self._outputs.get(canonical(name), name)
+
+    def has_output(self, name: str) -> bool:
+        """Whether the other model has an output."""
+        return node_name(self.output(name)) in self._b.graph
+
+    def input(self, name: str) -> str:
+        """An input's name in the other model."""
+        if self._own_inputs is None and node_name(name) in self._b.graph:
+            return name
+        return self._inputs.get(canonical(name), name)
+
+    def feeds(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
+        """Feeds for the other model: those that it takes."""
+        called = {self.input(name): value for name, value in feeds.items()}
+        if self._own_inputs is None:
+            return {name: value for name, value in called.items() if node_name(name) in self._b.graph}
+        return {name: value for name, value in called.items() if canonical(name) in self._own_inputs}
+
+
+def _inputs(graph: Graph) -> list[str]:
+    declared = [name for signature in graph.signatures.values() for name in signature.inputs.values()]
+    if declared:
+        return list(dict.fromkeys(map(canonical, declared)))
+    fetches = _outputs(graph)
+    return [canonical(name) for name in sample_inputs(graph, fetches)] if fetches else []
+
+
+def _outputs(graph: Graph) -> list[str]:
+    from pocketgraph.errors import UsageError
+
+    declared = [name for signature in graph.signatures.values() for name in signature.outputs.values()]
+    if declared:
+        return list(dict.fromkeys(map(canonical, declared)))
+    try:
+        return [canonical(name) for name in sample_fetches(graph)]
+    except UsageError:  # the caller names those to compare
+        return []
+
+
+def _public(graph: Graph, side: int) -> dict[str, set[str]]:
+    """The public names of tensors, by tensor."""
+    found: dict[str, set[str]] = {}
+    for signature in graph.signatures.values():
+        for name, tensor in (signature.inputs, signature.outputs)[side].items():
+            found.setdefault(canonical(tensor), set()).add(_plain(name))
+    return found
+
+
+def _paired(
+    mine: Iterable[str], theirs: list[str], public: Mapping[str, set[str]], others: Mapping[str, set[str]], sole: bool
+) -> dict[str, str]:
+    found: dict[str, str] = {}
+    left = []
+    for name in mine:
+        names = {_plain(name)} | public.get(name, set())
+        same = [other for other in theirs if names & ({_plain(other)} | others.get(other, set()))]
+        if same:
+            found[name] = same[0]
+        else:
+            left.append(name)
+    free = [other for other in theirs if other not in found.values()]
+    if sole and len(left) == len(free) == 1:
+        found[left[0]] = free[0]
+    return found
+
+
+def _plain(name: str) -> str:
+    """A name without its port, and without what formats write differently."""
+    return re.sub(r"\W+", "_", node_name(name))

@@ -1,0 +1,106 @@
+"""Feeds from .npz and .npy files, their keys in any of the usual spellings of tensor names."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.errors import UsageError, did_you_mean
+from pocketgraph.graph import Graph, canonical, node_name
+
+Array = np.ndarray[Any, Any]
+
+
+def read_feeds(path: str | os.PathLike[str], graph: Graph) -> dict[str, Array]:
+    """Feeds from an .npz file whose keys are tensor names.
+
+    ``x:0`` may also be written ``x`` or ``x_0``, with or without ``in_`` before it, and ``/`` as ``_``; keys that
+    begin with ``out_`` are left out. Strings are kept as arrays of bytes ('S').
+
+    Raises:
+        UsageError: it is no .npz, holds Python objects, or a key names no tensor.
+    """
+    where = os.fspath(path)
+    try:
+        with open(path, "rb") as file:  # a file that NumPy opens stays open when it is damaged
+            data = np.load(file, allow_pickle=False)
+            if isinstance(data, np.ndarray):
+                raise UsageError("this is one array (.npy)", where=where, hint=f"say which input it is: NAME={where}")
+            with data:
+                arrays = {key: data[key] for key in data.files}
+    except UsageError:
+        raise
+    except FileNotFoundError:
+        raise UsageError("there is no such file", where=where) from None
+    except Exception as error:  # NumPy's and zipfile's, of many kinds
+        said = " ".join(str(error).split())
+        if "pickle" in said.lower():
+            said = "it holds Python objects, which are not loaded from files"
+        raise UsageError(f"not a readable .npz: {said}", where=where) from None
+    spellings = _spellings(graph)
+    feeds: dict[str, Array] = {}
+    for key, value in arrays.items():
+        if key.startswith("out_") and key not in spellings:
+            continue
+        name = tensor_of_key(key, graph, spellings)
+        if name in feeds:
+            raise UsageError(f"two keys feed '{name}'", where=where)
+        feeds[name] = value
+    return feeds
+
+
+def tensor_of_key(key: str, graph: Graph, spellings: Mapping[str, str]) -> str:
+    """The tensor that an .npz key means.
+
+    Raises:
+        UsageError: none.
+    """
+    for spelling in (key, key.removeprefix("in_")):
+        if node_name(spelling) in graph:
+            return canonical(spelling)
+        if spelling in spellings:
+            return spellings[spelling]
+    raise UsageError(f"'{key}' names no tensor of the model", hint=did_you_mean(key.removeprefix("in_"), graph.nodes))
+
+
+def _spellings(graph: Graph) -> dict[str, str]:
+    """Tensor names by the ways in which file formats write them; what two tensors share is left out."""
+    found: dict[str, str | None] = {}
+    for name in graph.nodes:
+        for port in range(4):
+            tensor = f"{name}:{port}"
+            for spelling in {
+                f"{name}_{port}",
+                f"{name}_{port}".replace("/", "_"),
+                *([name.replace("/", "_")] * (not port)),
+            }:
+                found[spelling] = tensor if found.get(spelling, tensor) == tensor else None
+    return {spelling: tensor for spelling, tensor in found.items() if tensor is not None}
+
+
+def read_array(path: str) -> Array:
+    """One array from an .npy file, or from an .npz that holds just one.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    try:
+        with open(path, "rb") as file:
+            data = np.load(file, allow_pickle=False)
+            if isinstance(data, np.ndarray):
+                return data
+            with data:
+                if len(data.files) != 1:
+                    many = f"it holds {len(data.files)} arrays"
+                    raise UsageError(many, where=path, hint="give the .npz without a name")
+                only: Array = data[data.files[0]]
+                return only
+    except UsageError:
+        raise
+    except FileNotFoundError:
+        raise UsageError("there is no such file", where=path) from None
+    except Exception as error:
+        raise UsageError(f"not a readable .npy or .npz: {' '.join(str(error).split())}", where=path) from None

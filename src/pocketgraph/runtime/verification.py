@@ -1,0 +1,311 @@
+"""Proves two models equal: the same feeds through both, and a verdict that a model cut to pieces does not get."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.errors import RunError, UsageError, did_you_mean, option
+from pocketgraph.graph import Graph, node_name
+from pocketgraph.graph.model_file import numbers
+from pocketgraph.runtime.answer_metrics import Comparison
+from pocketgraph.runtime.compare import TOLERANCE, Difference, compared, plain_values
+from pocketgraph.runtime.compared_models import ComparedModel, Model, opened, reached, weights_cut_off
+from pocketgraph.runtime.counterparts import Counterparts
+from pocketgraph.runtime.feed_files import read_feeds
+from pocketgraph.runtime.samples import sample_feeds, sample_fetches
+
+Array = np.ndarray[Any, Any]
+Feeds = Mapping[str, Any]
+AGREEMENT, DIVERGENCE, SIGNAL = 0.9, 0.1, 15.0
+"""What an eight-bit model has to reach: the same class in 9 of 10 answers, at most 0.1 nats, at least 15 dB."""
+LIVELY = 1 / 32  # of the peak: by how much answers vary that an eight-bit model cannot miss
+
+
+@dataclass(frozen=True)
+class Report:
+    """The comparison of two models.
+
+    Attributes:
+        outputs: one entry an output, over all runs.
+        tolerance: the largest relative difference that passes.
+        runs: how many sets of feeds went through.
+        is_eight_bit: whether the outputs were judged as those of an eight-bit model: by agreement of the top class, KL
+            divergence and signal-to-noise ratio in place of ``tolerance``.
+        is_made_up: whether the feeds were made up.
+        notes: what the verdict does not cover, a sentence each.
+    """
+
+    outputs: tuple[Difference, ...]
+    tolerance: float
+    runs: int
+    is_eight_bit: bool = False
+    is_made_up: bool = False
+    notes: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether every output passed."""
+        return all(output.passed for output in self.outputs)
+
+    @property
+    def standard(self) -> str:
+        """What an output had to be to pass."""
+        if self.is_eight_bit:
+            return f"eight-bit: top class {AGREEMENT:.0%}, KL {DIVERGENCE:g}, SNR {SIGNAL:g} dB"
+        return f"within {self.tolerance:g} of the largest magnitude"
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+
+def verify(
+    a: Model,
+    b: Model,
+    inputs: Feeds | Iterable[Feeds] | str | os.PathLike[str] | None = None,
+    outputs: Sequence[str] | None = None,
+    tolerance: float | None = None,
+    *,
+    top1: float | None = None,
+    runs: int = 2,
+    seed: int = 0,
+    engine: str | None = None,
+    threads: int | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    partial: bool = False,
+) -> Report:
+    """Runs two models on the same feeds and compares their outputs.
+
+    An output fails, whatever its numbers, when it depends on other inputs in one model than in the other, or is always
+    the same in one while it varies in the other.
+
+    >>> from pocketgraph.graph.text import parse
+    >>> exact = parse("x = Placeholder(dtype=float, shape=[2])\\ny = Relu(x, T=float)")
+    >>> rough = parse("x = Placeholder(dtype=float, shape=[2])\\ny = Relu6(x, T=float)")
+    >>> report = verify(exact, rough, {"x": [1.0, 8.0]})
+    >>> report.passed, report.outputs[0].largest, report.outputs[0].largest_relative
+    (False, 2.0, 0.25)
+
+    Args:
+        a: the model that is right: a Graph or a model file, .tflite and .onnx included.
+        b: the model to be judged, likewise.
+        inputs: arrays by tensor name, several such sets, or the path of an .npz of them (see ``read_feeds``); by
+            default values made up from the placeholders of ``a``. Defaults stay where nothing is fed.
+        outputs: the tensors to compare; by default the outputs that ``a`` declares or is likely to have and ``b``
+            has too.
+        tolerance: the largest difference that passes, as a share of the largest magnitude of the output in ``a``; by
+            default 1e-4, and for eight-bit models agreement, divergence and signal-to-noise ratio on the feeds.
+        top1: the least share of rows whose largest element must be the same.
+        runs: how many sets of made-up feeds.
+        seed: for made-up feeds.
+        engine, threads: as for Session.
+        shapes: of inputs to make up, by name, where the model leaves sizes open; "" is the only input.
+        partial: whether feeds may cut weights of ``a`` or ``b`` off, which then are not compared.
+
+    Raises:
+        UsageError: feeds or outputs that the models do not have, or feeds that cut weights off.
+        RunError: one of them does not run.
+    """
+    if runs < 1:
+        raise UsageError(f"a comparison needs at least 1 run, not {runs}")
+    if tolerance is not None and not 0 <= tolerance < math.inf:
+        raise UsageError(f"a tolerance is a number that is not negative, {tolerance} is not")
+    with closing(opened(a, threads, engine)) as first, closing(opened(b, threads, engine)) as second:
+        same = Counterparts(first, second)
+        wanted = list(outputs) if outputs is not None else _common_outputs(first, same)
+        _check_outputs(first, second, wanted, same)
+        sets: list[dict[str, Any]]
+        if inputs is None:
+            made = [sample_feeds(first.graph, wanted, seed + run, _named(shapes, first, wanted)) for run in range(runs)]
+            sets = [{name: numbers(first.graph, name, value) for name, value in feeds.items()} for feeds in made]
+        else:
+            sets = _given(inputs, first.graph)
+            if not partial:
+                _refuse_cuts(first, second, wanted, sets[0], same)
+        problems = {name: _independence(first, second, name, sets[0], same) for name in wanted}
+        running = [name for name in wanted if not problems[name]]
+        pairs: list[list[tuple[Array, Array]]] = [[] for _ in running]
+        for feeds in sets if running else ():
+            try:
+                ours = first.run(running, feeds)
+            except RunError as error:
+                if inputs is not None:
+                    raise
+                feeds = {name: plain_values(value) for name, value in feeds.items()}
+                ours = _with_made_up(first, running, feeds, error)
+            theirs = second.run([same.output(name) for name in running], same.feeds(feeds))
+            for pair, x, y in zip(pairs, ours, theirs, strict=True):
+                pair.append((x, y))
+    is_eight_bit = tolerance is None and _is_quantization_between(first, second)
+    limit = TOLERANCE if tolerance is None else tolerance
+    found = {name: _judged(name, pair, limit, top1, is_eight_bit) for name, pair in zip(running, pairs, strict=True)}
+    return Report(
+        tuple(found.get(name) or Difference(name, (), problem=problems[name], passed=False) for name in wanted),
+        limit, len(sets), is_eight_bit, inputs is None, tuple(_notes(first.graph, wanted, sets[0])),
+    )  # fmt: skip
+
+
+def _is_quantization_between(first: ComparedModel, second: ComparedModel) -> bool:
+    """Whether one model is quantized and the other not, or both are and run in different runtimes."""
+    if first.is_eight_bit and second.is_eight_bit:
+        return type(first) is not type(second) or first.is_file != second.is_file
+    return first.is_eight_bit or second.is_eight_bit
+
+
+def _common_outputs(first: ComparedModel, same: Counterparts) -> list[str]:
+    """The outputs that A has for certain or is likely to have, as far as B has them too."""
+    likely = sample_fetches(first.graph)
+    common = [name for name in likely if same.has_output(name)]
+    if not common:
+        raise UsageError(
+            f"none of the first model's likely outputs ({', '.join(likely)}) is in the second",
+            hint=f"name the outputs to compare, e.g. {option('outputs')}=softmax",
+        )
+    return common
+
+
+def _check_outputs(first: ComparedModel, second: ComparedModel, wanted: Sequence[str], same: Counterparts) -> None:
+    if not wanted:
+        raise UsageError("there is no output to compare", hint=f"name one, e.g. {option('outputs')}=softmax")
+    for side, model, called in (("first", first, wanted), ("second", second, [same.output(name) for name in wanted])):
+        for name in called:
+            if node_name(name) not in model.graph:
+                hint = did_you_mean(name, model.graph.nodes)
+                raise UsageError(f"the {side} model has no output '{name}'", hint=hint)
+
+
+def _given(inputs: Feeds | Iterable[Feeds] | str | os.PathLike[str], graph: Graph) -> list[dict[str, Any]]:
+    if isinstance(inputs, (str, os.PathLike)):
+        return [dict(read_feeds(inputs, graph))]
+    sets = [dict(inputs)] if isinstance(inputs, Mapping) else [dict(feeds) for feeds in inputs]
+    if not sets:
+        raise UsageError("there are no feeds to compare with")
+    return sets
+
+
+def _named(
+    shapes: Mapping[str, Sequence[int]] | None, model: ComparedModel, wanted: Sequence[str]
+) -> dict[str, tuple[int, ...]]:
+    """Shapes by node name, the only input's name filled in.
+
+    Raises:
+        UsageError: no such input, or a shape without a name for one of several.
+    """
+    from pocketgraph.runtime.samples import sample_inputs
+
+    inputs = [node_name(name) for name in sample_inputs(model.graph, wanted)]
+    found = {}
+    for name, shape in (shapes or {}).items():
+        if not name and len(inputs) != 1:
+            raise UsageError(
+                f"the model has {len(inputs)} inputs", hint="say whose shape it is, as in NAME:1,224,224,3"
+            )
+        chosen = node_name(name) if name else inputs[0]
+        if chosen not in inputs:
+            raise UsageError(f"the model has no input '{name}' to make up", hint=did_you_mean(chosen, inputs))
+        found[chosen] = tuple(shape)
+    return found
+
+
+def _refuse_cuts(
+    first: ComparedModel, second: ComparedModel, wanted: Sequence[str], feeds: Feeds, same: Counterparts
+) -> None:
+    """Raises UsageError where feeds stand in for a part of a model that was trained."""
+    sides = (("first", first, wanted, feeds), ("second", second, [same.output(n) for n in wanted], same.feeds(feeds)))
+    for side, model, fetches, given in sides:
+        cut, count = weights_cut_off(model.graph, fetches, given)
+        if cut:
+            raise UsageError(
+                f"the feeds cut {cut} of {count} weights of the {side} model off, which would not be compared",
+                where=", ".join(given),
+                hint=f"feed the model's own inputs, or say {option('partial')}",
+            )
+
+
+def _independence(first: ComparedModel, second: ComparedModel, name: str, feeds: Feeds, same: Counterparts) -> str:
+    """What is wrong with the inputs that an output depends on; "" for nothing."""
+    ours = reached(first.graph, name, feeds)
+    theirs = reached(second.graph, same.output(name), same.feeds(feeds))
+    for label in sorted(ours):
+        if same.input(label) not in theirs:
+            return f"does not depend on '{label}' in the second model"
+    for label in feeds:
+        if label not in ours and same.input(label) in theirs:
+            return f"does not depend on '{label}' in the first model"
+    return ""
+
+
+def _notes(graph: Graph, wanted: Sequence[str], feeds: Feeds) -> list[str]:
+    read = {name: reached(graph, name, feeds) for name in wanted}
+    found = [f"'{name}' depends on no input in either model" for name in wanted if feeds and not read[name]]
+    unread = [label for label in feeds if not any(label in labels for labels in read.values())]
+    return found + [f"no output depends on the feed '{label}'" for label in unread]
+
+
+def _with_made_up(model: ComparedModel, wanted: list[str], feeds: Feeds, before: RunError) -> list[Array]:
+    """The results of plain feeds, where random ones failed ``before``.
+
+    Raises:
+        RunError: the model does not take them either.
+    """
+    try:
+        return model.run(wanted, feeds)
+    except RunError:
+        hint = f"the feeds were made up, pass some that fit with {option('inputs')}"
+        raise RunError(before.what, where=before.where, hint=hint) from before
+
+
+def _judged(
+    name: str, pairs: Sequence[tuple[Array, Array]], tolerance: float, top1: float | None, is_eight_bit: bool
+) -> Difference:
+    """The difference of one output, with the figures of eight-bit models, and the verdict by them where it is one."""
+    found = compared(name, pairs, tolerance, top1)
+    if found.problem or any(a.dtype.kind not in "fiuV" for a, _ in pairs):
+        return found
+    silent = _silent_side(pairs, LIVELY if is_eight_bit else TOLERANCE)
+    if silent:
+        return replace(found, problem=f"always the same in the {silent} model, and not in the other", passed=False)
+    measured = Comparison()
+    with np.errstate(all="ignore"):
+        for a, b in pairs:
+            if a.size:
+                measured.add(a, b)
+    if not measured.count:
+        return found
+    has_classes = measured.width > 1
+    found = replace(found, snr=measured.snr, kl=measured.kl if has_classes else None)
+    if not is_eight_bit:
+        return found
+    if pairs[0][0].dtype.kind in "iu":
+        equal = sum(int(np.count_nonzero(a == b)) for a, b in pairs) / sum(a.size for a, _ in pairs)
+        passed = equal >= AGREEMENT
+    else:
+        passed = measured.snr >= SIGNAL and math.isfinite(found.largest)
+        passed = passed and (not has_classes or (measured.agreement >= AGREEMENT and measured.kl <= DIVERGENCE))
+    passed = passed and (top1 is None or found.top1 is None or found.top1 >= top1)
+    return replace(found, top1=measured.agreement if has_classes else found.top1, passed=passed)
+
+
+def _silent_side(pairs: Sequence[tuple[Array, Array]], lively: float) -> str:
+    """Which model answers all sets of feeds alike while the other's answers vary by this share of its peak."""
+    if len({a.shape for a, _ in pairs}) != 1 or not pairs[0][0].size:
+        return ""
+    varies = [_spread([pair[side] for pair in pairs]) for side in (0, 1)]
+    if varies[0] > lively and varies[1] == 0:
+        return "second"
+    return "first" if varies[1] > lively and varies[0] == 0 else ""
+
+
+def _spread(answers: Sequence[Array]) -> float:
+    """How far answers are from the first one, as a share of the largest magnitude."""
+    wide = [answer.astype(np.float64) for answer in answers]
+    peak = max(float(np.max(np.abs(values[np.isfinite(values)]), initial=0.0)) for values in wide)
+    with np.errstate(all="ignore"):
+        apart = max(float(np.max(np.nan_to_num(np.abs(values - wide[0])))) for values in wide)
+    return apart / peak if peak else 0.0

@@ -1,0 +1,206 @@
+"""``verify`` may not be fooled: models cut to pieces, constant answers, defaults, files of every kind, eight bits."""
+
+import pathlib
+
+import numpy as np
+import pytest
+
+from pocketgraph.errors import FormatError, RunError, UsageError
+from pocketgraph.exporting import export
+from pocketgraph.formats import save
+from pocketgraph.graph import Graph
+from pocketgraph.graph.text import parse
+from pocketgraph.runtime import verify
+from pocketgraph.runtime.compared_models import opened
+from pocketgraph.runtime.samples import sample_shapes
+
+
+def network(weight: str = "[[1.0, 2.0], [3.0, -4.0]]") -> Graph:
+    return parse(f"""
+        x = Placeholder(dtype=float, shape=[?,2])
+        w = Const(float {weight})
+        hidden = MatMul(x, w, T=float)
+        bottleneck = PlaceholderWithDefault(hidden, dtype=float, shape=[?,2])
+        y = Softmax(bottleneck, T=float)
+    """)
+
+
+def cut() -> Graph:
+    return parse("""
+        hidden = Placeholder(dtype=float, shape=[?,2])
+        y = Softmax(hidden, T=float)
+    """)
+
+
+def test_a_default_stays_and_what_lies_behind_it_is_compared() -> None:
+    assert list(sample_shapes(network(), ["y"])) == ["x"]
+    assert verify(network(), network(), outputs=["y"])
+    assert not verify(network(), network("[[1.0, 2.0], [3.0, 4.0]]"), outputs=["y"])
+
+
+def test_a_model_that_lost_its_input_fails() -> None:
+    report = verify(network(), cut(), outputs=["y"])
+    assert [d.problem for d in report.outputs] == ["does not depend on 'x' in the second model"]
+    assert not report
+    fixed = parse("x = Placeholder(dtype=float, shape=[?,2])\n y = Const(float [[0.5, 0.5]])")
+    assert not verify(network(), fixed, outputs=["y"], tolerance=100.0)
+    back = verify(fixed, network(), {"x": [[1.0, 2.0]]}, ["y"], tolerance=100.0)
+    assert [d.problem for d in back.outputs] == ["does not depend on 'x' in the first model"]
+
+
+@pytest.mark.parametrize("name", ["hidden", "bottleneck:0"])
+def test_feeds_that_cut_weights_off_are_refused(name: str) -> None:
+    other = network("[[1.0, 2.0], [3.0, 4.0]]")
+    with pytest.raises(UsageError, match="cut 1 of 1 weights of the first model off") as caught:
+        verify(network(), other, {name: np.ones((1, 2), np.float32)}, ["y"])
+    assert "say partial" in str(caught.value)
+    assert verify(network(), other, {name: np.ones((1, 2), np.float32)}, ["y"], partial=True)
+    with pytest.raises(UsageError, match="weights of the second model"):
+        verify(cut(), other, {"hidden": np.ones((1, 2), np.float32)}, ["y"])
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_an_answer_that_is_always_the_same_fails_whatever_the_tolerance(swapped: bool) -> None:
+    silent = parse("""
+        x = Placeholder(dtype=float, shape=[?,2])
+        zero = Const(float 0)
+        nothing = Mul(x, zero, T=float)
+        y = Softmax(nothing, T=float)
+    """)
+    pair = (silent, network()) if swapped else (network(), silent)
+    report = verify(*pair, outputs=["y"], tolerance=100.0)
+    side = "first" if swapped else "second"
+    assert [d.problem for d in report.outputs] == [f"always the same in the {side} model, and not in the other"]
+
+
+def test_outputs_and_feeds_that_prove_nothing_are_said() -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[2])
+        z = Placeholder(dtype=float, shape=[2])
+        anchors = Const(float [1.0, 2.0])
+        y = Neg(x, T=float)
+    """)
+    report = verify(graph, graph, {"x": [1.0, 2.0], "z": [0.0, 0.0]}, ["y", "anchors"])
+    assert report
+    assert report.notes == ("'anchors' depends on no input in either model", "no output depends on the feed 'z'")
+
+
+def test_several_sets_of_feeds() -> None:
+    sets = [{"x": [[1.0, 2.0]]}, {"x": [[0.5, -2.0], [1.0, 1.0]]}]
+    report = verify(network(), network(), sets)
+    assert (report.runs, report.passed, report.is_made_up) == (2, True, False)
+    with pytest.raises(UsageError, match="no feeds"):
+        verify(network(), network(), [])
+
+
+def test_shapes_by_option_for_unknown_ranks() -> None:
+    graph = parse("x = Placeholder(dtype=float, shape=<unknown>)\n y = Softmax(x, T=float)")
+    with pytest.raises(UsageError, match="how many dimensions"):
+        verify(graph, graph)
+    assert verify(graph, graph, shapes={"": (3, 4)}).outputs[0].shape == (3, 4)
+    assert verify(graph, graph, shapes={"x:0": (3, 4)}).outputs[0].shape == (3, 4)
+    with pytest.raises(UsageError, match="no input 'z' to make up"):
+        verify(graph, graph, shapes={"z": (3, 4)})
+
+
+@pytest.mark.parametrize("tolerance", [-1.0, float("nan"), float("inf")])
+def test_tolerances_that_are_none(tolerance: float) -> None:
+    with pytest.raises(UsageError, match="a tolerance is a number"):
+        verify(network(), network(), tolerance=tolerance)
+
+
+def eight_bits(levels: str) -> Graph:
+    return parse(f"""
+        x = Placeholder(dtype=float, shape=[?,2])
+        codes = Const(quint8 {levels})
+        low = Const(float -4.0)
+        high = Const(float 4.0)
+        w = Dequantize(codes, low, high, T=quint8, mode="MIN_FIRST")
+        hidden = MatMul(x, w, T=float)
+        y = Softmax(hidden, T=float)
+    """)
+
+
+def test_eight_bit_models_are_judged_by_agreement_divergence_and_noise() -> None:
+    feeds = {"x": np.random.default_rng(0).uniform(-1, 1, (200, 2)).astype(np.float32)}
+    close = verify(network(), eight_bits("[[159, 191], [223, 0]]"), feeds)
+    assert close
+    assert close.is_eight_bit
+    assert "top class 90%" in close.standard
+    (output,) = close.outputs
+    assert output.largest_relative > 1e-4  # the float standard would not do
+    assert output.snr is not None
+    assert output.snr > 30
+    assert output.kl is not None
+    assert output.kl < 0.001
+    assert not verify(network(), eight_bits("[[159, 191], [223, 0]]"), feeds, tolerance=1e-4)
+    assert not verify(network(), eight_bits("[[159, 191], [223, 255]]"), feeds)
+
+
+def test_two_eight_bit_models_of_one_kind_are_held_to_the_float_standard() -> None:
+    report = verify(eight_bits("[[159, 191], [223, 0]]"), eight_bits("[[160, 191], [223, 0]]"))
+    assert not report.is_eight_bit
+    assert not report
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, pathlib.Path]:
+    """One network as .pb, .tflite and, where the extra is installed, .onnx."""
+    folder = tmp_path_factory.mktemp("files")
+    graph = parse("""
+        in/x = Placeholder(dtype=float, shape=[1,2])
+        w = Const(float [[1.0, 2.0], [3.0, -4.0]])
+        hidden = MatMul(in/x, w, T=float)
+        out/y = Softmax(hidden, T=float)
+    """)
+    found = {kind: folder / f"model.{kind}" for kind in ("pb", "tflite", "onnx")}
+    save(graph, found["pb"])
+    export(found["pb"], found["tflite"])
+    return found
+
+
+@pytest.mark.parametrize(("a", "b"), [(a, b) for a in ("pb", "tflite", "onnx") for b in ("pb", "tflite", "onnx")])
+def test_files_of_every_kind_in_any_mix(files: dict[str, pathlib.Path], a: str, b: str) -> None:
+    if "onnx" in (a, b):
+        pytest.importorskip("onnxruntime", reason="the extra 'onnx' is not installed")
+        pytest.importorskip("onnx", reason="the extra 'onnx' is not installed")
+        export(files["pb"], files["onnx"])
+    assert verify(files[a], files[b])
+    wrong = parse("""
+        in/x = Placeholder(dtype=float, shape=[1,2])
+        w = Const(float [[1.0, 2.0], [3.0, 4.0]])
+        hidden = MatMul(in/x, w, T=float)
+        out/y = Softmax(hidden, T=float)
+    """)
+    assert not verify(files[a], wrong)
+    assert not verify(wrong, files[b])
+
+
+def test_damaged_and_missing_onnx_files(tmp_path: pathlib.Path) -> None:
+    pytest.importorskip("onnxruntime", reason="the extra 'onnx' is not installed")
+    pytest.importorskip("onnx", reason="the extra 'onnx' is not installed")
+    with pytest.raises(RunError, match="no such file"):
+        opened(tmp_path / "none.onnx", None, None)
+    (tmp_path / "bad.onnx").write_bytes(b"no model")
+    with pytest.raises(FormatError, match="not a readable ONNX file"):
+        opened(tmp_path / "bad.onnx", None, None)
+
+
+def test_an_onnx_output_depends_on_what_its_branches_read(tmp_path: pathlib.Path) -> None:
+    pytest.importorskip("onnxruntime", reason="the extra 'onnx' is not installed")
+    onnx = pytest.importorskip("onnx", reason="the extra 'onnx' is not installed")
+    value = onnx.helper.make_tensor_value_info
+    kind = onnx.TensorProto.FLOAT
+    bodies = [
+        onnx.helper.make_graph([onnx.helper.make_node(op, ["x"], [op])], op, [], [value(op, kind, [2])])
+        for op in ("Neg", "Abs")
+    ]
+    choice = onnx.helper.make_node("If", ["p"], ["y"], then_branch=bodies[0], else_branch=bodies[1])
+    inputs = [value("x", kind, [2]), value("p", onnx.TensorProto.BOOL, [])]
+    graph = onnx.helper.make_graph([choice], "g", inputs, [value("y", kind, [2])])
+    opset = [onnx.helper.make_opsetid("", 17)]
+    onnx.save(onnx.helper.make_model(graph, opset_imports=opset, ir_version=8), tmp_path / "if.onnx")
+    model = opened(tmp_path / "if.onnx", 1, None)
+    assert model.graph["y"].inputs == ("x", "p")
+    (y,) = model.run(["y:0"], {"x:0": np.array([-1.0, 2.0], np.float32), "p:0": np.array(False)})
+    np.testing.assert_array_equal(y, [1.0, 2.0])
