@@ -27,7 +27,7 @@ import numpy as np
 
 from measure import table
 from pocketgraph import formats
-from pocketgraph.formats.checkpoint_writer import write_checkpoint
+from pocketgraph.formats.checkpoints.checkpoint_writer import write_checkpoint
 from pocketgraph.formats.files import write_atomically
 from pocketgraph.freezing import freeze
 from pocketgraph.graph import DType, Graph, Node, Shape, Tensor

@@ -39,11 +39,11 @@ from pocketgraph.graph import Graph
 from pocketgraph.litert.runner import PlainRunner
 from pocketgraph.quantization.core.program_runner import ProgramRunner, as_fed
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
-from pocketgraph.runtime.answer_metrics import Accuracy, Comparison
 from pocketgraph.quantization.evaluation.runnable_models import LiteRTModel
 from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.pipeline import quantize_program
 from pocketgraph.quantization.serialization.model_file import model_bytes
+from pocketgraph.runtime.answer_metrics import Accuracy, Comparison
 
 Array = np.ndarray[Any, Any]
 CALIBRATED = 100

@@ -6,9 +6,11 @@
     python tools/compare_gradients.py --oracle PYTHON --op-graphs                  the shared graphs of single ops
 
 PYTHON has TensorFlow 1.15 (tools/oracle.py makes such an environment). Each graph's first floating output is
-differentiated by its floating inputs and its constants, with random numbers as the output's gradient. Our graph runs on
-the reference engine, on the default one, and in TensorFlow; all three should equal
-tf.gradients within 1e-5 of the peak.
+differentiated by its floating inputs and its constants, with random numbers as the output's gradient. Our graph runs
+on the reference engine, on the default one, and in TensorFlow; all three should equal tf.gradients within 1e-5 of the
+peak. Where another order of summation moves a unit to the other side of its kink (a Relu or Relu6 with an input of
+just about 0 or 6), engines differ by what that unit passes on: such units are counted, and the graph is "at a kink"
+when our nodes give tf.gradients' numbers in TensorFlow.
 """
 
 from __future__ import annotations
@@ -150,12 +152,14 @@ def compare(oracle, folder, jobs):
             job["feeds"] = list(feeds)
             ours = pocketgraph.gradients(graph, y, job["xs"], ["oracle_gy"], unconnected="zero")
             job["ours"] = list(ours.outputs)
+            order = in_order(graph, [y])
+            job["kinks"] = [node.name + ":0" for node in order if node.op in ("Relu", "Relu6")]
             job["size"] = min(known.dtype(x).size for x in [y, *job["xs"]])
             pocketgraph.save(ours, folder / f"{number}_ours.pb")
             for engine in ("reference", "auto"):
                 with pocketgraph.Session(ours, **({"engine": engine} if engine != "auto" else {})) as session:
-                    results = session.run(list(ours.outputs), feeds)
-                np.savez(folder / f"{number}_{engine}.npz", *map(plain, results))
+                    results = session.run([*ours.outputs, *job["kinks"]], feeds)
+                save(folder / f"{number}_{engine}.npz", results, len(ours.outputs))
         except (PocketgraphError, ValueError, TypeError, AttributeError, KeyError, IndexError) as error:
             job["error"] = f"{type(error).__name__}: {error}"
             if not isinstance(error, PocketgraphError):
@@ -199,8 +203,17 @@ def judged(folder, job, said):
             fits = np.isclose(got, want, rtol=0, atol=tolerance * peak, equal_nan=True)
             if not fits.all():
                 worst = float(np.nanmax(np.abs(got - want))) / peak
+                moved = 0 if kind == "check" else other_side(loads["tf"], loads[kind], len(job["xs"]))
+                if moved:
+                    return f"at a kink: {kind}: {moved} units, by {x} {worst:.2e} of the peak {peak:.3g}"
                 return f"differs: {kind} by {x}: {worst:.2e} of the peak {peak:.3g}"
     return "equal"
+
+
+def other_side(one, other, count):
+    """How many units with a kink are on another side of it."""
+    names = [f"arr_{index}" for index in range(count, len(one.files))]
+    return sum(int(np.unpackbits(one[name] ^ other[name]).sum()) for name in names if name in other.files)
 
 
 def answer(folder):
@@ -236,7 +249,8 @@ def answer(folder):
                     tf.zeros_like(x) if g is None else tf.convert_to_tensor(g)
                     for x, g in zip(named, found)  # noqa: B905
                 ]
-                np.savez(str(folder / f"{job['number']}_tf.npz"), *map(plain, session.run(dense, feeds)))
+                results = session.run(dense + job.get("kinks", []), feeds)
+                save(folder / f"{job['number']}_tf.npz", results, len(dense))
         except Exception as error:
             said["error"] = f"{type(error).__name__}: {str(error).splitlines()[0]}"
             continue
@@ -246,7 +260,7 @@ def answer(folder):
             with v1.Graph().as_default() as graph, v1.Session() as session:
                 imported(v1, folder / f"{job['number']}_ours.pb")
                 refs = [ref if ":" in ref else ref + ":0" for ref in job["ours"]]
-                np.savez(str(folder / f"{job['number']}_check.npz"), *map(plain, session.run(refs, feeds)))
+                save(folder / f"{job['number']}_check.npz", session.run(refs, feeds), len(refs))
         except Exception as error:
             said["ours"] = f"{type(error).__name__}: {str(error).splitlines()[0]}"
     (folder / "answers.json").write_text(json.dumps(answers))
@@ -256,6 +270,12 @@ def answer(folder):
 def plain(array):
     """The array; of a type that files do not hold, as float32."""
     return array.astype(np.float32) if array.dtype.kind == "V" or array.dtype.name == "bfloat16" else array
+
+
+def save(path, results, count):
+    """Saves gradients, and behind them which units with a kink are between 0 and 6, in bits."""
+    sides = [np.packbits((array > 0) & (array < 6)) for array in results[count:]]
+    np.savez(str(path), *[plain(array) for array in results[:count]], *sides)
 
 
 def imported(v1, path):

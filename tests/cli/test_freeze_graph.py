@@ -9,7 +9,7 @@ import pytest
 
 from pocketgraph import formats
 from pocketgraph.cli.main import main
-from pocketgraph.formats.checkpoint_writer import write_checkpoint
+from pocketgraph.formats.checkpoints.checkpoint_writer import write_checkpoint
 from pocketgraph.graph import Tensor
 from pocketgraph.graph.text import parse
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from command_line import call
-from pocketgraph.formats import save
+from pocketgraph.formats import load, save
 from pocketgraph.graph.text import parse
 from support import model_dir, needs_shared
 
@@ -57,3 +57,51 @@ def test_what_is_proposed_never_writes_over_the_model(
     for command in commands:
         assert call(*command, *(["--num_runs=1"] if command[0] == "benchmark_model" else [])) == 0
     assert (tmp_path / "small.pb").read_bytes() == before
+
+
+RETRAINED = """
+    image = Placeholder(dtype=float, shape=[1, 4, 4, 3])
+    flat = Reshape(image, size, T=float)
+    size = Const(int32[2] [1, 48])
+    cached = PlaceholderWithDefault(flat, dtype=float, shape=[?,48])
+    labels = Placeholder(dtype=int64, shape=[?])
+    one = Const(float 1)
+    keep_prob = PlaceholderWithDefault(one, dtype=float, shape=[])
+    scaled = Mul(cached, keep_prob, T=float)
+    w = Const(float[48, 2] 0.5)
+    l = MatMul(scaled, w, T=float)
+    final_result = Softmax(l, T=float)
+"""
+
+
+def test_a_retrained_model_keeps_its_network(
+    tmp_path: pathlib.Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is proposed feeds the picture, not the layer that training cached, nor what has a constant default."""
+    monkeypatch.chdir(tmp_path)
+    save(parse(RETRAINED), tmp_path / "retrained.pb")
+    commands = proposed("retrained.pb", capsys)
+    assert "--inputs=image" in commands[0]
+    for command in commands:
+        assert call(*command, *(["--num_runs=1"] if command[0] == "benchmark_model" else [])) == 0
+    assert "image" in load(tmp_path / "small.pb")
+    assert "Input layers: [image]" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "decoder",
+    [
+        "DecodeWav(file, desired_channels=1, desired_samples=160)\n x = Relu(decoded, T=float)",
+        "DecodeJpeg(file, channels=3)\n x = Cast(decoded, SrcT=uint8, DstT=float)",
+    ],
+)
+def test_what_reads_files_is_fed_files(
+    decoder: str, tmp_path: pathlib.Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    graph = parse(f"file = Placeholder(dtype=string)\n decoded = {decoder}\n labels_softmax = Softmax(x, T=float)")
+    save(graph, tmp_path / "model.pb")
+    commands = proposed("model.pb", capsys)
+    assert [command[0] for command in commands] == ["transform_graph", "verify", "benchmark_model"]
+    for command in commands:
+        assert call(*command, *(["--num_runs=1"] if command[0] == "benchmark_model" else [])) == 0

@@ -119,6 +119,16 @@ def run(graph: Graph, feeds: dict[str, object]) -> list[np.ndarray]:
     return found
 
 
+def test_assertions_that_only_run_before_are_not_on_the_way() -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[2])
+        t = Const(bool true)
+        a = Assert(t, x, T=[float], summarize=3)
+        y = Square(x, ^a, T=float)
+    """)
+    assert_near(run(pocketgraph.gradients(graph, "y", "x"), {"x": [1.0, 2.0]})[0], np.float32([2, 4]))
+
+
 def test_what_is_not_connected_is_zero_on_request() -> None:
     slopes = pocketgraph.gradients(GRAPH, "z", ["x", "y"], unconnected="zero")
     assert slopes.outputs[1].startswith("gradients/zeros_like")
@@ -163,6 +173,50 @@ def test_conditionals_go_back_through_the_branch_that_ran(way: bool) -> None:
     slopes = pocketgraph.gradients(graph, "y", "x")
     x = np.float32([3.0, -2.0])
     assert_near(run(slopes, {"x": x, "p": way})[0], np.cos(x) if way else 2 * x)
+
+
+VARIABLE = """
+    h = VarHandleOp(dtype=float, shape=[2], shared_name="h")
+    first = Const(float [0.5, -2.0])
+    set = AssignVariableOp(h, first, dtype=float)
+"""
+
+
+@pytest.mark.parametrize("way", [True, False])
+def test_a_variable_that_one_branch_reads(way: bool) -> None:
+    graph = parse(f"""{VARIABLE}
+        x = Placeholder(dtype=float, shape=[2])
+        p = Placeholder(dtype=bool, shape=[])
+        s = Switch(x, p, T=float)
+        v = Switch(h, p, T=resource)
+        r = ReadVariableOp(v:1, dtype=float)
+        yes = Mul(r, s:1, T=float)
+        no = Identity(s, T=float)
+        y = Merge(no, yes, N=2, T=float)
+    """)
+    slopes = pocketgraph.gradients(graph, "y", ["h", "x"])
+    feeds = {"x": np.float32([3.0, 4.0]), "p": way}
+    with pocketgraph.Session(slopes, engine="reference") as session:
+        session.run(["set"], {})
+        by_h, by_x = session.run(list(slopes.outputs), feeds)
+    assert_near(by_h, np.float32([3, 4]) * way)
+    assert_near(by_x, np.float32([0.5, -2.0]) if way else np.float32([1, 1]))
+
+
+def test_variables_by_resource_looked_up_and_not_connected() -> None:
+    graph = parse(f"""{VARIABLE}
+        i = Const(int32 [1, 1])
+        r = ResourceGather(h, i, dtype=float, Tindices=int32)
+        y = Square(r, T=float)
+        x = Placeholder(dtype=float, shape=[2])
+        z = Neg(x, T=float)
+    """)
+    slopes = pocketgraph.gradients(graph, "y", "h")
+    apart = pocketgraph.gradients(graph, "z", "h", unconnected="zero")
+    for made, want in ((slopes, [0.0, -8.0]), (apart, [0.0, 0.0])):
+        with pocketgraph.Session(made, engine="reference") as session:
+            session.run(["set"], {})
+            assert_near(session.run(list(made.outputs), {})[0], np.float32(want))
 
 
 @pytest.mark.parametrize("way", [True, False])

@@ -5,7 +5,7 @@ import pathlib
 import pytest
 
 from pocketgraph.errors import FormatError
-from pocketgraph.formats.checkpoint_state import find_prefix, read_state, step_of
+from pocketgraph.formats.checkpoints.checkpoint_state import find_prefix, read_state, step_of
 
 
 @pytest.fixture

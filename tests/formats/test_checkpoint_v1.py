@@ -15,8 +15,9 @@ import pytest
 import pocketgraph
 from pocketgraph import formats
 from pocketgraph.errors import FormatError
-from pocketgraph.formats import checkpoint_v1, ordered_code, sstable, wire
-from pocketgraph.formats.checkpoint_state import find_prefix
+from pocketgraph.formats import wire
+from pocketgraph.formats.checkpoints import checkpoint_v1, ordered_code, sstable
+from pocketgraph.formats.checkpoints.checkpoint_state import find_prefix
 from pocketgraph.formats.tensor_proto import shape_bytes
 from pocketgraph.graph import DType, Graph, Node, Shape
 from support import model_dir, needs_shared

@@ -10,10 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pocketgraph.errors import FormatError
-from pocketgraph.formats import bundle_tensor, crc32c, sstable
-from pocketgraph.formats.bundle_proto import BundleEntry, Header
-from pocketgraph.formats.checkpoint import open_checkpoint
-from pocketgraph.formats.checkpoint_writer import write_checkpoint
+from pocketgraph.formats import crc32c
+from pocketgraph.formats.checkpoints import bundle_tensor, sstable
+from pocketgraph.formats.checkpoints.bundle_proto import BundleEntry, Header
+from pocketgraph.formats.checkpoints.checkpoint import open_checkpoint
+from pocketgraph.formats.checkpoints.checkpoint_writer import write_checkpoint
 from pocketgraph.graph import DType, Tensor
 from support import model_dir, needs_shared
 
@@ -274,7 +275,7 @@ def sliced_index(
 
 def piece(start: int, length: int) -> tuple[bytes, bytes, BundleEntry]:
     """A slice of a vector: how the whole speaks of it, its key, its entry."""
-    from pocketgraph.formats.ordered_code import slice_key
+    from pocketgraph.formats.checkpoints.ordered_code import slice_key
 
     extent = b"\x08" + bytes([start]) + b"\x10" + bytes([length])
     said = b"\x3a" + bytes([len(extent) + 2]) + b"\x0a" + bytes([len(extent)]) + extent

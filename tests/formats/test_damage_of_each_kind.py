@@ -20,7 +20,7 @@ import pocketgraph
 from pocketgraph import formats
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.formats import sealed
-from pocketgraph.formats.checkpoint_writer import write_checkpoint
+from pocketgraph.formats.checkpoints.checkpoint_writer import write_checkpoint
 from pocketgraph.formats.facts import facts
 from pocketgraph.formats.graphdef_text import print_message
 from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, const

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from pocketgraph.formats import open_checkpoint
-from pocketgraph.formats.checkpoint_writer import write_checkpoint
+from pocketgraph.formats.checkpoints.checkpoint_writer import write_checkpoint
 from pocketgraph.formats.files import write_atomically
 from pocketgraph.graph import Tensor
 from pocketgraph.part_files import is_abandoned, part_name
@@ -23,7 +23,7 @@ KILLED = """
 import os, sys
 from pocketgraph.formats.files import write_atomically
 from formats.test_killed_writers import values
-from pocketgraph.formats.checkpoint_writer import write_checkpoint
+from pocketgraph.formats.checkpoints.checkpoint_writer import write_checkpoint
 
 place, number, shards, last = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
 steps = 0

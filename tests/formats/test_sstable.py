@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pocketgraph.errors import FormatError
-from pocketgraph.formats import crc32c, ordered_code, snappy, sstable
+from pocketgraph.formats import crc32c
+from pocketgraph.formats.checkpoints import ordered_code, snappy, sstable
 
 KEYS = [b"", *(f"layer_{i:04d}/weights".encode() for i in range(500)), b"z"]
 

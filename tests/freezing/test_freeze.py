@@ -11,7 +11,7 @@ import pocketgraph
 from pocketgraph import formats
 from pocketgraph.errors import FormatError, FreezeError, UsageError
 from pocketgraph.formats import function_def
-from pocketgraph.formats.checkpoint_writer import write_checkpoint
+from pocketgraph.formats.checkpoints.checkpoint_writer import write_checkpoint
 from pocketgraph.freezing import freeze, freeze_and_tell
 from pocketgraph.graph import Graph, Tensor
 from pocketgraph.graph.attr import same_attrs

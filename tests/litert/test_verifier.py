@@ -15,7 +15,7 @@ from pocketgraph.graph import DType
 from pocketgraph.litert import flatbuffer, schema, writer
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Program, Quantization, Value
-from pocketgraph.litert.verifier import fault, verify_file
+from pocketgraph.litert.untrusted.verifier import fault, verify_file
 
 FLOAT, INT8 = DType.named("float"), DType.named("int8")
 

@@ -98,14 +98,14 @@ def test_an_interrupted_call_goes_on(tmp_path: pathlib.Path, monkeypatch: pytest
     ("how", "said"),
     [
         ({"samples": None}, "no samples are given"),
-        ({"mode": "fast"}, "--mode is one of static, dynamic, weights, not 'fast'"),
-        ({"form": "onnx"}, "--form is one of tflite, pb, not 'onnx'"),
-        ({"form": "pb", "weights": "int4"}, "--weights=int4 is for .tflite files"),
-        ({"mode": "weights", "max_kl": 0.1}, "--max-kl is for --mode=static"),
+        ({"mode": "fast"}, "^mode is one of static, dynamic, weights, not 'fast'"),
+        ({"form": "onnx"}, "^form is one of tflite, pb, not 'onnx'"),
+        ({"form": "pb", "weights": "int4"}, "^weights=int4 is for .tflite files"),
+        ({"mode": "weights", "max_kl": 0.1}, "^max_kl is for mode=static"),
         ({"feeds": {"keep": 1}}, "the graph has no node 'keep'"),
         ({"samples": {"z": IMAGES, "u": IMAGES}}, "the samples: there is no array for the input 'x:0'; there are z, u"),
         ({"samples": IMAGES[:, :5]}, "the model takes \\[1, 12, 12, 3\\]"),
-        ({"without": ["softmax"]}, "--without: 'softmax' is no step"),
+        ({"without": ["softmax"]}, "^without: 'softmax' is no step"),
     ],
 )
 def test_what_is_wrong_is_said(how: dict[str, object], said: str) -> None:

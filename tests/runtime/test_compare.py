@@ -12,7 +12,7 @@ from pocketgraph.graph.text import parse
 from pocketgraph.runtime import verify
 from pocketgraph.runtime.compare import compared
 from pocketgraph.runtime.feed_files import read_feeds
-from pocketgraph.runtime.samples import sample_feeds, sample_fetches, sample_shapes
+from pocketgraph.runtime.samples import sample_feeds, sample_fetches, sample_inputs, sample_shapes
 
 
 def model(bias: str = "[0.0, 0.0]") -> Graph:
@@ -207,3 +207,24 @@ def test_a_default_from_a_queue_is_fed_and_a_constant_one_is_not() -> None:
     """)
     assert {name: feed.shape for name, feed in sample_feeds(graph, ["y"]).items()} == {"image": (1, 2)}
     assert verify(graph, graph, outputs=["y"])
+
+
+def test_a_default_from_an_iterator_is_fed_though_a_placeholder_names_the_iterator() -> None:
+    graph = parse("""
+        handle = Placeholder(dtype=string, shape=[])
+        iterator = IteratorFromStringHandle(handle)
+        batch = IteratorGetNext(iterator, output_types=[float], output_shapes=[[?,2]])
+        image = PlaceholderWithDefault(batch, dtype=float, shape=[?,2])
+        y = Relu(image, T=float)
+    """)
+    assert sample_inputs(graph, ["y"]) == ["image"]
+
+
+def test_a_layer_that_training_cached_is_not_fed() -> None:
+    graph = parse("""
+        image = Placeholder(dtype=float, shape=[?,2])
+        features = Relu(image, T=float)
+        cached = PlaceholderWithDefault(features, dtype=float, shape=[?,2])
+        y = Softmax(cached, T=float)
+    """)
+    assert sample_inputs(graph, ["y"]) == ["image"]

@@ -9,7 +9,7 @@ import pytest
 
 from pocketgraph.errors import FormatError, RunError
 from pocketgraph.formats import from_bytes, open_checkpoint
-from pocketgraph.formats.checkpoint_merge import parse_slice
+from pocketgraph.formats.checkpoints.checkpoint_merge import parse_slice
 from pocketgraph.formats.protos import message
 from pocketgraph.graph import DType, Graph, Node, Tensor, opdefs
 from pocketgraph.graph.text import parse

@@ -10,11 +10,11 @@ import pytest
 
 from pocketgraph.errors import FormatError, RunError
 from pocketgraph.formats import open_checkpoint
-from pocketgraph.formats.checkpoint_merge import Saved
-from pocketgraph.formats.checkpoint_v1 import CheckpointV1
-from pocketgraph.formats.checkpoint_v1_writer import packed, write_checkpoint_v1
+from pocketgraph.formats.checkpoints.checkpoint_merge import Saved
+from pocketgraph.formats.checkpoints.checkpoint_v1 import CheckpointV1
+from pocketgraph.formats.checkpoints.checkpoint_v1_writer import packed, write_checkpoint_v1
+from pocketgraph.formats.checkpoints.sstable import SortedTable
 from pocketgraph.formats.files import mapped
-from pocketgraph.formats.sstable import SortedTable
 from pocketgraph.formats.wire import varint
 from pocketgraph.graph import DType, Graph, Tensor
 from pocketgraph.graph.text import parse

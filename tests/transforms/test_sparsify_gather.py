@@ -10,7 +10,7 @@ import pytest
 
 from pocketgraph import formats
 from pocketgraph.errors import TransformError
-from pocketgraph.formats.checkpoint_writer import write_checkpoint
+from pocketgraph.formats.checkpoints.checkpoint_writer import write_checkpoint
 from pocketgraph.graph import Graph, Tensor
 from pocketgraph.graph.text import parse, print_graph
 from pocketgraph.runtime import Session

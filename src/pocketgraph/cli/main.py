@@ -58,9 +58,8 @@ EPILOG = """\b
 From a TensorFlow 1 training directory to a model that ships:
   pocketgraph freeze_graph TRAINING_DIR -o frozen.pb
   pocketgraph summarize frozen.pb
-  pocketgraph transform_graph frozen.pb -o small.pb --inputs=IN --outputs=OUT --transforms='
-    strip_unused_nodes fold_constants(ignore_errors=true) fold_batch_norms fold_old_batch_norms quantize_weights'
-  pocketgraph verify frozen.pb small.pb
+  pocketgraph transform_graph frozen.pb -o small.pb --inputs=IN --outputs=OUT --transforms=smallest
+  pocketgraph verify frozen.pb small.pb --tolerance=0.1
   pocketgraph benchmark_model --graph=small.pb
 """
 

@@ -13,10 +13,13 @@ import click
 from pocketgraph.cli._output import echo, escape
 
 if TYPE_CHECKING:
-    from pocketgraph.inspect import Summary
+    from collections.abc import Sequence
+
+    from pocketgraph.inspect import EndpointSummary, Summary
 
 WIDTH = 120  # columns, where the output is not a terminal that has its own
 MOST_ENDS = 8  # rows of inputs, and of outputs
+EIGHT_BIT_TOLERANCE = 0.1  # what weights of eight bits may move the outputs by, as a share of the largest
 MOST_OPS = 12  # rows of the op table; the rest is one line
 
 
@@ -121,7 +124,8 @@ def beside(path: str) -> str:
 
 def next_commands(facts: Summary, path: str, *, is_litert: bool = False) -> list[str]:
     """What to paste next, with this graph's own names."""
-    inputs = ",".join(e.name for e in facts.inputs)
+    fed = fed_inputs(facts)
+    inputs = ",".join(e.name for e in fed)
     outputs = ",".join(e.name for e in facts.outputs[:1])
     model = shlex.quote(path)
     if facts.variables or facts.resource_variables:
@@ -134,32 +138,51 @@ def next_commands(facts: Summary, path: str, *, is_litert: bool = False) -> list
         return []
     if is_litert:
         return [f"pocketgraph benchmark_model --graph={model}", f"pocketgraph identify {model}"]
-    strip = "strip_unused_nodes"
-    first = facts.inputs[0] if facts.inputs else None
-    if first is not None and first.op != "Placeholder" and first.shape.dims is not None and first.dtype is not None:
+    smallest = "smallest"
+    first = fed[0] if fed else None
+    if first is not None and first.op != "Placeholder" and first.shape.dims and first.dtype is not None:
         sizes = ",".join("1" if size is None else str(size) for size in first.shape.dims)
-        strip += f'(type={first.dtype.name}, shape="{sizes}")'  # else it would become a scalar of type float
+        smallest += f'(type={first.dtype.name}, shape="{sizes}")'  # else it would become a scalar of type float
     small = "smaller.pb" if os.path.basename(path) == "small.pb" else "small.pb"  # never the model itself
     ends = (f"--inputs={shlex.quote(inputs)} " if inputs else "") + f"--outputs={shlex.quote(outputs)}"
     return [
-        f"pocketgraph transform_graph --in_graph={model} --out_graph={small} {ends} "
-        f"--transforms='{strip} fold_constants(ignore_errors=true) fold_batch_norms fold_old_batch_norms "
-        "quantize_weights'",
-        f"pocketgraph verify {model} {small} --outputs={shlex.quote(outputs)}",
-        f"pocketgraph benchmark_model --graph={model}{benchmark_flags(facts)}",
+        f"pocketgraph transform_graph --in_graph={model} --out_graph={small} {ends} --transforms='{smallest}'",
+        f"pocketgraph verify {model} {small} --outputs={shlex.quote(outputs)} --tolerance={EIGHT_BIT_TOLERANCE}",
+        f"pocketgraph benchmark_model --graph={model}{benchmark_flags(facts, fed)}",
     ]
 
 
-def benchmark_flags(facts: Summary) -> str:
+def fed_inputs(facts: Summary) -> list[EndpointSummary]:
+    """The inputs that the likeliest output needs a value for: not those of other outputs, nor those that stand for a
+    constant (``keep_prob``) or for a layer of the network (a retrained model's)."""
+    from pocketgraph.graph.order import reachable
+    from pocketgraph.runtime.samples import wants_a_feed
+
+    if not facts.outputs or facts.graph.dangling():
+        return list(facts.inputs)
+    before = reachable(facts.graph, [facts.outputs[0].name])
+    return [
+        end
+        for end in facts.inputs
+        if end.name in before
+        and (end.op != "PlaceholderWithDefault" or wants_a_feed(facts.graph, facts.graph[end.name]))
+    ]
+
+
+def benchmark_flags(facts: Summary, fed: Sequence[EndpointSummary]) -> str:
     """The layer flags, left out where the graph tells all."""
-    if all(e.shape.dims is not None and None not in e.shape.dims[1:] for e in facts.inputs) and facts.inputs:
+    from pocketgraph.runtime.encoded_samples import decoder_of
+
+    if all(
+        (e.shape.dims is not None and None not in e.shape.dims[1:]) or decoder_of(facts.graph, e.name) is not None
+        for e in fed
+    ):
         return f" --output_layer={shlex.quote(facts.outputs[0].name)}"
     shapes = ":".join(
-        "" if e.shape.dims is None else ",".join("1" if d is None else str(d) for d in e.shape.dims)
-        for e in facts.inputs
+        "" if e.shape.dims is None else ",".join("1" if d is None else str(d) for d in e.shape.dims) for e in fed
     )
-    types = ",".join(e.dtype.name if e.dtype else "float" for e in facts.inputs)
+    types = ",".join(e.dtype.name if e.dtype else "float" for e in fed)
     return (
-        f" --input_layer={shlex.quote(','.join(e.name for e in facts.inputs))} --input_layer_shape={shapes}"
+        f" --input_layer={shlex.quote(','.join(e.name for e in fed))} --input_layer_shape={shapes}"
         f" --input_layer_type={types} --output_layer={shlex.quote(facts.outputs[0].name)}"
     )

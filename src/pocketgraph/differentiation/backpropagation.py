@@ -13,7 +13,7 @@ from pocketgraph.differentiation.backward import Backward
 from pocketgraph.differentiation.builder import GraphBuilder
 from pocketgraph.differentiation.registry import GRADIENTS, no_gradient
 from pocketgraph.errors import GraphError, did_you_mean
-from pocketgraph.graph import DType, Graph, Node, canonical, opdefs, parse_ref
+from pocketgraph.graph import DType, Graph, Node, canonical, node_name, opdefs, parse_ref
 from pocketgraph.graph.dtype import RESOURCE
 from pocketgraph.kernels.shapes.infer import in_order, output_dtypes
 
@@ -75,7 +75,7 @@ def backpropagate(
     wanted = [canonical(x) for x in xs]
     order = in_order(graph, [y.ref for y in ys])
     constant = frozenset(map(canonical, stop))
-    way = _on_the_way(builder, order, wanted, constant)
+    way = _on_the_way(builder, order, [y.ref for y in ys], wanted, constant)
     arriving: dict[str, list[str]] = {}
     for number, y in enumerate(ys):
         first = y.gradient or _ones(builder, y.ref, number)
@@ -107,11 +107,28 @@ def _ones(builder: GraphBuilder, ref: str, number: int) -> str:
     return builder.add("Fill", shape, builder.const(1, dtype, name=f"grad_ys_{number}"))
 
 
-def _on_the_way(builder: GraphBuilder, order: Sequence[Node], xs: Sequence[str], stop: Collection[str]) -> set[str]:
+def _by_data(graph: Graph, ys: Iterable[str]) -> set[str]:
+    """The nodes that ys need by data: what only runs before them, such as an assertion, is not among them."""
+    found: set[str] = set()
+    stack = [node_name(y) for y in ys]
+    while stack:
+        name = stack.pop()
+        if name in graph and name not in found:
+            found.add(name)
+            stack += [node_name(ref) for ref in graph[name].data_inputs]
+    return found
+
+
+def _on_the_way(
+    builder: GraphBuilder, order: Sequence[Node], ys: Iterable[str], xs: Sequence[str], stop: Collection[str]
+) -> set[str]:
     """The nodes whose inputs get gradients: those between an x and a y that something flows through."""
     carrying = {x for x in xs if carries(builder.inferred.dtype(x))}
     way = set()
+    needed = _by_data(builder.graph, ys)
     for node in order:
+        if node.name not in needed:
+            continue
         through = any(canonical(ref) in carrying and canonical(ref) not in stop for ref in node.data_inputs)
         if not through or GRADIENTS.find(node.op) is no_gradient:
             continue

@@ -9,6 +9,7 @@ from pocketgraph.differentiation.builder import GraphBuilder
 from pocketgraph.differentiation.calls import without_calls
 from pocketgraph.errors import GraphError
 from pocketgraph.graph import Graph
+from pocketgraph.graph.dtype import RESOURCE
 
 
 def gradients(
@@ -83,7 +84,13 @@ def gradients(
                 f"{', '.join(y_refs)} does not depend on {', '.join(apart)}", hint="unconnected='zero' gives zeros"
             )
         results = [
-            builder.add("ZerosLike", x, name="zeros_like") if gradient is None else gradient
-            for x, gradient in zip(x_refs, found, strict=True)
+            _zeros(builder, x) if gradient is None else gradient for x, gradient in zip(x_refs, found, strict=True)
         ]
     return builder.finished(results).replace(outputs=results)
+
+
+def _zeros(builder: GraphBuilder, x: str) -> str:
+    """Zeros in the shape of a tensor, or of the variable behind a handle."""
+    if builder.dtype(x) is RESOURCE:
+        x = builder.add("ReadVariableOp", x, dtype=builder.graph.producer(x).dtype("dtype"))
+    return builder.add("ZerosLike", x, name="zeros_like")

@@ -9,7 +9,7 @@ GRADIENTS = {
     "array.moving": (
         "Reshape ExpandDims Squeeze Transpose ReverseV2 Reverse ReverseSequence Roll SpaceToDepth DepthToSpace "
         "SpaceToBatchND BatchToSpaceND SpaceToBatch BatchToSpace Slice StridedSlice StridedSliceGrad Pad PadV2 "
-        "MirrorPad MirrorPadGrad MatrixDiag MatrixDiagPart Diag DiagPart MatrixBandPart"
+        "MirrorPad MirrorPadGrad MatrixDiag MatrixDiagPart MatrixSetDiag Diag DiagPart MatrixBandPart"
     ),
     "array.passing": (
         "StopGradient Shape ShapeN Rank Size ZerosLike OnesLike Const Where OneHot BroadcastGradientArgs "
@@ -25,16 +25,20 @@ GRADIENTS = {
     "math.arithmetic": (
         "Equal NotEqual Less LessEqual Greater GreaterEqual ApproximateEqual LogicalAnd LogicalOr FloorDiv TruncateDiv "
         "ArgMax ArgMin Bucketize Range LinSpace Add AddV2 Sub Mul MulNoNan Div RealDiv DivNoNan FloorMod Mod "
-        "SquaredDifference Pow Maximum Minimum Atan2 Xdivy Xlogy Select SelectV2 ClipByValue AddN AccumulateNV2"
+        "SquaredDifference Pow Maximum Minimum Atan2 Xdivy Xlogy Zeta Select SelectV2 ClipByValue AddN AccumulateNV2"
     ),
     "math.elementwise": (
         "Floor Ceil Round Rint Sign IsNan IsInf IsFinite LogicalNot Neg Abs Square Reciprocal Inv Sqrt Rsqrt Tanh "
         "Sigmoid Exp Expm1 Log Log1p Sin Cos Tan Sinh Cosh Asinh Acosh Atanh Asin Acos Atan Erf Erfc Lgamma Digamma "
         "TanhGrad SigmoidGrad Cast"
     ),
+    "math.linear_algebra": "MatrixInverse MatrixDeterminant",
     "math.matrix_product": "MatMul BatchMatMul BatchMatMulV2",
-    "math.reductions": "All Any Sum Mean Max Min Prod EuclideanNorm L2Loss Cumsum Cumprod",
-    "math.segments": "SegmentSum SegmentMean UnsortedSegmentSum SparseSegmentSum SparseSegmentMean SparseSegmentSqrtN",
+    "math.reductions": "All Any Sum Mean Max Min Prod NthElement EuclideanNorm L2Loss Cumsum Cumprod",
+    "math.segments": (
+        "SegmentSum SegmentMean UnsortedSegmentSum SegmentMax SegmentMin UnsortedSegmentMax UnsortedSegmentMin "
+        "SparseSegmentSum SparseSegmentMean SparseSegmentSqrtN"
+    ),
     "nn.activations": (
         "Relu Relu6 Elu Selu LeakyRelu Softplus Softsign ReluGrad Relu6Grad LeakyReluGrad Softmax LogSoftmax "
         "FakeQuantWithMinMaxArgs FakeQuantWithMinMaxVars FakeQuantWithMinMaxVarsPerChannel QuantizeAndDequantize "

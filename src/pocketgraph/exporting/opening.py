@@ -14,7 +14,6 @@ from pocketgraph.exporting.model import EntryPoint, ExportModel, Port, Source
 from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT, STRING
 from pocketgraph.graph.graph import Signature
-from pocketgraph.graph.order import reachable
 from pocketgraph.kernels.shapes import Inferred, infer
 from pocketgraph.quantization.audio_preprocessing import (
     AudioPreprocessing,
@@ -23,7 +22,7 @@ from pocketgraph.quantization.audio_preprocessing import (
 )
 from pocketgraph.quantization.evaluation.runnable_models import read_graph
 from pocketgraph.runtime.feeds import PLACEHOLDERS, FeedSpec
-from pocketgraph.runtime.samples import sample_fetches, sample_inputs, side_effects, sizes_made_up
+from pocketgraph.runtime.samples import is_cached_layer, sample_fetches, sample_inputs, side_effects, sizes_made_up
 from pocketgraph.runtime.signatures import DEFAULT
 from pocketgraph.runtime.tensor_names import feed_endpoint, feed_endpoints, fetch_endpoint
 
@@ -116,18 +115,11 @@ def with_value(node: Node, values: Mapping[str, Any]) -> Node:
 
 
 def without_defaults(graph: Graph, fed: Sequence[str]) -> Graph:
-    """The graph with the defaults of placeholders that have one which other placeholders lead to.
-
-    Retrained graphs have such: what comes before it is the network, and training fed its result from a cache. Those
-    that are ``fed`` stay.
-    """
+    """The graph with the defaults in place of placeholders that stand for a layer; those that are ``fed`` stay."""
     named = {node_name(name) for name in fed}
 
     def resolved(node: Node) -> Node:
-        if node.op != "PlaceholderWithDefault" or node.name in named or not node.data_inputs:
-            return node
-        before = reachable(graph, [node_name(node.data_inputs[0])])
-        if not any(graph[name].op in ("Placeholder", "PlaceholderV2") for name in before):
+        if node.name in named or not is_cached_layer(graph, node):
             return node
         return Node(node.name, "Identity", node.inputs, {"T": node.attr("dtype", FLOAT)}, node.device)
 

@@ -167,13 +167,13 @@ def open_checkpoint(path: PathLike) -> Mapping[str, Tensor]:
     """The variables of a checkpoint by name; see ``checkpoint.open_checkpoint``.
 
     >>> import numpy as np
-    >>> from pocketgraph.formats.checkpoint_writer import write_checkpoint
+    >>> from pocketgraph.formats.checkpoints.checkpoint_writer import write_checkpoint
     >>> write_checkpoint("model.ckpt-1", {"w": Tensor.from_numpy(np.float32([[1, 2]]))})
     >>> w = open_checkpoint("model.ckpt-1")["w"]
     >>> w.dtype.name, w.shape, w.numpy()
     ('float', (1, 2), array([[1., 2.]], dtype=float32))
     """
-    from pocketgraph.formats import checkpoint
+    from pocketgraph.formats.checkpoints import checkpoint
 
     return checkpoint.open_checkpoint(path)
 

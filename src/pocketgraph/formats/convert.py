@@ -82,7 +82,7 @@ def convert(
             where=os.fspath(source), hint="" if form == "checkpoint" else identity.next,
         )  # fmt: skip
     if is_checkpoint:
-        from pocketgraph.formats.checkpoint_writer import write_checkpoint
+        from pocketgraph.formats.checkpoints.checkpoint_writer import write_checkpoint
 
         write_checkpoint(os.fspath(target).removesuffix(".index"), formats.open_checkpoint(source))
         return ConvertedFile(identity.description, form)

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 
 from pocketgraph.errors import FormatError
-from pocketgraph.formats.checkpoint_state import prefixes
+from pocketgraph.formats.checkpoints.checkpoint_state import prefixes
 from pocketgraph.formats.content import Kind, of_content
 from pocketgraph.formats.files import PathLike, mapped, near
 from pocketgraph.formats.meta_graph import saved_model_file

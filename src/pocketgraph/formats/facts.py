@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pocketgraph.errors import FormatError
-from pocketgraph.formats import checkpoint, checkpoint_base, load, meta_graph, tflite
-from pocketgraph.formats.bundle_proto import BundleEntry
-from pocketgraph.formats.checkpoint_state import STATE_FILE, find_prefix, prefixes
+from pocketgraph.formats import load, meta_graph, tflite
+from pocketgraph.formats.checkpoints import checkpoint, checkpoint_base
+from pocketgraph.formats.checkpoints.bundle_proto import BundleEntry
+from pocketgraph.formats.checkpoints.checkpoint_state import STATE_FILE, find_prefix, prefixes
 from pocketgraph.formats.detect import Identity, Kind, identify
 from pocketgraph.formats.files import PathLike, mapped
 from pocketgraph.formats.meta_graph import VARIABLE_OPS

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pocketgraph.errors import FreezeError, UsageError, option
-from pocketgraph.formats.checkpoint import open_checkpoint
+from pocketgraph.formats.checkpoints.checkpoint import open_checkpoint
 from pocketgraph.freezing import repair as repairs
 from pocketgraph.freezing import training_dir
 from pocketgraph.freezing.binding import bound, without_idle_waits

@@ -6,7 +6,7 @@ import os
 from typing import NamedTuple
 
 from pocketgraph.errors import FormatError, FreezeError, option
-from pocketgraph.formats.checkpoint_state import find_prefix, is_checkpoint, step_of
+from pocketgraph.formats.checkpoints.checkpoint_state import find_prefix, is_checkpoint, step_of
 from pocketgraph.formats.meta_graph import saved_model_file
 
 GRAPH_NAMES = ("graph.pb", "graph.pbtxt")

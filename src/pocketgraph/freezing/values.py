@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from pocketgraph.errors import FreezeError, nearest, option
-from pocketgraph.formats.checkpoint_base import Checkpoint, resolved
+from pocketgraph.formats.checkpoints.checkpoint_base import Checkpoint, resolved
 from pocketgraph.formats.object_graph import keys_by_variable
 from pocketgraph.freezing.savers import Extent, SavedAs
 from pocketgraph.freezing.variables import Variable

@@ -68,7 +68,7 @@ def _stated(graph: Graph, own: list[str], signatures: list[object], kind: str) -
 
 
 _PLACEHOLDERS = ops_with("placeholder")
-_PIPELINES = re.compile(
+PIPELINES = re.compile(
     r"IteratorGetNext|(Queue|Stage).*(Dequeue|Unstage)|QueueDequeue|ReaderRead|ParseExample|ParseSingle"
 )
 _VARIABLES = ops_with("variable")
@@ -162,7 +162,7 @@ class _Survey:
                     first.append(EntryPoint(node.name, f"{node.op} that meets the model's weights"))
                 else:
                     second.append(EntryPoint(node.name, f"{node.op} that no weight is applied to"))
-            elif _PIPELINES.match(node.op) and (node.name in main or not main):
+            elif PIPELINES.match(node.op) and (node.name in main or not main):
                 last.append(EntryPoint(node.name, f"{node.op}, training's input pipeline"))
         return first + second + last
 
@@ -216,7 +216,7 @@ class _Survey:
         for node in self._model:
             if node.op in _PLACEHOLDERS:
                 found.add((node.name, 0))
-            elif _PIPELINES.match(node.op):
+            elif PIPELINES.match(node.op):
                 found |= {(node.name, port) for port, _ in self._users.get(node.name, ())}
         return found
 
@@ -270,7 +270,7 @@ class _Survey:
         waiting = [user for name, port in sources for at, user in self._users.get(name, ()) if at == port]
         while waiting:
             node = waiting.pop()
-            if node.op in _PLACEHOLDERS or _PIPELINES.match(node.op):
+            if node.op in _PLACEHOLDERS or PIPELINES.match(node.op):
                 continue  # what comes out of these is a source itself
             if node.name not in found:
                 found.add(node.name)

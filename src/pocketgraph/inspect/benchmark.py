@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pocketgraph.errors import PocketgraphError, RunError, UsageError, option
-from pocketgraph.graph import DType, Graph
+from pocketgraph.graph import DType, Graph, Shape
+from pocketgraph.runtime.encoded_samples import decoder_of, encoded_sample
 from pocketgraph.runtime.feeds import FeedSpec
 from pocketgraph.runtime.stat_summarizer import Stat, StatSummarizer
 from pocketgraph.runtime.tensor_names import feed_endpoint
@@ -24,15 +25,16 @@ MOST_FEED_BYTES = 1 << 32
 
 @dataclass(frozen=True)
 class BenchmarkLayer:
-    """One input of a benchmark: where it goes in, its element type, its full shape, and its first values."""
+    """One input of a benchmark: where it goes in, its element type, its full shape, its first values, or a text."""
 
     name: str
     dtype: DType
     shape: tuple[int, ...]
     values: tuple[float, ...] = ()
+    text: bytes = b""
 
     def array(self) -> np.ndarray[Any, Any]:
-        """Zeros of this type and shape with ``values`` in front; empty strings for string layers.
+        """Zeros of this type and shape with ``values`` in front; ``text`` for string layers.
 
         Raises:
             UsageError: values for strings, more values than elements, a type that cannot be fed, or too large.
@@ -48,7 +50,7 @@ class BenchmarkLayer:
         if self.dtype.name == "string":
             if self.values:
                 raise UsageError("Initialization values are not supported for strings", where=where)
-            return np.full(self.shape, b"", dtype=object)
+            return np.full(self.shape, self.text, dtype=object)
         if len(self.values) > elements:
             raise UsageError(f"{len(self.values)} values for {elements} elements", where=where)
         flat = np.zeros(elements, self.dtype.numpy)
@@ -205,10 +207,14 @@ def benchmark(
 def layers_from_graph(graph: Graph, names: Sequence[str]) -> list[BenchmarkLayer]:
     """Layers for these placeholders as the graph declares them; an unknown first dimension becomes 1.
 
+    What decodes recordings or pictures is fed one of noise.
+
     Raises:
         UsageError: a placeholder's shape is not known well enough; the message says what to pass.
     """
-    shapes = {name: FeedSpec.of(graph, feed_endpoint(graph, name), name).shape for name in names}
+    specs = {name: FeedSpec.of(graph, feed_endpoint(graph, name), name) for name in names}
+    decoders = {name: decoder_of(graph, spec.endpoint.node) for name, spec in specs.items()}
+    shapes = {name: Shape(()) if decoders[name] is not None else spec.shape for name, spec in specs.items()}
     open_ones = [name for name, shape in shapes.items() if shape.dims is None or None in shape.dims[1:]]
     if open_ones:
         known = ":".join(_sizes(shape.dims) for shape in shapes.values())
@@ -219,7 +225,10 @@ def layers_from_graph(graph: Graph, names: Sequence[str]) -> list[BenchmarkLayer
         )
     return [
         BenchmarkLayer(
-            name, graph.producer(name).dtype("dtype"), tuple(1 if size is None else size for size in shape.dims or ())
+            name,
+            graph.producer(name).dtype("dtype"),
+            tuple(1 if size is None else size for size in shape.dims or ()),
+            text=encoded_sample(decoder, np.random.default_rng(0)) if (decoder := decoders[name]) is not None else b"",
         )
         for name, shape in shapes.items()
     ]

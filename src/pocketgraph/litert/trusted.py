@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.errors import FormatError
-from pocketgraph.litert.isolated import TensorDetail
 from pocketgraph.litert.messages import Array
 from pocketgraph.litert.native_messages import quiet
+from pocketgraph.litert.untrusted.isolated import TensorDetail
 
 
 class TrustedInterpreter:

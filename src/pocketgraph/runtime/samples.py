@@ -14,6 +14,7 @@ from pocketgraph.graph.dtype import BOOL, FLOAT, STRING, UINT8
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
+from pocketgraph.runtime.encoded_samples import decoder_of, encoded_sample
 from pocketgraph.runtime.engines.needed import needed
 from pocketgraph.runtime.feeds import FeedSpec
 from pocketgraph.runtime.permissions import RESTRICTED
@@ -90,6 +91,8 @@ def sample_shapes(graph: Graph, fetches: Sequence[str], known: Collection[str] =
             continue
         declared = graph[spec.endpoint.node].shape()
         dims = spec.shape.dims if spec.shape.dims is not None or declared is None else declared.dims
+        if dims is None and decoder_of(graph, spec.endpoint.node) is not None:
+            dims = ()
         if dims is None:
             raise UsageError(
                 f"the graph does not say how many dimensions the input '{spec.label}' has",
@@ -113,7 +116,8 @@ def sample_feeds(
     """Random feeds for the placeholders that these fetches need; the same for the same seed.
 
     Floats are uniform in [-1, 1), 8-bit integers over their range, other integers in [0, 10), booleans False, strings
-    empty. ``given`` are shapes by the placeholders' names.
+    empty, or a recording or picture of noise where they are decoded as one. ``given`` are shapes by the placeholders'
+    names.
 
     Raises:
         UsageError: a placeholder's shape or type is not declared, or it is too large to make up.
@@ -126,25 +130,49 @@ def sample_feeds(
             raise UsageError(
                 f"the graph does not say the type of the input '{spec.label}'", hint="give an array for it"
             )
+        decoder = decoder_of(graph, spec.endpoint.node) if spec.dtype is STRING else None
+        if decoder is not None:
+            feeds[spec.label] = np.array(encoded_sample(decoder, rng), object)
+            continue
         feeds[spec.label] = random_values(spec.dtype, shapes[spec.label], rng, spec.label)
     return feeds
 
 
 def _specs(graph: Graph, fetches: Sequence[str]) -> list[FeedSpec]:
-    items = needed(graph, (), [fetch_endpoint(graph, name) for name in fetches], ())
-    names = [name for name, item in items.items() if _wants_a_feed(graph, item.node)]
+    wanted = [fetch_endpoint(graph, name) for name in fetches]
+    items = needed(graph, (), wanted, ())
+    names = [name for name, item in items.items() if wants_a_feed(graph, item.node)]
+    computed = {name for name in names if graph[name].op == "PlaceholderWithDefault"}
+    if computed:  # what only their defaults need is not needed
+        items = needed(graph, frozenset(Endpoint(name, 0) for name in computed), wanted, ())
+        names = [name for name in names if name in items or name in computed]
     return [FeedSpec.of(graph, Endpoint(name, 0), name) for name in names]
 
 
-def _wants_a_feed(graph: Graph, node: Node) -> bool:
-    """Whether a node is a placeholder without a default, or with one that only training's input could compute.
+def wants_a_feed(graph: Graph, node: Node) -> bool:
+    """Whether a node is a placeholder without a default, or with one that comes straight from training's input.
 
     Any other default stays: what lies behind it may be most of the network, as in graphs that were retrained.
     """
     if node.op == "PlaceholderWithDefault":
         before = {graph[name].op for name in reachable(graph, list(node.data_inputs))}
-        return not before & PLACEHOLDERS and any(op in INCOMING or op.startswith("QueueDequeue") for op in before)
+        comes_in = any(op in INCOMING or op.startswith("QueueDequeue") for op in before)
+        return comes_in and "PlaceholderWithDefault" not in before
     return node.op in PLACEHOLDERS
+
+
+def is_cached_layer(graph: Graph, node: Node) -> bool:
+    """Whether a node is a placeholder whose default is a layer of the network: other placeholders lead to it.
+
+    Retrained graphs have such: what comes before it is the network, and training fed its result from a cache. What
+    comes out of an iterator or a queue is no layer.
+    """
+    from pocketgraph.graph.entry_points import PIPELINES
+
+    if node.op != "PlaceholderWithDefault" or not node.data_inputs:
+        return False
+    ops = {graph[name].op for name in reachable(graph, [node_name(node.data_inputs[0])])}
+    return not ops.isdisjoint(("Placeholder", "PlaceholderV2")) and not any(map(PIPELINES.match, ops))
 
 
 def random_values(dtype: DType, shape: tuple[int, ...], rng: np.random.Generator, label: str) -> np.ndarray[Any, Any]:

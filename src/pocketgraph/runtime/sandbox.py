@@ -12,7 +12,7 @@ from pocketgraph.errors import RunError
 from pocketgraph.graph import Tensor
 
 if TYPE_CHECKING:
-    from pocketgraph.formats.checkpoint_merge import Saved
+    from pocketgraph.formats.checkpoints.checkpoint_merge import Saved
 
 LARGEST_READ = 1 << 31  # bytes that a ReadFile may bring in
 SHARD = re.compile(r"-(\?{5}|\d{5})-of-(\?{5}|\d{5})$")
@@ -117,7 +117,7 @@ class Directory:
             prefix: of its files.
             tensors: (name, slice or "", tensor) each.
         """
-        from pocketgraph.formats.checkpoint_merge import write_part
+        from pocketgraph.formats.checkpoints.checkpoint_merge import write_part
 
         path = self.prefix(prefix)
         parts = list(_parts(tensors))
@@ -126,7 +126,7 @@ class Directory:
 
     def save_v1(self, name: str, tensors: Sequence[tuple[str, str, Tensor]]) -> None:
         """Writes a checkpoint of the old form, one file."""
-        from pocketgraph.formats.checkpoint_v1_writer import write_checkpoint_v1
+        from pocketgraph.formats.checkpoints.checkpoint_v1_writer import write_checkpoint_v1
 
         path = self.path(name)
         parts = list(_parts(tensors))
@@ -144,7 +144,7 @@ class Directory:
             RunError: it lies outside, or lacks a tensor.
         """
         from pocketgraph.formats import open_checkpoint
-        from pocketgraph.formats.checkpoint_merge import parse_slice
+        from pocketgraph.formats.checkpoints.checkpoint_merge import parse_slice
 
         checkpoint = open_checkpoint(self.prefix(prefix))
         found = []
@@ -163,7 +163,7 @@ class Directory:
 
     def merge(self, prefixes: Sequence[str], destination: str, *, delete: bool, allow_missing: bool) -> None:
         """Makes one V2 checkpoint of several; ``delete`` removes the folders that this leaves empty."""
-        from pocketgraph.formats.checkpoint_merge import merge
+        from pocketgraph.formats.checkpoints.checkpoint_merge import merge
 
         paths, target = [self.prefix(prefix) for prefix in prefixes], self.prefix(destination)
         os.makedirs(os.path.dirname(target), exist_ok=True)
@@ -184,7 +184,7 @@ def _part(checkpoint: object, name: str, extents: Sequence[tuple[int, int]]) -> 
 
 def _parts(tensors: Sequence[tuple[str, str, Tensor]]) -> Iterator[Saved]:
     """What a save op gives, as what a checkpoint holds."""
-    from pocketgraph.formats.checkpoint_merge import Saved, parse_slice
+    from pocketgraph.formats.checkpoints.checkpoint_merge import Saved, parse_slice
 
     for name, slice_text, value in tensors:
         if not name or name.startswith("\0"):

@@ -34,7 +34,7 @@ def test_no_gain_is_told_with_the_reason() -> None:
 
 def test_sixteen_bits_are_slow_for_a_reason_of_their_own() -> None:
     _, why = SizeAndLatency(4000, 1000, 1e-6, 2e-4, 12, 900, 1, is_wide=True).lines()
-    assert "LiteRT computes codes of sixteen bits with plain kernels; --activations=int8" in why
+    assert "LiteRT computes codes of sixteen bits with plain kernels; activations=int8" in why
     assert "weights" not in why
 
 

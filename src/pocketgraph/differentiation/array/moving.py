@@ -133,6 +133,12 @@ def diagonal_of_matrix(op: Backward) -> str:
     return op.add("MatrixSetDiag", op.zeros(op.inputs[0]), op.grad)
 
 
+@gradient("MatrixSetDiag")
+def with_diagonal(op: Backward) -> tuple[str, str]:
+    diagonal = op.add("MatrixDiagPart", op.grad)
+    return op.add("MatrixSetDiag", op.grad, op.zeros(diagonal)), diagonal
+
+
 @gradient("Diag")
 def diagonal_tensor(op: Backward) -> str:
     return op.add("DiagPart", op.grad)

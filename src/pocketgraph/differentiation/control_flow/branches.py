@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pocketgraph.differentiation.backward import Backward
 from pocketgraph.differentiation.registry import gradient
 from pocketgraph.errors import GraphError
-from pocketgraph.graph.dtype import BOOL
+from pocketgraph.graph.dtype import BOOL, RESOURCE
 
 
 @gradient("Merge")
@@ -24,7 +24,11 @@ def switch(op: Backward) -> str:
     """From the branch that ran; zeros where it did not use the value."""
     data, condition = op.inputs
     no, yes = op.grads
+    used = no or yes
+    assert used is not None  # or it would not be on the way back
     if no is None or yes is None:
+        if op.builder.dtype(data) is RESOURCE:  # its gradient is that of the variable's value
+            data = op.add("ReadVariableOp", data, dtype=op.builder.dtype(used).base)
         zeros = op.add("Switch", op.zeros(data), condition)
         no, yes = no or zeros, yes or f"{zeros}:1"
     return op.add("Merge", [no, yes])

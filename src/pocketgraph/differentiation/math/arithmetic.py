@@ -102,6 +102,14 @@ def product_with_logarithm(op: Backward) -> Pair:
     return op.unbroadcast(op.mul(op.add("Xlogy", is_used, y), op.grad), op.mul(op.add("Xdivy", x, y), op.grad))
 
 
+@gradient("Zeta")
+def zeta(op: Backward) -> Pair:
+    """By the second argument only, as in TensorFlow."""
+    x, q = op.inputs
+    by_q = op.add("Neg", op.mul(x, op.add("Zeta", op.add("Add", x, op.number(1)), q)))
+    return op.unbroadcast(None, op.mul(op.grad, by_q))
+
+
 @gradient("Select")
 def select(op: Backward) -> Pair:
     zeros = op.zeros(op.grad)

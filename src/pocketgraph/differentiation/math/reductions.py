@@ -80,6 +80,14 @@ def product(op: Backward) -> str:
     return op.mul(back, spread(op, op.grad))
 
 
+@gradient("NthElement")
+def nth_element(op: Backward) -> str:
+    """Elements that share the value share its gradient."""
+    found = op.cast(op.add("Equal", op.add("ExpandDims", op.output(), op.const(-1)), op.inputs[0]), op.dtype)
+    count = op.add("Sum", found, op.const([-1]), keep_dims=True)
+    return op.mul(op.add("RealDiv", found, count), op.add("ExpandDims", op.grad, op.const(-1)))
+
+
 @gradient("EuclideanNorm")
 def norm(op: Backward) -> str:
     direction = op.add("DivNoNan", op.inputs[0], spread(op, op.output()))

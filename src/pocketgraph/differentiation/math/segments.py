@@ -34,11 +34,38 @@ def unsorted_segment_sum(op: Backward) -> str:
     ids = op.inputs[1]
     zero = op.builder.const(0, op.builder.dtype(ids).base)
     gathered = op.add("GatherV2", op.grad, op.add("Maximum", ids, zero), op.const(0))
+    return op.mul(gathered, _is_used(op, zero))
+
+
+def _is_used(op: Backward, zero: str) -> str:
+    """1 for rows whose id is not negative, else 0, in a shape that broadcasts over the rows."""
+    ids = op.inputs[1]
     is_used = op.cast(op.add("GreaterEqual", ids, zero), op.dtype)
-    missing = op.rank(op.inputs[0]) - op.rank(ids)
-    for _ in range(missing):
+    for _ in range(op.rank(op.inputs[0]) - op.rank(ids)):
         is_used = op.add("ExpandDims", is_used, op.const(-1))
-    return op.mul(gathered, is_used)
+    return is_used
+
+
+@gradient("SegmentMax", "SegmentMin")
+def segment_extreme(op: Backward) -> str:
+    """Rows that share the extreme share its gradient."""
+    ids = op.inputs[1]
+    found = op.cast(op.add("Equal", op.inputs[0], op.add("GatherV2", op.output(), ids, op.const(0))), op.dtype)
+    weighted = op.add("RealDiv", op.grad, op.add("SegmentSum", found, ids))
+    chosen = op.add("Greater", found, op.number(0))
+    return op.add("Select", chosen, op.add("GatherV2", weighted, ids, op.const(0)), op.zeros(found))
+
+
+@gradient("UnsortedSegmentMax", "UnsortedSegmentMin")
+def unsorted_segment_extreme(op: Backward) -> str:
+    """Rows that share the extreme share its gradient; those with a negative id get none."""
+    rows_, ids, count = op.inputs
+    zero = op.builder.const(0, op.builder.dtype(ids).base)
+    places = op.add("Maximum", ids, zero)
+    found = op.cast(op.add("Equal", rows_, op.add("GatherV2", op.output(), places, op.const(0))), op.dtype)
+    found = op.mul(found, _is_used(op, zero))
+    weighted = op.add("DivNoNan", op.grad, op.add("UnsortedSegmentSum", found, ids, count))
+    return op.mul(op.add("GatherV2", weighted, places, op.const(0)), found)
 
 
 @gradient("SparseSegmentSum")

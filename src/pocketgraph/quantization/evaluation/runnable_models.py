@@ -12,8 +12,8 @@ import numpy as np
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.errors import FormatError, UsageError, did_you_mean, option
 from pocketgraph.graph import Graph, canonical, node_name
-from pocketgraph.litert.isolated import IsolatedInterpreter, TensorDetail
 from pocketgraph.litert.trusted import TrustedInterpreter
+from pocketgraph.litert.untrusted.isolated import IsolatedInterpreter, TensorDetail
 from pocketgraph.quantization.audio_preprocessing import (
     audio_preprocessing_of,
     behind_audio_preprocessing,

@@ -34,7 +34,7 @@ def plan_of_model_file(request: Request, graph: Graph) -> ExecutionPlan:
         RunError: it asks for tensors between a signature's inputs and outputs, or for the reference engine.
     """
     from pocketgraph.litert.model_file import ModelFile
-    from pocketgraph.litert.verifier import fault
+    from pocketgraph.litert.untrusted.verifier import fault
 
     if request.engine == "reference":
         raise RunError("a LiteRT file runs on LiteRT, not on the reference engine", hint="leave the engine out")

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from pocketgraph.errors import FormatError
 from pocketgraph.litert import schema
-from pocketgraph.litert.file_tables import (
+from pocketgraph.litert.untrusted.file_tables import (
     BITS,
     CASE,
     DILATIONS,
@@ -32,7 +32,7 @@ from pocketgraph.litert.file_tables import (
     SUBGRAPHS_2,
     VARIANT,
 )
-from pocketgraph.litert.flatbuffer_reader import DamagedError, Reader, Table
+from pocketgraph.litert.untrusted.flatbuffer_reader import DamagedError, Reader, Table
 
 SHORTEST = 8  # bytes: where the root is, and the identifier
 LARGEST = 1 << 40  # bytes of one tensor; no device has as much, and sizes of kernels stay within 64 bits

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.errors import FormatError
-from pocketgraph.formats import ordered_code, sstable, wire
-from pocketgraph.formats.bundle_proto import Extent
-from pocketgraph.formats.checkpoint_merge import Saved, encode_extent
+from pocketgraph.formats import wire
+from pocketgraph.formats.checkpoints import ordered_code, sstable
+from pocketgraph.formats.checkpoints.bundle_proto import Extent
+from pocketgraph.formats.checkpoints.checkpoint_merge import Saved, encode_extent
 from pocketgraph.formats.files import write_atomically
 from pocketgraph.formats.tensor_proto import LIST_OF, STRING_VAL, shape_bytes
 from pocketgraph.graph import Tensor

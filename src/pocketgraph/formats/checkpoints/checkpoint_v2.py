@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.errors import FormatError, did_you_mean
-from pocketgraph.formats import bundle_tensor, checkpoint_base, ordered_code
-from pocketgraph.formats.bundle_proto import BundleEntry, Extent, Header
-from pocketgraph.formats.checkpoint_base import LARGEST_RANK, elements_of, resolved
+from pocketgraph.formats.checkpoints import bundle_tensor, checkpoint_base, ordered_code
+from pocketgraph.formats.checkpoints.bundle_proto import BundleEntry, Extent, Header
+from pocketgraph.formats.checkpoints.checkpoint_base import LARGEST_RANK, elements_of, resolved
+from pocketgraph.formats.checkpoints.sstable import SortedTable
 from pocketgraph.formats.files import mapped
-from pocketgraph.formats.sstable import SortedTable
 from pocketgraph.formats.wire import WireError
 from pocketgraph.graph import Tensor
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from pocketgraph.formats.checkpoint_base import Checkpoint
-from pocketgraph.formats.checkpoint_state import find_prefix
+from pocketgraph.formats.checkpoints.checkpoint_base import Checkpoint
+from pocketgraph.formats.checkpoints.checkpoint_state import find_prefix
 
 
 def open_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
@@ -21,9 +21,9 @@ def open_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     """
     prefix = find_prefix(path)
     if os.path.isfile(prefix + ".index"):
-        from pocketgraph.formats import checkpoint_v2
+        from pocketgraph.formats.checkpoints import checkpoint_v2
 
         return checkpoint_v2.CheckpointV2(prefix)
-    from pocketgraph.formats import checkpoint_v1
+    from pocketgraph.formats.checkpoints import checkpoint_v1
 
     return checkpoint_v1.CheckpointV1(prefix)

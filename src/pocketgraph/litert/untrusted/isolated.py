@@ -23,11 +23,11 @@ import numpy as np
 
 from pocketgraph.errors import FormatError, RunError
 from pocketgraph.litert.messages import Array, receive, send
-from pocketgraph.litert.verifier import verify_file
+from pocketgraph.litert.untrusted.verifier import verify_file
 
 START = (
     "import sys, json; sys.path[:] = json.loads(sys.argv[1]);"
-    " from pocketgraph.litert.isolated_worker import serve; serve()"
+    " from pocketgraph.litert.untrusted.isolated_worker import serve; serve()"
 )
 PATIENCE = 10  # seconds for a worker to end once its pipes are closed
 TAIL = 300  # characters of what native code said last

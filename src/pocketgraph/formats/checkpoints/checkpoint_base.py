@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.errors import FormatError, GraphError
-from pocketgraph.formats import ordered_code
-from pocketgraph.formats.bundle_proto import BundleEntry, Extent
+from pocketgraph.formats.checkpoints import ordered_code
+from pocketgraph.formats.checkpoints.bundle_proto import BundleEntry, Extent
 from pocketgraph.graph import DType, Tensor
 
 LARGEST_RANK = 32  # dimensions; NumPy's limit before version 2

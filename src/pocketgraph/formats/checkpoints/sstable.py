@@ -13,7 +13,8 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 
 from pocketgraph.errors import FormatError
-from pocketgraph.formats import crc32c, snappy
+from pocketgraph.formats import crc32c
+from pocketgraph.formats.checkpoints import snappy
 from pocketgraph.formats.wire import varint
 
 FOOTER_BYTES = 48

@@ -7,8 +7,8 @@ import os
 from collections.abc import Iterator, Mapping
 
 from pocketgraph.errors import FormatError, PocketgraphError
-from pocketgraph.formats import bundle_tensor, sstable
-from pocketgraph.formats.bundle_proto import BundleEntry, Header
+from pocketgraph.formats.checkpoints import bundle_tensor, sstable
+from pocketgraph.formats.checkpoints.bundle_proto import BundleEntry, Header
 from pocketgraph.formats.files import mapped, write_atomically
 from pocketgraph.formats.wire import Chunk
 from pocketgraph.graph import Tensor
@@ -61,7 +61,7 @@ def write_checkpoint(prefix: str | os.PathLike[str], tensors: Mapping[str, Tenso
 
 def _shards_of(base: str) -> int:
     """How many data files the index that is there speaks of; 0 when there is none that can be read."""
-    from pocketgraph.formats.checkpoint_v2 import CheckpointV2
+    from pocketgraph.formats.checkpoints.checkpoint_v2 import CheckpointV2
 
     try:
         return CheckpointV2(base).num_shards if os.path.exists(base + ".index") else 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from pocketgraph.litert.file_tables import KINDS, TABLES
+from pocketgraph.litert.untrusted.file_tables import KINDS, TABLES
 
 SMALLEST = 1 << 16  # elements of vectors that are looked at in any file; beyond, four for each byte
 

@@ -1,0 +1,1 @@
+"""Checkpoints of both versions: tables of tensors by variable name."""

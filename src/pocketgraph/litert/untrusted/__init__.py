@@ -1,0 +1,1 @@
+"""LiteRT files that others wrote: verified before native code sees them, and run in a process of their own."""
