@@ -18,7 +18,7 @@ MODULES = (
     "pocketgraph.graph.text",
     "pocketgraph.inspect.summarize",
     "pocketgraph.quantization.quantizer",
-    "pocketgraph.runtime.compare",
+    "pocketgraph.runtime.verification",
     "pocketgraph.runtime.interface",
     "pocketgraph.runtime.session",
     "pocketgraph.runtime.user_kernels",
