@@ -14,6 +14,7 @@ import pytest
 import pocketgraph
 from pocketgraph.litert import cache, code_version
 from pocketgraph.litert.code_version import ABOVE, BUILT, checkout_version, content_version
+from test_floors import house
 
 SOURCES = pathlib.Path(pocketgraph.__file__).parent
 ROOT = pathlib.Path(__file__).parents[2]
@@ -88,10 +89,12 @@ def test_names_in_the_cache_follow_from_it(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_only_what_the_runtime_does_not_stand_on_is_left_out() -> None:
-    tomllib = pytest.importorskip("tomllib", reason="Python 3.11 reads TOML")
-    layers = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"][0]["layers"]
-    floors = [{name.strip().removeprefix("pocketgraph.") for name in layer.split("|")} for layer in layers]
-    (own,) = [place for place, floor in enumerate(floors) if "runtime" in floor]
-    above = set().union(*floors[: own + 1]) - {"runtime"}
-    assert above <= ABOVE
-    assert ABOVE.isdisjoint(set().union(*floors[own + 1 :]) | {"runtime"})
+    imports = house()
+    seen, waiting = set(), [name for name in imports if name.startswith("pocketgraph.runtime")]
+    while waiting:
+        name = waiting.pop()
+        if name not in seen:
+            seen.add(name)
+            waiting.extend(imports[name])
+    assert ABOVE.isdisjoint(name.split(".")[1] for name in seen if "." in name)
+    assert {path.name for path in (ROOT / "src" / "pocketgraph").iterdir() if path.is_dir()} >= ABOVE

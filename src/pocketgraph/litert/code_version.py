@@ -8,7 +8,6 @@ process. Either way a change of any file below the runtime's ceiling gives anoth
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from functools import lru_cache
 
 try:
@@ -18,7 +17,9 @@ except ImportError:
 
 BUILT = "code_version.txt"
 """The file beside this one that holds the version of an installed package."""
-ABOVE = frozenset(("apps", "cli", "datasets", "exporting", "inspect", "quantization"))
+ABOVE = frozenset((
+    "apps", "cli", "datasets", "differentiation", "exporting", "inspect", "quantization", "transforms",
+))  # fmt: skip
 """Folders that the runtime does not stand on: nothing that is kept on disk depends on them."""
 
 
@@ -52,11 +53,8 @@ def checkout_version(package: str) -> str:
     Raises:
         OSError: the folder cannot be read.
     """
-    total = blake2b(digest_size=12)
-    for name, entry in sorted(_sources(package)):
-        status = entry.stat()
-        total.update(f"{name}\0{status.st_size} {status.st_mtime_ns}\0".encode())
-    return total.hexdigest()
+    found = [(name, (status := entry.stat()).st_size, status.st_mtime_ns) for name, entry in _sources(package)]
+    return blake2b(repr(sorted(found)).encode(), digest_size=12).hexdigest()
 
 
 def content_version(package: str) -> str:
@@ -73,13 +71,20 @@ def content_version(package: str) -> str:
     return total.hexdigest()
 
 
-def _sources(folder: str, inside: str = "") -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """The sources in and below a folder, with their paths from there."""
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            name = entry.name
-            if entry.is_dir():
-                if name != "__pycache__" and name[0] != "." and (inside or name not in ABOVE):
-                    yield from _sources(entry.path, f"{inside}{name}/")
-            elif name != BUILT and not name.endswith((".pyc", ".part")):
-                yield f"{inside}{name}", entry
+def _sources(package: str) -> list[tuple[str, os.DirEntry[str]]]:
+    """The sources in and below a package's folder, with their paths from there."""
+    found = []
+    waiting = [(package, "")]
+    while waiting:
+        folder, inside = waiting.pop()
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                name = entry.name
+                if name.endswith(".py"):
+                    found.append((inside + name, entry))
+                elif entry.is_dir():
+                    if name != "__pycache__" and name[0] != "." and (inside or name not in ABOVE):
+                        waiting.append((entry.path, f"{inside}{name}/"))
+                elif name != BUILT and not name.endswith((".pyc", ".part")):
+                    found.append((inside + name, entry))
+    return found
