@@ -45,8 +45,8 @@ GRADIENTS = {
         "QuantizeAndDequantizeV2 QuantizeAndDequantizeV3"
     ),
     "nn.convolutions": (
-        "Conv2D Conv2DBackpropInput Conv2DBackpropFilter DepthwiseConv2dNative DepthwiseConv2dNativeBackpropInput "
-        "Conv3D Conv3DBackpropInputV2 Dilation2D BiasAdd BiasAddV1"
+        "Conv2D DepthwiseConv2dNative Conv3D Conv2DBackpropInput DepthwiseConv2dNativeBackpropInput "
+        "Conv3DBackpropInputV2 Conv2DBackpropFilter Dilation2D BiasAdd BiasAddV1"
     ),
     "nn.losses": "SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits CTCLoss",
     "nn.normalization": (

@@ -12,23 +12,52 @@ LAYER = ("strides", "padding", "explicit_paddings", "data_format", "dilations", 
 
 @gradient("Conv2D")
 def conv2d(op: Backward) -> Pair:
-    image, filters = op.inputs
-    layer = op.attrs(*LAYER)
-    return (
-        op.add("Conv2DBackpropInput", op.shape(image), filters, op.grad, **layer),
-        op.add("Conv2DBackpropFilter", image, op.shape(filters), op.grad, **layer),
-    )
+    return layer(op, "Conv2DBackpropInput", "Conv2DBackpropFilter")
+
+
+@gradient("DepthwiseConv2dNative")
+def depthwise(op: Backward) -> Pair:
+    return layer(op, "DepthwiseConv2dNativeBackpropInput", "DepthwiseConv2dNativeBackpropFilter")
+
+
+@gradient("Conv3D")
+def conv3d(op: Backward) -> Pair:
+    return layer(op, "Conv3DBackpropInputV2", "Conv3DBackpropFilterV2")
 
 
 @gradient("Conv2DBackpropInput")
 def transposed_conv2d(op: Backward) -> tuple[None, str, str]:
+    return transposed(op, "Conv2DBackpropFilter", "Conv2D")
+
+
+@gradient("DepthwiseConv2dNativeBackpropInput")
+def transposed_depthwise(op: Backward) -> tuple[None, str, str]:
+    return transposed(op, "DepthwiseConv2dNativeBackpropFilter", "DepthwiseConv2dNative")
+
+
+@gradient("Conv3DBackpropInputV2")
+def transposed_conv3d(op: Backward) -> tuple[None, str, str]:
+    return transposed(op, "Conv3DBackpropFilterV2", "Conv3D")
+
+
+def layer(op: Backward, by_input: str, by_filter: str) -> Pair:
+    """Of a convolution, by the ops that compute its two gradients."""
+    image, filters = op.inputs
+    attrs = op.attrs(*LAYER)
+    return (
+        op.add(by_input, op.shape(image), filters, op.grad, **attrs),
+        op.add(by_filter, image, op.shape(filters), op.grad, **attrs),
+    )
+
+
+def transposed(op: Backward, by_filter: str, forward: str) -> tuple[None, str, str]:
     """Of a transposed convolution, which is what the gradient of a convolution by its input is."""
     _, filters, image = op.inputs
-    layer = op.attrs(*LAYER)
+    attrs = op.attrs(*LAYER)
     return (
         None,
-        op.add("Conv2DBackpropFilter", op.grad, op.shape(filters), image, **layer),
-        op.add("Conv2D", op.grad, filters, **layer),
+        op.add(by_filter, op.grad, op.shape(filters), image, **attrs),
+        op.add(forward, op.grad, filters, **attrs),
     )
 
 
@@ -40,48 +69,6 @@ def conv2d_by_filter(op: Backward) -> tuple[str, None, str]:
         op.add("Conv2DBackpropInput", op.shape(image), op.grad, gradient_of_layer, **layer),
         None,
         op.add("Conv2D", image, op.grad, **layer),
-    )
-
-
-@gradient("DepthwiseConv2dNative")
-def depthwise(op: Backward) -> Pair:
-    image, filters = op.inputs
-    layer = op.attrs(*LAYER)
-    return (
-        op.add("DepthwiseConv2dNativeBackpropInput", op.shape(image), filters, op.grad, **layer),
-        op.add("DepthwiseConv2dNativeBackpropFilter", image, op.shape(filters), op.grad, **layer),
-    )
-
-
-@gradient("DepthwiseConv2dNativeBackpropInput")
-def transposed_depthwise(op: Backward) -> tuple[None, str, str]:
-    _, filters, image = op.inputs
-    layer = op.attrs(*LAYER)
-    return (
-        None,
-        op.add("DepthwiseConv2dNativeBackpropFilter", op.grad, op.shape(filters), image, **layer),
-        op.add("DepthwiseConv2dNative", op.grad, filters, **layer),
-    )
-
-
-@gradient("Conv3D")
-def conv3d(op: Backward) -> Pair:
-    image, filters = op.inputs
-    layer = op.attrs(*LAYER)
-    return (
-        op.add("Conv3DBackpropInputV2", op.shape(image), filters, op.grad, **layer),
-        op.add("Conv3DBackpropFilterV2", image, op.shape(filters), op.grad, **layer),
-    )
-
-
-@gradient("Conv3DBackpropInputV2")
-def transposed_conv3d(op: Backward) -> tuple[None, str, str]:
-    _, filters, image = op.inputs
-    layer = op.attrs(*LAYER)
-    return (
-        None,
-        op.add("Conv3DBackpropFilterV2", op.grad, op.shape(filters), image, **layer),
-        op.add("Conv3D", op.grad, filters, **layer),
     )
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from pocketgraph.exporting.c.operators.shapes import strides
 from pocketgraph.exporting.c.operators.table import emits, moves
 from pocketgraph.exporting.c.unit import Unit, array_of, c_type, operand
-from pocketgraph.litert.program import Operation
+from pocketgraph.litert.program import Operation, Value
 
 
 @moves("GATHER")
@@ -29,14 +30,19 @@ def gather(unit: Unit, operation: Operation) -> None:
     )  # fmt: skip
 
 
+def points(places: Value, indexed: Value) -> list[Any]:
+    """The fields of pg_points: how many places, how many axes they name, the bytes at each, and the way to it."""
+    depth = places.shape[-1]
+    inner = math.prod(indexed.shape[depth:])
+    steps = [step // max(inner, 1) for step in strides(indexed.shape)[:depth]]
+    return [places.size // depth, depth, inner * indexed.dtype.size, indexed.shape[:depth], steps]
+
+
 @moves("GATHER_ND")
 def gather_nd(unit: Unit, operation: Operation) -> None:
     source, places = operand(operation, 0), operand(operation, 1)
     result = operation.outputs[0]
-    depth = places.shape[-1]
-    inner = math.prod(source.shape[depth:])
-    steps = [step // max(inner, 1) for step in strides(source.shape)[:depth]]
-    fields = [places.size // depth, depth, inner * source.dtype.size, source.shape[:depth], steps]
+    fields = points(places, source)
     name = f"pg_gather_nd_{places.dtype.name}"
     unit.call(
         "lookup.h", name, unit.table("pg_points", fields), unit.at(source), unit.at(places), unit.at(result),
@@ -48,10 +54,7 @@ def gather_nd(unit: Unit, operation: Operation) -> None:
 def scatter_nd(unit: Unit, operation: Operation) -> None:
     places, updates = operand(operation, 0), operand(operation, 1)
     result = operation.outputs[0]
-    depth = places.shape[-1]
-    inner = math.prod(result.shape[depth:])
-    steps = [step // max(inner, 1) for step in strides(result.shape)[:depth]]
-    fields = [places.size // depth, depth, inner * result.dtype.size, result.shape[:depth], steps]
+    fields = points(places, result)
     name = f"pg_scatter_nd_{places.dtype.name}_{result.dtype.name}"
     unit.call(
         "lookup.h", name, unit.table("pg_points", fields), result.size, unit.at(places), unit.at(updates),
