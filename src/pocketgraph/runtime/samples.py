@@ -155,7 +155,7 @@ def wants_a_feed(graph: Graph, node: Node) -> bool:
     Any other default stays: what lies behind it may be most of the network, as in graphs that were retrained.
     """
     if node.op == "PlaceholderWithDefault":
-        before = {graph[name].op for name in reachable(graph, list(node.data_inputs))}
+        before = _ops_of_default(graph, node)
         comes_in = any(op in INCOMING or op.startswith("QueueDequeue") for op in before)
         return comes_in and "PlaceholderWithDefault" not in before
     return node.op in PLACEHOLDERS
@@ -171,8 +171,13 @@ def is_cached_layer(graph: Graph, node: Node) -> bool:
 
     if node.op != "PlaceholderWithDefault" or not node.data_inputs:
         return False
-    ops = {graph[name].op for name in reachable(graph, [node_name(node.data_inputs[0])])}
-    return not ops.isdisjoint(("Placeholder", "PlaceholderV2")) and not any(map(PIPELINES.match, ops))
+    ops = _ops_of_default(graph, node)
+    return not ops.isdisjoint(PLACEHOLDERS) and not any(map(PIPELINES.match, ops))
+
+
+def _ops_of_default(graph: Graph, node: Node) -> set[str]:
+    """The ops that compute a placeholder's default."""
+    return {graph[name].op for name in reachable(graph, list(node.data_inputs))}
 
 
 def random_values(dtype: DType, shape: tuple[int, ...], rng: np.random.Generator, label: str) -> np.ndarray[Any, Any]:
