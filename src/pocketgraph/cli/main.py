@@ -41,6 +41,7 @@ COMMANDS = {
     "evaluate": "Judge models on data: accuracy, agreement with the float model, KL, signal to noise.",
     "graph_to_dot": "Write a graph for Graphviz, or draw it where that is installed.",
     "import_pb_to_tensorboard": "Write a model where TensorBoard finds it: graph, shapes and times.",
+    "model_explorer": "Write a model for Model Explorer, with operations, bytes and times as overlays.",
     "view": "Draw a model as a page to walk through: scopes, shapes, costs, times; or as SVG, PNG.",
     "plan": "Show which parts of a model run on which engine, and why.",
 }
