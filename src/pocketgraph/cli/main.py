@@ -41,6 +41,7 @@ COMMANDS = {
     "graph_to_dot": "Write a graph for Graphviz, or draw it where that is installed.",
     "import_pb_to_tensorboard": "Write a model where TensorBoard finds it: graph, shapes and times.",
     "view": "Draw a model as a page to walk through: scopes, shapes, costs, times; or as SVG, PNG.",
+    "live": "Run a model on a camera or microphone: a page, or annotated pictures, GIF, JSON lines.",
     "plan": "Show which parts of a model run on which engine, and why.",
 }
 """Every command with its one line; the module of the same name holds it."""
