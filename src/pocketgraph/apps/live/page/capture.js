@@ -56,9 +56,10 @@ export class Camera {
 }
 
 export class Microphone {
-  constructor(heard, ended) {
+  constructor(heard, ended, rate) {
     this.heard = heard;
     this.ended = ended;
+    this.rate = rate;
   }
 
   async open() {
@@ -74,7 +75,7 @@ export class Microphone {
     for (const track of stream.getAudioTracks()) {
       track.addEventListener("ended", () => this.ended("The microphone was unplugged. Plug it in and try again."));
     }
-    const context = new AudioContext();
+    const context = new AudioContext(this.rate ? { sampleRate: this.rate } : {});
     await context.audioWorklet.addModule("recorder.js");
     const recorder = new AudioWorkletNode(context, "recorder");
     recorder.port.onmessage = (event) => this.heard(event.data, context.sampleRate);

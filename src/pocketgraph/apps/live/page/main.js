@@ -134,7 +134,7 @@ async function open() {
       microphone = new Microphone((samples, rate) => {
         wave = samples;
         if (!settings.paused) engine.listen(samples, rate);
-      }, (why) => say(why, "Try again", open));
+      }, (why) => say(why, "Try again", open), about.rate);
       await microphone.open();
     } else {
       camera = new Camera(at("video"), (why) => say(why, "Try again", open));
