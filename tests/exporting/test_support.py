@@ -83,7 +83,7 @@ def test_bad_calls(tmp_path: pathlib.Path, capsys: Any) -> None:
 
 SMALL = (
     "kws_dnn_s", "dotnet_matmul", "pocdoc", "vibcat", "kws_basic_lstm_s", "utensor_xor_keras", "bender_dense",
-    "mnist_softmax_frozen",
+    "mnist_softmax_frozen", "rust_addition",
 )  # fmt: skip
 
 
