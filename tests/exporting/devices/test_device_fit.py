@@ -13,6 +13,7 @@ import pytest
 
 from command_line import call
 from pocketgraph.errors import FormatError, UsageError
+from pocketgraph.exporting.devices import family_times
 from pocketgraph.exporting.devices.device_fit import fit
 from pocketgraph.exporting.devices.device_table import Device, chosen_devices, devices, published_models
 from pocketgraph.exporting.devices.device_table import read_device_file as read
@@ -44,6 +45,13 @@ NETWORK = """
     d = MatMul(c, v, T=float)
     y = Softmax(d, T=float)
 """
+
+
+@pytest.fixture(autouse=True)
+def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few runs are enough where no test looks at the times themselves."""
+    monkeypatch.setattr(family_times, "ENOUGH", 0.01)
+    monkeypatch.setattr(family_times, "PROFILES", 2)
 
 
 def network() -> Any:
