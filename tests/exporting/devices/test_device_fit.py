@@ -175,6 +175,12 @@ def test_what_would_help() -> None:
             assert by_name[name].milliseconds[device.device.name] < judged.milliseconds
 
 
+def test_models_unlike_the_published_ones_are_less_sure() -> None:
+    graph = parse("x = Placeholder(dtype=float, shape=[64, 64])\ny = Softmax(x, T=float)")
+    assert any("less sure" in note for note in fit(graph).notes)
+    assert not any("less sure" in note for note in fit(yardstick()).notes)
+
+
 def test_memory_asked_for() -> None:
     found = fit(network(), devices=["pixel-3"], memory=1000)
     assert found.devices[0].fits == "no"
@@ -253,6 +259,17 @@ def test_open_sizes_are_asked_for() -> None:
     with pytest.raises(UsageError, match="leaves some open: 'x'"):
         fit(graph)
     assert fit(graph, shapes={"x": (1, 8, 8, 3)}).flops.total == 8 * 8 * 3
+
+
+def test_sizes_that_old_files_leave_out_are_asked_for() -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[])
+        axis = Const(int32 1)
+        y = ConcatV2(x, x, axis, T=float, N=2)
+    """)
+    with pytest.raises(UsageError, match="states the input 'x' as \\[\\]"):
+        fit(graph)
+    assert fit(graph, shapes={"x": (4, 4)}).memory["float"].arena >= 2 * 4 * 16
 
 
 def test_unknown_costs_are_said() -> None:

@@ -32,6 +32,7 @@ from pocketgraph.inspect.step_flops import count_step
 from pocketgraph.litert.program import Program
 
 MOST_NAMED = 5
+MOSTLY = 0.5  # share of the time
 
 
 class DeviceEstimate(NamedTuple):
@@ -116,14 +117,21 @@ def fit(
     flops = count_step(model.graph, feeds, fetches)
     if flops.uncounted or flops.unknown:
         notes.append(_uncounted(flops))
+    local = _local_times(model, fetches, feeds, notes)
+    if local is None:
+        _check_scalars(model)
     precision = "int8" if _is_coded(model) else "float"
     plans = _plans(model, fetches, precision, notes)
-    local = _local_times(model, fetches, feeds, notes)
     times = None
     if local is not None or not (flops.uncounted or flops.unknown):
         times = _reference_times(local, flops, precision)
     else:
         notes.append("no times are estimated, as it neither runs here nor are all of its operations known")
+    if times is not None and times["other"] > MOSTLY * sum(times.values()):
+        notes.append(
+            "more than half of its time is in operations that the published models hardly use, so that times are less "
+            "sure than their ranges say"
+        )
     asked = budget_ms is not None or memory is not None or bool(devices)
     found = tuple(_estimated(device, precision, plans, times, flops, budget_ms, memory) for device in chosen)
     helpful: tuple[Advice, ...] = ()
@@ -169,6 +177,20 @@ def _local_times(
     except PocketgraphError as error:
         notes.append(f"it does not run here on made-up inputs, times are worked out from its operations: {error.what}")
     return None
+
+
+def _check_scalars(model: ExportModel) -> None:
+    """Refuses inputs that are stated as scalars by a graph that does not run on such: old files mean any shape by it.
+
+    Raises:
+        UsageError: there are some.
+    """
+    scalars = [port for port in model.main.inputs if port.sizes == () and port.dtype.name in ("float", "uint8")]
+    if scalars:
+        raise UsageError(
+            f"the graph states the input '{scalars[0].name}' as [], and does not run on that",
+            hint=f"say its sizes, as in {option('input_shape', 'shapes')}={scalars[0].name}:1,224,224,3",
+        )
 
 
 def _reference_times(local: LocalTimes | None, flops: Flops, precision: str) -> Milliseconds:
@@ -237,6 +259,9 @@ def _estimated(
     elif budget_ms is not None and latency[judged].high > budget_ms and verdict == "yes":
         verdict = "perhaps"
         reasons.append(f"{budget_ms:g} ms is within the error bar")
+    if verdict == "yes" and limit is not None and plans[judged].unknown:
+        verdict = "perhaps"
+        reasons.append(f"memory of {plans[judged].unknown:,} tensors is not known")
     if limit is None and budget_ms is None:
         verdict = ""
     return DeviceEstimate(device, latency, needed, verdict, tuple(reasons))
