@@ -134,14 +134,13 @@ def test_the_same_seed_gives_the_same_bytes_with_and_without_kept_features(
     graphs = [retrain(base(), photos, bottleneck_dir=place).graph for place in ("", kept, kept)]
     for number, graph in enumerate(graphs):
         save(graph, tmp_path / f"{number}.pb")
+    first = retrain(base(), photos).head
     contents = {(tmp_path / f"{number}.pb").read_bytes() for number in range(3)}
     assert len(contents) == 1
     photo = next((photos / "green").iterdir())
     Image.fromarray(np.full((8, 8, 3), 255, np.uint8)).save(photo)  # another photo under the old name
     changed = retrain(base(), photos, bottleneck_dir=kept).head
-    assert not np.array_equal(
-        changed.weights, retrain(base(), photos / ".." / "photos", bottleneck_dir="").head.weights * 2
-    )
+    assert not np.array_equal(changed.weights, first.weights)
     np.testing.assert_array_equal(changed.weights, retrain(base(), photos).head.weights)
 
 

@@ -10,7 +10,7 @@ from pocketgraph.graph import Graph, Node, canonical, node_name
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import topological
 
-LAYERS = ("MatMul", "Conv2D", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3")
+LAYERS = ops_with("matrix_product", "convolution")
 FAR = 24
 """Nodes between the output and the last layer with weights, at most."""
 
