@@ -146,5 +146,5 @@ def command(
     if made.left_out:
         echo(f"{len(made.left_out)} photos did not open and were left out")
     echo(f"{output_graph}, {labels_file}; next:")
-    echo(f"  pocketgraph quantize {output_graph} --data={image_dir} -o small.tflite")
+    echo(f"  pocketgraph quantize {output_graph} --calibrate={image_dir} -o small.tflite")
     echo(f"  pocketgraph live {output_graph} --labels={labels_file}")
