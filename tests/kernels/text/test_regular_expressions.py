@@ -15,7 +15,7 @@ from pocketgraph.errors import DeadlineError, RunError
 from pocketgraph.kernels.text import regular_expressions as ops
 from pocketgraph.kernels.text.regex.matcher import Matcher
 from pocketgraph.kernels.text.regex.nfa import Nfa
-from pocketgraph.kernels.text.regex.plain import PlainMatcher
+from pocketgraph.kernels.text.regex.plain import PlainMatcher, is_plain
 from pocketgraph.kernels.text.regex.syntax import PatternError, parse
 
 FOLDER = pathlib.Path(__file__).parents[2] / "fixtures"
@@ -32,7 +32,13 @@ def library(pattern: bytes) -> ops.CompiledPattern:
     return ops.LibraryPattern(pattern, pytest.importorskip("re2", reason="the extra re2 is not installed"))
 
 
-MATCHERS = pytest.mark.parametrize("compiled", [library, ops.own_pattern, automaton])
+def chosen(pattern: bytes) -> ops.CompiledPattern:
+    """What is taken where the library is not installed."""
+    expression, groups = parse(pattern)
+    return PlainMatcher(expression, groups) if is_plain(expression) else automaton(pattern)
+
+
+MATCHERS = pytest.mark.parametrize("compiled", [library, chosen, automaton])
 
 
 def strings(*texts: bytes) -> np.ndarray[Any, Any]:
@@ -87,11 +93,24 @@ def test_patterns_that_go_back_for_ever_elsewhere(compiled: Callable[[bytes], op
         assert compiled(b"(?:a?){100}a{100}").matches(b"a" * 100)
 
 
-def test_python_is_given_only_what_it_never_goes_back_far_in() -> None:
+@pytest.mark.parametrize("absent", [True, False])
+def test_who_is_given_which_pattern(absent: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = without_library(monkeypatch, absent)
     plain = [b"[!.?]", rb"\s+", b"<br />", b"foo|ba+|b[xy]", rb"(\d+)", rb"\bfoo\b", b"(?i)stra\xc3\x9fe", rb"[^\w\s]+"]
     others = [b"a+b", b"(a+)+", b"a*a*", b"(a|b)c", b"(a|b)*", b"a??b", b"(a?){9}"]
-    assert all(isinstance(ops.own_pattern(pattern), PlainMatcher) for pattern in plain)
-    assert all(isinstance(ops.own_pattern(pattern), Matcher) for pattern in others)
+    assert all(isinstance(ops.pattern_of(pattern), PlainMatcher) for pattern in plain)
+    assert all(isinstance(ops.pattern_of(pattern), other) for pattern in others)
+    ops.pattern_of.cache_clear()
+
+
+def without_library(monkeypatch: pytest.MonkeyPatch, absent: bool) -> type:
+    """Hides the library, or skips the test where there is none; gives who matches what is not plain."""
+    ops.pattern_of.cache_clear()
+    if absent:
+        monkeypatch.setitem(sys.modules, "re2", None)
+        return Matcher
+    pytest.importorskip("re2", reason="the extra re2 is not installed")
+    return ops.LibraryPattern
 
 
 @pytest.mark.parametrize("absent", [True, False])
@@ -106,11 +125,7 @@ def test_python_is_given_only_what_it_never_goes_back_far_in() -> None:
     ],
 )
 def test_what_no_pattern_may_say(absent: bool, pattern: bytes, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if absent:
-        monkeypatch.setitem(sys.modules, "re2", None)
-    else:
-        pytest.importorskip("re2", reason="the extra re2 is not installed")
-    ops.pattern_of.cache_clear()
+    without_library(monkeypatch, absent)
     with pytest.raises(RunError, match=said):
         ops.regex_full_match(strings(b"a"), scalar(pattern))
     ops.pattern_of.cache_clear()

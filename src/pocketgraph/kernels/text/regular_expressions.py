@@ -1,7 +1,7 @@
 """Texts compared with regular expressions, and what matches replaced: RE2's syntax and meaning, in linear time.
 
-The extra ``re2`` brings Google's library. Without it, patterns that cannot make it go back far are given to Python's
-matcher, all others to our own. All three give the same.
+Patterns that cannot make it go back far are given to Python's matcher, over bytes; all others to Google's library,
+which the extra ``re2`` brings, or to our own. All three give the same.
 """
 
 from __future__ import annotations
@@ -75,26 +75,19 @@ def pattern_of(pattern: bytes) -> CompiledPattern:
         RunError: RE2 does not take it.
     """
     try:
+        expression, groups = parse(pattern)
+        if is_plain(expression):
+            return PlainMatcher(expression, groups)
         try:
             import re2
         except ImportError:
-            return own_pattern(pattern)
+            return Matcher(Nfa(expression, groups))
         return LibraryPattern(pattern, re2)
     except PatternError as error:
         raise RunError(
             f"Invalid pattern: {pattern.decode(errors='replace')}, error: {error}",
             hint=HINT if any(sign in str(error) for sign in ("invalid perl operator", "invalid escape")) else "",
         ) from error
-
-
-def own_pattern(pattern: bytes) -> CompiledPattern:
-    """The pattern, compiled without the library.
-
-    Raises:
-        PatternError: RE2 does not take it.
-    """
-    expression, groups = parse(pattern)
-    return PlainMatcher(expression, groups) if is_plain(expression) else Matcher(Nfa(expression, groups))
 
 
 def _replaced(input: Array, pattern: bytes, rewrite: bytes, every: bool) -> Array:
@@ -152,6 +145,9 @@ def replace_all(pattern: CompiledPattern, pieces: list[bytes | int], text: bytes
     Raises:
         RunError: the result takes more memory than may be taken.
     """
+    quick = pattern.replaced(pieces, text) if isinstance(pattern, PlainMatcher) else None
+    if quick is not None:
+        return quick
     found: list[bytes] = []
     size = 0
     at, last = 0, -1

@@ -7,10 +7,13 @@ costs at most the pattern's length.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
+from pocketgraph.budgets import allowance
 from pocketgraph.kernels.text.regex import syntax
 from pocketgraph.kernels.text.regex.character_classes import utf8_sequences
 from pocketgraph.kernels.text.regex.matcher import Spans
+from pocketgraph.kernels.text.regex.nfa import may_be_empty
 
 SPELLED = {
     "begin": rb"\A",
@@ -34,6 +37,7 @@ class PlainMatcher:
     def __init__(self, expression: syntax.Expression, groups: int) -> None:
         self.groups = groups
         self._pattern = re.compile(_spelled(expression), re.DOTALL)
+        self._may_be_empty = may_be_empty(expression)
 
     def matches(self, text: bytes) -> bool:
         """Whether the pattern matches the whole of a text."""
@@ -43,6 +47,15 @@ class PlainMatcher:
         """As ``Matcher.search``."""
         found = self._pattern.search(text, begin)
         return None if found is None else found.regs
+
+    def replaced(self, pieces: Sequence[bytes | int], text: bytes) -> bytes | None:
+        """A text with each match replaced by texts and numbers of groups, at once; None where that is to be done match
+        by match: some may be empty, of which RE2 counts others than Python, or there may be too much of it."""
+        copies = sum([1 if isinstance(piece, int) else len(piece) for piece in pieces])
+        if self._may_be_empty or len(text) * (copies + 1) > allowance():
+            return None
+        rewrite = [b"\\g<%d>" % p if isinstance(p, int) else p.replace(b"\\", b"\\\\") for p in pieces]
+        return self._pattern.sub(b"".join(rewrite), text)
 
 
 def is_plain(part: syntax.Expression) -> bool:
@@ -73,8 +86,13 @@ def _is_fixed(part: syntax.Expression) -> bool:
 def _spelled(part: syntax.Expression) -> bytes:
     """The pattern in Python's syntax, over bytes."""
     if isinstance(part, syntax.Characters):
-        rows = [b"".join(b"[\\x%02x-\\x%02x]" % span for span in row) for row in utf8_sequences(part.ranges)]
-        return b"(?:%s)" % b"|".join(rows) if rows else b"(?!)"
+        sequences = utf8_sequences(part.ranges)
+        single = b"".join(b"\\x%02x-\\x%02x" % row[0] for row in sequences if len(row) == 1)
+        rows = [b"[%s]" % single] if single else []
+        if not sequences:
+            return b"(?!)"
+        rows += [b"".join(b"[\\x%02x-\\x%02x]" % span for span in row) for row in sequences if len(row) > 1]
+        return b"(?:%s)" % b"|".join(rows) if len(rows) > 1 or not single else rows[0]
     if isinstance(part, syntax.AnyByte):
         return b"."
     if isinstance(part, syntax.Assertion):
