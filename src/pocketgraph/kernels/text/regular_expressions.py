@@ -22,6 +22,8 @@ from pocketgraph.kernels.text.regex.syntax import PatternError, parse
 from pocketgraph.kernels.text.strings import mapped, scalar_string
 
 HINT = "RE2's syntax has no backreferences and does not look ahead or behind: write the pattern without"
+BEYOND = ("(?=", "(?!", "(?<", *(f"\\{digit}" for digit in range(1, 10)))
+"""How RE2 names what of Perl's syntax it lacks."""
 MOST_GROUPS = 17  # of those that a rewrite can refer to
 
 
@@ -86,7 +88,7 @@ def pattern_of(pattern: bytes) -> CompiledPattern:
     except PatternError as error:
         raise RunError(
             f"Invalid pattern: {pattern.decode(errors='replace')}, error: {error}",
-            hint=HINT if any(sign in str(error) for sign in ("invalid perl operator", "invalid escape")) else "",
+            hint=HINT if any(f": {sign}" in str(error) for sign in BEYOND) else "",
         ) from error
 
 
