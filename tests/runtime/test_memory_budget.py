@@ -87,7 +87,7 @@ def doubling(count: int) -> str:
 
 ENORMOUS: list[tuple[str, str, dict[str, Any]]] = [
     ("DecodeCompressed", 'x = Placeholder(dtype=string)\ny = DecodeCompressed(x, compression_type="ZLIB")',
-     {"x": texts(zlib.compress(bytes(300 * MEGABYTE)))}),
+     {"x": texts(zlib.compress(bytes(120 * MEGABYTE)))}),
     ("AsString", "x = Placeholder(dtype=float)\ny = AsString(x, T=float, precision=2000000000)",
      {"x": np.ones(2, "f")}),
     ("AsString", "x = Placeholder(dtype=int32)\ny = AsString(x, T=int32, width=2000000000)", {"x": np.ones(2, "i")}),
