@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 
 import pocketgraph
+from colours import base, colour_photos
 from command_line import call
 from pocketgraph import Session
 from pocketgraph.apps.retraining.base_model import found_cut, output_of
@@ -17,42 +18,13 @@ from pocketgraph.apps.retraining.softmax_head import cross_validated, fold_of, m
 from pocketgraph.apps.retraining.tool import calibration_error, retrain
 from pocketgraph.errors import FormatError, UsageError
 from pocketgraph.formats import save
-from pocketgraph.graph import Graph, Node, Tensor
 from pocketgraph.graph.text import parse
 from support import model_dir, model_info, needs_shared
 
 
-def base() -> Graph:
-    """A "classifier" whose last layer takes six features of a picture: means of colours, as they are and squared."""
-    graph = parse(
-        """
-        input = Placeholder(dtype=float, shape=[1,8,8,3])
-        axes = Const(int32 [1, 2])
-        mean = Mean(input, axes, T=float, Tidx=int32, keep_dims=false)
-        squares = Square(mean, T=float)
-        axis = Const(int32 1)
-        features = ConcatV2(mean, squares, axis, T=float, N=2, Tidx=int32)
-        weights = Const(float [1, 2])
-        logits = MatMul(features, weights, T=float, transpose_a=false, transpose_b=false)
-        scores = Softmax(logits, T=float)
-        """
-    )
-    rng = np.random.default_rng(0)
-    table = Tensor.from_numpy(rng.normal(size=(6, 4)).astype(np.float32))
-    return graph.map_nodes(
-        lambda node: Node(node.name, "Const", (), {**node.attrs, "value": table}) if node.name == "weights" else node
-    )
-
-
 @pytest.fixture
 def photos(tmp_path: pathlib.Path) -> pathlib.Path:
-    rng = np.random.default_rng(1)
-    for name, colour in (("Red things", (200, 40, 40)), ("green", (40, 200, 40)), ("blue", (40, 40, 200))):
-        (tmp_path / "photos" / name).mkdir(parents=True)
-        for number in range(30):
-            pixels = np.clip(rng.normal(colour, 40, (8, 8, 3)), 0, 255).astype(np.uint8)
-            Image.fromarray(pixels).save(tmp_path / "photos" / name / f"{number}.png")
-    return tmp_path / "photos"
+    return colour_photos(tmp_path / "photos")
 
 
 def test_the_split_is_the_originals() -> None:
@@ -137,7 +109,7 @@ def test_the_same_seed_gives_the_same_bytes_with_and_without_kept_features(
     first = retrain(base(), photos).head
     contents = {(tmp_path / f"{number}.pb").read_bytes() for number in range(3)}
     assert len(contents) == 1
-    photo = next((photos / "green").iterdir())
+    photo = next(path for path in (photos / "green").iterdir() if category_of(str(path), 10, 10) == "training")
     Image.fromarray(np.full((8, 8, 3), 255, np.uint8)).save(photo)  # another photo under the old name
     changed = retrain(base(), photos, bottleneck_dir=kept).head
     assert not np.array_equal(changed.weights, first.weights)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
+from pocketgraph.apps.picture_model import PictureModel, find_output
 from pocketgraph.datasets import presets
 from pocketgraph.errors import UsageError, option
 from pocketgraph.graph import Graph, Node, canonical, node_name
@@ -58,10 +60,27 @@ def output_of(graph: Graph) -> str:
     Raises:
         UsageError: that is not clear.
     """
-    from pocketgraph.apps.picture_model import find_output
-
     preset = presets.recognise(graph)
     return preset.output_layer if preset is not None else find_output(graph)
+
+
+def cut_model(graph: Graph, tensor: str | None = None, **how: Any) -> tuple[Cut, PictureModel]:
+    """What gives a picture's features: the model up to its cut.
+
+    Args:
+        graph: the classifier.
+        tensor: the cut, where the caller knows it.
+        how: as in PictureModel; the preset is that of the layers' names.
+
+    Raises:
+        UsageError: the cut is not clear, or the graph takes no pictures.
+        GraphError: there is no such tensor.
+    """
+    cut = found_cut(graph, output_of(graph) if tensor is None else tensor, tensor)
+    preset = presets.recognise(graph)
+    if how.get("preset") is None and how.get("input_layer") is None and preset is not None:
+        how["preset"] = preset.name
+    return cut, PictureModel(graph, [cut.tensor], **how)
 
 
 def _last_layer(graph: Graph, output: str) -> Node | None:

@@ -14,6 +14,7 @@ from pocketgraph.apps.retraining.example_lists import Example
 from pocketgraph.datasets import image_loading
 from pocketgraph.errors import FormatError
 from pocketgraph.formats.files import write_atomically
+from pocketgraph.graph import Graph
 
 Array = np.ndarray[Any, Any]
 
@@ -25,12 +26,15 @@ class Bottlenecks:
         model: gives the tensor at the cut, alone.
         identity: of the model and of how pictures go in; another one has other files.
         folder: where they are kept, a folder a class; "" to keep none.
+
+    Attributes:
+        identity: a digest of the model, the cut and how pictures go in.
     """
 
     def __init__(self, model: PictureModel, identity: str, folder: str = "") -> None:
         self._model, self._folder = model, folder
         how = f"{identity} {model.input} {model.mean} {model.std} {model.outputs}"
-        self._identity = hashlib.sha256(how.encode()).hexdigest()[:16]
+        self.identity = hashlib.sha256(how.encode()).hexdigest()[:16]
 
     def of(self, path: str, label: str, *, mirrored: bool = False) -> Array:
         """The features of one picture, float32 [size].
@@ -43,7 +47,7 @@ class Bottlenecks:
                 content = file.read()
         except OSError as error:
             raise FormatError(f"the picture cannot be read: {error.strerror or error}", where=path) from None
-        key = hashlib.sha256(self._identity.encode() + bytes([mirrored]) + content).hexdigest()[:24]
+        key = hashlib.sha256(self.identity.encode() + bytes([mirrored]) + content).hexdigest()[:24]
         kept = os.path.join(self._folder, label, f"{os.path.basename(path)}_{key}.npy") if self._folder else ""
         if kept:
             found = _read(kept)
@@ -84,6 +88,16 @@ class Bottlenecks:
             if progress is not None:
                 progress(number + 1, len(examples))
         return kept, np.stack(rows) if rows else np.zeros((0, 0), np.float32)
+
+
+def content_digest(graph: Graph) -> str:
+    """A digest of a graph's content."""
+    from pocketgraph.formats.graphdef import chunks
+
+    digest = hashlib.sha256(graph.extra)
+    for chunk in chunks(graph):
+        digest.update(chunk)
+    return digest.hexdigest()
 
 
 def _read(path: str) -> Array | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Callable, Sequence
@@ -12,12 +11,11 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.apps.picture_model import PictureModel
-from pocketgraph.apps.retraining.base_model import Cut, found_cut, output_of
-from pocketgraph.apps.retraining.bottlenecks import Bottlenecks
+from pocketgraph.apps.retraining.base_model import Cut, cut_model
+from pocketgraph.apps.retraining.bottlenecks import Bottlenecks, content_digest
 from pocketgraph.apps.retraining.example_lists import CATEGORIES, Example, by_category, check_counts, examples_of
 from pocketgraph.apps.retraining.retrained_graph import with_head
 from pocketgraph.apps.retraining.softmax_head import Head, cross_validated, joined, solved
-from pocketgraph.datasets import presets
 from pocketgraph.errors import FormatError, UsageError, option
 from pocketgraph.graph import Graph
 
@@ -136,18 +134,14 @@ def retrain(
     """
     place = os.fspath(folder)
     labels, examples = examples_of(place, testing=testing, validation=validation, warn=notify)
-    cut = found_cut(graph, output_of(graph) if bottleneck is None else bottleneck, bottleneck)
-    preset = presets.recognise(graph)
-    if how.get("preset") is None and how.get("input_layer") is None and preset is not None:
-        how["preset"] = preset.name
-    model = PictureModel(graph, [cut.tensor], **how)
+    cut, model = cut_model(graph, bottleneck, **how)
     left_out: list[str] = []
 
     def broken(error: FormatError) -> None:
         notify(f"{error}; it is left out")
         left_out.append(error.where or "")
 
-    cached = Bottlenecks(model, _identity(graph), bottleneck_dir)
+    cached = Bottlenecks(model, content_digest(graph), bottleneck_dir)
     total = len(examples) * (2 if mirror else 1)
     examples, features = cached.all(
         examples, progress=progress and (lambda done, _: progress(done, total)), broken=broken
@@ -214,16 +208,6 @@ def calibration_error(scores: Array, classes: Array, bins: int = 10) -> float:
         if inside.any():
             found += inside.mean() * abs(float(certainty[inside].mean()) - float(right[inside].mean()))
     return found
-
-
-def _identity(graph: Graph) -> str:
-    """A digest of a graph's content."""
-    from pocketgraph.formats.graphdef import chunks
-
-    digest = hashlib.sha256(graph.extra)
-    for chunk in chunks(graph):
-        digest.update(chunk)
-    return digest.hexdigest()
 
 
 def _groups(examples: Sequence[Example], rows: Array) -> list[str]:
