@@ -10,9 +10,9 @@ from importlib.resources import files
 from typing import NamedTuple
 
 from pocketgraph.exporting.c.arena import ALIGNMENT, Layout
-from pocketgraph.exporting.c.names import comment, identifiers, literal
 from pocketgraph.exporting.c.storage import Buffer
 from pocketgraph.exporting.c.unit import C_TYPES, Argument, Call, Constant, Pointer, Unit, number
+from pocketgraph.exporting.names import comment, identifiers, literal
 from pocketgraph.litert.program import Value
 
 INCLUDE = re.compile(r'^#include "(\w+\.h)"\n', re.MULTILINE)

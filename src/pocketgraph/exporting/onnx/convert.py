@@ -44,6 +44,7 @@ def converted(
     input_names: Mapping[str, str] | None = None,
     output_names: Sequence[str] | None = None,
     opset: int = OPSET,
+    target: str = "ONNX",
 ) -> Converted:
     """The ONNX form of a graph.
 
@@ -54,6 +55,7 @@ def converted(
         input_names: public names by tensor name; by default the tensor names themselves without ``:0``.
         output_names: public names of the outputs, in order; likewise.
         opset: from 13 to 23.
+        target: what is written in the end, for the message.
 
     Raises:
         LackingError: ONNX has no words for some nodes; the message lists all of them.
@@ -69,7 +71,7 @@ def converted(
     conversion = Conversion(ready, opset, public_inputs, public_outputs)
     body = conversion.run()
     if conversion.reasons:
-        raise LackingError("ONNX", ready.graph, conversion.reasons)
+        raise LackingError(target, ready.graph, conversion.reasons)
     _name_outputs(body, public_outputs)
     body = cleaned(body)
     is_coded = any(operation.code == "QuantizeLinear" for operation in all_operations(body))
