@@ -171,12 +171,14 @@ def test_sizes_labels_and_types_that_do_not_fit(tmp_path: pathlib.Path) -> None:
 def test_names_that_core_ml_does_not_take(tmp_path: pathlib.Path) -> None:
     graph = parse("""
         in/1x = Placeholder(dtype=float, shape=[])
-        out/class = Sqrt(in/1x, T=float)
+        state = Placeholder(dtype=float, shape=[])
+        out/class = Add(in/1x, state, T=float)
     """)
-    made = export(graph, tmp_path / "net.mlpackage", samples={"in/1x": np.float32([4.0])})
+    made = export(graph, tmp_path / "net.mlpackage", samples={"in/1x": np.float32([4.0]), "state": np.float32([1.0])})
     found = spec(tmp_path / "net.mlpackage").description
-    assert ([item.name for item in found.input], [item.name for item in found.output]) == (["in_1x"], ["out_class"])
-    assert sum("is called" in note for note in made.notes) == 2
+    assert [item.name for item in found.input] == ["in_1x", "state_"]
+    assert [item.name for item in found.output] == ["out_class"]
+    assert sum("is called" in note for note in made.notes) == 3
 
 
 def test_the_command(tmp_path: pathlib.Path, capsys: Any) -> None:
@@ -209,7 +211,8 @@ def tool() -> ModuleType:
 @pytest.mark.parametrize(
     "name",
     ["mobilenet_v1_025_128", "mobilenet_v1_025_128_quant", "kws_basic_lstm_s", "kws_ds_cnn_s", "tf2onnx_ae0",
-     "speech_conv_actions_pardeep", "pose_mobilenet_v2_small", "music_score_classifier", "customvision_recipe"],
+     "kws_crnn_s", "speech_conv_actions_pardeep", "unity_3dball", "pose_mobilenet_v2_small",
+     "music_score_classifier", "customvision_recipe"],
 )  # fmt: skip
 def test_models_compute_what_tensorflow_did(name: str) -> None:
     goldens = tool()

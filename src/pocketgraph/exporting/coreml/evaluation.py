@@ -306,6 +306,32 @@ def space_to_depth(x: Array, block_size: Any) -> Array:
     return np.asarray(parted.reshape(n, c * b * b, h // b, w // b))
 
 
+@defines("squeeze")
+def squeeze(x: Array, axes: Any = None) -> Array:
+    """Axes of size 1 taken out, by default all."""
+    return np.squeeze(x, None if axes is None else tuple(int(axis) for axis in axes))
+
+
+@defines("reverse_sequence")
+def reverse_sequence(x: Array, lengths: Array, seq_axis: Any = 0, batch_axis: Any = 0) -> Array:
+    """The first so many steps of each sequence the other way round."""
+    made = np.array(np.moveaxis(x, (int(batch_axis), int(seq_axis)), (0, 1)))
+    for row, count in zip(made, np.asarray(lengths).reshape(-1), strict=True):
+        row[: int(count)] = row[: int(count)][::-1].copy()
+    return np.moveaxis(made, (0, 1), (int(batch_axis), int(seq_axis)))
+
+
+@defines("topk")
+def topk(
+    x: Array, k: Any, axis: Any = -1, ascending: Any = False, sort: Any = True, return_indices: Any = True,
+    output_indices_dtype: Any = None,
+) -> tuple[Array, Array]:  # fmt: skip
+    """The ``k`` largest (smallest) along an axis and where they are; of equal ones the first comes first."""
+    order = np.argsort(x if ascending else -x, axis=int(axis), kind="stable")
+    places = np.take(order, np.arange(int(k)), int(axis))
+    return np.take_along_axis(x, places, int(axis)), places.astype(np.int32)
+
+
 @defines("one_hot")
 def one_hot(
     indices: Array, one_hot_vector_size: Any, axis: Any = -1, on_value: Any = np.int32(1), off_value: Any = np.int32(0)

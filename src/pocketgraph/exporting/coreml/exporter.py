@@ -14,13 +14,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pocketgraph.errors import UsageError, option
+from pocketgraph.errors import RunError, UsageError, option
 from pocketgraph.exporting.coreml.evaluation import Package
+from pocketgraph.exporting.coreml.names import feature_names
 from pocketgraph.exporting.coreml.translation import Translation, oldest_ios
 from pocketgraph.exporting.fixed_sizes import check_sizes
 from pocketgraph.exporting.labels import check_labels
 from pocketgraph.exporting.model import Array, ExportModel, Feeds, Normalization, Port, Written
-from pocketgraph.exporting.names import identifiers
 from pocketgraph.exporting.onnx.exporter import converted_entry
 from pocketgraph.exporting.onnx.program import Body, Value
 from pocketgraph.exporting.programs import LackingError
@@ -97,6 +97,8 @@ def write(
     notes = check_sizes(entry, "a Core ML package")
     inputs, outputs = _features(model, image)
     made = converted_entry(model, entry, fixed=True, target="Core ML")
+    if any(operation.code == "Loop" for operation in made.body.operations):
+        made = converted_entry(model, entry, fixed=True, target="Core ML", without_loops=True)
     notes += made.notes
     if len(model.entries) > 1:
         others = ", ".join(other.name for other in model.entries[1:])
@@ -138,7 +140,7 @@ def _features(model: ExportModel, image: bool) -> tuple[list[Feature], list[Feat
     for port in ports:
         if not port.dtype.is_floating and port.dtype.numpy.kind not in "iub":
             raise UsageError(f"'{port.name}' is of the type {port.dtype.name}, and Core ML's are numbers")
-    names = identifiers(port.name for port in ports)
+    names = feature_names(ports)
     features = [Feature(port, name) for port, name in zip(ports, names, strict=True)]
     count = len(model.main.inputs)
     if image and count and (how := _normalization(model, ports[0])) is not None:
@@ -189,11 +191,14 @@ def _package(
         ])  # fmt: skip
     program.add_function("main", function)
     classifier = ct.ClassifierConfig(labels, predicted_probabilities_output=outputs[0].name) if labels else None
-    package = ct.convert(
-        program, convert_to="mlprogram", minimum_deployment_target=target, skip_model_load=True,
-        inputs=[_described(feature) for feature in inputs], classifier_config=classifier,
-        compute_precision=ct.precision.FLOAT16 if precision == "float16" else ct.precision.FLOAT32,
-    )  # fmt: skip
+    try:
+        package = ct.convert(
+            program, convert_to="mlprogram", minimum_deployment_target=target, skip_model_load=True,
+            inputs=[_described(feature) for feature in inputs], classifier_config=classifier,
+            compute_precision=ct.precision.FLOAT16 if precision == "float16" else ct.precision.FLOAT32,
+        )  # fmt: skip
+    except (ValueError, TypeError, RuntimeError, NotImplementedError, AssertionError, KeyError) as error:
+        raise RunError(f"coremltools does not take the program: {' '.join(str(error).split())[:300]}") from error
     about = model.about
     package.short_description = about.description or about.name
     package.author, package.license, package.version = about.author, about.license, about.version

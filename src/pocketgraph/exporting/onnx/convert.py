@@ -45,6 +45,7 @@ def converted(
     output_names: Sequence[str] | None = None,
     opset: int = OPSET,
     target: str = "ONNX",
+    without_loops: bool = False,
 ) -> Converted:
     """The ONNX form of a graph.
 
@@ -56,6 +57,7 @@ def converted(
         output_names: public names of the outputs, in order; likewise.
         opset: from 13 to 23.
         target: what is written in the end, for the message.
+        without_loops: see ``prepared``.
 
     Raises:
         LackingError: ONNX has no words for some nodes; the message lists all of them.
@@ -67,7 +69,8 @@ def converted(
     public_inputs = {canonical(ref): ref.removesuffix(":0") for ref in inputs}
     public_inputs.update({canonical(ref): name for ref, name in (input_names or {}).items()})
     public_outputs = list(output_names) if output_names else [ref.removesuffix(":0") for ref in outputs]
-    ready = prepared(graph, {canonical(ref): spec for ref, spec in inputs.items()}, [canonical(o) for o in outputs])
+    specs = {canonical(ref): spec for ref, spec in inputs.items()}
+    ready = prepared(graph, specs, [canonical(output) for output in outputs], without_loops=without_loops)
     conversion = Conversion(ready, opset, public_inputs, public_outputs)
     body = conversion.run()
     if conversion.reasons:

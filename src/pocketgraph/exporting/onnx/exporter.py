@@ -70,9 +70,7 @@ def write(
     return written
 
 
-def converted_entry(
-    model: ExportModel, entry: EntryPoint, opset: int = OPSET, *, fixed: bool, target: str = "ONNX"
-) -> Converted:
+def converted_entry(model: ExportModel, entry: EntryPoint, opset: int = OPSET, *, fixed: bool, **how: Any) -> Converted:
     """An entry point as an ONNX graph with its public names; see ``converted``."""
     inputs: dict[str, tuple[DType, Shape]] = {}
     for port in entry.inputs:
@@ -83,7 +81,7 @@ def converted_entry(
     output_names = [f"{port.name}_output" if port.name in taken else port.name for port in entry.outputs]
     outputs = [port.tensor for port in entry.outputs]
     return converted(
-        model.graph, inputs, outputs, input_names=input_names, output_names=output_names, opset=opset, target=target
+        model.graph, inputs, outputs, input_names=input_names, output_names=output_names, opset=opset, **how
     )  # fmt: skip
 
 

@@ -30,13 +30,20 @@ def gather_elements(to: Translation, operation: Operation) -> Any:
     return to.numbers("gather_along_axis", {"x": to.input(operation, 0)}, indices=to.input(operation, 1), axis=axis)
 
 
+@translates("ScatterElements")
+def scatter_elements(to: Translation, operation: Operation) -> Any:
+    values = {"data": to.input(operation, 0), "updates": to.input(operation, 2)}
+    axis, mode = int(operation.attrs.get("axis", 0)), str(operation.attrs.get("reduction", "none"))
+    how = "update" if mode == "none" else mode
+    return to.numbers("scatter_along_axis", values, indices=to.input(operation, 1), axis=axis, mode=how)
+
+
 @translates("ScatterND")
 def scatter_at_points(to: Translation, operation: Operation) -> Any:
-    mode = {"none": "update", "add": "add", "mul": "mul", "max": "max", "min": "min"}[
-        str(operation.attrs.get("reduction", "none"))
-    ]
+    mode = str(operation.attrs.get("reduction", "none"))
+    how = "update" if mode == "none" else mode
     values = {"data": to.input(operation, 0), "updates": to.input(operation, 2)}
-    return to.numbers("scatter_nd", values, indices=to.input(operation, 1), mode=mode)
+    return to.numbers("scatter_nd", values, indices=to.input(operation, 1), mode=how)
 
 
 @translates("OneHot")

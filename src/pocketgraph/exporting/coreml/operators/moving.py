@@ -53,11 +53,12 @@ def reshape(to: Translation, operation: Operation) -> Any:
     if isinstance(x, Unfolded):
         x = x.value
     x = to.input(operation, 0) if x is None else x
-    result = operation.outputs[0]
-    if result is not None and result.shape.is_known and len(result.shape.known) > MOST_AXES:
-        return Unfolded(x, result.shape.known)
     if not operation.attrs.get("allowzero"):
         shape = [int(x.shape[axis]) if size == 0 and axis < x.rank else size for axis, size in enumerate(shape)]
+    if len(shape) > MOST_AXES:
+        known = int(np.prod([size for size in shape if size > 0]))
+        whole = int(np.prod([int(size) for size in x.shape]))
+        return Unfolded(x, tuple(size if size > 0 else whole // known for size in shape))
     if not shape:
         return to.numbers("squeeze", {"x": x}) if x.rank else to.op("identity", x=x)
     return to.numbers("reshape", {"x": x}, shape=np.asarray(shape, np.int32))
