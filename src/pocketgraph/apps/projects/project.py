@@ -52,6 +52,7 @@ class Project:
         tolerance: the largest difference from these, as a share of the output's peak.
         front: what has to be computed in front of the model on the device, in words; "" for nothing.
         notes: what a person should know.
+        boxes: a file with a detector's priors or anchors; "" for none.
     """
 
     kind: str
@@ -66,6 +67,7 @@ class Project:
     tolerance: float
     front: str
     notes: list[str]
+    boxes: str = ""
 
     @property
     def inputs(self) -> tuple[Port, ...]:
