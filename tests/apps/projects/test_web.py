@@ -86,10 +86,8 @@ def test_the_page_gives_the_class_of_label_image_without_a_network(tmp_path: pat
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         assert all(address.startswith((url, "blob:")) for address in asked)
         assert not [text for text in wrong if "SyntaxError" in text or "TypeError" in text]
-        until(
-            page,
-            "navigator.serviceWorker.controller || (window.w ??= navigator.serviceWorker.ready.then(() => window.r = 1), window.r)",
-        )
+        page.evaluate("navigator.serviceWorker.ready.then(() => { window.kept = true; })")
+        until(page, "window.kept")
         server.kill()
         server.wait()
         page.reload()
