@@ -80,8 +80,7 @@ def test_the_page_gives_the_class_of_label_image_without_a_network(tmp_path: pat
         asked: list[str] = []
         page.on("request", lambda request: asked.append(request.url))
         page.goto(url)
-        until(page, "document.querySelector('#classes li')")
-        assert page.inner_text("#classes li:first-child span") == best.label
+        until(page, f"document.querySelector('#classes li span')?.textContent === {json.dumps(best.label)}")
         assert float(page.evaluate("document.body.dataset.difference")) < 1e-4
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         assert all(address.startswith((url, "blob:")) for address in asked)
