@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.apps.projects.names import AppName
+from pocketgraph.apps.projects.sound import Sound
 from pocketgraph.exporting.model import Array, ExportModel, Port
 from pocketgraph.exporting.targets import TARGETS
 from pocketgraph.exporting.tool import Exported, export_model
@@ -51,6 +52,7 @@ class Project:
         golden: one set of inputs and the outputs that must come of them, by public name.
         tolerance: the largest difference from these, as a share of the output's peak.
         front: what has to be computed in front of the model on the device, in words; "" for nothing.
+        sound: the same as numbers, where it is a spectrogram and its Mfcc.
         notes: what a person should know.
     """
 
@@ -65,6 +67,7 @@ class Project:
     golden: tuple[Mapping[str, Array], Mapping[str, Array]]
     tolerance: float
     front: str
+    sound: Sound | None
     notes: list[str]
 
     @property
