@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.apps.projects.names import AppName
-from pocketgraph.apps.projects.sound import Sound
+from pocketgraph.apps.projects.sound import MfccParameters
 from pocketgraph.exporting.model import Array, ExportModel, Port
 from pocketgraph.exporting.targets import TARGETS
 from pocketgraph.exporting.tool import Exported, export_model
@@ -21,7 +21,7 @@ TOLERANCE, CODED_TOLERANCE = 1e-3, 0.05
 
 
 @dataclass(frozen=True)
-class Picture:
+class PictureFacts:
     """How a picture becomes the first input.
 
     Attributes:
@@ -61,13 +61,13 @@ class Project:
     name: AppName
     model: ExportModel
     source: str
-    picture: Picture | None
+    picture: PictureFacts | None
     gives_scores: bool
     labels: tuple[str, ...]
     golden: tuple[Mapping[str, Array], Mapping[str, Array]]
     tolerance: float
     front: str
-    sound: Sound | None
+    sound: MfccParameters | None
     notes: list[str]
 
     @property

@@ -12,7 +12,7 @@ RATE = 16000  # samples a second, where the graph does not say
 
 
 @dataclass(frozen=True)
-class Sound:
+class MfccParameters:
     """AudioSpectrogram and Mfcc of a graph; the attributes are those of TensorFlow's ops.
 
     Attributes:
@@ -48,7 +48,7 @@ class Sound:
         )
 
 
-def sound_of(front: AudioPreprocessing) -> Sound | None:
+def sound_of(front: AudioPreprocessing) -> MfccParameters | None:
     """The numbers of a part that is a spectrogram and its Mfcc; None where it is anything else."""
     if len(front.shapes) != 1:
         return None
@@ -62,7 +62,7 @@ def sound_of(front: AudioPreprocessing) -> Sound | None:
     samples = _samples(graph.nodes.get(node_name(spectrogram.data_inputs[0])))
     if samples is None or canonical(spectrogram.data_inputs[0]).endswith(":1"):
         return None
-    return Sound(
+    return MfccParameters(
         front.rate or RATE, samples, int(spectrogram.attr("window_size", 0)), int(spectrogram.attr("stride", 1)),
         bool(spectrogram.attr("magnitude_squared", False)), float(mfcc.attr("lower_frequency_limit", 20.0)),
         float(mfcc.attr("upper_frequency_limit", 4000.0)), int(mfcc.attr("filterbank_channel_count", 40)),

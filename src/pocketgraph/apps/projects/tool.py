@@ -11,7 +11,7 @@ import numpy as np
 
 from pocketgraph.apps.projects.kinds import kind_of
 from pocketgraph.apps.projects.names import app_name
-from pocketgraph.apps.projects.project import CODED_TOLERANCE, TOLERANCE, Picture, Project
+from pocketgraph.apps.projects.project import CODED_TOLERANCE, TOLERANCE, PictureFacts, Project
 from pocketgraph.apps.projects.sound import sound_of
 from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.sample_reading import Notify
@@ -182,7 +182,7 @@ def _scales(value: Any) -> Sequence[float]:
     return value if isinstance(value, tuple) else ()
 
 
-def _picture(model: ExportModel) -> Picture | None:
+def _picture(model: ExportModel) -> PictureFacts | None:
     """How pictures become the first input; None where it does not look like one."""
     port = model.main.inputs[0]
     sizes = port.sizes or ()
@@ -196,7 +196,7 @@ def _picture(model: ExportModel) -> Picture | None:
         how = Normalization() if is_byte else Normalization((0.0,), (255.0,))
     channels = sizes[3]
     mean, std = (part * channels if len(part) == 1 else part for part in (how.mean, how.std))
-    return Picture(sizes[1], sizes[2], channels, mean, std)
+    return PictureFacts(sizes[1], sizes[2], channels, mean, std)
 
 
 def _gives_scores(model: ExportModel) -> bool:
