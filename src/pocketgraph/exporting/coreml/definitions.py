@@ -1,4 +1,4 @@
-"""What Core ML's operators compute, in NumPy, where coremltools itself cannot tell: from their pages in its reference."""
+"""What Core ML's operators compute, in NumPy, where coremltools itself cannot tell; from the pages of its reference."""
 
 from __future__ import annotations
 
