@@ -320,6 +320,12 @@ def test_pi_hears_what_the_graph_hears(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("cc") is None or shutil.which("make") is None, reason="there is no C compiler or make")
+def test_linux_without_labels(tmp_path: pathlib.Path) -> None:
+    make_project("linux", graph("classifier"), tmp_path / "out", name="Plain")
+    assert "  class " in ran(["make", "check"], tmp_path / "out")
+
+
+@pytest.mark.skipif(shutil.which("cc") is None or shutil.which("make") is None, reason="there is no C compiler or make")
 @pytest.mark.parametrize("which", ["classifier", "plain"])
 def test_linux_compiles_and_runs(which: str, tmp_path: pathlib.Path) -> None:
     out = project(which, "linux", "c", tmp_path / "out")

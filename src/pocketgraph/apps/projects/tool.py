@@ -162,8 +162,10 @@ def _project(kind: str, engine: str, names: Any, model: ExportModel, source: str
     for port in (*model.main.inputs, *model.main.outputs):
         if port.dtype.name not in NUMBERS or port.sizes is None:
             what = "of unknown shape" if port.sizes is None else f"of the type {port.dtype.name}"
-            raise UsageError(f"'{port.name}' is {what}, and apps feed and read arrays of numbers",
-                             hint=f"choose with {option('inputs')} and {option('outputs')}")  # fmt: skip
+            hint = f"choose with {option('inputs')} and {option('outputs')}"
+            if port.sizes is None:
+                hint = f"say the sizes of what goes in: {option('input_shape', 'shapes')}={model.main.inputs[0].name}:…"
+            raise UsageError(f"'{port.name}' is {what}, and apps feed and read arrays of numbers", hint=hint)
     check_labels(model)
     feeds, wanted = _golden(model)
     is_coded = any(SCALES in node.attrs and any(_scales(node.attrs[SCALES])) for node in model.graph)
