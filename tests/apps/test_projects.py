@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+import wave
 import xml.etree.ElementTree as ElementTree
 from importlib.util import find_spec
 from typing import Any
@@ -28,6 +29,8 @@ from pocketgraph.exporting import export
 from pocketgraph.formats import save
 from pocketgraph.graph import Graph
 from pocketgraph.graph.text import parse
+from pocketgraph.runtime import Session
+from support import model_dir, model_info, needs_shared
 
 STUBS = pathlib.Path(__file__).parent / "android_stubs"
 CLASSIFIER = """
@@ -290,6 +293,36 @@ def test_pi_runs_any_other_model(tmp_path: pathlib.Path) -> None:
     said = ran([sys.executable, "main.py", f"--input={tmp_path / 'in.npz'}"], out)
     assert "sum [1, 3]: [5. 7. 9.]" in said
     assert "product [1, 3]: [ 4. 10. 18.]" in said
+
+
+@needs_shared
+def test_pi_hears_what_the_graph_hears(tmp_path: pathlib.Path) -> None:
+    name = "speech_conv_actions_pardeep"
+    source = model_dir(name) / model_info(name)["file"]
+    make_project("pi", source, tmp_path / "out")
+    time = np.arange(14000) / 16000
+    wave_form = (np.sin(2 * np.pi * 300 * time * (1 + time)) * np.linspace(0.1, 0.9, 14000) * 32767).astype("<i2")
+    path = tmp_path / "sound.wav"
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(16000)
+        file.writeframes(wave_form.tobytes())
+    with Session(source) as session:
+        (wanted,) = session.run(["labels_softmax"], {"wav_data": path.read_bytes()})
+    said = ran([sys.executable, "main.py", f"--recording={path}", "--top=1"], tmp_path / "out")
+    best = int(wanted.argmax())
+    found = re.search(r"\((\d+)\): ([\d.]+)", said)
+    assert found is not None, said
+    assert int(found[1]) == best
+    assert abs(float(found[2]) - float(wanted.max())) < 2e-3
+    assert "40 mel bands" in (tmp_path / "out/README.md").read_text()
+
+
+@pytest.mark.skipif(shutil.which("cc") is None or shutil.which("make") is None, reason="there is no C compiler or make")
+def test_linux_without_labels(tmp_path: pathlib.Path) -> None:
+    make_project("linux", graph("classifier"), tmp_path / "out", name="Plain")
+    assert "  class " in ran(["make", "check"], tmp_path / "out")
 
 
 @pytest.mark.skipif(shutil.which("cc") is None or shutil.which("make") is None, reason="there is no C compiler or make")

@@ -6,7 +6,7 @@ import os
 
 from pocketgraph.apps.projects.litert_facts import facts
 from pocketgraph.apps.projects.names import in_android, in_kotlin
-from pocketgraph.apps.projects.project import Picture, Project
+from pocketgraph.apps.projects.project import PictureFacts, Project
 from pocketgraph.apps.projects.templates import project_files, write_project
 from pocketgraph.apps.projects.words import about, front
 
@@ -43,7 +43,7 @@ def write(project: Project, folder: str) -> None:
 
 def _words(project: Project, path: str) -> dict[str, str]:
     known = facts(project, path)
-    picture = project.picture or Picture(0, 0, 3, (0.0,) * 3, (1.0,) * 3)
+    picture = project.picture or PictureFacts(0, 0, 3, (0.0,) * 3, (1.0,) * 3)
     has_camera = project.has_camera
     shapes = (f"intArrayOf({', '.join(map(str, port.sizes or ()))})" for port in project.inputs)
     return {

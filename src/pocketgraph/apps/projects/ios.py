@@ -10,7 +10,7 @@ import numpy as np
 
 from pocketgraph.apps.projects.litert_facts import facts
 from pocketgraph.apps.projects.names import in_plist, in_swift
-from pocketgraph.apps.projects.project import Picture, Project, little_endian
+from pocketgraph.apps.projects.project import PictureFacts, Project, little_endian
 from pocketgraph.apps.projects.templates import project_files, write_project
 from pocketgraph.apps.projects.words import about, front
 from pocketgraph.errors import UsageError
@@ -70,7 +70,7 @@ def write(project: Project, folder: str) -> None:
 
 def _words(project: Project, network: str, known: dict[str, Any]) -> dict[str, str]:
     name, is_litert = project.name, project.engine == "tflite"
-    picture = project.picture or Picture(0, 0, 3, (0.0,) * 3, (1.0,) * 3)
+    picture = project.picture or PictureFacts(0, 0, 3, (0.0,) * 3, (1.0,) * 3)
     ports = (*project.inputs, *project.outputs)
     names = [port.name for port in ports] if is_litert else feature_names(ports)
     count = len(project.inputs)

@@ -11,7 +11,7 @@ from pocketgraph.errors import UsageError, did_you_mean
 from pocketgraph.graph import Graph
 
 
-class Kind(NamedTuple):
+class ProjectKind(NamedTuple):
     """A kind of project.
 
     Attributes:
@@ -40,18 +40,18 @@ class Kind(NamedTuple):
 KINDS = {
     kind.name: kind
     for kind in (
-        Kind(
+        ProjectKind(
             "android", "Kotlin, Gradle, CameraX and LiteRT; with a class that old apps of TensorFlow take", ("tflite",)
         ),
-        Kind("ios", "Swift: camera, simple and benchmark views, on Core ML or LiteRT", ("coreml", "tflite")),
-        Kind("pi", "Python on a Raspberry Pi: camera, a service of systemd, a pin that switches", ("tflite",)),
-        Kind("web", "a page that runs in the browser by LiteRT.js, offline too: npm builds it", ("tflite",)),
-        Kind("linux", "C without dependencies: pictures, a stream of them, or numbers", ("c",)),
+        ProjectKind("ios", "Swift: camera, simple and benchmark views, on Core ML or LiteRT", ("coreml", "tflite")),
+        ProjectKind("pi", "Python on a Raspberry Pi: camera, a service of systemd, a pin that switches", ("tflite",)),
+        ProjectKind("web", "a page that runs in the browser by LiteRT.js, offline too: npm builds it", ("tflite",)),
+        ProjectKind("linux", "C without dependencies: pictures, a stream of them, or numbers", ("c",)),
     )
 }
 
 
-def kind_of(name: str) -> Kind:
+def kind_of(name: str) -> ProjectKind:
     """The kind of this name.
 
     Raises:

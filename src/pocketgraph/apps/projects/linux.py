@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from pocketgraph.apps.projects.project import Picture, Project
+from pocketgraph.apps.projects.project import PictureFacts, Project
 from pocketgraph.apps.projects.templates import project_files, write_project
 from pocketgraph.apps.projects.words import about, front
 from pocketgraph.exporting.c.unit import number
@@ -23,7 +23,7 @@ The program takes binary .{form} files, and a stream of them:
 def write(project: Project, folder: str) -> None:
     """Writes the project."""
     project.place_model(os.path.join(folder, "model"))
-    picture = project.picture or Picture(0, 0, 3, (0.0,), (1.0,))
+    picture = project.picture or PictureFacts(0, 0, 3, (0.0,), (1.0,))
     small = project.name.small
     golden = " ".join(f"model/golden/input_{place}.bin" for place in range(len(project.inputs)))
     form = "pgm" if picture.channels == 1 else "ppm"

@@ -41,6 +41,7 @@ def facts(project: Project, path: str) -> dict[str, Any]:
             "height": picture.height, "width": picture.width, "channels": picture.channels,
             "mean": list(picture.mean), "std": list(picture.std),
         },
+        "sound": None if project.sound is None else project.sound.facts(),
         "gives_scores": project.gives_scores,
         "tolerance": project.tolerance,
     }  # fmt: skip

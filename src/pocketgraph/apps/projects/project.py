@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.apps.projects.names import AppName
+from pocketgraph.apps.projects.sound import MfccParameters
 from pocketgraph.exporting.model import Array, ExportModel, Port
 from pocketgraph.exporting.targets import TARGETS
 from pocketgraph.exporting.tool import Exported, export_model
@@ -20,7 +21,7 @@ TOLERANCE, CODED_TOLERANCE = 1e-3, 0.05
 
 
 @dataclass(frozen=True)
-class Picture:
+class PictureFacts:
     """How a picture becomes the first input.
 
     Attributes:
@@ -51,6 +52,7 @@ class Project:
         golden: one set of inputs and the outputs that must come of them, by public name.
         tolerance: the largest difference from these, as a share of the output's peak.
         front: what has to be computed in front of the model on the device, in words; "" for nothing.
+        sound: the same as numbers, where it is a spectrogram and its Mfcc.
         notes: what a person should know.
         boxes: a file with a detector's priors or anchors; "" for none.
     """
@@ -60,12 +62,13 @@ class Project:
     name: AppName
     model: ExportModel
     source: str
-    picture: Picture | None
+    picture: PictureFacts | None
     gives_scores: bool
     labels: tuple[str, ...]
     golden: tuple[Mapping[str, Array], Mapping[str, Array]]
     tolerance: float
     front: str
+    sound: MfccParameters | None
     notes: list[str]
     boxes: str = ""
 

@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Mapping
 from importlib.resources import files
-from importlib.resources.abc import Traversable
+from typing import Any
 
 from pocketgraph.exporting.templates import filled
 
@@ -29,7 +29,7 @@ def project_files(kind: str, words: Mapping[str, str], leave: frozenset[str] = f
         ValueError: a template asks for a word that is not there.
     """
     made: dict[str, bytes] = {}
-    waiting: list[tuple[str, Traversable]] = [("", files("pocketgraph.apps.projects").joinpath("files", kind))]
+    waiting: list[tuple[str, Any]] = [("", files("pocketgraph.apps.projects").joinpath("files").joinpath(kind))]
     while waiting:
         place, found = waiting.pop()
         if found.is_dir():

@@ -11,7 +11,8 @@ import numpy as np
 
 from pocketgraph.apps.projects.kinds import kind_of
 from pocketgraph.apps.projects.names import app_name
-from pocketgraph.apps.projects.project import CODED_TOLERANCE, TOLERANCE, Picture, Project
+from pocketgraph.apps.projects.project import CODED_TOLERANCE, TOLERANCE, PictureFacts, Project
+from pocketgraph.apps.projects.sound import sound_of
 from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.sample_reading import Notify
 from pocketgraph.errors import UsageError, option
@@ -31,10 +32,9 @@ from pocketgraph.runtime.session import Session
 
 NUMBERS = frozenset(("float", "int32", "int64", "uint8", "int8", "bool"))
 """Element types that projects feed."""
-FRONT = (
-    "The model takes what comes of a recording ({names}), as the graph's own {ops} make it: the app computes that. "
-    "docs/shipping.md of pocketgraph has it in Python, by the numbers that `pocketgraph plan` shows."
-)
+FRONT = "The model takes {names} of a recording, which the app computes{how}."
+MFCC = """ as TensorFlow's AudioSpectrogram and Mfcc do: {sound}. docs/shipping.md of pocketgraph
+has it in Python, and so does `sound.py` of a project for the Raspberry Pi"""
 
 
 @dataclass(frozen=True)
@@ -169,17 +169,21 @@ def _project(kind: str, engine: str, names: Any, model: ExportModel, source: str
     for port in (*model.main.inputs, *model.main.outputs):
         if port.dtype.name not in NUMBERS or port.sizes is None:
             what = "of unknown shape" if port.sizes is None else f"of the type {port.dtype.name}"
-            raise UsageError(f"'{port.name}' is {what}, and apps feed and read arrays of numbers",
-                             hint=f"choose with {option('inputs')} and {option('outputs')}")  # fmt: skip
+            hint = f"choose with {option('inputs')} and {option('outputs')}"
+            if port.sizes is None:
+                hint = f"say the sizes of what goes in: {option('input_shape', 'shapes')}={model.main.inputs[0].name}:…"
+            raise UsageError(f"'{port.name}' is {what}, and apps feed and read arrays of numbers", hint=hint)
     check_labels(model)
     feeds, wanted = _golden(model)
     is_coded = any(SCALES in node.attrs and any(_scales(node.attrs[SCALES])) for node in model.graph)
-    front = ""
+    front, sound = "", None
     if model.front is not None:
-        front = FRONT.format(names=", ".join(f"`{name}`" for name in model.front.shapes), ops="spectrogram and Mfcc")
+        sound = sound_of(model.front)
+        names_of = ", ".join(f"`{name}`" for name in model.front.shapes)
+        front = FRONT.format(names=names_of, how="" if sound is None else MFCC.format(sound=sound))
     return Project(
         kind, engine, names, model, source, _picture(model), _gives_scores(model), model.labels, (feeds, wanted),
-        CODED_TOLERANCE if is_coded else TOLERANCE, front, notes,
+        CODED_TOLERANCE if is_coded else TOLERANCE, front, sound, notes,
     )  # fmt: skip
 
 
@@ -187,7 +191,7 @@ def _scales(value: Any) -> Sequence[float]:
     return value if isinstance(value, tuple) else ()
 
 
-def _picture(model: ExportModel) -> Picture | None:
+def _picture(model: ExportModel) -> PictureFacts | None:
     """How pictures become the first input; None where it does not look like one."""
     port = model.main.inputs[0]
     sizes = port.sizes or ()
@@ -201,7 +205,7 @@ def _picture(model: ExportModel) -> Picture | None:
         how = Normalization() if is_byte else Normalization((0.0,), (255.0,))
     channels = sizes[3]
     mean, std = (part * channels if len(part) == 1 else part for part in (how.mean, how.std))
-    return Picture(sizes[1], sizes[2], channels, mean, std)
+    return PictureFacts(sizes[1], sizes[2], channels, mean, std)
 
 
 def _gives_scores(model: ExportModel) -> bool:
@@ -220,8 +224,7 @@ def _golden(model: ExportModel) -> tuple[dict[str, Array], dict[str, Array]]:
     for port in entry.inputs:
         array = np.asarray(feeds[port.name])
         given[port.name] = coded(graph, port.tensor, array) if is_litert_file(graph) else array
-    engine = {} if is_litert_file(graph) else {"engine": "reference"}
-    with Session(graph, model.threads, **engine) as session:
+    with Session(graph, model.threads, engine="litert" if is_litert_file(graph) else "reference") as session:
         fed = {port.tensor: given[port.name] for port in entry.inputs}
         found = session.run([port.tensor for port in entry.outputs], fed)
     return given, {port.name: np.asarray(array) for port, array in zip(entry.outputs, found, strict=True)}

@@ -45,6 +45,7 @@ static void show_classes(const model_tensor *about, const void *from) {
     size_t last = 0;
     for (int rank = 0; rank < top && (size_t)rank < count; rank++) { /* the best one that has not been shown */
         size_t best = count;
+        const char *label;
         for (size_t i = 0; i < count; i++) {
             const float value = number(about, from, i);
             const int is_left = rank == 0 || value < below || (value == below && i > last);
@@ -53,8 +54,9 @@ static void show_classes(const model_tensor *about, const void *from) {
         if (best == count) return;
         below = number(about, from, best);
         last = best;
-        if (best + 1 < sizeof labels / sizeof *labels)
-            printf("  %8.4f  %s\n", (double)below, labels[best]);
+        label = best + 1 < sizeof labels / sizeof *labels ? labels[best] : 0;
+        if (label)
+            printf("  %8.4f  %s\n", (double)below, label);
         else
             printf("  %8.4f  class %lu\n", (double)below, (unsigned long)best);
     }
