@@ -157,6 +157,69 @@ def test_a_loss_that_is_not_finite_moves_nothing() -> None:
         np.testing.assert_array_equal(session.run(["weights/read"])[0], given["weights"])
 
 
+@pytest.mark.parametrize("engine", ["reference", None])
+def test_training_stops_where_the_loss_is_not_finite_and_names_the_layer(engine: str | None) -> None:
+    net = NET.replace("relu = Relu(biased", "root = Log(biased, T=float)\n    relu = Relu(root")
+    given = values()
+    graph = parse(net).replace([*(const(name, given[name]) for name in WEIGHTS), *parse(net)])
+    graph = pocketgraph.add_loss(pocketgraph.trainable(graph), "logits")
+    training = pocketgraph.minimize(graph, graph.outputs[0], learning_rate=0.1)
+    batch = {"x": given["x"], "labels": given["labels"]}
+    with pocketgraph.Session(training, **({"engine": engine} if engine else {})) as session:
+        session.run(["init"])
+        with pytest.raises(RunError, match=r"the loss is nan at step 0; it began in 'root' \(Log\), behind the layer"):
+            pocketgraph.train(session, [batch])
+        session.run(["init"])
+        with pytest.raises(RunError, match="at step 0: the input 'x' is not finite"):
+            pocketgraph.train(session, [{**batch, "x": given["x"] * np.inf}])
+
+
+def test_training_that_diverges_names_the_variable() -> None:
+    graph = pocketgraph.add_loss(pocketgraph.trainable(frozen()), "logits")
+    graph = pocketgraph.minimize(graph, graph.outputs[0], learning_rate=3e38)
+    given = values()
+    batch = {"x": given["x"], "labels": given["labels"]}
+    with pocketgraph.Session(graph) as session:
+        session.run(["init"])
+        with pytest.raises(RunError, match=r"the loss is (nan|inf) at step [1-9].*lower the learning rate"):
+            pocketgraph.train(session, [batch] * 9)
+
+
+def test_training_gives_losses_and_ends_when_told() -> None:
+    told: list[int] = []
+    with pocketgraph.Session(minimized()) as session:
+        session.run(["init"])
+        batch = {"x": values()["x"], "labels": values()["labels"]}
+        losses = pocketgraph.train(session, [batch] * 9, on_step=lambda step, loss: told.append(step) or step == 4)
+        assert told == [0, 1, 2, 3, 4]
+        assert len(losses) == 5
+        assert sorted(session.variables()) == sorted(WEIGHTS)
+    with pocketgraph.Session(frozen()) as session, pytest.raises(RunError, match="see minimize"):
+        pocketgraph.train(session, [])
+
+
+def test_features_are_computed_once(tmp_path: pathlib.Path) -> None:
+    graph = pocketgraph.add_loss(pocketgraph.trainable(frozen(), ["weights", "offset"]), "logits")
+    training = pocketgraph.minimize(graph, graph.outputs[0], learning_rate=0.1)
+    training = pocketgraph.add_signatures(training, "logits", features="flat")
+    assert training.signatures["load"].inputs == {"x": "x:0"}
+    assert training.signatures["train"].inputs == {"flat": "flat:0", "labels": "labels:0"}
+    with pocketgraph.Session(training) as session:
+        session.run(["init"])
+        flat = session.run_signature({"x": values()["x"]}, "load")["flat"]
+        batch = {"flat": flat, "labels": values()["labels"]}
+        losses = [session.run_signature(batch, "train")["loss"] for _ in range(3)]
+        session.run(["init"])
+        whole = pocketgraph.train(session, [{"x": values()["x"], "labels": values()["labels"]}] * 3)
+        np.testing.assert_allclose(losses, whole, rtol=1e-6)
+    with pytest.raises(GraphError, match="'conv:0' depends on variables, such as 'filters'"):
+        pocketgraph.add_signatures(minimized(), "logits", features="conv")
+    with pytest.raises(GraphError, match="does not depend on 'beside:0'"):
+        beside = minimized()
+        beside = beside.replace([*beside, *parse("beside = Placeholder(dtype=float)")])
+        pocketgraph.add_signatures(beside, "logits", features="beside")
+
+
 def test_a_graph_of_variables_computes_what_the_frozen_one_does() -> None:
     graph = frozen()
     x = {"x": values()["x"]}

@@ -8,7 +8,7 @@ from pocketgraph.differentiation.backpropagation import checked_ref
 from pocketgraph.differentiation.builder import GraphBuilder
 from pocketgraph.differentiation.variables import INIT, VARIABLES, value_of
 from pocketgraph.errors import GraphError
-from pocketgraph.graph import Graph, Node, Shape, Signature, canonical
+from pocketgraph.graph import Graph, Node, Shape, Signature, canonical, node_name
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
@@ -17,16 +17,21 @@ PLACEHOLDERS = ops_with("placeholder") - {"PlaceholderWithDefault"}
 METHOD = "tensorflow/serving/predict"
 
 
-def add_signatures(graph: Graph, outputs: str | Sequence[str] | Mapping[str, str]) -> Graph:
+def add_signatures(
+    graph: Graph, outputs: str | Sequence[str] | Mapping[str, str], *, features: str | None = None
+) -> Graph:
     """Adds the signatures ``train``, ``infer``, ``save`` and ``restore`` to what ``minimize`` made.
 
     ``train`` takes what the loss needs, makes a step and gives the ``loss`` from before it. ``infer`` takes what the
     outputs need. ``save`` writes all variables, slots of the optimizer included, to the checkpoint ``checkpoint_path``,
-    and ``restore`` reads them; both give the path back. Inputs are called as their placeholders.
+    and ``restore`` reads them; both give the path back. Inputs are called as their placeholders. With ``features``
+    there is ``load`` as well: it gives that tensor, which ``train`` takes in place of what it is computed from.
 
     Args:
         graph: the graph; its outputs are a loss and the operation that trains.
         outputs: what ``infer`` computes: tensors, or tensors by public name.
+        features: a tensor behind which everything lies that is trained, such as a bottleneck: computed once a sample
+            and kept, it need not be computed in every step.
 
     Returns:
         The graph with the signatures, which ``save`` writes as a SavedModel and ``export`` as a .tflite file.
@@ -38,7 +43,10 @@ def add_signatures(graph: Graph, outputs: str | Sequence[str] | Mapping[str, str
     loss, train = _loss_and_train(graph)
     variables = [node for node in graph if node.op in VARIABLES]
     _check_first_values(graph, variables)
-    taken = [key for key in ("train", "infer", "save", "restore") if key in graph.signatures]
+    if features is not None:
+        features = checked_ref(graph, features)
+        _check_all_behind(graph, features, [loss, train], variables)
+    taken = [key for key in ("train", "infer", "save", "restore", "load") if key in graph.signatures]
     if taken:
         raise GraphError(
             f"the graph has a signature '{taken[0]}' already", hint="leave it out first: graph.replace(signatures={})"
@@ -65,11 +73,14 @@ def add_signatures(graph: Graph, outputs: str | Sequence[str] | Mapping[str, str
                 assigned.append(builder.add("Assign", node.name, value))
         restored = builder.add("Identity", path, name="restored", control=assigned)
     signatures = {
-        "train": Signature(_placeholders(graph, [loss, train]), {"loss": canonical(stepped)}, METHOD),
+        "train": Signature(_placeholders(graph, [loss, train], features), {"loss": canonical(stepped)}, METHOD),
         "infer": Signature(_placeholders(graph, given.values()), given, METHOD),
         "save": Signature({"checkpoint_path": canonical(path)}, {"checkpoint_path": canonical(saved)}, METHOD),
         "restore": Signature({"checkpoint_path": canonical(path)}, {"checkpoint_path": canonical(restored)}, METHOD),
     }
+    if features is not None:
+        name = features.removesuffix(":0")
+        signatures["load"] = Signature(_placeholders(graph, [features]), {name: features}, METHOD)
     result = builder.finished([stepped, saved, restored])
     return result.replace(signatures={**graph.signatures, **signatures})
 
@@ -113,7 +124,24 @@ def _keyed(graph: Graph, outputs: str | Sequence[str] | Mapping[str, str]) -> di
     return found
 
 
-def _placeholders(graph: Graph, fetches: Iterable[str]) -> dict[str, str]:
-    """The placeholders that these need, by their names."""
-    needed = reachable(graph, fetches)
-    return {node.name: f"{node.name}:0" for node in graph if node.name in needed and node.op in PLACEHOLDERS}
+def _check_all_behind(graph: Graph, features: str, ends: Sequence[str], variables: Sequence[Node]) -> None:
+    """Makes sure that nothing that is trained comes before the features.
+
+    Raises:
+        GraphError: something does, or nothing lies behind them.
+    """
+    if node_name(features) not in reachable(graph, ends):
+        raise GraphError(f"the loss does not depend on '{features}'")
+    before = reachable(graph, [features])
+    trained = [node.name for node in variables if node.name in before]
+    if trained:
+        raise GraphError(
+            f"'{features}' depends on variables, such as '{trained[0]}'", hint="train what is behind it only"
+        )
+
+
+def _placeholders(graph: Graph, fetches: Iterable[str], features: str | None = None) -> dict[str, str]:
+    """The placeholders that these need, by their names; with features, these and no placeholder that only they need."""
+    needed = reachable(graph, fetches, stop=[features] if features else ())
+    found = {node.name: f"{node.name}:0" for node in graph if node.name in needed and node.op in PLACEHOLDERS}
+    return {features.removesuffix(":0"): features, **found} if features else found

@@ -11,6 +11,7 @@ import numpy as np
 from pocketgraph.errors import RunError
 from pocketgraph.exporting.model import Array, EntryPoint, ExportModel, Feeds, Written
 from pocketgraph.exporting.samples import made_feeds
+from pocketgraph.exporting.training.checking import trained_side_by_side
 from pocketgraph.runtime.compare import Difference, compared
 from pocketgraph.runtime.session import Session
 
@@ -63,11 +64,25 @@ def check(model: ExportModel, written: Written, tolerance: float | None = None) 
     if written.run is None:
         return []
     limit = written.tolerance if tolerance is None else tolerance
-    found = []
+    found: list[Checked] = []
+    if model.original is not None:
+        for entry, pairs, runs in trained_side_by_side(model, written, made_feeds):
+            outputs = tuple(_judged(compared(name, pair, limit), written, limit) for name, pair in pairs.items())
+            found.append(Checked(entry.name, outputs, runs, True, _milliseconds(written, entry, made_feeds(entry))))
+        return _passed(found, written, limit)
     with Session(model.graph, model.threads, engine="reference") as session:
         for number, entry in enumerate(model.entries):
             is_made = model.samples is None or number > 0
             found.append(_checked(session, model, entry, written, limit, is_made))
+    return _passed(found, written, limit)
+
+
+def _passed(found: list[Checked], written: Written, limit: float) -> list[Checked]:
+    """These checks.
+
+    Raises:
+        DifferenceError: an output is past the tolerance.
+    """
     for item in found:
         for output in item.outputs:
             if not output.passed:
