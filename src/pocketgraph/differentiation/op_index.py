@@ -53,6 +53,14 @@ GRADIENTS = {
         "FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3 BatchNormWithGlobalNormalization LRN BlockLSTM"
     ),
     "nn.pooling": "MaxPool MaxPool3D MaxPoolV2 MaxPoolWithArgmax AvgPool AvgPool3D AvgPoolGrad",
+    "state.tensor_arrays": (
+        "TensorArrayV3 TensorArraySizeV3 TensorArrayGradV3 TensorArrayCloseV3 TensorArrayReadV3 TensorArrayWriteV3 "
+        "TensorArrayGatherV3 TensorArrayScatterV3 TensorArrayConcatV3 TensorArraySplitV3"
+    ),
+    "state.tensor_lists": (
+        "TensorListReserve EmptyTensorList TensorListLength TensorListElementShape TensorListGetItem TensorListSetItem "
+        "TensorListStack TensorListFromTensor TensorListPushBack TensorListPopBack"
+    ),
     "state.variables": (
         "Assign AssignAdd AssignSub Variable VariableV2 VarHandleOp VarIsInitializedOp VariableShape "
         "IsVariableInitialized LookupTableFind LookupTableFindV2 ReadVariableOp ResourceGather"
