@@ -24,9 +24,11 @@ GRADIENTS = {
     ),
     "math.arithmetic": (
         "Equal NotEqual Less LessEqual Greater GreaterEqual ApproximateEqual LogicalAnd LogicalOr FloorDiv TruncateDiv "
-        "ArgMax ArgMin Bucketize Range LinSpace Add AddV2 Sub Mul MulNoNan Div RealDiv DivNoNan FloorMod Mod "
-        "SquaredDifference Pow Maximum Minimum Atan2 Xdivy Xlogy Zeta Select SelectV2 ClipByValue AddN AccumulateNV2"
+        "ArgMax ArgMin Bucketize Range LinSpace InTopK InTopKV2 Add AddV2 Sub Mul MulNoNan Div RealDiv DivNoNan "
+        "FloorMod Mod SquaredDifference Pow Maximum Minimum Atan2 Xdivy Xlogy Zeta Select SelectV2 ClipByValue AddN "
+        "AccumulateNV2"
     ),
+    "math.einsum": "Einsum",
     "math.elementwise": (
         "Floor Ceil Round Rint Sign IsNan IsInf IsFinite LogicalNot Neg Abs Square Reciprocal Inv Sqrt Rsqrt Tanh "
         "Sigmoid Exp Expm1 Log Log1p Sin Cos Tan Sinh Cosh Asinh Acosh Atanh Asin Acos Atan Erf Erfc Lgamma Digamma "
