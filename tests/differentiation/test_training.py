@@ -220,6 +220,28 @@ def test_features_are_computed_once(tmp_path: pathlib.Path) -> None:
         pocketgraph.add_signatures(beside, "logits", features="beside")
 
 
+@pytest.mark.parametrize("names", [None, ["*/gamma", "bias"]])
+def test_folded_batch_norms_unfold(names: list[str] | None) -> None:
+    graph = frozen()
+    x = {"x": values()["x"]}
+    made = pocketgraph.trainable(graph, names, unfold_batch_norms=True)
+    with pocketgraph.Session(graph, engine="reference") as session:
+        want = session.run(["logits"], x)[0]
+    made = pocketgraph.add_loss(made, "logits")
+    training = pocketgraph.minimize(made, made.outputs[0], learning_rate=0.05)
+    with pocketgraph.Session(training, engine="reference") as session:
+        session.run(["init"])
+        np.testing.assert_array_equal(session.run(["logits"], x)[0], want)
+        losses = pocketgraph.train(session, [{**x, "labels": values()["labels"]}] * 20)
+        held = session.variables()
+    assert losses[-1] < losses[0] / 2
+    norms = np.linalg.norm(values()["filters"].reshape(-1, 4), axis=0)
+    assert ("filters" in held) == (names is None)
+    assert held["conv/gamma"].shape == norms.shape
+    first = pocketgraph.trainable(graph, unfold_batch_norms=True)["conv/gamma/initial_value"].tensor.numpy()
+    assert (np.abs(np.log2(first / norms)) <= 0.5 + 1e-6).all()
+
+
 def test_a_graph_of_variables_computes_what_the_frozen_one_does() -> None:
     graph = frozen()
     x = {"x": values()["x"]}
@@ -283,6 +305,8 @@ def with_lost_variable(graph: Graph) -> Graph:
     ("call", "message"),
     [
         (lambda graph: pocketgraph.trainable(graph, "filtres"), "no constant .* 'filtres'; did you mean 'filters'"),
+        (lambda graph: pocketgraph.trainable(parse("x = Placeholder(dtype=float)"), unfold_batch_norms=True),
+         "no batch norm can have been folded"),
         (lambda graph: pocketgraph.trainable(graph, kind="ref"), "'reference' or 'resource'"),
         (lambda graph: pocketgraph.trainable(parse("x = Placeholder(dtype=float)")), "no constants that look like"),
         (lambda graph: pocketgraph.minimize(graph, "logits", "adagard"), "no optimizer 'adagard'.*adagrad"),
