@@ -149,6 +149,15 @@ def test_features_and_triplets(tmp_path: pathlib.Path) -> None:
     np.testing.assert_allclose(got, want, rtol=1e-4)
 
 
+def test_a_session_of_the_file_trains_it(tmp_path: pathlib.Path) -> None:
+    pocketgraph.export(training(), tmp_path / "net.tflite", shapes=SIZES)
+    given = values()
+    batch = {"x": given["x"], "labels": given["labels"]}
+    with pocketgraph.Session(tmp_path / "net.tflite") as session:
+        losses = [session.run_signature(batch, "train")["loss"] for _ in range(STEPS)]
+    np.testing.assert_allclose(losses, GOLDEN["sgd/losses"], rtol=1e-4)
+
+
 def test_float16_keeps_what_does_not_train_small(tmp_path: pathlib.Path) -> None:
     graph = training()
     pocketgraph.export(graph, tmp_path / "half.tflite", shapes=SIZES, mode="float16")
