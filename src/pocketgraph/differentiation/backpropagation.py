@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from pocketgraph.differentiation.backward import Backward
 from pocketgraph.differentiation.builder import GraphBuilder
-from pocketgraph.differentiation.control_flow.frames import Loop, LoopVariable, find_loops
 from pocketgraph.differentiation.control_flow.loop_gradient import LoopGradient, active
+from pocketgraph.differentiation.control_flow.while_loops import LoopVariable, WhileLoop, find_loops
 from pocketgraph.differentiation.registry import GRADIENTS, no_gradient
 from pocketgraph.errors import GraphError, did_you_mean
 from pocketgraph.graph import DType, Graph, Node, canonical, node_name, opdefs, parse_ref
@@ -77,7 +77,7 @@ def backpropagate(
         GraphError: ops on the way have no gradient; all of them are named.
     """
     wanted = [canonical(x) for x in xs]
-    walk = _Walk(builder, [y.ref for y in ys], wanted, frozenset(map(canonical, stop)))
+    walk = _WayBack(builder, [y.ref for y in ys], wanted, frozenset(map(canonical, stop)))
     arriving: dict[str, list[str]] = {}
     for number, y in enumerate(ys):
         first = y.gradient or _ones(builder, y.ref, number)
@@ -113,7 +113,7 @@ def _by_data(graph: Graph, ys: Iterable[str]) -> set[str]:
     return found
 
 
-class _Walk:
+class _WayBack:
     """The way between xs and ys.
 
     Attributes:
@@ -126,15 +126,15 @@ class _Walk:
         self.loops = find_loops(self.graph) if any(node.op == "Enter" for node in self.graph) else []
         needed = _by_data(self.graph, ys)
         self.items = [
-            item for item in self._in_order(ys, self.loops) if isinstance(item, Loop) or item.name in needed
+            item for item in self._in_order(ys, self.loops) if isinstance(item, WhileLoop) or item.name in needed
         ]  # fmt: skip
-        self.rounds: dict[str, list[Node | Loop]] = {}
+        self.rounds: dict[str, list[Node | WhileLoop]] = {}
         """The nodes and loops of a round of each loop, by its frame."""
         self.way: set[str] = set()
         """The nodes whose inputs get gradients: those between an x and a y that something flows through."""
         carrying = {x for x in xs if carries(builder.inferred.dtype(x))}
         for item in self.items:
-            if isinstance(item, Loop):
+            if isinstance(item, WhileLoop):
                 self._through_loop(item, carrying)
             else:
                 self._through(item, carrying)
@@ -143,14 +143,14 @@ class _Walk:
     def _name_problems(self) -> None:
         items = list(self.items)
         for item in items:  # grows
-            if isinstance(item, Loop):
+            if isinstance(item, WhileLoop):
                 items += self.rounds[item.frame]
             elif item.name in self.way and item.op not in GRADIENTS:
                 self.problems.append(f"'{item.name}' ({item.op})")
 
     def _in_order(
-        self, ys: Sequence[str], loops: Sequence[Loop], within: Collection[str] | None = None
-    ) -> list[Node | Loop]:
+        self, ys: Sequence[str], loops: Sequence[WhileLoop], within: Collection[str] | None = None
+    ) -> list[Node | WhileLoop]:
         """The nodes that ys need, producers first; in the place of the nodes of a loop stands the loop.
 
         Args:
@@ -163,7 +163,7 @@ class _Walk:
         loop_of = {name: loop for loop in loops for name in loop.members}
         done: set[str] = set()
         opened: set[str] = set()
-        order: list[Node | Loop] = []
+        order: list[Node | WhileLoop] = []
         stack = [node_name(y) for y in ys]
         while stack:
             name = stack[-1]
@@ -195,7 +195,7 @@ class _Walk:
         }  # fmt: skip
         return True
 
-    def _through_loop(self, loop: Loop, carrying: set[str]) -> bool:
+    def _through_loop(self, loop: WhileLoop, carrying: set[str]) -> bool:
         """The same for a loop, in which values go round until nothing is new."""
 
         def flows(source: str, *outputs: str) -> bool:
@@ -217,7 +217,7 @@ class _Walk:
                 is_new |= flows(v.enter.data_inputs[0], *outputs)
                 is_new |= flows(v.ends, *outputs)
             for item in self.rounds[loop.frame]:
-                if isinstance(item, Loop):
+                if isinstance(item, WhileLoop):
                     is_new |= self._through_loop(item, carrying)
                 else:
                     is_new |= self._through(item, carrying)
@@ -231,8 +231,8 @@ class _Walk:
         for item in reversed(self.items):
             self._back(item, arriving)
 
-    def _back(self, item: Node | Loop, arriving: dict[str, list[str]]) -> None:
-        if isinstance(item, Loop):
+    def _back(self, item: Node | WhileLoop, arriving: dict[str, list[str]]) -> None:
+        if isinstance(item, WhileLoop):
             self._tried(item.frame, "a loop", lambda: self._back_through_loop(item, arriving))
         elif item.name in self.way:
             self._tried(item.name, item.op, lambda: _step(self.builder, item, arriving, self.stop))
@@ -243,7 +243,7 @@ class _Walk:
         except GraphError as error:
             self.problems.append(f"'{name}' ({op}: {error.what})")
 
-    def _back_through_loop(self, loop: Loop, arriving: dict[str, list[str]]) -> None:
+    def _back_through_loop(self, loop: WhileLoop, arriving: dict[str, list[str]]) -> None:
         """Adds the loop that goes back through a loop."""
         builder = self.builder
         ends = [v for v in loop.variables if any(arriving.get(f"{node.name}:0") for node in v.exits)]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
-from pocketgraph.differentiation.batch_norms import with_unfolded_batch_norms
 from pocketgraph.differentiation.builder import GraphBuilder
+from pocketgraph.differentiation.unfolded_batch_norms import with_unfolded_batch_norms
 from pocketgraph.differentiation.variables import add_variable, read_variable, with_initialization
 from pocketgraph.errors import GraphError, did_you_mean
 from pocketgraph.graph import Graph, Node, Shape, node_name

@@ -11,7 +11,7 @@ import numpy as np
 from pocketgraph.errors import RunError
 from pocketgraph.exporting.model import Array, EntryPoint, ExportModel, Feeds, Written
 from pocketgraph.exporting.samples import made_feeds
-from pocketgraph.exporting.training.checking import AFTER_A_STEP, trained_side_by_side
+from pocketgraph.exporting.training.side_by_side import AFTER_A_STEP, trained_side_by_side
 from pocketgraph.runtime.compare import Difference, compared
 from pocketgraph.runtime.session import Session
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from pocketgraph.errors import UsageError, did_you_mean, option
 from pocketgraph.exporting.model import EntryPoint, ExportModel, Port, Source
-from pocketgraph.exporting.training.opening import TrainingModel, training_model
+from pocketgraph.exporting.training.training_models import TrainingModel, training_model
 from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT, STRING
 from pocketgraph.graph.graph import Signature

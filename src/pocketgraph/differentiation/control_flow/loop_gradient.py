@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from pocketgraph.differentiation.builder import GraphBuilder
-from pocketgraph.differentiation.control_flow.frames import Loop, LoopVariable
+from pocketgraph.differentiation.control_flow.while_loops import LoopVariable, WhileLoop
 from pocketgraph.errors import GraphError
 from pocketgraph.graph import AttrValue, DType, Node, canonical, const, node_name, parse_ref
 from pocketgraph.graph.dtype import INT32, RESOURCE
@@ -23,7 +23,7 @@ PARALLEL = 10
 class LoopGradient:
     """The loop backwards, while it is built."""
 
-    def __init__(self, builder: GraphBuilder, loop: Loop) -> None:
+    def __init__(self, builder: GraphBuilder, loop: WhileLoop) -> None:
         self.builder, self.loop = builder, loop
         self.own: set[str] = set()
         """The nodes of the loop backwards."""
@@ -240,7 +240,7 @@ def _const(name: str, value: int, control: list[str]) -> Node:
     return Node(name, "Const", control, const(name, value, INT32).attrs)
 
 
-def active(loop: Loop, way: Collection[str], ends: Iterable[LoopVariable]) -> list[LoopVariable]:
+def active(loop: WhileLoop, way: Collection[str], ends: Iterable[LoopVariable]) -> list[LoopVariable]:
     """The variables of a loop whose gradients depend on those of others at its end.
 
     Args:

@@ -27,7 +27,7 @@ LEAVING = ops_with("merge", "exit")
 
 
 @dataclass
-class Function:
+class StatelessSignature:
     """A signature without variables.
 
     Attributes:
@@ -45,7 +45,7 @@ class Function:
 
 
 def stateless(graph: Graph, signatures: Mapping[str, Signature], shapes: Mapping[str, Shape]) -> tuple[
-    Graph, dict[str, Function]
+    Graph, dict[str, StatelessSignature]
 ]:  # fmt: skip
     """The functions that signatures are, and one graph that computes all of them.
 
@@ -61,7 +61,7 @@ def stateless(graph: Graph, signatures: Mapping[str, Signature], shapes: Mapping
     whole = inlined(graph, refs, "lower") if graph.functions else graph
     known = infer(whole)
     builder = GraphBuilder(Graph(versions=graph.versions))
-    functions: dict[str, Function] = {}
+    functions: dict[str, StatelessSignature] = {}
     for key, signature in signatures.items():
         fed: dict[str, Node] = {}
         for ref in map(canonical, signature.inputs.values()):
@@ -71,19 +71,19 @@ def stateless(graph: Graph, signatures: Mapping[str, Signature], shapes: Mapping
                 attrs: dict[str, AttrValue] = {"dtype": dtype.base, "shape": known.shape(ref)}
                 fed[node.name] = Node(node.name, "Placeholder", (), attrs, node.device)
         cut = whole.replace([fed.get(node.name, node) for node in whole]) if fed else whole
-        functions[key] = _Walk(cut, builder, key, signature, shapes).walked()
+        functions[key] = _SignatureWalk(cut, builder, key, signature, shapes).walked()
     keep = [ref for f in functions.values() for d in (f.inputs, f.outputs, f.reads, f.writes) for ref in d.values()]
     return builder.finished(keep), functions
 
 
-class _Walk:
+class _SignatureWalk:
     """One signature on its way."""
 
     def __init__(
         self, graph: Graph, builder: GraphBuilder, key: str, signature: Signature, shapes: Mapping[str, Shape]
     ) -> None:
         self.graph, self.builder, self.key, self.signature, self.shapes = graph, builder, key, signature, shapes
-        self.function = Function()
+        self.function = StatelessSignature()
         self.now: dict[str, str] = {}
         """The present value of each variable."""
         self.handles: dict[str, str] = {}
@@ -97,7 +97,7 @@ class _Walk:
         """The nodes that run in a branch or a loop only."""
         self.fed = {canonical(ref) for ref in signature.inputs.values()}
 
-    def walked(self) -> Function:
+    def walked(self) -> StatelessSignature:
         outputs = [canonical(ref) for ref in self.signature.outputs.values()]
         for node in in_order(self.graph, outputs):
             inside = any(node_name(ref) in self.in_branch for ref in node.inputs)

@@ -21,7 +21,7 @@ AFTER_A_STEP = 0.05
 another order of summation moves it to the other side, and its gradient is another one."""
 
 
-class Compared(NamedTuple):
+class SideBySide(NamedTuple):
     """Outputs of an entry point on both sides.
 
     Attributes:
@@ -37,7 +37,7 @@ class Compared(NamedTuple):
     runs: int
 
 
-def trained_side_by_side(model: ExportModel, written: Written, made_feeds: Callable[..., Feeds]) -> list[Compared]:
+def trained_side_by_side(model: ExportModel, written: Written, made_feeds: Callable[..., Feeds]) -> list[SideBySide]:
     """Runs the entry points of a training graph in both, in one order.
 
     First those that only read, then those that train, a few steps each, then ``save``, which gives every variable. What
@@ -74,20 +74,20 @@ def trained_side_by_side(model: ExportModel, written: Written, made_feeds: Calla
             after = {
                 f"{name} of later steps": [pair for step in steps[1:] for pair in step[name]] for name in steps[0]
             }  # fmt: skip
-            found.append(Compared(entry, steps[0], after if entry.writes else {}, len(steps)))
+            found.append(SideBySide(entry, steps[0], after if entry.writes else {}, len(steps)))
         held = session.variables()
     for entry in sorted(later, key=lambda entry: bool(entry.inputs)):
         feeds = made_feeds(entry)
         given = written.run(entry.name, feeds)
         if entry.inputs:
-            found.append(Compared(entry, {n: [(feeds[n], array)] for n, array in given.items() if n in feeds}, {}, 1))
+            found.append(SideBySide(entry, {n: [(feeds[n], array)] for n, array in given.items() if n in feeds}, {}, 1))
             continue
         least = NOISE * max((float(np.max(np.abs(array), initial=0.0)) for array in given.values()), default=0.0)
         pairs = {
             n: [(_above(held.get(n.removesuffix(":0"), array), least), _above(array, least))]
             for n, array in given.items()
         }
-        found.append(Compared(entry, {}, pairs, 1))
+        found.append(SideBySide(entry, {}, pairs, 1))
     return found
 
 

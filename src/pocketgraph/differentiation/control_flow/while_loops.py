@@ -40,7 +40,7 @@ class LoopVariable(NamedTuple):
         return canonical(self.next.data_inputs[0])
 
 
-class Loop:
+class WhileLoop:
     """One loop.
 
     Attributes:
@@ -59,7 +59,7 @@ class Loop:
         self.graph, self.frame = graph, frame
         self.variables: list[LoopVariable] = []
         self.constants: list[Node] = []
-        self.inner: list[Loop] = []
+        self.inner: list[WhileLoop] = []
         self.condition = ""
         for enter in enters:
             readers = graph.consumers.get(enter.name, ())
@@ -145,14 +145,14 @@ class Loop:
         return self.graph.producer(node.data_inputs[1]).op != "LoopCond"
 
 
-def find_loops(graph: Graph) -> list[Loop]:
+def find_loops(graph: Graph) -> list[WhileLoop]:
     """The outermost loops of a graph, with those inside of them."""
     frames: dict[str, list[Node]] = {}
     for node in graph:
         if node.op == "Enter":
             name = node.attr("frame_name", b"")
             frames.setdefault(name.decode() if isinstance(name, bytes) else str(name), []).append(node)
-    loops = [Loop(graph, frame, enters) for frame, enters in frames.items()]
+    loops = [WhileLoop(graph, frame, enters) for frame, enters in frames.items()]
     outermost = []
     for loop in loops:
         around = [other for other in loops if other is not loop and loop.variables[0].enter.name in other.members]
