@@ -108,7 +108,7 @@ def command(
         raise type(error)(f"Loading graph '{in_graph or model}' failed with {error}") from error
     fed, fetched = names(inputs) or graph.inputs, names(outputs) or graph.outputs
     _check_names(graph, fed, fetched, is_original=compat == "original")
-    recorder = Recorder() if report else None
+    recorder, problem = Recorder() if report else None, ""
     checks = _checks(graph, check or check_inputs is not None, check_inputs, check_tolerance)
 
     def observe(applied: tool.Applied) -> None:
@@ -119,9 +119,12 @@ def command(
     with _echoed(tool.log, logging.INFO if verbose else logging.WARNING):
         try:
             graph = tool.run(graph.replace(inputs=fed, outputs=fetched), transforms, compat=compat, observe=observe)
+        except PocketgraphError as error:
+            problem = str(error)
+            raise
         finally:
             if recorder is not None:
-                _write_report(report, recorder, in_graph or model or "")
+                _write_report(report, recorder, in_graph or model or "", checks, problem)
     try:
         formats.save(graph, target, text=output_as_text)
     except PocketgraphError as error:
@@ -170,11 +173,14 @@ def _checks(graph: Graph, wanted: bool, path: str | None, tolerance: float | Non
     return RuleCheck(None if path is None else read_feeds(os.path.expanduser(path), graph), tolerance)
 
 
-def _write_report(path: str, recorder: Recorder, model: str) -> None:
+def _write_report(path: str, recorder: Recorder, model: str, checks: RuleCheck | None, problem: str) -> None:
     from pocketgraph.formats.files import write_atomically
     from pocketgraph.inspect.transform_page import as_html, as_json
 
-    text = as_json(recorder.entries, model) if path.endswith(".json") else as_html(recorder.entries, model)
+    if path.endswith(".json"):
+        text = as_json(recorder.entries, model)
+    else:
+        text = as_html(recorder.entries, model, checks.passed if checks is not None else None, problem)
     write_atomically(path, text.encode())
 
 

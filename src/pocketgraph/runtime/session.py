@@ -241,6 +241,11 @@ class Session:
         self._plans.check_open()
         restore(os.fspath(folder), self.graph, self._running.state)
 
+    def _repr_html_(self) -> str:
+        from pocketgraph.runtime.session_html import as_html
+
+        return as_html(self.graph, self.engine, self.threads)
+
     def close(self) -> None:
         """Frees what the session holds; it cannot run afterwards. Closing twice does no harm."""
         self._plans.close()

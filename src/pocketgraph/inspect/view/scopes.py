@@ -49,6 +49,7 @@ class Scope:
         parent: the number of the scope around it; -1 for the outermost.
         items, links: what is in it.
         nodes: how many nodes are in it, those in its inner scopes too.
+        copies: how many alike ones stand in it one after the other; 1 for a name scope.
         is_open: whether its inside is in the picture.
         layout: where the items are.
     """
@@ -59,6 +60,7 @@ class Scope:
     items: list[Item] = field(default_factory=list)
     links: list[Link] = field(default_factory=list)
     nodes: int = 0
+    copies: int = 1
     is_open: bool = True
     layout: Layout | None = None
 
