@@ -9,7 +9,8 @@ import click
 from pocketgraph.cli._output import echo
 from pocketgraph.errors import UsageError
 
-ENDINGS = (".html", ".htm", ".svg", ".png")
+PAGES = (".html", ".htm")
+ENDINGS = (*PAGES, ".svg", ".png")
 
 
 @click.command("view")
@@ -17,13 +18,17 @@ ENDINGS = (".html", ".htm", ".svg", ".png")
 @click.option(
     "--output", "-o", default="", help="page.html, graph.svg or graph.png. Default: MODEL's name with .html, here."
 )
-@click.option("--measure", is_flag=True, help="Run the model on made-up inputs, and show what each node took.")
-def command(model: str, output: str, measure: bool) -> None:
+@click.option("--measure", is_flag=True, help="Run the model on made-up inputs: what each node took, on which engine.")
+@click.option("--compare", metavar="OTHER", help="Show MODEL and OTHER side by side: what vanished, came and changed.")
+@click.option("--quantization", metavar="REPORT.json", help="Show what eight bits lost, from the report of quantize.")
+def command(model: str, output: str, measure: bool, compare: str | None, quantization: str | None) -> None:
     """Draw MODEL as a page that opens in any browser, without a network; or as an SVG or PNG of all nodes.
 
     \b
       pocketgraph view small.pb
       pocketgraph view small.pb -o small.html --measure
+      pocketgraph view frozen.pb --compare=small.pb -o difference.html
+      pocketgraph view frozen.pb --quantization=small.report.json
       pocketgraph view small.pb -o small.svg
     """
     from pocketgraph.formats import load
@@ -34,22 +39,20 @@ def command(model: str, output: str, measure: bool) -> None:
     ending = os.path.splitext(output)[1].lower()
     if ending not in ENDINGS:
         raise UsageError(f"a view is written as .html, .svg or .png, not as '{output}'", hint="-o page.html")
+    more = [
+        flag
+        for flag, given in (("--measure", measure), ("--compare", compare), ("--quantization", quantization))
+        if given
+    ]
+    if more and ending not in PAGES:
+        raise UsageError(f"{more[0]} is for pages", hint=f"-o page.html, or without {more[0]}")
     check_place(output)
-    trace = None
-    if measure:
-        if ending not in ENDINGS[:2]:
-            raise UsageError("times are shown in the page only", hint="-o page.html, or without --measure")
-        from pocketgraph.inspect.measured import measured
-
-        graph, trace = measured(model)
-    else:
-        graph = load(model)
-    if ending in ENDINGS[:2]:
-        from pocketgraph.inspect.view.page import as_html
-
-        write_atomically(output, as_html(graph, name, trace).encode("utf-8", "backslashreplace"))
+    if ending in PAGES:
+        page = _page(model, name, measure, compare, quantization)
+        write_atomically(output, page.encode("utf-8", "backslashreplace"))
         echo(f"{output}: {os.path.getsize(output):,} bytes; open it in a browser")
         return
+    graph = load(model)
     from pocketgraph.inspect.view.picture import as_png, as_svg, flat_picture
 
     picture = flat_picture(graph)
@@ -58,3 +61,29 @@ def command(model: str, output: str, measure: bool) -> None:
     )
     left = f"; left out because there are too many: {picture.left_out:,}" if picture.left_out else ""
     echo(f"{output}: {len(picture.shown) - picture.left_out:,} of {len(graph):,} nodes, the others folded in{left}")
+
+
+def _page(model: str, name: str, measure: bool, compare: str | None, quantization: str | None) -> str:
+    """The page of a model, or of two."""
+    from pocketgraph.formats import load
+    from pocketgraph.inspect.view.changes import Step
+    from pocketgraph.inspect.view.overlay import Overlay, read_layers
+    from pocketgraph.inspect.view.page import as_comparison, as_html
+
+    layers = read_layers(quantization) if quantization is not None else {}
+    shown = []
+    for path in (model, compare):
+        if path is None:
+            continue
+        if measure:
+            from pocketgraph.inspect.measured import measured
+
+            graph, trace, description = measured(path)
+            shown.append((graph, Overlay(trace, description, layers)))
+        else:
+            shown.append((load(path), Overlay(layers=layers)))
+    if compare is None:
+        return as_html(shown[0][0], name, shown[0][1])
+    other = os.path.basename(os.path.normpath(compare))
+    (before, first), (after, second) = shown
+    return as_comparison([Step("", before, after)], f"{name} → {other}", (first, second))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from pocketgraph.inspect.numbers import bytes_text
 from pocketgraph.pages.document import report, text
@@ -113,19 +114,19 @@ def _with_steps(entry: RuleEntry, depth: int) -> Iterator[tuple[RuleEntry, int]]
         yield from _with_steps(step, depth + 1)
 
 
-def called(entry: RuleEntry) -> str:
-    """The rule as it was written: name and parameters."""
+def called(rule: str, arguments: Mapping[str, Any]) -> str:
+    """A rule as it was written: name and parameters."""
     given = [
         f"{key}={str(one).lower() if isinstance(one, bool) else one}"
-        for key, value in entry.arguments.items()
+        for key, value in arguments.items()
         for one in (value if isinstance(value, tuple) else (value,))
     ]
-    return f"{entry.rule}({', '.join(given)})" if given else entry.rule
+    return f"{rule}({', '.join(given)})" if given else rule
 
 
 def _row(i: int, entry: RuleEntry, depth: int) -> Row:
     indent = "&emsp;" * depth
-    link = f'{indent}<a href="#rule{i}"><code>{text(called(entry))}</code></a>'
+    link = f'{indent}<a href="#rule{i}"><code>{text(called(entry.rule, entry.arguments))}</code></a>'
     return Row([
         Cell("", i, more=link),
         Cell(f"{entry.nodes[0]:,} → {entry.nodes[1]:,}", entry.nodes[1]),
@@ -141,7 +142,7 @@ def _section(i: int, entry: RuleEntry) -> str:
         folded(f"{len(listed):,} {kind}", names(listed)) for kind in KINDS if (listed := getattr(entry, kind))
     )
     what = lists + _misses(entry.misses) or "<p>It changed nothing.</p>"
-    return f'<h2 id="rule{i}"><code>{text(called(entry))}</code></h2>\n{what}'
+    return f'<h2 id="rule{i}"><code>{text(called(entry.rule, entry.arguments))}</code></h2>\n{what}'
 
 
 def _misses(misses: Sequence[Miss]) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 
 from pocketgraph.errors import printable
-from pocketgraph.inspect.view.layout import Layout, layered
+from pocketgraph.inspect.view.layout import layered
 from pocketgraph.inspect.view.nodes import Edge, Shown
+from pocketgraph.inspect.view.repeats import group_repeats
+from pocketgraph.inspect.view.scope import ENTRY, EXIT, NODE, SCOPE, Item, Link, Scope
 
 DEEPEST = 12  # scopes in each other; what is nested deeper stands in the last
 MOST_NODES = 20_000  # in a picture
@@ -15,54 +16,6 @@ MOST_ITEMS = 6_000  # beside each other in one scope
 LETTERS = 26  # of a label; the whole name is shown on hover
 LETTER, MARGIN, NARROWEST = 6.6, 22, 84  # pixels
 HEIGHT, BAR = 38, 18  # pixels of a box, and of the bar where arrows enter or leave a scope
-
-NODE, SCOPE, ENTRY, EXIT = range(4)
-"""What an item of a scope is; of an entry or exit arrows come from or go to outside."""
-
-
-@dataclass
-class Item:
-    """Something in a scope: its kind and the number of the node or scope that it is."""
-
-    kind: int
-    number: int = -1
-
-
-@dataclass
-class Link:
-    """An arrow between two items of a scope; ``count`` tensors take it."""
-
-    source: int
-    target: int
-    control: bool
-    label: str
-    count: int = 1
-
-
-@dataclass
-class Scope:
-    """A name scope.
-
-    Attributes:
-        path: its whole name.
-        label: what of it is shown on its box.
-        parent: the number of the scope around it; -1 for the outermost.
-        items, links: what is in it.
-        nodes: how many nodes are in it, those in its inner scopes too.
-        copies: how many alike ones stand in it one after the other; 1 for a name scope.
-        is_open: whether its inside is in the picture.
-        layout: where the items are.
-    """
-
-    path: str
-    label: str
-    parent: int
-    items: list[Item] = field(default_factory=list)
-    links: list[Link] = field(default_factory=list)
-    nodes: int = 0
-    copies: int = 1
-    is_open: bool = True
-    layout: Layout | None = None
 
 
 def label_of(text: str) -> str:
@@ -83,9 +36,10 @@ def flat_scope(shown: Sequence[Shown], edges: Sequence[Edge]) -> tuple[list[Scop
 
 
 def nested_scopes(shown: Sequence[Shown], edges: Sequence[Edge]) -> tuple[list[Scope], int]:
-    """The scopes of a graph, the outermost first, each before those in it; and how many nodes are left out."""
+    """The scopes of a graph, the outermost first, what repeats grouped; and how many nodes are left out."""
     scopes = _tree(shown)
     _without_wrappers(scopes)
+    group_repeats(scopes, shown)
     left_out = _within_budget(scopes)
     where = {item.number: (at, i) for at, s in enumerate(scopes) for i, item in enumerate(s.items) if item.kind == NODE}
     inner = {item.number: i for s in scopes for i, item in enumerate(s.items) if item.kind == SCOPE}
@@ -107,7 +61,8 @@ def sizes_of(
             sizes.append((NARROWEST, BAR))
             continue
         if item.kind == SCOPE:
-            letters = max(len(label_of(scopes[item.number].label)), 14)
+            inner = scopes[item.number]
+            letters = max(len(label_of(inner.label)) + (4 + len(str(inner.copies)) if inner.copies > 1 else 2), 14)
         else:
             node = shown[item.number].node
             name = node.name.rpartition("/")[2] if is_flat else node.name.removeprefix(f"{scope.path}/")
