@@ -97,6 +97,12 @@ def test_what_is_too_large_is_left_out_and_said(monkeypatch: pytest.MonkeyPatch)
     assert len(graph["nodes"]) <= 50
     (count,) = [int(found[1]) for note in data["notes"] if (found := re.search(r"too large: (\d+) nodes", note))]
     assert count + len(graph["nodes"]) == 301
+    shut = [
+        (scope, at) for scope in graph["scopes"] for at, (kind, number, *_) in enumerate(scope[5])
+        if kind == SCOPE and not graph["scopes"][number][4]
+    ]  # fmt: skip
+    assert shut
+    assert all(at in [target for _, target, *_ in scope[6]] for scope, at in shut), "arrows lead to closed boxes too"
     for scope in graph["scopes"]:
         assert all(0 <= number < len(graph["nodes"]) for kind, number, *_ in scope[5] if kind == NODE)
         assert all(max(source, target) < len(scope[5]) for source, target, *_ in scope[6])

@@ -158,6 +158,7 @@ function wordsOf(box) {
 // What an edge carries, beside it, where there is room and no other label.
 function labels(links, color) {
   const { pen } = state;
+  pen.lineWidth = 3; pen.lineJoin = "round"; pen.strokeStyle = isDark() ? "#15181c" : "#fbfbfc";   // so that lines do not cross letters
   pen.font = "10px system-ui, sans-serif"; pen.textBaseline = "middle"; pen.textAlign = "left"; pen.fillStyle = color;
   const taken = [];
   for (const link of links) {
@@ -166,7 +167,7 @@ function labels(links, color) {
     const w = pen.measureText(text).width + 6, left = last[0] + 6, top = last[1] - (last[1] >= from[1] ? 18 : -18);
     if (taken.some(([l, t, r]) => left < r && left + w > l && Math.abs(top - t) < 12)) continue;
     taken.push([left, top, left + w]);
-    pen.fillText(text, left, top);
+    pen.strokeText(text, left, top); pen.fillText(text, left, top);
   }
 }
 const labelOf = (link) => (link.count > 1 ? `${link.count} tensors` : short(link.label));

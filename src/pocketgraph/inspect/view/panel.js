@@ -199,6 +199,7 @@ function differences(side) {
 function panel() {
   const side = element("panel"), graph = state.graph, chosen = state.selected;
   side.replaceChildren();
+  side.scrollTop = 0;
   if (chosen && chosen.kind === NODE) {
     const node = graph.nodes[chosen.number], total = graph.nodes.reduce((sum, one) => sum + one.microseconds, 0);
     make("h2", node.name, side).dir = "auto";

@@ -40,10 +40,12 @@ def nested_scopes(shown: Sequence[Shown], edges: Sequence[Edge]) -> tuple[list[S
     scopes = _tree(shown)
     _without_wrappers(scopes)
     group_repeats(scopes, shown)
-    left_out = _within_budget(scopes)
+    left_out, hidden = _within_budget(scopes)
     where = {item.number: (at, i) for at, s in enumerate(scopes) for i, item in enumerate(s.items) if item.kind == NODE}
     inner = {item.number: i for s in scopes for i, item in enumerate(s.items) if item.kind == SCOPE}
-    _link(scopes, edges, where, inner)
+    where |= {node: (scopes[at].parent, inner[at]) for node, at in hidden.items()}  # arrows lead to the closed box
+    inside = (edge.source in hidden and where[edge.source] == where.get(edge.target) for edge in edges)
+    _link(scopes, [edge for edge, is_inside in zip(edges, inside, strict=True) if not is_inside], where, inner)
     for scope in scopes:
         if scope.is_open:
             pairs = [(link.source, link.target) for link in scope.links]
@@ -108,9 +110,14 @@ def _without_wrappers(scopes: list[Scope]) -> None:
         scope.items, scope.is_open = [], False
 
 
-def _within_budget(scopes: list[Scope]) -> int:
-    """Closes scopes for good, the inner ones first, until the picture is not too large."""
+def _within_budget(scopes: list[Scope]) -> tuple[int, dict[int, int]]:
+    """Closes scopes for good, the inner ones first, until the picture is not too large.
+
+    Returns:
+        How many nodes are left out, and in which closed scope each of them stands; those of a row that is cut in none.
+    """
     left_out, seen = 0, 0
+    hidden: dict[int, int] = {}
     waiting = [0]
     for at in waiting:  # grows: the outer scopes come first
         scope = scopes[at]
@@ -119,7 +126,9 @@ def _within_budget(scopes: list[Scope]) -> int:
             stack = [at]
             while stack:
                 closed = scopes[stack.pop()]
-                left_out += sum(item.kind == NODE for item in closed.items)
+                inside = [item.number for item in closed.items if item.kind == NODE]
+                left_out += len(inside)
+                hidden.update(dict.fromkeys(inside, at))
                 stack.extend(item.number for item in closed.items if item.kind == SCOPE)
                 closed.items, closed.is_open = [], False
             continue
@@ -133,7 +142,7 @@ def _within_budget(scopes: list[Scope]) -> int:
     for number, scope in enumerate(scopes):
         if number not in reached:
             scope.items, scope.is_open = [], False
-    return left_out
+    return left_out, hidden
 
 
 def _cut(scope: Scope) -> int:
