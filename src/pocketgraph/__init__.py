@@ -13,6 +13,7 @@ The names below load what they need when they are first used:
 * ``export(graph, path)``: a .tflite file or another form that a device runs, checked against the graph.
 * ``gradients(graph, ys, xs) -> Graph``: gradient nodes.
 * ``trainable(graph)``, ``add_loss(graph, predictions)``, ``minimize(graph, loss, optimizer)``: a training graph.
+* ``view(graph)``: a page to walk through it, in a notebook too.
 * ``summarize(graph)`` and ``verify(a, b, …)``: look at it, and prove it right.
 * ``formats.open_checkpoint(prefix)``: a mapping of variable name to Tensor.
 
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from pocketgraph.freezing import freeze
     from pocketgraph.graph import Graph, Node, Tensor
     from pocketgraph.inspect import summarize
+    from pocketgraph.inspect.view.viewing import view
     from pocketgraph.quantization import QuantizedModel, evaluate, quantize
     from pocketgraph.runtime import InferenceInterface, Session, kernel, verify
     from pocketgraph.transforms import TransformGraph, transform
@@ -61,14 +63,15 @@ _HOME = {
     "kernel": "runtime",
     "add_loss": "differentiation", "gradients": "differentiation", "minimize": "differentiation",
     "trainable": "differentiation",
-    "summarize": "inspect", "QuantizedModel": "quantization", "evaluate": "quantization", "quantize": "quantization",
+    "summarize": "inspect", "view": "inspect.view.viewing",
+    "QuantizedModel": "quantization", "evaluate": "quantization", "quantize": "quantization",
     "Graph": "graph", "Node": "graph", "Tensor": "graph", "PocketgraphError": "errors",
 }  # fmt: skip
 
 __all__ = [
     "Graph", "InferenceInterface", "Node", "PocketgraphError", "QuantizedModel", "Session", "Tensor", "TransformGraph",
     "__version__", "add_loss", "evaluate", "export", "formats", "freeze", "gradients", "kernel", "load", "minimize",
-    "quantize", "save", "summarize", "trainable", "transform", "verify",
+    "quantize", "save", "summarize", "trainable", "transform", "verify", "view",
 ]  # fmt: skip
 
 

@@ -12,6 +12,7 @@ import pytest
 import pocketgraph
 from browsers import browser, watched
 from command_line import call
+from pocketgraph.errors import UsageError
 from pocketgraph.formats import save
 from pocketgraph.graph import Function, Graph, Node, const
 from pocketgraph.graph.dtype import FLOAT
@@ -241,6 +242,21 @@ def test_a_model_of_functions_only(tmp_path: pathlib.Path, opened: Any) -> None:
     page = opened(tmp_path / "page.html")
     assert page.evaluate("pocketgraph.state.graph.name") == "f", "what there is to see comes first"
     assert page.evaluate(DRAWN) == 2
+
+
+def test_the_view_of_a_notebook(tmp_path: pathlib.Path, opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = pocketgraph.view(Graph([*parse(TEXT), Node('"&quot;</iframe><b>', "Neg", ["y"], {"T": FLOAT})]))
+    (tmp_path / "notebook.html").write_text(f"<!doctype html><body>{shown._repr_html_()}", "utf-8")
+    page = opened(tmp_path / "notebook.html")
+    frame = page.frames[1]
+    frame.wait_for_function("window.pocketgraph !== undefined")
+    assert frame.evaluate("pocketgraph.state.graph.nodes.map((node) => node.name).at(-1)") == '"&quot;</iframe><b>'
+    with pytest.raises(UsageError):
+        shown.save(tmp_path / "page.txt")
+    monkeypatch.setattr("pocketgraph.inspect.view.viewing.MOST_BYTES", 10)
+    assert "too large" in shown._repr_html_()
+    assert len(shown._repr_html_()) < 200
+    assert '"litert"' in pocketgraph.view(parse(TEXT), measure=True, compare=parse(TEXT)).page
 
 
 def test_reports_open_sort_and_group(tmp_path: pathlib.Path, opened: Any) -> None:

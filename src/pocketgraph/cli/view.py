@@ -31,7 +31,6 @@ def command(model: str, output: str, measure: bool, compare: str | None, quantiz
       pocketgraph view frozen.pb --quantization=small.report.json
       pocketgraph view small.pb -o small.svg
     """
-    from pocketgraph.formats import load
     from pocketgraph.formats.files import check_place, write_atomically
 
     name = os.path.basename(os.path.normpath(model))
@@ -48,42 +47,18 @@ def command(model: str, output: str, measure: bool, compare: str | None, quantiz
         raise UsageError(f"{more[0]} is for pages", hint=f"-o page.html, or without {more[0]}")
     check_place(output)
     if ending in PAGES:
-        page = _page(model, name, measure, compare, quantization)
-        write_atomically(output, page.encode("utf-8", "backslashreplace"))
+        from pocketgraph.inspect.view.viewing import view
+
+        view(model, compare=compare, measure=measure, quantization=quantization).save(output)
         echo(f"{output}: {os.path.getsize(output):,} bytes; open it in a browser")
         return
-    graph = load(model)
+    from pocketgraph.formats import load
     from pocketgraph.inspect.view.picture import as_png, as_svg, flat_picture
 
+    graph = load(model)
     picture = flat_picture(graph)
     write_atomically(
         output, as_svg(picture).encode("utf-8", "backslashreplace") if ending == ".svg" else as_png(picture)
     )
     left = f"; left out because there are too many: {picture.left_out:,}" if picture.left_out else ""
     echo(f"{output}: {len(picture.shown) - picture.left_out:,} of {len(graph):,} nodes, the others folded in{left}")
-
-
-def _page(model: str, name: str, measure: bool, compare: str | None, quantization: str | None) -> str:
-    """The page of a model, or of two."""
-    from pocketgraph.formats import load
-    from pocketgraph.inspect.view.changes import Step
-    from pocketgraph.inspect.view.overlay import Overlay, read_layers
-    from pocketgraph.inspect.view.page import as_comparison, as_html
-
-    layers = read_layers(quantization) if quantization is not None else {}
-    shown = []
-    for path in (model, compare):
-        if path is None:
-            continue
-        if measure:
-            from pocketgraph.inspect.measured import measured
-
-            graph, trace, description = measured(path)
-            shown.append((graph, Overlay(trace, description, layers)))
-        else:
-            shown.append((load(path), Overlay(layers=layers)))
-    if compare is None:
-        return as_html(shown[0][0], name, shown[0][1])
-    other = os.path.basename(os.path.normpath(compare))
-    (before, first), (after, second) = shown
-    return as_comparison([Step("", before, after)], f"{name} → {other}", (first, second))

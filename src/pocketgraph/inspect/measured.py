@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import NamedTuple
 
 from pocketgraph.errors import PocketgraphError
@@ -19,8 +20,8 @@ class Measured(NamedTuple):
     description: Description | None
 
 
-def measured(model: str) -> Measured:
-    """The graph of a model file, and the times of the nodes in its second run on random inputs.
+def measured(model: Graph | str | os.PathLike[str]) -> Measured:
+    """The graph of a model, and the times of the nodes in its second run on random inputs.
 
     Open sizes are 1, those of pictures 224; the outputs are the likely ones.
 
