@@ -10,7 +10,7 @@ import pytest
 
 from pocketgraph.errors import FormatError
 from pocketgraph.graph import Graph, Node, Tensor, const
-from pocketgraph.graph.dtype import FLOAT, INT32
+from pocketgraph.graph.dtype import FLOAT, INT8, INT32
 from pocketgraph.graph.text import parse
 from pocketgraph.inspect.measured import measured
 from pocketgraph.inspect.view.changes import Change, Step, changes, changes_of_chain
@@ -133,3 +133,13 @@ def test_a_chain_of_large_graphs_shows_its_ends(monkeypatch: pytest.MonkeyPatch)
     data = comparison_data([Step("a", GRAPH, middle), Step("b", middle, Graph(list(middle)))], "chain")
     assert (len(data["graphs"]), len(data["steps"])) == (2, 1)
     assert any("would be too large" in note for note in data["notes"])
+
+
+def test_the_ranges_of_an_eight_bit_file() -> None:
+    attributes = {"scales": (0.5,), "zero_points": (-128,), "output_types": (INT8,)}
+    (one,), _ = shown_nodes(Graph([Node("y", "tfl.relu", [], attributes)]))
+    assert one.layer is not None
+    assert ("values with codes", "0 … 127.5") in one.layer.figures
+    for broken in ({"scales": ()}, {"zero_points": 3}, {"output_types": (FLOAT,)}, {"scales": (0.0,)}):
+        (one,), _ = shown_nodes(Graph([Node("y", "tfl.relu", [], attributes | broken)]))
+        assert one.layer is None

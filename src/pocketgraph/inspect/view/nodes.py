@@ -10,7 +10,7 @@ from pocketgraph.graph import Graph, Node, Tensor
 from pocketgraph.graph.node import parse_ref
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.spelling import print_attr, print_tensor
-from pocketgraph.inspect.view.overlay import Layer, Overlay
+from pocketgraph.inspect.view.overlay import Layer, Overlay, layer_in_file
 from pocketgraph.inspect.view.weights import Histogram, histogram_of
 
 HELD = ops_with("constant", "variable", "reference_variable")
@@ -157,6 +157,8 @@ def _lay_over(shown: list[Shown], number: Mapping[str, int], overlay: Overlay) -
     for name, layer in overlay.layers.items():
         if name in number:
             shown[number[name]].layer = layer
+    for one in shown:
+        one.layer = one.layer or layer_in_file(one.node)
 
 
 def _folded(graph: Graph) -> dict[str, str]:

@@ -7,9 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from pocketgraph.errors import FormatError
 from pocketgraph.formats.files import mapped
-from pocketgraph.graph import node_name
+from pocketgraph.graph import Node, node_name
+from pocketgraph.graph.model_file import SCALES, ZERO_POINTS
 from pocketgraph.runtime import StepTrace
 from pocketgraph.runtime.description import Description
 
@@ -67,6 +70,20 @@ def read_layers(path: str) -> dict[str, Layer]:
         return {node_name(str(layer["name"])): _layer(layer, measure) for layer in layers}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise FormatError("this is no report of quantize", where=path, hint=hint) from error
+
+
+def layer_in_file(node: Node) -> Layer | None:
+    """The scale and the range of an eight-bit tensor of a .tflite file, which are attributes of the node there."""
+    scales, zeros, types = (node.attrs.get(key) for key in (SCALES, ZERO_POINTS, "output_types"))
+    if not (isinstance(scales, tuple) and isinstance(zeros, tuple) and isinstance(types, tuple)):
+        return None
+    if not scales or not zeros or not types or not scales[0] or np.dtype(types[0].numpy).kind not in "iu":
+        return None
+    codes = np.iinfo(types[0].numpy)
+    low, high = ((code - zeros[0]) * scales[0] for code in (codes.min, codes.max))
+    said = [("computed in", "codes"), ("values with codes", f"{low:.4g} … {high:.4g}"), ("scale", f"{scales[0]:.4g}"),
+            ("zero point", str(zeros[0]))]  # fmt: skip
+    return Layer(None, tuple(said))
 
 
 def _layer(layer: Mapping[str, Any], measure: str) -> Layer:

@@ -82,7 +82,7 @@ def _page(data: dict[str, Any]) -> str:
 
 def page_data(graph: Graph, title: str, overlay: Overlay = NOTHING) -> dict[str, Any]:
     """What the page shows, as JSON has it: graphs with nodes, scopes and their places; notes of what is left out."""
-    main, _, left_out = _graph_data("main graph", graph, overlay)
+    main, names, left_out = _graph_data("main graph", graph, overlay)
     graphs = [main]
     bodies = list(functions_as_graphs(graph))
     for name, body in bodies[:MOST_FUNCTIONS]:
@@ -93,7 +93,7 @@ def page_data(graph: Graph, title: str, overlay: Overlay = NOTHING) -> dict[str,
     if len(bodies) > MOST_FUNCTIONS:
         notes.append(f"{len(bodies) - MOST_FUNCTIONS:,} of {len(bodies):,} functions are left out.")
     notes += [f"Times: {note}." for note in (overlay.trace.notes if overlay.trace is not None else ())]
-    if overlay.layers and not any(node[-1].get("bits") for node in main["nodes"]):
+    if overlay.layers and not any(name in overlay.layers for name in names):
         notes.append("None of the layers in the report of quantize is in this graph: is it of another model?")
     summary = (
         f"{len(graph):,} nodes, {len(main['nodes']):,} shown; constants and variables are folded into their readers"
