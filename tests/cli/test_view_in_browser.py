@@ -175,6 +175,13 @@ def test_two_graphs_side_by_side(tmp_path: pathlib.Path, opened: Any) -> None:
         page.evaluate("pocketgraph.panes.map((pane) => pane.graph.nodes[pane.selected.number].name)") == ["a/one/m"] * 2
     )
     assert page.evaluate("pocketgraph.panes.every((pane) => pane.canvas.clientWidth > 500)")
+    page.fill("#search", "identity")
+    assert page.inner_text("#panel h2") == "2 found", "in both"
+    page.click("#panel >> text=z")
+    assert "came" in page.inner_text("#panel p.change")
+    page.keyboard.press("Escape")
+    page.select_option("#color", "weights")
+    assert "bytes of weights" in page.inner_text("#panel")
     page.set_viewport_size({"width": 400, "height": 800})
     assert page.evaluate(FITS)
     tops = page.evaluate("pocketgraph.panes.map((pane) => pane.box.getBoundingClientRect().top)")

@@ -245,12 +245,14 @@ function panel() {
   }
   for (const note of data.notes) make("p", note, side).className = "note";
   if (window.innerWidth < 1100) make("p", data.summary, side).className = "dim";
-  if (look.step !== null && !element("search").value.trim()) { differences(side); return; }
+  if (look.step !== null && !METRICS[look.color] && look.color !== "engine" && !element("search").value.trim()) { differences(side); return; }
   const query = element("search").value.trim().toLowerCase();
   if (query) {
-    const found = graph.nodes.filter((node) => query.split(/\s+/).every((word) => node.text.includes(word)));
+    const seen = new Set(), words = query.split(/\s+/);
+    const found = panes.flatMap((pane, side) => pane.graph.nodes.filter((node) => words.every((word) => node.text.includes(word)) && !seen.has(node.name))
+      .map((node) => { seen.add(node.name); return [node.name, panes.length > 1 ? `${node.op}, ${side ? "after" : "before"}` : node.op, () => { state = pane; reveal(node.number); }]; }));
     make("h2", `${found.length.toLocaleString("en")} found`, side);
-    list("Names, ops and shapes", found.map((node) => asEntry(node.number)), side, 200);
+    list("Names, ops and shapes", found, side, 200);
     return;
   }
   const waste = look.color === "engine" && graph.nodes.filter((node) => node.reason);
