@@ -135,7 +135,8 @@ def comparison_data(steps: Sequence[Step], title: str, overlays: Sequence[Overla
     notes = _notes([whole.before, whole.after], left_out)
     if is_cut:
         notes.append(f"The graphs between the {rules} rules are left out of this page, which would be too large.")
-    idle = [step.rule for step, found in zip(steps, by_step, strict=True) if not found]
+    acted = {step.rule for step, found in zip(steps, by_step, strict=True) if found}
+    idle = [step.rule for step in steps if step.rule not in acted]
     if rules > 1 and idle:
         notes.append(f"These changed nothing: {', '.join(dict.fromkeys(idle))}.")
     if whole.before.functions or whole.after.functions:
