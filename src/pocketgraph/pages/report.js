@@ -20,3 +20,6 @@ for (const table of document.querySelectorAll(".wide table")) {
 }
 if (matchMedia("(prefers-color-scheme: dark)").matches) document.body.classList.add("dark");
 document.querySelector("button.theme").addEventListener("click", () => document.body.classList.toggle("dark"));
+let wasDark = false;   // paper is white
+window.addEventListener("beforeprint", () => { wasDark = document.body.classList.contains("dark"); document.body.classList.remove("dark"); });
+window.addEventListener("afterprint", () => document.body.classList.toggle("dark", wasDark));
