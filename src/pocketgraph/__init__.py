@@ -14,6 +14,7 @@ The names below load what they need when they are first used:
 * ``gradients(graph, ys, xs) -> Graph``: gradient nodes.
 * ``trainable(graph)``, ``add_loss(graph, predictions)``, ``minimize(graph, loss, optimizer)``: a training graph;
   ``add_regularization``, ``add_schedule``, ``add_signatures``: more of it; ``train(session, batches)``: its steps.
+* ``view(graph)``: a page to walk through it, in a notebook too.
 * ``summarize(graph)`` and ``verify(a, b, …)``: look at it, and prove it right.
 * ``formats.open_checkpoint(prefix)``: a mapping of variable name to Tensor.
 
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from pocketgraph.freezing import freeze
     from pocketgraph.graph import Graph, Node, Tensor
     from pocketgraph.inspect import summarize
+    from pocketgraph.inspect.view.viewing import view
     from pocketgraph.quantization import QuantizedModel, evaluate, quantize
     from pocketgraph.runtime import InferenceInterface, Session, kernel, train, verify
     from pocketgraph.transforms import TransformGraph, transform
@@ -71,7 +73,8 @@ _HOME = {
     "add_loss": "differentiation", "add_regularization": "differentiation", "add_schedule": "differentiation",
     "add_signatures": "differentiation", "gradients": "differentiation", "minimize": "differentiation",
     "trainable": "differentiation",
-    "summarize": "inspect", "QuantizedModel": "quantization", "evaluate": "quantization", "quantize": "quantization",
+    "summarize": "inspect", "view": "inspect.view.viewing",
+    "QuantizedModel": "quantization", "evaluate": "quantization", "quantize": "quantization",
     "Graph": "graph", "Node": "graph", "Tensor": "graph", "PocketgraphError": "errors",
 }  # fmt: skip
 
@@ -79,7 +82,7 @@ __all__ = [
     "Graph", "InferenceInterface", "Node", "PocketgraphError", "QuantizedModel", "Session", "Tensor", "TransformGraph",
     "__version__", "add_loss", "add_regularization", "add_schedule", "add_signatures", "evaluate", "export", "formats",
     "freeze", "gradients", "kernel", "load", "minimize", "quantize", "save", "summarize", "train", "trainable",
-    "transform", "verify",
+    "transform", "verify", "view",
 ]  # fmt: skip
 
 

@@ -274,6 +274,11 @@ class Session:
         held = [item for item in self._running.state.values() if isinstance(item, Variable) and item.is_initialized]
         return {variable.name: variable.read() for variable in held}
 
+    def _repr_html_(self) -> str:
+        from pocketgraph.runtime.session_html import as_html
+
+        return as_html(self.graph, self.engine, self.threads)
+
     def close(self) -> None:
         """Frees what the session holds; it cannot run afterwards. Closing twice does no harm."""
         self._plans.close()
