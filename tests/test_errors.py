@@ -47,7 +47,7 @@ def test_an_option_is_a_flag_only_while_a_command_runs() -> None:
     assert option("feed", "feeds") == "feeds"
 
 
-SHELL = ("pocketgraph ", "transform_graph", "freeze_graph ", "pip install ")
+SHELL = ("pocketgraph ", "transform_graph", "freeze_graph ", "pip install ", "main.py --")
 """Whole commands to type."""
 ELSEWHERE = (
     "cli/", "inspect/peer_worker.py", "inspect/summarize.py", "formats/sealed.py",

@@ -101,7 +101,7 @@ def chosen_devices(names: Sequence[str], file: str | os.PathLike[str] | None = N
 
 
 def read_device_file(path: str | os.PathLike[str]) -> tuple[Device, ...]:
-    """One's own devices: what `what the command benchmark_model wrote as JSON` printed there, or rows as devices.toml has them.
+    """One's own devices: what benchmark_model printed there as JSON, or rows as devices.toml has them.
 
     Raises:
         FormatError: the file is neither, or lacks what is needed.
@@ -126,7 +126,7 @@ def _devices(text: str, where: str) -> tuple[Device, ...]:
     except tomllib.TOMLDecodeError as error:
         raise FormatError(
             f"this is no file of devices: {error}", where=where,
-            hint=f"{option('device_file')} takes what what the command benchmark_model wrote as JSON prints, or rows of TOML",
+            hint=f"{option('device_file')} takes what benchmark_model prints as JSON, or rows of TOML",
         ) from None  # fmt: skip
     if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
         raise FormatError("there are no devices in it", where=where, hint="a row begins with [[device]]")
