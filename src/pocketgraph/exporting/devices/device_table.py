@@ -179,7 +179,7 @@ def _device(row: Mapping[str, Any], where: str) -> Device:
 
 
 def _measured_device(text: str, where: str) -> Device:
-    """The device that `what the command benchmark_model wrote as JSON` ran on."""
+    """The device on which benchmark_model printed this."""
     hint = "make it there with `pocketgraph benchmark_model MODEL --json > device.json`"
     try:
         found = json.loads(text)
@@ -192,7 +192,7 @@ def _measured_device(text: str, where: str) -> Device:
         model = os.path.basename(str(found["model"]))
     except (ValueError, KeyError, TypeError, AttributeError, ZeroDivisionError) as error:
         raise FormatError(
-            f"this is not what what the command benchmark_model wrote as JSON prints ({type(error).__name__}: {error})",
+            f"this is not what benchmark_model prints as JSON ({type(error).__name__}: {error})",
             where=where,
             hint=hint,
         ) from None
