@@ -96,8 +96,8 @@ class Reader:
         return [self.table(self.target(start + 4 * index), kind) for index in range(count)]
 
     def table(self, at: int, kind: str = "") -> Table:
-        """A table and all that it points to but tables; of an unknown kind only the fields' places."""
-        return self.fields(at, TABLES.get(kind, {}), kind)
+        """A table and all that it points to but tables; without a kind only the fields' places."""
+        return self.fields(at, TABLES[kind] if kind else {}, kind)
 
     def fields(self, at: int, kinds: dict[int, str], name: str) -> Table:
         """A table with fields of these kinds; ``name`` is the same for the same kinds."""

@@ -101,7 +101,7 @@ class _Model:
         graphs = self.root.tables(2, "SubGraph")
         if not graphs:
             raise DamagedError("it has no subgraph")
-        tensors = [[self._tensor(table) for table in graph.tables(0, "VerifiedTensor")] for graph in graphs]
+        tensors = [[self._tensor(table) for table in graph.tables(0, "Tensor")] for graph in graphs]
         for number, graph in enumerate(graphs):
             self.calls.append(set())
             try:
