@@ -14,6 +14,7 @@ from pocketgraph.formats.wire import Buffer, Chunk
 from pocketgraph.part_files import part_name, remove_abandoned
 
 PathLike: TypeAlias = str | os.PathLike[str]
+SMALL = 1 << 18  # bytes; below this, reading a file takes no longer than mapping it, and nobody can cut it afterwards
 Content: TypeAlias = Chunk | Iterable[Chunk] | Callable[[BinaryIO], object]
 """What to write: bytes, pieces of bytes, or a function that writes into the open file."""
 
@@ -21,7 +22,7 @@ Content: TypeAlias = Chunk | Iterable[Chunk] | Callable[[BinaryIO], object]
 def mapped(path: PathLike) -> Buffer:
     """A file's content without reading it: pages come in when they are touched.
 
-    Pipes and other files that cannot be mapped are read. An empty file gives ``b""``.
+    Small files, and pipes and others that cannot be mapped, are read. An empty file gives ``b""``.
 
     Raises:
         FormatError: there is no such file, it is a directory, or it cannot be read.
@@ -30,10 +31,8 @@ def mapped(path: PathLike) -> Buffer:
     try:
         with open(name, "rb") as file:
             status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
+            if status.st_size < SMALL or not stat.S_ISREG(status.st_mode):
                 return file.read()
-            if not status.st_size:
-                return b""
             return mmap(file.fileno(), 0, access=ACCESS_READ)
     except FileNotFoundError:
         raise FormatError("there is no such file", where=name, hint=near(name)) from None
@@ -41,6 +40,21 @@ def mapped(path: PathLike) -> Buffer:
         raise FormatError("this is a directory", where=name) from None
     except (OSError, ValueError) as error:
         raise FormatError(f"the file cannot be read: {reason(error)}", where=name) from None
+
+
+def check_length(buffer: object, stop: int, where: str) -> None:
+    """Makes sure that a mapped file still reaches to ``stop``: touching what was cut off would end the process.
+
+    It cannot hold what is cut between this and the reading, or arrays that are views of the file.
+
+    Raises:
+        FormatError: it has become shorter.
+    """
+    if isinstance(buffer, mmap) and buffer.size() < stop:
+        raise FormatError(
+            f"the file has become shorter since it was opened: {buffer.size():,} bytes are left of {len(buffer):,}",
+            where=where, hint="open it again",
+        )  # fmt: skip
 
 
 def near(path: str) -> str:
