@@ -17,6 +17,7 @@ from pocketgraph.formats import content, facts, graphdef, memmapped, meta_graph,
 from pocketgraph.formats.detect import identify
 from pocketgraph.formats.graphdef_text import print_message
 from pocketgraph.formats.tflite_metadata import metadata
+from pocketgraph.formats.wire import bytes_field
 from pocketgraph.graph import Func, Graph, Node, Tensor, opdefs
 from pocketgraph.graph.order import topological
 from pocketgraph.graph.text import parse, print_graph
@@ -133,7 +134,12 @@ def read_meta_graph(data: bytes) -> None:
     meta_graph.init_op(meta)
 
 
-@target("formats/saver_def.py", meta_graphs, (*PROTO_WORDS, b'restore_op_name: "'), message_changed)
+@target(
+    "formats/saver_def.py",
+    lambda: [bytes_field(3, b"save/restore_all"), *meta_graphs()],
+    (*PROTO_WORDS, b'restore_op_name: "'),
+    message_changed,
+)
 def read_saver_def(data: bytes) -> None:
     saver_def.restore_op(stored(data, "saver"))
 
