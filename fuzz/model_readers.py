@@ -232,7 +232,7 @@ def read_tflite(data: bytes) -> None:
     required_ops.litert_registration(required_ops.litert_operators({"file": data}))
 
 
-@target("litert/untrusted/verifier.py litert/untrusted/flatbuffer_reader.py", litert_files, longest=4096)
+@target("litert/untrusted/verifier.py formats/flatbuffers.py", litert_files, longest=4096)
 def read_tflite_verifier(data: bytes) -> None:
     if not verifier.fault(data):
         tflite.facts(data, "file")
