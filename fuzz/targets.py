@@ -13,7 +13,7 @@ from functools import lru_cache
 from pocketgraph.formats.files import PathLike
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-ROOMS = ("model_readers", "checkpoint_readers", "data_readers", "text_readers", "op_decoders")
+ROOMS = ("model_readers", "checkpoint_readers", "data_readers", "live_readers", "text_readers", "op_decoders")
 """The modules with targets, in this folder."""
 
 Seeds = Callable[[], Iterable[bytes]]

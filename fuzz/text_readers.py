@@ -33,8 +33,8 @@ GRAPH = parse("""
     z = Relu(y, T=float)
 """).replace(inputs=["x"], outputs=["z"])
 MODEL = to_bytes(GRAPH)
-PARSED_ONLY = ("benchmark_model", "evaluate", "quantize")
-"""Commands whose work takes seconds: only their flags are read."""
+PARSED_ONLY = ("benchmark_model", "evaluate", "live", "quantize")
+"""Commands whose work takes seconds, or does not end: only their flags are read."""
 RULES = [name.encode() for name in tool.built_in()]
 RULE_WORDS = (
     *RULES,
