@@ -27,6 +27,7 @@ from pocketgraph.quantization.core import resume_state
 from pocketgraph.runtime import feed_files
 
 GRAPH = parse("x = Placeholder(dtype=float, shape=[?, 4])\ntext = Placeholder(dtype=string)\ny = Neg(x, T=float)")
+DEEP = b"[" * 2000
 INPUTS = (ModelInput("x", (4,), np.dtype(np.float32)),)
 NPY_WORDS = (
     b"\x93NUMPY\x01\x00", b"\x93NUMPY\x02\x00", b"\x93NUMPY\x03\x00", b"{'descr': '<f4'", b"'fortran_order': True",
@@ -197,7 +198,7 @@ def read_labels(data: bytes) -> None:
 
 @target(
     "exporting/required_ops.py",
-    lambda: [b'[["Add", "BinaryOp<CPUDevice>"], ["Const", null]]'],
+    lambda: [b'[["Add", "BinaryOp<CPUDevice>"], ["Const", null]]', DEEP],
     (b"[", b"]", b'"', b"null", b"{", b"1e999", b","),
 )
 def read_ops_list(data: bytes) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from fuzz.data_readers import DEEP
 from fuzz.targets import folder, stored, target
 from pocketgraph.cli import _data_options, _graph_to_graph, options
 from pocketgraph.cli.main import COMMANDS, group, main
@@ -26,6 +27,7 @@ GRAPH = parse("""
     n = Placeholder(dtype=int32)
     p = Placeholder(dtype=bool)
     t = Placeholder(dtype=string)
+    q = Placeholder(dtype=qint8)
     w = Const(float[4,2] 0.5)
     y = MatMul(x, w, T=float, transpose_a=false, transpose_b=false)
     low = Const(float -1.0)
@@ -56,7 +58,7 @@ RULE_WORDS = (
 
 @target(
     "transforms/grammar.py transforms/rule_parameters.py",
-    lambda: [b'strip_unused_nodes(type=float, shape="1,2") fold_constants', *RULES],
+    lambda: [b'strip_unused_nodes(type=float, shape="1,2") fold_constants', *RULES, b"(" * 2000],
     RULE_WORDS,
 )
 def read_transform_string(data: bytes) -> None:
@@ -94,7 +96,7 @@ def read_range_log(data: bytes) -> None:
 
 @target(
     "freezing/binding.py cli/_data_options.py cli/options.py",
-    lambda: [b"p=false", b"x=[[1, 2, 3, 4]]", b"n=7", b"t=abc", b"x:1,4", b"a=1.5", b"x=NaN"],
+    lambda: [b"p=false", b"x=[[1, 2, 3, 4]]", b"n=7", b"t=abc", b"x:1,4", b"a=1.5", b"x=NaN", b"q=3", b"n=" + DEEP],
     (b"=", b"[", b"]", b"{", b'"', b"1e999", b"NaN", b"Infinity", b"null", b"9223372036854775808", b":", b","),
     longest=8192,
 )  # fmt: skip

@@ -15,11 +15,10 @@ from pocketgraph import formats
 from pocketgraph.errors import FormatError
 from pocketgraph.formats.checkpoints import checkpoint_v2
 from pocketgraph.formats.checkpoints.checkpoint_writer import write_checkpoint
-from pocketgraph.formats.files import SMALL
 from pocketgraph.graph import Graph, Tensor, const
 
 COUNT = 6
-WIDE = 2 * SMALL // 4  # elements of float32, so that a file with one tensor of them is mapped
+WIDE = 1 << 17  # elements
 
 
 def tensors(number: int, size: int = 100) -> dict[str, Tensor]:
@@ -128,18 +127,5 @@ def test_a_mapped_checkpoint_that_is_cut_is_an_error(size: int, tmp_path: pathli
     write_checkpoint(prefix, tensors(1, size))
     opened = formats.open_checkpoint(prefix)
     cut(tmp_path / "model.ckpt.data-00000-of-00001", 10)
-    if size == 100:  # a small file was read as it was opened
-        assert opened["w0"].numpy()[0] == 1
-        return
     with pytest.raises(FormatError, match="has become shorter"):
         opened["w0"].numpy()
-
-
-def test_a_small_model_is_read_and_may_be_cut(tmp_path: pathlib.Path) -> None:
-    path = tmp_path / "model.pb"
-    formats.save(Graph([const("w", np.arange(5, dtype=np.float32))]), path)
-    opened = formats.load(path)
-    cut(path, 3)
-    value = opened["w"].attr("value")
-    assert isinstance(value, Tensor)
-    np.testing.assert_array_equal(value.numpy(), np.arange(5))

@@ -14,7 +14,6 @@ from pocketgraph.formats.wire import Buffer, Chunk
 from pocketgraph.part_files import part_name, remove_abandoned
 
 PathLike: TypeAlias = str | os.PathLike[str]
-SMALL = 1 << 18  # bytes; below this, reading a file takes no longer than mapping it, and nobody can cut it afterwards
 Content: TypeAlias = Chunk | Iterable[Chunk] | Callable[[BinaryIO], object]
 """What to write: bytes, pieces of bytes, or a function that writes into the open file."""
 
@@ -22,7 +21,7 @@ Content: TypeAlias = Chunk | Iterable[Chunk] | Callable[[BinaryIO], object]
 def mapped(path: PathLike) -> Buffer:
     """A file's content without reading it: pages come in when they are touched.
 
-    Small files, and pipes and others that cannot be mapped, are read. An empty file gives ``b""``.
+    Pipes and other files that cannot be mapped are read. An empty file gives ``b""``.
 
     Raises:
         FormatError: there is no such file, it is a directory, or it cannot be read.
@@ -31,8 +30,10 @@ def mapped(path: PathLike) -> Buffer:
     try:
         with open(name, "rb") as file:
             status = os.fstat(file.fileno())
-            if status.st_size < SMALL or not stat.S_ISREG(status.st_mode):
+            if not stat.S_ISREG(status.st_mode):
                 return file.read()
+            if not status.st_size:
+                return b""
             return mmap(file.fileno(), 0, access=ACCESS_READ)
     except FileNotFoundError:
         raise FormatError("there is no such file", where=name, hint=near(name)) from None
