@@ -39,6 +39,7 @@ COMMANDS = {
     "check": "Say whether a model can be exported, and which nodes stand in the way.",
     "print_selective_registration_header": "Print ops_to_register.h for a TensorFlow of only what graphs need.",
     "print_required_ops": "Print the ops that models need, also as lists for reduced builds of runtimes.",
+    "retrain": "Teach a classifier classes of one's own, out of photos in folders.",
     "evaluate": "Judge models on data: accuracy, agreement with the float model, KL, signal to noise.",
     "graph_to_dot": "Write a graph for Graphviz, or draw it where that is installed.",
     "import_pb_to_tensorboard": "Write a model where TensorBoard finds it: graph, shapes and times.",
