@@ -173,7 +173,8 @@ def _header_read(kept: KeptFile, start: int) -> SampleArray:
     shape, is_fortran, dtype = READERS[version](file) if is_known else ((), True, np.dtype(np.uint8))
     if any(size < 0 for size in shape):
         raise ValueError(f"an array of the shape {list(shape)}")
-    if is_fortran or dtype.hasobject or not math.prod(shape[1:]) * dtype.itemsize or not shape:
+    is_plain = dtype.subdtype is None and not dtype.hasobject and math.prod(shape[1:]) * dtype.itemsize > 0
+    if is_fortran or not shape or not is_plain:
         file.seek(start)
         loaded: Array = np.lib.format.read_array(file, allow_pickle=False)
         return loaded
