@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from pocketgraph.budgets import allowance
 from pocketgraph.graph import DType, Graph, Node, canonical
 from pocketgraph.kernels.ranks import RANKS, wrong_input
 from pocketgraph.litert import schema
 from pocketgraph.litert.constant import Array, Constant
+from pocketgraph.litert.edges import OPS, edge_of
 from pocketgraph.litert.hints import MAY_QUANTIZE, WHOLE_NUMBERS
 from pocketgraph.litert.lowering import LOWERINGS
 from pocketgraph.litert.narrow_floats import (
@@ -41,12 +43,16 @@ class Emit:
         unrounded: what the graph converts to a 16-bit type, and has kept its digits.
     """
 
-    def __init__(self, graph: Graph, inferred: Inference, statics: Statics, *, trial: bool = False) -> None:
-        """In a ``trial`` every operand that is not yet known is made up from what was inferred of it."""
+    def __init__(
+        self, graph: Graph, inferred: Inference, statics: Statics, *, trial: bool = False, strict: bool = False
+    ) -> None:
+        """In a ``trial`` every operand that is not yet known is made up from what was inferred of it; ``strict`` is to
+        refuse what differs from TensorFlow at the edges."""
         self.graph = graph
         self.inferred = inferred
         self.statics = statics
         self.trial = trial
+        self.strict = strict
         self.operations: list[Operation] = []
         self.values: dict[str, Value] = {}
         self.cells: dict[tuple[Any, ...], tuple[Constant, Value]] = {}
@@ -58,6 +64,7 @@ class Emit:
         self._rounded: dict[tuple[Value, DType], Value] = {}
         self._derived: dict[tuple[int, tuple[int, ...], bool], tuple[Constant, Value]] = {}
         self._count = 0
+        self._most = allowance()  # bytes of one result
 
     def lower(self, node: Node) -> None:
         """Emits one node.
@@ -70,6 +77,8 @@ class Emit:
         lowering = LOWERINGS.find(node.op)
         if lowering is None:
             raise Unsupported(f"{node.op} has no LiteRT lowering", node.name)
+        if self.strict and node.op in OPS:
+            raise Unsupported(f"a strict session has TensorFlow's values at the edges: {OPS[node.op]}", node.name)
         if node.op in RANKS:
             shapes = [self.inferred.shape(canonical(ref)) for ref in node.data_inputs]
             if all(shape.is_known for shape in shapes):
@@ -77,7 +86,11 @@ class Emit:
                 if said:
                     raise Unsupported(said, node.name)
         self._rounds = node.op != "Cast" and (node.op in JUMPING or not self._is_narrow(f"{node.name}:0"))
+        start = len(self.operations)
         lowering(self, node)
+        for operation in self.operations[start:]:
+            if any(value.size * value.dtype.size > self._most for value in operation.outputs):
+                raise Unsupported("its result would take more memory than one may", node.name)
 
     # Operands
 
@@ -256,6 +269,8 @@ class Emit:
         **options: Any,
     ) -> list[Value]:
         """Emits an operation with several results."""
+        if self.strict and (edge := edge_of(code, inputs, outputs[0][0])):
+            raise self.unsupported(f"a strict session has TensorFlow's values at the edges: {edge}")
         for dtype, shape in outputs:
             self.check(dtype, shape)
         made = [Value(self._name(code), dtype, tuple(int(d) for d in shape)) for dtype, shape in outputs]

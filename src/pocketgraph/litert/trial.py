@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from pocketgraph.budgets import timed
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph, Node, canonical, node_name
 from pocketgraph.litert.cache import Specs
@@ -29,19 +30,25 @@ class Trial:
     """
 
     def __init__(
-        self, graph: Graph, nodes: Sequence[Node], outputs: Sequence[str], inferred: Inference, fed: Sequence[str]
+        self,
+        graph: Graph,
+        nodes: Sequence[Node],
+        outputs: Sequence[str],
+        inferred: Inference,
+        fed: Sequence[str],
+        strict: bool = False,
     ) -> None:
         """For the arguments see engine.tried."""
         entering = frozenset(map(canonical, fed))
         self._whole = list(map(canonical, outputs)), entering
-        emit = Emit(graph, inferred, Statics(graph, inferred, entering), trial=True)
+        emit = Emit(graph, inferred, Statics(graph, inferred, entering), trial=True, strict=strict)
         self._emit: Emit | None = emit
         self._spans: dict[str, tuple[int, int]] = {}
         reasons: dict[str, str] = {}
         computing = [node for node in nodes if node.op != "Const"]
         wanted = [*outputs, *(f"{node.name}:0" for node in computing)]
         self._order = in_order(computing, wanted, entering, emit.statics)
-        for node in self._order:
+        for node in timed(self._order):
             start = len(emit.operations)
             try:
                 emit.lower(node)

@@ -18,6 +18,7 @@ from pocketgraph.runtime.resolved_call import Array, resolve_call, resolve_call_
 from pocketgraph.runtime.tensor_names import Fetched, TensorName, before_rounds, fetched, listed
 
 if TYPE_CHECKING:
+    from pocketgraph.budgets import Deadline
     from pocketgraph.runtime.description import Description
     from pocketgraph.runtime.profile import StepTrace
     from pocketgraph.runtime.run_options import RunOptions
@@ -41,6 +42,11 @@ class Session:
         seed: makes the random ops of unseeded nodes repeatable.
         exact: keep the integer arithmetic of eight-bit ops (Quantized…, Requantize) as TensorFlow has it, code by code.
             By default such parts run on LiteRT's eight-bit kernels, which is faster and rounds elsewhere.
+        strict: give TensorFlow's values for NaN, infinities and the largest numbers too: what LiteRT computes otherwise
+            there (see ``pocketgraph.litert.edges``) runs on the reference engine, and eight-bit ops are ``exact``.
+        check: when a compiled part is compared with the reference engine: ``"first"``, once, on its first feeds where
+            that takes little beside compiling, else when the process is idle; ``"always"``, each time it runs; or
+            ``"never"``. One that is found wrong is not used, and a warning says so.
         without: passes that are switched off, by their names (see ``pocketgraph.runtime.passes``), besides those that
             ``POCKETGRAPH_WITHOUT`` names; results are the same, but come later.
 
@@ -75,9 +81,11 @@ class Session:
         inter_op_threads: int | None = None,
         seed: int | None = None,
         exact: bool = False,
+        strict: bool = False,
+        check: str = "first",
         without: Collection[str] = (),
     ) -> None:
-        check_arguments(engine, threads, inter_op_threads, memory_limit, step_limit, seed)
+        check_arguments(engine, threads, inter_op_threads, memory_limit, step_limit, seed, check)
         self.threads = threads or processors()
         self.engine = engine
         self.exact = exact
@@ -92,10 +100,12 @@ class Session:
             engine,
             None if cache_dir is None else os.fspath(cache_dir),
             allowed_ops(allow),
-            exact,
-            memory_limit is not None,
+            memory_limit,
             self._running.state,
-            switched_off(without),
+            exact=exact,
+            strict=strict,
+            check=check,
+            without=switched_off(without),
         )
         self._calls = self._plans.calls
 
@@ -227,6 +237,15 @@ class Session:
         call = resolve_call_by_shape(self.graph, found.tensors, given, (*listed(targets), *found.operations))
         return self._plans.prepare(call, described=True).description
 
+    def checked_parts(self) -> list[tuple[str, str]]:
+        """The compiled parts of this session that are compared with the reference engine, and what came of it.
+
+        Returns:
+            A part's place, and ``"right"``, ``"wrong"``, ``"unclear"`` (the feeds do not tell) or ``"not run"``.
+        """
+        checked = self._plans.checked
+        return [(part.place, "not run" if part.verdict is None else part.verdict.value) for part in checked]
+
     def restore(self, folder: str | os.PathLike[str]) -> None:
         """Gives variables and tables what a SavedModel's directory, ``folder``, holds for them.
 
@@ -277,17 +296,33 @@ class Session:
         self._plans.check_open()
         if self._saved is not None:
             self._restore()
+        if options is not None:
+            check_options(options)
+            trace, milliseconds = options.wanted(trace), options.timeout_in_ms
+            if milliseconds > 0:
+                from pocketgraph.budgets import Deadline, limits
+
+                deadline = Deadline(milliseconds)
+                with limits(deadline):
+                    return self._planned_run(fetches, feeds, targets, trace, deadline)
+        return self._planned_run(fetches, feeds, targets, trace)
+
+    def _planned_run(
+        self,
+        fetches: Any,
+        feeds: Mapping[Any, Any],
+        targets: Any,
+        trace: StepTrace | None,
+        deadline: Deadline | None = None,
+    ) -> list[Array]:
+        """As ``_run``, with what its options ask for."""
         wanted, goals = listed(fetches), listed(targets)
         if not wanted and not goals:
             raise RunError("Must specify at least one target to fetch or execute")
         known = self._calls.fetched.get(wanted)
         if known is not None:
-            return self._with_operations(known, feeds, goals, trace, options)
-        milliseconds = 0
-        if options is not None:
-            check_options(options)
-            trace, milliseconds = options.wanted(trace), options.timeout_in_ms
-        if trace is None and milliseconds <= 0:
+            return self._with_operations(known, feeds, goals, trace, deadline)
+        if trace is None and deadline is None:
             earlier = self._plans.earlier(wanted, feeds, goals)
             if earlier is not None:
                 prepared, values = earlier
@@ -299,14 +334,14 @@ class Session:
         found = fetched(self.graph, wanted)
         if found.places:
             self._calls.note_fetched(wanted, found)
-            return self._with_operations(found, feeds, goals, trace, options)
+            return self._with_operations(found, feeds, goals, trace, deadline)
         call = resolve_call(self.graph, wanted, feeds, goals)
         prepared = self._plans.prepare(call)
-        if trace is not None or milliseconds > 0:
+        if trace is not None or deadline is not None:
             if trace is not None and prepared.executables:
                 # What came from the cache does not know its operations, so it is compiled again, once.
                 prepared = self._plans.prepare(call, traced=True)
-            results = self._running.watched(prepared, call, trace, milliseconds)
+            results = self._running.watched(prepared, call, trace, deadline)
             if trace is not None:
                 trace.rename(lambda name: name if name in self.graph.nodes else before_rounds(name)[0])
             return results
@@ -324,11 +359,16 @@ class Session:
         feeds: Mapping[Any, Any],
         goals: tuple[str, ...],
         trace: StepTrace | None,
-        options: RunOptions | None,
+        deadline: Deadline | None,
     ) -> list[Array]:
         """A run some of whose fetches are operations without outputs."""
         targets = (*goals, *found.operations)
-        results: list[Any] = self.run(found.tensors, feeds, targets=targets, trace=trace, options=options)
+        is_plain = trace is None and deadline is None
+        results: list[Any] = (
+            self.run(found.tensors, feeds, targets=targets)
+            if is_plain
+            else self._planned_run(found.tensors, feeds, targets, trace, deadline)
+        )
         for place in found.places:
             results.insert(place, None)
         return results

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pocketgraph.budgets import limits
 from pocketgraph.errors import GraphError, RunError
 from pocketgraph.graph import DType, Graph, canonical, node_name, parse_ref
 from pocketgraph.graph.collector import collector_paused
@@ -41,15 +42,16 @@ class SessionPlans:
 
     Args:
         graph: the graph, or the path of the file to read it from when it is first needed.
-        threads, engine, cache_dir, exact: as for Session.
+        threads, engine, cache_dir, exact, strict, check: as for Session.
         allowed: the ops that may touch files or run code.
-        by_steps: plans are to know each part's operations (a memory limit needs them).
+        memory_limit: bytes that a run's tensors may take; with one, plans know each part's operations.
         state: the session's variables and tables.
         without: passes that are switched off.
 
     Attributes:
         calls: what this session has run and planned.
         lock: is held while plans are made or let go.
+        checked: the parts that are compared with the reference engine.
     """
 
     def __init__(
@@ -59,14 +61,20 @@ class SessionPlans:
         engine: str | None,
         cache_dir: str | None,
         allowed: frozenset[str],
-        exact: bool,
-        by_steps: bool,
+        memory_limit: int | None,
         state: Mapping[str, Any],
+        *,
+        exact: bool = False,
+        strict: bool = False,
+        check: str = "first",
         without: frozenset[str] = frozenset(),
     ) -> None:
         self.threads = threads
         self.engine = engine
-        self.exact = exact
+        self.exact = exact or strict
+        self.strict = strict
+        self.check = check
+        self.checked: list[Any] = []
         self.without = without
         self.calls = CallCache()
         self.lock = threading.RLock()
@@ -76,7 +84,8 @@ class SessionPlans:
         self._looked_for: frozenset[str] = frozenset()
         self._has_them = False
         self._allowed = allowed
-        self._by_steps = by_steps
+        self._by_steps = memory_limit is not None
+        self._memory_limit = memory_limit
         self._state = state
         self._of_values: set[CallKey] = set()  # the plans that hold values of variables
         self._key: str | None = None
@@ -145,13 +154,15 @@ class SessionPlans:
                 digest = "" if traced or self.engine == "reference" or key in self._of_values else self._model_key()
                 graph, items = defer_reads(graph, items, frozenset(call.feeds))
                 request = self._request(graph, key, call.switches, digest)
-                found = self.calls.add_plan(key, plan_for(request, lambda: graph, items))
+                with limits(memory=self._memory_limit):
+                    found = self.calls.add_plan(key, plan_for(request, lambda: graph, items))
         return found
 
     def _request(self, graph: Graph, key: CallKey, values: Mapping[str, Array], digest: str) -> Request:
         return Request(
-            graph, key, values, self.threads, self._cache_dir, digest, self.engine, self.exact, plan_for, self.without
-        )
+            graph, key, values, self.threads, self._cache_dir, digest, self.engine, self.exact, self.strict, self.check,
+            self.checked, plan_for, self.without,
+        )  # fmt: skip
 
     def _settled(self, call: ResolvedCall, items: dict[str, Item], key: CallKey) -> tuple[Graph, dict[str, Item]]:
         """The graph and its needed nodes, with constants for variables that do not change."""
@@ -214,7 +225,7 @@ class SessionPlans:
         key = CallKey.of(feeds, [_endpoint(name) for name in wanted], nodes, switches)
         plan = self.calls.plans.get(key)
         if plan is None:
-            plan = find(self._request(NO_GRAPH, key, switches, self._model_key()))
+            plan = find(self._request(NO_GRAPH, key, switches, self._model_key()), lambda: self.graph)
             if plan is not None:
                 self.calls.add_plan(key, plan)
         return plan
@@ -259,7 +270,8 @@ class SessionPlans:
 
                 key = file_digest(self._path, self._cache_dir) if os.path.isfile(self._path) else ""
             if key:
-                key += " exact" * self.exact + "".join(f" {op}" for op in sorted(self._allowed))
+                key += " exact" * self.exact + " strict" * self.strict
+                key += "".join(f" {op}" for op in sorted(self._allowed))
                 key += "".join(f" without {name}" for name in sorted(self.without))
             self._key = key
         return self._key
