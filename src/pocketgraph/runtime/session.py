@@ -352,7 +352,7 @@ class Session:
                 return execution(values)
         found = fetched(self.graph, wanted)
         if found.places:
-            self._calls.fetched[wanted] = found
+            self._calls.note_fetched(wanted, found)
             return self._with_operations(found, feeds, goals, trace, deadline)
         call = resolve_call(self.graph, wanted, feeds, goals)
         prepared = self._plans.prepare(call)
