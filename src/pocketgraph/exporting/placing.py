@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator
 
 from pocketgraph.errors import PocketgraphError, UsageError, option
 from pocketgraph.formats.files import check_place, reason
+from pocketgraph.part_files import part_name, remove_abandoned
 
 
 def check_target(path: str, *, is_folder: bool, force: bool, source: str | None = None) -> None:
@@ -37,12 +37,16 @@ def check_target(path: str, *, is_folder: bool, force: bool, source: str | None 
 def workshop(path: str) -> Iterator[str]:
     """A folder beside ``path`` to make things in, with the path in it where the exporter writes; gone at the end.
 
+    What killed exporters to the same path left behind goes as well.
+
     Raises:
         PocketgraphError: it cannot be made, or the disk is full.
     """
     target = os.path.realpath(path)
     try:
-        folder = tempfile.mkdtemp(prefix=f".{os.path.basename(target)}.", suffix=".part", dir=os.path.dirname(target))
+        remove_abandoned(target)
+        folder = part_name(target)
+        os.mkdir(folder, 0o700)
     except OSError as error:
         raise PocketgraphError(f"the file cannot be written: {reason(error)}", where=path) from None
     try:
@@ -66,6 +70,13 @@ def put_in_place(made: str, path: str) -> list[str]:
         The files, the main one first.
     """
     target = os.path.realpath(path)
+    folder, main = os.path.split(made)
+    beside = sorted(name for name in os.listdir(folder) if name != main)
+    written = [path]
+    for name in beside if os.path.isdir(made) else (*beside, main):
+        with open(os.path.join(folder, name), "rb") as file:
+            os.fsync(file.fileno())
+        os.replace(os.path.join(folder, name), os.path.join(os.path.dirname(target), name))
     if os.path.isdir(made):
         inside = sorted(
             os.path.relpath(os.path.join(at, name), made) for at, _, names in os.walk(made) for name in names
@@ -75,11 +86,5 @@ def put_in_place(made: str, path: str) -> list[str]:
         for name in inside if os.path.exists(made) else ():
             os.makedirs(os.path.dirname(os.path.join(target, name)), exist_ok=True)
             os.replace(os.path.join(made, name), os.path.join(target, name))
-        return [os.path.join(path, name) for name in inside]
-    folder, main = os.path.split(made)
-    beside = sorted(name for name in os.listdir(folder) if name != main)
-    for name in (*beside, main):
-        with open(os.path.join(folder, name), "rb") as file:
-            os.fsync(file.fileno())
-        os.replace(os.path.join(folder, name), os.path.join(os.path.dirname(target), name))
-    return [path, *(os.path.join(os.path.dirname(path), name) for name in beside)]
+        written = [os.path.join(path, name) for name in inside]
+    return [*written, *(os.path.join(os.path.dirname(path), name) for name in beside)]
