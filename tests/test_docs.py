@@ -66,7 +66,8 @@ def test_files_that_are_named_exist(document: str) -> None:
 def flags_of(command: str) -> frozenset[str]:
     found = Commands().get_command(None, command)  # type: ignore[arg-type]
     assert found is not None
-    parameters = found.get_params(click.Context(found))
+    parts = found.commands.values() if isinstance(found, click.Group) else [found]
+    parameters = [parameter for part in parts for parameter in part.get_params(click.Context(part))]
     named = [option for parameter in parameters for option in (*parameter.opts, *parameter.secondary_opts)]
     return frozenset([*named, "--help"])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pathlib
 
+import click
 import numpy as np
 import pytest
 
@@ -39,7 +40,8 @@ def call(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, s
 def test_every_command_takes_a_key(command: str) -> None:
     loaded = Commands().get_command(None, command)  # type: ignore[arg-type]
     assert loaded is not None
-    options = [option for parameter in loaded.params for option in parameter.opts]
+    opening = loaded.commands["check"] if isinstance(loaded, click.Group) else loaded
+    options = [option for parameter in opening.params for option in parameter.opts]
     assert options.count("--key-file") == options.count("--key-env") == 1
 
 

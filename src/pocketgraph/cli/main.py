@@ -62,8 +62,8 @@ ALIASES = {
     "label_wav_dir": "label_wav",
 }
 
-WITHOUT_MODELS = frozenset({"transforms"})
-"""Commands that open no model, and so need no key of a sealed one."""
+WITHOUT_MODELS = frozenset({"transforms", "apply"})
+"""Commands, and parts of commands, that open no model, and so need no key of a sealed one."""
 
 EPILOG = """\b
 From a TensorFlow 1 training directory to a model that ships:
@@ -88,9 +88,10 @@ class Commands(click.Group):
             return None
         command = import_module(f"pocketgraph.cli.{name}").command
         assert isinstance(command, click.Command)
-        if name not in WITHOUT_MODELS:
-            opens_sealed_models(command)
-        completes_files(command)
+        for part in command.commands.values() if isinstance(command, click.Group) else [command]:
+            if not WITHOUT_MODELS & {name, part.name}:
+                opens_sealed_models(part)
+            completes_files(part)
         return command
 
     def resolve_command(

@@ -175,7 +175,12 @@ def check_dataset(
         finally:
             if progress is not None:
                 progress(done, total)
-        return _Photo(entry, name, measured(content, pixels), None if model is None else of_views(model, pixels))
+        features = None if model is None else of_views(model, pixels)
+        if features is not None and not (np.isfinite(features[0]).all() and np.isfinite(features[1]).all()):
+            raise UsageError(
+                "the model gives numbers that are not finite", where=entry.path, hint="look at mean and std"
+            )
+        return _Photo(entry, name, measured(content, pixels), features)
 
     for number, entry in enumerate(examples):
         seen = look(entry, number + 1, place)
@@ -219,8 +224,6 @@ def _held_out(photos: list[_Photo], classes: Array, count: int) -> Array | None:
     if not found or count < 2 or np.bincount(classes, minlength=count).min() < FEWEST_FOR_LABELS:
         return None
     features, scores = np.stack([entry[1] for entry in found]), np.stack([entry[2] for entry in found])
-    if not np.isfinite(features).all():
-        raise UsageError("the model gives numbers that are not finite", hint="look at its mean and std")
     return held_out_scores(features, scores, classes, count)
 
 

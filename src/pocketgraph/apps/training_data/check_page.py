@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import io
 import os
-from html import escape
 
 import numpy as np
 from PIL import Image
@@ -13,35 +12,26 @@ from PIL import Image
 from pocketgraph.apps.training_data.check import KINDS, DatasetReport, Finding
 from pocketgraph.datasets import image_loading
 from pocketgraph.errors import FormatError
+from pocketgraph.pages.document import report as page
+from pocketgraph.pages.document import text
+from pocketgraph.pages.parts import Column, Row, Verdict, cards, number, paragraph, section, table, words
 
 THUMBNAIL = 144  # pixels
 MOST = 60
 """Photos shown of one kind; the rest is counted."""
-STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem;
-  color: #222; background: #fff } h2 { margin: 2rem 0 .5rem; font-size: 1.1rem }
-table { border-collapse: collapse } td, th { padding: .2rem .8rem .2rem 0; text-align: left }
-td + td, th + th { text-align: right } .photos { display: flex; flex-wrap: wrap; gap: 1rem }
-figure { margin: 0; width: 19rem; border: 1px solid #ddd; border-radius: .3rem; padding: .5rem }
-figure img { max-height: 9rem; max-width: 48%; vertical-align: top }
-figcaption { font-size: .8rem; overflow-wrap: anywhere }
-"""
 
 
 def as_html(report: DatasetReport) -> str:
     """The page."""
-    title = f"Photos in {escape(os.path.basename(os.path.abspath(report.folder)))}"
-    rows = "".join(f"<tr><td>{escape(label)}<td>{count}" for label, count in report.counts.items())
-    found = "".join(
-        f"<tr><td><a href='#{kind.replace(' ', '-')}'>{escape(kind)}</a><td>{len(report.of_kind(kind))}"
-        for kind in KINDS
-        if report.of_kind(kind)
-    )
-    sections = "".join(_section(report, kind) for kind in KINDS if report.of_kind(kind))
-    return (
-        f'<!doctype html>\n<html lang="en"><meta charset="utf-8">\n<title>{title}</title>\n<style>{STYLE}</style>\n'
-        f"<h1>{title}</h1>\n{''.join(f'<p>{escape(line)}' for line in verdict(report))}\n"
-        f"<table><tr><th>class<th>photos{rows}</table>\n<h2>Found</h2><table>{found}</table>\n{sections}\n</html>\n"
+    said, *reasons = verdict(report)
+    found = [kind for kind in KINDS if report.of_kind(kind)]
+    counts = [Row([words(label), number(count, ",")]) for label, count in report.counts.items()]
+    return page(
+        f"Photos in {os.path.basename(os.path.abspath(report.folder))}",
+        Verdict("", said, reasons).html(),
+        cards((f"{len(report.of_kind(kind)):,}", kind) for kind in found),
+        *(_section(report, kind) for kind in found),
+        section("Classes", table([Column("class", is_words=True), Column("photos")], counts)),
     )
 
 
@@ -65,17 +55,16 @@ def verdict(report: DatasetReport) -> list[str]:
 def _section(report: DatasetReport, kind: str) -> str:
     found = report.of_kind(kind)
     shown = "".join(_figure(report.folder, one) for one in found[:MOST])
-    rest = f"<p>and {len(found) - MOST} more" if len(found) > MOST else ""
-    name = kind.replace(" ", "-")
-    return f"<h2 id='{name}'>{kind.capitalize()}: {KINDS[kind]}</h2>\n<div class=photos>{shown}</div>{rest}\n"
+    rest = paragraph(f"and {len(found) - MOST:,} more") if len(found) > MOST else ""
+    return section(f"{kind.capitalize()}: {KINDS[kind]}", f'<div class="figures">{shown}</div>', rest)
 
 
 def _figure(folder: str, one: Finding) -> str:
-    pictures = "".join(_thumbnail(folder, path) for path in (one.path, one.beside) if path)
+    pictures = " ".join(_thumbnail(folder, path) for path in (one.path, one.beside) if path)
     decision = f"{one.decision} {one.label}".strip()
     return (
-        f"<figure>{pictures}<figcaption>{escape(one.path)}<br>{escape(one.why)}<br>"
-        f"proposed: <b>{escape(decision)}</b></figcaption></figure>\n"
+        f'<figure style="width:19rem;overflow-wrap:anywhere">{pictures}<figcaption>{text(one.path)}<br>'
+        f"{text(one.why)}<br>proposed: <b>{text(decision)}</b></figcaption></figure>\n"
     )
 
 
@@ -90,4 +79,4 @@ def _thumbnail(folder: str, path: str) -> str:
     content = io.BytesIO()
     picture.save(content, "JPEG", quality=70)
     data = base64.b64encode(content.getvalue()).decode()
-    return f'<img alt="{escape(path, quote=True)}" src="data:image/jpeg;base64,{data}">'
+    return f'<img alt="{text(path)}" src="data:image/jpeg;base64,{data}">'
