@@ -14,6 +14,7 @@ from pocketgraph import Session
 from pocketgraph.apps.embeddings import embed, read_embeddings
 from pocketgraph.errors import FormatError, GraphError, UsageError
 from pocketgraph.formats import save
+from pocketgraph.graph.text import parse
 
 
 @pytest.fixture
@@ -79,3 +80,9 @@ def test_what_is_wrong_is_said(photos: pathlib.Path, tmp_path: pathlib.Path, cap
     with pytest.raises(GraphError):
         embed(base(), photos, tensor="nothing")
     assert call("embed", model, photos, "-o", tmp_path / "no" / "v.npz") == 1
+    capsys.readouterr()
+    save(parse("x = Placeholder(dtype=float, shape=[1,8,8,3])\ny = Relu(x, T=float)"), tmp_path / "flat.pb")
+    assert call("embed", tmp_path / "flat.pb", photos, "-o", known) == 2
+    assert "it is not clear where to cut" in capsys.readouterr().err
+    assert call("embed", tmp_path / "flat.pb", photos, "-o", known, "--bottleneck_tensor=y") == 0  # as the hint says
+    assert read_embeddings(known).vectors.shape == (90, 192)

@@ -32,8 +32,17 @@ def command() -> None:
 )  # fmt: skip
 @click.option("--validation_percentage", "--validation-percentage", "validation", type=click.FloatRange(0, 100),
               default=10, show_default=True)  # fmt: skip
-@click.option("--tensor", help="What of the model to compare photos by; default: what its last layer takes.")
+@click.option(
+    "--tensor",
+    "--bottleneck_tensor",
+    "--bottleneck-tensor",
+    "tensor",
+    help="What of the model to compare photos by; default: what its last layer takes.",
+)
 @click.option("--preset", help="Size, scaling and layers of the model; `label_image --preset=list` shows them.")
+@click.option("--input_layer", "--input-layer", help="The model's node that takes the picture.")
+@click.option("--input_width", "--input-width", "width", type=click.IntRange(1, 1 << 14))
+@click.option("--input_height", "--input-height", "height", type=click.IntRange(1, 1 << 14))
 @click.option("--input_mean", "--input-mean", "mean", type=float, help="Subtract this from each pixel value.")
 @click.option("--input_std", "--input-std", "std", type=float, help="Then divide by this.")
 @click.option("--threads", type=click.IntRange(1), help="How many threads to compute with.")

@@ -14,7 +14,13 @@ from pocketgraph.cli._output import echo
 @click.argument("model")
 @click.argument("photos")
 @click.option("--output", "-o", required=True, help="The file of vectors, .npz: names, labels, vectors.")
-@click.option("--tensor", help="Any tensor of the model; default: what its last layer with weights takes.")
+@click.option(
+    "--tensor",
+    "--bottleneck_tensor",
+    "--bottleneck-tensor",
+    "tensor",
+    help="Any tensor of the model; default: what its last layer with weights takes.",
+)
 @click.option("--preset", help="Size, scaling and layers of the model; `label_image --preset=list` shows them.")
 @click.option("--input_layer", "--input-layer", help="The node that takes the picture.")
 @click.option("--input_width", "--input-width", "width", type=click.IntRange(1, 1 << 14))
