@@ -57,6 +57,13 @@ CONSTANT_CHANNEL_SHARE = 1e-4  # of a tensor's range; a channel that moves less 
 FEWEST_COMPRESSED_ELEMENTS = 1024  # of a constant, or of a layer's weights; fewer are not worth the loss
 MOST_COMPRESSION_NOISE = 10**-3.7  # of a constant's power that its codes may be off by; more and it stays float
 
+# Weights without samples
+MADE_UP_WORK = 1_500_000_000  # multiplications of all made-up inputs together, about
+FEWEST_MADE_UP, MOST_MADE_UP = 8, 64  # made-up inputs
+FEWEST_CODED_ELEMENTS = 256  # weights of a layer; fewer are never worth codes
+MOST_SPARED_ELEMENTS = 4096  # weights of a layer; more never stay in float for their noise
+MOST_SPARED_BYTES_SHARE = 0.005  # of all weights' bytes; what layers that stay in float for their noise may add
+
 # Time
 CONVERSION_NS = (60.0, 0.05)
 FLOAT_NS = (40.0, 0.055)

@@ -56,7 +56,7 @@ class QuantizationOptions:
     float_share: float = 0.12
     widen: float = 0.1
     quiet: float = 30.0
-    loud: float = 22.0
+    loud: float = 29.0
     activations: str = "int8"
     weights: str = "int8"
     with_tables: bool = True

@@ -16,6 +16,7 @@ from pocketgraph.quantization.core.conversion_recipe import shared_quantization
 from pocketgraph.quantization.core.operator_rules import OPERATOR_RULES, OperatorRule, is_layer, is_table, weights
 from pocketgraph.quantization.core.program_runner import Array, ProgramRunner, Samples
 from pocketgraph.quantization.core.quantization_state import QuantizationState
+from pocketgraph.quantization.core.quantized_weights import replace_weights
 from pocketgraph.quantization.core.value_range import Range
 from pocketgraph.quantization.program_pass import copied
 
@@ -64,6 +65,12 @@ class SensitivityAnalysis:
         at = next((i + 1 for i, op in enumerate(changed.operations) if value in op.outputs), 0)
         changed.operations[at:at] = [Operation("QUANTIZE", [value], [coded]), Operation("DEQUANTIZE", [coded], [back])]
         return self._noise(changed, [back if judged is value else judged for judged in self.judged])
+
+    def of_weights(self, operation: Operation, values: Array, bias: Array) -> float:
+        """Noise, as a share of the signal's power, that other weights and another bias for one layer alone cause."""
+        changed = copied(self.program)
+        replace_weights(changed.operations[self.program.operations.index(operation)], values, bias)
+        return self._noise(changed, self.judged)
 
     def _noise(self, changed: Program, judged: Sequence[Value]) -> float:
         results = self._results(changed, judged)
