@@ -9,7 +9,8 @@ import pytest
 from PIL import Image
 
 import pocketgraph
-from pocketgraph.apps.label_image import Labeler, Prediction, find_output, mismatch
+from pocketgraph.apps.label_image import Labeler, Prediction, mismatch
+from pocketgraph.apps.picture_model import find_output
 from pocketgraph.datasets import presets
 from pocketgraph.datasets.class_labels import read_labels
 from pocketgraph.errors import FormatError, RunError, UsageError

@@ -27,6 +27,8 @@ COMMANDS = {
     "verify": "Run two models on the same inputs and compare what comes out.",
     "benchmark_model": "Time a model: run statistics, and tables by node and by node type.",
     "label_image": "Say what is in pictures with an image classifier.",
+    "label_wav": "Say what is in recordings with a model of spoken words.",
+    "test_streaming_accuracy": "Find the words of a long recording, and judge them by what was said in it.",
     "identify": "Say what files are: form, version, nodes, variables, bytes, and what to type next.",
     "convert": "Write a model or checkpoint in another form: .pb, .pbtxt, memory-mapped, SavedModel…",
     "convert_graphdef_memmapped_format": "Write a package whose weights are mapped into memory, not read.",
@@ -41,6 +43,7 @@ COMMANDS = {
     "graph_to_dot": "Write a graph for Graphviz, or draw it where that is installed.",
     "import_pb_to_tensorboard": "Write a model where TensorBoard finds it: graph, shapes and times.",
     "view": "Draw a model as a page to walk through: scopes, shapes, costs, times; or as SVG, PNG.",
+    "live": "Run a model on a camera or microphone: a page, or annotated pictures, GIF, JSON lines.",
     "plan": "Show which parts of a model run on which engine, and why.",
 }
 """Every command with its one line; the module of the same name holds it."""
@@ -49,6 +52,7 @@ ALIASES = {
     "freeze": "freeze_graph",
     "transform": "transform_graph",
     "benchmark": "benchmark_model",
+    "label_wav_dir": "label_wav",
 }
 
 WITHOUT_MODELS = frozenset({"transforms"})

@@ -64,9 +64,13 @@ class PictureInput:
         Raises:
             FormatError: the file is no picture, or a damaged one.
         """
+        return self.feed_pixels(image_loading.read(path, self.channels), mean, std)
+
+    def feed_pixels(self, pixels: np.ndarray[Any, Any], mean: float, std: float) -> np.ndarray[Any, Any]:
+        """The same of pixels from 0 to 255, uint8 [height, width, channels]."""
         if self.layout == "decoded":
-            return image_loading.read(path, self.channels)
-        resized = image_loading.resize_bilinear(image_loading.read(path, self.channels), self.height, self.width)
+            return pixels
+        resized = image_loading.resize_bilinear(pixels, self.height, self.width)
         if self.dtype.is_integer or self.dtype.is_quantized:
             picture = np.rint(resized).astype(self.dtype.numpy)
         else:

@@ -16,6 +16,8 @@ from pocketgraph.formats.wire import Buffer
 
 IDENTIFIER = b"M001"
 NORMALIZATION = 1
+AUDIO = 4
+"""AudioProperties among the properties of a content."""
 LABELS = (2, 3)
 """Kinds of associated files with labels: of an axis, of values."""
 MOST_BYTES = 1 << 26
@@ -32,6 +34,7 @@ class Metadata:
         mean, std: of the first input's normalization; empty where there is none.
         labels: of the outputs; empty where there are none.
         files: the names of the files behind the model.
+        sample_rate: samples a second of the first input; 0 where it is no sound.
     """
 
     name: str
@@ -45,6 +48,7 @@ class Metadata:
     std: tuple[float, ...]
     labels: tuple[str, ...]
     files: tuple[str, ...]
+    sample_rate: int = 0
 
 
 def metadata(buffer: Buffer, where: str = "") -> Metadata | None:
@@ -63,12 +67,13 @@ def metadata(buffer: Buffer, where: str = "") -> Metadata | None:
         inputs = subgraphs[0].tables(2) if subgraphs else []
         outputs = subgraphs[0].tables(3) if subgraphs else []
         mean, std = _normalization(inputs[0]) if inputs else ((), ())
+        rate = _sample_rate(inputs[0]) if inputs else 0
         labels = next((found for output in outputs for found in (_labels(output, files),) if found), ())
         name, description, version, author, terms = (root.text(slot) for slot in (0, 1, 2, 4, 5))
         fed, made = (tuple(table.text(0) for table in tables) for tables in (inputs, outputs))
     except FormatError as error:
         raise FormatError(f"the metadata are damaged: {error.what}", where=where) from None
-    return Metadata(name, description, version, author, terms, fed, made, mean, std, labels, tuple(files))
+    return Metadata(name, description, version, author, terms, fed, made, mean, std, labels, tuple(files), rate)
 
 
 def _normalization(tensor: Table) -> tuple[tuple[float, ...], tuple[float, ...]]:
@@ -77,6 +82,12 @@ def _normalization(tensor: Table) -> tuple[tuple[float, ...], tuple[float, ...]]
         if unit.number(0, "u8") == NORMALIZATION and options is not None:
             return options.numbers(0, "f32"), options.numbers(1, "f32")
     return (), ()
+
+
+def _sample_rate(tensor: Table) -> int:
+    content = tensor.table(3)
+    sound = content.table(1) if content is not None and content.number(0, "u8") == AUDIO else None
+    return int(sound.number(0, "u32")) if sound is not None else 0
 
 
 def _labels(tensor: Table, files: dict[str, bytes]) -> tuple[str, ...]:

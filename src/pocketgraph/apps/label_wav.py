@@ -1,0 +1,148 @@
+"""Says what is in recordings, one by one or word by word along a long one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pocketgraph.apps.live.speech import SoundModel
+from pocketgraph.apps.live.word_recognition import SILENCE, WordRecognizer
+from pocketgraph.datasets.recordings import content_at, samples_at
+from pocketgraph.errors import FormatError, RunError, UsageError, option
+from pocketgraph.graph import Graph, canonical, node_name
+from pocketgraph.graph.dtype import STRING
+
+
+class WavLabeler:
+    """Labels recordings with one graph, as the original label_wav.
+
+    Args:
+        graph: takes a recording's content, or its samples.
+        labels: one a score.
+        input_name: the tensor of a recording's content.
+        output_name: the tensor of the scores.
+        threads: as in Session.
+
+    Raises:
+        UsageError: the graph takes no sound.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        labels: Sequence[str] = (),
+        *,
+        input_name: str | None = None,
+        output_name: str | None = None,
+        threads: int | None = None,
+    ) -> None:
+        from pocketgraph.runtime import Session
+
+        self.labels = tuple(labels)
+        self.model = SoundModel(graph, output_name and node_name(output_name), threads=threads)
+        named = input_name or next(
+            (node.name for node in graph if node.dtype("dtype") is STRING and not node.inputs), None
+        )
+        self._content = canonical(named) if named is not None and node_name(named) in graph else None
+        self._session = Session(graph, threads=threads)
+
+    def __call__(self, path: str, top: int = 3) -> list[tuple[str, int, float]]:
+        """(label, index, score) of the best, best first.
+
+        Raises:
+            FormatError: the file is no recording.
+        """
+        if self._content is not None:
+            feed = np.array(content_at(path, self.model.rate), object)
+            scores = np.asarray(self._session.run([self.model.output], {self._content: feed})[0]).reshape(-1)
+        else:
+            scores, _ = self.model(samples_at(path, self.model.rate, self.model.count))
+        order = np.argsort(-scores.astype(np.float64), kind="stable")[:top]
+        return [(self.name(int(i)), int(i), float(scores[i])) for i in order]
+
+    def name(self, index: int) -> str:
+        """The label of a class."""
+        return self.labels[index] if index < len(self.labels) else f"index {index}"
+
+
+@dataclass(frozen=True)
+class FoundWord:
+    """A word in a long recording: its label, when it was told (ms), and its averaged score."""
+
+    label: str
+    time_ms: int
+    score: float
+
+
+def words_along(
+    path: str,
+    model: SoundModel,
+    recognizer: WordRecognizer,
+    *,
+    clip_ms: int = 1000,
+    stride_ms: int = 30,
+) -> Iterator[FoundWord]:
+    """The words of a long recording, as test_streaming_accuracy finds them.
+
+    Args:
+        path: a WAV file of one channel.
+        model: gives the scores of a clip.
+        recognizer: makes words of them.
+        clip_ms: how much the model is given at once.
+        stride_ms: from one clip to the next.
+
+    Raises:
+        FormatError: the file is no recording, or has several channels.
+        UsageError: the model takes another number of samples.
+    """
+    from pocketgraph.kernels.audio.wav import read_wav
+
+    try:
+        with open(path, "rb") as file:
+            samples, rate = read_wav(file.read())
+    except OSError as error:
+        raise FormatError(f"the recording cannot be read: {error.strerror or error}", where=path) from None
+    except RunError as error:
+        raise FormatError(f"this is no recording: {error.what}", where=path) from None
+    if samples.shape[1] != 1:
+        raise FormatError(f"Only mono .wav files can be used, but input has {samples.shape[1]} channels.", where=path)
+    if rate != model.rate:
+        raise FormatError(
+            f"the recording has {rate} samples a second, the model hears {model.rate}", where=path, hint="resample it"
+        )
+    clip, stride = clip_ms * rate // 1000, max(1, stride_ms * rate // 1000)
+    if clip != model.count:
+        raise UsageError(
+            f"the model takes {model.count} samples, not {clip}",
+            hint=f"pass {option('clip_duration_ms')}={1000 * model.count // rate}",
+        )
+    for start in range(0, len(samples) - clip, stride):
+        time = 1000 * start // rate
+        heard = recognizer(model(samples[start : start + clip, 0])[0], time)
+        if heard.is_new and heard.label != SILENCE:
+            yield FoundWord(heard.label, time, heard.score)
+
+
+def said_words(path: str | os.PathLike[str]) -> list[tuple[str, int]]:
+    """The words of a ground-truth file, ``label, milliseconds`` a line, by time; other lines are skipped.
+
+    Raises:
+        FormatError: it cannot be read, or a time is no number.
+    """
+    place = os.fspath(path)
+    found = []
+    try:
+        with open(place, encoding="utf-8") as file:
+            for line in file:
+                parts = line.rstrip("\n").split(",")
+                if len(parts) == 2:
+                    try:
+                        found.append((parts[0].strip(), int(float(parts[1]))))
+                    except (ValueError, OverflowError):
+                        raise FormatError(f"Wrong number format at line: {line.strip()}", where=place) from None
+    except (OSError, UnicodeDecodeError):
+        raise FormatError(f"Ground truth file '{place}' not found.", where=place) from None
+    return sorted(found, key=lambda word: word[1])

@@ -1,0 +1,198 @@
+"""What an application is given, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One picture of a stream.
+
+    Attributes:
+        pixels: uint8 [height, width, 3], red green blue.
+        time: seconds since the stream began.
+        name: of the file, or of the frame in it; "" for a camera's.
+        alone: whether it has nothing to do with the frames before, as a photo of a folder; nothing is averaged then.
+    """
+
+    pixels: Array
+    time: float
+    name: str = ""
+    alone: bool = False
+
+
+@dataclass(frozen=True)
+class Sound:
+    """A piece of a recording or of what a microphone hears.
+
+    Attributes:
+        samples: float32 [n] from -1 to 1, of one channel.
+        rate: samples a second.
+        time: seconds since the stream began, of the first sample.
+        name: of the file.
+    """
+
+    samples: Array
+    rate: int
+    time: float
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Detection:
+    """Something found in a frame.
+
+    Attributes:
+        box: top, left, bottom, right, as shares of the frame's height and width (0 to 1).
+        score: from 0 to 1.
+        label: its class; "" where the model has but one.
+        identity: the same for the same thing over frames; None before tracking.
+        points: landmarks as (x, y) shares of the frame.
+    """
+
+    box: tuple[float, float, float, float]
+    score: float
+    label: str = ""
+    identity: int | None = None
+    points: tuple[tuple[float, float], ...] = ()
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What an application says of one frame or piece of sound; fields that it has nothing for are empty.
+
+    Attributes:
+        classes: labels and scores, best first.
+        detections: what was found where.
+        picture: uint8 [height, width, 3] that the model made.
+        lines: a skeleton's bones, ends as (x, y, x, y) shares of the frame.
+        word: a word that was just heard, with its score and its time in seconds.
+        counts: of things that were seen: ``now``, ``in``, ``out``, ``all``.
+        values: what else there is to say, by name.
+        milliseconds: what the model took, without reading and drawing.
+    """
+
+    classes: tuple[tuple[str, float], ...] = ()
+    detections: tuple[Detection, ...] = ()
+    picture: Array | None = None
+    lines: tuple[tuple[float, float, float, float], ...] = ()
+    word: tuple[str, float, float] | None = None
+    counts: Mapping[str, int] = field(default_factory=dict)
+    values: Mapping[str, Any] = field(default_factory=dict)
+    milliseconds: float = 0.0
+
+    def as_json(self) -> dict[str, Any]:
+        """All but the picture, in types that JSON has; numbers rounded to what a reader uses."""
+        found: dict[str, Any] = {"ms": round(self.milliseconds, 3)}
+        if self.classes:
+            found["classes"] = [{"label": label, "score": round(float(score), 6)} for label, score in self.classes]
+        if self.detections or self.counts:
+            found["detections"] = [
+                {
+                    "box": [round(float(side), 5) for side in entry.box],
+                    "score": round(float(entry.score), 5),
+                    **({"label": entry.label} if entry.label else {}),
+                    **({"id": entry.identity} if entry.identity is not None else {}),
+                    **({"points": [[round(float(v), 5) for v in p] for p in entry.points]} if entry.points else {}),
+                }
+                for entry in self.detections
+            ]
+        if self.counts:
+            found["counts"] = dict(self.counts)
+        if self.lines:
+            found["lines"] = [[round(float(v), 5) for v in line] for line in self.lines]
+        if self.word is not None:
+            found["word"] = {"label": self.word[0], "score": round(self.word[1], 5), "time": round(self.word[2], 3)}
+        if self.values:
+            found["values"] = dict(self.values)
+        return found
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Something about an application that can be changed while it runs.
+
+    Attributes:
+        name, text: for programs and for people.
+        value: now.
+        least, most, step: of a number.
+        choices: of a text.
+    """
+
+    name: str
+    text: str
+    value: Any
+    least: float = 0.0
+    most: float = 1.0
+    step: float = 0.01
+    choices: tuple[Any, ...] = ()
+
+
+class Application(Protocol):
+    """What a model is used for. One instance serves one viewer: averages and identities are its own.
+
+    Attributes:
+        kind: its name, as ``--app`` takes it.
+        hears: whether it takes Sound, not Frame.
+    """
+
+    kind: str
+    hears: bool
+
+    def __call__(self, given: Any) -> Answer:
+        """The answer for a Frame (or Sound).
+
+        Raises:
+            RunError: the model does not run on it.
+        """
+
+    def settings(self) -> list[Setting]:
+        """What can be changed."""
+
+    def change(self, name: str, value: Any) -> None:
+        """Changes a setting.
+
+        Raises:
+            UsageError: there is none of this name, or it does not take this value.
+        """
+
+    def another(self) -> Application:
+        """The same application for another viewer, on the same session."""
+
+
+class Settings:
+    """Settings as attributes of an application: ``table`` has the rows, attributes of these names the values."""
+
+    table: tuple[Setting, ...] = ()
+
+    def settings(self) -> list[Setting]:
+        """What can be changed, with the values of now."""
+        from dataclasses import replace
+
+        return [replace(row, value=getattr(self, row.name)) for row in self.table]
+
+    def change(self, name: str, value: Any) -> None:
+        """Changes one.
+
+        Raises:
+            UsageError: there is none of this name, or it does not take this value.
+        """
+        from pocketgraph.errors import UsageError, did_you_mean
+
+        row = next((row for row in self.table if row.name == name), None)
+        if row is None:
+            known = [row.name for row in self.table]
+            raise UsageError(f"there is no setting '{name}'", hint=did_you_mean(name, known) or ", ".join(known))
+        if row.choices:
+            if value not in row.choices:
+                raise UsageError(f"'{name}' is one of {', '.join(map(str, row.choices))}, not {value!r}")
+        elif not isinstance(value, (int, float)) or isinstance(value, bool) or not row.least <= value <= row.most:
+            raise UsageError(f"'{name}' is a number from {row.least:g} to {row.most:g}, not {value!r}")
+        setattr(self, name, value)

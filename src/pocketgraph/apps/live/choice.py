@@ -1,0 +1,212 @@
+"""Which application a model is for, by its inputs and outputs, and that application made."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from pocketgraph.apps.live.answers import Application
+from pocketgraph.errors import PocketgraphError, UsageError, did_you_mean
+from pocketgraph.graph import Graph, canonical, node_name
+from pocketgraph.graph.order import reachable
+
+APPLICATIONS = {
+    "classify": "the best classes of each frame",
+    "detect": "boxes around things, followed over frames",
+    "stylize": "the frame in a mixture of styles",
+    "image": "the picture that the model makes: larger, sharper, or its classes over the frame",
+    "pose": "skeletons of people",
+    "speech": "words that are said",
+    "embed": "the nearest of the examples that were named",
+    "benchmark": "how long the model takes, again and again",
+}
+"""Every application with what it shows."""
+
+VECTORS = re.compile(r"embed|bottleneck|feature|vector|descriptor|Dropout|PreLogits", re.IGNORECASE)
+"""Names of outputs that are no scores."""
+NEAR = 8
+"""Nodes from the end in which its kind shows."""
+LEAST_GRID = 8
+"""An output of fewer rows and columns is no picture."""
+
+
+def chosen(graph: Graph, output: str | None = None) -> tuple[str, str | None]:
+    """The application for a graph, and the tensor that it reads where it reads one.
+
+    Args:
+        graph: the model.
+        output: the tensor, where the caller knows it.
+    """
+    from pocketgraph.apps.live.detection import recognised
+    from pocketgraph.apps.live.pictures import STYLES
+    from pocketgraph.apps.live.skeletons import MAPS
+    from pocketgraph.apps.live.speech import hears
+    from pocketgraph.datasets.picture_input import find_input
+
+    if hears(graph):
+        return "speech", output
+    if recognised(graph) is not None:
+        return "detect", None
+    try:
+        source = find_input(graph)
+    except PocketgraphError:
+        return "benchmark", None
+    if STYLES in graph and (found := output or _picture(graph, source)):
+        return "stylize", found
+    name, dims = _shown(graph, source, output)
+    if dims is not None and len(dims) in (3, 4):
+        rows, columns, depth = dims[-3:]
+        if depth == MAPS:
+            return "pose", name
+        if rows in (1, 3) and _is_large(columns) and _is_large(depth):
+            return "image", name
+        if depth is not None and _is_large(rows) and _is_large(columns):
+            return "image", name
+    scores = output or _scores(graph)
+    if scores is not None:
+        return "classify", scores
+    row = dims is not None and len(dims) == 2 and (dims[1] or 2) > 1
+    if name is None or not row:
+        return "benchmark", None
+    return ("embed" if VECTORS.search(name) or _is_normalised(graph, name) else "classify"), name
+
+
+def application(
+    graph: Graph,
+    kind: str | None = None,
+    labels: Sequence[str] = (),
+    *,
+    output_layer: str | None = None,
+    decoder: str = "",
+    boxes: str | os.PathLike[str] | None = None,
+    sample_rate: int | None = None,
+    **how: Any,
+) -> Application:
+    """An application of a model.
+
+    Args:
+        graph: the model.
+        kind: a name of ``APPLICATIONS``; by default what the model is for.
+        labels: of its classes, styles or words.
+        output_layer: the tensor that is read, where it is not found.
+        decoder, boxes: of a detector, see DetectionApp.
+        sample_rate: samples a second that a model of sound hears.
+        how: as in PictureModel.
+
+    Raises:
+        UsageError: there is no such application, the graph is not for it, or more must be told.
+    """
+    from pocketgraph.apps.label_image import Labeler
+    from pocketgraph.apps.live.classification import Classification
+    from pocketgraph.apps.live.detection import DetectionApp
+    from pocketgraph.apps.live.embedding import EmbeddingApp
+    from pocketgraph.apps.live.pictures import PictureApp, PoseApp, SegmentationApp, StylizeApp
+    from pocketgraph.apps.live.speech import SoundModel, SpeechApp
+    from pocketgraph.apps.live.timing import BenchmarkApp
+    from pocketgraph.apps.picture_model import find_output
+
+    if kind is not None and kind not in APPLICATIONS:
+        raise UsageError(
+            f"there is no application '{kind}'", hint=did_you_mean(kind, APPLICATIONS) or ", ".join(APPLICATIONS)
+        )
+    found, output = chosen(graph, output_layer)
+    if decoder and kind is None:
+        found = "detect"
+    kind = kind or found
+    if kind == "speech":
+        return SpeechApp(SoundModel(graph, output_layer, rate=sample_rate, threads=how.get("threads")), labels)
+    if kind == "detect":
+        return DetectionApp(graph, labels, decoder=decoder, boxes=boxes, **how)
+    if kind == "benchmark":
+        return BenchmarkApp(graph, threads=how.get("threads"), outputs=[output_layer] if output_layer else None)
+    if kind == "classify":
+        return Classification(Labeler(graph, labels, output_layer=output_layer or output, **how))
+    output = output_layer or output or find_output(graph)
+    if kind == "stylize":
+        return StylizeApp(graph, output, labels, **how)
+    if kind == "pose":
+        return PoseApp(graph, output, **how)
+    if kind == "embed":
+        return EmbeddingApp(graph, output, **how)
+    channels = _dims(graph, output)
+    is_picture = channels is not None and (channels[-1] in (1, 3) or channels[-3:][0] in (1, 3))
+    return PictureApp(graph, output, **how) if is_picture else SegmentationApp(graph, output, labels, **how)
+
+
+def _is_large(size: int | None) -> bool:
+    return size is None or size >= LEAST_GRID
+
+
+def _dims(graph: Graph, tensor: str) -> tuple[int | None, ...] | None:
+    """The inferred sizes of a tensor."""
+    from pocketgraph.kernels.shapes import infer
+
+    try:
+        return infer(graph).shape(canonical(tensor)).dims
+    except PocketgraphError:
+        return None
+
+
+def _ends(graph: Graph, source: str) -> list[str]:
+    """The likely outputs that depend on a placeholder."""
+    from pocketgraph.graph.entry_points import likely_outputs
+
+    return [name for name, _ in likely_outputs(graph) if source in reachable(graph, [name])]
+
+
+def _shown(graph: Graph, source: str, output: str | None) -> tuple[str | None, tuple[int | None, ...] | None]:
+    """The tensor that looks most like a result, and its sizes."""
+    ends = [output] if output else _ends(graph, source)
+    return (ends[0], _dims(graph, ends[0])) if ends else (None, None)
+
+
+def _picture(graph: Graph, source: str) -> str | None:
+    """The last batch of pictures before an end: what follows may be another order of channels, for a screen."""
+    for end in _ends(graph, source):
+        name: str | None = node_name(end)
+        while name is not None:
+            dims = _dims(graph, name)
+            if dims is not None and len(dims) == 4 and dims[-1] == 3:
+                return name
+            inputs = graph[name].data_inputs
+            name = node_name(inputs[0]) if inputs else None
+    return None
+
+
+def _scores(graph: Graph) -> str | None:
+    """The classifier's output by its preset, or the one end whose rows are scores; None where that is not clear."""
+    from pocketgraph.apps.picture_model import find_output
+    from pocketgraph.datasets import presets
+
+    preset = presets.recognise(graph)
+    if preset is not None:
+        return preset.output_layer
+    try:
+        name = find_output(graph)
+    except PocketgraphError:
+        return None
+    dims = _dims(graph, name)
+    if dims is not None and max((size or 0 for size in dims[1:]), default=0) < 2:
+        return None
+    ends = ("Softmax", "Sigmoid", "tfl.SOFTMAX", "tfl.LOGISTIC")
+    return name if _leads_from(graph, name, ends) else None
+
+
+def _is_normalised(graph: Graph, name: str) -> bool:
+    """Whether a vector has its length divided out."""
+    return _leads_from(graph, name, ("L2Normalize", "Rsqrt", "tfl.L2_NORMALIZATION"))
+
+
+def _leads_from(graph: Graph, name: str, ops: tuple[str, ...]) -> bool:
+    """Whether an op of these is near the end, behind whatever reshapes its results."""
+    seen: set[str] = set()
+    waiting = [name]
+    while waiting and len(seen) < NEAR:
+        node = graph[waiting.pop(0)]
+        if node.op in ops:
+            return True
+        seen.add(node.name)
+        waiting.extend(node_name(ref) for ref in node.data_inputs if node_name(ref) not in seen)
+    return False

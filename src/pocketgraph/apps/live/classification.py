@@ -1,0 +1,77 @@
+"""Classify: the best classes of each frame, averaged over frames as the original camera applications did."""
+
+from __future__ import annotations
+
+import copy
+from time import perf_counter
+
+import numpy as np
+
+from pocketgraph.apps.label_image import Labeler
+from pocketgraph.apps.live.answers import Answer, Array, Frame, Setting, Settings
+from pocketgraph.apps.live.geometry import center_square
+
+
+class DecayingAverage:
+    """Scores over frames, as the iOS camera example keeps them.
+
+    In each frame what is kept becomes ``decay`` of itself and is dropped at 0.01; to it comes ``1 - decay`` of each
+    score over ``least`` (TensorFlow 1.x, contrib/ios_examples/camera).
+    """
+
+    def __init__(self, decay: float = 0.75, least: float = 0.05) -> None:
+        self.decay, self.least = decay, least
+        self._kept: Array | None = None
+
+    def __call__(self, scores: Array) -> Array:
+        """The averages after one more frame, float64 [classes]; of the first frame the scores themselves."""
+        scores = scores.astype(np.float64)
+        if self._kept is None or self._kept.shape != scores.shape:
+            self._kept = scores.copy()
+            return scores
+        kept = self._kept * self.decay
+        kept[kept <= 0.01] = 0.0
+        self._kept = kept + np.where(scores > self.least, scores * (1 - self.decay), 0.0)
+        return np.array(self._kept)
+
+    def forget(self) -> None:
+        """Begins anew."""
+        self._kept = None
+
+
+class Classification(Settings):
+    """Says what is in each frame."""
+
+    kind = "classify"
+    hears = False
+    table = (
+        Setting("threshold", "Show scores over", 0.05),
+        Setting("decay", "Keep of earlier frames", 0.75, 0.0, 0.99),
+        Setting("top", "How many classes", 5, 1, 20, 1),
+        Setting("fit", "The picture is", "stretched", choices=("stretched", "cropped")),
+    )
+
+    def __init__(self, labeler: Labeler) -> None:
+        self.labeler = labeler
+        self.threshold, self.decay, self.top, self.fit = 0.05, 0.75, 5, "stretched"
+        self.average = DecayingAverage()
+
+    def __call__(self, given: Frame) -> Answer:
+        """The best classes; a frame that is alone is not averaged."""
+        pixels = center_square(given.pixels) if self.fit == "cropped" else given.pixels
+        started = perf_counter()
+        scores = self.labeler.scores(pixels)
+        took = 1000 * (perf_counter() - started)
+        if given.alone:
+            self.average.forget()
+        self.average.decay = float(self.decay)
+        averaged = self.average(scores)
+        best = self.labeler.best(averaged, int(self.top))
+        shown = tuple((entry.label, entry.score) for entry in best if entry.score > self.threshold or entry is best[0])
+        return Answer(classes=shown, milliseconds=took)
+
+    def another(self) -> Classification:
+        """For another viewer."""
+        twin = copy.copy(self)
+        twin.average = DecayingAverage()
+        return twin

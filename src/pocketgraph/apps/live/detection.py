@@ -1,0 +1,200 @@
+"""Detect and track: boxes in each frame by the model's family, and the same identity for the same thing over frames."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.apps.live.anchors import multibox_priors, read_numbers, ssd_anchors
+from pocketgraph.apps.live.answers import Answer, Array, Frame, Setting, Settings
+from pocketgraph.apps.live.decoders import FAMILIES, Family, Reading
+from pocketgraph.apps.live.tracking import Tracker
+from pocketgraph.apps.picture_model import PictureModel
+from pocketgraph.errors import PocketgraphError, UsageError, did_you_mean, option
+from pocketgraph.graph import Graph
+from pocketgraph.graph.model_file import is_litert_file
+
+
+@dataclass(frozen=True)
+class Detector:
+    """A graph that is a detector: its family, and the tensor of each part."""
+
+    family: Family
+    tensors: Mapping[str, str]
+
+
+def recognised(graph: Graph, name: str = "") -> Detector | None:
+    """The family that a graph's outputs are of; None when it is none's.
+
+    Args:
+        graph: the graph.
+        name: of the family that it has to be.
+
+    Raises:
+        UsageError: there is no such family, or the graph lacks its outputs.
+    """
+    known = [family.name for family in FAMILIES]
+    if name and name not in known:
+        raise UsageError(f"there is no decoder '{name}'", hint=did_you_mean(name, known) or ", ".join(known))
+    sizes = _sizes(graph)
+    for family in FAMILIES:
+        if name in ("", family.name):
+            tensors = _by_place(graph, sizes) if family.name == "postprocessed" else _by_name(graph, family)
+            if tensors is not None and family.fits({part: sizes(tensor) for part, tensor in tensors.items()}):
+                return Detector(family, tensors)
+    if name:
+        parts = next(family for family in FAMILIES if family.name == name).parts
+        lacking = "; ".join(f"{part}: {' or '.join(names)}" for part, names in parts.items() if names)
+        raise UsageError(f"this graph has not the outputs of {name} ({lacking or 'four outputs of a LiteRT file'})")
+    return None
+
+
+def _by_name(graph: Graph, family: Family) -> dict[str, str] | None:
+    found = {}
+    for part, names in family.parts.items():
+        name = next((name for name in names if name in graph), None)
+        if name is not None:
+            found[part] = name
+        elif part not in family.optional:
+            return None
+    return found
+
+
+def _by_place(graph: Graph, sizes: Any) -> dict[str, str] | None:
+    """Location, category, score and count, in this order, of a LiteRT file that has these four outputs."""
+    outputs = list(graph.outputs)
+    if not is_litert_file(graph) or len(outputs) != 4:
+        return None
+    shapes = [sizes(tensor) for tensor in outputs]
+    boxes = shapes[0]
+    if boxes is None or len(boxes) != 3 or boxes[2] != 4 or any(s is None or len(s) != 2 for s in shapes[1:3]):
+        return None
+    return dict(zip(("boxes", "classes", "scores", "count"), outputs, strict=True))
+
+
+def _sizes(graph: Graph) -> Any:
+    """What gives a tensor's inferred sizes."""
+    from pocketgraph.graph import canonical
+    from pocketgraph.kernels.shapes import infer
+
+    try:
+        inferred = infer(graph)
+    except PocketgraphError:
+        return lambda tensor: None
+    return lambda tensor: inferred.shape(canonical(tensor)).dims
+
+
+class DetectionApp(Settings):
+    """Finds things in each frame and follows them.
+
+    Args:
+        graph: a detector.
+        labels: one a class.
+        decoder: the family's name; by default it is recognised.
+        boxes: a file with priors or anchors, for families that need them.
+        how: as in PictureModel.
+
+    Raises:
+        UsageError: the graph is no detector that is known, or boxes are needed and not given.
+        FormatError: the boxes' file is not for this model.
+    """
+
+    kind = "detect"
+    hears = False
+    table = (
+        Setting("threshold", "Show scores over", 0.5),
+        Setting("overlap", "Boxes are one that overlap by", 0.5),
+        Setting("track", "Follow things", "on", choices=("on", "off")),
+        Setting("line", "Count crossings of the line at (share of the width)", 0.5),
+    )
+
+    def __init__(
+        self,
+        graph: Graph,
+        labels: Sequence[str] = (),
+        *,
+        decoder: str = "",
+        boxes: str | os.PathLike[str] | None = None,
+        **how: Any,
+    ) -> None:
+        found = recognised(graph, decoder)
+        if found is None:
+            known = ", ".join(family.name for family in FAMILIES)
+            raise UsageError(
+                "this graph's outputs are no detector's that is known",
+                hint=f"pass {option('decoder')} if it is one of {known}",
+            )
+        family = found.family
+        feeds = {name: value for name, value in family.feeds.items() if name in graph}
+        how = {**how, "feeds": {**feeds, **(how.get("feeds") or {})}}
+        for name, value in (("mean", family.mean), ("std", family.std)):
+            how[name] = value if how.get(name) is None else how[name]
+        self.parts = list(found.tensors)
+        self.model = PictureModel(graph, [found.tensors[part] for part in self.parts], fallback=320, **how)
+        self.family, self.labels = family, tuple(labels) or (self.model.told.labels if self.model.told else ())
+        self.anchors = self._boxes(boxes)
+        self.threshold, self.overlap, self.track, self.line = family.least, 0.5, "on", 0.5
+        self.tracker = Tracker()
+
+    def _boxes(self, path: str | os.PathLike[str] | None) -> Array | None:
+        """What the family's boxes are relative to."""
+        need = self.family.anchors
+        if not need or (need == "yolo" and path is None):
+            return None
+        if need == "yolo":
+            return read_numbers(path) if path is not None else None
+        probe = np.zeros((self.model.input.height or 1, self.model.input.width or 1, 3), np.uint8)
+        found = dict(zip(self.parts, self.model.of_pixels(probe), strict=True))
+        count = found["boxes"].size // 4
+        if need == "priors":
+            if path is None:
+                raise UsageError(
+                    f"a MultiBox model needs its {8 * count} priors",
+                    hint=f"pass {option('priors', 'boxes')}=multibox_location_priors.txt",
+                )
+            return multibox_priors(path, count)
+        if path is not None:
+            anchors = read_numbers(path)
+            if anchors.size != 4 * count:
+                raise UsageError(f"the file has {anchors.size} numbers, not 4 for each of the model's {count} boxes")
+            return anchors.reshape(count, 4)
+        made = ssd_anchors(count, self.model.input.height)
+        if made is None:
+            raise UsageError(
+                f"the model has {count} boxes, which are not those of an SSD MobileNet",
+                hint=f"pass {option('priors', 'boxes')} with a file of center y, center x, height, width of each",
+            )
+        return made
+
+    def __call__(self, given: Frame) -> Answer:
+        """What is in a frame, with identities unless it is alone."""
+        pixels = given.pixels[..., ::-1] if self.family.reversed else given.pixels
+        started = perf_counter()
+        arrays = self.model.of_pixels(pixels)
+        took = 1000 * (perf_counter() - started)
+        height, width = self.model.input.height, self.model.input.width
+        how = Reading(self.labels, height, width, float(self.threshold), self.anchors, float(self.overlap))
+        found = self.family.decode(dict(zip(self.parts, arrays, strict=True)), how)
+        if self.track == "off" or given.alone:
+            return Answer(detections=tuple(found), counts={"now": len(found)}, milliseconds=took)
+        self.tracker.line = float(self.line)
+        self.tracker.see(given.pixels, given.time)
+        followed = self.tracker.match(found, given.time)
+        return Answer(detections=tuple(followed), counts=self.tracker.counts(), milliseconds=took)
+
+    def between(self, given: Frame) -> Answer:
+        """Where things are in a frame for which the model does not run; by their motion alone."""
+        self.tracker.see(given.pixels, given.time)
+        return Answer(detections=tuple(self.tracker.current(given.time)), counts=self.tracker.counts())
+
+    def another(self) -> DetectionApp:
+        """For another viewer."""
+        twin = copy.copy(self)
+        twin.tracker = Tracker()
+        return twin

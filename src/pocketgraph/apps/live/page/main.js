@@ -1,0 +1,207 @@
+// The page: what is seen or heard goes to the engine, the newest first; what it answers is drawn.
+import { Camera, Microphone, photoOf } from "./capture.js";
+import { draw, drawSound } from "./drawing.js";
+import { Engine } from "./engine.js";
+
+const at = (id) => document.getElementById(id);
+const view = at("view"), pen = view.getContext("2d");
+const settings = { turn: 0, mirror: false, paused: false, details: false };
+const rates = [];
+let about, engine, camera, microphone, photo = null, last = null, shown = null, wave = null;
+
+function say(text, action, run) {
+  const box = at("message");
+  box.hidden = !text;
+  box.textContent = text || "";
+  if (text && action) {
+    const button = document.createElement("button");
+    button.textContent = action;
+    button.onclick = () => { say(""); run(); };
+    box.append(document.createElement("br"), button);
+  }
+}
+
+// One frame in work at a time: the next is taken when the last one is answered.
+async function step() {
+  if (settings.paused || engine.busy || document.hidden) return;
+  if (about.kind === "benchmark") return engine.again();
+  const picture = photo || (camera && camera.frame(settings));
+  if (picture) {
+    shown = picture;
+    await engine.look(picture);
+  }
+}
+
+function tick() {
+  step().catch((error) => say(String(error.message || error)));
+  requestAnimationFrame(tick);
+}
+
+function answered(answer) {
+  if (answer.error) { say(answer.error); return; }
+  if (!at("message").hidden && !at("message").querySelector("button")) say("");
+  last = answer;
+  const now = performance.now();
+  rates.push(now);
+  while (rates.length && rates[0] < now - 2000) rates.shift();
+  const rate = rates.length > 1 ? (1000 * (rates.length - 1)) / (now - rates[0]) : 0;
+  at("state").textContent = `${rate.toFixed(rate < 10 ? 1 : 0)} frames a second, model ${answer.ms.toFixed(1)} ms`;
+  document.body.dataset.answers = String(1 + Number(document.body.dataset.answers || 0));
+  paint(answer);
+  listed(answer);
+}
+
+function paint(answer) {
+  if (about.hears) { drawSound(pen, view, wave, answer.values && answer.values.spectrogram); return; }
+  const under = answer.picture || shown;
+  if (!under) return;
+  const width = shown ? shown.width : under.width, height = shown ? shown.height : under.height;
+  if (view.width !== width || view.height !== height) { view.width = width; view.height = height; }
+  draw(pen, view, under, answer);
+}
+
+function listed(answer) {
+  const list = at("classes");
+  list.replaceChildren(...(answer.classes || []).map((entry) => {
+    const row = document.createElement("li"), name = document.createElement("span"), score = document.createElement("b");
+    name.textContent = entry.label;
+    score.textContent = `${(100 * entry.score).toFixed(1)} %`;
+    row.style.setProperty("--share", `${Math.max(0, Math.min(100, 100 * entry.score))}%`);
+    row.append(name, score);
+    return row;
+  }));
+  if (answer.word) {
+    const word = at("word"), again = word.cloneNode();
+    again.hidden = false;
+    again.textContent = answer.word.label;
+    word.replaceWith(again);
+  }
+  const numbers = { ...(answer.counts || {}) };
+  for (const [name, value] of Object.entries(answer.values || {})) if (typeof value !== "object") numbers[name] = value;
+  at("numbers").replaceChildren(...Object.entries(numbers).flatMap(([name, value]) => {
+    const term = document.createElement("dt"), what = document.createElement("dd");
+    term.textContent = name;
+    what.textContent = typeof value === "number" ? String(Math.round(value * 1000) / 1000) : value;
+    return [term, what];
+  }));
+  const box = at("debug");
+  box.hidden = !settings.details;
+  if (settings.details) {
+    box.textContent = [
+      `Frame: ${shown ? `${shown.width}x${shown.height}` : "none"}`, `View: ${view.clientWidth}x${view.clientHeight}`,
+      `Rotation: ${settings.turn}`, `Inference time: ${answer.ms.toFixed(1)}ms`,
+      `Waited: ${(answer.waited ?? 0).toFixed(1)}ms`, `There and back: ${(answer.trip ?? 0).toFixed(1)}ms`,
+      ...(answer.stats || []),
+    ].join("\n");
+  }
+}
+
+function controls(rows) {
+  const form = at("settings");
+  if (form.contains(document.activeElement) && form.children.length === rows.length) {
+    for (const row of rows) {  // the others follow while one is moved
+      const field = form.elements[row.name];
+      if (field && field !== document.activeElement) field.value = row.value;
+    }
+    return;
+  }
+  form.replaceChildren(...rows.map((row) => {
+    const label = document.createElement("label"), value = document.createElement("output");
+    label.textContent = row.text;
+    let field;
+    if (row.choices) {
+      field = document.createElement("select");
+      field.append(...row.choices.map((choice) => new Option(choice, choice)));
+      field.value = row.value;
+      field.onchange = () => engine.change(row.name, typeof row.value === "number" ? Number(field.value) : field.value);
+    } else {
+      field = Object.assign(document.createElement("input"), { type: "range", min: row.min, max: row.max, step: row.step });
+      field.value = row.value;
+      value.textContent = row.value;
+      field.oninput = () => { value.textContent = field.value; engine.change(row.name, Number(field.value)); };
+      label.append(value);
+    }
+    field.name = row.name;
+    label.append(field);
+    return label;
+  }));
+}
+
+async function open() {
+  say("");
+  try {
+    if (about.hears) {
+      microphone = new Microphone((samples, rate) => {
+        wave = samples;
+        if (!settings.paused) engine.listen(samples, rate);
+      }, (why) => say(why, "Try again", open), about.rate);
+      await microphone.open();
+    } else {
+      camera = new Camera(at("video"), (why) => say(why, "Try again", open));
+      await camera.open();
+    }
+  } catch (error) {
+    say(error.message, "Try again", open);
+  }
+}
+
+async function begin() {
+  engine = new Engine({
+    answered,
+    settings: controls,
+    lost: (why) => { at("state").textContent = "not connected"; say(why, "Connect again", () => location.reload()); },
+    frame: (picture) => { shown = picture; },
+  });
+  try {
+    about = await engine.open();
+  } catch (error) {
+    say(error.message, "Connect again", () => location.reload());
+    return;
+  }
+  at("name").textContent = about.name;
+  document.title = `${about.name} live`;
+  document.body.dataset.kind = about.kind;
+  at("state").textContent = "ready";
+  controls(about.settings);
+  const picture = !about.hears && about.source === "page" && about.kind !== "benchmark";
+  for (const tool of document.querySelectorAll("[data-needs=picture]")) tool.hidden = !picture;
+  at("still").hidden = !picture || !(about.stills || about.kind === "embed");
+  at("remember").hidden = about.kind !== "embed";
+  at("save").hidden = !about.stills;
+  if (about.kind === "benchmark") at("stage").hidden = true;
+  if (about.source === "page" && about.kind !== "benchmark") open();
+  if (about.source === "page" && !about.hears) tick();
+}
+
+at("pause").onclick = () => {
+  settings.paused = !settings.paused;
+  at("pause").textContent = settings.paused ? "Continue" : "Pause";
+};
+at("turn").onclick = () => { settings.turn = (settings.turn + 90) % 360; };
+at("mirror").onclick = () => { settings.mirror = !settings.mirror; };
+at("details").onclick = () => { settings.details = !settings.details; if (last) listed(last); };
+at("remember").onclick = () => { if (at("label").value.trim()) engine.remember(at("label").value.trim()); };
+at("photo").onchange = async (event) => {
+  const [file] = event.target.files;
+  event.target.value = "";
+  try {
+    photo = file ? await photoOf(file) : null;
+    say(photo ? "This is the photo." : "", "Back to the camera", () => { photo = null; });
+  } catch {
+    say(`${file.name} is no picture that this browser opens.`);
+  }
+};
+at("still").onsubmit = async (event) => {
+  event.preventDefault();
+  try {
+    at("saved").textContent = `saved: ${await engine.save(shown, at("label").value.trim())}`;
+  } catch (error) {
+    at("saved").textContent = error.message;
+  }
+};
+document.addEventListener("keydown", (event) => {
+  if (event.target.closest("input, select, textarea") || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === "d") at("details").click();
+  if (event.key === " ") { event.preventDefault(); at("pause").click(); }
+});
+begin();

@@ -1,0 +1,212 @@
+"""Speech: a microphone's samples through the model's own spectrogram or MFCC, and words out of its scores."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.apps.live.answers import Answer, Array, Setting, Settings, Sound
+from pocketgraph.apps.live.word_recognition import SILENCE, WordRecognizer
+from pocketgraph.datasets.recordings import USUAL_RATE, resampled
+from pocketgraph.errors import UsageError, option
+from pocketgraph.formats.tflite_metadata import metadata
+from pocketgraph.graph import Graph, canonical, node_name
+from pocketgraph.graph.dtype import STRING
+from pocketgraph.graph.model_file import coded, is_litert_file, numbers
+from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.order import reachable
+
+LEAST_SAMPLES, MOST_SAMPLES = 160, 16 * 192000
+SHOWN_ROWS, SHOWN_COLUMNS = 64, 100
+
+
+class SoundModel:
+    """Runs one graph on pieces of sound.
+
+    The samples go in behind the op that decodes a WAV file, where the graph has one (its rate beside them), else at the
+    only float placeholder, which tells how many it takes.
+
+    Args:
+        graph: takes a recording.
+        output: the scores; by default what nothing consumes.
+        rate: samples a second that it hears; by default the graph's, or 16000.
+        threads: as in Session.
+
+    Raises:
+        UsageError: the graph takes no sound.
+    """
+
+    def __init__(
+        self, graph: Graph, output: str | None = None, *, rate: int | None = None, threads: int | None = None
+    ) -> None:
+        from pocketgraph.apps.picture_model import find_output
+        from pocketgraph.runtime import Session
+
+        self.output = canonical(output or find_output(graph))
+        self.samples, self.rate_tensor, count, told = _entrance(graph, node_name(self.output))
+        self.rate = rate or told or USUAL_RATE
+        self.count = count or self.rate
+        self._session = Session(graph, threads=threads)
+        shape = _shape(graph, self.samples)
+        self._shape = (
+            (self.count, 1)
+            if shape is None
+            else tuple(self.count if size is None or size == self.count else 1 for size in shape)
+        )
+        wanted = [self.output, *(_fingerprint(graph) or ())]
+        self._wanted = wanted
+
+    def __call__(self, samples: Array) -> tuple[Array, Array | None]:
+        """The scores, float [classes], and the model's own spectrogram, [time, bins], if it has one.
+
+        Args:
+            samples: float32 [count] from -1 to 1.
+
+        Raises:
+            RunError: the graph cannot run.
+        """
+        graph = self._session.graph
+        feed = coded(graph, self.samples, samples.reshape(self._shape).astype(np.float32))
+        feeds: dict[str, Any] = {self.samples: feed}
+        if self.rate_tensor:
+            feeds[self.rate_tensor] = np.int32(self.rate)
+        found = self._session.run(self._wanted, feeds)
+        scores = numbers(graph, self.output, found[0]).reshape(-1)
+        shown = np.asarray(found[1]) if len(found) > 1 else None
+        return scores, None if shown is None else shown.reshape(shown.shape[-2:])
+
+
+def hears(graph: Graph) -> bool:
+    """Whether a graph takes sound."""
+    if any(node.op in ops_with("recording") for node in graph):
+        return True
+    told = metadata(graph.extra) if is_litert_file(graph) else None
+    return told is not None and told.sample_rate > 0
+
+
+def _entrance(graph: Graph, output: str) -> tuple[str, str, int | None, int | None]:
+    """The tensors of the samples and of their rate, how many samples there are, and the rate, as far as it tells."""
+    needed = reachable(graph, [output])
+    for node in graph:
+        if node.op == "DecodeWav" and node.name in needed:
+            count = node.attr("desired_samples")
+            told = count if isinstance(count, int) and count > 0 else None
+            return f"{node.name}:0", f"{node.name}:1", told, _stated_rate(graph)
+    places = [
+        node
+        for node in graph
+        if node.name in needed and node.op in ops_with("placeholder") and node.dtype("dtype", STRING).is_floating
+    ]
+    sized = [(node, shape) for node in places if (shape := _shape(graph, node.name)) is not None]
+    best = max(sized, key=lambda pair: max((size or 0 for size in pair[1]), default=0), default=None)
+    if best is None or max((size or 0 for size in best[1]), default=0) < LEAST_SAMPLES:
+        raise UsageError("this graph takes no sound", hint=f"pass another {option('app')}, or a graph that does")
+    others = [node.name for node in places if node is not best[0]]
+    if others:
+        raise UsageError(f"this graph needs more than sound: {', '.join(others[:5])}")
+    return f"{best[0].name}:0", "", max(size or 0 for size in best[1]), _stated_rate(graph)
+
+
+def _stated_rate(graph: Graph) -> int | None:
+    """The rate that a LiteRT file's metadata tells."""
+    told = metadata(graph.extra) if is_litert_file(graph) else None
+    return told.sample_rate or None if told is not None else None
+
+
+def _shape(graph: Graph, name: str) -> tuple[int | None, ...] | None:
+    shape = graph.producer(name).shape()
+    return None if shape is None or not shape.dims else shape.dims
+
+
+def _fingerprint(graph: Graph) -> list[str]:
+    """The tensor of the model's own features: its MFCC, else its spectrogram."""
+    for op in ("Mfcc", "AudioSpectrogram"):
+        found = [node.name for node in graph if node.op == op]
+        if len(found) == 1:
+            return [f"{found[0]}:0"]
+    return []
+
+
+class SpeechApp(Settings):
+    """Listens: a ring of the last second, run again and again, and words out of it."""
+
+    kind = "speech"
+    hears = True
+    table = (
+        Setting("threshold", "A word's average has to be over", 0.7),
+        Setting("window_ms", "Average over (ms)", 500, 0, 5000, 10),
+        Setting("suppression_ms", "No other word for (ms)", 1500, 0, 10000, 10),
+        Setting("minimum_count", "Results in the window at least", 3, 1, 50, 1),
+    )
+
+    def __init__(self, model: SoundModel, labels: Sequence[str] = (), *, stride_ms: int = 30) -> None:
+        self.model, self.labels, self.stride_ms = model, tuple(labels), stride_ms
+        self.threshold, self.window_ms, self.suppression_ms, self.minimum_count = 0.7, 500, 1500, 3
+        self._begin()
+
+    def _begin(self) -> None:
+        self._ring = np.zeros(self.model.count, np.float32)
+        self._waiting = np.zeros(0, np.float32)
+        self._heard = 0
+        self._recognizer: WordRecognizer | None = None
+
+    def __call__(self, given: Sound) -> Answer:
+        """Takes samples in; the answer is that of the last whole stride in them."""
+        samples = np.asarray(given.samples, np.float32)
+        if given.rate != self.model.rate:
+            samples = resampled(samples[:, None], given.rate, self.model.rate)[:, 0].astype(np.float32)
+        self._waiting = np.concatenate([self._waiting, samples[-MOST_SAMPLES:]])
+        stride = max(1, self.model.rate * self.stride_ms // 1000)
+        word = None
+        averages: tuple[tuple[str, float], ...] = ()
+        values: dict[str, Any] = {}
+        took = 0.0
+        while len(self._waiting) >= stride:
+            self._ring = np.concatenate([self._ring, self._waiting[:stride]])[-self.model.count :]
+            self._waiting = self._waiting[stride:]
+            self._heard += stride
+            started = perf_counter()
+            scores, shown = self.model(self._ring)
+            took = 1000 * (perf_counter() - started)
+            found = self._words(scores, 1000 * self._heard // self.model.rate)
+            word = found or word
+            averages = tuple((self.name(int(i)), float(scores[i])) for i in np.argsort(-scores, kind="stable")[:5])
+            if shown is not None:
+                values["spectrogram"] = _small(shown)
+        values["time"] = round(self._heard / self.model.rate, 3)
+        return Answer(classes=averages, word=word, values=values, milliseconds=took)
+
+    def _words(self, scores: Array, time_ms: int) -> tuple[str, float, float] | None:
+        if self._recognizer is None:
+            self._recognizer = WordRecognizer([self.name(i) for i in range(len(scores))])
+        recognizer = self._recognizer
+        recognizer.threshold, recognizer.window_ms = float(self.threshold), int(self.window_ms)
+        recognizer.suppression_ms, recognizer.minimum_count = int(self.suppression_ms), int(self.minimum_count)
+        heard = recognizer(scores, time_ms)
+        told = heard.is_new and heard.label != SILENCE and not heard.label.startswith("_")
+        return (heard.label, heard.score, time_ms / 1000) if told else None
+
+    def name(self, index: int) -> str:
+        """The label of a class."""
+        return self.labels[index] if index < len(self.labels) else f"index {index}"
+
+    def another(self) -> SpeechApp:
+        """For another viewer."""
+        twin = copy.copy(self)
+        twin._begin()
+        return twin
+
+
+def _small(features: Array) -> list[list[int]]:
+    """A spectrogram as whole numbers from 0 to 255, [time][bins], small enough to be sent often."""
+    rows = features[:: max(1, len(features) // SHOWN_COLUMNS)]
+    rows = rows[:, :SHOWN_ROWS].astype(np.float32)
+    if rows.min(initial=0.0) >= 0:
+        rows = np.log1p(rows)
+    least, most = float(rows.min(initial=0.0)), float(rows.max(initial=0.0))
+    scaled: list[list[int]] = np.rint((rows - least) * (255 / max(most - least, 1e-6))).astype(int).tolist()
+    return scaled

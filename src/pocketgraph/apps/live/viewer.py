@@ -1,0 +1,210 @@
+"""One page that is connected: its newest frame is answered, older ones are dropped.
+
+Messages of a page, numbers little endian: a binary one is a frame (byte 1, an id of 4 bytes, a JPEG), a piece of sound
+(byte 2, an id and the rate of 4 bytes each, float32 samples) or a wish for one more run (byte 3, an id); a text is
+JSON: ``{"set": name, "value": v}``, ``{"remember": name}`` or ``{"ack": id}``. Messages to it: a text is an answer in
+JSON with the frame's id; a binary one, before it, an id of 4 bytes and a JPEG: what the model made, or the server's own
+frame.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import struct
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from time import monotonic, perf_counter
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.apps.live.answers import Answer, Application, Frame, Sound
+from pocketgraph.apps.live.stills import jpeg, pixels_of
+from pocketgraph.errors import FormatError, PocketgraphError, UsageError
+
+MOST_MESSAGES = 1000
+"""A second."""
+MOST_SOUNDS = 50
+"""Pieces that wait; the oldest of more are dropped."""
+PICTURE, SOUND, TICK = 1, 2, 3
+
+
+class Viewer:
+    """One page that is connected: its newest frame, its settings, its averages."""
+
+    def __init__(
+        self, socket: Any, application: Application, worker: ThreadPoolExecutor, frames: Callable[[], Any] | None
+    ) -> None:
+        self._socket, self._application, self._worker, self._frames = socket, application, worker, frames
+        self._newest: tuple[bytes, float] | None = None
+        self._sounds: list[tuple[bytes, float]] = []
+        self._arrived = asyncio.Event()
+        self._acknowledged = asyncio.Event()
+        self._begun = monotonic()
+        self._closed = False
+        self._messages, self._second = 0, 0
+
+    async def serve(self) -> None:
+        """Until the page goes away."""
+        from starlette.websockets import WebSocketDisconnect
+
+        answering = asyncio.create_task(self._push() if self._frames is not None else self._answer())
+        try:
+            while True:
+                message = await self._socket.receive()
+                if message["type"] == "websocket.disconnect":
+                    break
+                second = int(monotonic())
+                self._messages = self._messages + 1 if second == self._second else 1
+                self._second = second
+                if self._messages > MOST_MESSAGES:
+                    await self._socket.close(1008, "too many messages")
+                    break
+                await self._take(message)
+        except (WebSocketDisconnect, RuntimeError):
+            pass
+        finally:
+            self._closed = True
+            answering.cancel()
+
+    async def _take(self, message: dict[str, Any]) -> None:
+        data = message.get("bytes")
+        if data is not None:
+            now = perf_counter()
+            if data[:1] == bytes([SOUND]):
+                self._sounds = [*self._sounds, (data, now)][-50:]
+            else:
+                self._newest = (data, now)
+            self._arrived.set()
+            return
+        try:
+            told = json.loads((message.get("text") or "")[:10000])
+            if not isinstance(told, dict):
+                raise UsageError("a message is an object")
+            if "set" in told:
+                self._application.change(str(told["set"]), told.get("value"))
+                await self._send({"settings": settings_of(self._application)})
+            elif "remember" in told:
+                remember = getattr(self._application, "remember", None)
+                if remember is None:
+                    raise UsageError("this application remembers no examples")
+                remember(str(told["remember"])[:100])
+            elif "ack" in told:
+                self._acknowledged.set()
+            else:
+                raise UsageError("this message is not known")
+        except json.JSONDecodeError:
+            await self._send({"error": "a message is not JSON"})
+        except PocketgraphError as error:
+            await self._send({"error": str(error)})
+
+    async def _send(self, told: dict[str, Any]) -> None:
+        await self._socket.send_text(json.dumps(told))
+
+    async def _answer(self) -> None:
+        """Answers the newest frame, again and again; of sounds each."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await self._arrived.wait()
+            if self._sounds:
+                data, arrived = self._sounds.pop(0)
+            elif self._newest is not None:
+                (data, arrived), self._newest = self._newest, None
+            else:
+                self._arrived.clear()
+                continue
+            await self._reply(*await loop.run_in_executor(self._worker, self._run, data, arrived))
+
+    def _run(self, data: bytes, arrived: float) -> tuple[dict[str, Any], bytes | None]:
+        """The answer to a message, and the JPEG that belongs to it."""
+        if len(data) < 5:
+            return {"error": "a message is too short"}, None
+        identity = struct.unpack_from("<I", data, 1)[0]
+        try:
+            given = self._given(data)
+            begun = perf_counter()
+            answer = self._application(given)
+            ended = perf_counter()
+        except PocketgraphError as error:
+            return {"id": identity, "error": str(error)}, None
+        told = answer.as_json()
+        told.update(id=identity, waited=round(1000 * (begun - arrived), 2), worked=round(1000 * (ended - begun), 2))
+        made = None if answer.picture is None else struct.pack("<I", identity) + jpeg(answer.picture)
+        return told, made
+
+    def _given(self, data: bytes) -> Frame | Sound:
+        time = monotonic() - self._begun
+        if data[0] == SOUND and len(data) >= 9 and (len(data) - 9) % 4 == 0:
+            rate = struct.unpack_from("<I", data, 5)[0]
+            samples = np.frombuffer(data, "<f4", offset=9)
+            if not 1000 <= rate <= 192000 or not np.isfinite(samples).all():
+                raise FormatError("the sound is damaged")
+            if not self._application.hears:
+                raise UsageError("this model takes pictures, not sound")
+            return Sound(np.clip(samples, -1, 1), rate, time)
+        if data[0] == TICK:
+            return Frame(np.zeros((1, 1, 3), np.uint8), time)
+        if data[0] != PICTURE:
+            raise FormatError("this message is not known")
+        if self._application.hears:
+            raise UsageError("this model takes sound, not pictures")
+        return Frame(pixels_of(data[5:]), time)
+
+    async def _reply(self, told: dict[str, Any], made: bytes | None) -> None:
+        if not self._closed:
+            if made is not None:
+                await self._socket.send_bytes(made)
+            await self._send(told)
+
+    async def _push(self) -> None:
+        """Shows the frames of the server's own source, the newest whenever the page has drawn the last one."""
+        from pocketgraph.apps.live.newest import Newest
+
+        if self._frames is None:
+            return
+        loop = asyncio.get_running_loop()
+        newest = Newest(self._frames())
+        frames = iter(newest)
+        identity = 0
+        try:
+            while True:
+                given = await loop.run_in_executor(None, next, frames, None)
+                if given is None:
+                    await self._send({"ended": True})
+                    return
+                told, picture = await loop.run_in_executor(self._worker, self._shown, given, identity)
+                await self._reply(told, picture)
+                self._acknowledged.clear()
+                await asyncio.wait_for(self._acknowledged.wait(), 30)
+                identity += 1
+        except PocketgraphError as error:
+            await self._send({"error": str(error)})
+        except asyncio.TimeoutError:
+            await self._socket.close(1008, "the page does not answer")
+        finally:
+            newest.close()
+
+    def _shown(self, given: Frame | Sound, identity: int) -> tuple[dict[str, Any], bytes | None]:
+        try:
+            answer = self._application(given)
+        except PocketgraphError as error:
+            answer = Answer(values={"error": str(error)})
+        pixels = answer.picture if answer.picture is not None else given.pixels if isinstance(given, Frame) else None
+        made = None if pixels is None else struct.pack("<I", identity) + jpeg(pixels)
+        return {**answer.as_json(), "id": identity, "name": given.name}, made
+
+
+def settings_of(application: Application) -> list[dict[str, Any]]:
+    """An application's settings in types that JSON has."""
+    return [
+        {
+            "name": row.name,
+            "text": row.text,
+            "value": row.value,
+            **(
+                {"choices": list(row.choices)} if row.choices else {"min": row.least, "max": row.most, "step": row.step}
+            ),
+        }
+        for row in application.settings()
+    ]

@@ -1,0 +1,162 @@
+"""A graph that takes one picture: where it goes in, how it is scaled, and what comes out for pixels or a file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.datasets import image_loading, presets
+from pocketgraph.datasets.picture_input import PictureInput, describe, find_input, require
+from pocketgraph.errors import MissingKernelError, RunError, UsageError, option
+from pocketgraph.formats.tflite_metadata import Metadata, metadata
+from pocketgraph.graph import Graph, canonical, node_name
+from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.model_file import SCALES, coded, is_litert_file, numbers
+from pocketgraph.graph.order import reachable
+
+Array = np.ndarray[Any, Any]
+DEFAULT_MEAN, DEFAULT_STD = 0.0, 255.0  # label_image's
+GRAY = (0.299, 0.587, 0.114)  # ITU-R BT.601, of red, green, blue
+
+
+class PictureModel:
+    """Runs one graph on pictures.
+
+    What is not given is taken from the preset, then from the graph itself (a LiteRT file's metadata, the size from a
+    placeholder's shape), then from the defaults of the original label_image (mean 0, std 255).
+
+    Args:
+        graph: takes a picture in one place.
+        outputs: the tensors or nodes wanted; none for the preset's.
+        preset: a name from ``presets.PRESETS``; by default the one whose layer names the graph has, provided that
+            neither layer is given.
+        input_layer: the node that takes the picture.
+        width, height: of the pictures that the graph takes, in pixels.
+        mean, std: pixels from 0 to 255 are fed as ``(pixel - mean) / std``.
+        feeds: values for other placeholders that the outputs need, such as ``{"keep_prob": 1.0}``.
+        threads: as in Session.
+        fallback: the size of the picture, where nothing else tells it.
+
+    Raises:
+        UsageError: the graph has not these layers, takes no pictures, not pictures of this size, or needs feeds that
+            are not given.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        outputs: Sequence[str] = (),
+        *,
+        preset: str | None = None,
+        input_layer: str | None = None,
+        width: int | None = None,
+        height: int | None = None,
+        mean: float | None = None,
+        std: float | None = None,
+        feeds: Mapping[str, Any] | None = None,
+        threads: int | None = None,
+        fallback: int | None = None,
+    ) -> None:
+        from pocketgraph.runtime import Session
+
+        if std == 0:
+            raise UsageError(f"{option('input_std', 'std')} is 0; pixels are divided by it")
+        chosen = presets.get(preset) if preset else None
+        if chosen is None and input_layer is None and not outputs:
+            chosen = presets.recognise(graph)
+        self.preset = chosen
+        self.told: Metadata | None = metadata(graph.extra) if is_litert_file(graph) else None
+        if self.told is not None:
+            mean = self.told.mean[0] if mean is None and self.told.mean else mean
+            std = self.told.std[0] if std is None and self.told.std else std
+        if input_layer is None:
+            input_layer = chosen.input_layer if chosen and chosen.input_layer in graph else find_input(graph)
+        if not outputs:
+            outputs = [chosen.output_layer if chosen and chosen.output_layer in graph else find_output(graph)]
+        self.outputs = [canonical(require(graph, name, option("output_layer"))) for name in outputs]
+        require(graph, input_layer, option("input_layer"))
+        self.input: PictureInput = describe(graph, input_layer, width, height, chosen.size if chosen else fallback)
+        if is_litert_file(graph) and SCALES in graph[input_layer].attrs:
+            self.input = replace(self.input, dtype=FLOAT)  # codes are made of the scaled picture
+        self.mean = mean if mean is not None else chosen.mean if chosen else DEFAULT_MEAN
+        self.std = std if std is not None else chosen.std if chosen else DEFAULT_STD
+        self.feeds = {
+            canonical(require(graph, name, option("feed", "feeds"))): value for name, value in (feeds or {}).items()
+        }
+        for output in self.outputs:
+            require_feeds(graph, output, (self.input.tensor, *self.feeds))
+        self._session = Session(graph, threads=threads)
+
+    def of_file(self, path: str | os.PathLike[str], feeds: Mapping[str, Any] | None = None) -> list[Array]:
+        """The outputs for the picture in a file.
+
+        Raises:
+            FormatError: the file is no picture.
+            RunError: the graph cannot run.
+        """
+        return self.of_pixels(image_loading.read(path, self.input.channels), feeds)
+
+    def of_pixels(self, pixels: Array, feeds: Mapping[str, Any] | None = None) -> list[Array]:
+        """The outputs for pixels; float32 also where a file has codes.
+
+        Args:
+            pixels: uint8 [height, width, 3], or 1 channel where the model takes gray.
+            feeds: values of other placeholders, for this run alone.
+
+        Raises:
+            RunError: the graph cannot run.
+        """
+        if pixels.shape[2] == 3 and self.input.channels == 1:
+            pixels = np.rint(pixels @ np.array(GRAY, np.float32)).astype(np.uint8)[..., np.newaxis]
+        graph = self._session.graph
+        feed = coded(graph, self.input.tensor, self.input.feed_pixels(pixels, self.mean, self.std))
+        try:
+            found = self._session.run(self.outputs, {self.input.tensor: feed, **self.feeds, **(feeds or {})})
+        except MissingKernelError:
+            raise
+        except RunError as error:
+            if not self.input.guessed:
+                raise
+            size = f"{self.input.width} x {self.input.height}"
+            hint = (
+                f"the size {size} is a guess: pass {option('input_width', 'width')} and "
+                f"{option('input_height', 'height')} if the graph takes another"
+            )
+            raise RunError(error.what, where=error.where, hint=hint) from error
+        return [numbers(graph, name, array) for name, array in zip(self.outputs, found, strict=True)]
+
+    def close(self) -> None:
+        """Frees what the session holds."""
+        self._session.close()
+
+
+def find_output(graph: Graph) -> str:
+    """The name of the node that gives the scores: the one that nothing consumes, a Softmax where there are several.
+
+    Raises:
+        UsageError: that does not decide it.
+    """
+    from pocketgraph.inspect import summarize
+
+    sinks = summarize(graph).sinks
+    for group in (sinks, [node for node in sinks if node.op == "Softmax"]):
+        if len(group) == 1:
+            return group[0].name
+    if not sinks:
+        raise UsageError("nothing in this graph looks like an output", hint=f"pass {option('output_layer')}")
+    shown = ", ".join(node.name for node in sinks[:5]) + (", …" if len(sinks) > 5 else "")
+    raise UsageError(f"{len(sinks)} nodes may be the output ({shown})", hint=f"pass {option('output_layer')}")
+
+
+def require_feeds(graph: Graph, output: str, fed: Collection[str]) -> None:
+    """Raises UsageError when ``output`` needs a placeholder that is not fed."""
+    names = {node_name(tensor) for tensor in fed}
+    needed = reachable(graph, [output], stop=names) - names
+    missing = [node.name for node in graph if node.name in needed and node.op in ("Placeholder", "PlaceholderV2")]
+    if missing:
+        flags = " ".join(f"{option('feed', 'feeds')} {name}=VALUE" for name in missing[:5])
+        raise UsageError(f"'{node_name(output)}' needs more than a picture", hint=f"pass {flags}")

@@ -1,0 +1,24 @@
+// A small server for looking at dist/ on this machine; the two headers let LiteRT.js use threads.
+import { createReadStream, existsSync, statSync } from "node:fs";
+import { createServer } from "node:http";
+import { extname, join, normalize, sep } from "node:path";
+
+const TYPES = {
+  ".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": "text/css", ".json": "application/json",
+  ".webmanifest": "application/manifest+json", ".wasm": "application/wasm", ".png": "image/png", ".svg": "image/svg+xml",
+};
+const port = Number(process.argv[2] ?? 8080);
+
+createServer((request, response) => {
+  const name = normalize(decodeURIComponent(new URL(request.url, "http://localhost").pathname));
+  let file = join("dist", name);
+  if (name.split(sep).includes("..") || !existsSync(file)) { response.writeHead(404).end("there is nothing here\n"); return; }
+  if (statSync(file).isDirectory()) file = join(file, "index.html");
+  response.writeHead(200, {
+    "Content-Type": TYPES[extname(file)] ?? "application/octet-stream",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Embedder-Policy": "require-corp",
+    "Cache-Control": "no-cache",
+  });
+  createReadStream(file).pipe(response);
+}).listen(port, "127.0.0.1", function () { console.log(`http://localhost:${this.address().port}/`); });

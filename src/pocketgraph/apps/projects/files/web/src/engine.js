@@ -1,0 +1,166 @@
+// The model runs in this browser, by LiteRT.js; nothing leaves the device.
+import { Tensor, loadAndCompile, loadLiteRt } from "@litertjs/core";
+import { APPLICATIONS } from "./applications.js";
+
+const TYPES = { float32: Float32Array, int32: Int32Array, uint8: Uint8Array, int8: Int8Array };
+
+export async function numbersOf(file, dtype) {
+  const response = await fetch(file);
+  if (!response.ok) throw new Error(`${file} is missing`);
+  return new TYPES[dtype](await response.arrayBuffer());
+}
+
+// The model, compiled; `run` takes and gives arrays of numbers.
+export class Model {
+  static async open(about, accelerator = "wasm") {
+    await loadLiteRt("litert/wasm/", { threads: globalThis.crossOriginIsolated === true });
+    const model = new Model();
+    model.about = about;
+    model.compiled = await loadAndCompile("model.tflite", { accelerator });
+    return model;
+  }
+
+  async run(arrays) {
+    const tensors = arrays.map((array, i) => {
+      const { dtype, shape } = this.about.inputs[i];
+      return new Tensor(array instanceof TYPES[dtype] ? array : TYPES[dtype].from(array), shape);
+    });
+    const outputs = await this.compiled.run(tensors);
+    const found = outputs.map((output) => Array.isArray(output) ? output : output.toTypedArray().slice());
+    for (const tensor of [...tensors, ...outputs]) tensor.delete();
+    return found.map((array, i) => {
+      const { scale, zero_point: zero } = this.about.outputs[i];
+      return scale ? Float32Array.from(array, (code) => scale * (code - zero)) : array;
+    });
+  }
+
+  // The largest difference from the answers that came with the model, as a share of the largest value.
+  async difference() {
+    const inputs = await Promise.all(this.about.inputs.map(({ dtype }, i) => numbersOf(`golden/input_${i}.bin`, dtype)));
+    const found = await this.run(inputs);
+    let worst = 0;
+    for (const [i, { dtype, scale, zero_point: zero }] of this.about.outputs.entries()) {
+      const codes = await numbersOf(`golden/output_${i}.bin`, dtype);
+      const wanted = scale ? Float32Array.from(codes, (code) => scale * (code - zero)) : codes;
+      let peak = 1e-12, off = 0;
+      for (let k = 0; k < wanted.length; k++) {
+        peak = Math.max(peak, Math.abs(wanted[k]));
+        off = Math.max(off, Math.abs(wanted[k] - found[i][k]));
+      }
+      worst = Math.max(worst, Number.isNaN(off) ? Infinity : off / peak);
+    }
+    return worst;
+  }
+}
+
+export class Engine {
+  constructor(handlers) {
+    this.handlers = handlers;
+    this.busy = false;
+    this.waiting = [];
+  }
+
+  async open() {
+    const response = await fetch("model.json");
+    if (!response.ok) throw new Error("model.json is missing: open this page from the folder that `npm run build` made.");
+    const about = await response.json();
+    if ("serviceWorker" in navigator) navigator.serviceWorker.register("offline.js").catch(() => {});
+    this.model = await this.fastest(about);
+    if (about.kind === "benchmark") {
+      about.golden_inputs = await Promise.all(about.inputs.map(({ dtype }, i) => numbersOf(`golden/input_${i}.bin`, dtype)));
+    }
+    this.application = new APPLICATIONS[about.app](about);
+    this.about = { ...about, source: "page", hears: about.kind === "speech", stills: about.kind !== "speech" && about.kind !== "benchmark", settings: this.application.rows };
+    return this.about;
+  }
+
+  // The graphics processor where it is there and answers right, else WebAssembly.
+  async fastest(about) {
+    const wasm = await Model.open(about);
+    const wrong = await wasm.difference();
+    if (!(wrong <= about.tolerance)) throw new Error(`The model answers wrong in this browser: off by ${wrong.toExponential(1)} of the peak.`);
+    document.body.dataset.difference = String(wrong);
+    document.body.dataset.accelerator = "wasm";
+    if (!navigator.gpu || !(await navigator.gpu.requestAdapter().catch(() => null))) return wasm;
+    try {
+      const graphics = await Model.open(about, "webgpu");
+      if (!((await graphics.difference()) <= about.tolerance)) return wasm;
+      const [one, other] = [await this.timed(wasm), await this.timed(graphics)];
+      if (other >= one) return wasm;
+      document.body.dataset.accelerator = "webgpu";
+      return graphics;
+    } catch {
+      return wasm;
+    }
+  }
+
+  async timed(model) {
+    const started = performance.now();
+    for (let i = 0; i < 5; i++) await model.difference();
+    return performance.now() - started;
+  }
+
+  async work(inputs, frame) {
+    const started = performance.now(), outputs = await this.model.run(inputs), took = performance.now() - started;
+    const shapes = this.model.about.outputs.map((output) => output.shape);
+    const answer = this.application.answer(outputs, shapes, started, frame, took);
+    if (answer.image) answer.picture = await createImageBitmap(answer.image);
+    return { ...answer, ms: took, trip: performance.now() - started };
+  }
+
+  async look(canvas) {
+    this.busy = true;
+    try {
+      const frame = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+      this.handlers.answered(await this.work(this.application.inputs(frame), frame));
+    } finally {
+      this.busy = false;
+    }
+  }
+
+  async again() {
+    this.busy = true;
+    try {
+      this.handlers.answered(await this.work(this.application.inputs(), null));
+    } finally {
+      this.busy = false;
+    }
+  }
+
+  // Every stride of samples is run; what comes meanwhile waits.
+  async listen(samples) {
+    this.waiting.push(samples);
+    if (this.busy) return;
+    this.busy = true;
+    try {
+      while (this.waiting.length) {
+        const some = this.waiting.shift(), stride = Math.max(1, Math.round(this.about.rate * 0.05));
+        for (let start = 0; start < some.length; start += stride) {
+          this.handlers.answered(await this.work(this.application.take(some.subarray(start, start + stride)), null));
+        }
+        if (this.waiting.length > 20) this.waiting.splice(0, this.waiting.length - 20);
+      }
+    } catch (error) {
+      this.handlers.answered({ error: String(error.message || error) });
+    } finally {
+      this.busy = false;
+    }
+  }
+
+  change(name, value) {
+    this.application.change(name, value);
+    this.handlers.settings(this.application.rows);
+  }
+
+  // A page cannot write into a folder: the picture is a download, its label before its name.
+  async save(canvas, label) {
+    const blob = await new Promise((resolve) => { canvas.toBlob(resolve, "image/jpeg", 0.95); });
+    const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(blob) });
+    link.download = `${label.replace(/[^\p{L}\p{N}_-]+/gu, "_")}-${new Date().toISOString().replace(/[:.]/g, "-")}.jpg`;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+    return link.download;
+  }
+
+  remember(name) { this.application.remember?.(name); }
+}

@@ -1,0 +1,180 @@
+"""``pocketgraph live``: a model on a camera, a microphone, a folder or a video, on a page or in files."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pocketgraph.cli._output import echo
+from pocketgraph.errors import PocketgraphError, UsageError
+
+if TYPE_CHECKING:
+    from pocketgraph.apps.live.answers import Application
+
+KINDS = ("classify", "detect", "stylize", "image", "pose", "speech", "embed", "benchmark")
+
+
+@click.command("live")
+@click.argument("model")
+@click.option("--app", "kind", type=click.Choice(KINDS), help="What the model is for; default: as its outputs tell.")
+@click.option("--labels", help="A file with one label a line, of classes, words or styles.")
+@click.option(
+    "--input", "source", help="Camera number, folder, picture, video, .wav, or - ; default: the page's camera."
+)
+@click.option("--camera", type=int, help="The same as --input with a camera's number.")
+@click.option("--output", "-o", help="Write to a folder (pictures), x.gif, x.jsonl or - instead of showing a page.")
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="Listen there; others than this machine need the URL."
+)
+@click.option("--port", type=click.IntRange(0, 65535), default=8910, show_default=True, help="0 takes a free one.")
+@click.option("--save", default="", help="A folder that the page may save pictures in, by label: training data.")
+@click.option("--browser/--no-browser", default=True, help="Open the page.")
+@click.option("--preset", help="Size, scaling and layers of a known family; `label_image --preset=list` shows them.")
+@click.option("--input_width", "--input-width", type=click.IntRange(1, 1 << 14), help="Where the model leaves it open.")
+@click.option("--input_height", "--input-height", type=click.IntRange(1, 1 << 14), help="Likewise.")
+@click.option("--input_mean", "--input-mean", type=float, help="Subtract this from each pixel value of 0 to 255.")
+@click.option("--input_std", "--input-std", type=float, help="Then divide by this.")
+@click.option("--input_layer", "--input-layer", help="The node that takes the picture.")
+@click.option("--output_layer", "--output-layer", help="The node that is read.")
+@click.option("--decoder", default="", help="A detector's family, where its outputs' names do not tell.")
+@click.option("--priors", help="A detector's priors or anchors.")
+@click.option(
+    "--sample_rate", "--sample-rate", type=click.IntRange(1000, 192000), help="Samples a second that it hears."
+)
+@click.option("--threshold", type=float, help="Show scores over this.")
+@click.option("--feed", multiple=True, metavar="NAME=VALUE", help="Feed another input too, as in --feed keep_prob=1.")
+@click.option("--threads", type=click.IntRange(1), help="How many threads to compute with.")
+def command(
+    model: str,
+    source: str | None,
+    camera: int | None,
+    output: str | None,
+    host: str,
+    port: int,
+    save: str,
+    browser: bool,
+    threshold: float | None,
+    **how: Any,
+) -> None:
+    """Run MODEL on what a camera sees or a microphone hears.
+
+    Without --output this serves a page on this machine alone; --host=0.0.0.0 lets the home network in, with the token
+    in the address that is printed. With --output there is no page: the form for a Raspberry Pi and for scripts.
+
+    \b
+      pocketgraph live small.pb --labels=labels.txt
+      pocketgraph live detector.pb --input=street.mjpeg -o street.gif
+      pocketgraph live words.pb --labels=words.txt --input=talk.wav -o -
+    """
+    if camera is not None:
+        if source is not None:
+            raise UsageError("--camera and --input are both given", hint="one of them is enough")
+        source = str(camera)
+    application = _application(model, threshold, how)
+    if output is not None:
+        if source is None:
+            source = "0"
+        _write(application, source, output)
+        return
+    _serve(application, model, source, host, port, save, browser)
+
+
+def _application(model: str, threshold: float | None, how: dict[str, Any]) -> Application:
+    """The application that the flags describe."""
+    from pocketgraph.apps.live.choice import APPLICATIONS, application
+    from pocketgraph.cli._data_options import feeds
+    from pocketgraph.datasets.class_labels import read_labels
+    from pocketgraph.formats import load
+
+    made = application(
+        load(model),
+        how["kind"],
+        read_labels(how["labels"]) if how["labels"] else (),
+        preset=how["preset"],
+        input_layer=how["input_layer"],
+        output_layer=how["output_layer"],
+        width=how["input_width"],
+        height=how["input_height"],
+        mean=how["input_mean"],
+        std=how["input_std"],
+        feeds=feeds(how["feed"]),
+        threads=how["threads"],
+        decoder=how["decoder"],
+        boxes=how["priors"],
+        sample_rate=how["sample_rate"],
+    )
+    if threshold is not None:
+        made.change("threshold", threshold)
+    if how["kind"] is None:
+        echo(f"note: --app={made.kind}: {APPLICATIONS[made.kind]}", err=True)
+    return made
+
+
+def _write(application: Application, source: str, output: str) -> None:
+    """Answers in files."""
+    from pocketgraph.apps.live.answers import Sound
+    from pocketgraph.apps.live.newest import Newest
+    from pocketgraph.apps.live.sources import is_endless, stream
+    from pocketgraph.apps.live.writing import writer
+    from pocketgraph.errors import FormatError
+
+    failures: list[FormatError] = []
+
+    def broken(error: FormatError) -> None:
+        echo(f"error: {error}; it is left out", err=True)
+        failures.append(error)
+
+    target = writer(output)
+    frames: Any = stream(source, broken=broken)
+    if is_endless(source):
+        frames = Newest(frames)
+        echo("note: Ctrl-C ends it", err=True)
+    try:
+        for given in frames:
+            if isinstance(given, Sound) != application.hears:
+                takes = "sound" if application.hears else "pictures"
+                raise UsageError(f"the model takes {takes}, and '{source}' gives something else")
+            target(given, application(given))
+    except KeyboardInterrupt:
+        pass
+    finally:
+        said = target.close()
+    if output not in ("-", "/dev/stdout"):
+        echo(said)
+    if failures:
+        raise PocketgraphError(f"{len(failures)} of the pictures in '{source}' could not be read")
+
+
+def _serve(
+    application: Application, model: str, source: str | None, host: str, port: int, save: str, browser: bool
+) -> None:
+    """The page, until it is interrupted."""
+    import webbrowser
+
+    from pocketgraph.apps.live.certificates import self_signed
+    from pocketgraph.apps.live.server import LOOPBACK, LiveServer, Place
+    from pocketgraph.apps.live.sources import stream
+
+    if save:
+        os.makedirs(save, exist_ok=True)
+    frames = None if source is None else (lambda: stream(source))
+    with self_signed(host in LOOPBACK) as (certificate, key):
+        place = Place(host, port, certificate=certificate, key=key)
+        server = LiveServer(application, os.path.basename(model), place, frames, save)
+        url = server.bind()
+        echo(f"{os.path.basename(model)} is live at {url}")
+        if host not in LOOPBACK:
+            if certificate:
+                echo("note: the browser asks once, as this machine vouches for itself (self-signed certificate)")
+            else:
+                echo("note: without the package cryptography there is no HTTPS, so that phones keep their camera back")
+        echo("Ctrl-C ends it")
+        if (
+            browser
+            and host in LOOPBACK
+            and (os.environ.get("DISPLAY") or os.name == "nt" or os.uname().sysname == "Darwin")
+        ):
+            webbrowser.open(url)
+        server.run()

@@ -1,0 +1,169 @@
+"""Which application a model is for, and what each answers; styles and averages as in the original applications."""
+
+import pathlib
+
+import numpy as np
+import pytest
+
+import pocketgraph
+from pocketgraph.apps.live.answers import Frame, Sound
+from pocketgraph.apps.live.choice import application, chosen
+from pocketgraph.apps.live.classification import DecayingAverage
+from pocketgraph.apps.live.pictures import as_pixels, slid
+from pocketgraph.datasets.image_loading import read
+from pocketgraph.errors import RunError, UsageError
+from pocketgraph.graph.text import parse
+from support import golden, model_dir, model_info, needs_shared
+
+KINDS = {
+    "mobilenet_v1_025_128": "classify",
+    "poets_retrained_128": "classify",
+    "mtcnn_blaueck": "detect",
+    "aiy_visionkit_detect": "detect",
+    "pose_mobilenet_v2_small": "pose",
+    "enet_segmentation": "image",
+    "espcn_x3": "image",
+    "stylize_quantized": "stylize",
+    "kws_ds_cnn_s": "speech",
+    "speech_conv_actions_pardeep": "speech",
+    "pocdoc": "benchmark",
+}
+
+
+@needs_shared
+@pytest.mark.parametrize("name", KINDS)
+def test_what_a_model_is_for(name: str) -> None:
+    graph = pocketgraph.load(model_dir(name) / model_info(name)["file"])
+    assert chosen(graph)[0] == KINDS[name]
+
+
+@needs_shared
+def test_faces_are_where_the_golden_run_has_them() -> None:
+    folder = model_dir("mtcnn_blaueck")
+    feeds, wanted = golden(folder)
+    picture = feeds["input:0"][..., ::-1].astype(np.uint8)
+    app = application(
+        pocketgraph.load(folder / "mtcnn.pb"),
+        feeds={k[:-2]: feeds[k] for k in feeds if k != "input:0"},
+        width=picture.shape[1],
+        height=picture.shape[0],
+    )
+    (found,) = app(Frame(picture, 0.0, alone=True)).detections
+    scale = np.array([picture.shape[0], picture.shape[1]] * 2)
+    np.testing.assert_allclose(np.array(found.box) * scale, wanted["box:0"][0], atol=0.5)
+    assert found.score == pytest.approx(float(wanted["prob:0"][0]), abs=1e-3)
+
+
+@needs_shared
+def test_the_style_is_that_of_the_golden_run() -> None:
+    folder = model_dir("stylize_quantized")
+    feeds, wanted = golden(folder)
+    app = application(pocketgraph.load(folder / "stylize_quantized.pb"), width=128, height=128)
+    weights = feeds["style_num:0"]
+    app.weights = weights.astype(np.float64)  # type: ignore[attr-defined]
+    given = np.rint(feeds["input:0"][0] * 255).astype(np.uint8)
+    picture = app(Frame(given, 0.0)).picture
+    assert picture is not None
+    golden_picture = 255 * wanted["transformer/expand/conv3/conv/Sigmoid:0"][0]
+    assert np.abs(picture - golden_picture).mean() < 4  # in TensorFlow itself it moves by 2.4 with grappler
+
+
+@needs_shared
+def test_words_have_the_golden_scores() -> None:
+    folder = model_dir("kws_ds_cnn_s")
+    feeds, wanted = golden(folder)
+    from pocketgraph.kernels.audio.wav import read_wav
+
+    samples, rate = read_wav(feeds["wav_data:0"].tobytes())
+    app = application(pocketgraph.load(folder / "DS_CNN_S.pb"))
+    model = app.model  # type: ignore[attr-defined]
+    ring = np.zeros(model.count, np.float32)
+    ring[: len(samples)] = samples[: model.count, 0]
+    scores, shown = model(ring)
+    np.testing.assert_allclose(scores, wanted["labels_softmax:0"].reshape(-1), atol=1e-5)
+    assert rate == model.rate
+    assert shown is not None
+    answer = app(Sound(ring, rate, 0.0))
+    assert answer.classes[0][0] == f"index {int(wanted['labels_softmax:0'].argmax())}"
+
+
+def test_sliders_keep_their_sum() -> None:
+    weights = np.array([1.0, 0, 0])
+    weights, last = slid(weights, 1, 0.4, 1)
+    np.testing.assert_allclose(weights, [0.6, 0.4, 0])
+    weights, last = slid(weights, 1, 1.0, last)
+    np.testing.assert_allclose(weights, [0, 1, 0])
+    assert last == 0
+    weights, last = slid(weights, 1, 0.3, last)
+    np.testing.assert_allclose(weights, [0.7, 0.3, 0])  # what was largest before takes the rest
+    weights, _ = slid(np.array([0.98, 0.02, 0]), 2, 0.6, 0)
+    np.testing.assert_allclose(weights, [0.392, 0, 0.6])  # what falls to 0.01 becomes 0
+    weights, _ = slid(np.array([1.0, 0, 0]), 0, 0.5, 0)
+    np.testing.assert_allclose(weights, [0.5, 0.5, 0])  # the remembered one is the moved one: the next
+
+
+def test_the_average_decays_as_in_the_camera_example() -> None:
+    average = DecayingAverage()
+    np.testing.assert_allclose(average(np.array([0.8, 0.1])), [0.8, 0.1])
+    np.testing.assert_allclose(average(np.array([0.04, 0.9])), [0.6, 0.3])
+    for _ in range(20):
+        found = average(np.array([0.0, 0.9]))
+    np.testing.assert_allclose(found, [0, 0.9], atol=0.02)
+
+
+@pytest.mark.parametrize(
+    ("values", "mean", "std", "pixels"),
+    [
+        ([0.0, 0.5, 1.0], 0, 255, [0, 127, 255]),
+        ([0.0, 128.0, 300.0], 0, 255, [0, 128, 255]),
+        ([-1.0, 0.0, 1.0], 127.5, 127.5, [0, 127, 255]),
+        ([0.0, 0.5, 1.0], 127.5, 127.5, [0, 127, 255]),
+    ],
+)
+def test_outputs_become_pixels(values: list[float], mean: float, std: float, pixels: list[int]) -> None:
+    found = as_pixels(np.array(values, np.float32).reshape(1, 1, 3, 1), mean, std)
+    assert found[0, :, 0].tolist() == pixels
+    assert found.shape == (1, 3, 3)
+    with pytest.raises(RunError, match="no picture"):
+        as_pixels(np.zeros((4, 4, 2), np.float32), 0, 255)
+
+
+def test_examples_tell_things_apart(tmp_path: pathlib.Path) -> None:
+    graph = parse(
+        """
+        x = Placeholder(dtype=float, shape=[1,2,2,3])
+        axes = Const(int32 [1, 2])
+        embedding = Mean(x, axes, T=float, Tidx=int32, keep_dims=false)
+        """
+    )
+    app = application(graph)
+    assert app.kind == "embed"
+    red, blue = (np.full((4, 4, 3), colour, np.uint8) for colour in ((250, 10, 0), (0, 10, 250)))
+    for name, pixels in (("red", red), ("blue", blue)):
+        app(Frame(pixels, 0.0))
+        app.remember(name)  # type: ignore[attr-defined]
+    assert app(Frame(red, 0.0)).classes[0] == ("red", pytest.approx(1.0))
+    assert app.another()(Frame(red, 0.0)).classes == ()  # another viewer's examples are its own
+
+
+def test_what_is_wrong_is_said() -> None:
+    graph = parse("x = Placeholder(dtype=float, shape=[1,2,2,3])\ny = Relu(x, T=float)")
+    with pytest.raises(UsageError, match="no application 'clasify'"):
+        application(graph, "clasify")
+    with pytest.raises(UsageError, match="no detector's"):
+        application(graph, "detect")
+    with pytest.raises(UsageError, match="no decoder 'yolo9'"):
+        application(graph, "detect", decoder="yolo9")
+    with pytest.raises(UsageError, match="has not the outputs of mtcnn"):
+        application(graph, "detect", decoder="mtcnn")
+    with pytest.raises(UsageError, match="takes no sound"):
+        application(graph, "speech")
+
+
+@needs_shared
+def test_a_photo_gives_its_pixels_class() -> None:
+    folder = model_dir("mobilenet_v1_025_128")
+    app = application(pocketgraph.load(folder / "frozen_graph.pb"))
+    photo = read(model_dir("data_tflite_support_images") / "sparrow.jpg")
+    answer = app(Frame(photo, 0.0, alone=True))
+    assert answer.classes[0][1] == pytest.approx(float(app.labeler.scores(photo).max()))  # type: ignore[attr-defined]

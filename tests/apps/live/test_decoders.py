@@ -1,0 +1,124 @@
+"""Outputs of detectors made by hand from boxes that are known, read back."""
+
+import numpy as np
+import pytest
+
+from pocketgraph.apps.live.anchors import multibox_priors, ssd_anchors
+from pocketgraph.apps.live.answers import Detection
+from pocketgraph.apps.live.boxes import overlaps, without_overlaps
+from pocketgraph.apps.live.decoders import (
+    YOLO_ANCHORS,
+    Reading,
+    detection_api,
+    faces,
+    heat_maps,
+    multibox,
+    postprocessed,
+    ssd,
+    yolo,
+)
+from pocketgraph.errors import FormatError
+
+BOX = (0.2, 0.3, 0.6, 0.7)
+
+
+def logit(p: float) -> float:
+    return float(np.log(p / (1 - p)))
+
+
+def near(found: Detection, box: tuple[float, ...] = BOX, score: float = 0.9) -> None:
+    np.testing.assert_allclose(found.box, box, atol=1e-6)
+    assert found.score == pytest.approx(score, abs=1e-6)
+
+
+def test_overlaps_are_shares_of_the_union() -> None:
+    found = overlaps(np.array([[0, 0, 1, 1], [0, 0, 0, 0]]), np.array([[0, 0.5, 1, 1.5], [2, 2, 3, 3]]))
+    np.testing.assert_allclose(found, [[1 / 3, 0], [0, 0]])
+
+
+def test_the_best_of_overlapping_boxes_of_a_class_stays() -> None:
+    moved = (0.21, 0.31, 0.61, 0.71)
+    found = [Detection(BOX, 0.7, "cat"), Detection(moved, 0.9, "cat"), Detection(moved, 0.8, "dog")]
+    assert [(d.label, d.score) for d in without_overlaps(found, 0.5)] == [("cat", 0.9), ("dog", 0.8)]
+
+
+@pytest.mark.parametrize(("labels", "name"), [(["cat", "dog"], "dog"), (["???", "cat", "dog"], "dog"), ([], "class 2")])
+def test_detection_api_counts_classes_from_one(labels: list[str], name: str) -> None:
+    outputs = {"boxes": np.array([[BOX, BOX]]), "scores": np.array([[0.9, 0.2]]), "classes": np.array([[2.0, 1.0]])}
+    (found,) = detection_api({**outputs, "count": np.array([2.0])}, Reading(labels))
+    near(found)
+    assert found.label == name
+
+
+def test_postprocessed_classes_count_from_zero() -> None:
+    outputs = {"boxes": np.array([[BOX]]), "scores": np.array([[0.9]]), "classes": np.array([[1.0]])}
+    assert postprocessed(outputs, Reading(["cat", "dog"]))[0].label == "dog"
+    assert postprocessed(outputs, Reading(["???", "cat", "dog"]))[0].label == "dog"
+
+
+def test_multibox_is_linear_around_its_priors(tmp_path: object) -> None:
+    priors = np.array([[[0.1, 0.1], [0.1, 0.2], [0.9, 0.1], [0.9, 0.2]]])  # left, top, right, bottom: mean, deviation
+    sides = np.array([0.3, 0.2, 0.7, 0.6])
+    coded = (sides - priors[0, :, 0]) / priors[0, :, 1]
+    (found,) = multibox({"boxes": coded, "scores": np.array([[logit(0.9)]])}, Reading(least=0.1, anchors=priors))
+    near(found)
+
+
+def test_priors_have_eight_numbers_a_box(tmp_path: object) -> None:
+    place = f"{tmp_path}/priors.txt"
+    with open(place, "w", encoding="utf-8") as file:
+        file.write("0.1 0.2, 0.3\n0.4 ,x, 0.5 0.6 0.7 0.8")
+    np.testing.assert_allclose(multibox_priors(place, 1).reshape(-1), np.arange(1, 9) / 10)
+    with pytest.raises(FormatError, match="BoxPrior length mismatch: 8 vs 16"):
+        multibox_priors(place, 2)
+
+
+def test_ssd_offsets_are_from_anchors() -> None:
+    anchors = ssd_anchors(1917, 300)
+    assert anchors is not None
+    np.testing.assert_allclose(anchors[0], [0.5 / 19, 0.5 / 19, 0.1, 0.1])
+    assert ssd_anchors(1918, 300) is None
+    anchor = anchors[1000]
+    center, size = np.array([0.4, 0.5]), np.array([0.4, 0.4])
+    coded = np.zeros((1, 1917, 4))
+    coded[0, 1000, :2] = (center - anchor[:2]) / anchor[2:] * 10
+    coded[0, 1000, 2:] = np.log(size / anchor[2:]) * 5
+    scores = np.full((1, 1917, 3), -10.0)
+    scores[0, :, 0] = 10  # the background's
+    scores[0, 1000, 2] = logit(0.9)
+    (found,) = ssd({"boxes": coded, "scores": scores}, Reading(["cat", "dog"], anchors=anchors))
+    near(found)
+    assert found.label == "dog"
+
+
+def test_yolo_cells() -> None:
+    grid = np.zeros((1, 13, 13, 5, 7))
+    grid[..., 4] = -10
+    row, column, box = 5, 6, 2
+    center, size = np.array([0.4, 0.5]), np.array([0.4, 0.4])
+    grid[0, row, column, box, 0] = logit(center[1] * 13 - column)
+    grid[0, row, column, box, 1] = logit(center[0] * 13 - row)
+    anchors = np.array(YOLO_ANCHORS).reshape(5, 2)
+    grid[0, row, column, box, 2:4] = np.log(size * 13 / anchors[box])
+    grid[0, row, column, box, 4:] = logit(0.9), -50, 50
+    (found,) = yolo({"grid": grid.reshape(1, 13, 13, 35)}, Reading(["cat", "dog"], least=0.25))
+    near(found)
+    assert found.label == "dog"
+
+
+def test_heat_maps_have_a_peak_a_thing() -> None:
+    heat, sizes, offsets = np.zeros((1, 10, 10, 2)), np.zeros((1, 10, 10, 2)), np.zeros((1, 10, 10, 2))
+    heat[0, 4, 5, 1], heat[0, 4, 4, 1] = 0.9, 0.8
+    sizes[0, 4, 5], offsets[0, 4, 5] = (4, 4), (0, 0)
+    found = heat_maps({"heat": heat, "sizes": sizes, "offsets": offsets}, Reading(["cat", "dog"], least=0.3))
+    assert len(found) == 1
+    near(found[0])
+    assert found[0].label == "dog"
+
+
+def test_faces_come_in_pixels() -> None:
+    marks = np.array([[10.0, 20, 30, 40, 50, 20, 40, 60, 80, 100]])
+    outputs = {"boxes": np.array([[20.0, 60, 60, 140]]), "scores": np.array([0.9]), "points": marks}
+    (found,) = faces(outputs, Reading(height=100, width=200))
+    near(found)
+    assert found.points[0] == (0.1, 0.1)

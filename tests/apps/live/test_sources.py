@@ -1,0 +1,133 @@
+"""Frames and sounds of files of every kind, and of damaged ones."""
+
+import io
+import pathlib
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from pocketgraph.apps.live.answers import Frame, Sound
+from pocketgraph.apps.live.sources import stream
+from pocketgraph.errors import FormatError
+from pocketgraph.kernels.audio.wav import encode_wav
+
+
+def picture(colour: tuple[int, int, int], form: str = "PNG", size: tuple[int, int] = (8, 6)) -> bytes:
+    buffer = io.BytesIO()
+    Image.new("RGB", size, colour).save(buffer, form)
+    return buffer.getvalue()
+
+
+def frames(path: pathlib.Path | str) -> list[Frame]:
+    return [entry for entry in stream(str(path)) if isinstance(entry, Frame)]
+
+
+def test_a_folder_by_name(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "b.png").write_bytes(picture((0, 0, 255)))
+    (tmp_path / "a.jpg").write_bytes(picture((255, 0, 0), "JPEG"))
+    (tmp_path / "notes.txt").write_text("no picture")
+    found = frames(tmp_path)
+    assert [pathlib.Path(entry.name).name for entry in found] == ["a.jpg", "b.png"]
+    assert all(entry.alone for entry in found)
+    assert found[1].pixels[0, 0].tolist() == [0, 0, 255]
+
+
+def test_a_broken_picture_is_named_and_left_out(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "a.png").write_bytes(picture((0, 0, 255))[:40])
+    (tmp_path / "b.png").write_bytes(picture((0, 0, 255)))
+    told: list[FormatError] = []
+    assert len(list(stream(str(tmp_path), broken=told.append))) == 1
+    assert "a.png" in str(told[0])
+    with pytest.raises(FormatError, match=r"a\.png"):
+        frames(tmp_path)
+
+
+def test_motion_jpeg(tmp_path: pathlib.Path) -> None:
+    colours = [(250, 0, 0), (0, 250, 0), (0, 0, 250)]
+    (tmp_path / "x.mjpeg").write_bytes(b"--edge\r\n".join(picture(colour, "JPEG") for colour in colours))
+    found = frames(tmp_path / "x.mjpeg")
+    assert [int(entry.pixels[3, 4].argmax()) for entry in found] == [0, 1, 2]
+    assert [entry.time for entry in found] == [0, 1 / 25, 2 / 25]
+    assert not found[0].alone
+    (tmp_path / "one.jpg").write_bytes(picture(colours[0], "JPEG"))
+    assert frames(tmp_path / "one.jpg")[0].alone
+
+
+def test_motion_jpeg_that_is_cut(tmp_path: pathlib.Path) -> None:
+    whole = picture((250, 0, 0), "JPEG")
+    (tmp_path / "x.mjpeg").write_bytes(whole + whole[: len(whole) // 2])
+    with pytest.raises(FormatError, match="damaged or cut short"):
+        frames(tmp_path / "x.mjpeg")
+
+
+@pytest.mark.parametrize(("space", "planes"), [("C420jpeg", 2), ("C444", 1), ("Cmono", 0)])
+def test_y4m(tmp_path: pathlib.Path, space: str, planes: int) -> None:
+    light = np.full((6, 8), 235, np.uint8).tobytes()
+    gray = bytes([128]) * ((6 // planes) * (8 // planes) * 2 if planes else 0)
+    (tmp_path / "x.y4m").write_bytes(f"YUV4MPEG2 W8 H6 F10:1 {space}\n".encode() + 2 * (b"FRAME\n" + light + gray))
+    found = frames(tmp_path / "x.y4m")
+    assert [entry.time for entry in found] == [0, 0.1]
+    assert found[0].pixels.shape == (6, 8, 3)
+    assert (found[0].pixels >= 254).all()  # 1192 * 219 >> 10
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"YUV4MPEG2 H6 F10:1\nFRAME\n",
+        b"YUV4MPEG2 W99999999 H6 F10:1\nFRAME\n",
+        b"YUV4MPEG2 W8 H6 F10:1\nFRAME\n123",
+        b"YUV4MPEG2 W8 H6 F10:1\nno frame",
+        b"YUV4MPEG2 W8 H6 F10:1 C420p10\nFRAME\n" + bytes(200),
+        b"GIF89a123",
+        b"RIFF\x04\0\0\0WAVE",
+        b"",
+    ],
+)
+def test_damaged_files(tmp_path: pathlib.Path, content: bytes) -> None:
+    (tmp_path / "x.y4m").write_bytes(content)
+    with pytest.raises(FormatError):
+        frames(tmp_path / "x.y4m")
+
+
+def test_an_animated_picture(tmp_path: pathlib.Path) -> None:
+    pictures = [Image.new("RGB", (8, 6), colour) for colour in ("red", "lime", "blue")]
+    pictures[0].save(tmp_path / "x.gif", save_all=True, append_images=pictures[1:], duration=40)
+    found = frames(tmp_path / "x.gif")
+    assert [int(entry.pixels[0, 0].argmax()) for entry in found] == [0, 1, 2]
+    assert found[2].time == pytest.approx(0.08)
+
+
+def test_a_recording_comes_in_pieces(tmp_path: pathlib.Path) -> None:
+    samples = np.linspace(-1, 0.9, 4000, dtype=np.float32)[:, None]
+    (tmp_path / "x.wav").write_bytes(encode_wav(samples, np.array(16000)).item())
+    found = [entry for entry in stream(str(tmp_path / "x.wav")) if isinstance(entry, Sound)]
+    assert [len(entry.samples) for entry in found] == [1600, 1600, 800]
+    assert [entry.time for entry in found] == [0, 0.1, 0.2]
+    np.testing.assert_allclose(np.concatenate([entry.samples for entry in found]), samples[:, 0], atol=1e-4)
+
+
+def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Standard:
+        buffer = io.BytesIO(picture((250, 0, 0), "JPEG") * 2)
+
+    monkeypatch.setattr(sys, "stdin", Standard())
+    assert len(frames("-")) == 2
+
+
+def test_there_is_no_such_file(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(FormatError, match="no such file"):
+        stream(str(tmp_path / "none.mjpeg"))
+    with pytest.raises(FormatError, match="no picture in this folder"):
+        list(stream(str(tmp_path)))
+
+
+def test_another_kind_names_the_extra(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "x.mp4").write_bytes(b"\0\0\0\x18ftypmp42" + bytes(100))
+    hidden: dict[str, Any] = {"cv2": None}
+    monkeypatch.setitem(sys.modules, "cv2", hidden["cv2"])
+    with pytest.raises(Exception, match=r"pocketgraph\[camera\]"):
+        frames(tmp_path / "x.mp4")

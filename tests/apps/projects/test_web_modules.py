@@ -1,0 +1,237 @@
+"""The page's own modules, run by Node.js beside the Python that they repeat."""
+
+import json
+import pathlib
+import shutil
+import subprocess
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pocketgraph.apps.live import decoders, skeletons
+from pocketgraph.apps.live.anchors import ssd_anchors
+from pocketgraph.apps.live.answers import Detection
+from pocketgraph.apps.live.pictures import as_pixels, slid
+from pocketgraph.apps.live.tracking import Tracker
+from pocketgraph.apps.live.word_recognition import WordRecognizer
+from pocketgraph.datasets.picture_input import PictureInput
+from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.kernels.audio.spectrograms import audio_spectrogram, mfcc
+from support import ROOT
+
+SOURCES = ROOT / "src" / "pocketgraph" / "apps" / "projects" / "files" / "web" / "src"
+NODE = shutil.which("node")
+pytestmark = pytest.mark.skipif(NODE is None, reason="Node.js is not installed (apt-get install nodejs)")
+
+
+def node(script: str, given: Any, tmp_path: pathlib.Path) -> Any:
+    """What a module prints as JSON; ``given`` is there, and the page's modules at ``from "./x.js"``."""
+    for source in SOURCES.glob("*.js"):
+        shutil.copy(source, tmp_path)
+    (tmp_path / "package.json").write_text('{"type": "module"}')
+    (tmp_path / "given.json").write_text(json.dumps(given))
+    head = (
+        "import { readFileSync } from 'node:fs';\n"
+        "globalThis.ImageData = class { constructor(w, h) { this.width = w; this.height = h;"
+        " this.data = new Uint8ClampedArray(4 * w * h); } };\n"
+        "const given = JSON.parse(readFileSync('given.json')), f = (x) => Float32Array.from(x.flat(9));\n"
+        "const say = (x) => console.log(JSON.stringify(x));\n"
+    )
+    (tmp_path / "script.js").write_text(script.replace("HEAD", head))
+    assert NODE is not None
+    done = subprocess.run([NODE, "script.js"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_pictures_are_resized_and_scaled_alike(tmp_path: pathlib.Path) -> None:
+    rng = np.random.default_rng(1)
+    pixels = rng.integers(0, 256, (37, 53, 3), np.uint8)
+    rgba = np.concatenate([pixels, np.full((37, 53, 1), 255, np.uint8)], axis=2)
+    wanted = PictureInput("x", FLOAT, 24, 31, 3, "NHWC").feed_pixels(pixels, 127.5, 127.5)
+    script = """import { asInput } from "./pixels.js";
+    HEAD
+    say(Array.from(asInput({ data: Uint8ClampedArray.from(given.flat(9)), width: 53, height: 37 },
+      { height: 24, width: 31, channels: 3, mean: [127.5, 127.5, 127.5], std: [127.5, 127.5, 127.5] })));"""
+    found = np.array(node(script, rgba.tolist(), tmp_path), np.float32)
+    np.testing.assert_array_equal(found, wanted.reshape(-1))
+
+
+@pytest.mark.parametrize(("low", "high", "mean", "std"), [(0, 1, 0, 255), (0, 255, 0, 255), (-1, 1, 127.5, 127.5)])
+def test_outputs_become_the_same_pictures(
+    tmp_path: pathlib.Path, low: float, high: float, mean: float, std: float
+) -> None:
+    values = np.random.default_rng(2).uniform(low, high, (1, 3, 9, 7)).astype(np.float32)
+    script = """import { asPicture } from "./pixels.js";
+    HEAD
+    say(Array.from(asPicture(f(given.values), [1, 3, 9, 7], { mean: [given.mean], std: [given.std] }).data));"""
+    found = node(script, {"values": values.tolist(), "mean": mean, "std": std}, tmp_path)
+    pixels = np.array(found, np.uint8).reshape(9, 7, 4)[..., :3]
+    assert np.abs(pixels.astype(int) - as_pixels(values, mean, std)).max() <= 1
+
+
+def outputs() -> dict[str, tuple[dict[str, np.ndarray], decoders.Reading]]:
+    rng = np.random.default_rng(3)
+    corners = np.sort(rng.uniform(-0.1, 1.1, (40, 2, 2)), axis=1).reshape(40, 4)
+    scores = rng.uniform(0, 1, 40)
+    labels = ["???", "cat", "dog", "cow"]
+    api = {
+        "boxes": corners,
+        "scores": scores,
+        "classes": rng.integers(0, 4, 40).astype(float),
+        "count": np.array([30.0]),
+    }
+    priors = rng.uniform(0.05, 0.9, (40, 4, 2))
+    anchors = ssd_anchors(1917, 300)
+    assert anchors is not None
+    ssd = {"boxes": rng.normal(0, 1, (1, 1917, 4)), "scores": rng.normal(-2, 1.5, (1, 1917, 4))}
+    grid = rng.normal(0, 1, (1, 7, 7, 5 * 8))
+    heat = {"heat": rng.normal(-1, 1.5, (1, 12, 10, 3)), "sizes": rng.uniform(1, 4, (1, 12, 10, 2))}
+    heat["offsets"] = rng.uniform(0, 1, (1, 12, 10, 2))
+    faces = {"boxes": corners * 200, "scores": scores, "points": rng.uniform(0, 200, (40, 10))}
+    reading = decoders.Reading
+    return {
+        "detection_api": (api, reading(labels, 200, 300, 0.3)),
+        "postprocessed": (api, reading(labels, 200, 300, 0.3)),
+        "multibox": (
+            {"boxes": rng.normal(0, 1, (40, 4)), "scores": rng.normal(0, 2, 40)},
+            reading((), 224, 224, 0.3, priors),
+        ),
+        "ssd": (ssd, reading(labels, 300, 300, 0.6, anchors)),
+        "yolo": ({"grid": grid}, reading(["cat", "dog", "cow"], 224, 224, 0.25)),
+        "heat_maps": (heat, reading(["cat", "dog", "cow"], 224, 224, 0.5)),
+        "mtcnn": (faces, reading((), 200, 300, 0.3)),
+    }
+
+
+@pytest.mark.parametrize("family", decoders.FAMILIES, ids=lambda family: family.name)
+def test_detections_are_the_same(family: decoders.Family, tmp_path: pathlib.Path) -> None:
+    found, how = outputs()[family.name]
+    wanted = family.decode({part: array.astype(np.float32) for part, array in found.items()}, how)
+    assert len(wanted) > 2
+    given = {
+        "name": family.name,
+        "found": {part: array.reshape(-1).tolist() for part, array in found.items()},
+        "shapes": {part: list(array.shape) for part, array in found.items()},
+        "how": {
+            "labels": list(how.labels), "least": how.least, "overlap": how.overlap, "height": how.height,
+            "width": how.width, "anchors": None if how.anchors is None else how.anchors.reshape(-1).tolist(),
+        },
+    }  # fmt: skip
+    script = """import { DECODERS } from "./decoders.js";
+    HEAD
+    for (const part of Object.keys(given.found)) given.found[part] = f(given.found[part]);
+    say(DECODERS[given.name](given.found, given.how, given.shapes));"""
+    made = node(script, given, tmp_path)
+    assert [entry["label"] for entry in made] == [entry.label for entry in wanted]
+    for entry, other in zip(made, wanted, strict=True):
+        np.testing.assert_allclose(entry["box"], other.box, atol=1e-5)
+        assert entry["score"] == pytest.approx(other.score, abs=1e-5)
+        np.testing.assert_allclose(entry.get("points", []), list(other.points), atol=1e-5)
+
+
+def test_tracks_are_the_same(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(4)
+    frames = []
+    for number in range(40):
+        here = []
+        for thing in range(4):
+            x, y = 0.1 + 0.02 * number + 0.01 * thing, 0.15 + 0.2 * thing
+            if rng.uniform() < 0.8:
+                jitter = rng.normal(0, 0.004, 2)
+                box = (y - 0.06 + jitter[0], x - 0.05 + jitter[1], y + 0.06 + jitter[0], x + 0.05 + jitter[1])
+                here.append({"box": box, "score": 0.9, "label": "cat" if thing % 2 else "dog"})
+        frames.append(here)
+    tracker = Tracker()
+    tracker._flow = False  # the page has no optical flow
+    wanted = []
+    for number, here in enumerate(frames):
+        found = tracker.match([Detection(e["box"], e["score"], e["label"]) for e in here], number / 10)
+        wanted.append([entry.identity for entry in found])
+    script = """import { Tracker } from "./tracking.js";
+    HEAD
+    const tracker = new Tracker();
+    const ids = given.map((frame, i) => tracker.match(frame, i / 10).map((entry) => entry.id));
+    say({ ids, counts: tracker.counts() });"""
+    made = node(script, frames, tmp_path)
+    assert made["ids"] == wanted
+    assert made["counts"] == tracker.counts()
+
+
+def test_skeletons_are_the_same(tmp_path: pathlib.Path) -> None:
+    rng = np.random.default_rng(5)
+    maps = rng.normal(0, 0.05, (20, 24, skeletons.MAPS))
+    places = {part: (2 + part // 2, 3 + part) for part in range(18)}
+    for part, (y, x) in places.items():
+        maps[y, x, part] = 0.9
+    for one, two, channel in skeletons.LIMBS:
+        along = np.subtract(places[two], places[one]) / np.hypot(*np.subtract(places[two], places[one]))
+        for share in np.linspace(0, 1, 40):
+            y, x = np.rint(np.array(places[one]) * (1 - share) + np.array(places[two]) * share).astype(int)
+            maps[y, x, 19 + channel : 21 + channel] = along[::-1]
+    bodies, bones = skeletons.people(maps.astype(np.float32), 0.3)
+    assert len(bodies) == 1
+    script = """import { people } from "./skeletons.js";
+    HEAD
+    say(people(f(given), [1, 20, 24, 57], 0.3));"""
+    made = node(script, maps.tolist(), tmp_path)
+    np.testing.assert_allclose(made["lines"], bones, atol=1e-6)
+    np.testing.assert_allclose(made["detections"][0]["box"], bodies[0].box, atol=1e-6)
+
+
+def test_the_sound_front_has_our_kernels_numbers(tmp_path: pathlib.Path) -> None:
+    rng = np.random.default_rng(6)
+    samples = (rng.normal(0, 0.2, 8000) * np.sin(np.arange(8000) / 7)).astype(np.float32)
+    shown = audio_spectrogram(samples[:, None], window_size=480, stride=160, magnitude_squared=True)
+    wanted = mfcc(shown, np.int32(16000), dct_coefficient_count=40)
+    steps = [
+        {"op": "AudioSpectrogram", "window_size": 480, "stride": 160, "magnitude_squared": True},
+        {"op": "Mfcc", "upper_frequency_limit": 4000.0, "lower_frequency_limit": 20.0,
+         "filterbank_channel_count": 40, "dct_coefficient_count": 40},
+    ]  # fmt: skip
+    script = """import { front } from "./sound.js";
+    HEAD
+    const samples = f(given.samples), power = front(samples, 16000, given.steps.slice(0, 1));
+    const made = front(samples, 16000, given.steps);
+    say({ power: Array.from(power.values), values: Array.from(made.values), frames: made.frames, bins: made.bins });"""
+    made = node(script, {"samples": samples.tolist(), "steps": steps}, tmp_path)
+    assert (made["frames"], made["bins"]) == wanted.shape[1:]
+    np.testing.assert_allclose(made["power"], shown.reshape(-1), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(made["values"], wanted.reshape(-1), atol=1e-4)
+
+
+def test_words_are_told_alike(tmp_path: pathlib.Path) -> None:
+    rng = np.random.default_rng(7)
+    labels = ["_silence_", "_unknown_", "yes", "no"]
+    rows = [rng.dirichlet([1, 1, 1 + 30 * (number // 25 % 2), 1 + 30 * (number // 40 % 2)]) for number in range(200)]
+    recognizer = WordRecognizer(labels, 500, 0.5, 700, 3)
+    wanted = []
+    for number, row in enumerate(rows):
+        heard = recognizer(row, 30 * number)
+        if heard.is_new and not heard.label.startswith("_"):
+            wanted.append([30 * number, heard.label])
+    assert len(wanted) > 2
+    script = """import { Words } from "./sound.js";
+    HEAD
+    const words = new Words(given.labels, { window_ms: 500, threshold: 0.5, suppression_ms: 700, minimum_count: 3 });
+    const heard = given.rows.map((row, i) => [30 * i, words.hear(row, 30 * i)]);
+    say(heard.filter(([, word]) => word).map(([time, word]) => [time, word.label]));"""
+    assert node(script, {"labels": labels, "rows": [row.tolist() for row in rows]}, tmp_path) == wanted
+
+
+def test_sliders_move_alike(tmp_path: pathlib.Path) -> None:
+    moves = [(1, 0.4), (1, 1.0), (1, 0.3), (2, 0.6), (0, 0.0), (3, 0.5), (3, 1.0), (3, 0.0), (2, 0.985)]
+    weights, last = np.array([1.0, 0, 0, 0]), 1
+    wanted = []
+    for moved, value in moves:
+        weights, last = slid(weights, moved, value, last)
+        wanted.append(weights.tolist())
+    script = """import { APPLICATIONS } from "./applications.js";
+    HEAD
+    const app = new APPLICATIONS.stylize({ labels: ["a", "b", "c", "d"], input: {} });
+    say(given.map(([moved, value]) => {
+      app.change(`style${moved}`, value);
+      return app.rows.map((row) => row.value);
+    }));"""
+    np.testing.assert_allclose(node(script, moves, tmp_path), wanted, atol=1e-9)

@@ -1,0 +1,89 @@
+"""``pocketgraph live`` without a browser: folders, videos, sounds in; pictures, GIF and JSON lines out."""
+
+import json
+import pathlib
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from command_line import call
+from pocketgraph.apps.live.choice import APPLICATIONS
+from pocketgraph.cli.live import KINDS
+from pocketgraph.formats import save
+from pocketgraph.graph.text import parse
+
+COLOURS = """
+    x = Placeholder(dtype=float, shape=[1,4,4,3])
+    axes = Const(int32 [1, 2])
+    mean = Mean(x, axes, T=float, Tidx=int32, keep_dims=false)
+    scores = Softmax(mean, T=float)
+"""
+
+
+@pytest.fixture
+def model(tmp_path: pathlib.Path) -> pathlib.Path:
+    save(parse(COLOURS), tmp_path / "model.pb")
+    (tmp_path / "labels.txt").write_text("red\ngreen\nblue\n")
+    (tmp_path / "photos").mkdir()
+    for name, colour in (("a", (255, 0, 0)), ("b", (0, 0, 255))):
+        Image.new("RGB", (32, 24), colour).save(tmp_path / "photos" / f"{name}.png")
+    return tmp_path / "model.pb"
+
+
+def live(model: pathlib.Path, source: str, output: str, *more: str) -> int:
+    base = model.parent
+    labels = f"--labels={base / 'labels.txt'}"
+    return call(
+        "live",
+        model,
+        labels,
+        f"--input={base / source}",
+        f"--output={output if output == '-' else base / output}",
+        *more,
+    )
+
+
+def test_json_lines(model: pathlib.Path, capsys: Any) -> None:
+    assert live(model, "photos", "-") == 0
+    out = capsys.readouterr()
+    lines = [json.loads(line) for line in out.out.splitlines()]
+    assert [line["classes"][0]["label"] for line in lines] == ["red", "blue"]
+    assert "--app=classify" in out.err
+
+
+def test_annotated_pictures_and_an_animation(model: pathlib.Path, capsys: Any) -> None:
+    assert live(model, "photos", "out") == 0
+    assert sorted(p.name for p in (model.parent / "out").iterdir()) == ["a.png", "b.png"]
+    drawn = np.asarray(Image.open(model.parent / "out" / "a.png"))
+    assert drawn.shape == (24, 32, 3)
+    assert (drawn != [255, 0, 0]).any()  # the class is written into it
+    assert live(model, "photos", "out.gif") == 0
+    with Image.open(model.parent / "out.gif") as picture:
+        assert picture.n_frames == 2
+    assert "2 frames" in capsys.readouterr().out
+
+
+def test_a_broken_picture_is_left_out_and_counts_as_failed(model: pathlib.Path, capsys: Any) -> None:
+    (model.parent / "photos" / "c.jpg").write_bytes(b"\xff\xd8 no")
+    assert live(model, "photos", "out.jsonl") == 1
+    assert len((model.parent / "out.jsonl").read_text().splitlines()) == 2
+    err = capsys.readouterr().err
+    assert "c.jpg" in err
+    assert "left out" in err
+
+
+def test_wrong_calls(model: pathlib.Path, capsys: Any) -> None:
+    assert live(model, "photos", "out.mp4") == 2
+    assert "x.gif" in capsys.readouterr().err
+    assert live(model, "none", "-") == 1
+    assert live(model, "photos", "-", "--camera=0") == 2
+    assert live(model, "photos", "-", "--app=speech") == 2
+    assert "takes no sound" in capsys.readouterr().err
+    assert live(model, "photos", "-", "--threshold=7") == 2
+    assert "from 0 to 1" in capsys.readouterr().err
+
+
+def test_the_command_lists_every_application() -> None:
+    assert tuple(APPLICATIONS) == KINDS
