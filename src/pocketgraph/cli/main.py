@@ -17,6 +17,7 @@ from pocketgraph.cli._output import echo
 from pocketgraph.errors import PocketgraphError, did_you_mean
 
 COMMANDS = {
+    "ship": "Make the file that ships: from a trained model and data to a verdict, in one call.",
     "freeze_graph": "Make one graph with constants out of a training graph and its checkpoint.",
     "summarize_graph": "Say what a graph holds, in the original tool's words.",
     "summarize": "The same in tables: likely inputs and outputs, parameters, ops, what to type next.",

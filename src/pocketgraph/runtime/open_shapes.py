@@ -45,6 +45,7 @@ SIDES = (
     8,
 )
 """Pixels of a picture's side, in the order in which they are tried."""
+FARTHEST = 8  # operations behind an input
 MOST_TRIED = 60  # shapes
 
 
@@ -82,9 +83,13 @@ def fitting_shapes(
 def candidates(graph: Graph, name: str, dims: Dims | None) -> Iterator[tuple[int, ...]]:
     """Shapes that an input may have, by what reads it, the likeliest first."""
     if dims is None:
-        dims = None if is_divisor(graph, name) else read_as(graph, name)
+        if is_divisor(graph, name):
+            yield ()
+            return
+        dims = read_as(graph, name)
         if dims is None:
-            yield from ((), (1,)) if is_divisor(graph, name) else ((1,), ())
+            if _is_scaled(graph, name):
+                yield from ((1,), ())
             return
     places = [at for at, size in enumerate(dims) if size is None and at > 0]
     if not places:
@@ -92,6 +97,30 @@ def candidates(graph: Graph, name: str, dims: Dims | None) -> Iterator[tuple[int
         return
     for side in SIDES if len(dims) == 4 else (1, *reversed(SIDES)):
         yield tuple(1 if at == 0 and size is None else side if size is None else size for at, size in enumerate(dims))
+
+
+def _is_scaled(graph: Graph, name: str) -> bool:
+    """Whether a tensor is only added to or multiplied with one constant number, as in a regression of one variable."""
+    for reader in graph.consumers.get(name, ()):
+        if reader.op in ops_with("sum") | ops_with("product"):
+            others = [graph.constant(ref) for ref in reader.data_inputs if node_name(ref) != name]
+            if any(value is not None and value.size == 1 for value in others):
+                return True
+    return False
+
+
+def leads_to_picture_ops(graph: Graph, name: str) -> bool:
+    """Whether what an input holds is soon resized as pictures are."""
+    waiting, seen = [(name, 0)], {name}
+    while waiting:
+        current, far = waiting.pop()
+        for reader in graph.consumers.get(current, ()):
+            if reader.op.startswith("Resize"):
+                return True
+            if far < FARTHEST and reader.name not in seen:
+                seen.add(reader.name)
+                waiting.append((reader.name, far + 1))
+    return False
 
 
 def is_divisor(graph: Graph, name: str) -> bool:

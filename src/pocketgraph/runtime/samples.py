@@ -17,7 +17,7 @@ from pocketgraph.graph.order import reachable
 from pocketgraph.runtime.encoded_samples import decoder_of, encoded_sample
 from pocketgraph.runtime.engines.needed import needed
 from pocketgraph.runtime.feeds import FeedSpec
-from pocketgraph.runtime.open_shapes import fitting_shapes, is_divisor, read_as
+from pocketgraph.runtime.open_shapes import fitting_shapes, is_divisor, leads_to_picture_ops, read_as
 from pocketgraph.runtime.permissions import RESTRICTED
 from pocketgraph.runtime.tensor_names import fetch_endpoint
 
@@ -80,7 +80,7 @@ def sample_inputs(graph: Graph, fetches: Sequence[str]) -> list[str]:
 def sample_shapes(graph: Graph, fetches: Sequence[str], known: Collection[str] = ()) -> dict[str, tuple[int, ...]]:
     """The shapes of the placeholders that these fetches need; without the ``known`` ones.
 
-    Where a size is open it is 1, but for pictures of no stated size (float or uint8, rank 3 or 4, channels last):
+    Where a size is open it is 1, but for pictures of no stated size (float or uint8, rank 4, channels last):
     224 x 224.
     Where these do not fit the weights, or a number of dimensions is not declared, others are found; see open_shapes.
 
@@ -100,6 +100,9 @@ def sample_shapes(graph: Graph, fetches: Sequence[str], known: Collection[str] =
             dims = None  # a scalar is what strip_unused_nodes writes when it is not told a shape
         if dims is None or None in dims[1:]:
             is_open[spec.label] = dims, spec.dtype or FLOAT
+        is_one_picture = dims is not None and len(dims) == 3 and dims[0] is dims[1] is None and dims[2] in CHANNELS
+        if dims is not None and is_one_picture and leads_to_picture_ops(graph, spec.label):
+            dims = (SIDE, SIDE, dims[2])
         if dims is not None:
             shapes[spec.label] = sizes_made_up(dims, spec.dtype)
     if is_open and not fed:
@@ -114,10 +117,10 @@ def sample_shapes(graph: Graph, fetches: Sequence[str], known: Collection[str] =
 
 def sizes_made_up(dims: Sequence[int | None], dtype: DType | None) -> tuple[int, ...]:
     """A shape with a number for each open size, as ``sample_shapes`` chooses them."""
-    rank = len(dims)
-    is_picture = rank in (3, 4) and dims[-3] is dims[-2] is None and dims[-1] in CHANNELS and dtype in (FLOAT, UINT8)
-    sides = (rank - 3, rank - 2) if is_picture else ()
-    return tuple(size if size is not None else SIDE if axis in sides else 1 for axis, size in enumerate(dims))
+    is_picture = len(dims) == 4 and dims[1] is dims[2] is None and dims[3] in CHANNELS and dtype in (FLOAT, UINT8)
+    return tuple(
+        size if size is not None else SIDE if is_picture and axis in (1, 2) else 1 for axis, size in enumerate(dims)
+    )
 
 
 def sample_feeds(
