@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from pocketgraph.cli._output import echo, escape
+from pocketgraph.cli._output import echo, escape, wide_console
+from pocketgraph.cli._pipes import is_piped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pocketgraph.graph import Graph
     from pocketgraph.inspect import EndpointSummary, Summary
 
-WIDTH = 120  # columns, where the output is not a terminal that has its own
+FULL_WIDTH, NARROW_COLUMNS = 90, 5  # columns of text from which the table says why; those of the other one
 MOST_ENDS = 8  # rows of inputs, and of outputs
 MOST_PRODUCTS = 40  # of matrices; a graph with more is a loop that is written out
 MOST_OPS = 12  # rows of the op table; the rest is one line
@@ -70,32 +70,29 @@ def as_dict(facts: Summary, path: str) -> dict[str, Any]:
 
 def show(facts: Summary, path: str, all_ops: bool) -> None:
     """Prints the tables."""
-    from rich.console import Console
     from rich.table import Table
 
     from pocketgraph.graph.model_file import is_model_file
     from pocketgraph.inspect.numbers import bytes_text, human_readable
 
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else WIDTH)
+    console = wide_console()
     graph = facts.graph
     size = f", {bytes_text(os.path.getsize(path))}" if os.path.isfile(path) else ""
-    console.print(f"[bold]{escape(path)}[/]{size}, {len(graph)} nodes, {len(facts.op_counts)} op types", end="")
+    shown = "standard input" if is_piped() else path
+    console.print(f"[bold]{escape(shown)}[/]{size}, {len(graph)} nodes, {len(facts.op_counts)} op types", end="")
     console.print(f", {len(graph.functions)} functions" if graph.functions else "")
 
     ends = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
-    for column in ("", "name", "op", "type", "shape", "why"):
+    titles = ("", "name", "op", "type", "shape", *(["why"] if console.width >= FULL_WIDTH else []))
+    for column in titles:
         ends.add_column(column, overflow="fold")
     for title, group in (("input", facts.inputs), ("output", facts.outputs)):
         if not group:
             ends.add_row(title, "none found")
         for e in group[:MOST_ENDS]:
             ends.add_row(
-                title,
-                escape(e.name),
-                escape(e.op),
-                e.dtype.name if e.dtype else "?",
-                escape(str(e.shape)),
-                escape(e.why),
+                *(title, escape(e.name), escape(e.op), e.dtype.name if e.dtype else "?", escape(str(e.shape)))
+                + (escape(e.why),) * (len(titles) - NARROW_COLUMNS)
             )
         if len(group) > MOST_ENDS:
             ends.add_row("", f"and {len(group) - MOST_ENDS} less likely ones (--json lists all)")
@@ -117,6 +114,8 @@ def show(facts: Summary, path: str, all_ops: bool) -> None:
     if variables and not (os.path.isdir(path) or os.path.isfile(beside(path))):
         text = f"the values of its {variables} variables are not here: freeze_graph takes them from --input_checkpoint"
         console.print(text, soft_wrap=True)
+    if is_piped():
+        return  # there is no file that a command could be proposed for
     console.print("next:", style="bold")
     for line in next_commands(facts, path, is_litert=is_model_file(graph)):
         echo(f"  {line}")

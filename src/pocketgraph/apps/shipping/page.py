@@ -8,6 +8,7 @@ from html import escape
 from pocketgraph.apps.shipping.shipment import FORMS, MODEL, Shipment
 from pocketgraph.inspect.numbers import bytes_text
 from pocketgraph.quantization.report.html_report import STYLE
+from pocketgraph.quantization.report.size_and_latency import duration
 
 
 def as_html(shipment: Shipment) -> str:
@@ -36,7 +37,8 @@ def cost(shipment: Shipment) -> str:
     text = f"{MODEL} has {bytes_text(after)}, {after / max(before, 1):.0%} of the model's {bytes_text(before)}"
     if shipment.milliseconds is not None:
         earlier, later = shipment.milliseconds
-        text += f"; a run takes {later:.3g} ms on this machine, the graph's took {earlier:.3g} ms"
+        times = duration(later / 1e3), duration(earlier / 1e3)
+        text += f"; a run takes {times[0]} on this machine, the graph's took {times[1]}"
     return f"{text}."
 
 
