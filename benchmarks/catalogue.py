@@ -1,10 +1,12 @@
 """Every model of a catalogue beside TensorFlow 2's session on the same graph: latency, and the first result.
 
     python benchmarks/catalogue.py MODELS --tensorflow PYTHON [--kinds recurrent,speech] [--rounds 9] [--only first]
+    python benchmarks/catalogue.py MODELS --only checks
 
 MODELS is a folder of folders, each with ``model.json`` and ``golden.npz`` (see peers/catalogue_worker.py); PYTHON is
 the interpreter of an environment that has TensorFlow 2. Prints a table a kind of model, with the geometric mean of its
-ratios.
+ratios. ``--only checks`` needs no TensorFlow: what comparing compiled parts with the reference engine adds to a first
+result, without a cache and with one that has the certificates, as ratios of processor time to sessions that do not.
 """
 
 from __future__ import annotations
@@ -106,6 +108,28 @@ def first_results(folders: list[pathlib.Path], kind: str, tensorflow: str, round
     table(title, header, rows)
 
 
+def checks(folders: list[pathlib.Path], kind: str, rounds: int) -> None:
+    """First results with certificates beside those without, the programs in turn."""
+    rows, all_colds, all_warms = [], [], []
+    for folder in folders:
+        cold: dict[str, list[float]] = {"pocketgraph": [], "unchecked": []}
+        warm: dict[str, list[float]] = {"pocketgraph": [], "unchecked": []}
+        with tempfile.TemporaryDirectory() as kept:
+            commands = {who: [sys.executable, WORKER, who, str(folder), "1", "once"] for who in cold}
+            for _ in range(2):
+                whole_process(commands["pocketgraph"], {"POCKETGRAPH_CACHE": kept})
+            for _ in range(rounds):
+                for who, command in commands.items():
+                    with tempfile.TemporaryDirectory() as fresh:
+                        cold[who].append(whole_process(command, {"POCKETGRAPH_CACHE": fresh}).busy)
+                    warm[who].append(whole_process(command, {"POCKETGRAPH_CACHE": kept}).busy)
+        all_colds.append(paired(cold["pocketgraph"], cold["unchecked"]))
+        all_warms.append(paired(warm["pocketgraph"], warm["unchecked"]))
+        rows.append([folder.name, f"{all_colds[-1]:.3f}", f"{all_warms[-1]:.3f}"])
+    title = f"{kind}: first result with certificates beside without; mean {mean(all_colds):.3f}, {mean(all_warms):.3f}"
+    table(title, ["model", "cold ratio", "warm ratio"], rows)
+
+
 def mean(ratios: list[float]) -> float:
     """The geometric mean."""
     return math.exp(statistics.fmean(map(math.log, ratios)))
@@ -114,14 +138,19 @@ def mean(ratios: list[float]) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", type=pathlib.Path)
-    parser.add_argument("--tensorflow", required=True, help="the python of an environment with TensorFlow 2")
+    parser.add_argument("--tensorflow", help="the python of an environment with TensorFlow 2")
     parser.add_argument("--kinds", default=",".join(KINDS), help=f"some of {', '.join(KINDS)}")
     parser.add_argument("--names", default="", help="only these models")
     parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--only", choices=["latency", "first"])
+    parser.add_argument("--only", choices=["latency", "first", "checks"])
     options = parser.parse_args()
     kinds, names = set(options.kinds.split(",")), {name for name in options.names.split(",") if name}
+    if options.only != "checks" and not options.tensorflow:
+        parser.error("--tensorflow is needed")
     for kind, folders in chosen(options.models, kinds, names).items():
+        if options.only == "checks":
+            checks(folders, kind, options.rounds)
+            continue
         if options.only != "first":
             latencies(folders, kind, options.tensorflow, options.rounds)
         if options.only != "latency":

@@ -24,7 +24,7 @@ import numpy as np
 from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
 from measure import NETWORKS
-from pocketgraph.exporting.c.arena import placed
+from pocketgraph.exporting.arena import placed
 from pocketgraph.exporting.c.building import FLAGS, XNNPACK_LINKS, Executable, compiler, write_files
 from pocketgraph.exporting.c.library import Library, built
 from pocketgraph.formats import load

@@ -52,10 +52,11 @@ class Worker:
 
 @dataclass(frozen=True)
 class Whole:
-    """One whole process: wall seconds and the largest resident size in bytes."""
+    """One whole process: wall seconds, the largest resident size in bytes, seconds of processor time."""
 
     seconds: float
     peak: int
+    busy: float
 
 
 def whole_process(command: Sequence[str], environment: Mapping[str, str] | None = None) -> Whole:
@@ -78,7 +79,7 @@ def whole_process(command: Sequence[str], environment: Mapping[str, str] | None 
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:
         raise SystemExit(f"{' '.join(command)} failed:\n{errors.decode()[-2000:]}")
-    return Whole(time.perf_counter() - start, usage.ru_maxrss * 1024)
+    return Whole(time.perf_counter() - start, usage.ru_maxrss * 1024, usage.ru_utime + usage.ru_stime)
 
 
 ENOUGH = 0.05  # seconds that a program computes in one round, at least: short runs are repeated

@@ -1,9 +1,9 @@
 """Holds a model of the catalogue in one program and times runs of it: ``catalogue_worker.py PROGRAM FOLDER THREADS``.
 
-PROGRAM is pocketgraph, reference (its exact engine alone) or tensorflow (TensorFlow 2, a session on the graph). FOLDER
-has ``model.json``, which names the file, the inputs, the outputs and what to run first, and ``golden.npz`` with the
-inputs. Prints ``ready``, then for every line with a number n that it reads, ``us T``: the median time of n runs in
-microseconds.
+PROGRAM is pocketgraph, reference (its exact engine alone), unchecked (compiled parts are not compared with that engine)
+or tensorflow (TensorFlow 2, a session on the graph). FOLDER has ``model.json``, which names the file, the inputs, the
+outputs and what to run first, and ``golden.npz`` with the inputs. Prints ``ready``, then for every line with a number n
+that it reads, ``us T``: the median time of n runs in microseconds.
 With a fourth argument ``once`` it runs once and ends, for timing whole processes.
 """
 
@@ -19,11 +19,11 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 
 def pocketgraph_runner(
-    path: str, threads: int, fetches: list[str], feeds: Mapping[str, Any], first: list[Any], engine: str | None = None
+    path: str, threads: int, fetches: list[str], feeds: Mapping[str, Any], first: list[Any], **options: Any
 ) -> Callable[[], object]:
     from pocketgraph import Session
 
-    session = Session(path, threads=threads, engine=engine)
+    session = Session(path, threads=threads, **options)
     for step in first:
         session.run([], step["feeds"], targets=step["targets"])
     return lambda: session.run(fetches, feeds)
@@ -62,8 +62,8 @@ def main() -> None:
     if program == "tensorflow":
         once = tensorflow_runner(path, threads, fetches, feeds, first)
     else:
-        engine = None if program == "pocketgraph" else program
-        once = pocketgraph_runner(path, threads, fetches, feeds, first, engine)
+        options = {"reference": {"engine": "reference"}, "unchecked": {"check": "never"}}.get(program, {})
+        once = pocketgraph_runner(path, threads, fetches, feeds, first, **options)
     once()
     if len(sys.argv) > 4:
         return

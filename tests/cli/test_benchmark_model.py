@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
+from command_line import call
 from pocketgraph.cli.benchmark_model import command
 from pocketgraph.errors import PocketgraphError, RunError, UsageError
 from pocketgraph.formats import save
@@ -323,3 +324,17 @@ def test_pictures_of_zeros_are_spread_when_programs_are_compared() -> None:
     assert len(np.unique(spread)) > 50
     ids = np.zeros(4, np.int32)
     assert _spread(ids) is ids
+
+
+def test_nodes_of_an_onnx_file_have_times(tmp_path: pathlib.Path, capsys: Any) -> None:
+    pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    from pocketgraph.exporting import export
+
+    graph = parse("x = Placeholder(dtype=float, shape=[64, 64])\ny = Tanh(x, T=float)\nz = Softmax(y, T=float)")
+    export(graph, tmp_path / "model.onnx")
+    assert call("benchmark_model", tmp_path / "model.onnx", "--json", "--max_num_runs=3") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {"onnx.Tanh", "onnx.Softmax"} <= set(found["by_type"])
+    assert 0 < sum(node["average"] for node in found["nodes"]) <= found["with_stats"]["max"] * 1.001
+    assert found["nodes"][0]["memory"] == 64 * 64 * 4

@@ -10,6 +10,7 @@ from pocketgraph.cli.plan import command
 from pocketgraph.errors import UsageError
 from pocketgraph.formats import save
 from pocketgraph.graph.text import parse
+from pocketgraph.litert.lowerings.nn import activations
 from pocketgraph.runtime import Session
 
 GRAPH = parse("""
@@ -68,3 +69,30 @@ def test_a_description_prints_itself() -> None:
     assert any(line.startswith("not on litert: 1 AsString: ") for line in lines)
     whole = str(Session(GRAPH).plan("product", {"x": (3, 8)})).splitlines()
     assert whole[1:] == ["litert: 1 node, x:0 -> product:0"]
+
+
+SMALL = parse("""
+    x = Placeholder(dtype=float, shape=[4, 8])
+    w = Const(float[8, 8] 20.0)
+    m = MatMul(x, w, T=float)
+    y = Relu(m, T=float)
+""")
+
+
+def test_check_says_of_each_part_whether_it_agrees(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POCKETGRAPH_CACHE", str(tmp_path / "cache"))
+    save(SMALL, path := str(tmp_path / "model.pb"))
+    assert "the LiteRT part from 'm' to 'y': agrees with the reference engine" in run(path, "--check")
+    monkeypatch.setenv("POCKETGRAPH_CACHE", str(tmp_path / "other"))
+    monkeypatch.setitem(activations.ACTIVATIONS, "Relu", "RELU6")
+    with pytest.warns(RuntimeWarning, match="gives other numbers"):
+        result = CliRunner().invoke(command, [path, "--check", "--json"])
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["checked"] == [{"part": "the LiteRT part from 'm' to 'y'", "is": "wrong"}]
+
+
+def test_strict_says_what_leaves_litert(tmp_path: pathlib.Path) -> None:
+    graph = parse("x = Placeholder(dtype=float, shape=[64, 64])\ny = MatMul(x, x, T=float)\nz = Exp(y, T=float)")
+    save(graph, path := str(tmp_path / "model.pb"))
+    assert "LiteRT runs all of it." in run(path)
+    assert "NaN gives 0" in json.loads(run(path, "--strict", "--json"))["reasons"]["z"]

@@ -279,3 +279,16 @@ def test_the_table_keeps_its_numbers_whole_in_80_columns(
     assert result.exit_code == 1
     assert "top-1" in result.output
     assert "100.00%" in result.output
+
+
+def test_engines_compares_a_model_with_itself(models: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    result = call(models[0], "--engines")
+    assert result.exit_code == 0, result.output
+    assert "on the reference engine" in result.output
+    for wrong, said in (
+        ((models[0],), "nothing to compare with"),
+        ((*models, "--engines"), "leave the second one out"),
+    ):
+        answer = CliRunner().invoke(group, ["verify", *wrong])
+        assert isinstance(answer.exception, UsageError) or answer.exit_code == 2
+        assert said in str(answer.exception.__cause__ or answer.exception) + answer.output

@@ -13,7 +13,7 @@ from command_line import call
 from pocketgraph.errors import PocketgraphError, UsageError
 from pocketgraph.exporting import export
 from pocketgraph.exporting.programs import LackingError
-from pocketgraph.exporting.support import support
+from pocketgraph.exporting.support import DEVICES, support, targets_of
 from pocketgraph.exporting.targets import TARGETS
 from pocketgraph.formats import save
 from pocketgraph.graph.text import parse
@@ -81,11 +81,83 @@ def test_bad_calls(tmp_path: pathlib.Path, capsys: Any) -> None:
     assert "there is no such file" in capsys.readouterr().err
 
 
+SMALL = (
+    "kws_dnn_s", "dotnet_matmul", "pocdoc", "vibcat", "kws_basic_lstm_s", "utensor_xor_keras", "bender_dense",
+    "mnist_softmax_frozen", "rust_addition",
+)  # fmt: skip
+
+
 @needs_shared
-@pytest.mark.parametrize(
-    "name", ["kws_dnn_s/DNN_S.pb", "dotnet_matmul/frozen_saved_model.pb", "pocdoc/frozen_model.pb"]
-)
-def test_real_models(name: str, tmp_path: pathlib.Path) -> None:
-    path = model_dir(name.split("/")[0]) / name.split("/")[1]
-    found = support(path, "tflite")
-    assert (found.reasons, found.refusal) == refused(path, tmp_path / "model.tflite", "tflite")
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", SMALL)
+def test_real_models(name: str, target: str, tmp_path: pathlib.Path) -> None:
+    if TARGETS[target].missing:
+        pytest.skip(f"{target} needs {TARGETS[target].missing[0]}, of the extra {TARGETS[target].extra}")
+    path = next(model_dir(name).glob("*.pb"))
+    found = support(path, target)
+    out = tmp_path / f"model{(TARGETS[target].suffixes or ('',))[0]}"
+    assert (found.reasons, found.refusal) == refused(path, out, target)
+    assert found.is_complete == out.exists()
+
+
+# TensorFlow Mobile, and names of devices
+
+OLD = """
+    x = Placeholder(dtype=float, shape=[1, 4])
+    data = Placeholder(dtype=string, shape=[])
+    p = DecodeJpeg(data)
+    i = Cast(x, SrcT=float, DstT=int64)
+    m = Maximum(i, i, T=int64)
+    s = Sum(m, axes, T=int64, Tidx=int32)
+    axes = Const(int32 0)
+    y = Relu(x, T=float)
+    unused = MatrixInverse(z, T=float)
+    z = Const(float[1, 1] [[1]])
+"""
+
+
+def test_tfmobile_names_ops_and_types() -> None:
+    found = support(parse(OLD), "tfmobile", outputs=["y", "s", "p"])
+    assert set(found.reasons) == {"p", "s", "unused"}
+    assert found.reasons["p"] == "it is not among the ops that mobile builds link"
+    assert found.reasons["s"] == "int64 is not among its types there (float, int32, bool)"
+    hints = {obstacle.op: obstacle.hint for obstacle in found.obstacles}
+    assert "strip_unused" in hints["DecodeJpeg"]
+    assert "strip_unused_nodes" in hints["MatrixInverse"]
+    assert "print_selective_registration_header" in hints["Sum"]
+    fine = parse(FINE)
+    assert support(fine, "tfmobile").is_complete
+
+
+def test_tfmobile_and_functions(tmp_path: pathlib.Path, capsys: Any) -> None:
+    save(parse(OLD), tmp_path / "old.pb")
+    assert call("check", tmp_path / "old.pb", "--target=tfmobile", "--outputs=y") == 1
+    said = capsys.readouterr().out
+    assert said.startswith("tfmobile: no, 3 of 10 nodes stand in the way")
+    assert call("check", tmp_path / "old.pb", "--target=tfmobile", "--outputs=nowhere") == 2
+
+
+@needs_shared
+@pytest.mark.parametrize("name", ["aiy_visionkit_detect", "mobilenet_v1_025_128_quant", "stylize_quantized"])
+def test_what_ran_on_phones_is_taken(name: str) -> None:
+    assert support(next(model_dir(name).glob("*.pb")), "tfmobile").is_complete
+
+
+def test_devices_are_the_targets_that_they_take(tmp_path: pathlib.Path, capsys: Any) -> None:
+    assert targets_of("android") == ("tflite",)
+    assert set(targets_of("ios")) <= set(DEVICES["ios"]) & set(TARGETS)
+    save(parse(FINE), tmp_path / "fine.pb")
+    assert call("check", tmp_path / "fine.pb", "--target=android,pi,tfmobile") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [
+        "tflite: yes, all of 3 nodes", "tfmobile: yes, all of 3 nodes", "android: yes, by tflite", "pi: yes, by tflite",
+    ]  # fmt: skip
+    assert call("check", tmp_path / "fine.pb", "--target=andriod") == 2
+    assert "did you mean 'android'" in capsys.readouterr().err
+
+
+def test_print_required_ops_says_which_form_a_finished_file_takes(tmp_path: pathlib.Path, capsys: Any) -> None:
+    export(parse(FINE), tmp_path / "fine.tflite")
+    assert call("print_required_ops", tmp_path / "fine.tflite") == 2
+    assert "--form=litert" in capsys.readouterr().err
+    assert call("print_required_ops", tmp_path / "fine.tflite", "--form=litert") == 0

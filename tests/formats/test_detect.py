@@ -12,8 +12,10 @@ import pytest
 
 from pocketgraph import formats
 from pocketgraph.errors import FormatError
+from pocketgraph.exporting import export
 from pocketgraph.formats import Kind, identify, wire
 from pocketgraph.graph import Graph, Node, const
+from pocketgraph.graph.text import parse
 from support import model_dir, needs_shared
 
 GRAPH = Graph([const("w", np.arange(4.0)), Node("y", "Identity", ["w"])])
@@ -181,3 +183,13 @@ def test_a_missing_file(tmp_path: pathlib.Path) -> None:
 )
 def test_real_files(name: str, kind: Kind) -> None:
     assert identify(model_dir(name)).kind is kind
+
+
+def test_a_library_in_c_that_was_exported(tmp_path: pathlib.Path) -> None:
+    folder = tmp_path / "library"
+    export(parse("x = Placeholder(dtype=float, shape=[1, 2])\ny = Relu(x, T=float)"), folder, target="c")
+    found = identify(folder)
+    assert found.kind is Kind.C_LIBRARY
+    assert found.next == f"make -C {folder} check"
+    (folder / "Makefile").unlink()
+    assert identify(folder).kind is Kind.DIRECTORY

@@ -6,11 +6,13 @@ import pathlib
 import pytest
 
 from kernels.cases import cases, from_list
+from pocketgraph.formats.tflite import OPERATORS
 from pocketgraph.graph import opdefs
 from pocketgraph.graph.text import parse
 from pocketgraph.inspect.flop_formulas import FORMULAS
 from pocketgraph.inspect.flops import ORIGINAL, count, count_graph
 from pocketgraph.inspect.free_ops import FREE
+from pocketgraph.inspect.litert_flop_formulas import LITERT_FORMULAS, LITERT_FREE
 
 CONV = 'strides=[1, 1, 1, 1], padding="SAME", T=float'
 
@@ -129,3 +131,41 @@ def test_a_graph_counts_from_what_is_fed() -> None:
     assert found.by_op == {"MatMul": 60, "Relu": 10}
     assert count_graph(graph, {}, seen={"y:0": (5, 2), "x:0": (5, 3), "z:0": (5, 2)}).total == 70
     assert count_graph(graph, {}).unknown == ["y", "z"]
+
+
+def test_operators_of_litert_files_cost_what_their_nodes_cost() -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1, 8, 8, 4])
+        w = Placeholder(dtype=float, shape=[6, 3, 3, 4])
+        d = Placeholder(dtype=float, shape=[1, 3, 3, 4])
+        f = Placeholder(dtype=float, shape=[10, 16])
+        t = Placeholder(dtype=float, shape=[6, 2, 2, 4])
+        a = Placeholder(dtype=float, shape=[2, 3, 5])
+        s = Placeholder(dtype=int32, shape=[4])
+        conv = tfl.conv_2d(x, w)
+        deep = tfl.depthwise_conv_2d(x, d)
+        full = tfl.fully_connected(f, f)
+        back = tfl.transpose_conv(s, t, x)
+        many = tfl.batch_matmul(a, a)
+        mean = tfl.mean(x, s)
+        same = tfl.reshape(x, s)
+        odd = tfl.custom_thing(x)
+    """)
+    shapes = {
+        f"{name}:0": tuple(node.attrs["shape"].known) for name, node in graph.nodes.items() if "shape" in node.attrs
+    }
+    shapes |= {"conv:0": (1, 4, 4, 6), "deep:0": (1, 8, 8, 4), "full:0": (10, 10), "back:0": (1, 16, 16, 6),
+               "many:0": (2, 3, 3), "mean:0": (1, 4)}  # fmt: skip
+    found = count(graph, shapes)
+    assert found.by_node == {
+        "conv": 4 * 4 * 6 * (3 * 3 * 4) * 2, "deep": 8 * 8 * 4 * 9 * 2, "full": 10 * 10 * 16 * 2,
+        "back": 8 * 8 * 4 * (2 * 2 * 6) * 2, "many": 2 * 3 * 3 * 5 * 2, "mean": 8 * 8 * 4,
+    }  # fmt: skip
+    assert found.uncounted == {"tfl.custom_thing": 1}
+
+
+def test_tables_of_operators_name_litert_operators() -> None:
+    known = {f"tfl.{name.lower()}" for name in OPERATORS}
+    assert set(LITERT_FORMULAS) <= known
+    assert known >= LITERT_FREE
+    assert not set(LITERT_FORMULAS) & LITERT_FREE

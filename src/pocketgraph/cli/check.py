@@ -18,31 +18,41 @@ MOST_NAMED = 3  # nodes named of each group; --json lists all
 
 @click.command("check")
 @click.argument("model")
-@click.option("--target", "targets", default="tflite", show_default=True, help="Comma list; `export --help` has them.")
+@click.option(
+    "--target", "targets", default="tflite", show_default=True,
+    help="Comma list: a target of `export`; tfmobile: TensorFlow Mobile's default library; or android, ios, pi, web.",
+)  # fmt: skip
 @click.option("--inputs", default="", help="Comma list of tensors to feed. Default: as for export.")
 @click.option("--outputs", default="", help="Comma list of tensors to compute. Default: as for export.")
 @click.option("--json", "as_json", is_flag=True, help="Print every node with yes or no, as JSON.")
 def command(model: str, targets: str, inputs: str, outputs: str, as_json: bool) -> int:
     """Say whether MODEL can be exported, and what stands in the way; leaves with 1 when something does.
 
-    The export is tried on made-up inputs and nothing of it is kept, so that the answer is that of `export`.
+    The export is tried on made-up inputs and nothing of it is kept, so that the answer is that of `export`. For
+    tfmobile, which nothing is exported to, each node is looked up in the list of what its builds link.
 
     \b
       pocketgraph check frozen.pb
       pocketgraph check frozen.pb --target=tflite,onnx,c --json
+      pocketgraph check frozen.pb --target=tfmobile,android,ios
     """
-    from pocketgraph.exporting.support import support
+    from pocketgraph.exporting.support import support, targets_of
 
-    found = [
-        support(model, target, inputs=names(inputs) or None, outputs=names(outputs) or None)
-        for target in names(targets)
-    ]
+    asked = {name: targets_of(name) for name in names(targets)}
+    found = {
+        target: support(model, target, inputs=names(inputs) or None, outputs=names(outputs) or None)
+        for target in dict.fromkeys(target for chosen in asked.values() for target in chosen)
+    }
+    answers = {name: any(found[target].is_complete for target in chosen) for name, chosen in asked.items()}
     if as_json:
-        echo(json.dumps([as_dict(one) for one in found], indent=2))
+        echo(json.dumps([as_dict(one) for one in found.values()], indent=2))
     else:
-        for one in found:
+        for one in found.values():
             show(one)
-    return int(not all(one.is_complete for one in found))
+        for name, chosen in asked.items():
+            if name not in found:
+                echo(f"{name}: {'yes' if answers[name] else 'no'}, by {' or '.join(chosen)}")
+    return int(not all(answers.values()))
 
 
 def as_dict(found: Support) -> dict[str, Any]:

@@ -27,6 +27,7 @@ FORMS = ("graphdef", "text", "memmapped", "saved_model", "meta", "checkpoint")
     "--min_conversion_tensor_size", "--min-conversion-tensor-size", type=int,
     help="Smallest constant, in bytes, that gets a region of its own in a memory-mapped package.",
 )  # fmt: skip
+@click.option("--shapes", is_flag=True, help="Write inferred shapes into the nodes, where Netron shows them.")
 def command(
     source: str,
     target: str,
@@ -36,6 +37,7 @@ def command(
     inputs: str | None,
     outputs: str | None,
     min_conversion_tensor_size: int | None,
+    shapes: bool,
 ) -> None:
     """Write the model or checkpoint IN as OUT, in the form that OUT's suffix says.
 
@@ -46,9 +48,11 @@ def command(
     \b
       pocketgraph convert frozen.pb frozen.pbtxt
       pocketgraph convert frozen.pb saved_model_dir --inputs=image --outputs=softmax
+      pocketgraph convert frozen.pb shaped.pb --shapes
       pocketgraph convert old.ckpt-1000 new.ckpt-1000 --to=checkpoint
     """
     from pocketgraph.formats import convert
+    from pocketgraph.inspect.output_shapes import with_shapes
 
     done = convert.convert(
         source,
@@ -60,6 +64,7 @@ def command(
         outputs=names(outputs),
         min_size=min_conversion_tensor_size,
         shapes_of=_shapes,
+        with_shapes=with_shapes if shapes else None,
     )
     echo(f"{source}: {done.source}; {target}: written as {done.form}")
     if done.left_out:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,8 +15,10 @@ from pocketgraph.errors import UsageError
 
 if TYPE_CHECKING:
     from pocketgraph.graph import Graph
+    from pocketgraph.runtime import Session
     from pocketgraph.runtime.description import Description
 
+SAID = {"wrong": "DIFFERS from", "unclear": "cannot be compared on these feeds with"}
 MOST_REASONS = 20  # rows of the table; the rest is one line
 
 
@@ -27,9 +31,23 @@ MOST_REASONS = 20  # rows of the table; the rest is one line
 @click.option("--outputs", "-o", default="", help="Comma list of tensors to compute. Default: the likely outputs.")
 @click.option("--nodes", "all_nodes", is_flag=True, help="List every node that LiteRT does not run, with the reason.")
 @click.option("--passes", "all_passes", is_flag=True, help="List every pass: its name, what it does, what it did here.")
+@click.option("--strict", is_flag=True, help="For a session that has TensorFlow's values for NaN and infinities too.")
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Run once on made-up feeds and compare each compiled part with the reference "
+    "engine; exit with 1 when one is wrong.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 def command(
-    model: str, inputs: tuple[str, ...], outputs: str, all_nodes: bool, all_passes: bool, as_json: bool
+    model: str,
+    inputs: tuple[str, ...],
+    outputs: str,
+    all_nodes: bool,
+    all_passes: bool,
+    strict: bool,
+    check: bool,
+    as_json: bool,
 ) -> None:
     """Show which parts of MODEL run on LiteRT, which on the reference engine, and why.
 
@@ -40,16 +58,49 @@ def command(
     from pocketgraph.runtime import Session
     from pocketgraph.runtime.samples import sample_fetches, sample_shapes
 
-    with Session(model) as session:
+    checked: list[tuple[str, str]] = []
+    with Session(model, strict=strict, check="always" if check else "first") as session:
         wanted = names(outputs) or list(sample_fetches(session.graph))
         given = shapes_given(session.graph, inputs, wanted)
         shapes = {**sample_shapes(session.graph, wanted, given), **given}
         description = session.plan(wanted, shapes)
+        if check:
+            checked = checked_parts(session, wanted, given)
     if as_json:
-        echo(json.dumps(as_dict(description), indent=2))
+        about = as_dict(description)
+        if check:
+            about["checked"] = [{"part": part, "is": verdict} for part, verdict in checked]
+        echo(json.dumps(about, indent=2))
     else:
         show(description, model, all_nodes)
         show_passes(description, all_passes)
+        if check:
+            show_checked(checked)
+    if any(verdict == "wrong" for _, verdict in checked):
+        sys.exit(1)
+
+
+def checked_parts(session: Session, wanted: list[str], shapes: Mapping[str, tuple[int, ...]]) -> list[tuple[str, str]]:
+    """Runs once, on random numbers or, where the model does not take these, on ones; see Session.checked_parts."""
+    from pocketgraph.errors import RunError
+    from pocketgraph.runtime.compare import plain_values
+    from pocketgraph.runtime.samples import sample_feeds
+
+    feeds = sample_feeds(session.graph, wanted, 0, dict(shapes))
+    try:
+        session.run(wanted, feeds)
+    except RunError:
+        session.run(wanted, {name: plain_values(value) for name, value in feeds.items()})
+    found = dict.fromkeys(part for part in session.checked_parts() if part[1] != "not run")
+    return list(found)
+
+
+def show_checked(checked: list[tuple[str, str]]) -> None:
+    """Prints what came of the comparisons."""
+    if not checked:
+        echo("No compiled part ran that could be compared.")
+    for part, verdict in checked:
+        echo(f"{part}: {'agrees with' if verdict == 'right' else SAID[verdict]} the reference engine")
 
 
 def shapes_given(graph: Graph, texts: tuple[str, ...], outputs: list[str]) -> dict[str, tuple[int, ...]]:

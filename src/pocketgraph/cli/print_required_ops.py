@@ -30,6 +30,7 @@ def command(models: tuple[str, ...], graphs: str, form: str) -> None:
     from pocketgraph.exporting import required_ops
     from pocketgraph.formats import load
     from pocketgraph.formats.files import mapped
+    from pocketgraph.graph.model_file import is_litert_file, is_model_file
 
     paths = [*names(graphs), *models]
     if not paths:
@@ -46,7 +47,12 @@ def command(models: tuple[str, ...], graphs: str, form: str) -> None:
             raise UsageError("there are no ONNX operators in it", where=paths[0], hint="give .onnx files")
         echo(required_ops.onnx_config(found_onnx))
         return
-    found = required_ops.required([load(path) for path in paths], "")
+    loaded = {path: load(path) for path in paths}
+    for path, graph in loaded.items():
+        if is_model_file(graph):
+            runtime, form = ("LiteRT", "litert") if is_litert_file(graph) else ("ONNX Runtime", "onnxruntime")
+            raise UsageError(f"its operators are {runtime}'s, not TensorFlow's", where=path, hint=f"--form={form}")
+    found = required_ops.required(loaded.values(), "")
     if form == "ops_list":
         echo(required_ops.as_ops_list(found.kernels))
     else:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @click.command("verify")
 @click.argument("a")
-@click.argument("b")
+@click.argument("b", required=False)
 @click.option(
     "--inputs", "-i", multiple=True, metavar="FILE|NAME=FILE",
     help="Feeds: an .npz of arrays by tensor name, or one input's array, picture, recording or text; several times if "
@@ -45,25 +45,33 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option("--partial", is_flag=True, help="Let feeds cut weights off, which are then not compared.")
 @click.option("--engine", type=click.Choice(["reference", "litert"]), help="Run both on one engine only.")
+@click.option("--engines", is_flag=True, help="Compare MODEL on the reference engine with itself as sessions run it.")
 @click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON.")
 @sample_options
 def command(
-    a: str, b: str, inputs: tuple[str, ...], data: str | None, limit: int, outputs: str, tolerance: float | None,
+    a: str, b: str | None, inputs: tuple[str, ...], data: str | None, limit: int, outputs: str, tolerance: float | None,
     top1: float | None, runs: int | None, seed: int, input_shape: tuple[str, ...], partial: bool, engine: str | None,
-    as_json: bool, **how: Any,
+    engines: bool, as_json: bool, **how: Any,
 ) -> None:  # fmt: skip
     """Run models A and B (.pb and its like, .tflite, .onnx) on the same feeds and compare what comes out.
 
     A is taken to be right. Exits with 1 when B is further away than its kind may be, does not depend on the inputs that
-    A depends on, or answers always the same.
+    A depends on, or answers always the same. With --engines there is no B: A on the reference engine is compared with A
+    as sessions run it.
 
     \b
       pocketgraph verify frozen.pb small.pb
       pocketgraph verify frozen.pb small.tflite --data=photos/ --preset=mobilenet
       pocketgraph verify frozen.pb small.pb --inputs=feeds.npz --tolerance=0.05 --top1=0.99
+      pocketgraph verify frozen.pb --engines
     """
     from pocketgraph.runtime import verify
 
+    if b is None and not engines:
+        raise UsageError("there is nothing to compare with", hint="name a second model, or say --engines")
+    if b is not None and engines:
+        raise UsageError("--engines compares one model with itself", hint="leave the second one out")
+    b = b or a
     if (inputs or data) and runs is not None:
         raise UsageError("--runs is for made-up feeds; --inputs is one set, --data one for each sample")
     if (inputs or data) and input_shape:
@@ -75,12 +83,12 @@ def command(
     )
     report = verify(
         a, b, given, names(outputs) or None, tolerance, top1=top1, runs=2 if runs is None else runs, seed=seed,
-        engine=engine, shapes=shapes_of(input_shape), partial=partial,
+        engine=engine, shapes=shapes_of(input_shape), partial=partial, engines=engines,
     )  # fmt: skip
     if as_json:
         echo(json.dumps(as_dict(report, a, b), indent=2))
     else:
-        show(report, a, b)
+        show(report, f"{a} on the reference engine" if engines else a, f"{b} by default" if engines else b)
     if not report.passed:
         sys.exit(1)
 

@@ -5,20 +5,26 @@ from __future__ import annotations
 import os
 import tempfile
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pocketgraph.datasets.sample_reading import SampleReading
-from pocketgraph.errors import MissingExtraError, PocketgraphError
+from pocketgraph.errors import MissingExtraError, PocketgraphError, UsageError, did_you_mean
+from pocketgraph.exporting import tfmobile
 from pocketgraph.exporting.arguments import arguments_of
-from pocketgraph.exporting.model import ExportModel, Source
+from pocketgraph.exporting.model import Source
 from pocketgraph.exporting.opening import Sizes, opened
 from pocketgraph.exporting.programs import LackingError, help_with
 from pocketgraph.exporting.samples import with_samples
-from pocketgraph.exporting.targets import target_of
+from pocketgraph.exporting.targets import TARGETS, target_of
 from pocketgraph.exporting.tool import export_model
-from pocketgraph.graph import node_name
+from pocketgraph.graph import Graph, node_name
+from pocketgraph.quantization.evaluation.runnable_models import read_graph
+from pocketgraph.runtime.samples import sample_fetches
+
+DEVICES = {"android": ("tflite",), "ios": ("coreml", "tflite"), "pi": ("tflite",), "web": ("onnx",)}
+"""Names that stand for targets: those whose files the devices take."""
 
 
 class Obstacle(NamedTuple):
@@ -54,6 +60,22 @@ class Support:
         return not self.reasons and not self.refusal
 
 
+def targets_of(name: str) -> tuple[str, ...]:
+    """The targets that a name means: itself, or those for a device that can be written here.
+
+    Raises:
+        UsageError: there is no such target or device.
+    """
+    if name == tfmobile.NAME or name in TARGETS:
+        return (name,)
+    if name in DEVICES:
+        known = [target for target in DEVICES[name] if target in TARGETS]
+        here = [target for target in known if not TARGETS[target].missing]
+        return tuple(here or known)
+    names = (*TARGETS, tfmobile.NAME, *DEVICES)
+    raise UsageError(f"there is no target '{name}'", hint=did_you_mean(name, names) or f"there are {', '.join(names)}")
+
+
 def support(
     source: Source,
     target: str,
@@ -68,7 +90,7 @@ def support(
 
     Args:
         source, inputs, outputs, shapes, values: see ``export``.
-        target: the name of a target.
+        target: the name of a target, or ``tfmobile``.
         options: of the target.
 
     Raises:
@@ -76,17 +98,23 @@ def support(
         MissingExtraError: a package that the target needs is not there.
         FormatError, FreezeError: the file is damaged, or variables have no values.
     """
+    if target == tfmobile.NAME:
+        return _mobile_support(source, outputs)
     chosen = target_of("", target)
     arguments = arguments_of(chosen, options)
     model = opened(source, inputs=inputs, outputs=outputs, shapes=shapes, values=values)
     model = with_samples(model, None, SampleReading(), 1)
-    ops = _needed(model)
+    ops = _needed(
+        model.graph,
+        (node_name(port.tensor) for entry in model.entries for port in entry.inputs),
+        (node_name(port.tensor) for entry in model.entries for port in entry.outputs),
+    )
     suffix = chosen.suffixes[0] if chosen.suffixes else ""
     with tempfile.TemporaryDirectory(prefix="pocketgraph-check-") as folder:
         try:
             export_model(model, os.path.join(folder, f"model{suffix}"), chosen, arguments)
         except LackingError as lacking:
-            return Support(chosen.name, ops, lacking.reasons, _grouped(model, lacking.reasons))
+            return Support(chosen.name, ops, lacking.reasons, _grouped(model.graph, lacking.reasons, help_with))
         except MissingExtraError:
             raise
         except PocketgraphError as error:
@@ -94,23 +122,39 @@ def support(
     return Support(chosen.name, ops, {})
 
 
-def _needed(model: ExportModel) -> dict[str, str]:
-    """The ops of the nodes that the entry points compute, in graph order."""
-    fed = {node_name(port.tensor) for entry in model.entries for port in entry.inputs}
-    waiting = [node_name(port.tensor) for entry in model.entries for port in entry.outputs]
+def _mobile_support(source: Source, outputs: Sequence[str] | None) -> Support:
+    """Whether TensorFlow Mobile's default library runs a model; nothing is exported for it."""
+    graph = source if isinstance(source, Graph) else read_graph(os.fspath(source), list(outputs) if outputs else None)
+    wanted = [node_name(name) for name in (outputs or sample_fetches(graph))]
+    for name in wanted:
+        if name not in graph:
+            raise UsageError(f"the graph has no node '{name}'", hint=did_you_mean(name, graph.nodes))
+    needed = _needed(graph, (), wanted)
+    reasons = tfmobile.lacking(graph)
+    ops = {node.name: node.op for node in graph}
+
+    def help_of(graph: Graph, name: str) -> str:
+        return tfmobile.help_on_mobile(graph, name, needed)
+
+    return Support(tfmobile.NAME, ops, reasons, _grouped(graph, reasons, help_of))
+
+
+def _needed(graph: Graph, fed: Iterable[str], wanted: Iterable[str]) -> dict[str, str]:
+    """The ops of the nodes that compute the wanted ones, in graph order; those that are fed need nothing."""
+    given, waiting = set(fed), list(wanted)
     seen: set[str] = set()
     while waiting:
         name = waiting.pop()
-        if name not in seen and name in model.graph:
+        if name not in seen and name in graph:
             seen.add(name)
-            waiting.extend([] if name in fed else map(node_name, model.graph[name].inputs))
-    return {node.name: node.op for node in model.graph if node.name in seen}
+            waiting.extend([] if name in given else map(node_name, graph[name].inputs))
+    return {node.name: node.op for node in graph if node.name in seen}
 
 
-def _grouped(model: ExportModel, reasons: Mapping[str, str]) -> tuple[Obstacle, ...]:
+def _grouped(graph: Graph, reasons: Mapping[str, str], help_of: Callable[[Graph, str], str]) -> tuple[Obstacle, ...]:
     groups: dict[tuple[str, str, str], list[str]] = defaultdict(list)
     for name, reason in reasons.items():
-        op = model.graph[name].op if name in model.graph else ""
-        groups[op, reason, help_with(model.graph, name)].append(name)
+        op = graph[name].op if name in graph else ""
+        groups[op, reason, help_of(graph, name)].append(name)
     made = (Obstacle(*key, tuple(names)) for key, names in groups.items())
     return tuple(sorted(made, key=lambda obstacle: -len(obstacle.nodes)))

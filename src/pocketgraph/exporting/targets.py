@@ -34,16 +34,20 @@ class Target(NamedTuple):
     is_folder: bool = False
 
     @property
+    def missing(self) -> list[str]:
+        """The packages that it needs and that are not there."""
+        return [package for package in self.needs if find_spec(package) is None]
+
+    @property
     def write(self) -> Callable[..., Written]:
         """The exporter; its keyword arguments are the target's options.
 
         Raises:
             MissingExtraError: a package that it needs is not there.
         """
-        missing = [package for package in self.needs if find_spec(package) is None]
-        if missing:
+        if self.missing:
             raise MissingExtraError(
-                f"to write {self.name} needs the package '{missing[0]}'",
+                f"to write {self.name} needs the package '{self.missing[0]}'",
                 hint=f"pip install 'pocketgraph[{self.extra}]'",
             )
         return self.function

@@ -62,6 +62,7 @@ class Kind(Enum):
     JSON = ("a JSON file", "give the model file instead")
     TEXT = ("a text file that describes no model", "give the model file instead")
     EMPTY = ("an empty file", "copy, download or write it again")
+    C_LIBRARY = ("a library in C that pocketgraph exported", "make -C {} check")
     DIRECTORY = ("a directory without a model that pocketgraph knows", "give the model file inside")
     MISSING = ("not there", "")
     UNKNOWN = ("a file of no kind that pocketgraph knows", "give a GraphDef (.pb or .pbtxt), a .meta or a SavedModel")

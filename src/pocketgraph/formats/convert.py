@@ -50,6 +50,7 @@ def convert(
     outputs: Iterable[str] = (),
     min_size: int | None = None,
     shapes_of: Callable[[Graph], Mapping[str, Shape]] | None = None,
+    with_shapes: Callable[[Graph], Graph] | None = None,
 ) -> ConvertedFile:
     """Writes the model or checkpoint at ``source`` in another form.
 
@@ -63,6 +64,7 @@ def convert(
             nodes that stand out.
         min_size: of the constants that go into regions of a memory-mapped package, in bytes.
         shapes_of: infers the shapes of the tensors in a graph's signatures, for the forms that state them.
+        with_shapes: writes shapes into the graph's nodes.
 
     Raises:
         FormatError: the form cannot carry what the input holds; the message says what would be lost.
@@ -82,6 +84,8 @@ def convert(
             where=os.fspath(source), hint="" if form == "checkpoint" else identity.next,
         )  # fmt: skip
     if is_checkpoint:
+        if with_shapes is not None:
+            raise UsageError(f"{option('shapes')} is for graphs, and this is {identity.description}")
         from pocketgraph.formats.checkpoints.checkpoint_writer import write_checkpoint
 
         write_checkpoint(os.fspath(target).removesuffix(".index"), formats.open_checkpoint(source))
@@ -90,6 +94,8 @@ def convert(
     graph = graph.replace(inputs=tuple(inputs) or graph.inputs, outputs=tuple(outputs) or graph.outputs)
     lost = left_out(graph, identity.kind, os.fspath(source), form, tags)
     shapes = shapes_of(graph) if shapes_of is not None and form in ("saved_model", "meta") else None
+    if with_shapes is not None:
+        graph = with_shapes(graph)
     write(graph, target, form, min_size, shapes)
     return ConvertedFile(identity.description, form, tuple(lost))
 

@@ -82,6 +82,9 @@ def of_directory(path: str) -> Kind:
         return Kind.DIRECTORY
     if "checkpoint" in names or prefixes(path):
         return Kind.CHECKPOINT_DIRECTORY
+    libraries = {name.removesuffix("_common.h") for name in names if name.endswith("_common.h")}
+    if "Makefile" in names and any({f"{name}.h", f"{name}.c", f"{name}_test.c"} <= {*names} for name in libraries):
+        return Kind.C_LIBRARY
     return Kind.DIRECTORY
 
 

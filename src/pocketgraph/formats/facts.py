@@ -148,7 +148,8 @@ def of_checkpoint(identity: Identity) -> FileFacts:
             find_prefix(identity.path)
         except FormatError:
             one = os.path.join(identity.path, several[0])
-            step = f"{len(several)} checkpoints; name one, such as: {identity.kind.value[1].format(one)}"
+            call: str = identity.kind.value[1]
+            step = f"{len(several)} checkpoints; name one, such as: {call.format(one)}"
             return FileFacts(dataclasses.replace(identity, next=step), bytes_of(identity.path))
     store = checkpoint.open_checkpoint(identity.path)
     entries: Mapping[str, BundleEntry] = {name: store.entry(name) for name in store}

@@ -13,6 +13,7 @@ from pocketgraph.graph import Graph, Node, canonical, node_name
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.inspect.flop_formulas import FORMULAS, Formula, Sizes
 from pocketgraph.inspect.free_ops import FREE
+from pocketgraph.inspect.litert_flop_formulas import LITERT_FORMULAS, LITERT_FREE
 
 ORIGINAL = frozenset(("Conv2D", "MatMul", "QuantizedConv2D", "QuantizedMatMul", "DepthwiseConv2dNative"))
 """Not a trait: what the original benchmark_model counts."""
@@ -56,9 +57,9 @@ def count(
     """
     found = Flops()
     for node in nodes:
-        if node.op in FREE:
+        if node.op in FREE or node.op in LITERT_FREE:
             continue
-        formula = FORMULAS.get(node.op)
+        formula = FORMULAS.get(node.op) or LITERT_FORMULAS.get(node.op)
         if formula is None:
             found.uncounted[node.op] = found.uncounted.get(node.op, 0) + 1
             continue

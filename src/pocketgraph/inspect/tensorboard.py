@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 
-from pocketgraph.errors import GraphError
 from pocketgraph.formats import to_bytes
 from pocketgraph.formats.event_file import write_event_file
 from pocketgraph.formats.run_records import run_metadata
 from pocketgraph.graph import Graph, Node
 from pocketgraph.graph.model_file import is_model_file
+from pocketgraph.inspect.output_shapes import with_shapes
 from pocketgraph.inspect.tracing import DEVICE, node_stats, without_weights
 from pocketgraph.runtime import StepTrace
 
 PREFIX = "import/"
 """Before every name, as the original tool imports the graph."""
-SHAPES = "_output_shapes"
 
 
 def write_for_tensorboard(graph: Graph, folder: str | os.PathLike[str], trace: StepTrace | None = None) -> str:
@@ -59,20 +58,3 @@ def imported(graph: Graph) -> Graph:
         return node.replace(name=f"{PREFIX}{node.name}", inputs=inputs, attrs=attrs)
 
     return graph.replace(map(moved, graph))
-
-
-def with_shapes(graph: Graph) -> Graph:
-    """The graph with the inferred shape of every output in an attribute of its node, where it has none."""
-    from pocketgraph.kernels.shapes import infer
-
-    try:
-        inferred = infer(graph)
-    except GraphError:
-        return graph
-    return graph.map_nodes(
-        lambda node: (
-            node.with_attrs(**{SHAPES: shapes})
-            if (shapes := inferred.shapes(node.name)) and SHAPES not in node.attrs
-            else node
-        )
-    )

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 from pocketgraph.graph import DType
 from pocketgraph.litert.cache_integrity import (
     PRIVATE,
+    SEAL,
     UntrustedError,
     checksum,
     created,
@@ -32,6 +33,7 @@ from pocketgraph.part_files import is_abandoned, part_name
 LIMIT = 2 << 30  # bytes in the whole directory; the least recently used segments beyond go
 MOST_FILES = 8192  # in the whole directory
 SUM = "sum"  # of the file of an entry, in the text beside it
+CERTIFICATE = "certificate"  # in the same text: whether the segment gives right results, by kind of CPU
 LARGE = 16 << 20  # bytes of a model, from which reading it is worth a thread
 LEFT_OVER = 3600  # seconds after which a file that nobody finished is removed
 ENVIRONMENT = "POCKETGRAPH_CACHE"
@@ -216,6 +218,33 @@ def store(folder: str, name: str, content: Iterable[bytes | memoryview], about: 
         return None
     trim(folder, keep=name)
     return CacheEntry(model, packed, _packed_is_whole(packed), record)
+
+
+def certificate(about: Mapping[str, Any]) -> str:
+    """What came of comparing a segment's results with the reference engine's on this kind of CPU: ``"right"``,
+    ``"wrong"``, ``"later"`` where it was put off, "" where nobody thought of it.
+
+    Args:
+        about: what is stored beside the model.
+    """
+    found = about.get(CERTIFICATE)
+    said = found.get(cpu()) if isinstance(found, dict) else None
+    return said if isinstance(said, str) else ""
+
+
+def certify(folder: str, name: str, said: str) -> None:
+    """Notes beside a segment's model what ``certificate`` is to give; does nothing where the disk does not take it."""
+    sidecar, _, _ = _files(folder, name)
+    try:
+        about = unsealed(sidecar)
+        about.pop(SEAL, None)
+        noted = about.get(CERTIFICATE)
+        about[CERTIFICATE] = {**(noted if isinstance(noted, dict) else {}), cpu(): said}
+        write(sidecar, sealed_text(about))
+    except (FileNotFoundError, UntrustedError, ValueError):
+        return  # it was removed, or is somebody else's by now
+    except OSError as error:
+        unusable(f"{folder}: {error.strerror}")
 
 
 def seal_packed(part: str, packed: str) -> None:

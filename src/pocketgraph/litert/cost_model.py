@@ -29,6 +29,14 @@ WRITTEN_OUT_AFTER = 12  # runs: of steps, after which they are written out as a 
 WRITTEN_OUT_FROM = 2  # steps: that are worth writing out
 UPGRADED_AFTER = 32  # runs: after which a tenth of a second for opening a model anew is well spent
 
+# Comparing compiled parts with the reference engine (runtime/certificates)
+
+CHECKED_AT_ONCE = 1000.0  # µs: of comparisons, up to which first results wait for them
+CHECKED_SHARE = 0.01  # share: of the time that a process has computed, which comparisons may take besides
+CHECKED_NODE = 50.0  # µs: an operation of a part
+CHECKED_PRODUCT = 1 / 800  # µs: what each multiplication, or step for an element, adds
+MOST_NOTED = 16 << 20  # bytes: of what went into and came out of a part, that are kept to be compared later
+
 # Opening executables (litert/executable.py)
 
 REPEATED_FROM = 4 << 20  # bytes: of weights read again by later steps of a loop, from which packing them once pays

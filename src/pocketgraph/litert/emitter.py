@@ -12,6 +12,7 @@ from pocketgraph.graph import DType, Graph, Node, canonical
 from pocketgraph.kernels.ranks import RANKS, wrong_input
 from pocketgraph.litert import schema
 from pocketgraph.litert.constant import Array, Constant
+from pocketgraph.litert.edges import OPS, edge_of
 from pocketgraph.litert.hints import MAY_QUANTIZE, WHOLE_NUMBERS
 from pocketgraph.litert.lowering import LOWERINGS
 from pocketgraph.litert.narrow_floats import (
@@ -41,12 +42,16 @@ class Emit:
         unrounded: what the graph converts to a 16-bit type, and has kept its digits.
     """
 
-    def __init__(self, graph: Graph, inferred: Inference, statics: Statics, *, trial: bool = False) -> None:
-        """In a ``trial`` every operand that is not yet known is made up from what was inferred of it."""
+    def __init__(
+        self, graph: Graph, inferred: Inference, statics: Statics, *, trial: bool = False, strict: bool = False
+    ) -> None:
+        """In a ``trial`` every operand that is not yet known is made up from what was inferred of it; ``strict`` is to
+        refuse what differs from TensorFlow at the edges."""
         self.graph = graph
         self.inferred = inferred
         self.statics = statics
         self.trial = trial
+        self.strict = strict
         self.operations: list[Operation] = []
         self.values: dict[str, Value] = {}
         self.cells: dict[tuple[Any, ...], tuple[Constant, Value]] = {}
@@ -70,6 +75,8 @@ class Emit:
         lowering = LOWERINGS.find(node.op)
         if lowering is None:
             raise Unsupported(f"{node.op} has no LiteRT lowering", node.name)
+        if self.strict and node.op in OPS:
+            raise Unsupported(f"a strict session has TensorFlow's values at the edges: {OPS[node.op]}", node.name)
         if node.op in RANKS:
             shapes = [self.inferred.shape(canonical(ref)) for ref in node.data_inputs]
             if all(shape.is_known for shape in shapes):
@@ -256,6 +263,8 @@ class Emit:
         **options: Any,
     ) -> list[Value]:
         """Emits an operation with several results."""
+        if self.strict and (edge := edge_of(code, inputs, outputs[0][0])):
+            raise self.unsupported(f"a strict session has TensorFlow's values at the edges: {edge}")
         for dtype, shape in outputs:
             self.check(dtype, shape)
         made = [Value(self._name(code), dtype, tuple(int(d) for d in shape)) for dtype, shape in outputs]

@@ -46,7 +46,12 @@ def supported(graph: Graph, nodes: Sequence[Node], inferred: Inference) -> dict[
 
 
 def tried(
-    graph: Graph, nodes: Sequence[Node], outputs: Sequence[str], inferred: Inference, fed: Sequence[str] = ()
+    graph: Graph,
+    nodes: Sequence[Node],
+    outputs: Sequence[str],
+    inferred: Inference,
+    fed: Sequence[str] = (),
+    strict: bool = False,
 ) -> Trial:
     """Lowers the nodes to see which of them LiteRT can run; ``compile`` goes on from what became of it.
 
@@ -56,10 +61,11 @@ def tried(
         outputs: the tensors that are wanted of the whole graph.
         inferred: static shapes, types and values (kernels.shapes.infer with the feeds' shapes).
         fed: tensors whose values come from outside.
+        strict: refuse what differs from TensorFlow at the edges (see edges.py).
     """
     from pocketgraph.litert.trial import Trial
 
-    return Trial(graph, nodes, outputs, inferred, fed)
+    return Trial(graph, nodes, outputs, inferred, fed, strict)
 
 
 def compile(
@@ -75,6 +81,7 @@ def compile(
     inferred: Inference | None = None,
     trial: Trial | None = None,
     without: Collection[str] = (),
+    strict: bool = False,
 ) -> Executable:
     """Lowers a segment, or takes it from the cache.
 
@@ -90,6 +97,7 @@ def compile(
         inferred: what is known of the tensors given these inputs; found out when None.
         trial: what ``tried`` gave for the graph, by which the nodes need not be lowered once more.
         without: program passes to leave out (see rewriting/optimize.py); ``key`` must tell them apart.
+        strict: refuse what differs from TensorFlow at the edges, and leave out the passes that do; likewise.
 
     Raises:
         Unsupported: LiteRT cannot run some node, or refuses the segment as a whole.
@@ -100,13 +108,18 @@ def compile(
         name = cache.entry_name(key, cache.signature(inputs, input_specs, outputs))
         if folder is not None:
             found = open_entry(folder, name, threads)
+            if found == "wrong":
+                raise Unsupported("it gave other results than the reference engine")
             if found is not None:
                 return found
+    from pocketgraph.litert.edges import SPREADING
     from pocketgraph.litert.rewriting.optimize import optimize, optimize_for_latency
 
+    if strict:
+        without = SPREADING.union(without)
     program = trial.program(nodes, inputs, outputs, input_specs) if trial is not None else None
     if program is None:
-        program = lowered(graph, nodes, inputs, outputs, input_specs, inferred, without)
+        program = lowered(graph, nodes, inputs, outputs, input_specs, inferred, without, strict=strict)
     else:
         optimize(program, without)
     optimize_for_latency(program, without)
@@ -124,10 +137,12 @@ def lowered(
     without: Collection[str] = (),
     *,
     custom: bool = False,
+    strict: bool = False,
 ) -> Program:
     """The segment in LiteRT's terms, optimized (arguments as for ``compile``).
 
-    With ``custom`` nodes that LiteRT has no builtin operator for become custom operators.
+    With ``custom`` nodes that LiteRT has no builtin operator for become custom operators; ``strict`` refuses what
+    differs from TensorFlow at the edges.
     """
     from pocketgraph.litert.emitter import Emit
     from pocketgraph.litert.narrow_floats import widened
@@ -142,7 +157,7 @@ def lowered(
         from pocketgraph.kernels.shapes import infer
 
         inferred = infer(graph, feeds={name: (dtype, Shape(shape)) for name, (dtype, shape) in specs.items()})
-    emit = Emit(graph, inferred, Statics(graph, inferred, frozenset(taken)))
+    emit = Emit(graph, inferred, Statics(graph, inferred, frozenset(taken)), strict=strict)
     for name in taken:
         dtype, shape = specs[name]
         emit.values[name] = Value(name, widened(dtype), tuple(shape))
@@ -189,7 +204,7 @@ def _built(
         entry = cache.store(folder, name, writer.pieces(model), about)
         if entry is not None:
             try:
-                return Executable(about, runner_for(entry, about, threads), program, threads)
+                return Executable(about, runner_for(entry, about, threads), program, threads, (folder, name))
             except RunError as error:
                 cache.remove(folder, name)
                 raise Unsupported(error.what) from error
@@ -222,6 +237,7 @@ def _split(program: Program, inputs: Sequence[str], types: Sequence[str]) -> tup
     model = Program([program.inputs[index] for index in fed], _unshaped(program, computed), program.operations)
     model.drop_unused()
     size = sum(value.constant.nbytes for value in _constants(model))
+    work = _work(model)  # of light operations, handing work to a second thread takes longer than doing it
     about = {
         "inputs": [(name, type, value.shape) for name, type, value in zip(inputs, types, program.inputs, strict=True)],
         "computed": [(value.shape, value.dtype.numpy.name) for value in computed],
@@ -235,7 +251,9 @@ def _split(program: Program, inputs: Sequence[str], types: Sequence[str]) -> tup
         "operations": len(model.operations),
         "bytes": size,
         "repeated": bytes_repeated(model),
-        "one_thread": _is_light(model),
+        "one_thread": work < LIGHT_OPERATION * len(model.operations),
+        "work": work,
+        "eight_bit": any(value.quantization is not None for each in model.operations for value in each.outputs),
         "rounded": {str(place): dtype.numpy.name for place, dtype in program.rounded.items()},
     }
     return about, model
@@ -256,8 +274,8 @@ def _unshaped(program: Program, computed: Sequence[Value]) -> list[Value]:
     return given
 
 
-def _is_light(model: Program) -> bool:
-    """Whether handing work to a second thread takes longer than doing it."""
+def _work(model: Program) -> int:
+    """About how many multiplications, or other steps for an element, a run takes."""
     work = 0
     for operation in model.operations:
         made = sum(value.size for value in operation.outputs)
@@ -266,7 +284,7 @@ def _is_light(model: Program) -> bool:
             across = weights.shape[-1] if operation.code == "DEPTHWISE_CONV_2D" else weights.shape[0]
             made *= max(1, weights.size // max(1, across))
         work += made
-    return work < LIGHT_OPERATION * len(model.operations)
+    return work
 
 
 def _constants(program: Program) -> list[Any]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
 from pocketgraph.errors import RunError
 from pocketgraph.litert import cache
 from pocketgraph.litert.cache import Folder, Specs
-from pocketgraph.litert.cost_model import PACKED_FROM, PREPARED_AFTER, REPEATED_FROM
+from pocketgraph.litert.cost_model import CHECKED_NODE, CHECKED_PRODUCT, PACKED_FROM, PREPARED_AFTER, REPEATED_FROM
 from pocketgraph.litert.disk_room import room_for
 from pocketgraph.litert.runner import PACKED_TYPES, PackedRunner, PlainRunner, Runner, prepare
 from pocketgraph.litert.sixteen_bits import as_type, computed_in, numpy_type
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from pocketgraph.litert.constant import Array
     from pocketgraph.litert.program import Program
 
+
+Check: TypeAlias = "Callable[[Executable, Sequence[Array], list[Array]], list[Array]]"
+"""Is given an executable, what went in and what came out of it, and says what to answer."""
 
 DIVISIONS = ("DIV", "FLOOR_DIV", "FLOOR_MOD")
 """Operators that fail while running for one reason only: an integer 0 as divisor."""
@@ -33,12 +36,24 @@ class Executable:
     Attributes:
         program: its operations, None when it came from the cache.
         about: what the cache keeps of it: inputs, outputs, how many operations, bytes of constants.
+        kept_as: the folder and name under which the cache keeps it; None where it does not.
+        check: sees what comes out of it before anybody else, as long as it is set.
     """
 
-    def __init__(self, about: dict[str, Any], runner: Runner | None, program: Program | None, threads: int) -> None:
+    def __init__(
+        self,
+        about: dict[str, Any],
+        runner: Runner | None,
+        program: Program | None,
+        threads: int,
+        kept_as: tuple[str, str] | None = None,
+    ) -> None:
         self.about = about
         self.program = program
         self.threads = threads
+        self.kept_as = kept_as
+        self.check: Check | None = None
+        self._instead: Callable[[Sequence[Array]], list[Array]] | None = None
         self._runner = runner
         self._lock = threading.Lock()
         self._inputs = [(tuple(shape), numpy_type(dtype), name) for name, dtype, shape in about["inputs"]]
@@ -52,6 +67,21 @@ class Executable:
         is_straight = self._sources == [("computed", index) for index in range(len(about["computed"]))]
         self._is_plain = is_straight and not is_narrow
 
+    @property
+    def is_certified(self) -> bool:
+        """Whether its results were compared with the reference engine's, and right; or there is nothing to compare."""
+        return not self.about["operations"] or cache.certificate(self.about) == "right"
+
+    @property
+    def is_put_off(self) -> bool:
+        """Whether an earlier process left the comparison to a later time, because it takes long."""
+        return cache.certificate(self.about) == "later"
+
+    @property
+    def check_time(self) -> float:
+        """About how long the reference engine takes to compute the same, in microseconds."""
+        return float(self.about["operations"] * CHECKED_NODE + self.about["work"] * CHECKED_PRODUCT)
+
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """Computes the outputs.
 
@@ -64,6 +94,15 @@ class Executable:
         Raises:
             RunError: an input is of another type or shape, or LiteRT failed.
         """
+        instead = self._instead
+        if instead is not None:
+            return instead(inputs)
+        results = self.computed(inputs)
+        check = self.check  # another thread may be done with it in the meantime
+        return results if check is None else check(self, inputs, results)
+
+    def computed(self, inputs: Sequence[Array]) -> list[Array]:
+        """As ``run``, without asking ``check``."""
         if len(inputs) != len(self._inputs):
             raise RunError(f"the segment takes {len(self._inputs)} inputs, not {len(inputs)}")
         arrays = []
@@ -99,31 +138,43 @@ class Executable:
         if not self._is_plain or self._runner is None:
             return lambda values: self.run([values[index] for index in order])
         places, lock = [order[index] for index in self._fed], self._lock
-        runner, runs = self._runner, 0
+        runner, runs, is_watched = self._runner, 0, True
         step: Callable[[Sequence[Array]], list[Array]]
 
         def first(arrays: Sequence[Array]) -> list[Array]:
-            nonlocal runs, step
+            nonlocal runs, step, is_watched
             runs += 1
-            if runs == PREPARED_AFTER:
-                step = runner.direct(places)
+            if runs >= PREPARED_AFTER and self.check is None:
+                step, is_watched = runner.direct(places), False
             return runner.run([arrays[place] for place in places])
 
         step = first
 
         def run(values: list[Array]) -> list[Array]:
+            check = results = None
             with lock:
-                if self._runner is None:
-                    raise RunError("the segment is closed")
-                try:
-                    return step(values)
-                except (RuntimeError, ValueError) as error:
-                    raise failure(error) from error
+                if self._runner is not None:
+                    try:
+                        if not is_watched:
+                            return step(values)
+                        check, results = self.check, step(values)
+                    except (RuntimeError, ValueError) as error:
+                        raise failure(error) from error
+            taken = [values[index] for index in order]
+            if results is None:
+                return self.run(taken)
+            return results if check is None else check(self, taken, results)
 
         return run
 
+    def replace(self, other: Callable[[Sequence[Array]], list[Array]]) -> None:
+        """Lets ``other`` answer from now on, as ``run`` does: what this one gives has turned out to be wrong."""
+        self._instead, self._runner = other, None
+        self.check = lambda executable, inputs, results: other(inputs)  # for a run that is under way in another thread
+
     def close(self) -> None:
         """Lets the model go; it cannot run afterwards."""
+        self.check = self._instead = None
         if self._runner is not None:
             self._runner.close()
             self._runner = None
@@ -177,21 +228,24 @@ def lookup(
     threads: int = 1,
     cache_dir: Folder | None = None,
 ) -> Executable | None:
-    """A segment that an earlier ``compile`` with the same arguments left in the cache."""
+    """A segment that an earlier ``compile`` with the same arguments left in the cache, and that nobody found wrong."""
     folder = cache.directory(cache_dir)
     if folder is None:
         return None
-    return open_entry(folder, cache.entry_name(model_key, cache.signature(inputs, input_specs, outputs)), threads)
+    found = open_entry(folder, cache.entry_name(model_key, cache.signature(inputs, input_specs, outputs)), threads)
+    return found if isinstance(found, Executable) else None
 
 
-def open_entry(folder: str, name: str, threads: int) -> Executable | None:
-    """The segment of this name in the cache; None when it is missing or damaged."""
+def open_entry(folder: str, name: str, threads: int) -> Executable | Literal["wrong"] | None:
+    """The segment of this name in the cache; None when it is missing or damaged, "wrong" when its results were."""
     entry = cache.find(folder, name, prepare)
     if entry is None:
         return None
+    if cache.certificate(entry.about) == "wrong":
+        return "wrong"
     try:
         runner = runner_for(entry, entry.about, threads) if entry.about["operations"] else None
-        return Executable(entry.about, runner, None, threads)
+        return Executable(entry.about, runner, None, threads, (folder, name))
     except (RunError, LookupError, TypeError, ValueError, AttributeError, OverflowError):
         cache.remove(folder, name)
         return None

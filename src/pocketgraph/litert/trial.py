@@ -29,12 +29,18 @@ class Trial:
     """
 
     def __init__(
-        self, graph: Graph, nodes: Sequence[Node], outputs: Sequence[str], inferred: Inference, fed: Sequence[str]
+        self,
+        graph: Graph,
+        nodes: Sequence[Node],
+        outputs: Sequence[str],
+        inferred: Inference,
+        fed: Sequence[str],
+        strict: bool = False,
     ) -> None:
         """For the arguments see engine.tried."""
         entering = frozenset(map(canonical, fed))
         self._whole = list(map(canonical, outputs)), entering
-        emit = Emit(graph, inferred, Statics(graph, inferred, entering), trial=True)
+        emit = Emit(graph, inferred, Statics(graph, inferred, entering), trial=True, strict=strict)
         self._emit: Emit | None = emit
         self._spans: dict[str, tuple[int, int]] = {}
         reasons: dict[str, str] = {}

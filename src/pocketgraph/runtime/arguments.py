@@ -9,6 +9,7 @@ from typing import SupportsIndex
 from pocketgraph.errors import UsageError
 
 ENGINES = (None, "reference", "litert")
+CHECKS = ("first", "always", "never")
 MOST_THREADS = 1024
 """LiteRT starts each of them; some thousands end the process."""
 
@@ -20,15 +21,18 @@ def check_arguments(
     memory_limit: int | None,
     step_limit: int = 1,
     seed: int | None = None,
+    check: str = "first",
 ) -> None:
     """Refuses arguments of ``Session`` that mean nothing.
 
     Raises:
-        UsageError: there is no such engine, a number is no positive integer, the threads are too many, or a seed is
-            no integer of 0 or more.
+        UsageError: there is no such engine or check, a number is no positive integer, the threads are too many, or a
+            seed is no integer of 0 or more.
     """
     if engine not in ENGINES:
         raise UsageError(f"there is no engine '{engine}'", hint="use 'reference', 'litert' or None")
+    if check not in CHECKS:
+        raise UsageError(f"there is no check '{check}'", hint="use 'first', 'always' or 'never'")
     for value, wanted in (
         (threads, "a session needs at least 1 thread"),
         (inter_op_threads, "a session needs at least 1 inter-op thread"),

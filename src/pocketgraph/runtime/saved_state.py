@@ -115,6 +115,6 @@ def _run(
     """Runs nodes on the reference engine for what they do to ``state``; ``allowed`` ops may read the folder."""
     running = Running(STEP_LIMIT, None, folder, None, None)
     running.state = state
-    plans = SessionPlans(graph, 1, "reference", None, allowed, False, False, state)
+    plans = SessionPlans(graph, 1, "reference", None, allowed, False, state)
     call = resolve_call(graph, [], feeds, targets)
     running.execution(plans.prepare(call))(call.values)

@@ -41,6 +41,11 @@ class Session:
         seed: makes the random ops of unseeded nodes repeatable.
         exact: keep the integer arithmetic of eight-bit ops (Quantized…, Requantize) as TensorFlow has it, code by code.
             By default such parts run on LiteRT's eight-bit kernels, which is faster and rounds elsewhere.
+        strict: give TensorFlow's values for NaN, infinities and the largest numbers too: what LiteRT computes otherwise
+            there (see ``pocketgraph.litert.edges``) runs on the reference engine, and eight-bit ops are ``exact``.
+        check: when a compiled part is compared with the reference engine: ``"first"``, once, on its first feeds where
+            that takes little beside compiling, else when the process is idle; ``"always"``, each time it runs; or
+            ``"never"``. One that is found wrong is not used, and a warning says so.
         without: passes that are switched off, by their names (see ``pocketgraph.runtime.passes``), besides those that
             ``POCKETGRAPH_WITHOUT`` names; results are the same, but come later.
 
@@ -75,9 +80,11 @@ class Session:
         inter_op_threads: int | None = None,
         seed: int | None = None,
         exact: bool = False,
+        strict: bool = False,
+        check: str = "first",
         without: Collection[str] = (),
     ) -> None:
-        check_arguments(engine, threads, inter_op_threads, memory_limit, step_limit, seed)
+        check_arguments(engine, threads, inter_op_threads, memory_limit, step_limit, seed, check)
         self.threads = threads or processors()
         self.engine = engine
         self.exact = exact
@@ -92,10 +99,12 @@ class Session:
             engine,
             None if cache_dir is None else os.fspath(cache_dir),
             allowed_ops(allow),
-            exact,
             memory_limit is not None,
             self._running.state,
-            switched_off(without),
+            exact=exact,
+            strict=strict,
+            check=check,
+            without=switched_off(without),
         )
         self._calls = self._plans.calls
 
@@ -226,6 +235,15 @@ class Session:
             given.update(sample_shapes(self.graph, found.tensors))
         call = resolve_call_by_shape(self.graph, found.tensors, given, (*listed(targets), *found.operations))
         return self._plans.prepare(call, described=True).description
+
+    def checked_parts(self) -> list[tuple[str, str]]:
+        """The compiled parts of this session that are compared with the reference engine, and what came of it.
+
+        Returns:
+            A part's place, and ``"right"``, ``"wrong"``, ``"unclear"`` (the feeds do not tell) or ``"not run"``.
+        """
+        checked = self._plans.checked
+        return [(part.place, "not run" if part.verdict is None else part.verdict.value) for part in checked]
 
     def restore(self, folder: str | os.PathLike[str]) -> None:
         """Gives variables and tables what a SavedModel's directory, ``folder``, holds for them.

@@ -79,6 +79,7 @@ def verify(
     threads: int | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None,
     partial: bool = False,
+    engines: bool = False,
 ) -> Report:
     """Runs two models on the same feeds and compares their outputs.
 
@@ -107,6 +108,7 @@ def verify(
         engine, threads: as for Session.
         shapes: of inputs to make up, by name, where the model leaves sizes open; "" is the only input.
         partial: whether feeds may cut weights of ``a`` or ``b`` off, which then are not compared.
+        engines: run ``a`` on the reference engine, which is right, and ``b`` as sessions do by default.
 
     Raises:
         UsageError: feeds or outputs that the models do not have, or feeds that cut weights off.
@@ -116,7 +118,12 @@ def verify(
         raise UsageError(f"a comparison needs at least 1 run, not {runs}")
     if tolerance is not None and not 0 <= tolerance < math.inf:
         raise UsageError(f"a tolerance is a number that is not negative, {tolerance} is not")
-    with closing(opened(a, threads, engine)) as first, closing(opened(b, threads, engine)) as second:
+    if engines and engine is not None:
+        raise UsageError(f"a comparison of engines chooses them itself, not {engine}")
+    with (
+        closing(opened(a, threads, "reference" if engines else engine)) as first,
+        closing(opened(b, threads, engine)) as second,
+    ):
         same = Counterparts(first, second)
         wanted = list(outputs) if outputs is not None else _common_outputs(first, same)
         _check_outputs(first, second, wanted, same)
@@ -145,6 +152,7 @@ def verify(
             for pair, x, y in zip(pairs, ours, theirs, strict=True):
                 pair.append((x, y))
     is_eight_bit = tolerance is None and _is_quantization_between(first, second)
+    is_eight_bit |= tolerance is None and engines and first.is_eight_bit
     limit = TOLERANCE if tolerance is None else tolerance
     found = {
         name: _judged(name, pair, limit, top1, is_eight_bit, is_made_up=inputs is None)

@@ -11,8 +11,9 @@ from pocketgraph.errors import UsageError, option
 from pocketgraph.exporting.c.building import XNNPACK_LINKS, Executable, compiler, has_xnnpack, write_files
 from pocketgraph.exporting.c.library import Backend, LackingOperatorsError, Library, Picture, Place, built
 from pocketgraph.exporting.c.names import checked_name
+from pocketgraph.exporting.fixed_sizes import check_sizes
 from pocketgraph.exporting.labels import check_labels
-from pocketgraph.exporting.model import Array, EntryPoint, ExportModel, Feeds, Port, Written
+from pocketgraph.exporting.model import Array, EntryPoint, ExportModel, Feeds, Written
 from pocketgraph.exporting.programs import LackingError, float_program, quantized_program
 from pocketgraph.exporting.samples import made_feeds
 from pocketgraph.litert.program import Program
@@ -60,7 +61,7 @@ def write(
             f"{option('data', 'samples')}=… gives eight bits",
         )
     check_labels(model)
-    notes = _check_sizes(model.main)
+    notes = check_sizes(model.main, "a C library")
     if len(model.entries) > 1:
         others = ", ".join(entry.name for entry in model.entries[1:])
         notes.append(
@@ -90,36 +91,6 @@ def write(
     checked = _Checked(model.main, program, executable)
     written.run, written.seconds = checked.run, checked.seconds
     return written
-
-
-def _check_sizes(entry: EntryPoint) -> list[str]:
-    """Refuses open sizes that nobody gave a number for, but that of the batch, which becomes 1; notes of those.
-
-    Raises:
-        UsageError: there are some.
-    """
-    notes, refused = [], []
-    for port in entry.inputs:
-        if port.is_fixed:
-            continue
-        if port.shape is not None and len(port.shape) > 1 and None not in port.shape[1:]:
-            notes.append(f"the batch of '{port.name}' is fixed to {port.sizes[0] if port.sizes else 1}")
-        else:
-            refused.append(port)
-    if refused:
-        names = ", ".join(f"'{port.name}' {_shape(port)}" for port in refused)
-        example = ",".join(map(str, refused[0].sizes or (1,)))
-        raise UsageError(
-            f"a C library needs fixed sizes, and the graph leaves some open: {names}",
-            hint=f"say them: {option('input_shape', 'shapes')}={refused[0].name}:{example}",
-        )
-    return notes
-
-
-def _shape(port: Port) -> str:
-    if port.shape is None:
-        return "of unknown rank"
-    return "[" + ", ".join("?" if size is None else str(size) for size in port.shape) + "]"
 
 
 def _library(model: ExportModel, program: Program, name: str, weights: Place, backend: Backend) -> Library:

@@ -8,8 +8,8 @@ from typing import Literal
 
 import numpy as np
 
+from pocketgraph.exporting.arena import Layout, Lifetime, planned
 from pocketgraph.exporting.c import operators  # noqa: F401  (fills the table)
-from pocketgraph.exporting.c.arena import Layout, Lifetime, planned
 from pocketgraph.exporting.c.names import literal
 from pocketgraph.exporting.c.operators import xnnpack
 from pocketgraph.exporting.c.operators.table import entry_of, is_coded

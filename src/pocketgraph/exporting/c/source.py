@@ -9,7 +9,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import NamedTuple
 
-from pocketgraph.exporting.c.arena import ALIGNMENT, Layout
+from pocketgraph.exporting.arena import ALIGNMENT, Layout
 from pocketgraph.exporting.c.names import comment, identifiers, literal
 from pocketgraph.exporting.c.storage import Buffer
 from pocketgraph.exporting.c.unit import C_TYPES, Argument, Call, Constant, Pointer, Unit, number

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pocketgraph.exporting.c.arena import Lifetime
+from pocketgraph.exporting.arena import Lifetime
 from pocketgraph.graph.dtype import INT8
 from pocketgraph.litert.program import Operation, Program, Value
 

@@ -6,7 +6,7 @@ import hashlib
 
 import numpy as np
 
-from pocketgraph.exporting.c.arena import aligned
+from pocketgraph.exporting.arena import aligned
 from pocketgraph.exporting.model import Array
 
 MAGIC = b"PGCW"

@@ -138,6 +138,11 @@ def _xdivy(x: Array, y: Array) -> Any:
     return _where_nonzero(x, x / y)
 
 
+def _rsqrt_gradient(y: Array, dy: Array) -> Any:
+    """In the order of TensorFlow's products, which overflow elsewhere in another one."""
+    return y.dtype.type(-0.5) * (dy * y) * (y * y)
+
+
 def _times(y: Array, factors: int) -> Any:
     """The product of ``factors`` times y."""
     return y * y if factors == 2 else y * y * y
@@ -167,10 +172,10 @@ SAME_TYPE: dict[str, Binary] = {
     "RightShift": lambda x, y: np.right_shift(x, _shift_by(y)),
     "LogicalAnd": np.logical_and, "LogicalOr": np.logical_or,
     # the gradients that are given by the result of the function: y, dy -> dx
-    "SigmoidGrad": lambda y, dy: dy * y * (y.dtype.type(1) - y),
+    "SigmoidGrad": lambda y, dy: dy * (y * (y.dtype.type(1) - y)),
     "TanhGrad": lambda y, dy: dy * (y.dtype.type(1) - y * y),
     "SqrtGrad": lambda y, dy: _where_nonzero(dy, dy * y.dtype.type(0.5) / np.conjugate(y)),
-    "RsqrtGrad": lambda y, dy: _where_nonzero(dy, dy * y.dtype.type(-0.5) * _times(np.conjugate(y), 3)),
+    "RsqrtGrad": lambda y, dy: _where_nonzero(dy, _rsqrt_gradient(np.conjugate(y), dy)),
     "ReciprocalGrad": lambda y, dy: _where_nonzero(dy, -dy * _times(np.conjugate(y), 2)),
     "InvGrad": lambda y, dy: _where_nonzero(dy, -dy * _times(np.conjugate(y), 2)),
 }  # fmt: skip

@@ -42,7 +42,7 @@ class ProgramRunner:
         """The outputs for one sample, in the form the tensors have (int8 codes for quantized ones)."""
         known: dict[Value, Array] = dict(zip(self._inputs, sample, strict=True))
         if self._runner is not None:
-            results = self._runner.run([np.ascontiguousarray(sample[index]) for index in self._fed])
+            results = self._runner.run([np.asarray(sample[index], order="C") for index in self._fed])
             known.update(zip(self._computed, results, strict=True))
         return [known[value] if value.constant is None else value.constant.numpy() for value in self.outputs]
 
@@ -52,7 +52,7 @@ class ProgramRunner:
             if value in self.outputs:
                 look(value, array)
         if self._runner is not None:
-            given = [np.ascontiguousarray(sample[index]) for index in self._fed]
+            given = [np.asarray(sample[index], order="C") for index in self._fed]
             self._runner.visit(given, lambda index, array: look(self._computed[index], array))
 
     def numbers(self, sample: Sample) -> list[Array]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Graph
 from pocketgraph.graph.model_file import is_litert_file, is_model_file
 from pocketgraph.runtime.planning.call_key import CallKey, spelled_key
@@ -103,10 +104,12 @@ def plan_for(request: Request, graph: Callable[[], Graph], items: dict[str, Item
         MissingKernelError: ops that nothing can run; all of them are named.
         RunError: the graph cannot be run as asked.
     """
-    found = find(request)
+    found = find(request, graph)
     if found is not None:
         return found
     whole = graph()
+    if request.strict and is_model_file(whole):
+        raise RunError("this file runs as it was compiled, with no choice of values", hint="leave strict out")
     if is_model_file(whole) and not is_litert_file(whole):
         from pocketgraph.runtime.planning.onnx_file_plan import plan_of_onnx_file
 
@@ -120,19 +123,24 @@ def plan_for(request: Request, graph: Callable[[], Graph], items: dict[str, Item
     return prepare(request._replace(graph=whole), items)
 
 
-def find(request: Request) -> ExecutionPlan | None:
-    """What an earlier process left on disk for a request: one executable for all of it, or a plan of several parts."""
+def find(request: Request, graph: Callable[[], Graph]) -> ExecutionPlan | None:
+    """What an earlier process left on disk for a request: one executable for all of it, or a plan of several parts.
+
+    Args:
+        request: what is to be run; its graph is not looked at.
+        graph: gives the graph, when parts are to be compared that were not yet.
+    """
     if not request.key or request.call.is_traced or request.call.is_described:
         return None
-    found = _whole(request)
+    found = _whole(request, graph)
     if found is None and request.engine is None:
         from pocketgraph.runtime.planning import stored_plan
 
-        found = stored_plan.find(request)
+        found = stored_plan.find(request, graph)
     return found
 
 
-def _whole(request: Request) -> ExecutionPlan | None:
+def _whole(request: Request, graph: Callable[[], Graph]) -> ExecutionPlan | None:
     from pocketgraph.litert.executable import lookup
 
     call = request.call
@@ -149,5 +157,8 @@ def _whole(request: Request) -> ExecutionPlan | None:
     )
     if found is None:
         return None
+    if not request.may_answer(found, graph):
+        found.close()
+        return None  # planned anew, the nodes are known with which it is compared
     order = {name: index for index, name in enumerate(specs)}
     return ExecutionPlan(None, found, tuple([order[name] for name in names]), executables=[found])

@@ -39,7 +39,7 @@ def compile_parts(request: Request, known: SpecializedGraph) -> tuple[dict[CutPa
         if name not in static and name not in reasons and item.node.op != "ControlTrigger"
     ]
     fetched, fed = list(map(str, request.fetches)), list(map(str, request.feeds))
-    trial = engine.tried(known.graph, candidates, fetched, known.inferred, fed)
+    trial = engine.tried(known.graph, candidates, fetched, known.inferred, fed, request.strict)
     reasons.update(trial.reasons)
     names = [node.name for node in candidates]
     reasons.update(_with_unknown_inputs(known.plan, names, static, reasons, known.inferred))
@@ -132,11 +132,26 @@ def _compiled(
         inferred=inferred,
         trial=trial,
         without=request.without,
+        strict=request.strict,
     )
     listed = [(name, dtype.name, shape) for name, (dtype, shape) in specs.items()]
     found_by = None if key is None else (key, listed, [str(e) for e in outputs])
     ops = {name: plan.items[name].node.op for name in part.nodes}
-    return CompiledPart(ops, inputs, outputs, executable, is_whole, found_by)
+    found = CompiledPart(ops, inputs, outputs, executable, is_whole, found_by)
+    if not request.trusts(executable):
+        from pocketgraph.runtime.certificates.part_check import CheckedPart, PartCheck
+        from pocketgraph.runtime.certificates.part_reference import PartReference
+
+        checked = CheckedPart(found.place)
+        executable.check = PartCheck(
+            PartReference(graph, inputs, outputs),
+            checked,
+            always=request.check == "always",
+            cache_dir=request.cache_dir,
+        )
+        if request.checked is not None:
+            request.checked.append(checked)
+    return found
 
 
 def _with_unknown_inputs(

@@ -85,6 +85,9 @@ class DynamicParts:
             cache_dir=self.request.cache_dir,
             key="" if by_steps else part.key,
             exact=True,
+            strict=self.request.strict,
+            check=self.request.check,
+            checked=self.request.checked,
             planner=planner,
             without=self.request.without,
         )

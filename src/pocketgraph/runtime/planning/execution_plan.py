@@ -13,6 +13,7 @@ from pocketgraph.runtime.description import Description
 from pocketgraph.runtime.planning.call_key import CallKey, Sized
 
 if TYPE_CHECKING:
+    from pocketgraph.litert.executable import Executable
     from pocketgraph.runtime.engines.reference import StepProgram
 
 Array = np.ndarray[Any, Any]
@@ -54,6 +55,9 @@ class Request(NamedTuple):
         key: names the model across processes; "" when nothing must be kept.
         engine: None for what is best, ``reference`` or ``litert`` to have that only.
         exact: keep the integer arithmetic of eight-bit ops.
+        strict: give TensorFlow's values at the edges of types too.
+        check: when compiled parts are compared with the reference engine; as for Session.
+        checked: is told of the parts that are compared (see certificates/part_check.py).
         planner: plans the parts whose shapes only the run tells.
         without: passes that are switched off (see runtime/passes.py).
     """
@@ -66,6 +70,9 @@ class Request(NamedTuple):
     key: str = ""
     engine: str | None = None
     exact: bool = False
+    strict: bool = False
+    check: str = "first"
+    checked: list[Any] | None = None
     planner: Planner | None = None
     without: frozenset[str] = frozenset()
 
@@ -83,6 +90,29 @@ class Request(NamedTuple):
     def targets(self) -> tuple[str, ...]:
         """Nodes to run besides."""
         return self.call.targets
+
+    def trusts(self, executable: Executable) -> bool:
+        """Whether a compiled part need not be compared with the reference engine."""
+        return self.check == "never" or (self.check == "first" and executable.is_certified)
+
+    def may_answer(self, executable: Executable, graph: Callable[[], Graph]) -> bool:
+        """Whether a part that an earlier process compiled may answer: it is trusted, or comparing it takes so long that
+        it is left to a time at which the process is idle; ``graph`` is read then."""
+        if self.trusts(executable):
+            return True
+        if self.check == "always" or self.planner is None:
+            return False
+        if not executable.is_put_off:
+            from pocketgraph.runtime.certificates import budget
+
+            if budget.allows(executable.check_time):
+                return False
+        if executable.check is None:
+            from pocketgraph.runtime.certificates.warm_check import WarmCheck
+
+            wanted, planner = self._replace(check="always"), self.planner
+            executable.check = WarmCheck(lambda: planner(wanted, graph).executables)
+        return True
 
 
 class ExecutionPlan:

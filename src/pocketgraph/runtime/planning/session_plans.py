@@ -38,7 +38,7 @@ class SessionPlans:
 
     Args:
         graph: the graph, or the path of the file to read it from when it is first needed.
-        threads, engine, cache_dir, exact: as for Session.
+        threads, engine, cache_dir, exact, strict, check: as for Session.
         allowed: the ops that may touch files or run code.
         by_steps: plans are to know each part's operations (a memory limit needs them).
         state: the session's variables and tables.
@@ -47,6 +47,7 @@ class SessionPlans:
     Attributes:
         calls: what this session has run and planned.
         lock: is held while plans are made or let go.
+        checked: the parts that are compared with the reference engine.
     """
 
     def __init__(
@@ -56,14 +57,20 @@ class SessionPlans:
         engine: str | None,
         cache_dir: str | None,
         allowed: frozenset[str],
-        exact: bool,
         by_steps: bool,
         state: Mapping[str, Any],
+        *,
+        exact: bool = False,
+        strict: bool = False,
+        check: str = "first",
         without: frozenset[str] = frozenset(),
     ) -> None:
         self.threads = threads
         self.engine = engine
-        self.exact = exact
+        self.exact = exact or strict
+        self.strict = strict
+        self.check = check
+        self.checked: list[Any] = []
         self.without = without
         self.calls = CallCache()
         self.lock = threading.RLock()
@@ -136,8 +143,9 @@ class SessionPlans:
 
     def _request(self, graph: Graph, key: CallKey, values: Mapping[str, Array], digest: str) -> Request:
         return Request(
-            graph, key, values, self.threads, self._cache_dir, digest, self.engine, self.exact, plan_for, self.without
-        )
+            graph, key, values, self.threads, self._cache_dir, digest, self.engine, self.exact, self.strict, self.check,
+            self.checked, plan_for, self.without,
+        )  # fmt: skip
 
     def _settled(self, call: ResolvedCall, items: dict[str, Item], key: CallKey) -> tuple[Graph, dict[str, Item]]:
         """The graph and its needed nodes, with constants for variables that do not change."""
@@ -200,7 +208,7 @@ class SessionPlans:
         key = CallKey.of(feeds, [_endpoint(name) for name in wanted], nodes, switches)
         plan = self.calls.plans.get(key)
         if plan is None:
-            plan = find(self._request(NO_GRAPH, key, switches, self._model_key()))
+            plan = find(self._request(NO_GRAPH, key, switches, self._model_key()), lambda: self.graph)
             if plan is not None:
                 self.calls.add_plan(key, plan)
         return plan
@@ -245,7 +253,8 @@ class SessionPlans:
 
                 key = file_digest(self._path, self._cache_dir) if os.path.isfile(self._path) else ""
             if key:
-                key += " exact" * self.exact + "".join(f" {op}" for op in sorted(self._allowed))
+                key += " exact" * self.exact + " strict" * self.strict
+                key += "".join(f" {op}" for op in sorted(self._allowed))
                 key += "".join(f" without {name}" for name in sorted(self.without))
             self._key = key
         return self._key

@@ -9,7 +9,7 @@ imported.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from pocketgraph.errors import PocketgraphError
@@ -157,11 +157,12 @@ def is_kept(request: Request) -> bool:
     return bool(request.key) and request.engine is None and not request.call.is_traced
 
 
-def find(request: Request) -> ExecutionPlan | None:
+def find(request: Request, graph: Callable[[], Graph]) -> ExecutionPlan | None:
     """The plan of an earlier process, when it and all its parts are there and whole.
 
     Args:
         request: what is to be run; its graph is not looked at.
+        graph: gives the graph, when parts are to be compared that were not yet.
     """
     folder = cache.directory(request.cache_dir)
     entry = cache.find(folder, name_of(request)) if folder is not None else None
@@ -170,14 +171,16 @@ def find(request: Request) -> ExecutionPlan | None:
     opened: list[Runnable] = []
     try:
         with collector_paused():
-            return _opened(request, entry, opened)
+            return _opened(request, entry, opened, graph)
     except (PocketgraphError, OSError, LookupError, TypeError, ValueError, AttributeError):
         for executable in opened:
             executable.close()
         return None
 
 
-def _opened(request: Request, entry: cache.CacheEntry, opened: list[Runnable]) -> ExecutionPlan:
+def _opened(
+    request: Request, entry: cache.CacheEntry, opened: list[Runnable], whole: Callable[[], Graph]
+) -> ExecutionPlan:
     """The plan of an entry; what is opened for it is added to ``opened``.
 
     Raises:
@@ -200,6 +203,8 @@ def _opened(request: Request, entry: cache.CacheEntry, opened: list[Runnable]) -
         if found is None:
             raise LookupError(stand_in)
         opened.append(found)
+        if not request.may_answer(found, whole):
+            raise LookupError(stand_in)
         outputs = tuple(Endpoint(stand_in, port) for port in range(count))
         part = CompiledPart(ops, tuple(map(_endpoint, inputs)), outputs, found)
         parts.append(part.as_step(index, (stand_in,)))

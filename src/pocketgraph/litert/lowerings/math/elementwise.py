@@ -1,7 +1,6 @@
 """Lowerings of element-wise arithmetic: unary, binary with broadcasting, comparison, selection, conversion.
 
-Not held to TensorFlow's answer: what becomes of NaN (XNNPACK's maximum, minimum and exponential may drop it), a sigmoid
-beyond 1e27, and floats that the integers they are converted to do not reach.
+Where they have other values than TensorFlow, for NaN and the largest numbers, says ``litert/edges.py``.
 """
 
 from __future__ import annotations

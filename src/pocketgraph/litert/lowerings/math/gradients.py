@@ -17,7 +17,7 @@ def one_less(emit: Emit, value: Value) -> Value:
 
 
 def _sigmoid(emit: Emit, result: Value, gradient: Value) -> Value:
-    return binary(emit, "MUL", binary(emit, "MUL", gradient, result), one_less(emit, result))
+    return binary(emit, "MUL", gradient, binary(emit, "MUL", result, one_less(emit, result)))
 
 
 def _tanh(emit: Emit, result: Value, gradient: Value) -> Value:
@@ -29,8 +29,8 @@ def _sqrt(emit: Emit, result: Value, gradient: Value) -> Value:
 
 
 def _rsqrt(emit: Emit, result: Value, gradient: Value) -> Value:
-    cubed = binary(emit, "MUL", result, binary(emit, "MUL", result, result))
-    return binary(emit, "MUL", binary(emit, "MUL", gradient, number(emit, -0.5)), cubed)
+    halved = binary(emit, "MUL", binary(emit, "MUL", gradient, result), number(emit, -0.5))
+    return binary(emit, "MUL", halved, binary(emit, "MUL", result, result))
 
 
 def _reciprocal(emit: Emit, result: Value, gradient: Value) -> Value:

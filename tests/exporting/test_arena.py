@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pocketgraph.exporting.c.arena import ALIGNMENT, Lifetime, least, placed, planned
+from pocketgraph.exporting.arena import ALIGNMENT, Lifetime, least, placed, planned
 
 lifetimes = st.lists(
     st.tuples(st.integers(1, 5000), st.integers(0, 30), st.integers(0, 12)).map(

@@ -1,0 +1,121 @@
+"""Which photos are of which class, and which of them train, validate and test: as TensorFlow's retrain.py decides."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pocketgraph.errors import FormatError, UsageError, option
+
+MOST_OF_A_CLASS = (1 << 27) - 1
+"""What the hash of a name is reduced to; retrain.py's MAX_NUM_IMAGES_PER_CLASS."""
+FEW = 20
+SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp")
+CATEGORIES = ("training", "testing", "validation")
+
+
+@dataclass(frozen=True)
+class Example:
+    """One file.
+
+    Attributes:
+        path: as it is opened.
+        label: of its class.
+        category: "training", "testing" or "validation".
+    """
+
+    path: str
+    label: str
+    category: str
+
+
+def label_of(folder: str) -> str:
+    """The label of a folder: its name in small letters, whatever is no letter or digit being a blank."""
+    return re.sub(r"[^a-z0-9]+", " ", os.path.basename(folder).lower()).strip() or os.path.basename(folder)
+
+
+def split_share(path: str) -> float:
+    """Where a file lies between 0 and 100, by its name alone, so that it never changes sides.
+
+    What follows ``_nohash_`` does not count: photos of one thing stay together. SHA-1, as retrain.py of TensorFlow 1.2
+    and later.
+    """
+    key = re.sub(r"_nohash_.*$", "", path)
+    number = int(hashlib.sha1(key.encode("utf-8", "surrogateescape")).hexdigest(), 16)
+    return number % (MOST_OF_A_CLASS + 1) * (100.0 / MOST_OF_A_CLASS)
+
+
+def category_of(path: str, testing: float, validation: float) -> str:
+    """The category of a file, by the percentages of the two smaller ones."""
+    share = split_share(path)
+    if share < validation:
+        return "validation"
+    return "testing" if share < testing + validation else "training"
+
+
+def examples_of(
+    folder: str,
+    *,
+    testing: float = 10,
+    validation: float = 10,
+    suffixes: Sequence[str] = SUFFIXES,
+    warn: Callable[[str], None] = lambda text: None,
+) -> tuple[list[str], list[Example]]:
+    """The labels in order, and every example of a folder that has one folder a class.
+
+    Args:
+        folder: its sub-folders' names are the classes.
+        testing, validation: percentages.
+        suffixes: of the files that count.
+        warn: told of classes that are small or empty.
+
+    Raises:
+        FormatError: there is no such folder.
+        UsageError: there are not two classes, or the percentages leave nothing.
+    """
+    if not os.path.isdir(folder):
+        raise FormatError(f"Image directory '{folder}' not found.", where=folder)
+    if testing < 0 or validation < 0 or testing + validation >= 100:
+        raise UsageError(f"{testing:g} and {validation:g} per cent leave nothing to train on")
+    found: dict[str, list[Example]] = {}
+    for name in sorted(os.listdir(folder)):
+        inner = os.path.join(folder, name)
+        if not os.path.isdir(inner) or name.startswith("."):
+            continue
+        files = sorted(file for file in os.listdir(inner) if file.lower().endswith(tuple(suffixes)))
+        if not files:
+            warn(f"'{name}' has no examples and is left out")
+            continue
+        label = label_of(name)
+        if label in found:
+            raise UsageError(f"two folders have the label '{label}'", where=inner, hint="rename one")
+        if len(files) < FEW:
+            warn(f"'{name}' has less than {FEW} examples, which may cause issues")
+        paths = [os.path.join(inner, file) for file in files]
+        found[label] = [Example(path, label, category_of(path, testing, validation)) for path in paths]
+    if not found:
+        raise UsageError(f"No valid folders of images found at {folder}", hint="make one folder a class in it")
+    if len(found) == 1:
+        raise UsageError(
+            f"Only one valid folder of images found at {folder} - multiple classes are needed for classification."
+        )
+    for label, entries in found.items():
+        check_counts(label, entries)
+    return list(found), [entry for entries in found.values() for entry in entries]
+
+
+def check_counts(label: str, entries: Sequence[Example]) -> None:
+    """Raises UsageError when a class has nothing to train on."""
+    if all(entry.category != "training" for entry in entries):
+        raise UsageError(
+            f"Label {label} has no images in the category training.",
+            hint=f"add photos of it, or lower {option('testing_percentage')} and {option('validation_percentage')}",
+        )
+
+
+def by_category(examples: Sequence[Example]) -> Mapping[str, list[int]]:
+    """The places of the examples of each category."""
+    return {name: [i for i, entry in enumerate(examples) if entry.category == name] for name in CATEGORIES}

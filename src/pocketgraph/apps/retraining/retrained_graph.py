@@ -1,0 +1,61 @@
+"""The graph that comes out: the base up to the cut, the place where features can be fed, and the new layer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.apps.retraining.softmax_head import Head
+from pocketgraph.errors import UsageError, option
+from pocketgraph.graph import Graph, Node, Shape, Tensor
+from pocketgraph.graph.dtype import FLOAT, INT32
+from pocketgraph.graph.order import reachable
+
+Array = np.ndarray[Any, Any]
+BOTTLENECK = "input/BottleneckInputPlaceholder"
+LAYER = "final_training_ops"
+
+
+def with_head(graph: Graph, cut: str, head: Head, final: str, rank: int) -> Graph:
+    """A classifier of the new classes, with the names that TensorFlow's retrain.py gives.
+
+    Args:
+        graph: the base.
+        cut: the tensor that the head takes.
+        head: weights [features, classes] and biases.
+        final: the name of the scores.
+        rank: how many axes the cut tensor has.
+
+    Raises:
+        UsageError: the base has a node of one of these names, before the cut.
+    """
+    kept = reachable(graph, [cut])
+    size = len(head.weights)
+    source = cut
+    made = []
+    if rank != 2:
+        made += [
+            Node(
+                "input/shape", "Const", (), {"dtype": INT32, "value": Tensor.from_numpy(np.array([-1, size], np.int32))}
+            ),
+            Node("input/features", "Reshape", (cut, "input/shape"), {"T": FLOAT, "Tshape": INT32}),
+        ]
+        source = "input/features"
+    weights, biases = f"{LAYER}/weights/final_weights", f"{LAYER}/biases/final_biases"
+    product, added = f"{LAYER}/Wx_plus_b/MatMul", f"{LAYER}/Wx_plus_b/add"
+    made += [
+        Node(BOTTLENECK, "PlaceholderWithDefault", (source,), {"dtype": FLOAT, "shape": Shape((None, size))}),
+        Node(weights, "Const", (), {"dtype": FLOAT, "value": Tensor.from_numpy(head.weights)}),
+        Node(biases, "Const", (), {"dtype": FLOAT, "value": Tensor.from_numpy(head.biases)}),
+        Node(product, "MatMul", (BOTTLENECK, weights), {"T": FLOAT, "transpose_a": False, "transpose_b": False}),
+        Node(added, "Add", (product, biases), {"T": FLOAT}),
+        Node(final, "Softmax", (added,), {"T": FLOAT}),
+    ]
+    taken = next((node.name for node in made if node.name in kept), None)
+    if taken is not None:
+        raise UsageError(
+            f"the base has a node '{taken}' already, before the cut", hint=f"pass another {option('final_tensor_name')}"
+        )
+    before = [node for node in graph if node.name in kept]
+    return graph.replace([*before, *made], outputs=(f"{final}:0",), signatures={})

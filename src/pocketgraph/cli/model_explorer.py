@@ -1,0 +1,40 @@
+"""``pocketgraph model_explorer``: a model for Model Explorer, with figures of its nodes as overlays."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from pocketgraph.cli._output import echo
+from pocketgraph.errors import UsageError
+
+
+@click.command("model_explorer")
+@click.argument("model")
+@click.option(
+    "--output", "-o", default="", help="The graph's file, graph.json. Default: MODEL's name with .json, here."
+)
+@click.option("--measure", is_flag=True, help="Run the model on made-up inputs, for an overlay of times.")
+@click.option(
+    "--quantization", metavar="REPORT.json", help="The report of quantize, for an overlay of what eight bits leave."
+)
+def command(model: str, output: str, measure: bool, quantization: str | None) -> None:
+    """Write MODEL as Model Explorer reads it, and overlays of its nodes' operations, bytes, times beside it.
+
+    \b
+      pocketgraph model_explorer frozen.pb -o frozen.json --measure
+      model-explorer frozen.json        # pip install ai-edge-model-explorer; then load frozen.time.json as node data
+    """
+    from pocketgraph.formats import load
+    from pocketgraph.inspect.measured import measured
+    from pocketgraph.inspect.model_explorer import harm_of_report, write_model_explorer
+
+    name = os.path.basename(os.path.normpath(model))
+    output = output or f"{os.path.splitext(name)[0] or name}.json"
+    if not output.endswith(".json"):
+        raise UsageError(f"Model Explorer reads .json, not '{output}'", hint="-o graph.json")
+    harm = harm_of_report(quantization) if quantization is not None else {}
+    graph, trace = measured(model)[:2] if measure else (load(model), None)
+    for file in write_model_explorer(graph, output, name, trace, harm):
+        echo(f"{file}: {os.path.getsize(file):,} bytes")

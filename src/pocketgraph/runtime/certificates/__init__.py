@@ -1,0 +1,1 @@
+"""Certificates of compiled parts: each is compared with the reference engine before it is trusted."""

@@ -1,0 +1,152 @@
+"""Compares a compiled part with the reference engine, the first time that it runs, and sees to what follows from it.
+
+What agrees is certified, beside the part in the cache. What does not is not used again: the reference engine answers in
+its place, in this process and in later ones, a warning names its nodes, and a reproduction is written.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pocketgraph.errors import PocketgraphError
+from pocketgraph.litert import cache
+from pocketgraph.litert.cost_model import MOST_NOTED
+from pocketgraph.runtime.certificates import budget
+from pocketgraph.runtime.certificates.agreement import EIGHT_BITS, Array, Precision, Verdict, judged, varied
+from pocketgraph.runtime.certificates.part_reference import PartReference
+
+if TYPE_CHECKING:
+    from pocketgraph.litert.executable import Executable
+
+FACTORS = (5.0, -5.0)  # by which floats are multiplied to see whether a part agrees on other feeds as well
+REFUSALS = (PocketgraphError, MemoryError, ArithmeticError, LookupError, TypeError, ValueError)
+"""What the reference engine does not compute proves nothing; the run goes on."""
+MOST_UNCLEAR = 4  # feeds that do not tell, after which a part is left without a certificate in this process
+
+
+@dataclass
+class CheckedPart:
+    """A part that is compared: what to call it, and the last verdict."""
+
+    place: str
+    verdict: Verdict | None = None
+
+
+class PartCheck:
+    """What an executable is given as its ``check``.
+
+    Args:
+        reference: computes the part's nodes.
+        part: is told the verdicts.
+        always: compare each run, certified or not.
+        cache_dir: as for Session; reproductions are written there.
+    """
+
+    def __init__(self, reference: PartReference, part: CheckedPart, *, always: bool, cache_dir: str | None) -> None:
+        self.reference = reference
+        self.part = part
+        self.always = always
+        self.cache_dir = cache_dir
+        self._unclear = 0
+        self._lock = threading.Lock()
+
+    def __call__(self, executable: Executable, feeds: Sequence[Array], results: list[Array]) -> list[Array]:
+        """What to answer in place of these results: themselves, or what the reference engine computes."""
+        is_open = self.part.verdict in (None, Verdict.UNCLEAR)
+        if is_open and not self.always and not budget.allows(executable.check_time):
+            self._later(executable, feeds, results)
+            return results
+        with self._lock:
+            if self.part.verdict is Verdict.RIGHT and not self.always:
+                return results
+            began = time.thread_time()
+            right = self.compare(executable, feeds, results)
+            if not self.always:
+                budget.spend(time.thread_time() - began)
+        return results if right is None or self.part.verdict is not Verdict.WRONG else right
+
+    def compare(self, executable: Executable, feeds: Sequence[Array], results: Sequence[Array]) -> list[Array] | None:
+        """Compares one run, and sees to what follows.
+
+        Args:
+            executable: what ran.
+            feeds: what went in.
+            results: what came out.
+
+        Returns:
+            The reference engine's results; None where it refuses the feeds.
+        """
+        with np.errstate(all="ignore"):
+            return self._compared(executable, feeds, results)
+
+    def _compared(self, executable: Executable, feeds: Sequence[Array], results: Sequence[Array]) -> list[Array] | None:
+        right: list[Array] | None
+        precision = EIGHT_BITS if executable.about.get("eight_bit") else self.reference.precision
+        shown = feeds
+        try:
+            right = self.reference.run(feeds)
+            found = self._judged(feeds, results, right, precision)
+            if found is Verdict.RIGHT and self.part.verdict is not found and precision is not EIGHT_BITS:
+                for factor in FACTORS:
+                    others = varied(feeds, factor)
+                    if self._varied(executable, others, precision) is Verdict.WRONG:
+                        found, shown = Verdict.WRONG, others
+                        break
+        except REFUSALS:
+            right, found = None, Verdict.UNCLEAR
+        if found is Verdict.UNCLEAR:
+            self._unclear += 1
+            self.part.verdict = self.part.verdict or found
+            if self._unclear >= MOST_UNCLEAR and not self.always:
+                executable.check = None
+            return right
+        is_news, self.part.verdict = self.part.verdict is not found, found
+        if found is Verdict.WRONG:
+            executable.replace(self.reference.run)
+        elif not self.always:
+            executable.check = None
+        if is_news and executable.kept_as is not None:
+            cache.certify(*executable.kept_as, found.value)
+        if is_news and found is Verdict.WRONG:
+            self._tell(shown)
+        return right
+
+    def _judged(
+        self, feeds: Sequence[Array], results: Sequence[Array], right: Sequence[Array], precision: Precision
+    ) -> Verdict:
+        return judged(results, right, feeds, partial(self.reference.noisy, feeds), precision)
+
+    def _varied(self, executable: Executable, feeds: Sequence[Array], precision: Precision) -> Verdict:
+        """The verdict on other feeds than those that came, which need not make sense."""
+        try:
+            return self._judged(feeds, executable.computed(feeds), self.reference.run(feeds), precision)
+        except PocketgraphError:
+            return Verdict.UNCLEAR
+
+    def _later(self, executable: Executable, feeds: Sequence[Array], results: Sequence[Array]) -> None:
+        """Leaves the comparison to a time at which the process has nothing to do."""
+        executable.check = None
+        if executable.kept_as is not None and not executable.is_put_off:
+            cache.certify(*executable.kept_as, "later")
+        if sum(array.nbytes for array in (*feeds, *results)) > MOST_NOTED:
+            return
+        from pocketgraph.runtime.certificates import when_idle
+
+        taken, given = [array.copy() for array in feeds], [array.copy() for array in results]
+        when_idle.add(lambda: self.compare(executable, taken, given), executable.check_time)
+
+    def _tell(self, feeds: Sequence[Array]) -> None:
+        from pocketgraph.runtime.certificates.reproduction import write_reproduction
+
+        where = write_reproduction(self.reference, feeds, self.cache_dir)
+        told = f"; to report it, send {where}.pb and {where}.npz" if where else ""
+        said = f"{self.part.place} gives other numbers compiled than on the reference engine, which computes it{told}"
+        warnings.warn(said, RuntimeWarning, stacklevel=2)

@@ -1,0 +1,139 @@
+"""The reference engine on the nodes of one compiled part: its results, and how much noise moves them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.graph import DType, Graph, Node, Shape
+from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.kernels.registry import evaluate
+from pocketgraph.litert.hints import MAY_QUANTIZE, WHOLE_NUMBERS
+from pocketgraph.litert.narrow_floats import NARROW
+from pocketgraph.runtime.certificates.agreement import EIGHT_BITS, FLOAT, SHORT_FLOAT, Array, Precision
+from pocketgraph.runtime.engines.needed import Item, needed
+
+LARGE = 1e15  # beyond this, digits and powers are near the edges of float32
+
+
+class PartReference:
+    """The nodes of a part, computed by the reference engine.
+
+    Args:
+        graph: the graph that they are of.
+        inputs: what the part takes, in its order.
+        outputs: what it gives, in its order.
+    """
+
+    def __init__(self, graph: Graph, inputs: Sequence[Endpoint], outputs: Sequence[Endpoint]) -> None:
+        self.graph = graph
+        self.inputs = tuple(inputs)
+        self.outputs = tuple(outputs)
+
+    @cached_property
+    def _order(self) -> list[Item]:
+        """The part's nodes and the constants that they read, each after those it needs."""
+        fed = frozenset(self.inputs)
+        items = needed(self.graph, fed, self.outputs, ())
+        ordered: list[Item] = []
+        seen: set[str] = set()
+        waiting = [(e.node, False) for e in self.outputs if e not in fed]
+        while waiting:
+            name, is_ready = waiting.pop()
+            if is_ready:
+                ordered.append(items[name])
+            elif name not in seen:
+                seen.add(name)
+                waiting.append((name, True))
+                waiting += [(e.node, False) for e in items[name].data if e not in fed]
+        return ordered
+
+    @cached_property
+    def precision(self) -> Precision:
+        """How exact the part computes, by what its nodes say."""
+        attrs = [item.node.attrs for item in self._order]
+        if any(MAY_QUANTIZE in each or WHOLE_NUMBERS in each for each in attrs):
+            return EIGHT_BITS
+        types = {value.base.name for each in attrs for value in each.values() if isinstance(value, DType)}
+        return FLOAT if types.isdisjoint(NARROW) else SHORT_FLOAT
+
+    def run(self, arrays: Sequence[Array], change: Callable[[Array], Array] | None = None) -> list[Array]:
+        """The outputs for these inputs.
+
+        Args:
+            arrays: the inputs, which are not changed.
+            change: what becomes of each tensor of floats that goes in or is computed.
+
+        Raises:
+            PocketgraphError: the reference engine refuses them.
+            MemoryError: there is not enough.
+        """
+        last = {endpoint: place for place, item in enumerate(self._order) for endpoint in item.data}
+        last.update(dict.fromkeys(self.outputs, len(self._order)))
+        values: dict[Endpoint, Any] = {}
+
+        def keep(endpoint: Endpoint, value: Any) -> None:
+            is_number = change is not None and isinstance(value, (np.ndarray, np.generic))
+            if is_number and change is not None and DType.of_numpy(value.dtype).is_floating:
+                value = change(np.asarray(value))
+            values[endpoint] = value
+
+        for endpoint, array in zip(self.inputs, arrays, strict=True):
+            view = np.asarray(array).view()
+            view.flags.writeable = False
+            keep(endpoint, view)
+        with np.errstate(all="ignore"):
+            for place, item in enumerate(self._order):
+                node = item.node
+                for port, value in enumerate(evaluate(node, [values[endpoint] for endpoint in item.data])):
+                    endpoint = Endpoint(node.name, port)
+                    if node.op == "Const":
+                        values[endpoint] = value
+                    elif endpoint in last and endpoint not in values:
+                        keep(endpoint, value)
+                for endpoint in item.data:
+                    if last[endpoint] == place:
+                        values.pop(endpoint, None)
+        return [np.array(values[endpoint]) for endpoint in self.outputs]
+
+    def noisy(self, arrays: Sequence[Array], seed: int, size: float) -> list[Array] | None:
+        """The outputs with noise in all tensors of floats on the way.
+
+        Args:
+            arrays: the inputs.
+            seed: draws other noise.
+            size: of the noise, as a share of each element; a tenth of it as a share of the largest one.
+
+        Returns:
+            None where something on the way is not finite or beyond LARGE, so that it is no matter of rounding.
+        """
+        rng = np.random.default_rng(seed)
+        is_tame = True
+
+        def moved(array: Array) -> Array:
+            nonlocal is_tame
+            wide = array.astype(np.float64)
+            peak = float(np.max(np.abs(wide), initial=0.0))
+            is_tame = is_tame and peak < LARGE  # a NaN is not
+            wide += size * rng.uniform(-1, 1, wide.shape) * (np.abs(wide) + 0.1 * peak)
+            return wide.astype(array.dtype)
+
+        found = self.run(arrays, moved)
+        return found if is_tame else None
+
+    def as_graph(self, arrays: Sequence[Array]) -> tuple[Graph, dict[str, Array]]:
+        """The part as a graph of its own, and the feeds by the names of its placeholders."""
+        fed = {endpoint: f"given_{place}" for place, endpoint in enumerate(self.inputs)}
+        while any(name in self.graph.nodes for name in fed.values()):
+            fed = {endpoint: f"{name}_" for endpoint, name in fed.items()}
+        nodes = [
+            Node(fed[e], "Placeholder", (), {"dtype": DType.of_numpy(array.dtype), "shape": Shape(array.shape)})
+            for e, array in zip(self.inputs, arrays, strict=True)
+        ]
+        nodes += [item.node.replace(inputs=[fed.get(e) or str(e) for e in item.data]) for item in self._order]
+        outputs = [str(endpoint) for endpoint in self.outputs]
+        graph = self.graph.replace(nodes, inputs=tuple(fed.values()), outputs=outputs, signatures={})
+        return graph, {fed[e]: array for e, array in zip(self.inputs, arrays, strict=True)}

@@ -1,0 +1,75 @@
+"""Comparisons that would hold an answer up, made when the process has nothing else to do.
+
+A thread looks four times a second at how much the process computes. It begins when that is little, or when the
+comparison is a small share of what the process has computed already; it is not there when nothing waits.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+
+from pocketgraph.runtime.certificates import budget
+
+LOOK = 0.25  # seconds between two looks
+BUSY = 0.2  # processors' worth of work in between, from which a process is at work
+MOST = 16  # comparisons that wait; the oldest are dropped, and made by a later process
+
+_waiting: deque[tuple[Callable[[], object], float]] = deque(maxlen=MOST)
+_lock = threading.Lock()
+_thread: threading.Thread | None = None
+
+
+def add(compare: Callable[[], object], microseconds: float) -> None:
+    """Leaves something to be done later, which takes about so long."""
+    global _thread
+    with _lock:
+        _waiting.append((compare, microseconds))
+        if _thread is None:
+            _thread = threading.Thread(target=_work, name="pocketgraph certificates", daemon=True)
+            _thread.start()
+
+
+def finish() -> None:
+    """Does what waits, now."""
+    while _waiting:
+        _first()
+
+
+def _first() -> None:
+    try:
+        compare, _ = _waiting.popleft()
+    except IndexError:
+        return  # the other thread had it
+    compare()
+
+
+def _work() -> None:
+    global _thread
+    before = time.process_time()
+    while True:
+        time.sleep(LOOK)
+        with _lock:
+            if not _waiting:
+                _thread = None
+                return
+            wanted = _waiting[0][1]
+        now = time.process_time()
+        if now - before < BUSY * LOOK or budget.allows(wanted):
+            with contextlib.suppress(Exception):  # a warning that is an error, a model file that is gone
+                _first()
+        before = time.process_time()
+
+
+def _after_fork() -> None:
+    global _thread, _lock
+    _thread, _lock = None, threading.Lock()
+    _waiting.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

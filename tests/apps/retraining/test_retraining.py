@@ -1,0 +1,202 @@
+"""The split of retrain.py, a head that is solved, and a classifier of colours out of photos."""
+
+import json
+import pathlib
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import pocketgraph
+from command_line import call
+from pocketgraph import Session
+from pocketgraph.apps.retraining.base_model import found_cut, output_of
+from pocketgraph.apps.retraining.example_lists import category_of, examples_of, label_of, split_share
+from pocketgraph.apps.retraining.softmax_head import cross_validated, fold_of, minimized, softmax, solved
+from pocketgraph.apps.retraining.tool import calibration_error, retrain
+from pocketgraph.errors import FormatError, UsageError
+from pocketgraph.formats import save
+from pocketgraph.graph import Graph, Node, Tensor
+from pocketgraph.graph.text import parse
+from support import model_dir, model_info, needs_shared
+
+
+def base() -> Graph:
+    """A "classifier" whose last layer takes six features of a picture: means of colours, as they are and squared."""
+    graph = parse(
+        """
+        input = Placeholder(dtype=float, shape=[1,8,8,3])
+        axes = Const(int32 [1, 2])
+        mean = Mean(input, axes, T=float, Tidx=int32, keep_dims=false)
+        squares = Square(mean, T=float)
+        axis = Const(int32 1)
+        features = ConcatV2(mean, squares, axis, T=float, N=2, Tidx=int32)
+        weights = Const(float [1, 2])
+        logits = MatMul(features, weights, T=float, transpose_a=false, transpose_b=false)
+        scores = Softmax(logits, T=float)
+        """
+    )
+    rng = np.random.default_rng(0)
+    table = Tensor.from_numpy(rng.normal(size=(6, 4)).astype(np.float32))
+    return graph.map_nodes(
+        lambda node: Node(node.name, "Const", (), {**node.attrs, "value": table}) if node.name == "weights" else node
+    )
+
+
+@pytest.fixture
+def photos(tmp_path: pathlib.Path) -> pathlib.Path:
+    rng = np.random.default_rng(1)
+    for name, colour in (("Red things", (200, 40, 40)), ("green", (40, 200, 40)), ("blue", (40, 40, 200))):
+        (tmp_path / "photos" / name).mkdir(parents=True)
+        for number in range(30):
+            pixels = np.clip(rng.normal(colour, 40, (8, 8, 3)), 0, 255).astype(np.uint8)
+            Image.fromarray(pixels).save(tmp_path / "photos" / name / f"{number}.png")
+    return tmp_path / "photos"
+
+
+def test_the_split_is_the_originals() -> None:
+    assert split_share("flowers/daisy/a.jpg") == pytest.approx(7.922613679786128, abs=1e-12)
+    assert split_share("flowers/daisy/a_nohash_1.jpg") == split_share("flowers/daisy/a_nohash_2.jpg")
+    assert category_of("flowers/daisy/a.jpg", 10, 10) == "validation"
+    assert category_of("flowers/daisy/a.jpg", 10, 5) == "testing"
+    assert category_of("flowers/daisy/a.jpg", 2, 5) == "training"
+    assert label_of("/x/Red Roses_2!") == "red roses 2"
+
+
+def test_minimized_finds_the_bottom_of_a_valley() -> None:
+    def rosenbrock(x: np.ndarray) -> tuple[float, np.ndarray]:
+        a, b = 1 - x[0], x[1] - x[0] ** 2
+        return float(a * a + 100 * b * b), np.array([-2 * a - 400 * x[0] * b, 200 * b])
+
+    np.testing.assert_allclose(minimized(rosenbrock, np.array([-1.2, 1.0])), [1, 1], atol=1e-3)
+
+
+def test_the_head_is_where_the_gradient_ends() -> None:
+    rng = np.random.default_rng(2)
+    x, y = rng.normal(3, 2, (90, 5)), rng.integers(0, 3, 90)
+    strength = 0.5
+    head, _ = solved(x, y, 3, strength)
+    scale = np.sqrt(x.var(axis=0).mean())
+    weights = head.weights.astype(np.float64)
+    slope = (x - x.mean(axis=0)).T @ (softmax(x @ weights + head.biases) - np.eye(3)[y]) / 90
+    penalty = weights * scale**2 / (strength * 90)
+    np.testing.assert_allclose(slope, -penalty, atol=2e-4)
+
+
+def test_groups_stay_together_when_examples_are_cut() -> None:
+    groups = [f"thing {number // 3}" for number in range(60)]
+    parts = fold_of(np.arange(60) % 2 * 0, 5, 0, groups)
+    assert all(len({part for part, group in zip(parts, groups, strict=True) if group == name}) == 1 for name in groups)
+    assert set(parts) == set(range(5))
+
+
+def test_cross_validation_prefers_a_penalty_where_there_is_only_noise() -> None:
+    rng = np.random.default_rng(3)
+    x, y = rng.normal(size=(60, 40)), np.arange(60) % 2
+    x[:, 0] += 2.0 * y
+    strength, held = cross_validated(x, y, 2)
+    assert strength < 10
+    assert held.shape == (60, 2)
+    assert (held.argmax(axis=1) == y).mean() > 0.65
+
+
+def test_calibration() -> None:
+    sure = np.array([[0.95, 0.05]] * 10)
+    assert calibration_error(sure, np.zeros(10, int)) == pytest.approx(0.05)
+    assert calibration_error(sure, np.arange(10) % 2) == pytest.approx(0.45)
+
+
+def test_a_classifier_of_colours(photos: pathlib.Path) -> None:
+    told: list[str] = []
+    (photos / "green" / "broken.png").write_bytes(b"\x89PNG no")
+    made = retrain(base(), photos, notify=told.append)
+    assert made.labels == ("red things", "blue", "green")
+    assert made.cut.tensor == "features:0"
+    assert made.cut.layer == "logits"
+    assert sum(made.counts.values()) == 90
+    assert made.accuracy["testing"] == 1.0
+    assert made.confusion.sum() == made.counts["testing"]
+    assert any("broken.png" in text for text in told)
+    assert len(made.left_out) == 1
+    with Session(made.graph) as session:
+        blue = np.full((1, 8, 8, 3), (40, 40, 200), np.float32) / 255
+        (scores,) = session.run(["final_result"], {"input": blue})
+        assert scores.argmax() == 1
+        (fed,) = session.run(["final_result"], {"input/BottleneckInputPlaceholder": np.zeros((2, 6), np.float32)})
+        assert fed.shape == (2, 3)
+
+
+def test_the_same_seed_gives_the_same_bytes_with_and_without_kept_features(
+    photos: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    kept = str(tmp_path / "kept")
+    graphs = [retrain(base(), photos, bottleneck_dir=place).graph for place in ("", kept, kept)]
+    for number, graph in enumerate(graphs):
+        save(graph, tmp_path / f"{number}.pb")
+    first = retrain(base(), photos).head
+    contents = {(tmp_path / f"{number}.pb").read_bytes() for number in range(3)}
+    assert len(contents) == 1
+    photo = next((photos / "green").iterdir())
+    Image.fromarray(np.full((8, 8, 3), 255, np.uint8)).save(photo)  # another photo under the old name
+    changed = retrain(base(), photos, bottleneck_dir=kept).head
+    assert not np.array_equal(changed.weights, first.weights)
+    np.testing.assert_array_equal(changed.weights, retrain(base(), photos).head.weights)
+
+
+def test_the_command(photos: pathlib.Path, tmp_path: pathlib.Path, capsys: Any) -> None:
+    save(base(), tmp_path / "base.pb")
+    out = tmp_path / "out.pb"
+    flags = [
+        f"--image_dir={photos}",
+        f"--output_graph={out}",
+        f"--summaries_dir={tmp_path / 'logs'}",
+        "--learning_rate=0.1",
+    ]
+    assert call("retrain", tmp_path / "base.pb", *flags, "--print_misclassified_test_images") == 0
+    said = capsys.readouterr()
+    assert "Final test accuracy = 100.0% (N=" in said.out
+    assert "=== MISCLASSIFIED TEST IMAGES ===" in said.out
+    assert "--learning_rate is of the original's gradient descent" in said.err
+    assert (tmp_path / "labels.txt").read_text() == "red things\nblue\ngreen\n"
+    assert json.loads((tmp_path / "logs" / "figures.json").read_text())["accuracy"]["testing"] == 1.0
+    assert call("label_image", f"--graph={out}", "--input_mean=0", "--input_std=255", photos / "blue" / "0.png") == 0
+
+
+def test_what_is_wrong_is_said(photos: pathlib.Path, tmp_path: pathlib.Path, capsys: Any) -> None:
+    with pytest.raises(FormatError, match="not found"):
+        retrain(base(), tmp_path / "none")
+    (tmp_path / "one" / "cat").mkdir(parents=True)
+    with pytest.raises(UsageError, match="No valid folders"):
+        examples_of(str(tmp_path / "one"))
+    Image.new("RGB", (8, 8)).save(tmp_path / "one" / "cat" / "a.png")
+    with pytest.raises(UsageError, match="multiple classes are needed"):
+        retrain(base(), tmp_path / "one")
+    (tmp_path / "one" / "dog").mkdir()
+    Image.new("RGB", (8, 8)).save(tmp_path / "one" / "dog" / "a.png")
+    with pytest.raises(UsageError, match="no images in the category training"):
+        retrain(base(), tmp_path / "one", testing=49.9, validation=50)
+    (tmp_path / "one" / "DOG").mkdir()
+    Image.new("RGB", (8, 8)).save(tmp_path / "one" / "DOG" / "a.png")
+    with pytest.raises(UsageError, match="two folders have the label 'dog'"):
+        retrain(base(), tmp_path / "one")
+    with pytest.raises(UsageError, match="not clear where to cut"):
+        found_cut(parse("x = Placeholder(dtype=float, shape=[1,2])\ny = Relu(x, T=float)"), "y")
+    assert call("retrain", tmp_path / "mobilenet_0.5", f"--image_dir={photos}") == 2
+    assert "not downloaded" in capsys.readouterr().err
+    assert call("retrain") == 2
+
+
+@needs_shared
+@pytest.mark.parametrize(
+    ("name", "tensor"),
+    [
+        ("mobilenet_v1_025_128", "MobilenetV1/Logits/Dropout_1b/Identity:0"),
+        ("mobilenet_v1_025_128_quant", "MobilenetV1/Logits/Dropout_1b/Identity:0"),
+        ("customvision_recipe", "fc/Reshape:0"),
+        ("tfl_quantized_graph", "MobilenetV2/Logits/Dropout/Identity:0"),
+    ],
+)
+def test_where_real_models_are_cut(name: str, tensor: str) -> None:
+    graph = pocketgraph.load(model_dir(name) / model_info(name)["file"])
+    assert found_cut(graph, output_of(graph)).tensor == tensor

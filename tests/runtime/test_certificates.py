@@ -1,0 +1,297 @@
+"""Compiled parts are compared with the reference engine: a lowering that is broken on purpose cannot answer."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pocketgraph.errors import UsageError
+from pocketgraph.formats import load, save
+from pocketgraph.graph.text import parse
+from pocketgraph.litert import cache
+from pocketgraph.litert.lowerings.nn import activations
+from pocketgraph.runtime import Session
+from pocketgraph.runtime.certificates import budget, reproduction, when_idle
+from pocketgraph.runtime.samples import sample_fetches
+
+Array = np.ndarray[Any, Any]
+
+STRAIGHT = parse("""
+    x = Placeholder(dtype=float, shape=[?, 8])
+    w = Const(float[8, 8] 2.0)
+    m = MatMul(x, w, T=float)
+    y = Relu(m, T=float)
+""")
+LATE = parse("""
+    x = Placeholder(dtype=float, shape=[?, 256])
+    s = Placeholder(dtype=float, shape=[?])
+    zero = Const(float 0.0)
+    keep = Greater(s, zero, T=float)
+    where = Where(keep, T=bool)
+    flat = Const(int32[1] [-1])
+    place = Reshape(where, flat, T=int64, Tshape=int32)
+    axis = Const(int32 0)
+    rows = GatherV2(x, place, axis, Tparams=float, Tindices=int64, Taxis=int32)
+    w = Const(float[256, 256] 2.0)
+    m = MatMul(rows, w, T=float)
+    y = Relu(m, T=float)
+""")
+LOOP = parse("""
+    x = Placeholder(dtype=float, shape=[4, 256])
+    limit = Placeholder(dtype=float, shape=[])
+    start = Enter(x, T=float, frame_name="loop")
+    bound = Enter(limit, T=float, frame_name="loop", is_constant=true)
+    w = Const(float[256, 256] 0.0125)
+    weights = Enter(w, T=float, frame_name="loop", is_constant=true)
+    value = Merge(start, next, T=float, N=2)
+    axes = Const(int32[2] [0, 1])
+    axes_in = Enter(axes, T=int32, frame_name="loop", is_constant=true)
+    largest = Max(value, axes_in, T=float, Tidx=int32)
+    go = Less(largest, bound, T=float)
+    goes = LoopCond(go)
+    switch = Switch(value, goes, T=float)
+    inside = Identity(switch:1, T=float)
+    m = MatMul(inside, weights, T=float)
+    r = Relu(m, T=float)
+    next = NextIteration(r, T=float)
+    y = Exit(switch, T=float)
+""")
+ONES = np.ones((4, 8), "f4")  # m is 16 everywhere, and a broken rectifier gives 6
+
+
+@pytest.fixture(autouse=True)
+def without_budget(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Each test begins as a process does that has compared nothing yet."""
+    monkeypatch.setattr(budget, "_spent", 0.0)
+    when_idle.finish()
+    yield
+    when_idle.finish()
+
+
+@pytest.fixture
+def broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rectifiers end at 6."""
+    monkeypatch.setitem(activations.ACTIVATIONS, "Relu", "RELU6")
+
+
+def feeds_of(name: str) -> tuple[Any, dict[str, Array], Array]:
+    """A graph with its feeds, and the right answer, worked out by hand in NumPy."""
+    if name == "straight":
+        return STRAIGHT, {"x": ONES}, np.full((4, 8), 16, "f4")
+    if name == "late":
+        x, chosen = np.ones((5, 256), "f4"), np.array([1, -1, 1, 1, -1], "f4")
+        return LATE, {"x": x, "s": chosen}, np.full((3, 256), 512, "f4")
+    x = np.full((4, 256), 1, "f4")  # each round makes 3.2 times as much: 1, 3.2, 10.24
+    return LOOP, {"x": x, "limit": np.float32(5)}, np.full((4, 256), 3.2**2, "f4")
+
+
+def verdicts(folder: pathlib.Path) -> list[str]:
+    """What the entries of a cache say."""
+    noted = [json.loads(path.read_text()).get(cache.CERTIFICATE, {}) for path in folder.glob("*.json")]
+    return [said for each in noted for said in each.values()]
+
+
+@pytest.mark.parametrize("name", ["straight", "late", "loop"])
+@pytest.mark.parametrize("check", ["first", "always"])
+def test_a_wrong_part_does_not_answer(name: str, check: str, broken: None, tmp_path: pathlib.Path) -> None:
+    graph, feeds, right = feeds_of(name)
+    with Session(graph, check="never", cache_dir="") as session:
+        assert not np.allclose(session.run("y", feeds)[0], right)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        with Session(graph, check=check, cache_dir=tmp_path) as session:
+            for _ in range(12):
+                np.testing.assert_allclose(session.run("y", feeds)[0], right, rtol=1e-5)
+            assert "wrong" in [verdict for _, verdict in session.checked_parts()]
+    (message,) = (str(one.message) for one in told)
+    assert "gives other numbers" in message
+    assert re.search("node '|part from '", message)
+    assert verdicts(tmp_path) == ["wrong"]
+    with Session(graph, check="never", cache_dir=tmp_path) as later:  # once found wrong, it is not used any more
+        np.testing.assert_allclose(later.run("y", feeds)[0], right, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["straight", "late", "loop"])
+def test_a_warm_cache_without_a_certificate(name: str, broken: None, tmp_path: pathlib.Path) -> None:
+    graph, feeds, right = feeds_of(name)
+    with Session(graph, check="never", cache_dir=tmp_path) as session:
+        assert not np.allclose(session.run("y", feeds)[0], right)
+    assert verdicts(tmp_path) == []
+    with pytest.warns(RuntimeWarning, match="gives other numbers"), Session(graph, cache_dir=tmp_path) as later:
+        np.testing.assert_allclose(later.run("y", feeds)[0], right, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["straight", "late", "loop"])
+def test_a_right_part_is_certified_once(name: str, tmp_path: pathlib.Path) -> None:
+    graph, feeds, right = feeds_of(name)
+    for compared in (["right"], []):
+        with Session(graph, cache_dir=tmp_path) as session:
+            for _ in range(3):
+                np.testing.assert_allclose(session.run("y", feeds)[0], right, rtol=1e-5)
+            assert [verdict for _, verdict in session.checked_parts()] == compared
+    assert verdicts(tmp_path) == ["right"]
+
+
+def test_a_long_comparison_waits_until_the_process_is_idle(
+    broken: None, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(budget, "allows", lambda microseconds: False)
+    monkeypatch.setattr(when_idle, "LOOK", 60)
+    with Session(STRAIGHT, cache_dir=tmp_path) as session:
+        assert session.run("y", {"x": ONES})[0].max() == 6
+        assert verdicts(tmp_path) == ["later"]
+        with pytest.warns(RuntimeWarning, match="gives other numbers"):
+            when_idle.finish()
+        assert session.run("y", {"x": ONES})[0].min() == 16
+    assert verdicts(tmp_path) == ["wrong"]
+
+
+@pytest.mark.parametrize("name", ["straight", "late"])
+def test_a_warm_part_that_takes_long_to_compare(
+    name: str, broken: None, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph, feeds, right = feeds_of(name)
+    monkeypatch.setattr(when_idle, "LOOK", 60)
+    with Session(graph, check="never", cache_dir=tmp_path) as session:
+        session.run("y", feeds)
+    monkeypatch.setattr(budget, "allows", lambda microseconds: False)
+    with Session(graph, cache_dir=tmp_path) as later:
+        for _ in range(4):
+            assert later.run("y", feeds)[0].max() == 6
+        with pytest.warns(RuntimeWarning, match="gives other numbers"):
+            when_idle.finish()
+        np.testing.assert_allclose(later.run("y", feeds)[0], right, rtol=1e-5)
+
+
+def test_the_thread_does_what_waits(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(budget, "allows", lambda microseconds: False)
+    monkeypatch.setattr(when_idle, "LOOK", 0.01)
+    monkeypatch.setattr(when_idle, "_thread", None)
+    with Session(STRAIGHT, cache_dir=tmp_path) as session:
+        session.run("y", {"x": ONES})
+    thread = when_idle._thread
+    assert thread is None or thread.daemon
+    if thread is not None:
+        thread.join(30)
+    assert verdicts(tmp_path) == ["right"]
+
+
+def test_the_reproduction_holds_the_part_and_its_feeds(broken: None, tmp_path: pathlib.Path) -> None:
+    with pytest.warns(RuntimeWarning, match="to report it, send"), Session(STRAIGHT, cache_dir=tmp_path) as session:
+        session.run("y", {"x": ONES})
+    (model,) = (tmp_path / reproduction.FOLDER).glob("*.pb")
+    with np.load(model.with_suffix(".npz")) as kept:
+        feeds = {name: kept[name] for name in kept.files}
+    np.testing.assert_array_equal(*feeds.values(), ONES)
+    graph = load(str(model))
+    with Session(graph, engine="reference") as session:
+        assert session.run(sample_fetches(graph), feeds)[0].min() == 16
+    assert model.stat().st_mode & 0o077 == 0
+
+
+def test_few_reproductions_of_bounded_size(
+    broken: None, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reproduction, "MOST", 2)
+    for rows in range(1, 5):
+        with pytest.warns(RuntimeWarning, match="gives other"), Session(STRAIGHT, cache_dir=tmp_path) as session:
+            session.run("y", {"x": np.ones((rows, 8), "f4")})
+    assert len(list((tmp_path / reproduction.FOLDER).iterdir())) == 4
+    monkeypatch.setattr(reproduction, "LARGEST", 10)
+    with pytest.warns(RuntimeWarning) as told, Session(STRAIGHT, cache_dir=tmp_path) as session:
+        session.run("y", {"x": np.ones((9, 8), "f4")})
+    assert "send" not in str(told[0].message)
+
+
+def full(*_: Any, **__: Any) -> Any:
+    raise OSError(28, "No space left on device")
+
+
+def test_a_disk_that_takes_neither_certificate_nor_reproduction(
+    broken: None, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Session(STRAIGHT, check="never", cache_dir=tmp_path) as session:
+        session.run("y", {"x": ONES})
+    before = sorted(path.name for path in tmp_path.iterdir())
+    monkeypatch.setattr(cache, "created", full)
+    monkeypatch.setattr(reproduction, "created", full)
+    monkeypatch.setattr(cache, "_told", [])
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        with Session(STRAIGHT, cache_dir=tmp_path) as later:
+            for _ in range(3):
+                np.testing.assert_array_equal(later.run("y", {"x": ONES})[0], np.full((4, 8), 16, "f4"))
+    said = [str(one.message) for one in told]
+    assert len(said) == 2
+    assert any("No space left" in text for text in said)
+    assert any("gives other numbers" in text and "send" not in text for text in said)
+    left = {path.name for path in tmp_path.rglob("*") if path.is_file()}
+    assert left == set(before)
+
+
+def test_without_a_cache_each_process_compares(broken: None) -> None:
+    for _ in range(2):
+        with pytest.warns(RuntimeWarning, match="gives other numbers"), Session(STRAIGHT, cache_dir="") as session:
+            assert session.run("y", {"x": ONES})[0].min() == 16
+
+
+def test_what_is_not_finite_is_no_proof(broken: None, tmp_path: pathlib.Path) -> None:
+    """Kernels of LiteRT may lose NaN; feeds that hold some neither prove nor disprove a part."""
+    feeds = ONES.copy()
+    feeds[0, 0] = np.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with Session(STRAIGHT, cache_dir=tmp_path) as session:
+            session.run("y", {"x": feeds})
+            assert [verdict for _, verdict in session.checked_parts()] == ["unclear"]
+    with pytest.warns(RuntimeWarning, match="gives other numbers"), Session(STRAIGHT, cache_dir=tmp_path) as session:
+        assert session.run("y", {"x": ONES})[0].min() == 16
+
+
+def test_other_feeds_of_the_first_session_are_right_too(broken: None, tmp_path: pathlib.Path) -> None:
+    """What agrees by chance on the first feeds is certified; ``always`` compares each run."""
+    small = np.full((4, 8), 0.001, "f4")
+    with Session(STRAIGHT, check="always", cache_dir=tmp_path) as session:
+        session.run("y", {"x": small})
+        with pytest.warns(RuntimeWarning, match="gives other numbers"):
+            assert session.run("y", {"x": ONES})[0].min() == 16
+    assert verdicts(tmp_path) == ["wrong"]
+
+
+def test_another_name_is_an_error() -> None:
+    with pytest.raises(UsageError, match="no check 'sometimes'"):
+        Session(STRAIGHT, check="sometimes")
+
+
+def test_a_warm_start_with_certificates_costs_nothing(tmp_path: pathlib.Path) -> None:
+    """It reads them with the entry: what compares is not even imported."""
+    save(STRAIGHT, path := str(tmp_path / "model.pb"))
+    code = (
+        "import sys, numpy, pocketgraph\n"
+        "with pocketgraph.Session(sys.argv[1], cache_dir=sys.argv[2]) as session:\n"
+        "    session.run('y', {'x': numpy.ones((4, 8), 'f4')})\n"
+        "print(sum('certificates' in name for name in sys.modules))\n"
+    )
+    command = [sys.executable, "-c", code, path, str(tmp_path / "cache")]
+    imported = [int(subprocess.run(command, capture_output=True, text=True, check=True).stdout) for _ in range(2)]
+    assert imported[0] > 0
+    assert imported[1] == 0
+
+
+def test_several_threads_at_once(broken: None) -> None:
+    with warnings.catch_warnings(record=True) as told, Session(STRAIGHT, cache_dir="") as session:
+        warnings.simplefilter("always")
+        with ThreadPoolExecutor(8) as pool:
+            answers = list(pool.map(lambda _: session.run("y", {"x": ONES})[0].min(), range(64)))
+    assert answers == [16] * 64
+    assert len(told) == 1
