@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from pocketgraph.cli._data_options import sample_options, say
+from pocketgraph.cli._data_options import cores, sample_options, say
 from pocketgraph.cli._output import echo
 from pocketgraph.cli.options import names
 from pocketgraph.errors import UsageError
@@ -17,13 +17,17 @@ from pocketgraph.errors import UsageError
 @click.option("--data", metavar="DIR|NPZ|LIST", help="Realistic inputs; some calibrate, the others judge. 100 do.")
 @click.option("-o", "--output", "folder", required=True, metavar="DIR", help="The folder for everything.")
 @click.option("--labels", help="The name of each class, one a line.")
+@click.option(
+    "--target", type=click.Choice(["android", "ios", "pi", "microcontroller", "web"]), default="android",
+    show_default=True, help="Where it goes: on which devices its time is estimated.",
+)  # fmt: skip
 @click.option("--outputs", default="", help="Tensors to compute, by commas; default: the likeliest output.")
 @click.option(
     "--max_accuracy_drop", "--max-accuracy-drop", type=float, metavar="POINTS",
     help="What may be lost, in per cent: of right answers (default 2), or where the data tell no classes of answers "
     "that stay the same (default 5).",
 )  # fmt: skip
-@click.option("--threads", type=click.IntRange(1), default=1, show_default=True, help="Threads to compute with.")
+@click.option("--threads", type=click.IntRange(1), default=cores, help="Threads to compute with; default: all cores.")
 @sample_options
 def command(model: str, data: str | None, folder: str, outputs: str, **how: Any) -> None:
     """Make the file that ships of MODEL: a graph, or the directory of a SavedModel or training.
@@ -49,6 +53,8 @@ def command(model: str, data: str | None, folder: str, outputs: str, **how: Any)
         say(f"{folder} has it already, from an earlier call")
     for each in found.tried:
         echo(f"{'ships' if each.is_kept else 'left '}  {each.form}: {each.words}")
+    for text in found.devices:
+        echo(f"device {text}")
     for text in found.unknown:
         echo(f"not known: {text}")
     echo(cost(found))

@@ -155,7 +155,17 @@ def next_commands(facts: Summary, path: str, *, is_litert: bool = False) -> list
         f"pocketgraph verify {model} {small} --outputs={shlex.quote(outputs)}",
         f"pocketgraph benchmark_model --graph={model}{benchmark_flags(facts, fed)}",
     ]
-    return commands if not is_random(facts.graph, outputs) else [commands[0], commands[2]]
+    if loops_by_numbers(facts.graph, fed):
+        return [commands[0], f"pocketgraph view {model}"]
+    return [commands[0], commands[2]] if is_random(facts.graph, outputs) else commands
+
+
+def loops_by_numbers(graph: Graph, fed: Sequence[EndpointSummary]) -> bool:
+    """Whether single numbers that are fed may say how often a loop runs: with made-up ones it may run for ever."""
+    from pocketgraph.graph.op_traits import ops_with
+
+    has_numbers = any(e.shape.dims in ((), None) and e.dtype is not None and e.dtype.is_floating for e in fed)
+    return has_numbers and any(node.op in ops_with("enter") | ops_with("loop") for node in graph)
 
 
 def is_random(graph: Graph, output: str) -> bool:

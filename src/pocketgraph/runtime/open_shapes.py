@@ -45,8 +45,11 @@ SIDES = (
     8,
 )
 """Pixels of a picture's side, in the order in which they are tried."""
+COLOURS = 3  # channels of a picture of which nothing else is known
 FARTHEST = 8  # operations behind an input
 MOST_TRIED = 60  # shapes
+PADS = ("Pad", "PadV2", "MirrorPad")
+"""Not a trait: what adds a border, and so tells how many dimensions there are."""
 
 
 def fitting_shapes(
@@ -135,6 +138,7 @@ def is_divisor(graph: Graph, name: str) -> bool:
 def read_as(graph: Graph, name: str) -> Dims | None:
     """What the first weights behind an input say of its shape; None where no weights do."""
     queue, seen = deque([name]), {name}
+    padded: Dims | None = None
     while queue:
         current = queue.popleft()
         for reader in graph.consumers.get(current, ()):
@@ -149,10 +153,12 @@ def read_as(graph: Graph, name: str) -> Dims | None:
                 return (None, None, None, weights.shape[2])
             if weights is not None and reader.op == "Transpose" and weights.size > 1:
                 return (*[None] * (weights.size - 1), _last_behind(graph, reader.name))
+            if weights is not None and reader.op in PADS and weights.shape == (4, 2) and padded is None:
+                padded = (None, None, None, COLOURS)
             if reader.op in CARRYING and reader.name not in seen:
                 seen.add(reader.name)
                 queue.append(reader.name)
-    return None
+    return padded
 
 
 def _last_behind(graph: Graph, name: str) -> int | None:
@@ -166,7 +172,7 @@ def _last_behind(graph: Graph, name: str) -> int | None:
 
 
 CARRYING = ops_with("passes") | ops_with("elementwise") | ops_with("sum") | ops_with("product") | {
-    "BiasAdd", "Pad", "Sub", "RealDiv", "FusedBatchNorm", "FusedBatchNormV3", "Switch",
+    *PADS, "BiasAdd", "Sub", "RealDiv", "FusedBatchNorm", "FusedBatchNormV3", "Switch",
 }  # fmt: skip
 """Not a trait: what may stand before the first weights and leaves dimensions and channels as many as they are."""
 

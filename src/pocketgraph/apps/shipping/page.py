@@ -26,6 +26,7 @@ def as_html(shipment: Shipment) -> str:
         f"<h2>What cannot be known</h2>{_listed(shipment.unknown)}"
         "<h2>Forms tried</h2><table><tr><th>form</th><th>bytes</th><th></th><th>what it gives</th></tr>"
         f"{rows}</table>"
+        f"<h2>Where it runs, estimated</h2>{_listed(shipment.devices)}"
         f"<h2>What was done</h2>{_listed(shipment.steps)}"
         f"<h2>What to do next</h2>{_listed(shipment.commands, 'code')}"
     )

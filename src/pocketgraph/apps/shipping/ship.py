@@ -16,10 +16,11 @@ from typing import Any
 
 from pocketgraph import __version__
 from pocketgraph.apps.shipping.page import as_html
-from pocketgraph.apps.shipping.shipment import FROZEN, MODEL, STATE, Shipment, Tried
-from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
+from pocketgraph.apps.shipping.shipment import FROZEN, MODEL, STATE, TARGETS, Shipment, Tried
+from pocketgraph.datasets.sample_reading import Notify, SampleReading
 from pocketgraph.errors import PocketgraphError, RunError, UsageError, option
 from pocketgraph.exporting import export
+from pocketgraph.exporting.devices.device_fit import fit
 from pocketgraph.formats import save
 from pocketgraph.formats.files import write_atomically
 from pocketgraph.freezing import freeze
@@ -28,6 +29,7 @@ from pocketgraph.quantization import evaluate, quantize
 from pocketgraph.quantization.core.quantization_options import Progress, silent
 from pocketgraph.quantization.evaluation.model_evaluation import Verdict, largest_inputs
 from pocketgraph.quantization.evaluation.runnable_models import open_model, read_graph
+from pocketgraph.quantization.report.size_and_latency import duration
 from pocketgraph.runtime import verify
 from pocketgraph.runtime.samples import sample_fetches, sample_inputs
 from pocketgraph.transforms import transform
@@ -50,6 +52,7 @@ def ship(
     data: str | os.PathLike[str] | None = None,
     *,
     labels: str | os.PathLike[str] | None = None,
+    target: str = "android",
     outputs: Sequence[str] | None = None,
     max_accuracy_drop: float | None = None,
     preset: str | None = None,
@@ -71,6 +74,7 @@ def ship(
         folder: where everything goes; it is made.
         data: pictures, recordings, a table or arrays, as for ``quantize``; the first ones calibrate, the others judge.
         labels: the file that names the class of each score, a line each.
+        target: where it goes, one of TARGETS: on which devices its time is estimated.
         outputs: names of tensors; by default the model's own, or the likeliest.
         max_accuracy_drop: what may be lost, in percentage points: of right answers, where the data tell classes; else
             of answers that stay what they were. By default 2, and 5.
@@ -84,17 +88,27 @@ def ship(
     place, source = os.fspath(folder), os.fspath(model)
     if max_accuracy_drop is not None and not max_accuracy_drop >= 0:
         raise UsageError(f"{option('max_accuracy_drop')} must be 0 or more, not {max_accuracy_drop:g}")
+    if target not in TARGETS:
+        raise UsageError(f"{option('target')} is one of {', '.join(TARGETS)}, not '{target}'")
     reading = {
         "preset": preset, "input_mean": input_mean, "input_std": input_std, "input_width": input_width,
         "input_height": input_height, "sample_rate": sample_rate,
     }  # fmt: skip
-    asked = repr((str(data), str(labels), list(outputs or ()), max_accuracy_drop, reading))
+    asked = repr((str(data), str(labels), list(outputs or ()), target, max_accuracy_drop, reading))
     if os.path.exists(place) and not os.path.isdir(place):
         raise UsageError(f"'{place}' is a file, not a folder for what ships")
     graph = read_graph(source, outputs)
     wanted = list(outputs) if outputs else list(sample_fetches(graph))[:1]
+    said: set[str] = set()
+
+    def told(text: str) -> None:
+        if text not in said and notify is not None:  # each form reads the data anew
+            notify(text)
+        said.add(text)
+
     work = _Work(source, place, data, labels, wanted, max_accuracy_drop, reading, threads, progress or silent,
-                 notify or unheard, _key(source, asked))  # fmt: skip
+                 told, _key(source, asked))  # fmt: skip
+    work.target = target
     return work.done() or work.run(graph)
 
 
@@ -109,7 +123,7 @@ class _Work:
         self.folder, self.data, self.labels, self.outputs, self.most = folder, data, labels, outputs, most
         self.reading, self.threads, self.progress, self.notify, self.key = reading, threads, progress, notify, key
         self.result = Shipment(os.path.basename(os.path.normpath(source)), folder)
-        self.source = source
+        self.source, self.target = source, "android"
 
     def path(self, name: str) -> str:
         return os.path.join(self.folder, name)
@@ -253,6 +267,25 @@ class _Work:
         self.result.budget = f"{LEAST_DECIBELS:g} dB"
         return beside.snr >= LEAST_DECIBELS, f"signal to noise {beside.snr:.1f} dB on {count} samples"
 
+    def devices(self) -> list[str]:
+        """What is estimated of the devices that the target names."""
+        try:
+            found = fit(self.path(FROZEN), outputs=self.outputs)
+        except PocketgraphError as error:
+            self.result.unknown.append(f"how long it takes on devices: {error}")
+            return []
+        precision = "int8" if self.result.form in ("static", "dynamic") else "float"
+        lines = []
+        for one in found.devices:
+            latency = one.latency.get(precision)
+            if one.device.kind == TARGETS[self.target] and latency is not None:
+                times = [duration(each / 1e3) for each in latency]
+                too_large = "; does not fit its memory" if one.fits == "no" else ""
+                lines.append(f"{one.device.title}: about {times[0]} a run ({times[1]} to {times[2]}){too_large}")
+        if not lines:
+            self.result.unknown.append(f"how long it takes on a {TARGETS[self.target]}: nothing is published of such")
+        return lines
+
     def proof(self) -> str:
         """The options of ``verify`` with which what ships is held against the model as it was judged here."""
         given = {"data": self.data, **self.reading, "outputs": ",".join(self.outputs)} if self.data else {}
@@ -266,6 +299,7 @@ class _Work:
         if self.labels is not None:
             with open(self.labels, "rb") as file:
                 write_atomically(self.path("labels.txt"), file.read())
+        result.devices = self.devices()
         frozen, model = shlex.quote(self.path(FROZEN)), shlex.quote(self.path(MODEL))
         result.commands = [
             f"pocketgraph verify {frozen} {model}{self.proof()}",

@@ -41,6 +41,7 @@ class Shipment:
         unknown: what cannot be known, a sentence each.
         sizes: bytes of the model and of what ships.
         milliseconds: of a run of the model and of what ships, on this machine; None where nothing was run.
+        devices: how it will do on devices of the target, a line each.
         files: what is in the folder.
         commands: what to type next.
         is_resumed: whether an earlier call had done all this.
@@ -56,6 +57,7 @@ class Shipment:
     unknown: list[str] = field(default_factory=list)
     sizes: tuple[int, int] = (0, 0)
     milliseconds: tuple[float, float] | None = None
+    devices: list[str] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
     commands: list[str] = field(default_factory=list)
     is_resumed: bool = False
@@ -77,3 +79,12 @@ FORMS: Mapping[str, str] = {
     "float": "floats",
 }
 """What ships, the smallest and fastest first."""
+
+TARGETS: Mapping[str, str] = {
+    "android": "phone",
+    "ios": "phone",
+    "pi": "board",
+    "microcontroller": "microcontroller",
+    "web": "browser",
+}
+"""Where it can go, and which of the known devices these are."""
