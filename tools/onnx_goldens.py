@@ -80,24 +80,9 @@ def compared(case: Case) -> tuple[str, str]:
 
     from pocketgraph.exporting.onnx.convert import converted
     from pocketgraph.exporting.onnx.writing import model_proto
-    from pocketgraph.formats import load
-    from pocketgraph.graph import DType, Node, Shape
+    from pocketgraph.graph import DType, Shape
 
-    graph = load(case.path)
-    with np.load(case.golden, allow_pickle=False) as data:
-        arrays = {key: data[key] for key in data.files}
-    feeds = {name: found for name in case.inputs for found in [_found(arrays, "in_", name)] if found is not None}
-    wanted = {name: found for name in case.outputs for found in [_found(arrays, "out_", name)] if found is not None}
-    graph, feeds = behind_recordings(graph, feeds)
-    if case.lifts:
-        lifted = []
-        for node in graph:
-            if node.op == "Const" and node.tensor.dtype.is_floating and node.tensor.size > 1:
-                feeds[f"{node.name}:0"] = node.tensor.numpy()
-                shape = Shape(node.tensor.shape)
-                node = Node(node.name, "Placeholder", (), {"dtype": node.tensor.dtype, "shape": shape})
-            lifted.append(node)
-        graph = graph.replace(lifted)
+    graph, feeds, wanted = golden_arrays(case)
     types = {}
     for name, value in list(feeds.items()):
         node = graph.producer(name)
@@ -123,6 +108,29 @@ def compared(case: Case) -> tuple[str, str]:
         if said:
             return "differs", f"{name}: {said}"
     return "equal", ""
+
+
+def golden_arrays(case: Case) -> tuple[Any, Arrays, Arrays]:
+    """A graph with what goes in and what comes out, by tensor name."""
+    from pocketgraph.formats import load
+    from pocketgraph.graph import Node, Shape
+
+    graph = load(case.path)
+    with np.load(case.golden, allow_pickle=False) as data:
+        arrays = {key: data[key] for key in data.files}
+    feeds = {name: found for name in case.inputs for found in [_found(arrays, "in_", name)] if found is not None}
+    wanted = {name: found for name in case.outputs for found in [_found(arrays, "out_", name)] if found is not None}
+    graph, feeds = behind_recordings(graph, feeds)
+    if case.lifts:
+        lifted = []
+        for node in graph:
+            if node.op == "Const" and node.tensor.dtype.is_floating and node.tensor.size > 1:
+                feeds[f"{node.name}:0"] = node.tensor.numpy()
+                shape = Shape(node.tensor.shape)
+                node = Node(node.name, "Placeholder", (), {"dtype": node.tensor.dtype, "shape": shape})
+            lifted.append(node)
+        graph = graph.replace(lifted)
+    return graph, feeds, wanted
 
 
 def behind_recordings(graph: Any, feeds: Arrays) -> tuple[Any, Arrays]:

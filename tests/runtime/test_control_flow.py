@@ -249,3 +249,62 @@ def test_errors_of_kernels_say_which_node() -> None:
     """)
     with pytest.raises(RunError, match="node 'deep/check': not finite : Tensor had NaN"):
         Session(graph).run("y", {"x": [1.0, float("nan")]})
+
+
+BOUNDED_PRODUCTS = parse("""
+    x = Placeholder(dtype=float, shape=[64, 128])
+    zero = Const(int32 0)
+    one = Const(int32 1)
+    few = Placeholder(dtype=int32, shape=[])
+    weights = Const(float[128, 128] 0.0078125)
+    enter = Enter(x, T=float, frame_name="loop")
+    count = Enter(zero, T=int32, frame_name="loop")
+    w = Enter(weights, T=float, frame_name="loop", is_constant=true)
+    most = Enter(few, T=int32, frame_name="loop", is_constant=true)
+    step = Enter(one, T=int32, frame_name="loop", is_constant=true)
+    merge = Merge(enter, next, T=float, N=2)
+    counter = Merge(count, next_count, T=int32, N=2)
+    less = Less(counter, most, T=int32)
+    condition = LoopCond(less)
+    switch = Switch(merge, condition, T=float)
+    counted = Switch(counter, condition, T=int32)
+    number = Identity(counted:1, T=int32)
+    more = Add(number, step, T=int32)
+    next_count = NextIteration(more, T=int32)
+    body = Identity(switch:1, T=float)
+    product = MatMul(body, w, T=float)
+    above = Greater(product, body, T=float)
+    taken = Identity(above, T=bool)
+    bound = Const(float 0.25, ^taken)
+    bounded = Maximum(product, bound, T=float)
+    again = MatMul(bounded, w, T=float)
+    next = NextIteration(again, T=float)
+    leave = Exit(switch, T=float)
+""")
+
+
+@pytest.mark.parametrize("engine", [None, "reference"])
+def test_a_constant_of_a_part_may_wait_for_a_copy_of_what_the_part_computes(engine: str | None) -> None:
+    x = np.linspace(-2, 2, 64 * 128, dtype=np.float32).reshape(64, 128)
+    right = x
+    for _ in range(3):
+        right = np.maximum(right.mean(1, keepdims=True) * np.ones((1, 128), np.float32), 0.25)
+    with Session(BOUNDED_PRODUCTS, engine=engine) as session:
+        np.testing.assert_allclose(session.run("leave", {"x": x, "few": np.int32(3)})[0], right, rtol=1e-5)
+
+
+@pytest.mark.parametrize("engine", [None, "reference"])
+@pytest.mark.parametrize(
+    "waits",
+    [
+        "a = Neg(x, ^b, T=float)\n b = Neg(x, ^a, T=float)\n y = Add(a, b, T=float)",
+        "n = NoOp(^y)\n y = Neg(x, ^n, T=float)",
+        "c = Const(float 1.0, ^y)\n y = Add(x, c, T=float)",
+        "a = Neg(x, ^a, T=float)\n y = Relu(a, T=float)",
+        "y = Neg(x, ^n, T=float)\n n = NoOp(^m)\n m = NoOp(^z)\n z = Abs(y, T=float)",
+    ],
+)
+def test_nodes_that_wait_for_each_other_are_refused(waits: str, engine: str | None) -> None:
+    graph = parse("x = Placeholder(dtype=float, shape=[3])\n" + waits)
+    with pytest.raises(RunError, match=r"node '.': the graph has a cycle that is no loop"):
+        Session(graph, engine=engine).run("y", {"x": np.ones(3, np.float32)})

@@ -39,6 +39,7 @@ HEAVY = parse("""
 
 def test_a_loop_without_end_ends_in_time_and_names_a_node_of_it() -> None:
     with Session(ENDLESS) as session:
+        session.run("out", {"never": np.int32(-1)})  # planning counts too
         began = time.monotonic()
         with pytest.raises(DeadlineError, match="Timed out waiting for notification: the 100 ms") as caught:
             session.run("out", {"never": np.int32(5)}, options=RunOptions(timeout_in_ms=100))
@@ -111,8 +112,10 @@ def test_trace_levels(level: int) -> None:
 
 
 def test_options_with_a_memory_limit() -> None:
-    with Session(ENDLESS, memory_limit=1 << 20) as session, pytest.raises(DeadlineError, match="node '"):
-        session.run("out", {"never": np.int32(5)}, options=RunOptions(timeout_in_ms=50))
+    with Session(ENDLESS, memory_limit=1 << 20) as session:
+        session.run("out", {"never": np.int32(-1)})
+        with pytest.raises(DeadlineError, match="node '"):
+            session.run("out", {"never": np.int32(5)}, options=RunOptions(timeout_in_ms=50))
 
 
 @pytest.mark.parametrize(
@@ -137,3 +140,43 @@ def test_numbers_of_a_session_are_positive_integers(name: str, value: object) ->
     with pytest.raises(UsageError, match=f"not {value!r}"):
         Session(parse("x = Const(float 1.0)"), **{name: value})  # type: ignore[arg-type]
     Session(parse("x = Const(float 1.0)"), **{name: np.int64(2)}).close()  # type: ignore[arg-type]
+
+
+def test_planning_counts() -> None:
+    body = "\n".join(f"n{i} = Tanh({'x' if i == 0 else f'n{i - 1}'}, T=float)" for i in range(3_000))
+    graph = parse(f"x = Placeholder(dtype=float, shape=[4])\n{body}")
+    for engine in (None, "reference"):
+        with Session(graph, engine=engine, cache_dir=None) as session:
+            with pytest.raises(DeadlineError, match="the 1 ms of the run are over"):
+                session.run("n2999", {"x": np.ones(4, np.float32)}, options=RunOptions(timeout_in_ms=1))
+            (result,) = session.run("n2999", {"x": np.ones(4, np.float32)})  # nothing half planned was kept
+            assert 0.02 < result[0] < 0.03
+
+
+def test_a_kernel_that_is_a_loop_in_python_looks_at_the_clock() -> None:
+    graph = parse("""
+        x = Placeholder(dtype=double)
+        y = Zeta(x, x, T=double)
+    """)
+    x = np.full(3_000_000, 1.5)
+    with Session(graph, engine="reference") as session:
+        session.run("y", {"x": x[:1]})
+        with pytest.raises(DeadlineError, match=r"^node 'y': Timed out .* the 60 ms of the run are over"):
+            session.run("y", {"x": x}, options=RunOptions(timeout_in_ms=60))
+
+
+@pytest.mark.parametrize("engine", [None, "reference"])
+def test_a_loop_whose_rounds_do_nothing_ends_in_time(engine: str | None) -> None:
+    graph = parse("""
+        x = Placeholder(dtype=int32, shape=[])
+        true = Const(bool true)
+        enter = Enter(x, T=int32, frame_name="idle")
+        go = Enter(true, T=bool, frame_name="idle", is_constant=true)
+        merge = Merge(enter, next, T=int32, N=2)
+        condition = LoopCond(go)
+        switch = Switch(merge, condition, T=int32)
+        next = NextIteration(switch:1, T=int32)
+        out = Exit(switch, T=int32)
+    """)
+    with Session(graph, engine=engine) as session, pytest.raises(DeadlineError, match="the 300 ms of the run are over"):
+        session.run("out", {"x": 1}, options=RunOptions(timeout_in_ms=300))

@@ -97,8 +97,12 @@ def parsed() -> argparse.Namespace:
 
 def programs(arguments: argparse.Namespace) -> int:
     """Random programs on both engines: what was run of each kind, and the smallest find of each."""
-    runs, count = (python_runs, arguments.written) if arguments.written else (program_runs, arguments.programs)
-    counts, finds = runs.judged(arguments.oracle, arguments.seed, count, arguments.kinds, arguments.keep)
+    wanted, keep = arguments.kinds, arguments.keep
+    if arguments.written:
+        found = python_runs.judged(arguments.oracle, arguments.seed, arguments.written, wanted, keep, arguments.also)
+    else:
+        found = program_runs.judged(arguments.oracle, arguments.seed, arguments.programs, wanted, keep)
+    counts, finds = found
     for key, text in sorted(finds.items()):
         if "refused" not in key or arguments.all:
             print(f"{key} {counts[key]} x  {text}\n")

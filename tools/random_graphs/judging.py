@@ -250,6 +250,8 @@ def loose_difference(result: Array, expected: Array, relative: float) -> str:
     finite = np.isfinite(right)
     if not (np.isfinite(mine) == finite).all():
         return "values that are not finite are elsewhere"
+    if expected.dtype.kind == "f" and not np.array_equal(mine[~finite], right[~finite], equal_nan=True):
+        return "NaN for infinity, or the other way round, or an infinity of the other sign"
     if not finite.any():
         return ""
     bound = relative * max(1e-3, float(np.abs(right[finite]).max()))

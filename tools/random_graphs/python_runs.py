@@ -22,8 +22,13 @@ FORMS_OF_FIRST = ("v1",)
 RELATIVE = 1e-4
 
 
-def judged(oracle: str, seed: int, count: int, wanted: str, keep: str) -> tuple[Counter[str], dict[str, str]]:
-    """Makes and runs ``count`` programs; gives what ``program_runs.judged`` gives, by kind and form."""
+def judged(
+    oracle: str, seed: int, count: int, wanted: str, keep: str, also: str = ""
+) -> tuple[Counter[str], dict[str, str]]:
+    """Makes and runs ``count`` programs; gives what ``program_runs.judged`` gives, by kind and form.
+
+    ``also`` is another TensorFlow: where that one gives our result, the versions differ, which is no find.
+    """
     rng = np.random.default_rng(seed)
     kinds = [k for k in wanted.split(",") if k] or list(KINDS)
     says = subprocess.run(
@@ -41,7 +46,7 @@ def judged(oracle: str, seed: int, count: int, wanted: str, keep: str) -> tuple[
             for name, (kind, source) in batch.items():
                 found = path / f"{name}.answer.json"
                 answer = json.loads(found.read_text()) if found.exists() else {"error": "brought TensorFlow down"}
-                _take(kind, source, answer, path, name, counts, finds, keep)
+                _take(kind, source, answer, path, name, counts, finds, keep, also)
     return counts, finds
 
 
@@ -59,7 +64,7 @@ def _ask(oracle: str, folder: pathlib.Path, batch: dict[str, Source]) -> None:
 
 def _take(
     kind: str, source: Source, answer: dict[str, Any], folder: pathlib.Path, name: str,
-    counts: Counter[str], finds: dict[str, str], keep: str,
+    counts: Counter[str], finds: dict[str, str], keep: str, also: str,
 ) -> None:  # fmt: skip
     key = f"{kind} {source.form}"
     counts[key] += 1
@@ -70,6 +75,11 @@ def _take(
     model = folder / (f"{name}.saved" if source.form == "saved" else f"{name}.pb")
     for engine in ("reference", None):
         text = _differs(model, source, answer, engine)
+        if text and also and model.is_file():
+            other = _other_answer(also, folder, name, source, answer)
+            if "results" in other and not _differs(model, source, other, engine):
+                counts[f"{key} versions differ on {engine or 'LiteRT'}"] += 1
+                continue
         if text:
             found = f"{key} differs on {engine or 'LiteRT'}"
             counts[found] += 1
@@ -78,6 +88,18 @@ def _take(
                 finds[found] = whole
                 if keep:
                     _keep(pathlib.Path(keep) / found.replace(" ", "_"), model, source, answer, whole)
+
+
+def _other_answer(also: str, folder: pathlib.Path, name: str, source: Source, answer: dict[str, Any]) -> dict[str, Any]:
+    """What another TensorFlow makes of the graph."""
+    asked = {key: answer[key] for key in ("inputs", "outputs")}
+    asked["feeds"] = [(x.tolist(), n) for x, n in source.feeds]
+    (folder / f"{name}.json").write_text(json.dumps(asked))
+    (folder / f"{name}.answer.json").unlink()
+    subprocess.run([also, str(WORKER), str(folder), name], capture_output=True, check=False)
+    found = folder / f"{name}.answer.json"
+    other: dict[str, Any] = json.loads(found.read_text()) if found.exists() else {}
+    return other
 
 
 def _keep(place: pathlib.Path, model: pathlib.Path, source: Source, answer: dict[str, Any], text: str) -> None:

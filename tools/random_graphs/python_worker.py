@@ -6,6 +6,8 @@ FOLDER/NAME.json has the program (``text``), its ``form``, the ``size`` of x and
 FOLDER/NAME.pb, or FOLDER/NAME.saved/ for a SavedModel, and FOLDER/NAME.answer.json: ``inputs`` and ``outputs`` by name,
 and what came out of each run (``results``), or why TensorFlow refused (``error``).
 
+FOLDER/NAME.json with ``inputs`` and ``outputs`` asks what FOLDER/NAME.pb, which another TensorFlow wrote, gives here.
+
 The forms: ``function`` (a call of the function), ``frozen`` (functional loops), ``lowered`` (Switch and Merge again),
 ``saved`` (a SavedModel) and ``v1`` (the control flow of TensorFlow 1). It runs in an environment with TensorFlow (1.15
 or 2.x) and imports nothing else.
@@ -48,6 +50,8 @@ def main():
 
 
 def answered(folder, name, asked):
+    if "inputs" in asked:
+        return of_file(folder / (name + ".pb"), asked)
     path = folder / (name + "_program.py")
     path.write_text(asked["text"])
     spec = importlib.util.spec_from_file_location(name + "_program", str(path))
@@ -89,6 +93,16 @@ def by_graph(path, function, size, feeds):
     if not IS_FIRST:
         v1.enable_control_flow_v2()
     return {"inputs": [x.name, n.name], "outputs": [t.name for t in outputs], "results": results}
+
+
+def of_file(path, asked):
+    """What a graph of another TensorFlow gives."""
+    definition = v1.GraphDef()
+    definition.ParseFromString(path.read_bytes())
+    with tf.Graph().as_default(), v1.Session() as session:
+        tf.import_graph_def(definition, name="")
+        runs = [dict(zip(asked["inputs"], (np.array(x, np.float32), np.array(n, np.int32)))) for x, n in asked["feeds"]]  # noqa: B905
+        return {**asked, "results": [[plain(v) for v in session.run(asked["outputs"], feeds)] for feeds in runs]}
 
 
 def plain(value):

@@ -134,7 +134,8 @@ def _show(made: Exported) -> None:
     """Prints what was written and how far it is from the graph."""
     for item in made.checks:
         inputs = "made-up inputs" if item.is_made else f"{item.runs} sample{'s' * (item.runs != 1)}"
-        echo(f"{item.entry}: {item.milliseconds:.3g} ms a run here; on {inputs}:")
+        time = "" if item.milliseconds is None else f"{item.milliseconds:.3g} ms a run here; "
+        echo(f"{item.entry}: {time}on {inputs}:")
         for output in item.outputs:
             shape = ",".join(map(str, output.shape))
             same = "" if output.top1 is None else f", same largest in {output.top1:.0%} of rows"
@@ -143,7 +144,7 @@ def _show(made: Exported) -> None:
                 f"the peak), {output.mean_relative:.2g} of the peak in the mean{same}"
             )
     if made.unchecked:
-        echo(f"not run here: {made.unchecked}")
+        echo(f"{'note' if made.checks else 'not run here'}: {made.unchecked}")
     for note in made.notes:
         echo(note if note.startswith("warning:") else f"note: {note}", err=True)
     others = f" and {len(made.files) - 1} more" if len(made.files) > 1 else ""

@@ -38,6 +38,7 @@ COMMANDS = {
     "unseal": "Decrypt a sealed file.",
     "quantize": "Make an eight-bit LiteRT model with the help of samples, and report on each layer.",
     "export": "Write the form that a device runs: .tflite with signatures and metadata…, checked against the graph.",
+    "app": "Write a small project that runs a model: Android, iOS, Raspberry Pi, Linux.",
     "fit": "Say whether a model fits devices: latency, frames a second, memory, and what to do when not.",
     "check": "Say whether a model can be exported, and which nodes stand in the way.",
     "print_selective_registration_header": "Print ops_to_register.h for a TensorFlow of only what graphs need.",

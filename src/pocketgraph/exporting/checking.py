@@ -29,7 +29,7 @@ class Checked:
         outputs: one entry an output; see Difference. Empty when it was not run.
         runs: how many sets of inputs went through.
         is_made: whether the inputs were made up.
-        milliseconds: the median time of a run; None when it was not run.
+        milliseconds: the median time of a run; None when it was not run, or when its time here says nothing.
     """
 
     entry: str
@@ -98,7 +98,8 @@ def _checked(
         for port in entry.outputs:
             pairs[port.name].append((wanted[port.name], given[port.name]))
     outputs = tuple(_judged(compared(name, pair, limit), written, limit) for name, pair in pairs.items())
-    return Checked(entry.name, outputs, len(sets), is_made, _milliseconds(written, entry, sets[0]))
+    milliseconds = _milliseconds(written, entry, sets[0]) if written.is_timed else None
+    return Checked(entry.name, outputs, len(sets), is_made, milliseconds)
 
 
 def _reference(session: Session, entry: EntryPoint, feeds: Feeds) -> dict[str, Array]:

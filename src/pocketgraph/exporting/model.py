@@ -161,6 +161,7 @@ class Written:
         is_coded: whether it computes with few bits; the mean difference counts then instead of the largest one.
         unchecked: why it was not run.
         seconds: times one run of an entry point by itself, where ``run`` does more than run.
+        is_timed: whether the time of a run here says anything.
     """
 
     run: Run | None = None
@@ -169,6 +170,7 @@ class Written:
     is_coded: bool = False
     unchecked: str = ""
     seconds: Callable[[str, Feeds], float] | None = None
+    is_timed: bool = True
 
 
 Source: TypeAlias = "Graph | str | os.PathLike[str]"

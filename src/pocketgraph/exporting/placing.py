@@ -66,6 +66,13 @@ def put_in_place(made: str, path: str) -> list[str]:
         The files, the main one first.
     """
     target = os.path.realpath(path)
+    folder, main = os.path.split(made)
+    beside = sorted(name for name in os.listdir(folder) if name != main)
+    written = [path]
+    for name in beside if os.path.isdir(made) else (*beside, main):
+        with open(os.path.join(folder, name), "rb") as file:
+            os.fsync(file.fileno())
+        os.replace(os.path.join(folder, name), os.path.join(os.path.dirname(target), name))
     if os.path.isdir(made):
         inside = sorted(
             os.path.relpath(os.path.join(at, name), made) for at, _, names in os.walk(made) for name in names
@@ -75,11 +82,5 @@ def put_in_place(made: str, path: str) -> list[str]:
         for name in inside if os.path.exists(made) else ():
             os.makedirs(os.path.dirname(os.path.join(target, name)), exist_ok=True)
             os.replace(os.path.join(made, name), os.path.join(target, name))
-        return [os.path.join(path, name) for name in inside]
-    folder, main = os.path.split(made)
-    beside = sorted(name for name in os.listdir(folder) if name != main)
-    for name in (*beside, main):
-        with open(os.path.join(folder, name), "rb") as file:
-            os.fsync(file.fileno())
-        os.replace(os.path.join(folder, name), os.path.join(os.path.dirname(target), name))
-    return [path, *(os.path.join(os.path.dirname(path), name) for name in beside)]
+        written = [os.path.join(path, name) for name in inside]
+    return [*written, *(os.path.join(os.path.dirname(path), name) for name in beside)]

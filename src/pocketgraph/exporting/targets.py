@@ -76,6 +76,11 @@ TARGETS = {
             "an ONNX file for ONNX Runtime, on servers, Windows, Linux, Android, iOS and in browsers",
             needs=("onnx",), extra="onnx",
         ),
+        Target(
+            "coreml", (".mlpackage",), "pocketgraph.exporting.coreml.exporter",
+            "a Core ML package for iOS 15 and macOS 12 or later, with a script beside it that checks it on a Mac",
+            needs=("coremltools",), extra="coreml", is_folder=True,
+        ),
     )
 }  # fmt: skip
 

@@ -115,17 +115,53 @@ def export(
     check_target(
         place, is_folder=chosen.is_folder, force=force, source=None if isinstance(source, Graph) else os.fspath(source)
     )
+    model = model_to_export(
+        source, inputs=inputs, outputs=outputs, signatures=signatures, shapes=shapes, values=values, labels=labels,
+        calibration=calibration, about=about, samples=samples, limit=limit, preset=preset, input_mean=input_mean,
+        input_std=input_std, input_width=input_width, input_height=input_height, sample_rate=sample_rate,
+        threads=threads, progress=progress, notify=notify,
+    )  # fmt: skip
+    return export_model(model, place, chosen, arguments, tolerance=tolerance, force=force)
+
+
+def model_to_export(
+    source: Source,
+    *,
+    inputs: Sequence[str] | None = None,
+    outputs: Sequence[str] | None = None,
+    signatures: Sequence[str] | None = None,
+    shapes: Sizes | None = None,
+    values: Mapping[str, Any] | None = None,
+    labels: Lines = (),
+    calibration: Lines = (),
+    about: About | None = None,
+    samples: SampleSource | None = None,
+    limit: int = 100,
+    preset: str | None = None,
+    input_mean: float | None = None,
+    input_std: float | None = None,
+    input_width: int | None = None,
+    input_height: int | None = None,
+    sample_rate: int | None = None,
+    threads: int = 1,
+    progress: Progress | None = None,
+    notify: Notify | None = None,
+) -> ExportModel:
+    """A model with everything that goes with it, as ``export`` takes these arguments.
+
+    Raises:
+        UsageError, FormatError, FreezeError: as ``export``.
+    """
     reading = SampleReading(preset, input_mean, input_std, input_width, input_height, sample_rate, notify or unheard)
     model = opened(source, inputs=inputs, outputs=outputs, signatures=signatures, shapes=shapes, values=values)
     if model.front is not None:
         reading.notify(
             f"the part behind {', '.join(model.front.shapes)} is written; what reads recordings is the app's"
         )
-    model = replace(
+    return replace(
         with_samples(model, samples, reading, limit), labels=_lines(labels), calibration=_lines(calibration),
         about=about or About(), sample_rate=sample_rate, threads=threads, progress=progress or model.progress,
     )  # fmt: skip
-    return export_model(model, place, chosen, arguments, tolerance=tolerance, force=force)
 
 
 def _lines(given: Lines) -> tuple[str, ...]:

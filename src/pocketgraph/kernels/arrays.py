@@ -7,12 +7,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from pocketgraph.budgets import allowance, too_large
 from pocketgraph.errors import RunError
 
 Array: TypeAlias = np.ndarray[Any, Any]
-
-LARGEST_RESULT = 1 << 32
-"""Bytes; a result that its op's parameters alone make larger than this is refused before memory is taken."""
 
 
 def ints(values: Any) -> tuple[int, ...]:
@@ -81,7 +79,7 @@ def reserve(shape: Sequence[int], dtype: np.dtype[Any] | type) -> tuple[int, ...
     """``shape`` as a tuple, once it is sure that an array of it may be made.
 
     Raises:
-        RunError: a negative size, or more than LARGEST_RESULT bytes.
+        RunError: a negative size, or more bytes than may be taken (budgets.allowance).
     """
     sizes = tuple(int(s) for s in shape)
     count = 1
@@ -90,8 +88,8 @@ def reserve(shape: Sequence[int], dtype: np.dtype[Any] | type) -> tuple[int, ...
             raise RunError(f"a result cannot have the shape {list(sizes)}")
         count *= size
     total = count * np.dtype(dtype).itemsize
-    if total > LARGEST_RESULT:
-        raise RunError(f"a result of shape {list(sizes)} would take {total:,} bytes; the limit is {LARGEST_RESULT:,}")
+    if total > allowance():
+        raise too_large(total, f"a result of shape {list(sizes)}")
     return sizes
 
 

@@ -306,11 +306,11 @@ KERNELS = {
     "text.edit_distance": "EditDistance",
     "text.hashing": "StringToHashBucket Fingerprint StringToHashBucketFast _TensorToHashBucketFast",
     "text.keyed_hashing": "StringToHashBucketStrong",
+    "text.regular_expressions": "RegexReplace StaticRegexReplace RegexFullMatch StaticRegexFullMatch",
     "text.skip_grams": "SkipGramGenerateCandidates",
     "text.strings": (
         "StringJoin StringLower StringUpper StringStrip StringLength Substr StringSplit StringSplitV2 StringToNumber "
-        "AsString RegexReplace StaticRegexReplace RegexFullMatch StaticRegexFullMatch ReduceJoin EncodeBase64 "
-        "DecodeBase64 StringFormat"
+        "AsString ReduceJoin EncodeBase64 DecodeBase64 StringFormat"
     ),
     "text.unicode": "UnicodeDecodeWithOffsets UnicodeDecode UnicodeTranscode UnicodeEncode StringNGrams",
     "text.unicode_scripts": "UnicodeScript",

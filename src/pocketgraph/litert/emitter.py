@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pocketgraph.budgets import allowance
 from pocketgraph.graph import DType, Graph, Node, canonical
 from pocketgraph.kernels.ranks import RANKS, wrong_input
 from pocketgraph.litert import schema
@@ -63,6 +64,7 @@ class Emit:
         self._rounded: dict[tuple[Value, DType], Value] = {}
         self._derived: dict[tuple[int, tuple[int, ...], bool], tuple[Constant, Value]] = {}
         self._count = 0
+        self._most = allowance()  # bytes of one result
 
     def lower(self, node: Node) -> None:
         """Emits one node.
@@ -84,7 +86,11 @@ class Emit:
                 if said:
                     raise Unsupported(said, node.name)
         self._rounds = node.op != "Cast" and (node.op in JUMPING or not self._is_narrow(f"{node.name}:0"))
+        start = len(self.operations)
         lowering(self, node)
+        for operation in self.operations[start:]:
+            if any(value.size * value.dtype.size > self._most for value in operation.outputs):
+                raise Unsupported("its result would take more memory than one may", node.name)
 
     # Operands
 

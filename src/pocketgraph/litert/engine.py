@@ -10,6 +10,7 @@ import os
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pocketgraph.budgets import timed
 from pocketgraph.errors import RunError
 from pocketgraph.graph import Graph, Node, Shape, canonical
 from pocketgraph.litert import cache
@@ -162,7 +163,7 @@ def lowered(
         dtype, shape = specs[name]
         emit.values[name] = Value(name, widened(dtype), tuple(shape))
     entering = [emit.values[name] for name in taken]
-    for node in in_order(nodes, outputs, emit.values, emit.statics):
+    for node in timed(in_order(nodes, outputs, emit.values, emit.statics)):
         try:
             emit.lower(node)
         except MALFORMED as error:

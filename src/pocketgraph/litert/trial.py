@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from pocketgraph.budgets import timed
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph, Node, canonical, node_name
 from pocketgraph.litert.cache import Specs
@@ -47,7 +48,7 @@ class Trial:
         computing = [node for node in nodes if node.op != "Const"]
         wanted = [*outputs, *(f"{node.name}:0" for node in computing)]
         self._order = in_order(computing, wanted, entering, emit.statics)
-        for node in self._order:
+        for node in timed(self._order):
             start = len(emit.operations)
             try:
                 emit.lower(node)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Literal
 
+from pocketgraph.budgets import check_time
 from pocketgraph.errors import FreezeError, GraphError, did_you_mean
 from pocketgraph.formats import function_def
 from pocketgraph.graph import DType, Graph, Node, canonical, node_name
@@ -98,6 +99,7 @@ class _Step:
                 nodes.append(node)
                 continue
             self.changed = True
+            check_time("while functions were inlined")
             nodes.extend(found.nodes)
             if len(nodes) > MOST_NODES:
                 raise FreezeError(

@@ -41,7 +41,7 @@ class AudioPreprocessing:
     ) -> None:
         from pocketgraph.runtime import Session
 
-        self.shapes, self.rate = dict(shapes), rate
+        self.graph, self.shapes, self.rate = graph, dict(shapes), rate
         self.source = source
         self._session = Session(graph)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from pocketgraph.runtime.engines.deadline import Deadline
+    from pocketgraph.budgets import Deadline
     from pocketgraph.runtime.engines.steps import Run
     from pocketgraph.runtime.planning.execution_plan import Execution, ExecutionPlan
     from pocketgraph.runtime.profile import StepTrace
@@ -54,16 +54,13 @@ class Running:
         return self._in_turn(self._directly(plan))
 
     def watched(
-        self, plan: ExecutionPlan, call: ResolvedCall, trace: StepTrace | None, milliseconds: int
+        self, plan: ExecutionPlan, call: ResolvedCall, trace: StepTrace | None, deadline: Deadline | None
     ) -> list[Array]:
-        """Runs a call with node times, within so many milliseconds (0: however many it takes), or both.
+        """Runs a call with node times, with a deadline, or both.
 
         Raises:
             DeadlineError: it took longer; the node that was reached is named.
         """
-        from pocketgraph.runtime.engines.deadline import Deadline
-
-        deadline = Deadline(milliseconds) if milliseconds > 0 else None
         program = plan.program
 
         def watched(given: list[Any]) -> list[Array]:

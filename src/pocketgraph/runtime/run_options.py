@@ -14,9 +14,10 @@ class RunOptions:
     """Options of one run, under their names in config.proto.
 
     Attributes:
-        timeout_in_ms: milliseconds that the run may take; 0 or less: as long as it needs. The time is looked at when a
-            node or a part on LiteRT has ended, so a single long one goes on to its end. Planning and compiling, which
-            only the first run of a kind does, do not count.
+        timeout_in_ms: milliseconds that the run may take; 0 or less: as long as it needs. Planning and compiling, which
+            only the first run of a kind does, count. The time is looked at while the graph is planned, when a node or
+            a part on LiteRT has ended, and inside of kernels that are loops in Python; one call of NumPy or LiteRT goes
+            on to its end.
         trace_level: ``NO_TRACE`` leaves the run's ``trace`` empty; any other level fills it (there is one kind of node
             times here).
 

@@ -18,6 +18,7 @@ from pocketgraph.runtime.resolved_call import Array, resolve_call, resolve_call_
 from pocketgraph.runtime.tensor_names import Fetched, TensorName, before_rounds, fetched, listed
 
 if TYPE_CHECKING:
+    from pocketgraph.budgets import Deadline
     from pocketgraph.runtime.description import Description
     from pocketgraph.runtime.profile import StepTrace
     from pocketgraph.runtime.run_options import RunOptions
@@ -99,7 +100,7 @@ class Session:
             engine,
             None if cache_dir is None else os.fspath(cache_dir),
             allowed_ops(allow),
-            memory_limit is not None,
+            memory_limit,
             self._running.state,
             exact=exact,
             strict=strict,
@@ -295,17 +296,33 @@ class Session:
         self._plans.check_open()
         if self._saved is not None:
             self._restore()
+        if options is not None:
+            check_options(options)
+            trace, milliseconds = options.wanted(trace), options.timeout_in_ms
+            if milliseconds > 0:
+                from pocketgraph.budgets import Deadline, limits
+
+                deadline = Deadline(milliseconds)
+                with limits(deadline):
+                    return self._planned_run(fetches, feeds, targets, trace, deadline)
+        return self._planned_run(fetches, feeds, targets, trace)
+
+    def _planned_run(
+        self,
+        fetches: Any,
+        feeds: Mapping[Any, Any],
+        targets: Any,
+        trace: StepTrace | None,
+        deadline: Deadline | None = None,
+    ) -> list[Array]:
+        """As ``_run``, with what its options ask for."""
         wanted, goals = listed(fetches), listed(targets)
         if not wanted and not goals:
             raise RunError("Must specify at least one target to fetch or execute")
         known = self._calls.fetched.get(wanted)
         if known is not None:
-            return self._with_operations(known, feeds, goals, trace, options)
-        milliseconds = 0
-        if options is not None:
-            check_options(options)
-            trace, milliseconds = options.wanted(trace), options.timeout_in_ms
-        if trace is None and milliseconds <= 0:
+            return self._with_operations(known, feeds, goals, trace, deadline)
+        if trace is None and deadline is None:
             earlier = self._plans.earlier(wanted, feeds, goals)
             if earlier is not None:
                 prepared, values = earlier
@@ -317,14 +334,14 @@ class Session:
         found = fetched(self.graph, wanted)
         if found.places:
             self._calls.fetched[wanted] = found
-            return self._with_operations(found, feeds, goals, trace, options)
+            return self._with_operations(found, feeds, goals, trace, deadline)
         call = resolve_call(self.graph, wanted, feeds, goals)
         prepared = self._plans.prepare(call)
-        if trace is not None or milliseconds > 0:
+        if trace is not None or deadline is not None:
             if trace is not None and prepared.executables:
                 # What came from the cache does not know its operations, so it is compiled again, once.
                 prepared = self._plans.prepare(call, traced=True)
-            results = self._running.watched(prepared, call, trace, milliseconds)
+            results = self._running.watched(prepared, call, trace, deadline)
             if trace is not None:
                 trace.rename(lambda name: name if name in self.graph.nodes else before_rounds(name)[0])
             return results
@@ -342,11 +359,16 @@ class Session:
         feeds: Mapping[Any, Any],
         goals: tuple[str, ...],
         trace: StepTrace | None,
-        options: RunOptions | None,
+        deadline: Deadline | None,
     ) -> list[Array]:
         """A run some of whose fetches are operations without outputs."""
         targets = (*goals, *found.operations)
-        results: list[Any] = self.run(found.tensors, feeds, targets=targets, trace=trace, options=options)
+        is_plain = trace is None and deadline is None
+        results: list[Any] = (
+            self.run(found.tensors, feeds, targets=targets)
+            if is_plain
+            else self._planned_run(found.tensors, feeds, targets, trace, deadline)
+        )
         for place in found.places:
             results.insert(place, None)
         return results

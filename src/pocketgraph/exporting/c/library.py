@@ -10,13 +10,13 @@ import numpy as np
 
 from pocketgraph.exporting.arena import Layout, Lifetime, planned
 from pocketgraph.exporting.c import operators  # noqa: F401  (fills the table)
-from pocketgraph.exporting.c.names import literal
 from pocketgraph.exporting.c.operators import xnnpack
 from pocketgraph.exporting.c.operators.table import entry_of, is_coded
 from pocketgraph.exporting.c.source import Source, Tensor, filled_in, template
 from pocketgraph.exporting.c.storage import Storage
 from pocketgraph.exporting.c.unit import C_TYPES, LackingOperatorError, Unit, number
 from pocketgraph.exporting.model import Array
+from pocketgraph.exporting.names import literal
 from pocketgraph.litert.program import Operation, Program, Value
 
 LARGE = 4 << 20  # bytes of weights from which they are a file: compilers take minutes over larger arrays

@@ -10,9 +10,10 @@ from importlib.resources import files
 from typing import NamedTuple
 
 from pocketgraph.exporting.arena import ALIGNMENT, Layout
-from pocketgraph.exporting.c.names import comment, identifiers, literal
 from pocketgraph.exporting.c.storage import Buffer
 from pocketgraph.exporting.c.unit import C_TYPES, Argument, Call, Constant, Pointer, Unit, number
+from pocketgraph.exporting.names import comment, identifiers, literal
+from pocketgraph.exporting.templates import filled
 from pocketgraph.litert.program import Value
 
 INCLUDE = re.compile(r'^#include "(\w+\.h)"\n', re.MULTILINE)
@@ -54,9 +55,7 @@ def template(name: str) -> str:
 
 def filled_in(text: str, name: str, **parts: str) -> str:
     """A template with the library's name, and other parts, in their places."""
-    for key, part in {**parts, "name": name, "NAME": name.upper()}.items():
-        text = text.replace(f"@{key}@", part)
-    return text
+    return filled(filled(text, parts), {"name": name, "NAME": name.upper()})
 
 
 def kernels(names: Sequence[str]) -> str:

@@ -11,13 +11,18 @@ from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple
 
-from pocketgraph.errors import FormatError, UsageError, did_you_mean, option
+from pocketgraph.errors import FormatError, MissingExtraError, UsageError, did_you_mean, option
 from pocketgraph.exporting.devices.family_times import FAMILIES, cost_family
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
-    import tomli as tomllib
+    try:
+        import tomli as tomllib
+    except ImportError:
+        raise MissingExtraError(
+            "the table of devices is TOML, which Python reads from 3.11 on", hint="pip install 'pocketgraph[fit]'"
+        ) from None
 
 MEBIBYTE = 1 << 20
 KINDS = ("phone", "board", "microcontroller", "browser", "own")

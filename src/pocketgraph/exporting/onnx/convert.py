@@ -44,6 +44,8 @@ def converted(
     input_names: Mapping[str, str] | None = None,
     output_names: Sequence[str] | None = None,
     opset: int = OPSET,
+    target: str = "ONNX",
+    without_loops: bool = False,
 ) -> Converted:
     """The ONNX form of a graph.
 
@@ -54,6 +56,8 @@ def converted(
         input_names: public names by tensor name; by default the tensor names themselves without ``:0``.
         output_names: public names of the outputs, in order; likewise.
         opset: from 13 to 23.
+        target: what is written in the end, for the message.
+        without_loops: see ``prepared``.
 
     Raises:
         LackingError: ONNX has no words for some nodes; the message lists all of them.
@@ -65,11 +69,12 @@ def converted(
     public_inputs = {canonical(ref): ref.removesuffix(":0") for ref in inputs}
     public_inputs.update({canonical(ref): name for ref, name in (input_names or {}).items()})
     public_outputs = list(output_names) if output_names else [ref.removesuffix(":0") for ref in outputs]
-    ready = prepared(graph, {canonical(ref): spec for ref, spec in inputs.items()}, [canonical(o) for o in outputs])
+    specs = {canonical(ref): spec for ref, spec in inputs.items()}
+    ready = prepared(graph, specs, [canonical(output) for output in outputs], without_loops=without_loops)
     conversion = Conversion(ready, opset, public_inputs, public_outputs)
     body = conversion.run()
     if conversion.reasons:
-        raise LackingError("ONNX", ready.graph, conversion.reasons)
+        raise LackingError(target, ready.graph, conversion.reasons)
     _name_outputs(body, public_outputs)
     body = cleaned(body)
     is_coded = any(operation.code == "QuantizeLinear" for operation in all_operations(body))

@@ -42,7 +42,7 @@ def write(
     import pocketgraph
 
     entry = model.main
-    made = _converted(model, entry, opset, fixed)
+    made = converted_entry(model, entry, opset, fixed=fixed)
     beside = path + BESIDE if external_data or constant_bytes(made.body) > LARGEST else ""
     name = model.about.name or os.path.splitext(os.path.basename(path))[0]
     proto = model_proto(made.body, opset, name, pocketgraph.__version__, beside=beside)
@@ -70,7 +70,8 @@ def write(
     return written
 
 
-def _converted(model: ExportModel, entry: EntryPoint, opset: int, fixed: bool) -> Converted:
+def converted_entry(model: ExportModel, entry: EntryPoint, opset: int = OPSET, *, fixed: bool, **how: Any) -> Converted:
+    """An entry point as an ONNX graph with its public names; see ``converted``."""
     inputs: dict[str, tuple[DType, Shape]] = {}
     for port in entry.inputs:
         inputs[port.tensor] = port.dtype, Shape(port.sizes if fixed else port.shape)
@@ -80,7 +81,7 @@ def _converted(model: ExportModel, entry: EntryPoint, opset: int, fixed: bool) -
     output_names = [f"{port.name}_output" if port.name in taken else port.name for port in entry.outputs]
     outputs = [port.tensor for port in entry.outputs]
     return converted(
-        model.graph, inputs, outputs, input_names=input_names, output_names=output_names, opset=opset
+        model.graph, inputs, outputs, input_names=input_names, output_names=output_names, opset=opset, **how
     )  # fmt: skip
 
 

@@ -25,6 +25,7 @@ MOST_GUESSES = 12  # of the shapes that go round in loops; each guess is more ge
 
 MOST_UNROLLED = 1200  # nodes that a loop may become
 MOST_OF_CELLS = 150  # likewise of one that may be an LSTM or a GRU, which ONNX has as a whole
+MOST_OF_ALL = 8000  # likewise where loops of known length are not to stay loops at all
 CELLS = frozenset(("Sigmoid", "Tanh", "MatMul"))
 """Not a trait: ops that recurrent cells are made of."""
 
@@ -70,13 +71,16 @@ class Prepared(NamedTuple):
         return self.plan.frames
 
 
-def prepared(graph: Graph, inputs: Mapping[str, tuple[DType, Shape]], outputs: Sequence[str]) -> Prepared:
+def prepared(
+    graph: Graph, inputs: Mapping[str, tuple[DType, Shape]], outputs: Sequence[str], *, without_loops: bool = False
+) -> Prepared:
     """The graph made ready for conversion.
 
     Args:
         graph: a frozen graph.
         inputs: type and shape of each tensor that the exported model takes; sizes may be open.
         outputs: the tensors that it gives.
+        without_loops: loops of known length are unrolled though they are long, or an LSTM.
 
     Raises:
         FreezeError, RunError: a function or a loop of the graph is damaged.
@@ -91,7 +95,7 @@ def prepared(graph: Graph, inputs: Mapping[str, tuple[DType, Shape]], outputs: S
         feeds[Endpoint(node_name(ref), 0)] = (stored_types.dtype(ref) or FLOAT, stored_types.shape(ref).dims)
     without = ("inline_functions", *INEXACT, *IN_SEVERAL_CALLS)
     known = specialized(graph, feeds, {}, fetches, (), without=(*without, "unroll_loops"))  # type: ignore[arg-type]
-    if _is_worth_unrolling(known):
+    if _is_worth_unrolling(known, without_loops):
         known = specialized(graph, feeds, {}, fetches, (), without=without)  # type: ignore[arg-type]
     plan = known.plan
     inferred = known.inferred
@@ -102,7 +106,7 @@ def prepared(graph: Graph, inputs: Mapping[str, tuple[DType, Shape]], outputs: S
     return Prepared(known.graph, plan, inferred, ports, fetches, graph, stored, stored_types)
 
 
-def _is_worth_unrolling(known: SpecializedGraph) -> bool:
+def _is_worth_unrolling(known: SpecializedGraph, without_loops: bool) -> bool:
     """Whether the graph has loops, and none of them makes too many nodes or has matrices that each round would hold."""
     items, frames = known.plan.items, known.plan.frames
     if all(frame is ROOT for frame in frames.values()):
@@ -112,7 +116,7 @@ def _is_worth_unrolling(known: SpecializedGraph) -> bool:
         members = {name: items[name] for name in loop.members}
         rounds = trip_count(_Seen(items, known.inferred), members, heads_of(items, members))
         ops = {item.node.op for item in members.values()}
-        most = MOST_OF_CELLS if ops >= CELLS else MOST_UNROLLED
+        most = MOST_OF_ALL if without_loops else MOST_OF_CELLS if ops >= CELLS else MOST_UNROLLED
         if rounds is not None and rounds * len(members) > most:
             return False
     return True

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from pocketgraph.budgets import check_memory
 from pocketgraph.graph import Shape
 from pocketgraph.kernels.arrays import Array, axis_of, check_count, ints, is_float, reserve
 from pocketgraph.kernels.registry import kernel
@@ -29,6 +30,7 @@ def concatenated(values: tuple[Array, ...], axis: Array) -> Array:
             raise ValueError(f"shapes that do not fit: {list(values[0].shape)} and {list(value.shape)}")
         if value.dtype != values[0].dtype:
             raise ValueError(f"operands of different types, {values[0].dtype} and {value.dtype}")
+    check_memory(sum([value.nbytes for value in values]), "all of them in a row")
     return np.concatenate(values, axis=along)
 
 
@@ -53,6 +55,7 @@ def pack(*values: Array, axis: int = 0) -> Array:
     for value in values[1:]:
         if value.shape != values[0].shape:
             raise ValueError(f"shapes that do not fit: {list(values[0].shape)} and {list(value.shape)}")
+    check_memory(len(values) * values[0].nbytes, "all of them in a row")
     return np.stack(values, axis=axis_of(axis, values[0].ndim + 1))
 
 

@@ -10,6 +10,7 @@ from pocketgraph.errors import RunError
 from pocketgraph.kernels.arrays import Array, axis_of, check_count, integer, ints, reserve, widened
 from pocketgraph.kernels.registry import kernel
 
+MANY = 1 << 20  # elements of which it is looked at how large what is made of them will be
 POLICIES = ("", "DEFAULT", "ERROR", "IGNORE")
 """What ``bad_indices_policy`` may be; on CPUs the default is to refuse."""
 SMALL = 1 << 22  # elements of which a gathering makes no more than that
@@ -204,6 +205,8 @@ def where(input: Array) -> Array:
     """The places of what is not zero, one row each, in row-major order."""
     if input.ndim == 1 and input.dtype.kind in "biuf":
         return input.nonzero()[0].astype(np.int64, copy=False)[:, None]
+    if input.size > MANY:
+        reserve([int(np.count_nonzero(input)), input.ndim], np.int64)
     return np.argwhere(np.asarray(input != input.dtype.type(0))).astype(np.int64).reshape(-1, input.ndim)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from pocketgraph.budgets import timed
 from pocketgraph.errors import RunError
 from pocketgraph.kernels.arrays import Array, integer, number, reserve, widened
 from pocketgraph.kernels.image.soft_non_max_suppression import softly_apart
@@ -70,7 +71,7 @@ def best_apart(boxes: Array, scores: Array, limit: int, threshold: float, score_
         return np.asarray(too_much if solid else too_much & (area[first, None] > 0) & (area[second] > 0))
 
     kept: list[int] = []
-    for start in range(0, order.size, BLOCK):
+    for start in timed(range(0, order.size, BLOCK)):
         if len(kept) >= limit:
             break
         block = np.arange(start, min(start + BLOCK, order.size))
@@ -260,7 +261,7 @@ def non_max_suppression_with_overlaps(
     if overlaps.shape != (scores.size, scores.size):
         raise RunError(f"overlaps must be square, a row for each of {scores.size} scores, not {list(overlaps.shape)}")
     kept: list[int] = []
-    for index in np.argsort(-scores, kind="stable").tolist():
+    for index in timed(np.argsort(-scores, kind="stable").tolist()):
         if len(kept) >= limit or not scores[index] > least:
             break
         if not bool(np.any(overlaps[index, kept] > threshold)):
@@ -315,7 +316,7 @@ def combined(
     counts = np.zeros(batch, dtype=np.int32)
     for entry in range(batch):
         found: list[tuple[float, int, int]] = []
-        for label in range(classes):
+        for label in timed(range(classes)):
             mine = boxes[entry, :, label if boxes.shape[2] > 1 else 0]
             kept, marks = suppressed(mine, scores[entry, :, label], each, threshold, least, apart=apart)
             found += [(-float(mark), label, int(index)) for mark, index in zip(marks, kept, strict=True)]

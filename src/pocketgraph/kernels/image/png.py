@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pocketgraph.budgets import timed
 from pocketgraph.errors import RunError
 from pocketgraph.kernels.arrays import Array, reserve
 
@@ -133,7 +134,7 @@ def unfiltered(raw: bytes, rows: int, length: int, step: int) -> Array:
     """
     result = np.zeros((rows, length), np.uint8)
     above = np.zeros(length, np.uint8)
-    for row in range(rows):
+    for row in timed(range(rows)):
         kind = raw[row * (length + 1)]
         line = np.frombuffer(raw, np.uint8, length, row * (length + 1) + 1)
         if kind == 0:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.errors import RunError
-from pocketgraph.kernels.arrays import Array, widened
-from pocketgraph.kernels.math.arithmetic import PLAIN, paired
+from pocketgraph.kernels.arrays import Array, reserve, widened
+from pocketgraph.kernels.math.arithmetic import LARGE, PLAIN, paired
 from pocketgraph.kernels.registry import kernel
 
 ORDERS: dict[str, Callable[[Any, Any], Any]] = {
@@ -82,6 +82,8 @@ def select(condition: Array, t: Array, e: Array) -> Array:
 def select_v2(condition: Array, t: Array, e: Array) -> Array:
     """The second form: all three broadcast together."""
     paired(t, e)
+    if condition.size * max(t.size, e.size) > LARGE:
+        reserve(np.broadcast_shapes(condition.shape, t.shape, e.shape), t.dtype)
     return np.asarray(np.where(condition, t, e))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import COMPLEX64, FLOAT
-from pocketgraph.kernels.arrays import Array, is_float, is_small_float, widened
+from pocketgraph.kernels.arrays import Array, is_float, is_small_float, reserve, widened
 from pocketgraph.kernels.registry import Value, kernel
 from pocketgraph.kernels.variant_arithmetic import conjugates, holds_values
 
@@ -206,9 +206,16 @@ def _to_integer(x: Array, dtype: np.dtype[Any], group: int) -> Array:
     return np.asarray(np.concatenate([limited.reshape(-1)[:body], cut.reshape(-1)[body:]]).reshape(x.shape))
 
 
+MANY = 1 << 20
+"""Elements of which it is looked at whether they may be made in a larger type."""
+
+
 @kernel("Cast", "_HostCast")
 def cast(x: Array, *, DstT: DType, Truncate: bool = False) -> Array:
-    return convert(x, DstT.numpy, Truncate)
+    kind = DstT.numpy
+    if x.size > MANY and kind.itemsize > x.dtype.itemsize:
+        reserve(x.shape, kind)
+    return convert(x, kind, Truncate)
 
 
 @kernel("Bitcast")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pocketgraph.kernels.arrays import Array
+from pocketgraph.kernels.arrays import Array, reserve
 from pocketgraph.kernels.registry import kernel
 
 
@@ -121,6 +121,9 @@ def svd(input: Array, *, compute_uv: bool = True, full_matrices: bool = False) -
         values = np.linalg.svd(wide, compute_uv=False)
         none = np.zeros(0, dtype=input.dtype)  # as TensorFlow infers; its kernel leaves a scalar of memory as it was
         return marked(values), none, none
+    if full_matrices:
+        reserve((*wide.shape[:-1], wide.shape[-2]), wide.dtype)
+        reserve((*wide.shape[:-2], wide.shape[-1], wide.shape[-1]), wide.dtype)
     u, values, v = np.linalg.svd(wide, full_matrices=full_matrices)
     return marked(values), marked(u), marked(adjoint_of(v))
 

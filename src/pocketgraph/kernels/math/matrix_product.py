@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
+from pocketgraph.budgets import allowance
 from pocketgraph.graph import DType
 from pocketgraph.kernels.array.reshaping import broadcast_shapes
 from pocketgraph.kernels.arrays import Array, reserve, widened
@@ -70,22 +72,31 @@ def batch_mat_mul(x: Array, y: Array, *, adj_x: bool = False, adj_y: bool = Fals
 
 
 def _check_sizes(equation: str, inputs: Sequence[Array]) -> None:
-    """Refuses an axis of 1 where the same label names a longer one: NumPy would repeat it, TensorFlow does not."""
+    """Refuses an axis of 1 where the same label names a longer one (NumPy would repeat it, TensorFlow does not), and a
+    result that is too large."""
     sizes: dict[str, int] = {}
+    repeated = 1  # the elements of what "..." stands for
     for term, value in zip(equation.partition("->")[0].split(","), inputs, strict=False):
         before, dots, after = term.partition("...")
         named = [*zip(before, value.shape, strict=False)]
+        between = value.ndim - len(before) - len(after)
+        repeated = max(repeated, math.prod(value.shape[len(before) : len(before) + between])) if dots else repeated
         if dots and after:
             named += zip(after[::-1], value.shape[::-1], strict=False)
         for label, size in named:
             if sizes.setdefault(label, size) != size:
                 raise ValueError(f"the label '{label}' of '{equation}' is {sizes[label]} here and {size} there")
+    reserve([repeated, *(sizes.get(label, 1) for label in equation.partition("->")[2])], inputs[0].dtype)
 
 
 @kernel("Einsum")
 def einsum(*inputs: Array, equation: str) -> Array:
     _check_sizes(equation.replace(" ", ""), inputs)
-    result = np.einsum(equation.replace(" ", ""), *(widened(i) for i in inputs), optimize=len(inputs) > 1)
+    result = np.einsum(
+        equation.replace(" ", ""),
+        *(widened(i) for i in inputs),
+        optimize=("greedy", allowance() // 8) if len(inputs) > 1 else False,
+    )
     return np.array(result).astype(inputs[0].dtype, copy=False)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from pocketgraph.budgets import timed
 from pocketgraph.kernels.arrays import Array, widened
 from pocketgraph.kernels.math.arithmetic import paired
 from pocketgraph.kernels.registry import kernel
@@ -233,7 +234,8 @@ for _op, _function in {
 def _pairs(function: Callable[[float, float], float], x: Array, y: Array) -> Array:
     paired(x, y)
     wide, other = np.broadcast_arrays(x.astype(np.float64), y.astype(np.float64))
-    found = [_safely(function, a, b) for a, b in zip(wide.ravel().tolist(), other.ravel().tolist(), strict=True)]
+    pairs = zip(wide.ravel().tolist(), other.ravel().tolist(), strict=True)
+    found = [_safely(function, a, b) for a, b in timed(pairs)]
     with np.errstate(all="ignore"):
         return np.array(found, dtype=np.float64).reshape(wide.shape).astype(x.dtype)
 

@@ -14,6 +14,7 @@ from itertools import count
 
 import numpy as np
 
+from pocketgraph.budgets import timed
 from pocketgraph.kernels.arrays import Array, ints, reserve
 from pocketgraph.kernels.registry import kernel
 
@@ -94,7 +95,7 @@ def search(logits: Array, width: int) -> list[Beam]:
     leaves = Leaves(width)
     leaves.push(root)
     wide = logits.astype(np.float64)
-    for scores in (wide - np.logaddexp.reduce(wide, axis=1, keepdims=True)).tolist():
+    for scores in timed((wide - np.logaddexp.reduce(wide, axis=1, keepdims=True)).tolist()):
         leaves = step(leaves, scores)
     return leaves.best_first()
 

@@ -9,6 +9,7 @@ import itertools
 
 import numpy as np
 
+from pocketgraph.budgets import timed
 from pocketgraph.errors import RunError
 from pocketgraph.kernels.arrays import Array, ints, reserve
 from pocketgraph.kernels.registry import kernel
@@ -44,7 +45,7 @@ def _forward(logs: Array, spread: list[int], blank: int, merge: bool, own: bool)
     emitted = logs[:, spread]
     ahead = np.full(emitted.shape, -np.inf, dtype=logs.dtype)
     ahead[0, :2] = 0
-    for t in range(1, logs.shape[0]):
+    for t in timed(range(1, logs.shape[0])):
         before = ahead[t - 1] + emitted[t - 1]
         near = np.logaddexp(np.where(loops, before, -np.inf), _behind(before, 1))
         ahead[t] = np.logaddexp(near, np.where(jumps, _behind(before, 2), -np.inf))

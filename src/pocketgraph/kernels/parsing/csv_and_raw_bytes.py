@@ -8,15 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from pocketgraph.budgets import check_memory, check_time, timed
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType
 from pocketgraph.kernels.arrays import (
-    LARGEST_RESULT,
     Array,
     integer,
     reserve,
 )
 from pocketgraph.kernels.registry import kernel
+
+UNPACKED = 1 << 20  # bytes of one piece
 
 
 @kernel("DecodePaddedRaw")
@@ -37,20 +39,28 @@ def decode_compressed(bytes: Array, *, compression_type: str = "") -> Array:
     if compression_type not in ("", "ZLIB", "GZIP"):
         raise RunError(f"Only ZLIB, GZIP or NONE are supported compressions, not {compression_type}")
     result = np.empty(bytes.shape, object)
+    size = 0
     for place, item in np.ndenumerate(bytes):
-        result[place] = _unpacked(item, compression_type) if compression_type else item
+        result[place] = _unpacked(item, compression_type, size) if compression_type else item
+        size += len(result[place])
     return result
 
 
-def _unpacked(data: bytes, kind: str) -> bytes:
+def _unpacked(data: bytes, kind: str, size: int) -> bytes:
+    """A text without its compression, a piece after the other, where ``size`` bytes were unpacked before."""
     machine = zlib.decompressobj(15 if kind == "ZLIB" else 31)
-    try:
-        found = machine.decompress(data, LARGEST_RESULT)
-    except zlib.error as error:
-        raise RunError(f"the text is no {kind} data: {error}") from error
-    if machine.unconsumed_tail or not machine.eof:
-        raise RunError(f"the {kind} data are cut short or unpack to more than {LARGEST_RESULT:,} bytes")
-    return found
+    pieces: list[bytes] = []
+    while not machine.eof:
+        try:
+            pieces.append(machine.decompress(machine.unconsumed_tail if pieces else data, UNPACKED))
+        except zlib.error as error:
+            raise RunError(f"the text is no {kind} data: {error}") from error
+        if not pieces[-1]:
+            raise RunError(f"the {kind} data are cut short")
+        size += len(pieces[-1])
+        check_memory(2 * size, "what is unpacked")  # the pieces, and then the whole
+        check_time()
+    return b"".join(pieces)
 
 
 @kernel("DecodeCSV")
@@ -64,7 +74,7 @@ def decode_csv(
     if any(default.size > 1 for default in record_defaults):
         raise RunError("There should only be 1 default per field")
     columns: list[list[Any]] = [[] for _ in OUT_TYPE]
-    for number, line in enumerate(records.ravel().tolist()):
+    for number, line in enumerate(timed(records.ravel().tolist())):
         fields = _fields(line, field_delim.encode(), use_quote_delim)
         if select_cols:
             if max(select_cols) >= len(fields):

@@ -146,6 +146,7 @@ def quantized_mat_mul(
     x, y = x.T if transpose_a else x, y.T if transpose_b else y
     if x.shape[1] != y.shape[0]:
         raise RunError(f"Matrix size-incompatible: In[0]: {list(a.shape)}, In[1]: {list(b.shape)}")
+    reserve((x.shape[0], y.shape[1]), np.int64)
     return ranged(_int32(x @ y), *_product_range(a, min_a, max_a, b, min_b, max_b))
 
 
@@ -154,6 +155,7 @@ def quantized_mul(
     x: Array, y: Array, min_x: Array, max_x: Array, min_y: Array, max_y: Array, *, Toutput: DType = QINT32
 ) -> Quantized:
     _check_widths(x=(min_x, max_x), y=(min_y, max_y))
+    reserve(np.broadcast_shapes(x.shape, y.shape), np.int64)
     values = centered(x, min_x, max_x) * centered(y, min_y, max_y)
     return ranged(_int32(values), *_product_range(x, min_x, max_x, y, min_y, max_y))
 
@@ -166,6 +168,7 @@ def quantized_add(
     _check_widths(x=(min_x, max_x), y=(min_y, max_y))
     if not x.size or not y.size:
         raise RunError("Must have some elements to add")
+    reserve(np.broadcast_shapes(x.shape, y.shape), np.int64)
     first, second = ends(min_x, max_x), ends(min_y, max_y)
     wanted = checked(*sum_range(*first, *second))
     # the first single number is not put on the line through two codes

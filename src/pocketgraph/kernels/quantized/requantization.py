@@ -7,7 +7,7 @@ import numpy as np
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import QINT8, QUINT8
-from pocketgraph.kernels.arrays import Array, number
+from pocketgraph.kernels.arrays import Array, number, reserve
 from pocketgraph.kernels.image.resizing import neighbours, resize_bilinear
 from pocketgraph.kernels.quantized.eight_bit_arithmetic import F32, codes_of, moved, requantized, used_range
 from pocketgraph.kernels.quantized.range_checks import ends
@@ -121,6 +121,7 @@ def quantized_resize_bilinear(
     rows, columns = (int(s) for s in size)
     if (rows, columns) == images.shape[1:3]:
         return images, min, max
+    reserve((images.shape[0], rows, columns, images.shape[3]), np.int64)
     top, bottom, down = neighbours(images.shape[1], rows, align_corners, half_pixel_centers)
     left, right, along = neighbours(images.shape[2], columns, align_corners, half_pixel_centers)
     one = 1 << bits

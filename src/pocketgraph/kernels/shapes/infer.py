@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from pocketgraph.budgets import timed
 from pocketgraph.errors import GraphError
 from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, node_name, opdefs, parse_ref
 from pocketgraph.graph.dtype import INT32
@@ -127,10 +128,10 @@ def infer(
         fed.setdefault(name, {})[port] = (DType.of_numpy(array.dtype), Shape(array.shape), known)
     walk = _Walk(graph, fed, strict, feeds is not None if complete is None else complete)
     if before is None:
-        for node in in_order(graph, outputs):
+        for node in timed(in_order(graph, outputs)):
             walk.visit(node)
     else:
-        for node in in_order(graph, outputs):
+        for node in timed(in_order(graph, outputs)):
             walk.visit_again(node, before._walk)
     return Inferred(walk)
 

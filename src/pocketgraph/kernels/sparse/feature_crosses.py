@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from pocketgraph.budgets import check_memory, check_time
 from pocketgraph.errors import RunError
 from pocketgraph.kernels.arrays import Array, integer, ints, strings
 from pocketgraph.kernels.registry import kernel
@@ -23,6 +24,7 @@ SEEN = 4
 """Bytes of an int64 of a sparse column that SparseCrossHashed looks at: the original takes the type code's size."""
 MOST = 1 << 24
 """Combinations of one op; a few columns of many values each would otherwise fill the memory."""
+ROW = 64  # bytes that Python needs for a short list or text
 
 
 def _mixed(value: int) -> int:
@@ -59,6 +61,7 @@ def sparse_column(places: Array, held: Array, rows: int) -> list[list[Any]]:
     Raises:
         RunError: the indices do not fit the values, or a row is outside.
     """
+    check_memory(ROW * rows, f"a matrix of {rows:,} rows")
     column: list[list[Any]] = [[] for _ in range(rows)]
     if places.ndim != 2 or places.shape != (held.size, 2):
         raise RunError(f"indices of shape {list(places.shape)} for {held.size} values of a matrix")
@@ -80,6 +83,8 @@ def combined(
         widths.append(math.prod([len(values) for values in here]))
         if len(found) + widths[-1] > MOST:
             raise RunError(f"more than {MOST:,} combinations")
+        check_memory(ROW * (len(found) + widths[-1]), "every combination of the columns")
+        check_time()
         found += map(combine, itertools.product(*here))
     return found, widths
 

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pocketgraph.budgets import check_memory
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType
-from pocketgraph.kernels.arrays import LARGEST_RESULT, Array, ints, reserve
+from pocketgraph.kernels.arrays import Array, ints, reserve
 from pocketgraph.kernels.registry import kernel
 from pocketgraph.kernels.steps import steps_between
 
@@ -29,8 +30,7 @@ def ragged_range(starts: Array, limits: Array, deltas: Array, *, Tsplits: DType 
             raise RunError("Requires delta != 0")
         size = 0 if (limit < start if delta > 0 else limit > start) else steps_between(start, limit, delta)
         total += size
-        if total * starts.dtype.itemsize > LARGEST_RESULT:
-            raise RunError(f"a result of {total:,} elements would take more than {LARGEST_RESULT:,} bytes")
+        check_memory(total * starts.dtype.itemsize, f"a result of {total:,} elements")
         if starts.dtype.kind != "f":
             rows.append(np.arange(size).astype(starts.dtype) * delta + start)
             continue

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from pocketgraph.budgets import check_memory
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Shape
 from pocketgraph.graph.dtype import RESOURCE, VARIANT
@@ -13,6 +14,7 @@ from pocketgraph.kernels.arrays import nothing
 from pocketgraph.kernels.registry import Context, kernel
 
 Array = np.ndarray[Any, Any]
+PLACE = 128  # bytes that Python needs for the number of an element and the array that it is
 FLOW = np.float32(0)  # the value of the edges that only order reads after writes
 
 
@@ -241,13 +243,16 @@ def tensor_array_gather(
 def tensor_array_pack(
     handle: TensorArray, flow_in: Array, *, dtype: DType, element_shape: Shape = Shape(None)
 ) -> Array:
+    check_memory(PLACE * handle.size, f"{handle.size:,} elements of a TensorArray")
     return _packed(handle, list(range(handle.size)), element_shape)
 
 
 def _packed(array: TensorArray, indices: list[int], declared: Shape) -> Array:
     if not indices:
         return np.zeros((0, *array.empty_shape(declared, 0)), array.dtype.numpy)
+    check_memory(PLACE * len(indices), f"{len(indices):,} elements of a TensorArray")
     values = array.read_many(indices, declared)
+    check_memory(len(values) * values[0].nbytes, "all elements of a TensorArray")
     if any(value.shape != values[0].shape for value in values):
         return np.stack(values)  # which says so
     return np.concatenate([value.reshape(-1) for value in values]).reshape(len(values), *values[0].shape)
@@ -262,7 +267,9 @@ def tensor_array_concat(
         known = element_shape_except0
         declared = Shape(None) if known.dims is None else Shape((None, *known.dims))
         return np.zeros((0, *handle.empty_shape(declared, 1)), dtype.numpy), np.zeros((0,), np.int64)
+    check_memory(PLACE * handle.size, f"{handle.size:,} elements of a TensorArray")
     values = handle.read_many(list(range(handle.size)), Shape(None))
+    check_memory(sum([value.nbytes for value in values]), "all elements of a TensorArray")
     if any(value.ndim == 0 for value in values):
         raise handle.error("Concat saw a scalar shape but requires at least vectors")
     for index, value in enumerate(values):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pocketgraph.budgets import timed
 from pocketgraph.errors import RunError
 from pocketgraph.kernels.arrays import Array, ints, reserve
 from pocketgraph.kernels.registry import kernel
@@ -15,7 +16,7 @@ from pocketgraph.kernels.registry import kernel
 def edit_distance(first: Sequence[Any], second: Sequence[Any]) -> int:
     """How many insertions, deletions and replacements make the one sequence the other (Levenshtein)."""
     before = list(range(len(second) + 1))
-    for place, item in enumerate(first, 1):
+    for place, item in enumerate(timed(first), 1):
         row = [place]
         for other, wanted in enumerate(second, 1):
             row.append(min(before[other] + 1, row[-1] + 1, before[other - 1] + (item != wanted)))

@@ -1,4 +1,4 @@
-"""Strings: joined, split, cut, compared with patterns, read as numbers, written, hashed, decoded to bytes.
+"""Strings: joined, split, cut, read as numbers, written, hashed, decoded to bytes.
 
 A string tensor is an object array of ``bytes``.
 """
@@ -10,11 +10,11 @@ import binascii
 import math
 import re
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from pocketgraph.budgets import check_memory, timed
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import FLOAT
@@ -22,10 +22,12 @@ from pocketgraph.kernels.arrays import Array, axis_of, ints, is_float, strings, 
 from pocketgraph.kernels.registry import kernel
 from pocketgraph.kernels.text.printed_values import nested
 
+PART = 96  # bytes that Python needs for a short text and its place
+
 
 def mapped(function: Callable[[bytes], bytes], x: Array) -> Array:
     """``function`` on every string of ``x``."""
-    return strings([function(item) for item in x.ravel().tolist()], x.shape)
+    return strings([function(item) for item in timed(x.ravel().tolist())], x.shape)
 
 
 def scalar_string(value: Array) -> bytes:
@@ -40,6 +42,11 @@ def scalar_string(value: Array) -> bytes:
     return item if isinstance(item, bytes) else bytes(item)
 
 
+def text_bytes(texts: Array) -> int:
+    """The bytes of all texts of a tensor."""
+    return sum(map(len, texts.ravel().tolist()))
+
+
 @kernel("StringJoin")
 def string_join(*inputs: Array, separator: str = "") -> Array:
     """Elements side by side; scalars go with every element."""
@@ -47,6 +54,12 @@ def string_join(*inputs: Array, separator: str = "") -> Array:
     if len(shapes) > 1:
         raise ValueError(f"shapes that do not fit: {', '.join(str(list(s)) for s in shapes)}")
     shape = next(iter(shapes), ())
+    count = math.prod(shape)
+    check_memory(
+        sum(text_bytes(value) * (count if not value.ndim else 1) for value in inputs)
+        + count * (len(inputs) - 1) * len(separator.encode()),
+        "the joined texts",
+    )
     columns = [np.broadcast_to(value, shape).ravel().tolist() for value in inputs]
     return strings([separator.encode().join(row) for row in zip(*columns, strict=True)], shape)
 
@@ -108,12 +121,20 @@ def _sparse(rows: Sequence[Sequence[bytes]]) -> tuple[Array, Array, Array]:
     )
 
 
+def _check_parts(count: int) -> None:
+    check_memory(PART * count, f"{count:,} parts of texts")
+
+
 @kernel("StringSplit")
 def string_split(input: Array, delimiter: Array, *, skip_empty: bool = True) -> tuple[Array, Array, Array]:
     """Each string cut at any of the delimiter's bytes (between all bytes when it is empty), as a sparse tensor."""
     marks = scalar_string(delimiter)
+    cuts = (
+        sum(item.count(mark) for item in input.ravel().tolist() for mark in set(marks)) if marks else text_bytes(input)
+    )
+    _check_parts(cuts + input.size)
     rows = []
-    for item in input.ravel().tolist():
+    for item in timed(input.ravel().tolist()):
         if not item:
             parts = []
         elif not marks:
@@ -128,6 +149,9 @@ def string_split(input: Array, delimiter: Array, *, skip_empty: bool = True) -> 
 def string_split_v2(input: Array, sep: Array, *, maxsplit: int = -1) -> tuple[Array, Array, Array]:
     """Each string cut at ``sep`` as Python's ``split`` does it."""
     mark = scalar_string(sep)
+    _check_parts(
+        input.size + (sum(item.count(mark) for item in input.ravel().tolist()) if mark else text_bytes(input) // 2)
+    )
     return _sparse([item.split(mark or None, maxsplit) for item in input.ravel().tolist()])
 
 
@@ -135,7 +159,7 @@ def string_split_v2(input: Array, sep: Array, *, maxsplit: int = -1) -> tuple[Ar
 def string_to_number(string_tensor: Array, *, out_type: DType = FLOAT) -> Array:
     kind = out_type.numpy
     found = []
-    for item in string_tensor.ravel().tolist():
+    for item in timed(string_tensor.ravel().tolist()):
         try:
             text = item.decode().strip()
             found.append(int(text) if kind.kind in "iu" else float(text))
@@ -159,6 +183,7 @@ def as_string(
     """Numbers in C's notation."""
     if input.dtype.kind == "O":
         return input
+    check_memory(input.size * (max(width, 0) + max(precision, 0)), "numbers of this width and precision")
     if input.dtype.kind == "b":
         return strings([b"true" if v else b"false" for v in input.ravel().tolist()], input.shape)
     flags = fill + (str(width) if width >= 0 else "")
@@ -174,74 +199,6 @@ def as_string(
     return strings([(form % v).encode() for v in widened(input).ravel().tolist()], input.shape)
 
 
-@lru_cache(maxsize=256)
-def pattern_of(pattern: bytes) -> re.Pattern[str]:
-    """The pattern, compiled; the syntax that RE2 and Python share. It is matched against characters, not bytes.
-
-    Raises:
-        RunError: it is no pattern.
-    """
-    try:
-        return re.compile(characters(pattern), re.ASCII)
-    except re.error as error:
-        raise RunError(f"Invalid pattern: {pattern.decode(errors='replace')}, error: {error}") from error
-
-
-def characters(item: bytes) -> str:
-    """Bytes as the characters of UTF-8; each byte that is none stands for itself."""
-    return item.decode("utf-8", "surrogateescape")
-
-
-def _replaced(input: Array, pattern: bytes, rewrite: bytes, every: bool) -> Array:
-    compiled = pattern_of(pattern)
-    escaped = re.sub(r"\\0", r"\\g<0>", characters(rewrite))
-
-    def replaced(item: bytes) -> bytes:
-        text = characters(item)
-        if every and compiled.match("") is not None:
-            return _everywhere(compiled, escaped, text).encode("utf-8", "surrogateescape")
-        return compiled.sub(escaped, text, count=0 if every else 1).encode("utf-8", "surrogateescape")
-
-    return mapped(replaced, input)
-
-
-def _everywhere(compiled: re.Pattern[str], rewrite: str, item: str) -> str:
-    """All matches replaced but empty ones right behind another match, which RE2 passes over and Python does not."""
-    parts, copied, last = [], 0, -1
-    for match in compiled.finditer(item):
-        if match.start() == match.end() == last:
-            continue
-        parts += [item[copied : match.start()], match.expand(rewrite)]
-        copied = last = match.end()
-    return "".join([*parts, item[copied:]])
-
-
-@kernel("RegexReplace")
-def regex_replace(input: Array, pattern: Array, rewrite: Array, *, replace_global: bool = True) -> Array:
-    return _replaced(input, scalar_string(pattern), scalar_string(rewrite), replace_global)
-
-
-@kernel("StaticRegexReplace")
-def static_regex_replace(input: Array, *, pattern: str, rewrite: str, replace_global: bool = True) -> Array:
-    return _replaced(input, pattern.encode(), rewrite.encode(), replace_global)
-
-
-def _matches(input: Array, pattern: bytes) -> Array:
-    compiled = pattern_of(pattern)
-    found = [compiled.fullmatch(characters(item)) is not None for item in input.ravel().tolist()]
-    return np.asarray(np.array(found, dtype=np.bool_).reshape(input.shape))
-
-
-@kernel("RegexFullMatch")
-def regex_full_match(input: Array, pattern: Array) -> Array:
-    return _matches(input, scalar_string(pattern))
-
-
-@kernel("StaticRegexFullMatch")
-def static_regex_full_match(input: Array, *, pattern: str) -> Array:
-    return _matches(input, pattern.encode())
-
-
 @kernel("ReduceJoin")
 def reduce_join(inputs: Array, reduction_indices: Array, *, keep_dims: bool = False, separator: str = "") -> Array:
     """The strings along the axes joined, along the first axis given first; without axes nothing is joined."""
@@ -250,6 +207,7 @@ def reduce_join(inputs: Array, reduction_indices: Array, *, keep_dims: bool = Fa
         raise ValueError(f"Duplicate reduction dimension in {axes}")
     kept = [a for a in range(inputs.ndim) if a not in axes]
     length = math.prod(inputs.shape[a] for a in axes)
+    check_memory(text_bytes(inputs) + inputs.size * len(separator.encode()), "the joined texts")
     rows = inputs.transpose(kept + axes[::-1]).reshape(math.prod(inputs.shape[a] for a in kept), length)
     joined = [separator.encode().join(row) for row in rows.tolist()]
     shape = (

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from pocketgraph.budgets import check_memory, check_time
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import INT64
@@ -194,6 +195,7 @@ def string_n_grams(
     if not data.size:  # not even of padding
         return strings([], (0,)), np.zeros_like(data_splits)
     found: list[bytes] = []
+    size = 0
     splits = [0] if data_splits.size else []
     for row in _rows(data, data_splits):
         tokens: list[bytes] = row.tolist()
@@ -203,6 +205,10 @@ def string_n_grams(
             count = len(tokens) + 2 * pad - width + 1
             reserve([max(count, 0), width], np.int64)
             whole = [before] * pad + tokens + [after] * pad
+            sizes = np.cumsum([0, *(len(token) for token in whole)])
+            size += int((sizes[width:] - sizes[:-width]).sum()) + max(count, 0) * (width - 1) * len(joint)
+            check_memory(size, "the n-grams")
+            check_time()
             found += [joint.join(whole[i : i + width]) for i in range(count)]
         if preserve_short_sequences and tokens and len(found) == start:
             pad = max(pad_width, 0)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import NamedTuple
 
+from pocketgraph.budgets import check_time
 from pocketgraph.litert.program import Program, Value
 from pocketgraph.litert.rewriting.activations import fuse_activations, recognise_activations
 from pocketgraph.litert.rewriting.borders import absorb_padding, dilate
@@ -62,6 +63,7 @@ def _run(program: Program, passes: tuple[ProgramPass, ...], without: Collection[
     for each in passes:
         if each.name not in without:
             each.run(program)
+            check_time("while a part was compiled")
             if after_each is not None:
                 after_each(each.name, program)
     program.drop_unused()

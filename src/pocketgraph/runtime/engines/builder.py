@@ -7,6 +7,7 @@ from copy import copy
 from functools import partial
 from typing import Any
 
+from pocketgraph.budgets import timed
 from pocketgraph.errors import RunError
 from pocketgraph.graph import Node
 from pocketgraph.graph.endpoint import Endpoint
@@ -80,7 +81,7 @@ class Builder(RegionDraft):
 
     def add_units(self, units: Sequence[tuple[Unit, Sequence[Unit]]]) -> None:
         """Compiles units in this order."""
-        for unit, _ in units:
+        for unit, _ in timed(units):
             try:
                 if isinstance(unit, Loop):
                     add_loop(self, unit)

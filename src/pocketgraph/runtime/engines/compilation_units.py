@@ -142,7 +142,8 @@ def in_order(own: Sequence[str], inner: Sequence[Loop], plan: Plan) -> list[tupl
 
     def opened(unit: Unit) -> tuple[Unit, Iterator[Unit]]:
         found = {key_of(unit_of[name]): unit_of[name] for name in needs(unit, plan) if name in unit_of}
-        found.pop(key_of(unit), None)
+        if found.pop(key_of(unit), None) is unit and isinstance(unit, str):
+            raise RunError("the graph has a cycle that is no loop", where=f"node '{unit}'")
         sources[key_of(unit)] = list(found.values())
         return unit, iter(found.values())
 
@@ -202,3 +203,29 @@ def dependencies(item: Item, plan: Plan) -> list[str]:
     if item.node.op in loops.MERGE:
         names = [n for n in names if n not in plan.items or plan.items[n].node.op not in loops.NEXT]
     return [*names, *item.control]
+
+
+def check_waits(plan: Plan) -> None:
+    """Refuses nodes that wait for each other in a circle; what only data makes of circles, ``in_order`` finds.
+
+    Raises:
+        RunError: there are such nodes; one of them is named.
+    """
+    items = plan.items
+    waiting = [name for name, item in items.items() if item.control]
+    done: set[str] = set()
+    opened: set[str] = set()
+    while waiting:
+        name = waiting[-1]
+        if name in done or name not in items:
+            waiting.pop()
+        elif name in opened:
+            waiting.pop()
+            done.add(name)
+        else:
+            opened.add(name)
+            sources = dependencies(items[name], plan)
+            circle = next((source for source in sources if source in opened and source not in done), None)
+            if circle is not None:
+                raise RunError("the graph has a cycle that is no loop", where=f"node '{circle}'")
+            waiting += sources

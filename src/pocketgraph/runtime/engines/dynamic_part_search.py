@@ -68,33 +68,35 @@ def dynamic_parts(
     found = []
     for part in parts:
         members = _hanging_together([str(name) for name in part], depends, dynamic, plan)
-        members = _without_last_copies(_without_first_copies(members, plan), plan)
+        members = _without_last_copies(_without_first_copies(members, depends, plan), depends, plan)
         made = _part_call(dynamic, plan, members, kinds[part[0]] or frozenset(), live, wanted)
         if dynamic.is_worth_it([plan.items[name] for name in members], plan, len(made.inputs) + len(made.outputs)):
             found.append(made)
     return found
 
 
-def _without_first_copies(part: Sequence[str], plan: Plan) -> Sequence[str]:
+def _without_first_copies(part: Sequence[str], depends: Mapping[object, Sequence[object]], plan: Plan) -> Sequence[str]:
     """The part without what passes its inputs on: elsewhere that costs nothing, here it is one tensor more to give."""
     inside = set(part)
     for name in part:
-        item = plan.items[name]
-        if item.node.op in PASSED and all(e in plan.fed or e.node not in inside for e in item.data):
+        if plan.items[name].node.op in PASSED and inside.isdisjoint(map(str, depends[name])):
             inside.discard(name)
     return [name for name in part if name in inside] or part
 
 
-def _without_last_copies(part: Sequence[str], plan: Plan) -> Sequence[str]:
-    """The part without what passes its results on: under one name each, a predicate decides for all who ask it."""
-    kept = list(part)
+def _without_last_copies(part: Sequence[str], depends: Mapping[object, Sequence[object]], plan: Plan) -> Sequence[str]:
+    """The part without what passes its results on: under one name each, a predicate decides for all who ask it.
+
+    What a node of the part waits for stays in it, also where only a constant waits, that the part takes in.
+    """
     inside = set(part)
+    needed: set[str] = set()  # by what stays
     for name in reversed(part):
-        takers = (taker for found in plan.taken_from(name).values() for taker in found)
-        if plan.items[name].node.op in PASSED and inside.isdisjoint(takers) and len(kept) > 1:
-            kept.remove(name)
+        if plan.items[name].node.op in PASSED and name not in needed and len(inside) > 1:
             inside.remove(name)
-    return kept
+        else:
+            needed.update(map(str, depends[name]))
+    return [name for name in part if name in inside]
 
 
 def _hanging_together(

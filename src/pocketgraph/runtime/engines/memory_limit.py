@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pocketgraph.budgets import limits
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import DType, Graph, Node
 from pocketgraph.graph.op_traits import ops_with
@@ -27,15 +28,16 @@ def execute_within(ledger: LiveBytes, steps: Sequence[Step], values: list[Any], 
         ledger.hold(value)
     ledger.settle("the feeds")
     for step in steps:
-        if not any(values[slot] is DEAD for slot in step.guard) and not getattr(step.call, "traces_itself", False):
-            arguments = [value for value in step.gather(values) if not isinstance(value, Run)]
-            wanted, who = bytes_made(step, arguments)
-            if wanted:
-                ledger.check(wanted, place(step), who)
-        if trace is None:
-            execute((step,), values)
-        else:
-            execute_traced((step,), values, trace)
+        with limits(memory=ledger.limit - ledger.live):  # for what kernels make on the way, and what only they foresee
+            if not any(values[slot] is DEAD for slot in step.guard) and not getattr(step.call, "traces_itself", False):
+                arguments = [value for value in step.gather(values) if not isinstance(value, Run)]
+                wanted, who = bytes_made(step, arguments)
+                if wanted:
+                    ledger.check(wanted, place(step), who)
+            if trace is None:
+                execute((step,), values)
+            else:
+                execute_traced((step,), values, trace)
         for _, slot in step.more or ((0, step.out),):
             ledger.hold(values[slot])
         ledger.settle(place(step))

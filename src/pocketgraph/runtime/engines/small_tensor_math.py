@@ -124,6 +124,8 @@ def _pack(node: Node, constants: Constants, call: Call) -> Call | None:
             if kind is INT32 or kind is INT64 or kind is SINGLE:
                 return np.array([value.item() for value in values], kind)
             return call(*values)
+        if len(values) * first.size > MOST:
+            return call(*values)
         rows = join(values)
         return rows.reshape(len(values), *shape)
 

@@ -27,6 +27,7 @@ MOST_KNOWN = 64  # sizes for which a call keeps what follows from them
 IS_X86 = platform.machine().lower() in ("x86_64", "amd64")
 """Whether the processor makes the smallest integer of a float that fits into none, as TensorFlow's kernels do on it."""
 
+MANY = 1 << 22  # elements of which the kernel is to say whether it may join them
 LARGE = 1 << 31  # products of sizes below this are the same in every integer type
 INT32, INT64 = np.dtype(np.int32), np.dtype(np.int64)
 
@@ -141,7 +142,7 @@ def _concat(node: Node, constants: Constants, call: Call) -> Call | None:
         first = values_and_axis[0]
         kind, rank = first.dtype, first.ndim
         for value in values_and_axis[1:-1]:
-            if value.dtype is not kind or value.ndim != rank:
+            if value.dtype is not kind or value.ndim != rank or value.size > MANY:
                 return call(*values_and_axis)
         try:
             return join(values_and_axis[:-1], axis)
@@ -270,7 +271,7 @@ def _cast(node: Node, constants: Constants, call: Call) -> Call | None:
         return None
 
     def cast(x: Array) -> Any:
-        return x.astype(after, copy=False) if x.dtype == before else call(x)
+        return x.astype(after, copy=False) if x.dtype == before and x.size <= MANY else call(x)
 
     return cast
 

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pocketgraph.errors import PocketgraphError, RunError
+from pocketgraph.errors import DeadlineError, PocketgraphError, RunError
 from pocketgraph.graph import Node
 from pocketgraph.runtime.profile import StepTrace
 from pocketgraph.runtime.tensor_names import before_rounds
 
 if TYPE_CHECKING:
-    from pocketgraph.runtime.engines.deadline import Deadline
+    from pocketgraph.budgets import Deadline
     from pocketgraph.runtime.engines.live_bytes import LiveBytes
 
 
@@ -67,8 +67,11 @@ class Run:
 
         Raises:
             RunError: that is more than the run may take.
+            DeadlineError: the time is over.
         """
         self.budget -= steps
+        if steps == 1 and self.deadline is not None:  # a round that does nothing
+            self.deadline.check(f"the loop '{loop}'")
         if self.budget < 0:
             raise RunError(
                 f"the loop '{loop}' does not end: the run's step limit is used up",
@@ -202,6 +205,8 @@ def place(step: Step) -> str:
 def failure(step: Step, values: list[Any], error: Exception) -> PocketgraphError:
     """What to tell of a kernel that raised something: the node and the shapes it was given, unless that was said."""
     if isinstance(error, PocketgraphError):
+        if isinstance(error, DeadlineError) and not error.where:  # a kernel looked at the clock
+            return DeadlineError(error.what, where=place(step), hint=error.hint)
         if error.where.startswith(PLACES) or (isinstance(error, RunError) and type(error) is not RunError):
             return error
         what = f"{error.where}: {error.what}" if error.where else error.what  # a file that a node reads or writes

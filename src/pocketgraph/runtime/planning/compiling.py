@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pocketgraph.budgets import check_time
 from pocketgraph.graph import DType, Graph
 from pocketgraph.graph.dtype import RESOURCE, VARIANT
 from pocketgraph.graph.endpoint import Endpoint
@@ -67,6 +68,7 @@ def _cut_and_compiled(
         for part in parts:
             if part in compiled:
                 continue
+            check_time("while parts were compiled")
             inside = set(part.nodes)
             left = any(n not in inside and n not in static and plan.items[n].node.op != "NoOp" for n in plan.items)
             try:

@@ -12,7 +12,7 @@ from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes import Inferred, infer
 from pocketgraph.runtime.engines.builder import STRUCTURAL, Builder
-from pocketgraph.runtime.engines.compilation_units import Plan
+from pocketgraph.runtime.engines.compilation_units import Plan, check_waits
 from pocketgraph.runtime.engines.frames import ROOT, frames_of, has_loops
 from pocketgraph.runtime.engines.functions import FunctionLibrary
 from pocketgraph.runtime.engines.needed import Item, needed
@@ -80,6 +80,7 @@ class GraphState:
         """The needed nodes, with the loops that they are in."""
         if self._plan is None:
             self._plan = _plan(self.graph, self.items, self._fed)
+            check_waits(self._plan)  # passes and parts leave out waits that make no difference
         return self._plan
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from pocketgraph.budgets import timed
 from pocketgraph.graph import Graph, Node, parse_ref
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.engines.builder import STRUCTURAL
@@ -29,7 +30,7 @@ def with_known_values(
     for endpoint in fetched:
         outside.setdefault(endpoint.node, set()).add(endpoint.port)
     moved: dict[Endpoint, Node] = {}
-    for name, item in plan.items.items():
+    for name, item in timed(plan.items.items()):
         if item.node.op in STRUCTURAL or not item.data:
             continue
         if name in conditional or plan.frames[name].depth:  # a constant would not know when it is dead

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pocketgraph.budgets import check_time
 from pocketgraph.graph import Graph, Node
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.kernels.shapes import Inferred
@@ -227,6 +228,7 @@ def specialized(
             continue
         before = state.graph
         each.run(state)
+        check_time(f"while the graph was planned ({each.name})")
         if state.graph is not before:
             applied.append(each.name)
             if after_each is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from pocketgraph.budgets import check_time
 from pocketgraph.errors import RunError
 from pocketgraph.graph.collector import collector_paused
 from pocketgraph.runtime.engines.functions import FunctionLibrary
@@ -44,6 +45,7 @@ def prepare(request: Request, items: Mapping[str, Item] | None = None) -> Execut
         request.graph, request.feeds, request.values, request.fetches, request.targets, items, without=without
     )
     cuts, reasons = compile_parts(request, known)
+    check_time("while parts were compiled")  # also where what it interrupted took that for a reason to go on without
     parts = list(cuts.values())
     opened: list[Runnable] = [part.executable for part in parts]
     whole = parts[0] if len(parts) == 1 and parts[0].is_whole else None
@@ -54,6 +56,7 @@ def prepare(request: Request, items: Mapping[str, Item] | None = None) -> Execut
     if request.engine == "litert" and whole is None:
         raise _refused(known.plan.items, reasons)
     found = program.dynamic_parts if program is not None else ()
+    check_time("while the graph was planned")
     if whole is None and stored_plan.is_kept(request):
         stored_plan.keep(request, request.graph, known.plan.items, parts, found)
     description = described(request, known.plan.items, list(cuts), found, reasons, known.applied)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pocketgraph.budgets import limits
 from pocketgraph.errors import GraphError, RunError
 from pocketgraph.graph import DType, Graph, canonical, node_name, parse_ref
 from pocketgraph.graph.collector import collector_paused
@@ -40,7 +41,7 @@ class SessionPlans:
         graph: the graph, or the path of the file to read it from when it is first needed.
         threads, engine, cache_dir, exact, strict, check: as for Session.
         allowed: the ops that may touch files or run code.
-        by_steps: plans are to know each part's operations (a memory limit needs them).
+        memory_limit: bytes that a run's tensors may take; with one, plans know each part's operations.
         state: the session's variables and tables.
         without: passes that are switched off.
 
@@ -57,7 +58,7 @@ class SessionPlans:
         engine: str | None,
         cache_dir: str | None,
         allowed: frozenset[str],
-        by_steps: bool,
+        memory_limit: int | None,
         state: Mapping[str, Any],
         *,
         exact: bool = False,
@@ -80,7 +81,8 @@ class SessionPlans:
         self._looked_for: frozenset[str] = frozenset()
         self._has_them = False
         self._allowed = allowed
-        self._by_steps = by_steps
+        self._by_steps = memory_limit is not None
+        self._memory_limit = memory_limit
         self._state = state
         self._of_values: set[CallKey] = set()  # the plans that hold values of variables
         self._key: str | None = None
@@ -138,7 +140,8 @@ class SessionPlans:
                 digest = "" if traced or self.engine == "reference" or key in self._of_values else self._model_key()
                 graph, items = defer_reads(graph, items, frozenset(call.feeds))
                 request = self._request(graph, key, call.switches, digest)
-                found = self.calls.add_plan(key, plan_for(request, lambda: graph, items))
+                with limits(memory=self._memory_limit):
+                    found = self.calls.add_plan(key, plan_for(request, lambda: graph, items))
         return found
 
     def _request(self, graph: Graph, key: CallKey, values: Mapping[str, Array], digest: str) -> Request:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from pocketgraph.budgets import check_time
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph, Node, opdefs
 from pocketgraph.graph.endpoint import Endpoint
@@ -201,6 +202,7 @@ class _Unrolling(PartialUnrolling):
                     raise CannotUnrollError("too many nodes")
             if turn - skipped > MOST_WRITTEN:
                 raise CannotUnrollError("too many rounds")
+            check_time("while loops were unrolled")
             self.guards = {}
             self.run(work.first, state, invariant, turn)
             if not bool(self.known(state[work.condition.data[0]])):

@@ -1,0 +1,41 @@
+package @package@
+
+import androidx.test.ext.junit.runners.AndroidJUnit4
+import androidx.test.platform.app.InstrumentationRegistry
+import java.nio.ByteBuffer
+import java.nio.ByteOrder
+import kotlin.math.abs
+import org.junit.Assert.assertEquals
+import org.junit.Assert.assertTrue
+import org.junit.Test
+import org.junit.runner.RunWith
+import org.tensorflow.lite.Interpreter
+
+/** Holds the model's results on this device to the ones it must give. */
+@RunWith(AndroidJUnit4::class)
+class ModelTest {
+    private val instrumentation = InstrumentationRegistry.getInstrumentation()
+
+    private fun golden(name: String): ByteBuffer =
+        ByteBuffer.wrap(instrumentation.context.assets.open("golden/$name").use { it.readBytes() })
+            .order(ByteOrder.LITTLE_ENDIAN)
+
+    @Test
+    fun goldenOutputs() {
+        val context = instrumentation.targetContext
+        val tensors = Interpreter(Model.mapped(context.assets, Model.FILE))
+        Model(context).use { model ->
+            Model.INPUTS.indices.forEach { model.input(it).put(golden("input_$it.bin")) }
+            model.run()
+            Model.OUTPUTS.forEachIndexed { index, name ->
+                val right = golden("output_$index.bin")
+                assertEquals(name, right.remaining(), model.output(index).remaining())
+                val found = model.numbers(index)
+                val wanted = Model.numbers(tensors.getOutputTensor(Model.OUTPUT_PLACES[index]), right, found.size)
+                val peak = wanted.maxOf { abs(it) }.takeIf { it > 0f } ?: 1f
+                val off = found.indices.maxOf { abs(found[it] - wanted[it]) }
+                assertTrue("$name is off by $off, its largest element is $peak", off <= Model.TOLERANCE * peak)
+            }
+        }
+    }
+}

@@ -1,0 +1,26 @@
+package org.tensorflow;
+
+/** An output of an operation. */
+public final class Output {
+  private final Operation operation;
+  private final int index;
+  private final Shape shape;
+
+  Output(Operation operation, int index, Shape shape) {
+    this.operation = operation;
+    this.index = index;
+    this.shape = shape;
+  }
+
+  public Operation op() {
+    return operation;
+  }
+
+  public int index() {
+    return index;
+  }
+
+  public Shape shape() {
+    return shape;
+  }
+}

@@ -1,0 +1,10 @@
+import SwiftUI
+
+@main
+struct @word@Main: App {
+    var body: some Scene {
+        WindowGroup {
+            ContentView()
+        }
+    }
+}

@@ -1,0 +1,24 @@
+import XCTest
+
+@testable import @word@
+
+/// Holds the model's results on this device to the ones it must give.
+final class ModelTests: XCTestCase {
+    /// The numbers of a file of float32, little-endian.
+    private func golden(_ name: String) throws -> [Float] {
+        let url = try XCTUnwrap(Bundle(for: ModelTests.self).url(forResource: name, withExtension: "bin"))
+        return try Data(contentsOf: url).withUnsafeBytes { bytes in Array(bytes.bindMemory(to: Float.self)) }
+    }
+
+    func testGoldenOutputs() throws {
+        let inputs = try Facts.inputs.indices.map { try golden("input_\($0)") }
+        let outputs = try Classifier().run(inputs)
+        for (index, found) in outputs.enumerated() {
+            let wanted = try golden("output_\(index)")
+            XCTAssertEqual(found.count, wanted.count)
+            let peak = max(wanted.map { abs($0) }.max() ?? 0, Float.leastNormalMagnitude)
+            let off = zip(found, wanted).map { abs($0 - $1) }.max() ?? 0
+            XCTAssertLessThanOrEqual(off, Facts.tolerance * peak, Facts.outputs[index].name)
+        }
+    }
+}

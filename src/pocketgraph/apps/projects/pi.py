@@ -1,0 +1,32 @@
+"""Python on a Raspberry Pi."""
+
+from __future__ import annotations
+
+import os
+
+from pocketgraph.apps.projects.litert_facts import as_json, facts, golden_arrays
+from pocketgraph.apps.projects.names import in_unit
+from pocketgraph.apps.projects.project import Project
+from pocketgraph.apps.projects.templates import project_files, write_project
+from pocketgraph.apps.projects.words import about, front
+
+SOUND_ROW = "| `sound.py` | what the model takes of a recording; `main.py --recording=FILE.wav` |\n"
+
+
+def write(project: Project, folder: str) -> None:
+    """Writes the project."""
+    path = os.path.join(folder, "model.tflite")
+    project.place_model(path)
+    program = "main.py" if project.has_camera else "main.py --benchmark=20"
+    leave = frozenset() if project.sound is not None else frozenset({"sound.py.txt"})
+    words = {
+        "title": project.name.title, "unit_title": in_unit(project.name.title), "small": project.name.small,
+        "program": program, "about": about(project), "front": front(project),
+        "sound_row": SOUND_ROW if project.sound is not None else "",
+    }  # fmt: skip
+    made = project_files("pi", words, leave)
+    made["model.json"] = as_json(facts(project, path))
+    made["golden.npz"] = golden_arrays(project)
+    if project.labels:
+        made["labels.txt"] = project.label_lines().encode()
+    write_project(folder, made)

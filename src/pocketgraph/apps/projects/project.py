@@ -1,0 +1,123 @@
+"""What every kind of project is made of: a model, what goes in and comes out, and names that languages take."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.apps.projects.names import AppName
+from pocketgraph.apps.projects.sound import MfccParameters
+from pocketgraph.exporting.model import Array, ExportModel, Port
+from pocketgraph.exporting.targets import TARGETS
+from pocketgraph.exporting.tool import Exported, export_model
+
+TOLERANCE, CODED_TOLERANCE = 1e-3, 0.05
+"""The largest difference on a device, as a share of the output's peak: of floats, and of models in eight bits."""
+
+
+@dataclass(frozen=True)
+class PictureFacts:
+    """How a picture becomes the first input.
+
+    Attributes:
+        height, width, channels: of the input.
+        mean, std: of values from 0 to 255, one number a channel.
+    """
+
+    height: int
+    width: int
+    channels: int
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+
+@dataclass
+class Project:
+    """A project in the making.
+
+    Attributes:
+        kind: the name of its kind.
+        engine: the target that it is built on.
+        name: of the app.
+        model: what it runs.
+        source: the path of a finished .tflite file, which goes in as it is; "" where the model is to be exported.
+        picture: how pictures go in; None where the first input is none.
+        gives_scores: whether the first output is a score for each class.
+        labels: of the classes; empty where nobody gave them.
+        golden: one set of inputs and the outputs that must come of them, by public name.
+        tolerance: the largest difference from these, as a share of the output's peak.
+        front: what has to be computed in front of the model on the device, in words; "" for nothing.
+        sound: the same as numbers, where it is a spectrogram and its Mfcc.
+        notes: what a person should know.
+    """
+
+    kind: str
+    engine: str
+    name: AppName
+    model: ExportModel
+    source: str
+    picture: PictureFacts | None
+    gives_scores: bool
+    labels: tuple[str, ...]
+    golden: tuple[Mapping[str, Array], Mapping[str, Array]]
+    tolerance: float
+    front: str
+    sound: MfccParameters | None
+    notes: list[str]
+
+    @property
+    def inputs(self) -> tuple[Port, ...]:
+        """What goes in."""
+        return self.model.main.inputs
+
+    @property
+    def outputs(self) -> tuple[Port, ...]:
+        """What comes out."""
+        return self.model.main.outputs
+
+    @property
+    def has_camera(self) -> bool:
+        """Whether it is a classifier of pictures, which a camera can feed."""
+        return self.picture is not None and self.gives_scores
+
+    def place_model(self, path: str, *, labelled: bool = True, **options: Any) -> Exported | None:
+        """Puts the model's file or folder where the project wants it: exported and checked, or copied.
+
+        Args:
+            path: where.
+            labelled: whether it gets the labels.
+            options: of the target.
+        """
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        if self.source:
+            shutil.copyfile(self.source, path)
+            return None
+        model = self.model if labelled else replace(self.model, labels=())
+        made = export_model(model, path, TARGETS[self.engine], options)
+        self.notes += [note for note in made.notes if note not in self.notes]
+        return made
+
+    def golden_files(self) -> dict[str, bytes]:
+        """Golden arrays as they lie in memory, little-endian: ``input_0.bin``, …, ``output_0.bin``, …."""
+        return {f"{kind}_{place}.bin": little_endian(array) for kind, place, _, array in self.golden_arrays()}
+
+    def golden_arrays(self) -> Iterator[tuple[str, int, Port, Array]]:
+        """``input`` or ``output``, its place, the port, and the array."""
+        for kind, ports, arrays in (("input", self.inputs, self.golden[0]), ("output", self.outputs, self.golden[1])):
+            for place, port in enumerate(ports):
+                yield kind, place, port, arrays[port.name]
+
+    def label_lines(self) -> str:
+        """Labels, one a line; empty where there are none."""
+        return "".join(f"{label}\n" for label in self.labels)
+
+
+def little_endian(array: Array) -> bytes:
+    """The elements as they lie in the memory of a device."""
+    plain = np.ascontiguousarray(array)
+    return plain.astype(plain.dtype.newbyteorder("<")).tobytes()

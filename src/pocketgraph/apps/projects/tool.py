@@ -1,0 +1,223 @@
+"""Makes a project: opens the model, finds out what it takes and gives, and has its kind write the files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.apps.projects.kinds import kind_of
+from pocketgraph.apps.projects.names import app_name
+from pocketgraph.apps.projects.project import CODED_TOLERANCE, TOLERANCE, PictureFacts, Project
+from pocketgraph.apps.projects.sound import sound_of
+from pocketgraph.datasets.named_arrays import SampleSource
+from pocketgraph.datasets.sample_reading import Notify
+from pocketgraph.errors import UsageError, option
+from pocketgraph.exporting.fixed_sizes import check_sizes
+from pocketgraph.exporting.labels import check_labels, scores_of
+from pocketgraph.exporting.model import About, Array, ExportModel, Normalization, Progress, Source
+from pocketgraph.exporting.opening import Sizes, with_fixed_shapes
+from pocketgraph.exporting.placing import check_target, put_in_place, workshop
+from pocketgraph.exporting.samples import made_feeds
+from pocketgraph.exporting.targets import TARGETS
+from pocketgraph.exporting.tool import Lines, model_to_export
+from pocketgraph.formats.tflite_metadata import metadata
+from pocketgraph.graph import Graph
+from pocketgraph.graph.model_file import SCALES, coded, is_litert_file, is_model_file
+from pocketgraph.runtime.session import Session
+
+NUMBERS = frozenset(("float", "int32", "int64", "uint8", "int8", "bool"))
+"""Element types that projects feed."""
+FRONT = "The model takes {names} of a recording, which the app computes{how}."
+MFCC = """ as TensorFlow's AudioSpectrogram and Mfcc do: {sound}. docs/shipping.md of pocketgraph
+has it in Python, and so does `sound.py` of a project for the Raspberry Pi"""
+
+
+@dataclass(frozen=True)
+class Made:
+    """A project that was written.
+
+    Attributes:
+        path: its folder.
+        kind: the name of its kind.
+        files: every file.
+        bytes: of all of them.
+        has_camera: whether it is for a camera: the model is a classifier of pictures.
+        notes: what a person should know.
+    """
+
+    path: str
+    kind: str
+    files: tuple[str, ...]
+    bytes: int
+    has_camera: bool
+    notes: tuple[str, ...]
+
+
+def make_project(
+    kind: str,
+    source: Source,
+    path: str | os.PathLike[str],
+    *,
+    name: str | None = None,
+    package: str | None = None,
+    engine: str | None = None,
+    labels: Lines = (),
+    inputs: Sequence[str] | None = None,
+    outputs: Sequence[str] | None = None,
+    signatures: Sequence[str] | None = None,
+    shapes: Sizes | None = None,
+    values: Mapping[str, Any] | None = None,
+    samples: SampleSource | None = None,
+    preset: str | None = None,
+    input_mean: float | None = None,
+    input_std: float | None = None,
+    input_width: int | None = None,
+    input_height: int | None = None,
+    sample_rate: int | None = None,
+    threads: int = 1,
+    force: bool = False,
+    progress: Progress | None = None,
+    notify: Notify | None = None,
+) -> Made:
+    """Writes a small, complete app around a model.
+
+    Args:
+        kind: ``android``, ``ios``, ``pi`` or ``linux``.
+        source: as for ``export``; a finished .tflite file goes in as it is, with its own labels and normalization.
+        path: the project's folder.
+        name: what people call the app; by default after the folder.
+        package: of Java and the stores, ``com.example.name`` by default.
+        engine: the target that it is built on, where there are several.
+        labels: the name of each class, or the file that has one a line.
+        inputs, outputs, signatures, shapes, values, samples: as for ``export``.
+        preset, input_mean, input_std, input_width, input_height, sample_rate: likewise.
+        threads: how many to compute with here.
+        force: write into a folder that is not empty.
+        progress, notify: as for ``export``.
+
+    Raises:
+        UsageError: there is no such kind, a name cannot be, labels do not fit the output, or sizes are open.
+        PocketgraphError: what stands in the way of the export.
+    """
+    chosen = kind_of(kind)
+    built_on = engine or chosen.engines[0]
+    if built_on not in chosen.engines:
+        raise UsageError(
+            f"a project for {kind} is not built on '{built_on}'", hint=f"{option('engine')}={'|'.join(chosen.engines)}"
+        )
+    place = os.fspath(path)
+    base = os.path.basename(os.path.abspath(place))
+    title = name if name is not None else base.replace("-", " ").replace("_", " ").strip().capitalize()
+    names = app_name(title, package)
+    where = None if isinstance(source, Graph) else os.fspath(source)
+    check_target(place, is_folder=True, force=force, source=where)
+    model = model_to_export(
+        source, inputs=inputs, outputs=outputs, signatures=signatures, shapes=shapes, values=values, labels=labels,
+        samples=samples, preset=preset, input_mean=input_mean, input_std=input_std, input_width=input_width,
+        input_height=input_height, sample_rate=sample_rate, threads=threads, progress=progress, notify=notify,
+        about=About(name=names.title),
+    )  # fmt: skip
+    model, finished = _as_it_is(model, where, built_on)
+    notes = [*model.notes, *check_sizes(model.main, "an app")]
+    model = with_fixed_shapes(replace(model, entries=(model.main,)))
+    project = _project(kind, built_on, names, model, finished, notes)
+    if project.engine == "coreml":
+        TARGETS["coreml"].write  # noqa: B018  (says which extra is missing before anything is written)
+    with workshop(place) as made:
+        os.mkdir(made)
+        chosen.write(project, made)
+        written = put_in_place(made, place)
+    size = sum(os.path.getsize(file) for file in written)
+    return Made(place, kind, tuple(written), size, project.has_camera, tuple(project.notes))
+
+
+def _as_it_is(model: ExportModel, where: str | None, engine: str) -> tuple[ExportModel, str]:
+    """The model with what a finished file says of itself, and the path of that file; "" where it is to be exported.
+
+    Raises:
+        UsageError: the project cannot take the file as it is.
+    """
+    if not is_model_file(model.graph):
+        return model, ""
+    if engine != "tflite" or not is_litert_file(model.graph) or where is None:
+        form = "a .tflite file" if is_litert_file(model.graph) else "an .onnx file"
+        raise UsageError(
+            f"{form} is finished already; a project on {engine} is made from the graph",
+            hint="give the frozen graph or the SavedModel",
+        )
+    told = metadata(model.graph.extra)
+    if told is None:
+        return model, where
+    normalization = model.normalization
+    if normalization is None and told.mean:
+        normalization = Normalization(told.mean, told.std)
+    return replace(model, labels=model.labels or told.labels, normalization=normalization), where
+
+
+def _project(kind: str, engine: str, names: Any, model: ExportModel, source: str, notes: list[str]) -> Project:
+    for port in (*model.main.inputs, *model.main.outputs):
+        if port.dtype.name not in NUMBERS or port.sizes is None:
+            what = "of unknown shape" if port.sizes is None else f"of the type {port.dtype.name}"
+            hint = f"choose with {option('inputs')} and {option('outputs')}"
+            if port.sizes is None:
+                hint = f"say the sizes of what goes in: {option('input_shape', 'shapes')}={model.main.inputs[0].name}:…"
+            raise UsageError(f"'{port.name}' is {what}, and apps feed and read arrays of numbers", hint=hint)
+    check_labels(model)
+    feeds, wanted = _golden(model)
+    is_coded = any(SCALES in node.attrs and any(_scales(node.attrs[SCALES])) for node in model.graph)
+    front, sound = "", None
+    if model.front is not None:
+        sound = sound_of(model.front)
+        names_of = ", ".join(f"`{name}`" for name in model.front.shapes)
+        front = FRONT.format(names=names_of, how="" if sound is None else MFCC.format(sound=sound))
+    return Project(
+        kind, engine, names, model, source, _picture(model), _gives_scores(model), model.labels, (feeds, wanted),
+        CODED_TOLERANCE if is_coded else TOLERANCE, front, sound, notes,
+    )  # fmt: skip
+
+
+def _scales(value: Any) -> Sequence[float]:
+    return value if isinstance(value, tuple) else ()
+
+
+def _picture(model: ExportModel) -> PictureFacts | None:
+    """How pictures become the first input; None where it does not look like one."""
+    port = model.main.inputs[0]
+    sizes = port.sizes or ()
+    if len(model.main.inputs) != 1 or len(sizes) != 4 or sizes[0] != 1 or sizes[3] not in (1, 3):
+        return None
+    if port.dtype.name not in ("float", "uint8", "int8") or min(sizes[1:3]) < 8:
+        return None
+    how = model.normalization
+    if how is None:
+        is_byte = port.dtype.name == "uint8"
+        how = Normalization() if is_byte else Normalization((0.0,), (255.0,))
+    channels = sizes[3]
+    mean, std = (part * channels if len(part) == 1 else part for part in (how.mean, how.std))
+    return PictureFacts(sizes[1], sizes[2], channels, mean, std)
+
+
+def _gives_scores(model: ExportModel) -> bool:
+    try:
+        scores_of(model)
+    except UsageError:
+        return False
+    return len(model.main.outputs) == 1 or bool(model.labels)
+
+
+def _golden(model: ExportModel) -> tuple[dict[str, Array], dict[str, Array]]:
+    """One set of inputs, and what the graph makes of them, by public name and in the types that the file has."""
+    entry, graph = model.main, model.graph
+    feeds = dict(next(iter(model.samples()))) if model.samples is not None else made_feeds(entry)
+    given = {}
+    for port in entry.inputs:
+        array = np.asarray(feeds[port.name])
+        given[port.name] = coded(graph, port.tensor, array) if is_litert_file(graph) else array
+    with Session(graph, model.threads, engine="litert" if is_litert_file(graph) else "reference") as session:
+        fed = {port.tensor: given[port.name] for port in entry.inputs}
+        found = session.run([port.tensor for port in entry.outputs], fed)
+    return given, {port.name: np.asarray(array) for port, array in zip(entry.outputs, found, strict=True)}

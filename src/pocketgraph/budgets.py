@@ -1,0 +1,178 @@
+"""How much time and memory may still be taken: bounds of one run, which planning and every kernel ask for.
+
+Whoever starts a run states them for its thread (``limits``); whoever is about to work long or to make something large
+asks (``check_time``, ``check_memory``) and knows nothing of runs. Without a stated bound, one result may take half of
+the machine's memory.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import TypeVar
+
+from pocketgraph.errors import DeadlineError, RunError
+
+T = TypeVar("T")
+
+BETWEEN_LOOKS = 64  # items of a long loop that go by before the clock is looked at again
+SHARE = 0.5
+"""Of the machine's memory, that one result may take where no limit is stated."""
+UNKNOWN_MEMORY = 1 << 33
+"""Bytes that a machine is taken to have which does not say."""
+CGROUPS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+class Deadline:
+    """The moment by which a run must be done.
+
+    Args:
+        milliseconds: how long the run may take from now.
+    """
+
+    def __init__(self, milliseconds: int) -> None:
+        self.milliseconds = milliseconds
+        self._end = time.perf_counter() + milliseconds / 1000
+
+    def left(self) -> float:
+        """Seconds that are left; 0 when none are."""
+        return max(0.0, self._end - time.perf_counter())
+
+    def check(self, where: str) -> None:
+        """Ends a run whose time is over.
+
+        Args:
+            where: what is being done or was just done, for the error.
+
+        Raises:
+            DeadlineError: the time is over.
+        """
+        if time.perf_counter() > self._end:
+            raise DeadlineError(
+                f"Timed out waiting for notification: the {self.milliseconds} ms of the run are over",
+                where=where,
+                hint="allow more with RunOptions(timeout_in_ms=...)",
+            )
+
+
+class _Limits(threading.local):
+    deadline: Deadline | None = None
+    memory: int | None = None
+
+
+_limits = _Limits()
+
+
+@contextmanager
+def limits(deadline: Deadline | None = None, memory: int | None = None) -> Iterator[None]:
+    """States what this thread's work may take until the block ends; None leaves a bound as it is.
+
+    Args:
+        deadline: when it must be done.
+        memory: bytes that one more result may take.
+    """
+    before = _limits.deadline, _limits.memory
+    if deadline is not None:
+        _limits.deadline = deadline
+    if memory is not None:
+        _limits.memory = memory
+    try:
+        yield
+    finally:
+        _limits.deadline, _limits.memory = before
+
+
+def check_time(where: str = "") -> None:
+    """Ends work whose time is over, as ``Deadline.check``."""
+    deadline = _limits.deadline
+    if deadline is not None:
+        deadline.check(where)
+
+
+def timed(items: Iterable[T]) -> Iterable[T]:
+    """The items of a long loop in Python, with ``check_time`` now and then; without a deadline just the items."""
+    return items if _limits.deadline is None else _timed(items)
+
+
+def _timed(items: Iterable[T]) -> Iterator[T]:
+    for place, item in enumerate(items):
+        if not place % BETWEEN_LOOKS:
+            check_time()
+        yield item
+
+
+def allowance() -> int:
+    """Bytes that one result may take now."""
+    memory = _limits.memory
+    return half_of_memory() if memory is None else memory
+
+
+def check_memory(wanted: int, what: str = "a result") -> None:
+    """Refuses a result that is too large, before memory is taken.
+
+    Args:
+        wanted: its bytes.
+        what: what it is, for the error.
+
+    Raises:
+        RunError: more than ``allowance``.
+    """
+    if wanted > allowance():
+        raise too_large(wanted, what)
+
+
+def too_large(wanted: int, what: str) -> RunError:
+    """The error for a result of more bytes than may be taken."""
+    memory = _limits.memory
+    if memory is not None:
+        return RunError(
+            f"out of memory: {what} would take {wanted:,} bytes; {max(0, memory):,} are left",
+            hint="feed less at once, or pass a larger memory_limit to Session",
+        )
+    return RunError(
+        f"out of memory: {what} would take {wanted:,} bytes; half of the machine's memory is {half_of_memory():,}",
+        hint="feed less at once; Session(memory_limit=...) states another bound",
+    )
+
+
+@cache
+def half_of_memory() -> int:
+    """``SHARE`` of the bytes of memory that this process can have: what the machine has, or its group may take."""
+    return int(min(_physical_memory(), *map(_group_limit, CGROUPS)) * SHARE)
+
+
+def _physical_memory() -> int:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):  # Windows has no sysconf
+        return _windows_memory() or UNKNOWN_MEMORY
+
+
+def _windows_memory() -> int:
+    import ctypes
+
+    class MemoryStatus(ctypes.Structure):  # MEMORYSTATUSEX of the Windows API
+        _fields_ = [("length", ctypes.c_ulong), ("load", ctypes.c_ulong)] + [
+            (name, ctypes.c_ulonglong) for name in ("physical", "a", "b", "c", "d", "e", "f")
+        ]
+
+    status = MemoryStatus()
+    status.length = ctypes.sizeof(status)
+    try:
+        found = ctypes.windll.kernel32.GlobalMemoryStatusEx(ctypes.byref(status))  # type: ignore[attr-defined]
+    except (AttributeError, OSError):
+        return 0
+    return int(status.physical) if found else 0
+
+
+def _group_limit(path: str) -> int:
+    try:
+        with open(path, encoding="ascii") as file:
+            text = file.read().strip()
+    except (OSError, ValueError):
+        return 1 << 62
+    return int(text) if text.isdigit() else 1 << 62

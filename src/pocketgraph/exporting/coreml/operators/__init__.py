@@ -1,0 +1,1 @@
+"""Which Core ML operators an ONNX operator becomes, a module a family."""

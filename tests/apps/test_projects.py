@@ -1,0 +1,473 @@
+"""Projects: complete, without a place that was forgotten, and run or parsed as far as that goes on any machine."""
+
+from __future__ import annotations
+
+import errno
+import json
+import pathlib
+import plistlib
+import re
+import shutil
+import subprocess
+import sys
+import wave
+import xml.etree.ElementTree as ElementTree
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from command_line import call
+from pocketgraph.apps.projects import make_project
+from pocketgraph.apps.projects import templates as project_templates
+from pocketgraph.apps.projects.kinds import KINDS
+from pocketgraph.apps.projects.names import app_name, in_android, in_kotlin, in_swift
+from pocketgraph.errors import PocketgraphError, UsageError
+from pocketgraph.exporting import export
+from pocketgraph.formats import save
+from pocketgraph.graph import Graph
+from pocketgraph.graph.text import parse
+from pocketgraph.runtime import Session
+from support import model_dir, model_info, needs_shared
+
+STUBS = pathlib.Path(__file__).parent / "android_stubs"
+CLASSIFIER = """
+    pixels = Placeholder(dtype=float, shape=[?, 8, 8, 3])
+    w = Const(float [[[[0.5, -1.0, 0.1], [0.25, 2.0, 0.2], [1.0, 0.5, -0.7]]]])
+    conv = Conv2D(pixels, w, T=float, strides=[1, 2, 2, 1], padding="SAME", data_format="NHWC")
+    axes = Const(int32 [1, 2])
+    pooled = Mean(conv, axes, T=float, Tidx=int32, keep_dims=false)
+    scores = Softmax(pooled, T=float)
+"""
+PLAIN = """
+    first = Placeholder(dtype=float, shape=[?, 3])
+    second = Placeholder(dtype=float, shape=[?, 3])
+    sum = Add(first, second, T=float)
+    product = Mul(first, second, T=float)
+"""
+TITLE = 'Joe\'s "best" <Flowers> & $more \\ 100 % @title@ ü'
+LABELS = ['a "rose"', "dandelion \\", "$tulip, ☘"]
+
+
+def graph(which: str) -> Graph:
+    return parse(CLASSIFIER if which == "classifier" else PLAIN)
+
+
+def engines() -> list[Any]:
+    made = []
+    for kind in KINDS.values():
+        for engine in kind.engines:
+            missing = engine == "coreml" and find_spec("coremltools") is None
+            marks = [pytest.mark.skip(reason="the extra 'coreml' is not installed")] if missing else []
+            made.append(pytest.param(kind.name, engine, marks=marks, id=f"{kind.name}-{engine}"))
+    return made
+
+
+def project(which: str, kind: str, engine: str, out: pathlib.Path) -> pathlib.Path:
+    how: dict[str, Any] = {"labels": LABELS, "input_mean": 127.5, "input_std": 64.0} if which == "classifier" else {}
+    outputs = None if which == "classifier" else ["sum", "product"]
+    made = make_project(kind, graph(which), out, name=TITLE, engine=engine, outputs=outputs, **how)
+    assert made.has_camera == (which == "classifier")
+    assert made.bytes == sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
+    return out
+
+
+def text_files(out: pathlib.Path) -> dict[str, str]:
+    binary = {".bin", ".npz", ".tflite", ".mlmodel"}
+    return {
+        path.relative_to(out).as_posix(): path.read_text("utf-8")
+        for path in sorted(out.rglob("*"))
+        if path.is_file() and path.suffix not in binary
+    }
+
+
+@pytest.mark.parametrize("which", ["classifier", "plain"])
+@pytest.mark.parametrize(("kind", "engine"), engines())
+def test_no_place_is_left_empty(which: str, kind: str, engine: str, tmp_path: pathlib.Path) -> None:
+    texts = text_files(project(which, kind, engine, tmp_path / "out"))
+    assert {"README.md"} <= texts.keys()
+    own = {TITLE, in_android(TITLE)}
+    for name, text in texts.items():
+        for part in own:
+            text = text.replace(part, "")
+        assert not re.search(r"@[a-z_]+@", text.replace("@title@", "")), name
+        assert "@" not in name
+        assert "TODO" not in text
+    readme = texts["README.md"]
+    assert readme.startswith(f"# {TITLE}\n")
+    commands = readme.split("\n\n")[2].splitlines()
+    assert len(commands) == 2
+    assert all(line.startswith("    ") for line in commands)
+    assert "What was tried, and what was not" in readme
+    named = re.findall(r"`((?:App|app|model|Tests)/[\w./]+)`", readme)
+    there = {path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*")}
+    assert [name for name in named if name not in there and not (name == "App/labels.txt" and which == "plain")
+            and not (name.endswith("labels.txt") and which == "plain")] == []  # fmt: skip
+
+
+def parsed_files(out: pathlib.Path, language: str, *suffixes: str) -> int:
+    """Parses source files and fails on the first error."""
+    tree_sitter = pytest.importorskip("tree_sitter", reason="tree-sitter is not installed")
+    module = pytest.importorskip(f"tree_sitter_{language}", reason=f"tree-sitter-{language} is not installed")
+    parser = tree_sitter.Parser(tree_sitter.Language(module.language()))
+    count = 0
+    for path in sorted(out.rglob("*")):
+        if path.suffix in suffixes:
+            waiting = [parser.parse(path.read_bytes()).root_node]
+            while waiting:
+                node = waiting.pop()
+                assert node.type != "ERROR", (path, node.start_point, node.text)
+                assert not node.is_missing, (path, node.start_point)
+                waiting.extend(node.children)
+            count += 1
+    return count
+
+
+@pytest.mark.parametrize("which", ["classifier", "plain"])
+def test_android_files_parse(which: str, tmp_path: pathlib.Path) -> None:
+    out = project(which, "android", "tflite", tmp_path / "out")
+    assert parsed_files(out, "kotlin", ".kt", ".kts") == (7 if which == "classifier" else 6)
+    assert parsed_files(out, "java", ".java") == 4
+    manifest = ElementTree.parse(out / "app/src/main/AndroidManifest.xml").getroot()
+    names = "{http://schemas.android.com/apk/res/android}name"
+    activities = [item.get(names, "") for item in manifest.iter("activity")]
+    folder = next(out.glob("app/src/main/java/com/example/*"))
+    assert [(folder / f"{name[1:]}.kt").exists() for name in activities] == [True] * len(activities)
+    permissions = [item.get(names) for item in manifest.iter("uses-permission")]
+    assert permissions == (["android.permission.CAMERA"] if which == "classifier" else [])
+    strings = ElementTree.parse(out / "app/src/main/res/values/strings.xml").getroot()
+    shown = next(item.text or "" for item in strings if item.get("name") == "app_name")
+    assert re.sub(r"\\(.)", r"\1", shown) == TITLE
+    ElementTree.parse(out / "app/src/main/res/drawable/icon.xml")
+    used = set(re.findall(r"R\.string\.(\w+)", "".join(text_files(out).values())))
+    assert used <= {item.get("name") for item in strings}
+
+
+def test_android_numbers_are_those_of_the_file(tmp_path: pathlib.Path) -> None:
+    from ai_edge_litert.interpreter import Interpreter
+
+    out = project("plain", "android", "tflite", tmp_path / "out")
+    facts = next(out.rglob("Model.kt")).read_text()
+    places = [
+        [int(number) for number in re.findall(rf"{name}_PLACES = intArrayOf\((.*)\)", facts)[0].split(",")]
+        for name in ("INPUT", "OUTPUT")
+    ]
+    assert 'INPUTS = listOf("first", "second")' in facts
+    run = Interpreter(str(out / "app/src/main/assets/model.tflite"))
+    run.allocate_tensors()
+    golden = out / "app/src/androidTest/assets/golden"
+    for index, place in enumerate(places[0]):
+        values = np.fromfile(golden / f"input_{index}.bin", np.float32).reshape(1, 3)
+        run.set_tensor(run.get_input_details()[place]["index"], values)
+    run.invoke()
+    for index, place in enumerate(places[1]):
+        wanted = np.fromfile(golden / f"output_{index}.bin", np.float32)
+        given = run.get_tensor(run.get_output_details()[place]["index"])
+        np.testing.assert_allclose(given.reshape(-1), wanted, rtol=1e-6)
+
+
+@pytest.mark.skipif(shutil.which("javac") is None, reason="there is no Java compiler")
+def test_the_class_for_old_apps_compiles_and_behaves(tmp_path: pathlib.Path) -> None:
+    """Against stand-ins for Android and LiteRT, whose model is a product."""
+    out = tmp_path / "out"
+    make_project("android", graph("plain"), out, package="com.example.old", outputs=["sum"])
+    sources = [*STUBS.rglob("*.java"), *(out / "app/src/main/java").rglob("*.java")]
+    subprocess.run(
+        ["javac", "-Xlint:all", "-Werror", "-d", str(tmp_path / "classes"), *map(str, sources)], check=True, timeout=120
+    )
+    ran = subprocess.run(
+        ["java", "-cp", str(tmp_path / "classes"), "OldApp"], capture_output=True, text=True, timeout=120
+    )
+    assert (ran.stdout, ran.returncode) == ("passed\n", 0), ran.stderr
+
+
+@pytest.mark.parametrize("which", ["classifier", "plain"])
+@pytest.mark.parametrize(("kind", "engine"), [item for item in engines() if item.values[0] == "ios"])
+def test_ios_files_parse(which: str, kind: str, engine: str, tmp_path: pathlib.Path) -> None:
+    out = project(which, kind, engine, tmp_path / "out")
+    assert parsed_files(out, "swift", ".swift") == (10 if which == "classifier" else 8)
+    (scheme,) = out.rglob("*.xcscheme")
+    ElementTree.parse(scheme)
+    (place,) = out.glob("*.xcodeproj")
+    found = old_plist((place / "project.pbxproj").read_text("utf-8"))
+    objects = found["objects"]
+    identifiers = re.findall(r"A1\d{22}", json.dumps(found))
+    assert set(identifiers) == set(objects)
+    settings = [item["buildSettings"] for item in objects.values() if item["isa"] == "XCBuildConfiguration"]
+    camera = [item for item in settings if "INFOPLIST_KEY_NSCameraUsageDescription" in item]
+    assert len(camera) == (2 if which == "classifier" else 0)
+    assert {item.get("PRODUCT_BUNDLE_IDENTIFIER") for item in settings} > {app_name(TITLE).bundle}
+    assert (out / "Podfile").exists() == (engine == "tflite")
+    for folder in (item["path"] for item in objects.values() if "SynchronizedRootGroup" in item["isa"]):
+        assert (out / folder).is_dir()
+    if engine == "coreml":
+        assert plistlib.loads(b"<plist><dict/></plist>") == {}
+        assert json.loads((out / "App/Network.mlpackage/Manifest.json").read_text())
+        assert [path.name for path in out.rglob("*.check.py")] == []
+
+
+def old_plist(text: str) -> Any:
+    """An old property list as Xcode's projects are: dictionaries, lists, words and quoted strings."""
+    pattern = r'\s+|//[^\n]*|/\*.*?\*/|(?P<token>"(?:[^"\\]|\\.)*"|[\w./$]+|[{}()=;,])'
+    tokens, at = [], 0
+    while at < len(text):
+        match = re.compile(pattern, re.DOTALL).match(text, at)
+        assert match is not None, text[at : at + 40]
+        at = match.end()
+        if match["token"]:
+            tokens.append(match["token"])
+
+    def value() -> Any:
+        token = tokens.pop(0)
+        if token == "{":
+            found = {}
+            while tokens[0] != "}":
+                key = value()
+                assert tokens.pop(0) == "="
+                found[key] = value()
+                assert tokens.pop(0) == ";"
+            tokens.pop(0)
+            return found
+        if token == "(":
+            items = []
+            while tokens[0] != ")":
+                items.append(value())
+                if tokens[0] == ",":
+                    tokens.pop(0)
+            tokens.pop(0)
+            return items
+        return re.sub(r"\\(.)", r"\1", token[1:-1]) if token[0] == '"' else token
+
+    found = value()
+    assert tokens == []
+    return found
+
+
+def ran(words: list[str], folder: pathlib.Path) -> str:
+    made = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=300)
+    assert made.returncode == 0, made.stdout + made.stderr
+    return made.stdout
+
+
+def test_pi_runs_on_a_picture(tmp_path: pathlib.Path) -> None:
+    out = project("classifier", "pi", "tflite", tmp_path / "out")
+    pixels = np.random.default_rng(0).integers(0, 256, (8, 8, 3), dtype=np.uint8)
+    Image.fromarray(pixels).save(tmp_path / "photo.png")
+    assert ran([sys.executable, "test_model.py"], out).endswith("passed\n")
+    said = ran([sys.executable, "main.py", f"--picture={tmp_path / 'photo.png'}", "--threshold=0"], out)
+    fed = (pixels[None].astype(np.float32) - 127.5) / 64
+    weights = np.float32([[0.5, -1.0, 0.1], [0.25, 2.0, 0.2], [1.0, 0.5, -0.7]])
+    logits = (fed[:, ::2, ::2] @ weights).mean((1, 2))[0]
+    shares = np.exp(logits) / np.exp(logits).sum()
+    best = int(np.argmax(shares))
+    assert f"{LABELS[best]} {shares[best]:.2f}" in said
+    for module in ("camera", "pin"):
+        compile((out / f"{module}.py").read_text(), module, "exec")
+    unit = (out / f"{app_name(TITLE).small}.service").read_text()
+    assert "100 %%" in unit
+    assert all(re.fullmatch(r"\[\w+\]|\w+=.*|", line) for line in unit.splitlines())
+
+
+def test_pi_says_what_is_wrong(tmp_path: pathlib.Path) -> None:
+    out = project("classifier", "pi", "tflite", tmp_path / "out")
+    if find_spec("picamera2") is None and find_spec("cv2") is None:
+        made = subprocess.run([sys.executable, "main.py"], cwd=out, capture_output=True, text=True, timeout=300)
+        assert made.returncode == 1
+        assert "no camera: install picamera2" in made.stderr
+    (out / "golden.npz").write_bytes((out / "golden.npz").read_bytes())
+    arrays = dict(np.load(out / "golden.npz"))
+    arrays["output_0"] = arrays["output_0"] + np.float32(0.1)
+    np.savez(out / "golden.npz", **arrays)
+    made = subprocess.run([sys.executable, "test_model.py"], cwd=out, capture_output=True, text=True, timeout=300)
+    assert made.returncode == 1
+    assert "is off by" in made.stderr
+
+
+def test_pi_runs_any_other_model(tmp_path: pathlib.Path) -> None:
+    out = project("plain", "pi", "tflite", tmp_path / "out")
+    assert ran([sys.executable, "test_model.py"], out).endswith("passed\n")
+    assert "3 runs: median" in ran([sys.executable, "main.py", "--benchmark=3"], out)
+    np.savez(tmp_path / "in.npz", first=np.float32([[1, 2, 3]]), second=np.float32([[4, 5, 6]]))
+    said = ran([sys.executable, "main.py", f"--input={tmp_path / 'in.npz'}"], out)
+    assert "sum [1, 3]: [5. 7. 9.]" in said
+    assert "product [1, 3]: [ 4. 10. 18.]" in said
+
+
+@needs_shared
+def test_pi_hears_what_the_graph_hears(tmp_path: pathlib.Path) -> None:
+    name = "speech_conv_actions_pardeep"
+    source = model_dir(name) / model_info(name)["file"]
+    make_project("pi", source, tmp_path / "out")
+    time = np.arange(14000) / 16000
+    wave_form = (np.sin(2 * np.pi * 300 * time * (1 + time)) * np.linspace(0.1, 0.9, 14000) * 32767).astype("<i2")
+    path = tmp_path / "sound.wav"
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(16000)
+        file.writeframes(wave_form.tobytes())
+    with Session(source) as session:
+        (wanted,) = session.run(["labels_softmax"], {"wav_data": path.read_bytes()})
+    said = ran([sys.executable, "main.py", f"--recording={path}", "--top=1"], tmp_path / "out")
+    best = int(wanted.argmax())
+    found = re.search(r"\((\d+)\): ([\d.]+)", said)
+    assert found is not None, said
+    assert int(found[1]) == best
+    assert abs(float(found[2]) - float(wanted.max())) < 2e-3
+    assert "40 mel bands" in (tmp_path / "out/README.md").read_text()
+
+
+@pytest.mark.skipif(shutil.which("cc") is None or shutil.which("make") is None, reason="there is no C compiler or make")
+def test_linux_without_labels(tmp_path: pathlib.Path) -> None:
+    make_project("linux", graph("classifier"), tmp_path / "out", name="Plain")
+    assert "  class " in ran(["make", "check"], tmp_path / "out")
+
+
+@pytest.mark.skipif(shutil.which("cc") is None or shutil.which("make") is None, reason="there is no C compiler or make")
+@pytest.mark.parametrize("which", ["classifier", "plain"])
+def test_linux_compiles_and_runs(which: str, tmp_path: pathlib.Path) -> None:
+    out = project(which, "linux", "c", tmp_path / "out")
+    flags = "CFLAGS=-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all"
+    assert "passed" in ran(["make", flags, "check"], out)
+    program = f"bin/{app_name(TITLE).small}"
+    if which == "plain":
+        np.float32([[1, 2, 3]]).tofile(tmp_path / "a.bin")
+        np.float32([[4, 5, 6]]).tofile(tmp_path / "b.bin")
+        said = ran([program, "-n", "2", str(tmp_path / "a.bin"), str(tmp_path / "b.bin")], out)
+        assert "sum: 5 7 9" in said
+        assert "product: 4 10 18" in said
+        return
+    pixels = np.random.default_rng(0).integers(0, 256, (8, 8, 3), dtype=np.uint8)
+    Image.fromarray(pixels).save(tmp_path / "photo.ppm")
+    said = ran([program, "-t", "1", str(tmp_path / "photo.ppm")], out)
+    weights = np.float32([[0.5, -1.0, 0.1], [0.25, 2.0, 0.2], [1.0, 0.5, -0.7]])
+    logits = (((pixels[::2, ::2].astype(np.float32) - 127.5) / 64) @ weights).mean((0, 1))
+    shares = np.exp(logits) / np.exp(logits).sum()
+    assert said.splitlines()[1].strip() == f"{shares.max():.4f}  {LABELS[int(shares.argmax())]}"
+    with open(tmp_path / "photo.ppm", "rb") as file:
+        stream = file.read() * 2
+    made = subprocess.run([program, "-"], cwd=out, input=stream, capture_output=True, timeout=60)
+    assert made.returncode == 0
+    assert made.stdout.count(b" ms") == 2
+    broken = tmp_path / "broken.ppm"
+    for content in (b"", b"P6\n8 8\n255\n123", b"P6 99999 99999 255 ", b"P6\n0 8\n255\n", b"no picture"):
+        broken.write_bytes(content)
+        made = subprocess.run([program, str(broken)], cwd=out, capture_output=True, timeout=60)
+        assert made.returncode == 1
+        assert b"not a binary .ppm" in made.stderr
+
+
+def test_a_finished_file_goes_in_as_it_is(tmp_path: pathlib.Path) -> None:
+    """In eight bits, with its own labels and normalization."""
+    samples = np.random.default_rng(1).uniform(-2, 2, (16, 8, 8, 3)).astype(np.float32)
+    export(
+        graph("classifier"), tmp_path / "net.tflite", mode="static", samples=samples, labels=LABELS, input_mean=127.5,
+        input_std=64.0, io="int8",
+    )  # fmt: skip
+    made = make_project("pi", tmp_path / "net.tflite", tmp_path / "out")
+    assert made.has_camera
+    assert (tmp_path / "out/model.tflite").read_bytes() == (tmp_path / "net.tflite").read_bytes()
+    facts = json.loads((tmp_path / "out/model.json").read_text())
+    assert (facts["picture"]["mean"], facts["picture"]["std"]) == ([127.5] * 3, [64.0] * 3)
+    assert (tmp_path / "out/labels.txt").read_text("utf-8").splitlines() == LABELS
+    assert ran([sys.executable, "test_model.py"], tmp_path / "out").endswith("passed\n")
+    Image.new("RGB", (9, 7), (200, 10, 10)).save(tmp_path / "red.png")
+    said = ran([sys.executable, "main.py", f"--picture={tmp_path / 'red.png'}", "--threshold=0"], tmp_path / "out")
+    assert any(label in said for label in LABELS)
+    with pytest.raises(UsageError, match="no int8"):
+        make_project("ios", tmp_path / "net.tflite", tmp_path / "other", engine="tflite")
+    with pytest.raises(UsageError, match="is finished already"):
+        make_project("linux", tmp_path / "net.tflite", tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+
+
+def test_names_that_languages_do_not_take() -> None:
+    assert app_name("Flowers").package == "com.example.flowers"
+    assert app_name("int").word == "IntApp"
+    assert app_name("my cat-detector 2").word == "MyCatDetector2"
+    assert app_name("class").package == "com.example.classapp"
+    assert app_name("A" * 90).word == "A" * 40
+    for title in ("", "  ", "a\nb", "123", "☘☘"):
+        with pytest.raises(UsageError):
+            app_name(title)
+    for package in (
+        "flowers",
+        "com.1example.x",
+        "com..x",
+        "com.example.class",
+        "com.exa-mple.x",
+        "com.example.fun",
+        "a.b.ü",
+    ):
+        with pytest.raises(UsageError, match="package"):
+            app_name("Flowers", package)
+    assert app_name("Flowers", "org.my_self.x").bundle == "org.my-self.x"
+    assert in_kotlin('$a "b" \\') == '"\\$a \\"b\\" \\\\"'
+    assert in_swift('a "\\(b)"\t') == '"a \\"\\\\(b)\\"\\t"'
+    assert in_android("@home") == "\\@home"
+
+
+def test_what_does_not_fit_is_refused_and_leaves_nothing(tmp_path: pathlib.Path) -> None:
+    out = tmp_path / "out"
+    open_sizes = parse("x = Placeholder(dtype=float, shape=[1, ?])\ny = Relu(x, T=float)")
+    texts = parse("x = Placeholder(dtype=string, shape=[1])\ny = StringToNumber(x, out_type=float)")
+    no_scores = parse("x = Placeholder(dtype=float, shape=[1, 8, 8, 3])\ny = Relu(x, T=float)")
+    cases: list[tuple[str, Any, dict[str, Any], str]] = [
+        ("pi", graph("classifier"), {"labels": ["a", "b"]}, "there are 2 labels and 3 scores"),
+        ("pi", no_scores, {"labels": ["a", "b"]}, "labels are for scores of classes"),
+        ("pi", open_sizes, {}, "needs fixed sizes"),
+        ("pi", texts, {}, "arrays of numbers"),
+        ("phone", graph("classifier"), {}, "no kind of project 'phone'"),
+        ("pi", graph("classifier"), {"engine": "coreml"}, "not built on 'coreml'"),
+        ("pi", graph("classifier"), {"package": "x"}, "no dot"),
+    ]
+    for kind, model, how, says in cases:
+        with pytest.raises(UsageError, match=says):
+            make_project(kind, model, out, **how)
+    assert list(tmp_path.iterdir()) == []
+    assert not make_project("pi", no_scores, out).has_camera
+
+
+def test_a_folder_with_something_in_it(tmp_path: pathlib.Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "mine.txt").write_text("mine")
+    with pytest.raises(UsageError, match="not empty"):
+        make_project("pi", graph("classifier"), out)
+    make_project("pi", graph("classifier"), out, force=True)
+    assert (out / "mine.txt").read_text() == "mine"
+    assert (out / "main.py").exists()
+
+
+def test_a_full_disk_leaves_nothing(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[str] = []
+
+    def full(place: str, mode: str) -> Any:
+        if len(written) == 3:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        written.append(place)
+        return open(place, mode)
+
+    monkeypatch.setattr(project_templates, "open", full, raising=False)
+    with pytest.raises(PocketgraphError, match="no space left"):
+        make_project("pi", graph("classifier"), tmp_path / "out")
+    assert len(written) == 3
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_command(tmp_path: pathlib.Path, capsys: Any) -> None:
+    save(graph("classifier"), tmp_path / "net.pb")
+    (tmp_path / "labels.txt").write_text("a\nb\nc\n")
+    out = tmp_path / "flower-app"
+    words = ["app", "pi", str(tmp_path / "net.pb"), "-o", str(out), f"--labels={tmp_path / 'labels.txt'}"]
+    assert call(*words, "--input_mean=127.5", "--input_std=127.5") == 0
+    assert "a camera app" in capsys.readouterr().out
+    assert (out / "README.md").read_text().startswith("# Flower app\n")
+    assert call(*words) == 2
+    assert "not empty" in capsys.readouterr().err
+    assert call("app", "toaster", str(tmp_path / "net.pb"), "-o", str(tmp_path / "x")) == 2
+    assert "there are android, ios, pi, linux" in capsys.readouterr().err
+    assert call("app", "--help") == 0
+    assert "Raspberry Pi" in capsys.readouterr().out
