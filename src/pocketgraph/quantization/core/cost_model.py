@@ -50,6 +50,7 @@ DEAD_CHANNEL_RATIO = 256.0  # of the strongest channel's reach to its own, beyon
 WORTHWHILE_FACTOR = 2.0  # of a channel; one below this is not worth a change
 RELU6_ROOM = 2.0  # times the largest value observed that other samples may reach in front of a RELU6
 WIDEST_REPLICATED_CHANNELS = 64  # a wider tensor's noise is averaged away by the layer that reads it
+MUCH_SPARED_SHARE = 0.17  # of all noise; what a stretch in float must spare where the noise is not loud
 WORTHWHILE_NOISE_SHARE = 0.02  # of all noise; sparing less is not worth a change of the program
 CONSTANT_CHANNEL_SHARE = 1e-4  # of a tensor's range; a channel that moves less is constant
 

@@ -179,11 +179,15 @@ def measure_sensitivity(state: QuantizationState) -> bool:
 def keep_most_sensitive(state: QuantizationState) -> bool:
     """The step: a stretch of operations stays in float where the noise of all tensors would be too much else."""
     total, options, program = sum(state.sensitivity.values()), state.options, state.program
-    if decibels(total) >= options.loud:
+    if decibels(total) >= max(options.quiet, options.loud):
         return False
     larger = options.float_share if math.isfinite(options.loud) else math.inf  # a budget comes before the size
     stretch = most_sensitive_stretch(program, state.coded, state.sensitivity, options.float_share, larger)
     if not stretch:
+        return False
+    inside = [value for operation in stretch[:-1] for value in operation.outputs]
+    spared = sum(state.sensitivity.get(value, 0.0) for value in inside)
+    if decibels(total) >= options.loud and spared < cost_model.MUCH_SPARED_SHARE * total:
         return False
     share = cost_model.total_multiplications(stretch) / cost_model.total_multiplications(program.operations)
     state.kept += stretch
