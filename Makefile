@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo smoke test check format lint oracle random_graphs clean
+.PHONY: demo smoke test check format lint oracle random_graphs fuzz soak faults clean
 
 demo: $(READY)
 	$(BIN)/python examples/digits/demo.py
@@ -31,6 +31,19 @@ oracle: $(READY)
 # Random valid graphs, ours against TensorFlow's: make random_graphs ORACLE=python-with-tensorflow FLAGS='--graphs 1000 --sessions'
 random_graphs: $(READY)
 	$(BIN)/python tools/random_graphs --oracle='$(ORACLE)' $(FLAGS)
+
+# Damaged input for every reader and hostile graphs for both engines: make fuzz MINUTES=10 FLAGS='--target graphdef'
+fuzz: $(READY)
+	@$(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/python -m pip install -q -e '.[fuzz]'
+	$(BIN)/python fuzz --minutes $(or $(MINUTES),10) $(FLAGS)
+
+# Sessions in threads and processes that share a cache, closed while they run, with their memory watched
+soak: $(READY)
+	$(BIN)/python fuzz/soak.py --minutes $(or $(MINUTES),30)
+
+# Every command that writes, killed half-way, with a full disk, a read-only folder, and a clock that goes backwards
+faults: $(READY)
+	$(BIN)/python fuzz/faults.py --minutes $(or $(MINUTES),10)
 
 format: $(READY)
 	$(BIN)/ruff format .

@@ -103,7 +103,10 @@ def test_the_readmes_code_runs(tmp_path: pathlib.Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize(("page", "least"), [("docs/custom-kernels.md", 3), ("docs/gradients.md", 2)])
-def test_the_code_of_a_page_runs(page: str, least: int) -> None:
+def test_the_code_of_a_page_runs(
+    page: str, least: int, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"^```python\n(.*?)^```", text_of(page), re.MULTILINE | re.DOTALL)
     assert len(blocks) >= least
     names: dict[str, object] = {}

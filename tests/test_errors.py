@@ -7,7 +7,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from pocketgraph.errors import COMPARED, did_you_mean, nearest, option
+from pocketgraph.errors import COMPARED, FormatError, did_you_mean, nearest, option
 from support import ROOT
 
 LARGE = [f"tower_{n % 7}/block{n // 100}/unit_{n % 100}/BatchNorm/FusedBatchNorm_{n}" for n in range(5 * COMPARED)]
@@ -24,6 +24,12 @@ LARGE = [f"tower_{n % 7}/block{n // 100}/unit_{n % 100}/BatchNorm/FusedBatchNorm
 )
 def test_the_name_that_was_meant_is_first_of_thousands(name: str, meant: str) -> None:
     assert nearest(name, LARGE)[0] == meant
+
+
+def test_an_error_is_one_line_whatever_names_are_in_it() -> None:
+    error = FormatError("there is no 'a\nb\x1b[2J'", where="x\r\ny", hint="rename\nit")
+    assert str(error) == r"x\r\ny: there is no 'a\nb\x1b[2J'; rename\nit"
+    assert (error.what, error.where, error.hint) == (r"there is no 'a\nb\x1b[2J'", r"x\r\ny", r"rename\nit")
 
 
 def test_a_part_of_a_name_is_found() -> None:
@@ -47,12 +53,12 @@ def test_an_option_is_a_flag_only_while_a_command_runs() -> None:
     assert option("feed", "feeds") == "feeds"
 
 
-SHELL = ("pocketgraph ", "transform_graph", "freeze_graph ", "pip install ")
+SHELL = ("pocketgraph ", "transform_graph", "freeze_graph ", "pip install ", "main.py --")
 """Whole commands to type."""
 ELSEWHERE = (
-    "cli/", "inspect/peer_worker.py", "inspect/summarize.py", "quantization/report/html_report.py", "formats/sealed.py",
+    "cli/", "inspect/peer_worker.py", "inspect/summarize.py", "formats/sealed.py",
 )  # fmt: skip
-"""The command line; a program of its own; what the original printed; a page's styles; all ways to name a key."""
+"""The command line; a program of its own; what the original printed; all ways to name a key."""
 
 
 def test_lower_floors_name_options_and_not_flags() -> None:

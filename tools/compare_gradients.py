@@ -198,6 +198,8 @@ def judged(folder, job, said):
         peak = float(np.max(np.abs(want[np.isfinite(want)]), initial=0.0)) or 1.0
         for kind in ("check", "reference", "auto"):
             got = loads[kind][f"arr_{index}"]
+            if got.shape != want.shape and not (want.any() or got.any()):
+                continue  # of what has no influence in training TensorFlow's batch norms give a scalar 0
             if got.shape != want.shape:
                 return f"differs: {kind} by {x}: shape {got.shape} and not {want.shape}"
             fits = np.isclose(got, want, rtol=0, atol=tolerance * peak, equal_nan=True)

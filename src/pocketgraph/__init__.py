@@ -12,7 +12,9 @@ The names below load what they need when they are first used:
 * ``quantize(graph_or_path, samples) -> QuantizedModel``: eight bits; ``evaluate(models, samples)``: what they lose.
 * ``export(graph, path)``: a .tflite file or another form that a device runs, checked against the graph.
 * ``gradients(graph, ys, xs) -> Graph``: gradient nodes.
-* ``trainable(graph)``, ``add_loss(graph, predictions)``, ``minimize(graph, loss, optimizer)``: a training graph.
+* ``trainable(graph)``, ``add_loss(graph, predictions)``, ``minimize(graph, loss, optimizer)``: a training graph;
+  ``add_regularization``, ``add_schedule``, ``add_signatures``: more of it; ``train(session, batches)``: its steps.
+* ``view(graph)``: a page to walk through it, in a notebook too.
 * ``summarize(graph)`` and ``verify(a, b, …)``: look at it, and prove it right.
 * ``formats.open_checkpoint(prefix)``: a mapping of variable name to Tensor.
 
@@ -42,15 +44,24 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pocketgraph import formats
-    from pocketgraph.differentiation import add_loss, gradients, minimize, trainable
+    from pocketgraph.differentiation import (
+        add_loss,
+        add_regularization,
+        add_schedule,
+        add_signatures,
+        gradients,
+        minimize,
+        trainable,
+    )
     from pocketgraph.errors import PocketgraphError
     from pocketgraph.exporting import export
     from pocketgraph.formats import load, save
     from pocketgraph.freezing import freeze
     from pocketgraph.graph import Graph, Node, Tensor
     from pocketgraph.inspect import summarize
+    from pocketgraph.inspect.view.viewing import view
     from pocketgraph.quantization import QuantizedModel, evaluate, quantize
-    from pocketgraph.runtime import InferenceInterface, Session, kernel, verify
+    from pocketgraph.runtime import InferenceInterface, Session, kernel, train, verify
     from pocketgraph.transforms import TransformGraph, transform
 
 __version__ = "0.1.0"
@@ -58,17 +69,20 @@ __version__ = "0.1.0"
 _HOME = {
     "export": "exporting", "load": "formats", "save": "formats", "freeze": "freezing", "transform": "transforms",
     "TransformGraph": "transforms", "InferenceInterface": "runtime", "Session": "runtime", "verify": "runtime",
-    "kernel": "runtime",
-    "add_loss": "differentiation", "gradients": "differentiation", "minimize": "differentiation",
+    "kernel": "runtime", "train": "runtime",
+    "add_loss": "differentiation", "add_regularization": "differentiation", "add_schedule": "differentiation",
+    "add_signatures": "differentiation", "gradients": "differentiation", "minimize": "differentiation",
     "trainable": "differentiation",
-    "summarize": "inspect", "QuantizedModel": "quantization", "evaluate": "quantization", "quantize": "quantization",
+    "summarize": "inspect", "view": "inspect.view.viewing",
+    "QuantizedModel": "quantization", "evaluate": "quantization", "quantize": "quantization",
     "Graph": "graph", "Node": "graph", "Tensor": "graph", "PocketgraphError": "errors",
 }  # fmt: skip
 
 __all__ = [
     "Graph", "InferenceInterface", "Node", "PocketgraphError", "QuantizedModel", "Session", "Tensor", "TransformGraph",
-    "__version__", "add_loss", "evaluate", "export", "formats", "freeze", "gradients", "kernel", "load", "minimize",
-    "quantize", "save", "summarize", "trainable", "transform", "verify",
+    "__version__", "add_loss", "add_regularization", "add_schedule", "add_signatures", "evaluate", "export", "formats",
+    "freeze", "gradients", "kernel", "load", "minimize", "quantize", "save", "summarize", "train", "trainable",
+    "transform", "verify", "view",
 ]  # fmt: skip
 
 

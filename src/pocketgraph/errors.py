@@ -44,7 +44,7 @@ def spell_options(flag_of: Callable[[str], str]) -> None:
 class PocketgraphError(Exception):
     """Base of every error that pocketgraph raises on purpose.
 
-    ``str(error)`` is one line: ``[where: ]what[; hint]``. Characters that a terminal acts on are escaped.
+    ``str(error)`` is one line: ``[where: ]what[; hint]``. Line ends and characters that a terminal acts on are escaped.
 
     Args:
         what: what happened, as a sentence without a final stop.
@@ -55,9 +55,8 @@ class PocketgraphError(Exception):
     exit_code = 1
 
     def __init__(self, what: str, *, where: str = "", hint: str = "") -> None:
-        self.what = what = printable(what)
-        self.where = where = printable(where)
-        self.hint = hint = printable(hint)
+        what, where, hint = (printable(part).replace("\n", "\\n") for part in (what, where, hint))
+        self.what, self.where, self.hint = what, where, hint
         text = f"{where}: {what}" if where else what
         super().__init__(f"{text.removesuffix('.')}; {hint}" if hint else text)
 

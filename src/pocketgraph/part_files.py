@@ -1,4 +1,4 @@
-"""Names of files that are being written, and which of them nobody goes on with: their writer was killed."""
+"""Names of files and folders that are being written, and which nobody goes on with: their writer was killed."""
 
 from __future__ import annotations
 
@@ -32,13 +32,19 @@ def is_abandoned(name: str) -> bool:
 
 
 def remove_abandoned(target: str) -> None:
-    """Removes what killed writers of ``target`` left beside it."""
+    """Removes the files and folders that killed writers of ``target`` left beside it."""
     folder, start = os.path.split(target)
     with contextlib.suppress(OSError):
         for name in os.listdir(folder or "."):
             if name.startswith(f"{start}.") and name.endswith(ENDING) and is_abandoned(name):
+                path = os.path.join(folder, name)
                 with contextlib.suppress(OSError):
-                    os.unlink(os.path.join(folder, name))
+                    if os.path.isdir(path) and not os.path.islink(path):
+                        import shutil
+
+                        shutil.rmtree(path)
+                    else:
+                        os.unlink(path)
 
 
 @lru_cache(maxsize=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import struct
 from typing import Any
 
 import numpy as np
@@ -74,3 +75,32 @@ def test_objects_are_not_unpickled(tmp_path: pathlib.Path) -> None:
     np.savez(tmp_path / "a.npz", x=np.array([{"a": 1}] * 500, object))
     with pytest.raises(FormatError, match="does not hold plain numbers"):
         read_arrays(str(tmp_path / "a.npz"))
+
+
+def described(dtype: str, shape: str) -> bytes:
+    """The beginning of an .npy file."""
+    text = f"{{'descr': {dtype}, 'fortran_order': False, 'shape': {shape}}}\n".encode()
+    return b"\x93NUMPY\1\0" + struct.pack("<H", len(text)) + text
+
+
+@pytest.mark.parametrize(("dtype", "shape"), [("'<U0'", "(3,)"), ("'<f4'", "(0, 9)"), ("'<f4'", "(4000000000, 0)")])
+def test_an_array_without_bytes_is_read_as_numpy_reads_it(tmp_path: pathlib.Path, dtype: str, shape: str) -> None:
+    path = tmp_path / "a.npy"
+    path.write_bytes(described(dtype, shape) + bytes(2000))
+    expected = np.load(path)
+    found = whole(read_arrays(str(path))[""])
+    assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+
+
+def test_an_array_of_arrays_is_refused(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "a.npy"
+    path.write_bytes(described("('<f4', (4,))", "(50,)") + bytes(2000))
+    with pytest.raises(FormatError, match="damaged one"):
+        list(read_arrays(str(path))[""])
+
+
+def test_an_array_of_negative_size_is_refused(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "a.npy"
+    path.write_bytes(described("'<f4'", "(-5, 3)") + bytes(2000))
+    with pytest.raises(FormatError, match=r"an array of the shape \[-5, 3\]"):
+        read_arrays(str(path))

@@ -53,6 +53,12 @@ def test_lists_of_ops(tmp_path: pathlib.Path) -> None:
         ops_list('{"a": 1}')
 
 
+@pytest.mark.parametrize("text", ["[" * 100_000, "{", "1", '{"a": 1}', '["a"]', "\0"])
+def test_other_files_are_no_list_of_ops(text: str) -> None:
+    with pytest.raises(FormatError, match="this is no list of"):
+        ops_list(text)
+
+
 def test_kernels_depend_on_types_and_their_absence_is_told() -> None:
     graph = parse("""
         x = Placeholder(dtype=half, shape=[2])

@@ -106,3 +106,12 @@ def test_the_text_form_with_escapes_and_comments(tmp_path: pathlib.Path) -> None
 
 def test_steps() -> None:
     assert [step_of(name) for name in ("a/model.ckpt-1000", "model.ckpt", "x-1-2")] == [1000, -1, 2]
+
+
+@pytest.mark.parametrize("named", ["a\0b", "\0/model", "model\0"])
+def test_a_path_that_no_file_can_have(folder: pathlib.Path, named: str) -> None:
+    (folder / "checkpoint").write_bytes(b'model_checkpoint_path: "%s"' % named.encode())
+    with pytest.raises(FormatError, match=r"says that the latest checkpoint is .*, which is not here"):
+        find_prefix(folder)
+    with pytest.raises(FormatError, match="doesn't exist"):
+        find_prefix(named)

@@ -11,6 +11,7 @@ import textwrap
 import numpy as np
 import pytest
 
+from pocketgraph.exporting.placing import workshop
 from pocketgraph.formats import open_checkpoint
 from pocketgraph.formats.checkpoints.checkpoint_writer import write_checkpoint
 from pocketgraph.formats.files import write_atomically
@@ -102,6 +103,22 @@ def test_leftovers_go_with_the_next_writing(tmp_path: pathlib.Path) -> None:
     assert not is_abandoned(other.name)
     write_atomically(path, b"new")
     assert sorted(each.name for each in tmp_path.iterdir()) == ["model.pb", other.name]
+
+
+def test_the_folder_of_a_killed_exporter_goes_with_the_next_export(tmp_path: pathlib.Path) -> None:
+    program = (
+        "import os, sys; from pocketgraph.exporting.placing import workshop\n"
+        "with workshop(sys.argv[1]) as made:\n    open(made, 'wb').write(b'half'); os._exit(9)"
+    )
+    path = tmp_path / "model.tflite"
+    subprocess.run([sys.executable, "-c", program, str(path)], timeout=60)
+    (left,) = tmp_path.iterdir()
+    assert is_abandoned(left.name)
+    assert [each.name for each in left.iterdir()] == ["model.tflite"]
+    with workshop(str(path)) as made:
+        assert os.listdir(tmp_path) == [pathlib.Path(made).parent.name]
+        assert os.stat(os.path.dirname(made)).st_mode & 0o777 == 0o700
+    assert not list(tmp_path.iterdir())
 
 
 def test_files_of_other_machines_and_names_are_left_alone() -> None:

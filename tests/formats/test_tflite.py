@@ -126,12 +126,12 @@ def test_a_session_verifies_before_native_code_sees_the_file(tmp_path: pathlib.P
     """An operator that reads a tensor which nothing makes: the graph can be looked at, and is not run."""
     whole = bytearray((FIXTURES / "pictures.tflite").read_bytes())
     table = Table.root(bytes(whole)).tables(2)[0].tables(3)[-1]
-    start = table._target(1)  # the inputs of the last operator
+    start = table.reader.target(table.place(1))  # the inputs of the last operator
     whole[start + 4 : start + 8] = (0x7FFF).to_bytes(4, "little")
     (tmp_path / "x.tflite").write_bytes(whole)
     with pytest.raises(FormatError, match="there is no tensor 32767"):
         pocketgraph.load(tmp_path / "x.tflite")
-    outputs = table._target(2)
+    outputs = table.reader.target(table.place(2))
     whole[start + 4 : start + 8] = whole[outputs + 4 : outputs + 8]  # it reads what it makes
     (tmp_path / "x.tflite").write_bytes(whole)
     session = Session(tmp_path / "x.tflite")

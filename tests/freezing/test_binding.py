@@ -143,6 +143,10 @@ def test_values_of_every_kind(placeholder: str, value: Any, expected: Any) -> No
         ("dtype=uint8", -1, "-1 is no value of type uint8"),
         ("dtype=float", "[1, [2]]", "is no value of type float"),
         ("dtype=float, shape=[2]", "[1, 2, 3]", r"it takes float\[2\], not \[3\]"),
+        ("dtype=float", "[" * 100_000, "is no value of type float"),
+        ("dtype=qint8", "3000000000", "'3000000000' is no value of type qint8"),
+        ("dtype=qint8", "NaN", "'NaN' is no value of type qint8"),
+        ("dtype=quint8", "-1", "'-1' is no value of type quint8"),
     ],
 )
 def test_values_that_do_not_fit(placeholder: str, value: Any, message: str) -> None:

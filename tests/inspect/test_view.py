@@ -16,9 +16,10 @@ from pocketgraph.graph.text import parse
 from pocketgraph.inspect.op_families import family
 from pocketgraph.inspect.view import nodes, scopes
 from pocketgraph.inspect.view.nodes import shown_nodes
-from pocketgraph.inspect.view.page import as_html, page_data
+from pocketgraph.inspect.view.page import SCRIPTS, as_html, page_data
 from pocketgraph.inspect.view.picture import as_png, as_svg, flat_picture
-from pocketgraph.inspect.view.scopes import NODE, SCOPE, nested_scopes
+from pocketgraph.inspect.view.scope import NODE, SCOPE
+from pocketgraph.inspect.view.scopes import nested_scopes
 
 MODEL = parse("""
     x = Placeholder(dtype=float, shape=[1, 9])
@@ -96,6 +97,12 @@ def test_what_is_too_large_is_left_out_and_said(monkeypatch: pytest.MonkeyPatch)
     assert len(graph["nodes"]) <= 50
     (count,) = [int(found[1]) for note in data["notes"] if (found := re.search(r"too large: (\d+) nodes", note))]
     assert count + len(graph["nodes"]) == 301
+    shut = [
+        (scope, at) for scope in graph["scopes"] for at, (kind, number, *_) in enumerate(scope[5])
+        if kind == SCOPE and not graph["scopes"][number][4]
+    ]  # fmt: skip
+    assert shut
+    assert all(at in [target for _, target, *_ in scope[6]] for scope, at in shut), "arrows lead to closed boxes too"
     for scope in graph["scopes"]:
         assert all(0 <= number < len(graph["nodes"]) for kind, number, *_ in scope[5] if kind == NODE)
         assert all(max(source, target) < len(scope[5]) for source, target, *_ in scope[6])
@@ -148,4 +155,4 @@ def test_families_of_ops_nobody_listed() -> None:
 
 def test_the_files_of_the_page_are_small_and_our_own() -> None:
     folder = pathlib.Path(nodes.__file__).parent
-    assert sum((folder / name).stat().st_size for name in ("page.js", "page.css")) < 64_000
+    assert sum((folder / name).stat().st_size for name in (*SCRIPTS, "page.css")) < 64_000

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pathlib
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -71,3 +73,30 @@ def test_a_damaged_file_starts_no_process(remainder: str, monkeypatch: pytest.Mo
 def test_a_file_that_is_gone_is_an_error(tmp_path: pathlib.Path) -> None:
     with pytest.raises(OSError, match="gone"):
         IsolatedInterpreter(str(tmp_path / "gone.tflite"))
+
+
+def test_a_file_that_takes_too_long_is_an_error(remainder: str) -> None:
+    with pytest.raises(FormatError, match=r"remainder\.tflite: LiteRT takes longer than 1e-06 seconds on this file"):
+        IsolatedInterpreter(remainder, most_seconds=1e-6)
+
+
+def test_closing_while_it_runs_is_one_error(remainder: str) -> None:
+    for round_ in range(6):
+        interpreter = IsolatedInterpreter(remainder)
+        found: list[str] = []
+
+        def run(interpreter: IsolatedInterpreter = interpreter, found: list[str] = found) -> None:
+            try:
+                while True:
+                    interpreter.run([np.ones(3, np.int32), np.ones(3, np.int32)])
+            except Exception as error:
+                found.append(f"{type(error).__name__}: {error}")
+
+        threads = [threading.Thread(target=run) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.003 * round_)
+        interpreter.close()
+        for thread in threads:
+            thread.join()
+        assert found == [f"RunError: {remainder}: the model is closed"] * 2

@@ -135,6 +135,12 @@ def test_what_is_wrong_is_said(data: bytes, part: str) -> None:
     assert part in fault(data)
 
 
+def test_a_tensor_whose_name_does_not_end_is_found() -> None:
+    data = model(tensors=TWO, operators=[{}])
+    at = data.index(b"\x01\0\0\0t\0")
+    assert "does not end" in fault(data[: at + 5] + b"x" + data[at + 6 :])
+
+
 def test_what_is_right_passes() -> None:
     assert not fault(convolution())
     assert not fault(model(tensors=TWO, operators=[{}]))

@@ -44,7 +44,11 @@ def test_a_model_says_what_it_is_and_saves_a_report(tmp_path: pathlib.Path) -> N
     assert said.startswith("<QuantizedModel graph: ")
     assert "on 16 samples: same best class" in said
     assert f"{len(model.to_bytes()):,} bytes of " in said
+    assert "on 16 samples" in model._repr_html_()
+    assert "<table>" not in model._repr_html_(), "layers are looked at when the report is asked for"
     model.save(tmp_path / "net.tflite", report=tmp_path / "net.html")
+    assert "<table>" in model._repr_html_()
+    assert "a sample" in (tmp_path / "net.html").read_text("utf-8")
     assert (tmp_path / "net.tflite").read_bytes() == model.to_bytes()
     assert json.loads((tmp_path / "net.json").read_text("utf-8"))["bytes"] == len(model.to_bytes())
     assert model.size_and_latency().bytes == len(model.to_bytes())

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from pocketgraph.quantization.evaluation.model_evaluation import Verdict
+from pocketgraph.quantization.evaluation.model_verdict import Verdict
 from pocketgraph.runtime.answer_metrics import (
     Accuracy,
     Comparison,

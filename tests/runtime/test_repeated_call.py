@@ -10,6 +10,7 @@ import pytest
 from pocketgraph import Session
 from pocketgraph.errors import RunError
 from pocketgraph.graph.text import parse
+from pocketgraph.runtime.planning.call_cache import MOST_SPELLINGS
 
 TWO = parse("""
     x = Placeholder(dtype=float)
@@ -131,3 +132,14 @@ def test_a_closed_session_does_not_run_again(one: Session) -> None:
     one.close()
     with pytest.raises(RunError, match="closed"):
         one.run(["y"], given)
+
+
+@pytest.mark.parametrize("engine", [None, "reference"])
+def test_spellings_of_a_call_do_not_pile_up(engine: str | None, tmp_path: pathlib.Path) -> None:
+    """Each list of names is a spelling of its own, also where they mean the same."""
+    with Session(ONE, engine=engine, cache_dir=tmp_path) as session:
+        x = floats(1, 2)
+        for number in range(3 * MOST_SPELLINGS):
+            names = ["y" if number >> bit & 1 else "y:0" for bit in range(12)]
+            assert session.run(names, {"x": x})[-1].tolist() == [-1, -2]
+        assert len(session._calls) <= MOST_SPELLINGS

@@ -4,6 +4,7 @@
     python tools/random_graphs --oracle PYTHON --coverage         every registered type of every op, one node a graph
     python tools/random_graphs --oracle PYTHON --programs 500     loops, branches, functions, lists, variables, queues …
     python tools/random_graphs --oracle PYTHON --written 500      programs in Python, as autograph writes them down
+    python tools/random_graphs --oracle PYTHON --gradients 300    what tf.gradients of TensorFlow 1.15 gives for graphs
     python tools/random_graphs --oracle PYTHON --broken 40        of every op, 40 goldens with one input broken
     python tools/random_graphs --oracle PYTHON --types 2          of every op, 2 goldens in all registered types
     python tools/random_graphs --oracle PYTHON --gaps [--fill FILE]   what goldens do not show; more goldens that do
@@ -34,7 +35,7 @@ from pocketgraph import formats
 from pocketgraph.graph import Graph, canonical, const
 from pocketgraph.graph.order import reachable
 from pocketgraph.graph.text import print_graph
-from random_graphs import broken_runs, features, gaps, judging, making, program_runs, python_runs
+from random_graphs import broken_runs, features, gaps, gradient_runs, judging, making, program_runs, python_runs
 from random_graphs.asking import asked, emptied
 from random_graphs.growth import Growth
 from random_graphs.judging import WORKER
@@ -52,6 +53,8 @@ def main() -> int:
         return broken(arguments)
     if arguments.gaps:
         return show_gaps(arguments)
+    if arguments.gradients:
+        return gradient_runs.judged(arguments, kernels_of(arguments.oracle))
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder)
         registered = kernels_of(arguments.oracle)
@@ -81,6 +84,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--coverage", action="store_true", help="every registered type, one node a graph")
     parser.add_argument("--programs", type=int, default=0, help="how many whole programs with state and control flow")
     parser.add_argument("--written", type=int, default=0, help="how many programs in Python, for autograph")
+    parser.add_argument("--gradients", type=int, default=0, help="how many graphs of ops that have gradients")
     parser.add_argument("--broken", type=int, default=0, help="how many broken goldens of each op")
     parser.add_argument("--types", type=int, default=0, help="how many goldens of each op in every type")
     parser.add_argument("--gaps", action="store_true", help="list the types, attributes, empty and scalar inputs, NaN "

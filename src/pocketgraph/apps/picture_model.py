@@ -129,6 +129,17 @@ class PictureModel:
             raise RunError(error.what, where=error.where, hint=hint) from error
         return [numbers(graph, name, array) for name, array in zip(self.outputs, found, strict=True)]
 
+    def times(self, pixels: Array) -> list[str]:
+        """What each kind of op takes for pixels, a line each, as the Android demo's statistics show it."""
+        from pocketgraph.runtime.profile import StepTrace
+        from pocketgraph.runtime.stat_summarizer import StatSummarizer
+
+        trace, summarizer = StepTrace(), StatSummarizer()
+        feed = coded(self._session.graph, self.input.tensor, self.input.feed_pixels(pixels, self.mean, self.std))
+        self._session.run(self.outputs, {self.input.tensor: feed, **self.feeds}, trace=trace)
+        summarizer.add_run(trace.nodes)
+        return [line for line in summarizer.type_table() if line.strip()]
+
     def close(self) -> None:
         """Frees what the session holds."""
         self._session.close()

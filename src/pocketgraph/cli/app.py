@@ -38,9 +38,10 @@ class AppCommand(click.Command):
     "--input_shape", "--input-shape", multiple=True, metavar="NAME:1,224,…",
     help="Fixes the sizes of an input; without NAME of the only one.",
 )  # fmt: skip
+@click.option("--priors", default="", help="A detector's priors or anchors, for a web page.")
 @click.option("--force", is_flag=True, help="Write into a folder that is not empty.")
 @data_options
-def command(kind: str, model: str, out: str, data: str | None, force: bool, **how: Any) -> None:
+def command(kind: str, model: str, out: str, data: str | None, priors: str, force: bool, **how: Any) -> None:
     """Write a project of KIND that runs MODEL: a frozen graph, a SavedModel, or a finished .tflite file.
 
     A classifier of pictures gets a camera; any other model gets views that run and time it. Each project has a README
@@ -69,6 +70,7 @@ def command(kind: str, model: str, out: str, data: str | None, force: bool, **ho
             signatures=names(how["signatures"]) or None,
             shapes=shapes_of(how["input_shape"]),
             samples=data,
+            boxes=priors,
             force=force,
             progress=tell,
             notify=say,

@@ -75,8 +75,9 @@ TABLES = ("show_run_order", "run_order_limit", "show_time", "time_limit", "show_
               help="Time other programs on the same model too: all, or some of reference, litert, auto "
               "(a session's default), tensorflow, onnxruntime, openvino.")  # fmt: skip
 @click.option("--compare_python", "--compare-python", default="", help="The Python that has those programs.")
+@click.option("--report", "report_path", default="", metavar="FILE.html", help="Write a page with all of it.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON and nothing else.")
-def command(model: str | None, graph: str, as_json: bool, **flags: Any) -> None:
+def command(model: str | None, graph: str, report_path: str, as_json: bool, **flags: Any) -> None:
     """Time MODEL: warm-up, then runs without and with per-node times.
 
     Without --input_layer the graph's own placeholders are fed with zeros, and without --output_layer its likely
@@ -90,6 +91,7 @@ def command(model: str | None, graph: str, as_json: bool, **flags: Any) -> None:
     """
     from pocketgraph.cli import benchmark_report as report
     from pocketgraph.cli.benchmark_inputs import banner, chosen_layers, likely_output_names
+    from pocketgraph.formats.files import write_atomically
     from pocketgraph.inspect.benchmark import benchmark
     from pocketgraph.inspect.benchmark_files import refuse_existing, refuse_no_folder
     from pocketgraph.inspect.step_flops import count_step
@@ -105,7 +107,10 @@ def command(model: str | None, graph: str, as_json: bool, **flags: Any) -> None:
         refuse_existing(flags["output_prefix"], flags["benchmark_name"])
     if flags["trace_file"]:
         check_ending(flags["trace_file"])
-    for file in filter(None, (flags["trace_file"].rstrip("/" + os.sep), flags["step_stats_name"])):
+    report_path = os.path.expanduser(report_path)
+    if report_path and not report_path.endswith(".html"):
+        raise UsageError(f"a report is an .html page, not '{report_path}'", where="--report")
+    for file in filter(None, (flags["trace_file"].rstrip("/" + os.sep), flags["step_stats_name"], report_path)):
         refuse_no_folder(file)
     if flags["compare"]:
         report.programs(flags["compare"])
@@ -138,6 +143,9 @@ def command(model: str | None, graph: str, as_json: bool, **flags: Any) -> None:
         for line in report.written(result, layers, session.graph, flags, writes):
             say(line)
         peers = report.compared(path, session, layers, outputs, limits, flags) if flags["compare"] else []
+        if report_path:
+            write_atomically(report_path, report.page(path, session, layers, outputs, result, peers).encode())
+            say(f"Wrote {report_path}")
         if as_json:
             echo(report.as_json(path, session, layers, outputs, result, flops, peers))
         elif peers:

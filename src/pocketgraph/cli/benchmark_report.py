@@ -12,10 +12,12 @@ from pocketgraph.errors import PocketgraphError
 
 if TYPE_CHECKING:
     from pocketgraph.graph import Graph
-    from pocketgraph.inspect.benchmark import Benchmark, BenchmarkLayer, Limits
+    from pocketgraph.inspect.benchmark import BenchmarkLayer, Limits
+    from pocketgraph.inspect.benchmark_result import Benchmark
     from pocketgraph.inspect.flops import Flops
     from pocketgraph.inspect.peers import PeerResult
     from pocketgraph.runtime import Session
+    from pocketgraph.runtime.description import Description
     from pocketgraph.runtime.stat_summarizer import Stat
 
 PERCENTILES = (50, 90, 95, 99)
@@ -110,6 +112,18 @@ def compared(
     )  # fmt: skip
 
 
+def page(path: str, session: Session, layers: Sequence[BenchmarkLayer], outputs: Sequence[str], result: Benchmark,
+         peers: Sequence[PeerResult]) -> str:  # fmt: skip
+    """Everything as an HTML page."""
+    from pocketgraph.inspect.benchmark_page import as_html
+    from pocketgraph.inspect.machine import facts
+
+    name = os.path.basename(os.path.normpath(path))
+    description = _plan(session, layers, outputs)
+    reasons = description.grouped() if description is not None else ()
+    return as_html(result, name, machine=facts(), reasons=reasons, peers=peers)
+
+
 def show_peers(peers: Sequence[PeerResult]) -> None:
     """Prints the programs side by side."""
     echo("")
@@ -173,14 +187,19 @@ def as_json(
 
 def _runs_on(session: Session, layers: Sequence[BenchmarkLayer], outputs: Sequence[str]) -> dict[str, int]:
     """How many nodes each engine runs."""
-    try:
-        description = session.plan(list(outputs), {layer.name: layer.shape for layer in layers})
-    except PocketgraphError:
-        return {}
+    description = _plan(session, layers, outputs)
     found: dict[str, int] = {}
-    for part in description.parts:
+    for part in description.parts if description is not None else ():
         found[part.runs_on] = found.get(part.runs_on, 0) + len(part.nodes)
     return found
+
+
+def _plan(session: Session, layers: Sequence[BenchmarkLayer], outputs: Sequence[str]) -> Description | None:
+    """What runs where; None where that cannot be told."""
+    try:
+        return session.plan(list(outputs), {layer.name: layer.shape for layer in layers})
+    except PocketgraphError:
+        return None
 
 
 def _stat(stat: Stat) -> dict[str, float]:

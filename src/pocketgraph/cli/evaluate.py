@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import Any
 
 import click
 
 from pocketgraph.cli._data_options import data_options, reading_options, say
 from pocketgraph.cli._output import echo
+from pocketgraph.errors import UsageError
 
 
 @click.command("evaluate")
@@ -21,11 +23,13 @@ from pocketgraph.cli._output import echo
 @click.option(
     "--skip", type=click.IntRange(0), default=0, help="Leave out the first so many, such as those calibrated with."
 )
+@click.option("--report", metavar="FILE.html", help="Write a page: which model to ship, and why.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead.")
 @data_options
 def command(
-    models: tuple[str, ...], place: str, labels: str | None, limit: int | None, skip: int, as_json: bool, **how: Any
-) -> None:
+    models: tuple[str, ...], place: str, labels: str | None, limit: int | None, skip: int, report: str | None,
+    as_json: bool, **how: Any,
+) -> None:  # fmt: skip
     """Judge MODELS (graphs and .tflite files) on the same samples.
 
     Where the data tell the classes: the share of right answers, first and among five, with the interval that the true
@@ -36,12 +40,20 @@ def command(
       pocketgraph evaluate frozen.pb small.tflite --data=photos/ --labels=labels.txt --skip=100
     """
     from pocketgraph.cli._progress import progress_bar
+    from pocketgraph.formats.files import check_place, write_atomically
     from pocketgraph.quantization import evaluate
 
+    if report is not None:
+        report = os.path.expanduser(report)
+        if not report.endswith(".html"):
+            raise UsageError(f"a report is an .html page, not '{report}'", where="--report")
+        check_place(report)
     with progress_bar() as tell:
         found = evaluate(
             models, place, labels=labels, limit=limit, skip=skip, progress=tell, notify=say, **reading_options(how)
         )
     for note in found.notes:
         say(note)
+    if report is not None:
+        write_atomically(report, found.as_html(os.path.basename(os.path.normpath(place))).encode())
     echo(json.dumps([verdict.as_dict() for verdict in found], indent=1) if as_json else repr(found))

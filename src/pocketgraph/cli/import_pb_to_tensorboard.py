@@ -30,7 +30,7 @@ def command(model_dir: str, log_dir: str, tag_set: str, measure: bool) -> None:
 
         if tag_set:
             raise UsageError("--measure runs the graph that is served", hint="leave --tag_set or --measure out")
-        graph, trace = measured(model_dir)
+        graph, trace, _ = measured(model_dir)
     else:
         graph = load(model_dir, tags=names(tag_set) or None)
     write_for_tensorboard(graph, log_dir, trace)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from pocketgraph.graph import Graph, node_name
 
 if TYPE_CHECKING:
     from pocketgraph.inspect.rule_check import RuleCheck
+    from pocketgraph.transforms.tool import Applied
     from pocketgraph.transforms.transform_report import Recorder
 
 
@@ -59,6 +60,9 @@ class WithRules(click.Command):
 )
 @flag_bool("--partial", help="Let --inputs cut off most of the network's parameters.")
 @click.option(
+    "--view", default="", metavar="FILE.html", help="Draw the graph before and after each transform, side by side."
+)
+@click.option(
     "--rules", multiple=True, metavar="FILE.py", help="Run this Python file, and use its @transform functions."
 )
 def command(
@@ -76,6 +80,7 @@ def command(
     check_tolerance: float | None,
     report: str,
     partial: bool,
+    view: str,
     rules: tuple[str, ...],
 ) -> None:
     """Rewrite a graph by rules, one after the other.
@@ -93,15 +98,20 @@ def command(
     Every transform takes ignore_errors=true, which goes on without it when it fails.
     """
     _check_paths(model, in_graph, out_graph)
-    source, target, report = map(os.path.expanduser, (in_graph or model or "", out_graph, report))
+    source, target, report, view = map(os.path.expanduser, (in_graph or model or "", out_graph, report, view))
     if report and not report.endswith((".html", ".json")):
         raise UsageError(f"a report is .html or .json, not '{report}'", where="--report")
+    if view and not view.endswith(".html"):
+        raise UsageError(f"a view is an .html page, not '{view}'", where="--view")
 
     from pocketgraph import formats
+    from pocketgraph.formats.files import check_place
     from pocketgraph.transforms import tool
     from pocketgraph.transforms.rule_files import load_file
     from pocketgraph.transforms.transform_report import Recorder
 
+    for place in filter(None, (report, view)):
+        check_place(place)
     for path in rules:
         load_file(os.path.expanduser(path))
     _check_transforms(transforms, compat)
@@ -111,10 +121,14 @@ def command(
         raise type(error)(f"Loading graph '{in_graph or model}' failed with {error}") from error
     fed, fetched = names(inputs) or graph.inputs, names(outputs) or graph.outputs
     _check_names(graph, fed, fetched, is_original=compat == "original")
-    recorder = Recorder() if report else None
+    recorder, problem = Recorder() if report else None, ""
     checks = _checks(graph, check or check_inputs is not None, check_inputs, check_tolerance)
 
+    applied_rules: list[tool.Applied] = []
+
     def observe(applied: tool.Applied) -> None:
+        if view:
+            applied_rules.append(applied)
         for observer in (recorder, checks):
             if observer is not None:
                 observer(applied)
@@ -123,9 +137,14 @@ def command(
         try:
             before = graph.replace(inputs=fed, outputs=fetched)
             graph = tool.run(before, transforms, compat=compat, observe=observe)
+        except PocketgraphError as error:
+            problem = str(error)
+            raise
         finally:
             if recorder is not None:
-                _write_report(report, recorder, in_graph or model or "")
+                _write_report(report, recorder, in_graph or model or "", checks, problem)
+            if applied_rules:
+                _write_view(view, applied_rules, source)
     if not partial and compat != "original":
         from pocketgraph.inspect.transform_outcome import check_cut
 
@@ -206,12 +225,35 @@ def _checks(graph: Graph, wanted: bool, path: str | None, tolerance: float | Non
     return RuleCheck(None if path is None else read_feeds(os.path.expanduser(path), graph), tolerance)
 
 
-def _write_report(path: str, recorder: Recorder, model: str) -> None:
+def _write_report(path: str, recorder: Recorder, model: str, checks: RuleCheck | None, problem: str) -> None:
     from pocketgraph.formats.files import write_atomically
     from pocketgraph.inspect.transform_page import as_html, as_json
 
-    text = as_json(recorder.entries, model) if path.endswith(".json") else as_html(recorder.entries, model)
+    if path.endswith(".json"):
+        text = as_json(recorder.entries, model)
+    else:
+        text = as_html(recorder.entries, model, checks.passed if checks is not None else None, problem)
     write_atomically(path, text.encode())
+
+
+def _write_view(path: str, applied: list[Applied], model: str) -> None:
+    """The page of the graphs before and after each rule, those that presets ran one by one."""
+    from pocketgraph.formats.files import write_atomically
+    from pocketgraph.inspect.transform_page import called
+    from pocketgraph.inspect.view.changes import Step
+    from pocketgraph.inspect.view.page import as_comparison
+
+    def steps(rules: Sequence[Applied]) -> Iterator[Step]:
+        for one in rules:
+            if one.steps:
+                yield from steps(one.steps)
+            else:
+                given = {key: value for key, value in one.arguments.items() if key in one.rule.parameters}
+                yield Step(called(one.rule.name, given), one.before, one.after)
+
+    name = os.path.basename(os.path.normpath(model))
+    page = as_comparison(list(steps(applied)), f"Transforms of {name}")
+    write_atomically(path, page.encode("utf-8", "backslashreplace"))
 
 
 class _Echo(logging.Handler):

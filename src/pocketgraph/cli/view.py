@@ -9,7 +9,8 @@ import click
 from pocketgraph.cli._output import echo
 from pocketgraph.errors import UsageError
 
-ENDINGS = (".html", ".htm", ".svg", ".png")
+PAGES = (".html", ".htm")
+ENDINGS = (*PAGES, ".svg", ".png")
 
 
 @click.command("view")
@@ -17,16 +18,19 @@ ENDINGS = (".html", ".htm", ".svg", ".png")
 @click.option(
     "--output", "-o", default="", help="page.html, graph.svg or graph.png. Default: MODEL's name with .html, here."
 )
-@click.option("--measure", is_flag=True, help="Run the model on made-up inputs, and show what each node took.")
-def command(model: str, output: str, measure: bool) -> None:
+@click.option("--measure", is_flag=True, help="Run the model on made-up inputs: what each node took, on which engine.")
+@click.option("--compare", metavar="OTHER", help="Show MODEL and OTHER side by side: what vanished, came and changed.")
+@click.option("--quantization", metavar="REPORT.json", help="Show what eight bits lost, from the report of quantize.")
+def command(model: str, output: str, measure: bool, compare: str | None, quantization: str | None) -> None:
     """Draw MODEL as a page that opens in any browser, without a network; or as an SVG or PNG of all nodes.
 
     \b
       pocketgraph view small.pb
       pocketgraph view small.pb -o small.html --measure
+      pocketgraph view frozen.pb --compare=small.pb -o difference.html
+      pocketgraph view frozen.pb --quantization=small.report.json
       pocketgraph view small.pb -o small.svg
     """
-    from pocketgraph.formats import load
     from pocketgraph.formats.files import check_place, write_atomically
 
     name = os.path.basename(os.path.normpath(model))
@@ -34,24 +38,24 @@ def command(model: str, output: str, measure: bool) -> None:
     ending = os.path.splitext(output)[1].lower()
     if ending not in ENDINGS:
         raise UsageError(f"a view is written as .html, .svg or .png, not as '{output}'", hint="-o page.html")
+    more = [
+        flag
+        for flag, given in (("--measure", measure), ("--compare", compare), ("--quantization", quantization))
+        if given
+    ]
+    if more and ending not in PAGES:
+        raise UsageError(f"{more[0]} is for pages", hint=f"-o page.html, or without {more[0]}")
     check_place(output)
-    trace = None
-    if measure:
-        if ending not in ENDINGS[:2]:
-            raise UsageError("times are shown in the page only", hint="-o page.html, or without --measure")
-        from pocketgraph.inspect.measured import measured
+    if ending in PAGES:
+        from pocketgraph.inspect.view.viewing import view
 
-        graph, trace = measured(model)
-    else:
-        graph = load(model)
-    if ending in ENDINGS[:2]:
-        from pocketgraph.inspect.view.page import as_html
-
-        write_atomically(output, as_html(graph, name, trace).encode("utf-8", "backslashreplace"))
+        view(model, compare=compare, measure=measure, quantization=quantization).save(output)
         echo(f"{output}: {os.path.getsize(output):,} bytes; open it in a browser")
         return
+    from pocketgraph.formats import load
     from pocketgraph.inspect.view.picture import as_png, as_svg, flat_picture
 
+    graph = load(model)
     picture = flat_picture(graph)
     write_atomically(
         output, as_svg(picture).encode("utf-8", "backslashreplace") if ending == ".svg" else as_png(picture)

@@ -45,7 +45,7 @@ def read_table(path: str, sizes: Sequence[int]) -> tuple[list[Array], list[str]]
         raise UsageError(
             f"a row has {width} columns, and the model takes {wanted} numbers, perhaps and a class", where=path
         )
-    named = [index for index, name in enumerate(head) if name.strip().lower() in CLASS_COLUMNS]
+    named = [index for index, name in enumerate(head[:width]) if name.strip().lower() in CLASS_COLUMNS]
     at = (named[0] if named else width - 1) if width > wanted else -1
     numbers, classes = np.empty((len(rows), wanted)), []
     for number, row in enumerate(rows):

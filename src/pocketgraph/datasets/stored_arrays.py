@@ -104,7 +104,9 @@ def subset_of(array: SampleArray, chosen: Array) -> SampleArray:
 
 def whole(array: SampleArray) -> Array:
     """All of an array of either kind, in memory."""
-    return np.stack(list(array)) if isinstance(array, StoredArray) else array
+    if not isinstance(array, StoredArray):
+        return array
+    return np.stack(list(array)) if len(array) else np.empty(array.shape, array.dtype)
 
 
 def read_arrays(path: str) -> dict[str, SampleArray]:
@@ -169,7 +171,10 @@ def _header_read(kept: KeptFile, start: int) -> SampleArray:
     version = np.lib.format.read_magic(file)
     is_known = version in READERS
     shape, is_fortran, dtype = READERS[version](file) if is_known else ((), True, np.dtype(np.uint8))
-    if is_fortran or not shape or dtype.hasobject:
+    if any(size < 0 for size in shape):
+        raise ValueError(f"an array of the shape {list(shape)}")
+    is_plain = dtype.subdtype is None and not dtype.hasobject and math.prod(shape[1:]) * dtype.itemsize > 0
+    if is_fortran or not shape or not is_plain:
         file.seek(start)
         loaded: Array = np.lib.format.read_array(file, allow_pickle=False)
         return loaded

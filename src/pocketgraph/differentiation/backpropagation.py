@@ -6,15 +6,17 @@ https://www.tensorflow.org/api_docs/python/tf/compat/v1/gradients
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from pocketgraph.differentiation.backward import Backward
 from pocketgraph.differentiation.builder import GraphBuilder
+from pocketgraph.differentiation.control_flow.loop_gradient import LoopGradient, active
+from pocketgraph.differentiation.control_flow.while_loops import LoopVariable, WhileLoop, find_loops
 from pocketgraph.differentiation.registry import GRADIENTS, no_gradient
 from pocketgraph.errors import GraphError, did_you_mean
 from pocketgraph.graph import DType, Graph, Node, canonical, node_name, opdefs, parse_ref
-from pocketgraph.graph.dtype import RESOURCE
+from pocketgraph.graph.dtype import RESOURCE, VARIANT
 from pocketgraph.kernels.shapes.infer import in_order, output_dtypes
 
 SHOWN = 20
@@ -34,8 +36,11 @@ class Target(NamedTuple):
 
 
 def carries(dtype: DType | None) -> bool:
-    """Whether gradients flow through tensors of this type; handles of variables stand for their values."""
-    return dtype is not None and (dtype.is_floating or dtype is RESOURCE)
+    """Whether gradients flow through tensors of this type.
+
+    Handles of variables stand for their values, and variants are lists of tensors.
+    """
+    return dtype is not None and (dtype.is_floating or dtype in (RESOURCE, VARIANT))
 
 
 def checked_ref(graph: Graph, ref: str) -> str:
@@ -71,28 +76,17 @@ def backpropagate(
     Raises:
         GraphError: ops on the way have no gradient; all of them are named.
     """
-    graph = builder.graph
     wanted = [canonical(x) for x in xs]
-    order = in_order(graph, [y.ref for y in ys])
-    constant = frozenset(map(canonical, stop))
-    way = _on_the_way(builder, order, [y.ref for y in ys], wanted, constant)
+    walk = _WayBack(builder, [y.ref for y in ys], wanted, frozenset(map(canonical, stop)))
     arriving: dict[str, list[str]] = {}
     for number, y in enumerate(ys):
         first = y.gradient or _ones(builder, y.ref, number)
         arriving.setdefault(canonical(y.ref), []).append(first)
-    problems: list[str] = [
-        f"'{node.name}' ({node.op})" for node in order if node.name in way and node.op not in GRADIENTS
-    ]  # fmt: skip
-    if problems:
-        raise _no_gradient(problems)
-    for node in reversed(order):
-        if node.name in way:
-            try:
-                _step(builder, node, arriving, constant)
-            except GraphError as error:
-                problems.append(f"'{node.name}' ({node.op}: {error.what})")
-    if problems:
-        raise _no_gradient(problems)
+    if walk.problems:
+        raise _no_gradient(walk.problems)
+    walk.back(arriving)
+    if walk.problems:
+        raise _no_gradient(walk.problems)
     return [_summed(builder, arriving, x) for x in wanted]
 
 
@@ -119,24 +113,198 @@ def _by_data(graph: Graph, ys: Iterable[str]) -> set[str]:
     return found
 
 
-def _on_the_way(
-    builder: GraphBuilder, order: Sequence[Node], ys: Iterable[str], xs: Sequence[str], stop: Collection[str]
-) -> set[str]:
-    """The nodes whose inputs get gradients: those between an x and a y that something flows through."""
-    carrying = {x for x in xs if carries(builder.inferred.dtype(x))}
-    way = set()
-    needed = _by_data(builder.graph, ys)
-    for node in order:
-        if node.name not in needed:
-            continue
-        through = any(canonical(ref) in carrying and canonical(ref) not in stop for ref in node.data_inputs)
-        if not through or GRADIENTS.find(node.op) is no_gradient:
-            continue
-        way.add(node.name)
-        for port, dtype in enumerate(output_dtypes(node) or ()):
-            if carries(dtype):
-                carrying.add(f"{node.name}:{port}")
-    return way
+class _WayBack:
+    """The way between xs and ys.
+
+    Attributes:
+        problems: the nodes on the way that have no gradient.
+    """
+
+    def __init__(self, builder: GraphBuilder, ys: Sequence[str], xs: Sequence[str], stop: Collection[str]) -> None:
+        self.builder, self.graph, self.stop = builder, builder.graph, stop
+        self.problems: list[str] = []
+        self.loops = find_loops(self.graph) if any(node.op == "Enter" for node in self.graph) else []
+        needed = _by_data(self.graph, ys)
+        self.items = [
+            item for item in self._in_order(ys, self.loops) if isinstance(item, WhileLoop) or item.name in needed
+        ]  # fmt: skip
+        self.rounds: dict[str, list[Node | WhileLoop]] = {}
+        """The nodes and loops of a round of each loop, by its frame."""
+        self.way: set[str] = set()
+        """The nodes whose inputs get gradients: those between an x and a y that something flows through."""
+        carrying = {x for x in xs if carries(builder.inferred.dtype(x))}
+        for item in self.items:
+            if isinstance(item, WhileLoop):
+                self._through_loop(item, carrying)
+            else:
+                self._through(item, carrying)
+        self._name_problems()
+
+    def _name_problems(self) -> None:
+        items = list(self.items)
+        for item in items:  # grows
+            if isinstance(item, WhileLoop):
+                items += self.rounds[item.frame]
+            elif item.name in self.way and item.op not in GRADIENTS:
+                self.problems.append(f"'{item.name}' ({item.op})")
+
+    def _in_order(
+        self, ys: Sequence[str], loops: Sequence[WhileLoop], within: Collection[str] | None = None
+    ) -> list[Node | WhileLoop]:
+        """The nodes that ys need, producers first; in the place of the nodes of a loop stands the loop.
+
+        Args:
+            ys: what is needed.
+            loops: the loops.
+            within: the nodes that count; by default all.
+        """
+        if not loops and within is None:
+            return list(in_order(self.graph, ys))
+        loop_of = {name: loop for loop in loops for name in loop.members}
+        done: set[str] = set()
+        opened: set[str] = set()
+        order: list[Node | WhileLoop] = []
+        stack = [node_name(y) for y in ys]
+        while stack:
+            name = stack[-1]
+            loop = loop_of.get(name)
+            key = name if loop is None else f"loop {loop.frame}"
+            if key in done or name not in self.graph or (within is not None and name not in within):
+                stack.pop()
+            elif key in opened:
+                stack.pop()
+                done.add(key)
+                order.append(self.graph[name] if loop is None else loop)
+            else:
+                opened.add(key)
+                readers = [self.graph[name]] if loop is None else [self.graph[member] for member in loop.members]
+                stack += [
+                    source for reader in readers for source in map(node_name, reader.inputs)
+                    if loop is None or source not in loop.members
+                ]  # fmt: skip
+        return order
+
+    def _through(self, node: Node, carrying: set[str]) -> bool:
+        """Notes whether gradients flow through a node; whether anything is new."""
+        through = any(canonical(ref) in carrying and canonical(ref) not in self.stop for ref in node.data_inputs)
+        if not through or node.name in self.way or GRADIENTS.find(node.op) is no_gradient:
+            return False
+        self.way.add(node.name)
+        carrying |= {
+            f"{node.name}:{port}" for port, dtype in enumerate(output_dtypes(node) or ()) if carries(dtype)
+        }  # fmt: skip
+        return True
+
+    def _through_loop(self, loop: WhileLoop, carrying: set[str]) -> bool:
+        """The same for a loop, in which values go round until nothing is new."""
+
+        def flows(source: str, *outputs: str) -> bool:
+            if canonical(source) not in carrying or canonical(source) in self.stop or set(outputs) <= carrying:
+                return False
+            carrying.update(outputs)
+            return True
+
+        if loop.frame not in self.rounds:
+            ends = [v.ends for v in loop.variables]
+            self.rounds[loop.frame] = self._in_order(ends, loop.inner, loop.body)
+        was_new, is_new = False, True
+        while is_new:
+            is_new = False
+            for enter in loop.constants:
+                is_new |= flows(enter.data_inputs[0], f"{enter.name}:0")
+            for v in loop.variables:
+                outputs = v.begins, *(f"{node.name}:0" for node in v.exits)
+                is_new |= flows(v.enter.data_inputs[0], *outputs)
+                is_new |= flows(v.ends, *outputs)
+            for item in self.rounds[loop.frame]:
+                if isinstance(item, WhileLoop):
+                    is_new |= self._through_loop(item, carrying)
+                else:
+                    is_new |= self._through(item, carrying)
+            was_new |= is_new
+        return was_new
+
+    # Backwards
+
+    def back(self, arriving: dict[str, list[str]]) -> None:
+        """Adds all gradients, from the last node to the first."""
+        for item in reversed(self.items):
+            self._back(item, arriving)
+
+    def _back(self, item: Node | WhileLoop, arriving: dict[str, list[str]]) -> None:
+        if isinstance(item, WhileLoop):
+            self._tried(item.frame, "a loop", lambda: self._back_through_loop(item, arriving))
+        elif item.name in self.way:
+            self._tried(item.name, item.op, lambda: _step(self.builder, item, arriving, self.stop))
+
+    def _tried(self, name: str, op: str, step: Callable[[], None]) -> None:
+        try:
+            step()
+        except GraphError as error:
+            self.problems.append(f"'{name}' ({op}: {error.what})")
+
+    def _back_through_loop(self, loop: WhileLoop, arriving: dict[str, list[str]]) -> None:
+        """Adds the loop that goes back through a loop."""
+        builder = self.builder
+        ends = [v for v in loop.variables if any(arriving.get(f"{node.name}:0") for node in v.exits)]
+        if not ends:
+            return
+        around = builder.loop
+        if isinstance(around, LoopGradient) and around.loop.path(loop.variables[0].enter.name):
+            raise GraphError("it is in a branch inside of another loop")
+        with builder.scope(f"{loop.frame.rpartition('/')[0] or loop.frame}_grad"):
+            backwards = LoopGradient(builder, loop)
+            inside: dict[str, list[str]] = {}
+            rounds: dict[str, Callable[[str], None]] = {}
+            values: dict[str, str] = {}
+            for v in active(loop, self.way, ends):
+                if not carries(builder.dtype(v.merge.name)):
+                    continue
+                first = self._at_the_end(v, arriving)
+                value, left, again = backwards.round_trip(first, builder.dtype(v.merge.name).base)
+                inside.setdefault(v.ends, []).append(value)
+                rounds[v.begins], values[v.begins] = again, value
+                self._arrive(arriving, v.enter.data_inputs[0], left)
+            with backwards.inside():
+                for item in reversed(self.rounds[loop.frame]):
+                    self._back(item, inside)
+                for begins, again in rounds.items():
+                    again(_summed(builder, inside, begins) or builder.add("ZerosLike", values[begins]))
+                added = {node.name: _summed(builder, inside, f"{node.name}:0") for node in loop.constants}
+            for enter in loop.constants:
+                gradient = added[enter.name]
+                if gradient is not None:
+                    self._arrive(arriving, enter.data_inputs[0], self._added_up(backwards, enter, gradient))
+            backwards.finish()
+
+    def _at_the_end(self, v: LoopVariable, arriving: dict[str, list[str]]) -> str:
+        """The gradient behind the loop, zeros where there is none."""
+        found = [summed for node in v.exits if (summed := _summed(self.builder, arriving, f"{node.name}:0"))]
+        if found:
+            return found[0] if len(found) == 1 else self.builder.add("AddN", found)
+        if v.exits:
+            return self.builder.add("ZerosLike", v.exits[0].name)
+        dtype = self.builder.dtype(v.merge.name).base
+        left = Node(self.builder.unique("Exit"), "Exit", [v.switch.name], {"T": dtype}, v.enter.device)
+        return self.builder.add("ZerosLike", self.builder.put(left))
+
+    def _added_up(self, backwards: LoopGradient, enter: Node, gradient: str) -> str:
+        """The sum of the gradients of all rounds by a value that stays the same."""
+        source = enter.data_inputs[0]
+        value, left, again = backwards.round_trip(self._zeros(source), self.builder.dtype(gradient).base)
+        with backwards.inside():
+            again(self.builder.add("AddN", [value, gradient]))
+        return left
+
+    def _zeros(self, ref: str) -> str:
+        builder = self.builder
+        if builder.dtype(ref) is RESOURCE:
+            ref = builder.add("ReadVariableOp", ref, dtype=builder.graph.producer(ref).dtype("dtype"))
+        return builder.add("ZerosLike", ref)
+
+    def _arrive(self, arriving: dict[str, list[str]], ref: str, gradient: str) -> None:
+        if carries(self.builder.inferred.dtype(ref)) and canonical(ref) not in self.stop:
+            arriving.setdefault(canonical(ref), []).append(gradient)
 
 
 def _step(builder: GraphBuilder, node: Node, arriving: dict[str, list[str]], stop: Collection[str]) -> None:

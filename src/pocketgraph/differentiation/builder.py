@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -15,6 +15,22 @@ from pocketgraph.graph.dtype import INT32
 from pocketgraph.kernels.shapes.infer import Inferred, infer
 
 
+class Surroundings(Protocol):
+    """A loop that nodes are added to.
+
+    Attributes:
+        own: the names of its nodes.
+        pivot: what runs first in each round.
+    """
+
+    own: set[str]
+    pivot: str
+
+    def resolved(self, ref: str) -> str:
+        """What stands for a tensor in the loop."""
+        ...
+
+
 class GraphBuilder:
     """A graph that nodes are added to.
 
@@ -23,6 +39,7 @@ class GraphBuilder:
         inferred: what is known of that graph's tensors.
         added: the new nodes, producers first.
         device: the device of nodes that are added.
+        loop: the loop that nodes are added to.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -30,6 +47,7 @@ class GraphBuilder:
         self.inferred: Inferred = infer(graph)
         self.added: dict[str, Node] = {}
         self.device = ""
+        self.loop: Surroundings | None = None
         self._scope = ""
         self._taken = {name.lower() for name in graph.nodes}
         self._taken |= {name[:end] for name in self._taken for end, letter in enumerate(name) if letter == "/"}
@@ -46,13 +64,22 @@ class GraphBuilder:
 
     def unique(self, name: str) -> str:
         """The name in the present scope, with a number behind it where it is taken; case does not count."""
-        wanted = found = self._scope + name
+        return self.unique_in(self._scope, name)
+
+    def unique_in(self, scope: str, name: str) -> str:
+        """The same in another scope."""
+        wanted = found = scope + name
         count = 0
         while found.lower() in self._taken:
             count += 1
             found = f"{wanted}_{count}"
         self._taken.add(found.lower())
         return found
+
+    @property
+    def top_scope(self) -> str:
+        """The first part of the present scope."""
+        return self._scope.partition("/")[0]
 
     def put(self, node: Node) -> str:
         """Adds a node as it is; returns its name."""
@@ -100,12 +127,21 @@ class GraphBuilder:
                 found[key] = value
         table = {key: found.get(key, written.get(key)) for key in definition.attrs}
         complete = {key: value for key, value in table.items() if value is not None}
+        if self.loop is not None:
+            refs = [self.loop.resolved(ref) for ref in refs]
+            control = control or ([] if refs else [self.loop.pivot])
         refs += [f"^{node}" for node in control]
-        return self.put(Node(self.unique(name or op), op, refs, complete, self.device))
+        return self._placed(Node(self.unique(name or op), op, refs, complete, self.device))
 
     def const(self, value: Any, dtype: DType = INT32, *, name: str = "Const") -> str:
         """Adds a constant."""
-        return self.put(const(self.unique(name), np.asarray(value, dtype.numpy), dtype, device=self.device))
+        made = const(self.unique(name), np.asarray(value, dtype.numpy), dtype, device=self.device)
+        return self._placed(made if self.loop is None else made.replace(inputs=[f"^{self.loop.pivot}"]))
+
+    def _placed(self, node: Node) -> str:
+        if self.loop is not None:
+            self.loop.own.add(node.name)
+        return self.put(node)
 
     def dtype(self, ref: str) -> DType:
         """The element type of a tensor.

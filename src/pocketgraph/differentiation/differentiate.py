@@ -41,7 +41,7 @@ def gradients(
     [array([ 6., -2.], dtype=float32)]
 
     Args:
-        graph: the graph; variables may be in it, functions, which are inlined, and conditionals, but no loops.
+        graph: the graph; variables may be in it, conditionals, loops, and functions, which are inlined.
         ys: the tensors that are differentiated, of a floating type.
         xs: the tensors by which, of a floating type, anywhere in the graph; a variable by its node's name.
         grad_ys: for each y the tensor of the graph that holds the gradient it begins with, of its shape; None means

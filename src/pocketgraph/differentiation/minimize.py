@@ -8,13 +8,16 @@ from pocketgraph.differentiation.backpropagation import Target, backpropagate, c
 from pocketgraph.differentiation.builder import GraphBuilder
 from pocketgraph.differentiation.calls import without_calls
 from pocketgraph.differentiation.optimizers import OPTIMIZERS, Optimizer
-from pocketgraph.differentiation.variables import add_variable, read_variable, with_initialization
+from pocketgraph.differentiation.variables import (
+    GLOBAL_STEP,
+    VARIABLES,
+    add_variable,
+    read_variable,
+    with_initialization,
+)
 from pocketgraph.errors import GraphError, did_you_mean
 from pocketgraph.graph import AttrValue, DType, Graph, Node, Shape
-from pocketgraph.graph.dtype import RESOURCE
-from pocketgraph.graph.op_traits import ops_with
-
-VARIABLES = ops_with("variable")
+from pocketgraph.graph.dtype import RESOURCE, STRING
 
 
 def minimize(
@@ -31,17 +34,19 @@ def minimize(
     Args:
         graph: a graph with variables; ``trainable`` makes them of constants.
         loss: the tensor that shall become small; several elements are summed.
-        optimizer: ``sgd``, ``momentum``, ``adagrad``, ``rmsprop`` or ``adam``.
-        learning_rate: a number, or the name of a scalar tensor of the graph, for a schedule.
+        optimizer: ``sgd``, ``momentum``, ``adagrad``, ``rmsprop``, ``adam``, ``adadelta`` or ``ftrl``.
+        learning_rate: a number, or the name of a scalar tensor of the graph, such as ``add_schedule`` adds.
         variables: the names of the variables that are trained; by default all that the loss depends on.
         parameters: those of the optimizer, by default as in TensorFlow 1.15: ``momentum`` (0.9), ``use_nesterov``;
             ``initial_accumulator`` (0.1); ``rho`` (0.9), ``momentum`` (0.0), ``epsilon`` (1e-10); ``beta1`` (0.9),
-            ``beta2`` (0.999), ``epsilon`` (1e-8), ``use_nesterov``.
+            ``beta2`` (0.999), ``epsilon`` (1e-8), ``use_nesterov``; ``rho`` (0.95), ``epsilon`` (1e-8);
+            ``initial_accumulator`` (0.1), ``l1``, ``l2``, ``lr_power`` (-0.5).
 
     Returns:
         The graph. Its ``outputs`` are the loss and the operation that trains (``GradientDescent``, ``Adam``, …): a run
-        of both gives the loss from before the step. The operation ``init`` initializes what the optimizer keeps, and
-        all that it initialized before.
+        of both gives the loss from before the step. A loss that is not finite is an error, and moves nothing. The
+        operation ``init`` initializes what the optimizer keeps, and all that it initialized before. A whole-number
+        variable ``global_step`` counts the steps.
 
     Raises:
         GraphError: the optimizer, a parameter, a tensor or a variable is not known, no variable has a gradient, or ops
@@ -105,7 +110,8 @@ class _Step:
         builder, method = self.builder, self.method
         train = builder.unique(method.scope)
         # No variable moves before all gradients, and the loss, are computed: they read the variables in place.
-        read = sorted({_bare(gradient) for _, gradient in trained} | {_bare(loss)})
+        checked = self._checked(train, loss)
+        read = sorted({_bare(gradient) for _, gradient in trained} | {checked})
         gate = builder.add("NoOp", name="gradients/group_deps", control=read)
         slots = {node.name: self._slots(node) for node, _ in trained}
         first = trained[0][0]
@@ -125,7 +131,23 @@ class _Step:
             updates.append(builder.add(f"{kind}{method.op}", *inputs, name=name, control=[gate], **flags))
         for name, variable in powers.items():
             updates.append(self._multiplied(train, variable, method.powers[name], first, updates))
+        counter = builder.graph.nodes.get(GLOBAL_STEP)
+        if counter is not None and counter.op in VARIABLES and counter.dtype("dtype").is_integer:
+            updates.append(self._counted(train, counter, updates))
         return builder.put(Node(train, "NoOp", [f"^{update}" for update in updates]))
+
+    def _checked(self, train: str, loss: str) -> str:
+        """Adds an assertion that the loss is finite: what runs behind it never gets the gradients of another one."""
+        builder = self.builder
+        finite = builder.add("IsFinite", loss, name=f"{train}/is_finite")
+        every = finite
+        if builder.static_shape(loss).rank != 0:
+            rank = builder.add("Rank", finite, name=f"{train}/rank")
+            first, step = (builder.const(number, name=f"{train}/{number}") for number in (0, 1))
+            axes = builder.add("Range", first, rank, step, name=f"{train}/axes")
+            every = builder.add("All", finite, axes, name=f"{train}/all_finite")
+        said = builder.const(b"the loss is not finite:", STRING, name=f"{train}/not_finite")
+        return builder.add("Assert", every, [said, loss], name=f"{train}/assert_finite")
 
     def _slots(self, node: Node) -> list[str]:
         """The slots of one variable, which have its shape."""
@@ -181,6 +203,16 @@ class _Step:
         if builder.dtype(variable) is RESOURCE:
             return builder.add("AssignVariableOp", variable, product, name=f"{train}/Assign", dtype=dtype)
         return builder.add("Assign", variable, product, name=f"{train}/Assign")
+
+    def _counted(self, train: str, counter: Node, behind: list[str]) -> str:
+        """The number of steps, plus one when all updates are done."""
+        builder, dtype = self.builder, counter.dtype("dtype").base
+        one = builder.const(1, dtype, name=f"{train}/one")
+        if counter.op == "VarHandleOp":
+            return builder.add(
+                "AssignAddVariableOp", counter.name, one, name=f"{train}/count", control=behind, dtype=dtype
+            )
+        return builder.add("AssignAdd", counter.name, one, name=f"{train}/count", control=behind)
 
 
 def _bare(ref: str) -> str:

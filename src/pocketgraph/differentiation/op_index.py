@@ -24,9 +24,11 @@ GRADIENTS = {
     ),
     "math.arithmetic": (
         "Equal NotEqual Less LessEqual Greater GreaterEqual ApproximateEqual LogicalAnd LogicalOr FloorDiv TruncateDiv "
-        "ArgMax ArgMin Bucketize Range LinSpace Add AddV2 Sub Mul MulNoNan Div RealDiv DivNoNan FloorMod Mod "
-        "SquaredDifference Pow Maximum Minimum Atan2 Xdivy Xlogy Zeta Select SelectV2 ClipByValue AddN AccumulateNV2"
+        "ArgMax ArgMin Bucketize Range LinSpace InTopK InTopKV2 Add AddV2 Sub Mul MulNoNan Div RealDiv DivNoNan "
+        "FloorMod Mod SquaredDifference Pow Maximum Minimum Atan2 Xdivy Xlogy Zeta Select SelectV2 ClipByValue AddN "
+        "AccumulateNV2"
     ),
+    "math.einsum": "Einsum",
     "math.elementwise": (
         "Floor Ceil Round Rint Sign IsNan IsInf IsFinite LogicalNot Neg Abs Square Reciprocal Inv Sqrt Rsqrt Tanh "
         "Sigmoid Exp Expm1 Log Log1p Sin Cos Tan Sinh Cosh Asinh Acosh Atanh Asin Acos Atan Erf Erfc Lgamma Digamma "
@@ -53,6 +55,14 @@ GRADIENTS = {
         "FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3 BatchNormWithGlobalNormalization LRN BlockLSTM"
     ),
     "nn.pooling": "MaxPool MaxPool3D MaxPoolV2 MaxPoolWithArgmax AvgPool AvgPool3D AvgPoolGrad",
+    "state.tensor_arrays": (
+        "TensorArrayV3 TensorArraySizeV3 TensorArrayGradV3 TensorArrayCloseV3 TensorArrayReadV3 TensorArrayWriteV3 "
+        "TensorArrayGatherV3 TensorArrayScatterV3 TensorArrayConcatV3 TensorArraySplitV3"
+    ),
+    "state.tensor_lists": (
+        "TensorListReserve EmptyTensorList TensorListLength TensorListElementShape TensorListGetItem TensorListSetItem "
+        "TensorListStack TensorListFromTensor TensorListPushBack TensorListPopBack"
+    ),
     "state.variables": (
         "Assign AssignAdd AssignSub Variable VariableV2 VarHandleOp VarIsInitializedOp VariableShape "
         "IsVariableInitialized LookupTableFind LookupTableFindV2 ReadVariableOp ResourceGather"

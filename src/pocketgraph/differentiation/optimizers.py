@@ -47,5 +47,12 @@ OPTIMIZERS: dict[str, Optimizer] = {
         {"beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8, "use_nesterov": False},
         {"beta1_power": "beta1", "beta2_power": "beta2"},
     ),
+    "adadelta": Optimizer(
+        "Adadelta", "ApplyAdadelta", (0.0, 0.0), ("lr", "rho", "epsilon", "grad"), {"rho": 0.95, "epsilon": 1e-8}
+    ),
+    "ftrl": Optimizer(
+        "Ftrl", "ApplyFtrl", ("initial_accumulator", 0.0), ("grad", "lr", "l1", "l2", "lr_power"),
+        {"initial_accumulator": 0.1, "l1": 0.0, "l2": 0.0, "lr_power": -0.5},
+    ),
 }  # fmt: skip
 """Not a trait: the table of optimizers, by the name that a caller gives."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
 from pocketgraph.differentiation.builder import GraphBuilder
+from pocketgraph.differentiation.unfolded_batch_norms import with_unfolded_batch_norms
 from pocketgraph.differentiation.variables import add_variable, read_variable, with_initialization
 from pocketgraph.errors import GraphError, did_you_mean
 from pocketgraph.graph import Graph, Node, Shape, node_name
@@ -17,7 +18,13 @@ WEIGHTED = ops_with("layer", "bias", "fused_batch_norm") | ops_with("sum")
 NORMALIZED = ops_with("fused_batch_norm")
 
 
-def trainable(graph: Graph, variables: str | Iterable[str] | None = None, *, kind: str = "reference") -> Graph:
+def trainable(
+    graph: Graph,
+    variables: str | Iterable[str] | None = None,
+    *,
+    kind: str = "reference",
+    unfold_batch_norms: bool = False,
+) -> Graph:
     """Makes constants variables, with their values as first values.
 
     A constant ``w`` becomes the variable ``w``, with ``w/initial_value``, ``w/Assign`` and, where it is not read by an
@@ -44,6 +51,8 @@ def trainable(graph: Graph, variables: str | Iterable[str] | None = None, *, kin
             than one floating number that layers, biases and sums take, and the scales and offsets of batch norms
             (their means and variances stay constants).
         kind: ``reference`` (VariableV2, as TensorFlow 1 makes them) or ``resource`` (VarHandleOp).
+        unfold_batch_norms: whether layers that batch norms may have been folded into get a scale a channel again,
+            ``LAYER/gamma``, in front of their offset; results stay the same. By default the scales are variables too.
 
     Raises:
         GraphError: a name or pattern fits no constant of floating numbers, the graph has no weights, or ``kind`` is
@@ -51,7 +60,12 @@ def trainable(graph: Graph, variables: str | Iterable[str] | None = None, *, kin
     """
     if kind not in ("reference", "resource"):
         raise GraphError(f"variables are of the kind 'reference' or 'resource', not '{kind}'")
-    chosen = weights(graph) if variables is None else _named(graph, variables)
+    scales: list[str] = []
+    if unfold_batch_norms:
+        graph, scales = with_unfolded_batch_norms(graph)
+        if not scales:
+            raise GraphError("no batch norm can have been folded: no layer of constant weights has an offset behind it")
+    chosen = [*weights(graph), *(graph[name] for name in scales)] if variables is None else _named(graph, variables)
     if not chosen:
         raise GraphError("the graph has no constants that look like weights", hint="name them: variables=['w', …]")
     builder = GraphBuilder(graph)

@@ -7,9 +7,13 @@ from collections.abc import Iterable
 from pocketgraph.differentiation.builder import GraphBuilder
 from pocketgraph.graph import AttrValue, DType, Graph, Node, Shape
 from pocketgraph.graph.dtype import RESOURCE
+from pocketgraph.graph.op_traits import ops_with
 
 INIT = "init"
 """The operation that gives all variables their first values."""
+GLOBAL_STEP = "global_step"
+"""The variable that counts the steps of training."""
+VARIABLES = ops_with("variable")
 
 
 def add_variable(builder: GraphBuilder, name: str, initial: str, dtype: DType, shape: Shape, *, resource: bool) -> str:
@@ -28,6 +32,20 @@ def read_variable(builder: GraphBuilder, name: str, dtype: DType) -> str:
     if builder.dtype(name) is RESOURCE:
         return builder.add("ReadVariableOp", name, name=f"{name}/read", dtype=dtype)
     return builder.add("Identity", name, name=f"{name}/read")
+
+
+def value_of(builder: GraphBuilder, node: Node) -> str:
+    """The tensor of a variable's value: the node ``NAME/read`` where that is one, else a new one."""
+    name = f"{node.name}/read"
+    there = builder.graph.nodes.get(name)
+    if there is not None and there.op in ("Identity", "ReadVariableOp") and there.data_inputs == (node.name,):
+        return name
+    return read_variable(builder, node.name, node.dtype("dtype").base)
+
+
+def known_kind(graph: Graph) -> bool:
+    """Whether the graph's variables are resources, so that new ones become of the same kind."""
+    return any(node.op == "VarHandleOp" for node in graph)
 
 
 def with_initialization(graph: Graph, assigned: Iterable[str]) -> Graph:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from pocketgraph.errors import UsageError, did_you_mean, option
 from pocketgraph.graph import DType, Graph
 from pocketgraph.quantization.audio_preprocessing import AudioPreprocessing
+from pocketgraph.runtime.session import Session
 
 Array = np.ndarray[Any, Any]
 Feeds: TypeAlias = Mapping[str, Array]
@@ -57,11 +58,21 @@ class EntryPoint:
         name: the signature's key; ``serving_default`` for a graph without signatures.
         inputs: what goes in, in order.
         outputs: what comes out, in order.
+        reads: the values of variables that go in as well, by the variables' names.
+        writes: their new values, which come out as well.
     """
 
     name: str
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
+    reads: tuple[Port, ...] = ()
+    writes: tuple[Port, ...] = ()
+
+    @property
+    def whole(self) -> EntryPoint:
+        """The function without variables: their values are inputs and outputs behind the others."""
+        inputs, outputs = (*self.inputs, *self.reads), (*self.outputs, *self.writes)
+        return replace(self, inputs=inputs, outputs=outputs, reads=(), writes=())
 
 
 @dataclass(frozen=True)
@@ -116,6 +127,8 @@ class ExportModel:
         sample_rate: samples a second of a recording that goes into the first input; None where it is none.
         notes: what was left out, and why.
         progress: told how far it is.
+        variables: the first values of variables that entry points read and change; ``graph`` has none itself.
+        original: opens a session of the graph with its variables, as it was given; None where there are none.
     """
 
     graph: Graph
@@ -131,6 +144,8 @@ class ExportModel:
     sample_rate: int | None = None
     notes: tuple[str, ...] = ()
     progress: Progress = lambda stage, done, total: None
+    variables: Mapping[str, Array] = field(default_factory=dict)
+    original: Callable[[], Session] | None = None
 
     @property
     def main(self) -> EntryPoint:

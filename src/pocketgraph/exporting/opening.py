@@ -11,6 +11,7 @@ import numpy as np
 
 from pocketgraph.errors import UsageError, did_you_mean, option
 from pocketgraph.exporting.model import EntryPoint, ExportModel, Port, Source
+from pocketgraph.exporting.training.training_models import TrainingModel, training_model
 from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT, STRING
 from pocketgraph.graph.graph import Signature
@@ -27,6 +28,8 @@ from pocketgraph.runtime.signatures import DEFAULT
 from pocketgraph.runtime.tensor_names import feed_endpoint, feed_endpoints, fetch_endpoint
 
 Sizes = Mapping[str, Sequence[int]]
+VARIABLE = "variable "
+"""Before a variable's name, so that it is none of an input's or output's."""
 
 
 def opened(
@@ -52,6 +55,9 @@ def opened(
         UsageError: there are no such names; the rank of an input is not known.
         FormatError, FreezeError: the file is damaged, or variables have no values.
     """
+    training = training_model(source, signatures) if not inputs and not outputs else None
+    if training is not None:
+        return _opened_training(training, shapes or {}, dict(values or {}))
     graph = source if isinstance(source, Graph) else read_graph(os.fspath(source), list(outputs) if outputs else None)
     fixed = dict(values or {})
     for name in fixed:
@@ -79,11 +85,52 @@ def opened(
     for key, signature in chosen.items():
         inside = {name: tensor for name, tensor in signature.inputs.items() if node_name(tensor) not in fixed}
         entries.append(_entry(graph, key, Signature(inside, signature.outputs, signature.method), sizes, unused))
+    _check_sizes_used(unused, entries)
+    return ExportModel(graph, tuple(entries), front=front, notes=tuple(notes))
+
+
+def _opened_training(training: TrainingModel, shapes: Sizes, fixed: dict[str, Any]) -> ExportModel:
+    """The model with its variables."""
+    graph = training.graph.map_nodes(lambda node: with_value(node, fixed))
+    chosen = {key: Signature(f.inputs, f.outputs) for key, f in training.functions.items()}
+    sizes = _named_sizes(shapes, chosen)
+    unused = dict(sizes)
+    entries = []
+    for key, function in training.functions.items():
+        inside = {name: tensor for name, tensor in function.inputs.items() if node_name(tensor) not in fixed}
+        # Sizes may be said for one signature alone, as in "train/x".
+        own = {name.removeprefix(f"{key}/"): size for name, size in sizes.items() if name.startswith(f"{key}/")}
+        for name in own:
+            if name in inside:
+                unused.pop(f"{key}/{name}", None)
+        values = {f"{VARIABLE}{name}": tensor for name, tensor in function.reads.items()}
+        changed = {f"{VARIABLE}{name}": tensor for name, tensor in function.writes.items()}
+        signature = Signature({**inside, **values}, {**function.outputs, **changed})
+        entry = _entry(graph, key, signature, {**sizes, **own}, unused)
+        entries.append(
+            EntryPoint(key, *(
+                tuple(port for port in ports if not port.name.startswith(VARIABLE))
+                for ports in (entry.inputs, entry.outputs)
+            ), *(
+                tuple(replace(port, name=port.name.removeprefix(VARIABLE)) for port in ports
+                      if port.name.startswith(VARIABLE))
+                for ports in (entry.inputs, entry.outputs)
+            ))
+        )  # fmt: skip
+    _check_sizes_used(unused, entries)
+    return ExportModel(graph, tuple(entries), variables=training.variables, original=training.original)
+
+
+def _check_sizes_used(unused: Mapping[str, Any], entries: Sequence[EntryPoint]) -> None:
+    """Refuses sizes of inputs that are not there.
+
+    Raises:
+        UsageError: there are some.
+    """
     if unused:
         known = [port.name for entry in entries for port in entry.inputs]
         name = next(iter(unused))
         raise UsageError(f"there is no input '{name}' to give a shape", hint=did_you_mean(name, known))
-    return ExportModel(graph, tuple(entries), front=front, notes=tuple(notes))
 
 
 def _named_sizes(shapes: Sizes, chosen: Mapping[str, Signature]) -> dict[str, Sequence[int]]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator
 
 from pocketgraph.errors import PocketgraphError, UsageError, option
 from pocketgraph.formats.files import check_place, reason
+from pocketgraph.part_files import part_name, remove_abandoned
 
 
 def check_target(path: str, *, is_folder: bool, force: bool, source: str | None = None) -> None:
@@ -37,12 +37,16 @@ def check_target(path: str, *, is_folder: bool, force: bool, source: str | None 
 def workshop(path: str) -> Iterator[str]:
     """A folder beside ``path`` to make things in, with the path in it where the exporter writes; gone at the end.
 
+    What killed exporters to the same path left behind goes as well.
+
     Raises:
         PocketgraphError: it cannot be made, or the disk is full.
     """
     target = os.path.realpath(path)
     try:
-        folder = tempfile.mkdtemp(prefix=f".{os.path.basename(target)}.", suffix=".part", dir=os.path.dirname(target))
+        remove_abandoned(target)
+        folder = part_name(target)
+        os.mkdir(folder, 0o700)
     except OSError as error:
         raise PocketgraphError(f"the file cannot be written: {reason(error)}", where=path) from None
     try:

@@ -163,7 +163,7 @@ def ops_list(text: str, where: str = "") -> tuple[Kernel, ...]:
     try:
         pairs = json.loads(text)
         return tuple(Kernel(str(op), str(cls or "")) for op, cls in pairs)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise FormatError(f"this is no list of [op, kernel] pairs: {error}", where=where) from None
 
 

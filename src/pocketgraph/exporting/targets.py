@@ -23,6 +23,7 @@ class Target(NamedTuple):
         needs: the packages beside the core ones that must be there.
         extra: the extra of pocketgraph that installs them.
         is_folder: whether it writes a folder and not a file.
+        has_variables: whether entry points may change variables.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Target(NamedTuple):
     needs: tuple[str, ...] = ()
     extra: str = ""
     is_folder: bool = False
+    has_variables: bool = False
 
     @property
     def missing(self) -> list[str]:
@@ -65,6 +67,7 @@ TARGETS = {
         Target(
             "tflite", (".tflite",), "pocketgraph.exporting.tflite.exporter",
             "a LiteRT (TensorFlow Lite) file for Android, iOS, Raspberry Pi, Linux and MediaPipe",
+            has_variables=True,
         ),
         Target(
             "c", (), "pocketgraph.exporting.c.exporter",

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from pocketgraph.datasets.class_labels import read_labels
 from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
+from pocketgraph.errors import UsageError
 from pocketgraph.exporting.arguments import arguments_of
 from pocketgraph.exporting.checking import Checked, check
 from pocketgraph.exporting.model import About, ExportModel, Progress, Source
@@ -188,6 +189,11 @@ def export_model(
         tolerance, force: as for ``export``.
     """
     check_target(path, is_folder=target.is_folder, force=force)
+    if model.variables and not target.has_variables:
+        raise UsageError(
+            f"{target.name} has no variables, and the model changes some ('{next(iter(model.variables))}')",
+            hint="freeze it for inference, or export it to .tflite",
+        )
     with workshop(path) as made:
         written = target.write(model, made, **arguments)
         checks = check(model, written, tolerance)

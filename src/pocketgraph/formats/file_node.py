@@ -11,6 +11,7 @@ from types import MappingProxyType
 from pocketgraph.errors import FormatError
 from pocketgraph.formats import wire
 from pocketgraph.formats.attr_value import decode_entry
+from pocketgraph.formats.files import check_length
 from pocketgraph.formats.tensor_proto import usual_value
 from pocketgraph.formats.wire import LEN, Buffer, WireError
 from pocketgraph.graph import AttrValue, Func, Node, Tensor
@@ -114,6 +115,8 @@ class FileNode(Node):
             if known is not None:
                 return known
         where = f"{self.origin.file}: node '{self.name}'"
+        if not raw:
+            check_length(buffer, end, where)
         table: dict[str, AttrValue] = {}
         shared = bool(raw)
         try:

@@ -43,6 +43,21 @@ def mapped(path: PathLike) -> Buffer:
         raise FormatError(f"the file cannot be read: {reason(error)}", where=name) from None
 
 
+def check_length(buffer: object, stop: int, where: str) -> None:
+    """Makes sure that a mapped file still reaches to ``stop``: touching what was cut off would end the process.
+
+    It cannot hold what is cut between this and the reading, or arrays that are views of the file.
+
+    Raises:
+        FormatError: it has become shorter.
+    """
+    if isinstance(buffer, mmap) and buffer.size() < stop:
+        raise FormatError(
+            f"the file has become shorter since it was opened: {buffer.size():,} bytes are left of {len(buffer):,}",
+            where=where, hint="open it again",
+        )  # fmt: skip
+
+
 def near(path: str) -> str:
     """A hint that names files beside a missing one which have a similar name."""
     folder, name = os.path.split(path)

@@ -12,6 +12,7 @@ from pocketgraph.errors import FormatError, GraphError
 from pocketgraph.formats import wire
 from pocketgraph.formats.attr_value import encode_attr_map
 from pocketgraph.formats.file_node import FileNode, Origin
+from pocketgraph.formats.files import check_length
 from pocketgraph.formats.wire import LEN, VARINT, Buffer, Chunk, Chunks, WireError
 from pocketgraph.graph import Function, Graph, Node, Versions
 from pocketgraph.graph.collector import collector_paused
@@ -314,7 +315,7 @@ def chunks(graph: Graph) -> Iterator[Chunk]:
 
 
 def node_chunks(nodes: Iterable[Node], number: int = NODE) -> Iterator[Chunk]:
-    """The nodes as fields of this number."""
+    """The nodes as fields of this number. Raises FormatError where their file has become shorter."""
     buffer: Buffer | None = None
     start = stop = 0
     for node in nodes:
@@ -327,6 +328,7 @@ def node_chunks(nodes: Iterable[Node], number: int = NODE) -> Iterator[Chunk]:
             if buffer is not None:
                 yield wire.view(buffer, start, stop)
                 buffer = None
+            check_length(node.buffer, len(node.buffer), node.file)
             if begin >= 0 and node.buffer[begin : node.start] == head:
                 buffer, start, stop = node.buffer, begin, node.stop
             else:

@@ -20,6 +20,7 @@ import numpy as np
 from pocketgraph.errors import FormatError
 from pocketgraph.formats import graphdef, wire
 from pocketgraph.formats.file_node import FileNode
+from pocketgraph.formats.files import check_length
 from pocketgraph.formats.wire import LEN, VARINT, Buffer, WireError
 from pocketgraph.graph import AttrValue, DType, Graph, Node, Shape, Tensor
 
@@ -140,6 +141,7 @@ class RegionNode(Node):
         buffer, start = self.buffer, region.start
 
         def view() -> np.ndarray[Any, Any]:
+            check_length(buffer, start + needed, where)
             raw = np.frombuffer(buffer, np.uint8, needed, start)
             values = raw != 0 if dtype.name == "bool" else raw.view(dtype.numpy)
             values = values if sys.byteorder == "little" else values.byteswap()

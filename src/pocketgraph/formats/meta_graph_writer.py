@@ -1,4 +1,6 @@
-"""Writes frozen graphs as TF1-style SavedModels and MetaGraphDefs, with signatures that TensorFlow's loaders take.
+"""Writes graphs as TF1-style SavedModels and MetaGraphDefs, with signatures that TensorFlow's loaders take.
+
+Variables need an operation ``init`` in the graph that gives them their values; loaders run it.
 
 Source: tensorflow/core/protobuf/{meta_graph,saved_model}.proto and tensorflow/python/saved_model/{builder,loader}.
 """
@@ -18,26 +20,29 @@ from pocketgraph.formats.wire import Chunk
 from pocketgraph.graph import Graph, Shape, Signature, opdefs
 from pocketgraph.graph.entry_points import likely_inputs, sole_outputs
 from pocketgraph.graph.node import canonical, node_name, parse_ref
+from pocketgraph.graph.order import reachable
 
 SCHEMA_VERSION = 1
 PREDICT = "tensorflow/serving/predict"
 DEFAULT_SIGNATURE = "serving_default"
+INIT, MAIN_OP = "init", "saved_model_main_op"
 
 
 def save_saved_model(
     graph: Graph, folder: PathLike, tags: Iterable[str] = ("serve",), shapes: Mapping[str, Shape] | None = None
 ) -> None:
-    """Writes a SavedModel without variables: a directory with ``saved_model.pb``.
+    """Writes a SavedModel: a directory with ``saved_model.pb``, in which all values are.
 
     Args:
-        graph: a frozen graph. Its signatures are written; without any, one is made of its inputs and outputs, or of
-            the ones that stand out (see graph.endpoints).
+        graph: a frozen graph, or one whose operation ``init`` gives its variables their values. Its signatures are
+            written; without any, one is made of its inputs and outputs, or of the ones that stand out (see
+            graph.endpoints).
         folder: the directory, which must not exist yet or be empty.
         tags: what the graph is for.
         shapes: of tensors in signatures by name, where known; placeholders say their own.
 
     Raises:
-        FormatError: the graph has variables, whose values a graph does not hold; or no output stands out.
+        FormatError: the graph has variables whose values it does not hold, or no output stands out.
         UsageError: there is something in the directory already.
         PocketgraphError: it cannot be written.
     """
@@ -67,16 +72,22 @@ def save_meta_graph(
 
 
 def meta_graph_pieces(graph: Graph, tags: Iterable[str], shapes: Mapping[str, Shape]) -> Iterator[Chunk]:
-    """The MetaGraphDef of a frozen graph, in pieces."""
-    variables = [node.name for node in graph if node.op in VARIABLE_OPS]
-    if variables:
+    """The MetaGraphDef of a graph, in pieces."""
+    variables = [node for node in graph if node.op in VARIABLE_OPS]
+    begun = reachable(graph, [INIT]) if INIT in graph else set()
+    lost = [node.name for node in variables if node.name not in begun]
+    if lost:
         raise FormatError(
-            f"the graph has {len(variables)} variables, such as '{variables[0]}', whose values would be lost",
+            f"the graph has {len(lost)} variables, such as '{lost[0]}', whose values would be lost",
             hint="freeze it first: pocketgraph freeze_graph",
         )
     info = b"".join(wire.bytes_field(4, tag) for tag in tags)
     yield wire.bytes_field(1, info)
     yield from wire.message_field(2, graphdef.chunks(graph))
+    if variables:
+        # Loaders run it. A list of variables beside it would make them look for files with values.
+        nodes = wire.bytes_field(1, wire.bytes_field(1, INIT))
+        yield wire.bytes_field(4, wire.bytes_field(1, MAIN_OP) + wire.bytes_field(2, nodes))
     for key, signature in sorted(signatures_of(graph).items()):
         parts = b""
         for field, side in ((1, signature.inputs), (2, signature.outputs)):

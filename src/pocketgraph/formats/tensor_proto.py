@@ -13,6 +13,7 @@ import numpy as np
 
 from pocketgraph.errors import FormatError, GraphError
 from pocketgraph.formats import wire
+from pocketgraph.formats.files import check_length
 from pocketgraph.formats.wire import FIXED32, FIXED64, LEN, VARINT, Buffer, Chunks, WireError
 from pocketgraph.graph.dtype import BOOL, STRING, DType
 from pocketgraph.graph.tensor import Tensor
@@ -100,7 +101,8 @@ class StoredTensor:
         return Tensor(self.dtype, self.shape, read=self.read, encoded=self)
 
     def chunk(self) -> memoryview:
-        """The message as the file holds it."""
+        """The message as the file holds it. Raises FormatError when the file has become shorter."""
+        check_length(self._buffer, self._stop, self._where)
         return wire.view(self._buffer, self._start, self._stop)
 
     def read(self) -> Array:
@@ -108,8 +110,9 @@ class StoredTensor:
 
         Raises:
             FormatError: the file holds too few, too many or none that NumPy knows; or the tensor would take more
-                than LARGEST bytes although the file does not hold them.
+                than LARGEST bytes although the file does not hold them; or the file has become shorter.
         """
+        check_length(self._buffer, self._stop, self._where)
         try:
             return self._read()
         except WireError as error:

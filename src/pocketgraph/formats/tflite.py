@@ -103,17 +103,17 @@ class _File:
         self.buffers = self.root.tables(4)
         self.subgraphs = [_Subgraph(table) for table in self.root.tables(2)]
         if not self.subgraphs:
-            raise FormatError("the file is damaged: it has no subgraph")
+            raise FormatError("it has no subgraph")
 
     def content(self, number: int) -> Any:
         """The bytes of a buffer; None for one without."""
         if not 0 <= number < len(self.buffers):
-            raise FormatError(f"the file is damaged: there is no buffer {number}")
+            raise FormatError(f"there is no buffer {number}")
         table = self.buffers[number]
         offset, size = table.number(1, "u64"), table.number(2, "u64")
         if offset > 1:
             if offset + size > len(self.buffer):
-                raise FormatError("the file is damaged: a buffer ends outside of it")
+                raise FormatError("a buffer ends outside of it")
             return self.buffer[offset : offset + size]
         data = table.data(0)
         return data if data is not None and len(data) else None
@@ -127,11 +127,11 @@ class _Subgraph:
         self.operators = table.tables(3)
         self.name = table.text(4)
         if any(not 0 <= number < len(self.tensors) for number in (*self.inputs, *self.outputs)):
-            raise FormatError("the file is damaged: an input or output is no tensor")
+            raise FormatError("an input or output is no tensor")
 
     def tensor(self, number: int) -> Table:
         if not 0 <= number < len(self.tensors):
-            raise FormatError(f"the file is damaged: there is no tensor {number}")
+            raise FormatError(f"there is no tensor {number}")
         return self.tensors[number]
 
 
@@ -175,7 +175,7 @@ def facts(buffer: Buffer, where: str = "") -> ModelFacts:
             content = file.content(table.number(1, "u32"))
             metadata[table.text(0)] = b"" if content is None else bytes(content)
     except FormatError as error:
-        raise FormatError(error.what, where=where) from None
+        raise FormatError(f"the file is damaged: {error.what}", where=where) from None
     return ModelFacts(signatures, bool(file.root.tables(7)), file.root.text(3), metadata)  # type: ignore[arg-type]
 
 
@@ -185,7 +185,7 @@ def _signatures(file: _File) -> dict[str, tuple[int, dict[str, int], dict[str, i
     for table in file.root.tables(7):
         at = table.number(4, "u32")
         if not at < len(file.subgraphs):
-            raise FormatError(f"the file is damaged: there is no subgraph {at}")
+            raise FormatError(f"there is no subgraph {at}")
         sides = [{item.text(0): int(item.number(1, "u32")) for item in table.tables(side)} for side in (0, 1)]
         found[table.text(2)] = (at, sides[0], sides[1])
     if found:
@@ -221,7 +221,7 @@ def parse(buffer: Buffer, where: str = "") -> Graph:
             prefix = "" if len(file.subgraphs) == 1 else f"{plain_name(keys.get(at, subgraph.name)) or at}/"
             names.append(_nodes(file, subgraph, prefix, nodes, taken))
     except FormatError as error:
-        raise FormatError(error.what, where=where) from None
+        raise FormatError(f"the file is damaged: {error.what}", where=where) from None
     made = {}
     for key, (at, inputs, outputs) in signatures.items():
         tensors = names[at]
@@ -255,7 +255,7 @@ def _nodes(file: _File, subgraph: _Subgraph, prefix: str, nodes: list[Node], tak
     for at, operator in enumerate(subgraph.operators):
         code = operator.number(0, "u32")
         if not code < len(file.codes) or len(nodes) > MOST_NODES:
-            raise FormatError(f"the file is damaged: there is no operator {code}")
+            raise FormatError(f"there is no operator {code}")
         read, made = operator.numbers(1, "i32"), operator.numbers(2, "i32")
         inputs = []
         for number in read:

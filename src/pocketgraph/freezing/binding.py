@@ -88,7 +88,7 @@ def _array(value: Any, dtype: DType, name: str) -> np.ndarray[Any, Any]:
     if isinstance(value, str) and dtype.name != "string":
         try:
             value = _WORDS[value.lower()] if value.lower() in _WORDS else json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise wrong from None
     elif isinstance(value, str):
         value = value.encode()
@@ -97,10 +97,11 @@ def _array(value: Any, dtype: DType, name: str) -> np.ndarray[Any, Any]:
         if dtype.name == "string":
             items = [v.encode() if isinstance(v, str) else v for v in array.reshape(-1).tolist()]
             return np.array(items, object).reshape(array.shape)
-        exact = np.array(array, dtype.numpy)
+        with np.errstate(invalid="ignore"):  # what does not fit is found below
+            exact = np.array(array, dtype.numpy)
         if dtype.name == "bool" and array.dtype.kind not in "bui":
             raise wrong
-        if dtype.is_integer and not np.array_equal(exact, array):
+        if exact.dtype.kind in "iu" and not np.array_equal(exact, array):
             raise wrong
         if dtype.name == "bool" and not np.isin(array, (0, 1)).all():
             raise wrong

@@ -256,6 +256,11 @@ class Graph:
             if seen > len(self.nodes):
                 return None
 
+    def _repr_html_(self) -> str:
+        from pocketgraph.graph.notebook import as_html
+
+        return as_html(self.nodes, self.inputs, self.outputs, len(self.functions))
+
     def __repr__(self) -> str:
         return f"Graph({len(self)} nodes, inputs={list(self.inputs)}, outputs={list(self.outputs)})"
 

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pocketgraph.errors import PocketgraphError, RunError, UsageError, option
 from pocketgraph.graph import DType, Graph, Shape
+from pocketgraph.inspect.benchmark_result import Benchmark
 from pocketgraph.runtime.encoded_samples import decoder_of, encoded_sample
 from pocketgraph.runtime.feeds import FeedSpec
 from pocketgraph.runtime.stat_summarizer import Stat, StatSummarizer
 from pocketgraph.runtime.tensor_names import feed_endpoint
 
 if TYPE_CHECKING:
-    from pocketgraph.runtime import Session, StepTrace
+    from pocketgraph.runtime import Session
 
 FED_TYPES = ("float", "int32", "int64", "quint8", "uint8", "int8", "bool", "half", "double", "string")
 MOST_FEED_BYTES = 1 << 32
@@ -60,43 +61,6 @@ class BenchmarkLayer:
         flat = np.zeros(elements, self.dtype.numpy)
         flat[: len(self.values)] = np.asarray(self.values).astype(self.dtype.numpy)
         return flat.reshape(self.shape)
-
-
-@dataclass
-class Benchmark:
-    """What was measured; times in microseconds unless named otherwise.
-
-    Attributes:
-        load_seconds: making the session, model file to ready graph.
-        warmup: the untimed-in-the-original first runs; the first includes compiling or finding the plan.
-        plain: the runs without per-node times: these are the model's latency.
-        traced: the runs with per-node times.
-        latencies: every plain run's time, in order.
-        notes: how the node times were taken, where that is not plain measuring.
-        last_trace: the newest traced run.
-        nodes: the per-node times of the traced runs.
-    """
-
-    load_seconds: float = 0.0
-    warmup: Stat = field(default_factory=Stat)
-    plain: Stat = field(default_factory=Stat)
-    traced: Stat = field(default_factory=Stat)
-    latencies: list[int] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    last_trace: StepTrace | None = None
-    nodes: StatSummarizer = field(default_factory=StatSummarizer)
-
-    def average_line(self) -> str:
-        """The line that tools look for, with whole microseconds."""
-        return (
-            "Average inference timings in us: "
-            f"Warmup: {int(self.warmup.average)}, no stats: {int(self.plain.average)}, "
-            f"with stats: {int(self.traced.average)}"
-        )
-
-    def percentile(self, percent: float) -> float:
-        """A percentile of the plain runs, in microseconds."""
-        return float(np.percentile(self.latencies, percent)) if self.latencies else 0.0
 
 
 @dataclass(frozen=True)

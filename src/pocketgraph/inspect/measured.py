@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import os
+from typing import NamedTuple
+
+from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph
 from pocketgraph.runtime import Session, StepTrace
+from pocketgraph.runtime.description import Description
 from pocketgraph.runtime.samples import sample_feeds, sample_fetches
 
 
-def measured(model: str) -> tuple[Graph, StepTrace]:
-    """The graph of a model file, and the times of the nodes in its second run on random inputs.
+class Measured(NamedTuple):
+    """A model's graph, the times of its nodes in a run, and what ran where, where that can be told."""
+
+    graph: Graph
+    trace: StepTrace
+    description: Description | None
+
+
+def measured(model: Graph | str | os.PathLike[str]) -> Measured:
+    """The graph of a model, and the times of the nodes in its second run on random inputs.
 
     Open sizes are 1, those of pictures 224; the outputs are the likely ones.
 
@@ -22,4 +35,9 @@ def measured(model: str) -> tuple[Graph, StepTrace]:
         fetches = list(sample_fetches(graph))
         feeds = sample_feeds(graph, fetches)
         session.profile(fetches, feeds)  # the first run plans and compiles
-        return graph, session.profile(fetches, feeds)
+        trace = session.profile(fetches, feeds)
+        try:
+            description = session.plan(fetches, feeds)
+        except PocketgraphError:
+            description = None
+        return Measured(graph, trace, description)

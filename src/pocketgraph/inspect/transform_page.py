@@ -3,20 +3,39 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from html import escape
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
+from pocketgraph.inspect.numbers import bytes_text
+from pocketgraph.pages.document import report, text
+from pocketgraph.pages.parts import (
+    Cell,
+    Column,
+    Row,
+    Verdict,
+    cards,
+    folded,
+    glossary,
+    names,
+    number,
+    section,
+    table,
+)
+from pocketgraph.pages.words import WORDS
 from pocketgraph.transforms.near_miss import Miss
 from pocketgraph.transforms.transform_report import RuleEntry
 
-STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem; color: #222 }
-table { border-collapse: collapse; width: 100% } th, td { text-align: right; padding: .3rem .6rem }
-th:first-child, td:first-child { text-align: left } tr + tr { border-top: 1px solid #ddd }
-h2 { margin-top: 2rem; font-size: 1.1rem } code { background: #f3f3f3; padding: 0 .2rem }
-details { margin: .3rem 0 } ul { columns: 2; margin: .3rem 0 } .why li { break-inside: avoid } .why ul { columns: 1 }
-"""
-MOST = 2000  # names listed of one kind; the rest is counted
+MOST = 2000  # places listed that one rule left alone; the rest is counted
+KINDS = ("removed", "added", "rewired", "changed")
+COLUMNS = (
+    Column("rule", "What ran, in order; those that it ran itself stand behind it."),
+    Column("nodes", "Before and after."),
+    *(Column(kind, "Nodes.", falls=True) for kind in KINDS),
+    Column("bytes", "Of the model file, before and after."),
+    Column("ms", WORDS["ms"], falls=True),
+    Column("near misses", WORDS["near miss"], falls=True),
+)
 
 
 def as_json(entries: Sequence[RuleEntry], model: str) -> str:
@@ -24,20 +43,68 @@ def as_json(entries: Sequence[RuleEntry], model: str) -> str:
     return json.dumps({"model": model, "rules": [entry.as_dict() for entry in entries]}, indent=2) + "\n"
 
 
-def as_html(entries: Sequence[RuleEntry], model: str) -> str:
-    """The page: a table of all rules, then what each did, node by node."""
-    head = "<tr>" + "".join(
-        f"<th>{title}</th>"
-        for title in ("rule", "nodes", "removed", "added", "rewired", "changed", "bytes", "time", "near misses")
-    )
+def as_html(
+    entries: Sequence[RuleEntry], model: str, checked: Sequence[tuple[str, float]] | None = None, problem: str = ""
+) -> str:
+    """The page: what it comes to, a table of all rules, then what each did, node by node.
+
+    Args:
+        entries: a rule each, in order.
+        model: the file that was transformed.
+        checked: the rules whose results were compared, with the largest relative difference; None for no comparison.
+        problem: why it ended early, if it did.
+    """
     listed = [pair for entry in entries for pair in _with_steps(entry, 0)]
-    rows = "\n".join(_row(i, entry, depth) for i, (entry, depth) in enumerate(listed))
-    details = "\n".join(_section(i, entry) for i, (entry, _) in enumerate(listed))
-    return (
-        f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>Transforms of {escape(model)}</title>\n'
-        f"<style>{STYLE}</style>\n<h1>Transforms of {escape(model)}</h1>\n"
-        f"<table>\n{head}\n{rows}\n</table>\n{details}\n"
+    return report(
+        f"Transforms of {os.path.basename(os.path.normpath(model))}",
+        _verdict(entries, checked, problem).html(),
+        _cards(entries),
+        section("Rules", table(COLUMNS, [_row(i, entry, depth) for i, (entry, depth) in enumerate(listed)])),
+        *(_section(i, entry) for i, (entry, _) in enumerate(listed)),
+        glossary(("node", "rewired", "near miss", "ms")),
     )
+
+
+def _verdict(entries: Sequence[RuleEntry], checked: Sequence[tuple[str, float]] | None, problem: str) -> Verdict:
+    if problem:
+        return Verdict("bad", "Do not ship it: nothing was written", [problem])
+    if not entries:
+        return Verdict("", "No rule ran")
+    idle = [entry.rule for entry in entries if entry.nodes[0] == entry.nodes[1] and not any(_counts(entry))]
+    grown = entries[-1].bytes[1] - entries[0].bytes[0]
+    reasons = [
+        f"{entries[0].nodes[0]:,} nodes became {entries[-1].nodes[1]:,}, and {bytes_text(entries[0].bytes[0])} became "
+        f"{bytes_text(entries[-1].bytes[1])}{', which is more' if grown > 0 else ''}."
+    ]
+    if idle:
+        reasons.append(f"These changed nothing: {', '.join(idle)}.")
+    if checked is None:
+        reasons.append("Nobody compared the results: run it again with the check, or `pocketgraph verify` both files.")
+        return Verdict("fair", "Ship it once its results are checked", reasons)
+    rule, worst = max(checked, key=lambda pair: pair[1], default=("", 0.0))
+    said = f"by at most {worst:.3g} of their largest magnitude ({rule})" if worst else "nowhere"
+    reasons.insert(0, f"After {_rules(len(checked))} the results were compared with those before: they differ {said}.")
+    return Verdict("good", "Ship it", reasons)
+
+
+def _rules(count: int) -> str:
+    return "the one rule" if count == 1 else f"each of {count} rules"
+
+
+def _counts(entry: RuleEntry) -> list[int]:
+    return [len(getattr(entry, kind)) for kind in KINDS]
+
+
+def _cards(entries: Sequence[RuleEntry]) -> str:
+    if not entries:
+        return ""
+    first, last = entries[0], entries[-1]
+    return cards((
+        (f"{last.nodes[1]:,}", f"nodes, {first.nodes[0]:,} before"),
+        (bytes_text(last.bytes[1]), f"{bytes_text(first.bytes[0])} before"),
+        (f"{sum(entry.seconds for entry in entries) * 1000:,.0f} ms", "that the rules took"),
+        (f"{sum(len(entry.misses) for entry in entries):,}", "places left alone"),
+    ))  # fmt: skip
 
 
 def _with_steps(entry: RuleEntry, depth: int) -> Iterator[tuple[RuleEntry, int]]:
@@ -47,53 +114,42 @@ def _with_steps(entry: RuleEntry, depth: int) -> Iterator[tuple[RuleEntry, int]]
         yield from _with_steps(step, depth + 1)
 
 
-def called(entry: RuleEntry) -> str:
-    """The rule as it was written: name and parameters."""
+def called(rule: str, arguments: Mapping[str, Any]) -> str:
+    """A rule as it was written: name and parameters."""
     given = [
         f"{key}={str(one).lower() if isinstance(one, bool) else one}"
-        for key, value in entry.arguments.items()
+        for key, value in arguments.items()
         for one in (value if isinstance(value, tuple) else (value,))
     ]
-    return f"{entry.rule}({', '.join(given)})" if given else entry.rule
+    return f"{rule}({', '.join(given)})" if given else rule
 
 
-def _row(i: int, entry: RuleEntry, depth: int) -> str:
+def _row(i: int, entry: RuleEntry, depth: int) -> Row:
     indent = "&emsp;" * depth
-    cells = [
-        f'{indent}<a href="#rule{i}"><code>{escape(called(entry))}</code></a>',
-        f"{entry.nodes[0]:,} → {entry.nodes[1]:,}",
-        *(f"{len(names):,}" for names in (entry.removed, entry.added, entry.rewired, entry.changed)),
-        f"{entry.bytes[0]:,} → {entry.bytes[1]:,}",
-        f"{entry.seconds * 1000:,.1f} ms",
-        f"{len(entry.misses):,}",
-    ]
-    return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells)
+    link = f'{indent}<a href="#rule{i}"><code>{text(called(entry.rule, entry.arguments))}</code></a>'
+    return Row([
+        Cell("", i, more=link),
+        Cell(f"{entry.nodes[0]:,} → {entry.nodes[1]:,}", entry.nodes[1]),
+        *(number(count, ",d") for count in _counts(entry)),
+        Cell(f"{entry.bytes[0]:,} → {entry.bytes[1]:,}", entry.bytes[1]),
+        number(entry.seconds * 1000, ",.1f"),
+        number(len(entry.misses), ",d"),
+    ])  # fmt: skip
 
 
 def _section(i: int, entry: RuleEntry) -> str:
-    kinds = ("removed", "added", "rewired", "changed")
-    lists = "".join(_names(kind, getattr(entry, kind)) for kind in kinds)
-    misses = _misses(entry.misses)
-    what = lists + misses or "<p>It changed nothing.</p>"
-    return f'<h2 id="rule{i}"><code>{escape(called(entry))}</code></h2>\n{what}'
-
-
-def _names(kind: str, names: Sequence[str]) -> str:
-    if not names:
-        return ""
-    items = "".join(f"<li>{escape(name)}" for name in names[:MOST])
-    more = f"<p>and {len(names) - MOST:,} more</p>" if len(names) > MOST else ""
-    return f"<details><summary>{len(names):,} {kind}</summary><ul>{items}</ul>{more}</details>\n"
+    lists = "".join(
+        folded(f"{len(listed):,} {kind}", names(listed)) for kind in KINDS if (listed := getattr(entry, kind))
+    )
+    what = lists + _misses(entry.misses) or "<p>It changed nothing.</p>"
+    return f'<h2 id="rule{i}"><code>{text(called(entry.rule, entry.arguments))}</code></h2>\n{what}'
 
 
 def _misses(misses: Sequence[Miss]) -> str:
-    if not misses:
-        return ""
     items = "".join(
-        f"<li><code>{escape(miss.node)}</code>: {escape(miss.why)}"
-        + (f" (run <code>{escape(miss.remedy)}</code> first)" if miss.remedy else "")
+        f"<li><code>{text(miss.node)}</code>: {text(miss.why)}"
+        + (f" (run <code>{text(miss.remedy)}</code> first)" if miss.remedy else "")
         for miss in misses[:MOST]
     )
     more = f"<p>and {len(misses) - MOST:,} more</p>" if len(misses) > MOST else ""
-    title = f"{len(misses):,} places it left alone, and why"
-    return f'<details class="why"><summary>{title}</summary><ul>{items}</ul>{more}</details>\n'
+    return folded(f"{len(misses):,} places it left alone, and why", f"<ul>{items}</ul>{more}" if items else "")

@@ -27,7 +27,10 @@ def file_digest(path: str | os.PathLike[str], cache_dir: cache.Folder | None = N
         note = None
         if folder is not None:
             note = os.path.join(folder, f"digest{short_digest(full.encode(), 12)}.json")
-            with contextlib.suppress(OSError, ValueError, KeyError, TypeError), open(note, "rb") as remembered:
+            with (
+                contextlib.suppress(OSError, ValueError, KeyError, TypeError, RecursionError),
+                open(note, "rb") as remembered,
+            ):
                 if not is_own(os.fstat(remembered.fileno())):
                     raise ValueError
                 known = json.loads(remembered.read())

@@ -27,7 +27,9 @@ from pocketgraph.litert.program import Operation, Value
 from pocketgraph.litert.statics import Inference, Statics
 from pocketgraph.litert.unsupported import Unsupported
 
-COMPUTABLE = schema.TENSOR_TYPES.keys() - {"string", "double", "half", "bfloat16", "complex64", "complex128"}
+COMPUTABLE = schema.TENSOR_TYPES.keys() - {
+    "string", "double", "half", "bfloat16", "complex64", "complex128", "resource",
+}  # fmt: skip
 """The element types that LiteRT's operators take, by name."""
 LARGEST = 2**31 - 1  # bytes of one tensor: some kernels count them in 32 bits
 

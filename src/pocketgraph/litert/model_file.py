@@ -41,7 +41,7 @@ class TensorInfo(NamedTuple):
     def coded(self, array: Array) -> Array:
         """What the file takes for an array: codes for floats where it takes codes, else the array in its type."""
         if not self.scale or array.dtype.kind != "f":
-            return np.ascontiguousarray(array, None if self.dtype.kind in "SO" else self.dtype)
+            return np.asarray(array, None if self.dtype.kind in "SO" else self.dtype, order="C")
         info = np.iinfo(self.dtype)
         codes: Array = np.clip(np.rint(array / self.scale) + self.zero_point, info.min, info.max).astype(self.dtype)
         return codes

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 _stderr = threading.Lock()
+_kept: list[int] = []  # what stderr is while messages are kept
 ABORT = 6  # SIGABRT
 NOTES = b"INFO:"  # what lines that nobody needs begin with
 MOST = 1 << 16  # bytes of messages that are passed on
@@ -24,6 +25,7 @@ def quiet() -> Iterator[None]:
         except OSError:
             yield
             return
+        _kept.append(kept)
         try:
             sink = _sink()
             os.dup2(sink, 2)
@@ -33,6 +35,19 @@ def quiet() -> Iterator[None]:
         finally:
             os.dup2(kept, 2)
             os.close(kept)
+            _kept.clear()
+
+
+def _in_forked_process() -> None:
+    """Another thread may have been in ``quiet``, which is not here to end it."""
+    global _stderr
+    _stderr = threading.Lock()
+    if _kept:
+        os.dup2(_kept.pop(), 2)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_forked_process)
 
 
 def _sink() -> int:

@@ -14,7 +14,7 @@ IDENTIFIER = b"TFL3"
 TENSOR_TYPES = {
     "float": 0, "half": 1, "int32": 2, "uint8": 3, "int64": 4, "string": 5, "bool": 6, "int16": 7, "complex64": 8,
     "int8": 9, "double": 10, "complex128": 11, "uint64": 12, "uint32": 15, "uint16": 16, "int4": 17,
-    "bfloat16": 18,
+    "bfloat16": 18, "resource": 13,
 }  # fmt: skip
 """TensorType numbers by TensorFlow's dtype names."""
 
@@ -133,6 +133,10 @@ OPTIONS: dict[str, OptionFields] = {
     "BatchMatMul": _options(101, "0:adj_x:bool 1:adj_y:bool"),
     "Cumsum": _options(102, "0:exclusive:bool 1:reverse:bool"),
     "BroadcastTo": _options(104),
+    "CallOnce": _options(103, "0:init_subgraph:i32"),
+    "VarHandle": _options(111, "0:container:string 1:shared_name:string"),
+    "ReadVariable": _options(112),
+    "AssignVariable": _options(113),
     "Gelu": _options(116, "0:approximate:bool"),
     "Sign": _options(123),
 }
@@ -171,7 +175,9 @@ OPERATORS: dict[str, Operator] = {
         ("COS", 108, "Cos"), ("ELU", 111, ""), ("QUANTIZE", 114, ""), ("ROUND", 116, ""),
         ("NON_MAX_SUPPRESSION_V4", 120, ""), ("SCATTER_ND", 122, "ScatterNd"), ("SELECT_V2", 123, "SelectV2"),
         ("BATCH_MATMUL", 126, "BatchMatMul"), ("CUMSUM", 128, "Cumsum"),
-        ("BROADCAST_TO", 130, "BroadcastTo"), ("REDUCE_ALL", 140, "Reducer"),
+        ("CALL_ONCE", 129, "CallOnce"), ("VAR_HANDLE", 142, "VarHandle"), ("READ_VARIABLE", 143, "ReadVariable"),
+        ("ASSIGN_VARIABLE", 144, "AssignVariable"), ("BROADCAST_TO", 130, "BroadcastTo"),
+        ("REDUCE_ALL", 140, "Reducer"),
         ("GELU", 150, "Gelu"), ("SIGN", 158, "Sign"),
     )
 }  # fmt: skip

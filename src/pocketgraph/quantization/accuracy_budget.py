@@ -77,12 +77,8 @@ class ProgramComparison:
 
     def words(self) -> str:
         """The figures in words."""
-        beside = self.comparison
-        noise = f"signal to noise {beside.snr:.1f} dB" if math.isfinite(beside.snr) else "signal to noise exact"
-        if beside.width < 2:
-            return f"{noise}, mean error {beside.mean_error:.3g}"
-        lost = f"top-1 lost {self.drop:.2f} points, " if self.exact is not None else ""
-        return f"{lost}same best class {beside.agreement:.2%}, KL {beside.kl:.4g}, {noise}"
+        lost = f"top-1 lost {self.drop:.2f} points, " if self.exact is not None and self.comparison.width > 1 else ""
+        return f"{lost}{self.comparison.words()}"
 
 
 def compare_programs(

@@ -11,13 +11,15 @@ from pocketgraph.formats import to_bytes
 from pocketgraph.formats.files import write_atomically
 from pocketgraph.graph import Graph
 from pocketgraph.litert.program import Program
+from pocketgraph.pages.document import fragment
+from pocketgraph.pages.parts import Verdict, notes
 from pocketgraph.quantization.accuracy_budget import ProgramComparison
 from pocketgraph.quantization.conversion.to_graphdef import to_graphdef
 from pocketgraph.quantization.core.program_runner import Samples
 from pocketgraph.quantization.core.quantization_options import Progress, silent
 from pocketgraph.quantization.core.resume_state import ResumeState
 from pocketgraph.quantization.pipeline import Outcome
-from pocketgraph.quantization.report.html_report import to_html, to_json
+from pocketgraph.quantization.report.html_report import to_fragment, to_html, to_json
 from pocketgraph.quantization.report.layer_report import QuantizationReport, report_of
 from pocketgraph.quantization.report.size_and_latency import SizeAndLatency, measure_size_and_latency
 from pocketgraph.quantization.serialization.model_file import model_bytes
@@ -94,7 +96,11 @@ class QuantizedModel:
         )  # fmt: skip
 
     def size_and_latency(self) -> SizeAndLatency:
-        """The bytes and the time of both models as .tflite files, measured in turn on this machine."""
+        """The bytes and the time of both models as .tflite files, measured in turn on this machine, once."""
+        return self._speed
+
+    @cached_property
+    def _speed(self) -> SizeAndLatency:
         return measure_size_and_latency(self.exact, self.program, len(self._tflite), self.samples, self.threads)
 
     def save(self, path: str | os.PathLike[str], report: str | os.PathLike[str] | None = None) -> None:
@@ -115,10 +121,19 @@ class QuantizedModel:
         write_atomically(place, content)
         if found is not None and report is not None:
             page = os.fspath(report)
-            write_atomically(page, to_html(found, f"{self.name} in few bits").encode())
+            speed = self.size_and_latency() if self.form == "tflite" else None
+            write_atomically(page, to_html(found, f"{self.name} in few bits", speed).encode())
             write_atomically(f"{os.path.splitext(page)[0]}.json", to_json(found, {"model": self.name}).encode())
         if self.resume is not None:
             self.resume.remove()
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the figures so far; layers, once ``report`` was asked for."""
+        if "report" in self.__dict__:
+            return to_fragment(self.report, self.__dict__.get("_speed"))
+        judged = self.judged.comparison if self.judged is not None else None
+        found = (f"On {judged.count} samples: {judged.words()}.",) if judged is not None else ()
+        return fragment(Verdict("", repr(self).strip("<>"), found).html(), notes(self.notes[:50]))
 
     def __repr__(self) -> str:
         program = self.outcome.exact

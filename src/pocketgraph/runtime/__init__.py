@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from pocketgraph.runtime.run_options import RunOptions
     from pocketgraph.runtime.session import Session
     from pocketgraph.runtime.stat_summarizer import StatSummarizer
+    from pocketgraph.runtime.training import train
     from pocketgraph.runtime.user_kernels import kernel, remove_kernel
     from pocketgraph.runtime.verification import Report, verify
 
@@ -23,6 +24,7 @@ __all__ = [
     "StepTrace",
     "kernel",
     "remove_kernel",
+    "train",
     "verify",
 ]
 
@@ -35,6 +37,7 @@ _HOME = {
     "RunOptions": "run_options",
     "Session": "session",
     "StatSummarizer": "stat_summarizer",
+    "train": "training",
     "Report": "verification",
     "verify": "verification",
 }

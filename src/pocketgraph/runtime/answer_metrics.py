@@ -83,6 +83,19 @@ def scores_of_classes(output: Array) -> Array | None:
     return rows if places == 1 or output.ndim == 2 or are_probabilities(rows) else None
 
 
+@dataclass(frozen=True)
+class Standard:
+    """What a quantized model's answers have to reach: shares of the same class, nats at most, decibels at least."""
+
+    agreement: float
+    kl: float
+    snr: float
+
+
+ACCEPTABLE = Standard(0.9, 0.1, 15.0)
+GOOD = Standard(0.97, 0.03, 20.0)
+
+
 @dataclass
 class Comparison:
     """A model beside the one it stands for, over samples taken in one by one.
@@ -153,6 +166,24 @@ class Comparison:
     def snr(self) -> float:
         """Signal to noise in decibels."""
         return signal_to_noise(self.signal, self.noise)
+
+    def meets(self, standard: Standard) -> bool:
+        """Whether the answers reach a standard; agreement and divergence count where there are classes."""
+        if self.snr < standard.snr or math.isnan(self.snr):
+            return False
+        return self.width < 2 or (self.agreement >= standard.agreement and self.kl <= standard.kl)
+
+    @property
+    def quality(self) -> str:
+        """``good``, ``fair`` or ``bad``, by the standards GOOD and ACCEPTABLE."""
+        return "good" if self.meets(GOOD) else "fair" if self.meets(ACCEPTABLE) else "bad"
+
+    def words(self) -> str:
+        """The figures in words."""
+        noise = f"signal to noise {self.snr:.1f} dB" if math.isfinite(self.snr) else "signal to noise exact"
+        if self.width < 2:
+            return f"{noise}, mean error {self.mean_error:.3g}"
+        return f"same best class {self.agreement:.2%}, KL {self.kl:.4g}, {noise}"
 
     @property
     def cosine(self) -> float:

@@ -260,6 +260,25 @@ class Session:
         self._plans.check_open()
         restore(os.fspath(folder), self.graph, self._running.state)
 
+    def variables(self) -> dict[str, Array]:
+        """The present values of the variables that have one, by their shared names, or else by their nodes'.
+
+        Raises:
+            RunError: the session is closed.
+        """
+        from pocketgraph.kernels.state.variables import Variable
+
+        self._plans.check_open()
+        if self._saved is not None:
+            self._restore()
+        held = [item for item in self._running.state.values() if isinstance(item, Variable) and item.is_initialized]
+        return {variable.name: variable.read() for variable in held}
+
+    def _repr_html_(self) -> str:
+        from pocketgraph.runtime.session_html import as_html
+
+        return as_html(self.graph, self.engine, self.threads)
+
     def close(self) -> None:
         """Frees what the session holds; it cannot run afterwards. Closing twice does no harm."""
         self._plans.close()
@@ -333,7 +352,7 @@ class Session:
                 return execution(values)
         found = fetched(self.graph, wanted)
         if found.places:
-            self._calls.fetched[wanted] = found
+            self._calls.note_fetched(wanted, found)
             return self._with_operations(found, feeds, goals, trace, deadline)
         call = resolve_call(self.graph, wanted, feeds, goals)
         prepared = self._plans.prepare(call)

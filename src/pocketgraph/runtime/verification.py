@@ -14,7 +14,10 @@ import numpy as np
 from pocketgraph.errors import RunError, UsageError, did_you_mean, option
 from pocketgraph.graph import Graph, node_name
 from pocketgraph.graph.model_file import numbers
-from pocketgraph.runtime.answer_metrics import Comparison
+from pocketgraph.pages.document import fragment
+from pocketgraph.pages.parts import Cell, Column, Row, Verdict, number, table, words
+from pocketgraph.pages.words import WORDS
+from pocketgraph.runtime.answer_metrics import ACCEPTABLE, Comparison
 from pocketgraph.runtime.compare import TOLERANCE, Difference, compared, plain_values
 from pocketgraph.runtime.compared_models import ComparedModel, Model, opened, reached, weights_cut_off
 from pocketgraph.runtime.counterparts import Counterparts
@@ -23,8 +26,12 @@ from pocketgraph.runtime.samples import sample_feeds, sample_fetches
 
 Array = np.ndarray[Any, Any]
 Feeds = Mapping[str, Any]
-AGREEMENT, DIVERGENCE, SIGNAL = 0.9, 0.1, 15.0
-"""What an eight-bit model has to reach: the same class in 9 of 10 answers, at most 0.1 nats, at least 15 dB."""
+IN_NOTEBOOK = 30  # outputs
+COLUMNS = (
+    Column("output"), Column("shape"), Column("largest difference"), Column("of the peak"), Column("mean difference"),
+    Column("top-1", WORDS["top-1"]), Column("KL, nats", WORDS["KL divergence"]),
+    Column("signal to noise, dB", WORDS["signal to noise"]), Column("verdict", is_words=True),
+)  # fmt: skip
 LIVELY = 1 / 32  # of the peak: by how much answers vary that an eight-bit model cannot miss
 
 
@@ -58,11 +65,37 @@ class Report:
     def standard(self) -> str:
         """What an output had to be to pass."""
         if self.is_eight_bit:
-            return f"eight-bit: top class {AGREEMENT:.0%}, KL {DIVERGENCE:g}, SNR {SIGNAL:g} dB"
+            return f"eight-bit: top class {ACCEPTABLE.agreement:.0%}, KL {ACCEPTABLE.kl:g}, SNR {ACCEPTABLE.snr:g} dB"
         return f"within {self.tolerance:g} of the largest magnitude"
 
     def __bool__(self) -> bool:
         return self.passed
+
+    def verdict(self) -> Verdict:
+        """Whether the second model may stand for the first, in plain words, and by what standard."""
+        failed = [d.name for d in self.outputs if not d.passed]
+        feeds = "made-up feeds" if self.is_made_up else "feeds"
+        how = f"Asked for: {self.standard}, on {self.runs} sets of {feeds}."
+        if not failed:
+            return Verdict("good", "The models agree: ship the second one", [how, *self.notes])
+        names = ", ".join(failed[:5])
+        return Verdict(
+            "bad", f"Do not ship the second model: {len(failed)} of {len(self.outputs)} outputs differ",
+            [f"These differ: {names}{', …' if len(failed) > 5 else ''}.", how, *self.notes],
+        )  # fmt: skip
+
+    def _repr_html_(self) -> str:
+        return fragment(self.verdict().html(), table(COLUMNS, [_row(d) for d in self.outputs], IN_NOTEBOOK))
+
+
+def _row(d: Difference) -> Row:
+    unknown = Cell("")
+    return Row([
+        words(d.name), words(f"[{','.join(map(str, d.shape))}]"), number(d.largest, ".3g"),
+        number(d.largest_relative, ".3g"), number(d.mean, ".3g"), unknown if d.top1 is None else number(d.top1, ".2%"),
+        unknown if d.kl is None else number(d.kl, ".3g"), unknown if d.snr is None else number(d.snr, ".1f"),
+        Cell(d.problem or ("passes" if d.passed else "differs"), kind="" if d.passed else "bad"),
+    ])  # fmt: skip
 
 
 def verify(
@@ -311,11 +344,12 @@ def _judged(
         return found
     if pairs[0][0].dtype.kind in "iu":
         equal = sum(int(np.count_nonzero(a == b)) for a, b in pairs) / sum(a.size for a, _ in pairs)
-        passed = equal >= AGREEMENT
+        passed = equal >= ACCEPTABLE.agreement
     else:
-        passed = measured.snr >= SIGNAL and math.isfinite(found.largest)
-        agreement = measured.agreement if not is_made_up else _agreement_but_for_ties(pairs)
-        passed = passed and (not has_classes or (agreement >= AGREEMENT and measured.kl <= DIVERGENCE))
+        standard = ACCEPTABLE
+        if is_made_up and has_classes and _agreement_but_for_ties(pairs) >= ACCEPTABLE.agreement:
+            standard = replace(ACCEPTABLE, agreement=0.0)
+        passed = measured.meets(standard) and math.isfinite(found.largest)
     passed = passed and (top1 is None or found.top1 is None or found.top1 >= top1)
     return replace(found, top1=measured.agreement if has_classes else found.top1, passed=passed)
 
@@ -325,7 +359,7 @@ def _agreement_but_for_ties(pairs: Sequence[tuple[Array, Array]]) -> float:
     same = rows = 0
     for a, b in pairs:
         wanted, given = (np.reshape(values, (-1, a.shape[-1])).astype(np.float64) for values in (a, b))
-        noise = np.sqrt(np.square(wanted).mean(axis=1)) * 10 ** (-SIGNAL / 20)
+        noise = np.sqrt(np.square(wanted).mean(axis=1)) * 10 ** (-ACCEPTABLE.snr / 20)
         chosen = np.take_along_axis(wanted, given.argmax(axis=1)[:, np.newaxis], axis=1)[:, 0]
         same += int(np.count_nonzero(wanted.max(axis=1) - chosen <= noise))
         rows += len(wanted)

@@ -1,5 +1,6 @@
 """The page in Chromium with a made-up camera: real photos, recorded words, and everything that can go wrong."""
 
+import json
 import pathlib
 import time
 from collections.abc import Iterator, Sequence
@@ -80,8 +81,7 @@ def test_a_photo_before_the_camera_gives_the_class_of_label_image(tmp_path: path
         asked: list[str] = []
         page.on("request", lambda request: asked.append(request.url))
         page.goto(url)
-        until(page, "document.querySelector('#classes li')")
-        assert page.inner_text("#classes li:first-child span") == best.label
+        until(page, f"document.querySelector('#classes li span')?.textContent === {json.dumps(best.label)}")
         page.fill("#label", "lunch")
         page.click("#save")
         until(page, "document.querySelector('#saved').textContent.startsWith('saved')")
@@ -90,6 +90,7 @@ def test_a_photo_before_the_camera_gives_the_class_of_label_image(tmp_path: path
             page.set_viewport_size({"width": width, "height": 800})
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         page.keyboard.press("d")
+        until(page, "document.querySelector('#debug').textContent.includes('Conv2D')")
         until(page, "document.querySelector('#debug').textContent.includes('Frame: 640x480')")
         server.stop()
         until(page, "document.querySelector('#message').textContent.includes('stopped')")

@@ -102,6 +102,11 @@ def test_bad_messages_get_words(server: LiveServer) -> None:
     assert "not known" in said[4]
 
 
+def test_times_by_kind_of_op_come_when_asked_for(server: LiveServer) -> None:
+    (answer,) = asyncio.run(talk(server.port, '{"stats": true}', picture(1, RED), replies=1))
+    assert any("Softmax" in line or "Mean" in line for line in answer["stats"])
+
+
 def test_settings_change_the_answer(server: LiveServer) -> None:
     told = '{"set": "threshold", "value": 0.9}'
     settings, answer = asyncio.run(talk(server.port, told, picture(1, RED), replies=2))

@@ -2,9 +2,9 @@
 
 Messages of a page, numbers little endian: a binary one is a frame (byte 1, an id of 4 bytes, a JPEG), a piece of sound
 (byte 2, an id and the rate of 4 bytes each, float32 samples) or a wish for one more run (byte 3, an id); a text is
-JSON: ``{"set": name, "value": v}``, ``{"remember": name}`` or ``{"ack": id}``. Messages to it: a text is an answer in
-JSON with the frame's id; a binary one, before it, an id of 4 bytes and a JPEG: what the model made, or the server's own
-frame.
+JSON: ``{"set": name, "value": v}``, ``{"remember": name}``, ``{"stats": true}`` (times by kind of op with the next
+answer) or ``{"ack": id}``. Messages to it: a text is an answer in JSON with the frame's id; a binary one, before it, an
+id of 4 bytes and a JPEG: what the model made, or the server's own frame.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import numpy as np
 
 from pocketgraph.apps.live.answers import Answer, Application, Frame, Sound
 from pocketgraph.apps.live.stills import jpeg, pixels_of
+from pocketgraph.apps.picture_model import PictureModel
 from pocketgraph.errors import FormatError, PocketgraphError, UsageError
 
 MOST_MESSAGES = 1000
@@ -42,7 +43,7 @@ class Viewer:
         self._arrived = asyncio.Event()
         self._acknowledged = asyncio.Event()
         self._begun = monotonic()
-        self._closed = False
+        self._closed = self._timed = False
         self._messages, self._second = 0, 0
 
     async def serve(self) -> None:
@@ -90,6 +91,8 @@ class Viewer:
                 if remember is None:
                     raise UsageError("this application remembers no examples")
                 remember(str(told["remember"])[:100])
+            elif "stats" in told:
+                self._timed = True
             elif "ack" in told:
                 self._acknowledged.set()
             else:
@@ -129,6 +132,10 @@ class Viewer:
         except PocketgraphError as error:
             return {"id": identity, "error": str(error)}, None
         told = answer.as_json()
+        if self._timed and isinstance(given, Frame):
+            self._timed = False
+            model = getattr(self._application, "labeler", getattr(self._application, "model", None))
+            told["stats"] = model.times(given.pixels) if isinstance(model, PictureModel) else []
         told.update(id=identity, waited=round(1000 * (begun - arrived), 2), worked=round(1000 * (ended - begun), 2))
         made = None if answer.picture is None else struct.pack("<I", identity) + jpeg(answer.picture)
         return told, made

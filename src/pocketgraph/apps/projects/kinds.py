@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from pocketgraph.apps.projects.project import Project
 from pocketgraph.errors import UsageError, did_you_mean
+from pocketgraph.graph import Graph
 
 
 class ProjectKind(NamedTuple):
@@ -29,6 +30,12 @@ class ProjectKind(NamedTuple):
         function: Callable[[Project, str], None] = import_module(f"pocketgraph.apps.projects.{self.name}").write
         return function
 
+    def wanted_outputs(self, graph: Graph) -> list[str] | None:
+        """The tensors that a project reads; None for the model's outputs."""
+        found = getattr(import_module(f"pocketgraph.apps.projects.{self.name}"), "wanted_outputs", None)
+        tensors: list[str] | None = None if found is None else found(graph)
+        return tensors
+
 
 KINDS = {
     kind.name: kind
@@ -38,6 +45,7 @@ KINDS = {
         ),
         ProjectKind("ios", "Swift: camera, simple and benchmark views, on Core ML or LiteRT", ("coreml", "tflite")),
         ProjectKind("pi", "Python on a Raspberry Pi: camera, a service of systemd, a pin that switches", ("tflite",)),
+        ProjectKind("web", "a page that runs in the browser by LiteRT.js, offline too: npm builds it", ("tflite",)),
         ProjectKind("linux", "C without dependencies: pictures, a stream of them, or numbers", ("c",)),
     )
 }

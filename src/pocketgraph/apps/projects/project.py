@@ -54,6 +54,7 @@ class Project:
         front: what has to be computed in front of the model on the device, in words; "" for nothing.
         sound: the same as numbers, where it is a spectrogram and its Mfcc.
         notes: what a person should know.
+        boxes: a file with a detector's priors or anchors; "" for none.
     """
 
     kind: str
@@ -69,6 +70,7 @@ class Project:
     front: str
     sound: MfccParameters | None
     notes: list[str]
+    boxes: str = ""
 
     @property
     def inputs(self) -> tuple[Port, ...]:

@@ -24,6 +24,7 @@ from pocketgraph.exporting.placing import check_target, put_in_place, workshop
 from pocketgraph.exporting.samples import made_feeds
 from pocketgraph.exporting.targets import TARGETS
 from pocketgraph.exporting.tool import Lines, model_to_export
+from pocketgraph.formats import load
 from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.graph import Graph
 from pocketgraph.graph.model_file import SCALES, coded, is_litert_file, is_model_file
@@ -79,6 +80,7 @@ def make_project(
     input_height: int | None = None,
     sample_rate: int | None = None,
     threads: int = 1,
+    boxes: str | os.PathLike[str] = "",
     force: bool = False,
     progress: Progress | None = None,
     notify: Notify | None = None,
@@ -86,7 +88,7 @@ def make_project(
     """Writes a small, complete app around a model.
 
     Args:
-        kind: ``android``, ``ios``, ``pi`` or ``linux``.
+        kind: ``android``, ``ios``, ``pi``, ``web`` or ``linux``.
         source: as for ``export``; a finished .tflite file goes in as it is, with its own labels and normalization.
         path: the project's folder.
         name: what people call the app; by default after the folder.
@@ -96,6 +98,7 @@ def make_project(
         inputs, outputs, signatures, shapes, values, samples: as for ``export``.
         preset, input_mean, input_std, input_width, input_height, sample_rate: likewise.
         threads: how many to compute with here.
+        boxes: a file with a detector's priors or anchors.
         force: write into a folder that is not empty.
         progress, notify: as for ``export``.
 
@@ -115,6 +118,10 @@ def make_project(
     names = app_name(title, package)
     where = None if isinstance(source, Graph) else os.fspath(source)
     check_target(place, is_folder=True, force=force, source=where)
+    if outputs is None:
+        graph = source if isinstance(source, Graph) else load(os.fspath(source))
+        outputs = chosen.wanted_outputs(graph)
+        source = source if outputs is None or is_model_file(graph) else graph
     model = model_to_export(
         source, inputs=inputs, outputs=outputs, signatures=signatures, shapes=shapes, values=values, labels=labels,
         samples=samples, preset=preset, input_mean=input_mean, input_std=input_std, input_width=input_width,
@@ -124,7 +131,7 @@ def make_project(
     model, finished = _as_it_is(model, where, built_on)
     notes = [*model.notes, *check_sizes(model.main, "an app")]
     model = with_fixed_shapes(replace(model, entries=(model.main,)))
-    project = _project(kind, built_on, names, model, finished, notes)
+    project = replace(_project(kind, built_on, names, model, finished, notes), boxes=os.fspath(boxes))
     if project.engine == "coreml":
         TARGETS["coreml"].write  # noqa: B018  (says which extra is missing before anything is written)
     with workshop(place) as made:

@@ -34,7 +34,7 @@ def _parts(op: Backward, values: Sequence[str], axis_input: int) -> list[str]:
         parts = op.add("SplitV", op.grad, op.const(sizes), op.const(axis), num_split=len(values))
         return [parts if port == 0 else f"{parts}:{port}" for port in range(len(values))]
     held = [op.shape(ref) for ref in values]
-    offsets = op.add("ConcatOffset", op.const(axis % op.rank(op.output())), held)
+    offsets = op.add("ConcatOffset", op.const(axis if axis >= 0 else axis % op.rank(op.output())), held)
     return [
         op.add("Slice", op.grad, offsets if port == 0 else f"{offsets}:{port}", shape)
         for port, shape in enumerate(held)

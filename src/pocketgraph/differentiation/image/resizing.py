@@ -38,6 +38,5 @@ def crop_and_resize(op: Backward) -> list[str | None]:
     if dtype.is_floating:
         shape = op.shape(image)
         by_image = op.add("CropAndResizeGradImage", op.grad, boxes, indices, shape, T=dtype.base, **layer)
-    if op.attr("method") != "bilinear":
-        return [by_image, None]
+    # By the boxes it is the gradient of bilinear sampling, as TensorFlow has it, also where the nearest pixel is taken.
     return [by_image, op.add("CropAndResizeGradBoxes", op.grad, op.cast(image, FLOAT), boxes, indices)]

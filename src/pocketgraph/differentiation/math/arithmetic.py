@@ -11,7 +11,7 @@ Pair = Sequence[str | None]
 
 not_differentiable(
     "Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual", "ApproximateEqual", "LogicalAnd", "LogicalOr",
-    "FloorDiv", "TruncateDiv", "ArgMax", "ArgMin", "Bucketize", "Range", "LinSpace",
+    "FloorDiv", "TruncateDiv", "ArgMax", "ArgMin", "Bucketize", "Range", "LinSpace", "InTopK", "InTopKV2",
 )  # fmt: skip
 
 

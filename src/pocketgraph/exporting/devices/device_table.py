@@ -101,7 +101,7 @@ def chosen_devices(names: Sequence[str], file: str | os.PathLike[str] | None = N
 
 
 def read_device_file(path: str | os.PathLike[str]) -> tuple[Device, ...]:
-    """One's own devices: what ``benchmark_model --json`` printed there, or rows as devices.toml has them.
+    """One's own devices: what benchmark_model printed there as JSON, or rows as devices.toml has them.
 
     Raises:
         FormatError: the file is neither, or lacks what is needed.
@@ -126,7 +126,7 @@ def _devices(text: str, where: str) -> tuple[Device, ...]:
     except tomllib.TOMLDecodeError as error:
         raise FormatError(
             f"this is no file of devices: {error}", where=where,
-            hint=f"{option('device_file')} takes what `benchmark_model --json` prints, or rows of TOML",
+            hint=f"{option('device_file')} takes what benchmark_model prints as JSON, or rows of TOML",
         ) from None  # fmt: skip
     if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
         raise FormatError("there are no devices in it", where=where, hint="a row begins with [[device]]")
@@ -179,7 +179,7 @@ def _device(row: Mapping[str, Any], where: str) -> Device:
 
 
 def _measured_device(text: str, where: str) -> Device:
-    """The device that ``benchmark_model --json`` ran on."""
+    """The device on which benchmark_model printed this."""
     hint = "make it there with `pocketgraph benchmark_model MODEL --json > device.json`"
     try:
         found = json.loads(text)
@@ -192,7 +192,7 @@ def _measured_device(text: str, where: str) -> Device:
         model = os.path.basename(str(found["model"]))
     except (ValueError, KeyError, TypeError, AttributeError, ZeroDivisionError) as error:
         raise FormatError(
-            f"this is not what `benchmark_model --json` prints ({type(error).__name__}: {error})",
+            f"this is not what benchmark_model prints as JSON ({type(error).__name__}: {error})",
             where=where,
             hint=hint,
         ) from None

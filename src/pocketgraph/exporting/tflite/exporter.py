@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -16,6 +16,7 @@ from pocketgraph.exporting.samples import made_feeds
 from pocketgraph.exporting.tflite import metadata, versions
 from pocketgraph.exporting.tflite.half import with_half_weights
 from pocketgraph.exporting.tflite.open_sizes import Opened, open_program
+from pocketgraph.exporting.tflite.variables import first_values, with_variables
 from pocketgraph.exporting.tflite.zipped import archive
 from pocketgraph.graph.dtype import INT32
 from pocketgraph.litert.constant import Constant
@@ -31,6 +32,8 @@ from pocketgraph.runtime.session import Session
 Mode = Literal["float32", "float16", "dynamic", "static"]
 TOLERANCES = {"float32": 1e-4, "float16": 0.02, "dynamic": 0.05, "static": 0.05}
 """The largest difference, as a share of the peak, of float32 and float16; the mean one of eight bits."""
+FIRST_VALUES = "first_values"
+"""The name of the subgraph that sets the variables."""
 MANY = 1 << 12
 """Bytes of a constant from which it is looked for in other subgraphs."""
 
@@ -61,8 +64,10 @@ def write(
 
     Raises:
         LackingError: LiteRT has no operators for some nodes; all are listed.
-        UsageError: labels do not fit, or eight bits have no samples.
+        UsageError: labels do not fit, eight bits have no samples, or a model that trains is not to be in floats.
     """
+    if model.variables and (mode not in ("float32", "float16") or custom_ops):
+        raise UsageError(f"a model that trains is written in float32 or float16: {option('mode')}=float32")
     if mode != "static" and (io != "float" or activations != "int8"):
         raise UsageError(f"{option('io')} and {option('activations')} are for {option('mode')}=static")
     if custom_ops and mode == "static":
@@ -75,12 +80,12 @@ def write(
         {o.code.removeprefix(CUSTOM) for m in made for o in m.program.operations if o.code.startswith(CUSTOM)}
     )
     if custom:
-        _write(path, made, packed)
+        _write(path, made, packed, model.variables)
         written.notes = [note for item in made for note in item.notes]
         written.unchecked = f"LiteRT runs its custom operators ({', '.join(custom)}) only where an app registers them"
         return written
     while True:
-        _write(path, made, packed)
+        _write(path, made, packed, model.variables)
         file = ModelFile(path, model.threads)
         refused = [at for at, item in enumerate(made) if item.opened and not _resizes(file, item, model)]
         if not refused:
@@ -133,10 +138,13 @@ def _subgraph(entry: EntryPoint, model: ExportModel, how: _How) -> _Subgraph:
         if not all(port.is_fixed for port in entry.inputs):
             notes.append("open sizes are fixed to those of the samples")
     else:
-        if not how.fixed and not how.custom:
-            opened, said = open_program(entry, model)
+        if not how.fixed and not how.custom and not entry.writes:
+            opened, said = open_program(entry.whole, model)
             notes += [said] if said else []
-        program = opened.program if opened is not None else float_program(entry, model, custom=how.custom)
+        program = opened.program if opened is not None else float_program(entry.whole, model, custom=how.custom)
+        if entry.writes and not all(port.is_fixed for port in entry.inputs):
+            shown = ", ".join(f"{port.name} {list(port.sizes or ())}" for port in entry.inputs)
+            notes.append(f"'{entry.name}' changes variables, so that its sizes are fixed: {shown}")
     if how.mode == "float16":
         program, said_of = with_half_weights(program)
         notes += said_of
@@ -147,7 +155,7 @@ def _subgraph(entry: EntryPoint, model: ExportModel, how: _How) -> _Subgraph:
         notes.append(f"the output '{entry.outputs[place].name}' is float32, the graph's is {dtype.name}")
     program = as_written(program)
     shapes = opened.shapes if opened is not None else {}
-    program, shapes = _named(program, entry, shapes)
+    program, shapes = _named(program, entry.whole, shapes)
     return _Subgraph(entry, program, opened, shapes, notes)
 
 
@@ -180,24 +188,29 @@ def _named(
     return program, shapes
 
 
-def _write(path: str, made: list[_Subgraph], packed: metadata.Packed | None) -> None:
+def _write(path: str, made: list[_Subgraph], packed: metadata.Packed | None, variables: Mapping[str, Array]) -> None:
     """Writes the file: the model, and behind it the files that its metadata name."""
-    _share([item.program for item in made])
-    operations = [operation for item in made for operation in item.program.operations]
+    programs, names = [item.program for item in made], [item.entry.name for item in made]
+    if variables:
+        programs = [with_variables(item.program, item.entry, len(made)) for item in made]
+        programs.append(first_values(variables))
+        names.append(FIRST_VALUES)
+    _share(programs)
+    operations = [operation for program in programs for operation in program.operations]
     needed = versions.least_runtime(operations).encode()
     named: dict[str, bytes] = {versions.METADATA: needed.ljust(versions.METADATA_BYTES, b"\0")}
     if packed is not None:
         named[metadata.NAME] = packed.content
     contents = Contents(
-        programs=[item.program for item in made],
-        names=["main"] if len(made) == 1 else [item.entry.name for item in made],
+        programs=programs,
+        names=["main"] if len(programs) == 1 else names,
         signatures=[
             EntrySignature(
                 item.entry.name,
-                {port.name: value for port, value in zip(item.entry.inputs, item.program.inputs, strict=True)},
-                {port.name: value for port, value in zip(item.entry.outputs, item.program.outputs, strict=True)},
+                {port.name: value for port, value in zip(item.entry.inputs, program.inputs, strict=True)},
+                {port.name: value for port, value in zip(item.entry.outputs, program.outputs, strict=True)},
             )
-            for item in made
+            for item, program in zip(made, programs, strict=False)
         ],
         metadata=named,
         unnamed={value for item in made for value in unnamed(item.program)},
@@ -247,13 +260,16 @@ def _run(file: ModelFile, entry: EntryPoint, feeds: Feeds) -> dict[str, Array]:
 def _resizes(file: ModelFile, item: _Subgraph, model: ExportModel) -> bool:
     """Whether the file gives what the graph gives for other sizes too."""
     assert item.opened is not None
-    other = item.opened.other
+    count = len(item.entry.inputs)
+    other = replace(item.opened.other, inputs=item.opened.other.inputs[:count])
+    held = {port.tensor: model.variables[port.name] for port in item.entry.reads}
     for plain in (False, True):
         feeds = made_feeds(other, plain=plain)
         try:
             with Session(model.graph, model.threads) as session:
                 wanted = session.run(
-                    [port.tensor for port in other.outputs], {port.tensor: feeds[port.name] for port in other.inputs}
+                    [port.tensor for port in other.outputs],
+                    {**held, **{port.tensor: feeds[port.name] for port in other.inputs}},
                 )
         except PocketgraphError:
             continue

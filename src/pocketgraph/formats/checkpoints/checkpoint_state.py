@@ -71,6 +71,8 @@ def v1_files(prefix: str) -> list[str]:
     Raises:
         FormatError: some of its shards are missing.
     """
+    if "\0" in prefix:
+        return []
     if os.path.isfile(prefix):
         return [prefix] if not _SHARD.fullmatch(prefix) and _is_v1(prefix) else []
     shards: dict[int, list[str]] = {}
@@ -98,7 +100,7 @@ def prefixes(folder: str) -> list[str]:
     """
     try:
         names = set(os.listdir(folder))
-    except OSError:
+    except (OSError, ValueError):  # no path holds a NUL
         return []
     found = {name[: -len(".index")] for name in names if name.endswith(".index")}
     old = {name for name in names if not name.endswith(OTHERS) and ends_as_table(os.path.join(folder, name))}

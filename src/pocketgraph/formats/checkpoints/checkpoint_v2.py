@@ -5,6 +5,7 @@ Source: tensorflow/core/util/tensor_bundle/tensor_bundle.cc.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -18,16 +19,21 @@ from pocketgraph.formats.checkpoints import bundle_tensor, checkpoint_base, orde
 from pocketgraph.formats.checkpoints.bundle_proto import BundleEntry, Extent, Header
 from pocketgraph.formats.checkpoints.checkpoint_base import LARGEST_RANK, elements_of, resolved
 from pocketgraph.formats.checkpoints.sstable import SortedTable
-from pocketgraph.formats.files import mapped
+from pocketgraph.formats.files import check_length, mapped
 from pocketgraph.formats.wire import WireError
 from pocketgraph.graph import Tensor
 
 LARGEST_INDEX = 1 << 30  # bytes; an index holds about 40 bytes a tensor
+MAPPED_AT_ONCE = 16  # data files, each of which takes one of the files that a process may have open
+TRIES = 10  # to read index and data files between two writings
 READS_VERSION = 1  # the bundle format version that this reader knows
 
 
 class CheckpointV2(checkpoint_base.Checkpoint):
-    """The tensors of one V2 checkpoint. Files are mapped when first needed and checksums checked when bytes are read.
+    """The tensors of one V2 checkpoint. Checksums are checked when bytes are read.
+
+    The first data files are mapped at once, so that a checkpoint that is written anew meanwhile stays the one that was
+    opened; what cannot be had of that one any more is an error that says so.
 
     Looking a tensor up raises KeyError for an unknown name, and FormatError when its entry contradicts itself or its
     data file is missing or too short; ``tensor.numpy()`` raises FormatError when a byte is not what was saved.
@@ -39,11 +45,19 @@ class CheckpointV2(checkpoint_base.Checkpoint):
 
     def __init__(self, prefix: str | os.PathLike[str]) -> None:
         super().__init__(prefix)
+        for _ in range(TRIES):
+            self._read_index()
+            if self._is_current():
+                return
+        raise FormatError("the checkpoint is written again and again while it is read", where=self.prefix)
+
+    def _read_index(self) -> None:
         index = self.prefix + ".index"
         header: Header | None = None
         self._raw: dict[str, bytes] = {}
         self._slices: dict[bytes, bytes] = {}
-        for key, view in SortedTable(memoryview(_read_index(index)), index):
+        self._opened = _state_of(index)
+        for key, view in SortedTable(memoryview(_content_of(index)), index):
             value = bytes(view)
             if not key:
                 header = self._header(value)
@@ -56,6 +70,20 @@ class CheckpointV2(checkpoint_base.Checkpoint):
         self.num_shards = header.num_shards
         self._big_endian = header.big_endian
         self._shards: dict[int, memoryview] = {}
+        for shard in range(min(self.num_shards, MAPPED_AT_ONCE)):
+            with contextlib.suppress(FormatError):  # whoever needs it will say so
+                self._shards[shard] = memoryview(mapped(self._shard_path(shard)))
+
+    def _is_current(self) -> bool:
+        """Whether the index is the one that was opened."""
+        return _state_of(self.prefix + ".index") == self._opened
+
+    def _check_current(self) -> None:
+        """Raises FormatError where the index is another one."""
+        if not self._is_current():
+            raise FormatError(
+                "the checkpoint was written anew since it was opened", where=self.prefix, hint="open it again"
+            )
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._raw)
@@ -128,7 +156,12 @@ class CheckpointV2(checkpoint_base.Checkpoint):
         place = f"{self._shard_path(entry.shard)}: tensor '{name}' at offset {entry.offset}"
 
         def read() -> np.ndarray[Any, Any]:
-            return bundle_tensor.decode(part, dtype, shape, entry.crc32c, self._big_endian, place)
+            check_length(data.obj, entry.offset + entry.size, place)
+            try:
+                return bundle_tensor.decode(part, dtype, shape, entry.crc32c, self._big_endian, place)
+            except FormatError:
+                self._check_current()
+                raise
 
         return Tensor(dtype, shape, read=read)
 
@@ -151,11 +184,13 @@ class CheckpointV2(checkpoint_base.Checkpoint):
         if view is None:
             path = self._shard_path(shard)
             if not os.path.exists(path):
+                self._check_current()
                 raise FormatError(
                     f"the data file is missing, it holds '{name}'; of the checkpoint's {self.num_shards} data files "
                     f"{self._shards_here()} exist", where=path, hint="copy the missing ones too",
                 )  # fmt: skip
             view = memoryview(mapped(path))
+            self._check_current()
             self._shards[shard] = view
         return view
 
@@ -175,7 +210,16 @@ def _decoded(key: bytes, where: str) -> str:
         raise FormatError(f"a tensor's name is not UTF-8: {key!r}", where=where) from None
 
 
-def _read_index(path: str) -> bytes:
+def _state_of(path: str) -> tuple[int, ...]:
+    """What is another for a file that was replaced."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return ()
+    return status.st_ino, status.st_dev, status.st_size, status.st_mtime_ns
+
+
+def _content_of(path: str) -> bytes:
     data = mapped(path)
     if len(data) > LARGEST_INDEX:
         raise FormatError(f"an index of {len(data)} bytes is not believable", where=path)

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from pocketgraph.errors import FormatError
 from pocketgraph.formats import crc32c
 from pocketgraph.formats.checkpoints import snappy
+from pocketgraph.formats.files import check_length
 from pocketgraph.formats.wire import varint
 
 FOOTER_BYTES = 48
@@ -78,6 +79,7 @@ class SortedTable:
     def _block(self, offset: int, size: int) -> memoryview:
         if offset + size + _TRAILER_BYTES > len(self._data) - FOOTER_BYTES:
             raise self._error(f"bad block handle: bytes {offset} to {offset + size} are past the end")
+        check_length(self._data.obj, len(self._data), self._where)
         checked = self._data[offset : offset + size + 1]
         (stored,) = struct.unpack_from("<I", self._data, offset + size + 1)
         if crc32c.masked(crc32c.checksum(checked)) != stored:

@@ -10,11 +10,14 @@ from pocketgraph.graph import Graph, Node, Tensor
 from pocketgraph.graph.node import parse_ref
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.spelling import print_attr, print_tensor
-from pocketgraph.runtime import StepTrace
+from pocketgraph.inspect.view.overlay import Layer, Overlay, layer_in_file
+from pocketgraph.inspect.view.weights import Histogram, histogram_of
 
 HELD = ops_with("constant", "variable", "reference_variable")
 PASSED = ops_with("passes", "reads_handle")
 LONGEST = 240  # letters of an attribute
+ROLES = {1: ("loop",), 2: ("branch", "switch", "merge"), 3: ("next_iteration",)}
+NOTHING = Overlay()
 LARGE = 50_000  # nodes; of more, shapes and operations are not worked out, which would take half a minute
 
 
@@ -42,7 +45,10 @@ class Shown:
         flops: operations of one run; None where they depend on shapes that are not known.
         microseconds: of one run, all executions together.
         calls: executions in the measured run.
-        engine: what ran it.
+        engine: what ran it, or would run it.
+        reason: why LiteRT does not run it.
+        layer: what eight bits did to it, where that is known.
+        histogram: of its largest weights, where it has numbers.
     """
 
     node: Node
@@ -54,6 +60,14 @@ class Shown:
     microseconds: float = 0.0
     calls: int = 0
     engine: str = ""
+    reason: str = ""
+    layer: Layer | None = None
+    histogram: Histogram | None = None
+
+    @property
+    def role(self) -> int:
+        """1 for a loop, 2 for a branch, 3 for what closes a loop of TensorFlow 1, else 0."""
+        return next((role for role, traits in ROLES.items() if self.node.op in ops_with(*traits)), 0)
 
     @property
     def attributes(self) -> list[tuple[str, str]]:
@@ -65,12 +79,12 @@ class Shown:
         ]
 
 
-def shown_nodes(graph: Graph, trace: StepTrace | None = None) -> tuple[list[Shown], list[Edge]]:
+def shown_nodes(graph: Graph, overlay: Overlay = NOTHING) -> tuple[list[Shown], list[Edge]]:
     """The nodes of a graph's picture and the arrows between them.
 
     Args:
         graph: any graph; inputs that lead nowhere are no arrows. One of more than ``LARGE`` nodes has no shapes.
-        trace: a run, from which times come.
+        overlay: what is known of the nodes beside it.
     """
     from pocketgraph.kernels.shapes import infer
 
@@ -92,6 +106,7 @@ def shown_nodes(graph: Graph, trace: StepTrace | None = None) -> tuple[list[Show
     edges = []
     counted: set[str] = set()
     for at, one in enumerate(shown):
+        largest = 0
         for ref in one.node.inputs:
             source, port, control = parse_ref(ref)
             if source not in graph and source.rpartition(":")[0] in graph:
@@ -100,7 +115,10 @@ def shown_nodes(graph: Graph, trace: StepTrace | None = None) -> tuple[list[Show
             held = folded.get(source)
             if held is not None and not control and held not in counted:
                 counted.add(held)
-                one.weights += _bytes_held(graph[held])
+                size = _bytes_held(graph[held])
+                one.weights += size
+                if size > largest and (bars := histogram_of(graph[held].attrs.get("value"))) is not None:
+                    largest, one.histogram = size, bars
             if held is not None and not control:
                 label = _held(graph[held])
             came = number.get(source, -1)
@@ -117,13 +135,30 @@ def shown_nodes(graph: Graph, trace: StepTrace | None = None) -> tuple[list[Show
             )
             one.memory += elements * dtype.size if dtype is not None and elements is not None else 0
         one.flops = flops.get(one.node.name, 0)
-    for timing in trace.nodes if trace is not None else ():
+    _lay_over(shown, number, overlay)
+    return shown, edges
+
+
+def _lay_over(shown: list[Shown], number: Mapping[str, int], overlay: Overlay) -> None:
+    """Writes what is known beside the graph to its nodes."""
+    for part in overlay.description.parts if overlay.description is not None else ():
+        for name in part.nodes:
+            if name in number:
+                shown[number[name]].engine = part.place
+    for name, reason in overlay.description.reasons.items() if overlay.description is not None else ():
+        if name in number:
+            shown[number[name]].reason = reason
+    for timing in overlay.trace.nodes if overlay.trace is not None else ():
         if timing.name in number:
             one = shown[number[timing.name]]
             one.microseconds += timing.duration_us
             one.calls += 1
-            one.engine = timing.runs_on
-    return shown, edges
+            one.engine = one.engine or timing.runs_on
+    for name, layer in overlay.layers.items():
+        if name in number:
+            shown[number[name]].layer = layer
+    for one in shown:
+        one.layer = one.layer or layer_in_file(one.node)
 
 
 def _folded(graph: Graph) -> dict[str, str]:

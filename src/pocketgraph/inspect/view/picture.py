@@ -14,7 +14,8 @@ from pocketgraph.graph import Graph
 from pocketgraph.inspect.dot import tint
 from pocketgraph.inspect.op_families import COLORS, family
 from pocketgraph.inspect.view.nodes import Shown, shown_nodes
-from pocketgraph.inspect.view.scopes import Scope, flat_scope, label_of, sizes_of
+from pocketgraph.inspect.view.scope import Scope
+from pocketgraph.inspect.view.scopes import flat_scope, label_of, sizes_of
 
 BORDER = 12  # pixels around
 LINE, TEXT, DIM = "#98a2ad", "#1f2328", "#444c55"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 
 from pocketgraph.errors import printable
-from pocketgraph.inspect.view.layout import Layout, layered
+from pocketgraph.inspect.view.layout import layered
 from pocketgraph.inspect.view.nodes import Edge, Shown
+from pocketgraph.inspect.view.repeats import group_repeats
+from pocketgraph.inspect.view.scope import ENTRY, EXIT, NODE, SCOPE, Item, Link, Scope
 
 DEEPEST = 12  # scopes in each other; what is nested deeper stands in the last
 MOST_NODES = 20_000  # in a picture
@@ -15,52 +16,6 @@ MOST_ITEMS = 6_000  # beside each other in one scope
 LETTERS = 26  # of a label; the whole name is shown on hover
 LETTER, MARGIN, NARROWEST = 6.6, 22, 84  # pixels
 HEIGHT, BAR = 38, 18  # pixels of a box, and of the bar where arrows enter or leave a scope
-
-NODE, SCOPE, ENTRY, EXIT = range(4)
-"""What an item of a scope is; of an entry or exit arrows come from or go to outside."""
-
-
-@dataclass
-class Item:
-    """Something in a scope: its kind and the number of the node or scope that it is."""
-
-    kind: int
-    number: int = -1
-
-
-@dataclass
-class Link:
-    """An arrow between two items of a scope; ``count`` tensors take it."""
-
-    source: int
-    target: int
-    control: bool
-    label: str
-    count: int = 1
-
-
-@dataclass
-class Scope:
-    """A name scope.
-
-    Attributes:
-        path: its whole name.
-        label: what of it is shown on its box.
-        parent: the number of the scope around it; -1 for the outermost.
-        items, links: what is in it.
-        nodes: how many nodes are in it, those in its inner scopes too.
-        is_open: whether its inside is in the picture.
-        layout: where the items are.
-    """
-
-    path: str
-    label: str
-    parent: int
-    items: list[Item] = field(default_factory=list)
-    links: list[Link] = field(default_factory=list)
-    nodes: int = 0
-    is_open: bool = True
-    layout: Layout | None = None
 
 
 def label_of(text: str) -> str:
@@ -81,13 +36,16 @@ def flat_scope(shown: Sequence[Shown], edges: Sequence[Edge]) -> tuple[list[Scop
 
 
 def nested_scopes(shown: Sequence[Shown], edges: Sequence[Edge]) -> tuple[list[Scope], int]:
-    """The scopes of a graph, the outermost first, each before those in it; and how many nodes are left out."""
+    """The scopes of a graph, the outermost first, what repeats grouped; and how many nodes are left out."""
     scopes = _tree(shown)
     _without_wrappers(scopes)
-    left_out = _within_budget(scopes)
+    group_repeats(scopes, shown)
+    left_out, hidden = _within_budget(scopes)
     where = {item.number: (at, i) for at, s in enumerate(scopes) for i, item in enumerate(s.items) if item.kind == NODE}
     inner = {item.number: i for s in scopes for i, item in enumerate(s.items) if item.kind == SCOPE}
-    _link(scopes, edges, where, inner)
+    where |= {node: (scopes[at].parent, inner[at]) for node, at in hidden.items()}  # arrows lead to the closed box
+    inside = (edge.source in hidden and where[edge.source] == where.get(edge.target) for edge in edges)
+    _link(scopes, [edge for edge, is_inside in zip(edges, inside, strict=True) if not is_inside], where, inner)
     for scope in scopes:
         if scope.is_open:
             pairs = [(link.source, link.target) for link in scope.links]
@@ -105,7 +63,8 @@ def sizes_of(
             sizes.append((NARROWEST, BAR))
             continue
         if item.kind == SCOPE:
-            letters = max(len(label_of(scopes[item.number].label)), 14)
+            inner = scopes[item.number]
+            letters = max(len(label_of(inner.label)) + (4 + len(str(inner.copies)) if inner.copies > 1 else 2), 14)
         else:
             node = shown[item.number].node
             name = node.name.rpartition("/")[2] if is_flat else node.name.removeprefix(f"{scope.path}/")
@@ -151,9 +110,14 @@ def _without_wrappers(scopes: list[Scope]) -> None:
         scope.items, scope.is_open = [], False
 
 
-def _within_budget(scopes: list[Scope]) -> int:
-    """Closes scopes for good, the inner ones first, until the picture is not too large."""
+def _within_budget(scopes: list[Scope]) -> tuple[int, dict[int, int]]:
+    """Closes scopes for good, the inner ones first, until the picture is not too large.
+
+    Returns:
+        How many nodes are left out, and in which closed scope each of them stands; those of a row that is cut in none.
+    """
     left_out, seen = 0, 0
+    hidden: dict[int, int] = {}
     waiting = [0]
     for at in waiting:  # grows: the outer scopes come first
         scope = scopes[at]
@@ -162,7 +126,9 @@ def _within_budget(scopes: list[Scope]) -> int:
             stack = [at]
             while stack:
                 closed = scopes[stack.pop()]
-                left_out += sum(item.kind == NODE for item in closed.items)
+                inside = [item.number for item in closed.items if item.kind == NODE]
+                left_out += len(inside)
+                hidden.update(dict.fromkeys(inside, at))
                 stack.extend(item.number for item in closed.items if item.kind == SCOPE)
                 closed.items, closed.is_open = [], False
             continue
@@ -176,7 +142,7 @@ def _within_budget(scopes: list[Scope]) -> int:
     for number, scope in enumerate(scopes):
         if number not in reached:
             scope.items, scope.is_open = [], False
-    return left_out
+    return left_out, hidden
 
 
 def _cut(scope: Scope) -> int:

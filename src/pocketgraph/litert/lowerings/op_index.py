@@ -35,6 +35,7 @@ LOWERINGS = {
     ),
     "nn.depthwise_gradients": "DepthwiseConv2dNativeBackpropInput DepthwiseConv2dNativeBackpropFilter",
     "nn.local_response": "LRN LRNGrad",
+    "nn.losses": "SoftmaxCrossEntropyWithLogits",
     "nn.normalization": (
         "FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3 FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3 "
         "BatchNormWithGlobalNormalization BiasAddGrad BiasAdd BiasAddV1"

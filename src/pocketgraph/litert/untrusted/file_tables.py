@@ -5,12 +5,6 @@ Source: ``schema.fbs`` of the LiteRT project. schema.py has what the writer emit
 
 from __future__ import annotations
 
-KINDS = {
-    "i8": ("b", 1), "u8": ("B", 1), "bool": ("B", 1), "u16": ("H", 2), "i32": ("i", 4), "u32": ("I", 4),
-    "f32": ("f", 4), "i64": ("q", 8), "u64": ("Q", 8),
-}  # fmt: skip
-"""struct codes and sizes of the scalar kinds; ``string``, ``[kind]``, a table's name and ``[Name]`` are the others."""
-
 
 def _fields(text: str) -> dict[int, str]:
     """``slot:kind`` words by slot; ``from-to:kind`` stands for several."""

@@ -29,7 +29,8 @@ START = (
     "import sys, json; sys.path[:] = json.loads(sys.argv[1]);"
     " from pocketgraph.litert.untrusted.isolated_worker import serve; serve()"
 )
-PATIENCE = 10  # seconds for a worker to end once its pipes are closed
+PATIENCE = 10  # seconds for a worker to end once it is killed
+MOST_SECONDS = 300.0  # that a file may take to be opened, and each run of it
 TAIL = 300  # characters of what native code said last
 
 
@@ -59,16 +60,22 @@ class IsolatedInterpreter:
         seconds: how long the last run took, without the way to the process and back.
     """
 
-    def __init__(self, path: str, threads: int = 1) -> None:
+    def __init__(self, path: str, threads: int = 1, most_seconds: float = MOST_SECONDS) -> None:
         """Opens the file.
 
+        Args:
+            path: of the file.
+            threads: that LiteRT computes with.
+            most_seconds: that opening it and each run may take, where the system has timers (all but Windows).
+
         Raises:
-            FormatError: it is damaged, or LiteRT does not take it.
+            FormatError: it is damaged, LiteRT does not take it, or takes too long.
             OSError: it cannot be read.
             RunError: no process can be started.
         """
         verify_file(path)
         self._path = path
+        self._most_seconds = most_seconds
         self._lock = threading.Lock()
         self.seconds = 0.0
         self._notes = tempfile.TemporaryFile()  # noqa: SIM115  (closed when the process has ended)
@@ -82,7 +89,7 @@ class IsolatedInterpreter:
             self._notes.close()
             raise RunError(f"no process can be started to run this file: {error}", where=path) from error
         self._end = finalize(self, _ended, self._process, self._notes)
-        about, _ = self._asked({"path": os.path.abspath(path), "threads": threads}, [])
+        about, _ = self._asked({"path": os.path.abspath(path), "threads": threads, "seconds": most_seconds}, [])
         self.inputs = [_detail(entry) for entry in about["inputs"]]
         self.outputs = [_detail(entry) for entry in about["outputs"]]
 
@@ -90,7 +97,8 @@ class IsolatedInterpreter:
         """The outputs for one array an input.
 
         Raises:
-            FormatError: LiteRT fails on the file, or ends its process.
+            FormatError: LiteRT fails on the file, takes too long, or ends its process.
+            RunError: the model is closed, perhaps by another thread during the run.
         """
         with self._lock:
             about, results = self._asked({}, list(arrays))
@@ -98,20 +106,20 @@ class IsolatedInterpreter:
         return results
 
     def close(self) -> None:
-        """Ends the process."""
+        """Ends the process, also one that computes."""
         self._end()
 
     def _asked(self, request: dict[str, Any], arrays: list[Array]) -> tuple[dict[str, Any], list[Array]]:
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None
         assert stdout is not None
-        if not self._end.alive:
-            raise RunError("the model is closed", where=self._path)
         try:
+            if not self._end.alive:
+                raise EOFError
             send(stdin, request, arrays)
             about, results = receive(stdout)
         except (OSError, EOFError, ValueError):
-            raise self._death() from None
+            raise self._death() if self._end.alive else RunError("the model is closed", where=self._path) from None
         except BaseException:  # an answer that nobody waited for would be taken for the next one's
             self._end()
             raise
@@ -124,11 +132,18 @@ class IsolatedInterpreter:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(PATIENCE)
         code = self._process.poll()
-        self._notes.seek(0, os.SEEK_END)
-        self._notes.seek(max(0, self._notes.tell() - TAIL))
-        text = self._notes.read().decode("utf-8", "replace")
+        text = ""
+        with contextlib.suppress(OSError, ValueError):  # another thread may close it
+            self._notes.seek(0, os.SEEK_END)
+            self._notes.seek(max(0, self._notes.tell() - TAIL))
+            text = self._notes.read().decode("utf-8", "replace")
         lines = [line for line in text.splitlines() if line.strip() and not line.startswith(("INFO:", "W0000"))]
         self._end()
+        if os.name == "posix" and code == -signal.SIGALRM:
+            return FormatError(
+                f"LiteRT takes longer than {self._most_seconds:g} seconds on this file", where=self._path,
+                hint="the file is damaged, or made to do harm",
+            )  # fmt: skip
         how = "ended without a word"
         if code is not None and code < 0:
             with contextlib.suppress(ValueError):
@@ -146,11 +161,11 @@ def _detail(entry: dict[str, Any]) -> TensorDetail:
 
 
 def _ended(process: subprocess.Popen[bytes], notes: IO[bytes]) -> None:
-    """Ends the worker: it goes when nobody asks any more; one that computes is not waited for."""
+    """Ends the worker, first of all: a thread that writes to it or waits for its answer holds the pipes until then."""
+    process.kill()
     with contextlib.suppress(OSError, ValueError):
         if process.stdin is not None:
             process.stdin.close()
-    process.kill()
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(PATIENCE)
     if process.stdout is not None:

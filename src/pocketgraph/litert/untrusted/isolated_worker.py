@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import time
 from typing import Any
 
@@ -21,6 +22,8 @@ def serve() -> None:
     _limit()
     try:
         about, _ = receive(requests)
+        most_seconds = float(about["seconds"])
+        _end_after(most_seconds)
         try:
             interpreter = _opened(about["path"], about["threads"])
             details = [interpreter.get_input_details(), interpreter.get_output_details()]
@@ -30,7 +33,9 @@ def serve() -> None:
         inputs, outputs = ([_described(detail) for detail in side] for side in details)
         send(answers, {"inputs": inputs, "outputs": outputs})
         while True:
+            _end_after(0)
             _, arrays = receive(requests)
+            _end_after(most_seconds)
             try:
                 seconds = _run(interpreter, details[0], arrays)
                 results = [np.asarray(interpreter.get_tensor(detail["index"])) for detail in details[1]]
@@ -71,6 +76,12 @@ def _described(detail: dict[str, Any]) -> dict[str, Any]:
 
 def _said(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__
+
+
+def _end_after(seconds: float) -> None:
+    """Has the system end this process by SIGALRM after so many seconds, whatever native code does; 0 for never."""
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
 def _limit() -> None:

@@ -17,6 +17,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from pocketgraph.errors import FormatError
+from pocketgraph.formats.flatbuffers import Reader, Table
 from pocketgraph.litert import schema
 from pocketgraph.litert.untrusted.file_tables import (
     BITS,
@@ -30,9 +31,9 @@ from pocketgraph.litert.untrusted.file_tables import (
     STRING,
     SUBGRAPHS,
     SUBGRAPHS_2,
+    TABLES,
     VARIANT,
 )
-from pocketgraph.litert.untrusted.flatbuffer_reader import DamagedError, Reader, Table
 
 SHORTEST = 8  # bytes: where the root is, and the identifier
 LARGEST = 1 << 40  # bytes of one tensor; no device has as much, and sizes of kernels stay within 64 bits
@@ -76,7 +77,7 @@ def fault(data: bytes | mmap.mmap) -> str:
     with memoryview(data) as view:
         try:
             _Model(view).verify()
-        except DamagedError as error:
+        except FormatError as error:
             return str(error)
     return ""
 
@@ -85,14 +86,14 @@ class _Model:
     """A model file being verified, from the buffers to the operators that read them."""
 
     def __init__(self, data: memoryview) -> None:
-        self.reader = Reader(data)
+        self.reader = Reader(data, TABLES)
         if len(data) < SHORTEST or bytes(data[4:8]) != schema.IDENTIFIER:
-            raise DamagedError("it does not begin as LiteRT models do")
+            raise FormatError("it does not begin as LiteRT models do")
         self.root = self.reader.table(self.reader.target(0), "Model")
         if self.root.number(0, "u32") != schema.VERSION:
-            raise DamagedError(f"its schema is version {self.root.number(0, 'u32')}, not {schema.VERSION}")
+            raise FormatError(f"its schema is version {self.root.number(0, 'u32')}, not {schema.VERSION}")
         if self.root.place(8) or self.root.place(9):
-            raise DamagedError("its weights are in other files, which are not opened")
+            raise FormatError("its weights are in other files, which are not opened")
         self.codes = [_code(table) for table in self.root.tables(1, "OperatorCode")]
         self.buffers = [self._buffer(table) for table in self.root.tables(4, "Buffer")]
         self.calls: list[set[int]] = []
@@ -100,27 +101,27 @@ class _Model:
     def verify(self) -> None:
         graphs = self.root.tables(2, "SubGraph")
         if not graphs:
-            raise DamagedError("it has no subgraph")
-        tensors = [[self._tensor(table) for table in graph.tables(0, "VerifiedTensor")] for graph in graphs]
+            raise FormatError("it has no subgraph")
+        tensors = [[self._tensor(table) for table in graph.tables(0, "Tensor")] for graph in graphs]
         for number, graph in enumerate(graphs):
             self.calls.append(set())
             try:
                 self._subgraph(graph, tensors[number], len(graphs))
-            except DamagedError as error:
-                raise DamagedError(f"subgraph {number}: {error}") from None
+            except FormatError as error:
+                raise FormatError(f"subgraph {number}: {error}") from None
         self._no_recursion()
         for table in self.root.tables(6, "Metadata"):
             if not table.number(1, "u32") < len(self.buffers):
-                raise DamagedError("metadata in a buffer that is not there")
+                raise FormatError("metadata in a buffer that is not there")
         for signature in self.root.tables(7, "SignatureDef"):
             number = signature.number(4, "u32")
             if not number < len(graphs):
-                raise DamagedError("a signature of a subgraph that is not there")
+                raise FormatError("a signature of a subgraph that is not there")
             for entry in (*signature.tables(0, "TensorMap"), *signature.tables(1, "TensorMap")):
                 if not entry.number(1, "u32") < len(tensors[number]) or not entry.place(0):
-                    raise DamagedError("a signature names a tensor that is not there")
+                    raise FormatError("a signature names a tensor that is not there")
             if not signature.place(2):
-                raise DamagedError("a signature without a name")
+                raise FormatError("a signature without a name")
 
     def _buffer(self, table: Table) -> tuple[int, int]:
         """(where the bytes of a buffer are, how many)."""
@@ -130,7 +131,7 @@ class _Model:
         if start <= 1:  # 0 and 1 stand for data inside
             return inside
         if start + size > reader.end:
-            raise DamagedError(f"a buffer of {size} bytes at byte {start} ends outside of the file")
+            raise FormatError(f"a buffer of {size} bytes at byte {start} ends outside of the file")
         return start, size
 
     def _tensor(self, table: Table) -> VerifiedTensor:
@@ -144,30 +145,30 @@ class _Model:
         shape, reader = tensor.shape, self.reader
         bits = BITS.get(tensor.kind)
         if bits is None and tensor.kind not in (STRING, RESOURCE, VARIANT):
-            raise DamagedError(f"a tensor of the unknown type {tensor.kind}")
+            raise FormatError(f"a tensor of the unknown type {tensor.kind}")
         if any(size < 0 for size in shape):
-            raise DamagedError(f"a tensor of the shape {list(shape)}")
+            raise FormatError(f"a tensor of the shape {list(shape)}")
         needed = (tensor.size * (bits or 8) + 7) // 8
         if needed > LARGEST:
-            raise DamagedError(f"a tensor of {needed} bytes")
+            raise FormatError(f"a tensor of {needed} bytes")
         declared = table.numbers(7)
         if declared and (len(declared) != len(shape) or any(size < -1 for size in declared)):
-            raise DamagedError(f"a tensor of the shape {list(shape)} is declared as {list(declared)}")
+            raise FormatError(f"a tensor of the shape {list(shape)} is declared as {list(declared)}")
         if not tensor.buffer < len(self.buffers) and (tensor.buffer or self.buffers):
-            raise DamagedError(f"a tensor in buffer {tensor.buffer} of {len(self.buffers)}")
+            raise FormatError(f"a tensor in buffer {tensor.buffer} of {len(self.buffers)}")
         start, held = self._held(tensor)
         is_sparse = bool(table.place(6))
         if is_sparse:
             self._verify_sparsity(reader.table(reader.target(table.place(6)), "Sparsity"), shape, held)
         elif held and bits is not None and held != needed:
-            raise DamagedError(f"a constant of {needed} bytes has {held}")
+            raise FormatError(f"a constant of {needed} bytes has {held}")
         elif held and tensor.kind == STRING:
             self._verify_strings(start, held, tensor.size)
         if table.place(4):
             self._verify_quantization(reader.table(reader.target(table.place(4)), "Quantization"), shape)
         for part in table.tables(9, "VariantSubType"):
             if any(size < -1 for size in part.numbers(0)):
-                raise DamagedError("a variant of negative sizes")
+                raise FormatError("a variant of negative sizes")
 
     def _held(self, tensor: VerifiedTensor) -> tuple[int, int]:
         return self.buffers[tensor.buffer] if self.buffers else (0, 0)
@@ -176,39 +177,39 @@ class _Model:
         """A string tensor: the count, where each string begins, where the last one ends, the bytes."""
         reader = self.reader
         if held < 8 or reader.scalar(start, "i32") != count or held < 4 * (count + 2):
-            raise DamagedError(f"a constant of {count} strings does not have as many")
+            raise FormatError(f"a constant of {count} strings does not have as many")
         reader.spend(count)
         offsets = struct.unpack_from(f"<{count + 1}i", reader.data, start + 4)
         if offsets[0] < 4 * (count + 2) or offsets[-1] > held or any(a > b for a, b in pairwise(offsets)):
-            raise DamagedError("strings of a constant overlap or lie outside of it")
+            raise FormatError("strings of a constant overlap or lie outside of it")
 
     def _verify_sparsity(self, table: Table, shape: tuple[int, ...], held: int) -> None:
         """The dimensions of a sparse constant; the indices themselves are verified as far as they are bounds."""
         order, blocks = table.numbers(0), table.numbers(1)
         dimensions = table.tables(2, "DimensionMetadata")
         if sorted(order) != list(range(len(order))) or len(order) != len(shape) + len(blocks):
-            raise DamagedError("a sparse constant whose order of dimensions is none")
+            raise FormatError("a sparse constant whose order of dimensions is none")
         if len(dimensions) != len(order) or any(not 0 <= block < len(shape) for block in blocks):
-            raise DamagedError("a sparse constant without all of its dimensions")
+            raise FormatError("a sparse constant without all of its dimensions")
         for dimension in dimensions:
             if dimension.number(0, "i8") == 0:
                 if dimension.number(1, "i32") < 0:
-                    raise DamagedError("a sparse constant of a negative size")
+                    raise FormatError("a sparse constant of a negative size")
                 continue
             segments, indices = self._index_vector(dimension, 2), self._index_vector(dimension, 4)
             rising = all(a <= b for a, b in pairwise(segments))
             if not segments or segments[0] < 0 or not rising or segments[-1] > len(indices):
-                raise DamagedError("a sparse constant whose segments do not rise")
+                raise FormatError("a sparse constant whose segments do not rise")
             if indices and (min(indices) < 0 or max(indices) >= max(shape, default=1)):
-                raise DamagedError("a sparse constant with an index outside")
+                raise FormatError("a sparse constant with an index outside")
         if not held:
-            raise DamagedError("a sparse constant without data")
+            raise FormatError("a sparse constant without data")
 
     def _index_vector(self, dimension: Table, slot: int) -> tuple[int, ...]:
         kind = {1: "i32", 2: "u16", 3: "u8"}.get(dimension.number(slot, "u8"))
         place = dimension.place(slot + 1)
         if kind is None or not place:
-            raise DamagedError("a sparse constant without its indices")
+            raise FormatError("a sparse constant without its indices")
         inner = self.reader.table(self.reader.target(place)).place(0)
         if not inner:
             return ()
@@ -219,13 +220,13 @@ class _Model:
         axis = table.number(6, "i32")
         if table.number(4, "u8"):
             if not table.place(5):
-                raise DamagedError("a tensor whose quantization has no details")
+                raise FormatError("a tensor whose quantization has no details")
             self.reader.table(self.reader.target(table.place(5)))
             return
         if scales > 1 and not (0 <= axis < len(shape) and scales == shape[axis]):
-            raise DamagedError(f"a tensor of the shape {list(shape)} has {scales} scales along its axis {axis}")
+            raise FormatError(f"a tensor of the shape {list(shape)} has {scales} scales along its axis {axis}")
         if zeros not in (0, scales):
-            raise DamagedError(f"a tensor has {scales} scales and {zeros} zero points")
+            raise FormatError(f"a tensor has {scales} scales and {zeros} zero points")
 
     def _count(self, table: Table, slot: int, size: int) -> int:
         place = table.place(slot)
@@ -235,10 +236,10 @@ class _Model:
         inputs, outputs = graph.numbers(1), graph.numbers(2)
         for number in (*inputs, *outputs):
             if not 0 <= number < len(tensors):
-                raise DamagedError(f"its input or output {number} is no tensor")
+                raise FormatError(f"its input or output {number} is no tensor")
         held = [self._held(tensor)[1] > 0 for tensor in tensors]
         if any(held[number] for number in inputs):
-            raise DamagedError("an input is a constant")
+            raise FormatError("an input is a constant")
         ready = [
             is_held or tensor.is_variable or not tensor.size for is_held, tensor in zip(held, tensors, strict=True)
         ]
@@ -247,40 +248,40 @@ class _Model:
         for place, operator in enumerate(graph.tables(3, "Operator")):
             try:
                 self._operator(operator, tensors, held, ready, graphs)
-            except DamagedError as error:
-                raise DamagedError(f"operator {place}: {error}") from None
+            except FormatError as error:
+                raise FormatError(f"operator {place}: {error}") from None
         if not all(ready[number] for number in outputs):
-            raise DamagedError("an output is never computed")
+            raise FormatError("an output is never computed")
 
     def _operator(
         self, operator: Table, tensors: Sequence[VerifiedTensor], held: list[bool], ready: list[bool], graphs: int
     ) -> None:
         code = operator.number(0, "u32")
         if not code < len(self.codes):
-            raise DamagedError(f"its code {code} is none of {len(self.codes)}")
+            raise FormatError(f"its code {code} is none of {len(self.codes)}")
         read, written, between = operator.numbers(1), operator.numbers(2), operator.numbers(8)
         for number in (*read, *between):
             if not -1 <= number < len(tensors):
-                raise DamagedError(f"its input {number} is no tensor")
+                raise FormatError(f"its input {number} is no tensor")
         for number in read:
             if number >= 0 and not ready[number]:
-                raise DamagedError(f"its input {number} is not computed before")
+                raise FormatError(f"its input {number} is not computed before")
         for number in written:
             if not 0 <= number < len(tensors):
-                raise DamagedError(f"its output {number} is no tensor")
+                raise FormatError(f"its output {number} is no tensor")
             if held[number]:
-                raise DamagedError(f"its output {number} is a constant")
+                raise FormatError(f"its output {number} is a constant")
             ready[number] = True
         start, size = operator.number(9, "u64"), operator.number(10, "u64")
         if start > 1 and start + size > self.reader.end:
-            raise DamagedError("its options end outside of the file")
+            raise FormatError("its options end outside of the file")
         self._verify_options(operator, self.codes[code], graphs)
 
     def _verify_options(self, operator: Table, code: int, graphs: int) -> None:
         reader, number = self.reader, operator.number(3, "u8")
         expected = EXPECTED.get(code)
         if expected is not None and (number != expected or not operator.place(4)):
-            raise DamagedError("its options are missing or another operator's")
+            raise FormatError("its options are missing or another operator's")
         self._verify_newer_options(operator, graphs)
         if not operator.place(4):
             return
@@ -289,7 +290,7 @@ class _Model:
         for slot in POSITIVE.get(number, ()):
             default = 1 if slot in DILATIONS.get(number, ()) else 0
             if options.number(slot, "i32", default) < 1:
-                raise DamagedError("a stride, a dilation, a window or a block of its options is not positive")
+                raise FormatError("a stride, a dilation, a window or a block of its options is not positive")
         for slot in SUBGRAPHS.get(number, ()):
             self._call(options.number(slot, "i32"), graphs)
 
@@ -297,7 +298,7 @@ class _Model:
         number, place = operator.number(11, "u8"), operator.place(12)
         if not place:
             if number:
-                raise DamagedError("its options are missing")
+                raise FormatError("its options are missing")
             return
         kinds = OPTIONS_2.get(number, {})
         options = self.reader.fields(self.reader.target(place), kinds, f"newer options {number}")
@@ -308,7 +309,7 @@ class _Model:
 
     def _call(self, called: int, graphs: int) -> None:
         if not 0 <= called < graphs:
-            raise DamagedError(f"it calls subgraph {called} of {graphs}")
+            raise FormatError(f"it calls subgraph {called} of {graphs}")
         self.calls[-1].add(called)
 
     def _no_recursion(self) -> None:
@@ -327,9 +328,9 @@ class _Model:
                 if not waiting[caller]:
                     free.append(caller)
         if done < len(self.calls):
-            raise DamagedError("a subgraph calls itself")
+            raise FormatError("a subgraph calls itself")
 
 
 def _code(table: Table) -> int:
     """The builtin operator of an operator code: files before 2020 have it in a byte."""
-    return max(table.number(0, "i8"), table.number(3, "i32"))
+    return int(max(table.number(0, "i8"), table.number(3, "i32")))

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, overload
 
 import numpy as np
@@ -14,28 +13,14 @@ import numpy as np
 from pocketgraph.datasets.dataset import Dataset
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.errors import UsageError, option
+from pocketgraph.pages.parts import Verdict as Finding
 from pocketgraph.quantization.core.program_runner import Array
 from pocketgraph.quantization.core.quantization_options import Progress, silent
+from pocketgraph.quantization.evaluation import evaluation_page
+from pocketgraph.quantization.evaluation.model_verdict import COLUMNS, Verdict, is_told
 from pocketgraph.quantization.evaluation.runnable_models import LiteRTModel, RunnableModel
-from pocketgraph.runtime.answer_metrics import Accuracy, Comparison, interval, mean_interval
+from pocketgraph.runtime.answer_metrics import Accuracy, Comparison
 from pocketgraph.runtime.statistic import Statistic
-
-COLUMNS = (
-    ("top1", "top-1", "{:.2%}"),
-    ("top1_interval", "95 % confident", "{0[0]:.1%}-{0[1]:.1%}"),
-    ("top5", "top-5", "{:.2%}"),
-    ("top5_interval", "95 % confident", "{0[0]:.1%}-{0[1]:.1%}"),
-    ("true_error", "true error", "{:.4g}"),
-    ("true_error_interval", "95 % confident", "{0[0]:.3g}-{0[1]:.3g}"),
-    ("agreement", "agrees", "{:.2%}"),
-    ("agreement_interval", "95 % confident", "{0[0]:.1%}-{0[1]:.1%}"),
-    ("kl", "KL", "{:.5f}"),
-    ("snr_db", "SNR dB", "{:.2f}"),
-    ("mean_error", "mean error", "{:.3g}"),
-    ("mean_error_interval", "95 % confident", "{0[0]:.2g}-{0[1]:.2g}"),
-    ("milliseconds", "ms", "{:.2f}"),
-    ("bytes", "bytes", "{:,}"),
-)
 
 
 @dataclass
@@ -65,75 +50,20 @@ class Evaluation(Sequence["Verdict"]):
     def __repr__(self) -> str:
         return "\n".join(table([verdict.as_dict() for verdict in self.verdicts], self.samples))
 
+    def verdict(self) -> Finding:
+        """Which of the models to ship, in plain words, and why."""
+        return evaluation_page.finding(self.verdicts, self.samples)
 
-@dataclass
-class Verdict:
-    """What is known of one model after all samples.
+    def as_html(self, place: str) -> str:
+        """A page that needs nothing else.
 
-    Attributes:
-        path: its file, or a name.
-        size: bytes of its file, where it has one.
-        comparison: with the first model; None for that one.
-        accuracy: against the data's classes, when they tell them.
-        errors: the samples' mean absolute differences from the numbers that the data tell, when they do.
-        times: seconds of each sample.
-    """
+        Args:
+            place: the data's name.
+        """
+        return evaluation_page.to_html(self.verdicts, self.samples, self.notes, place)
 
-    path: str
-    size: int | None = None
-    comparison: Comparison | None = None
-    accuracy: Accuracy | None = None
-    errors: Statistic[float] | None = None
-    times: list[float] = field(default_factory=list)
-
-    def add(self, reference: Array, answer: Array, label: int | None, numbers: Array | None) -> None:
-        """Takes in one sample's output, beside that of the first model and beside what the data tell."""
-        if self.comparison is not None:
-            self.comparison.add(reference, answer)
-        if self.accuracy is not None and label is not None:
-            self.accuracy.add(answer, label)
-        if self.errors is not None and numbers is not None:
-            self.errors.update(float(np.abs(answer.reshape(-1).astype(np.float64) - numbers).mean()))
-
-    @property
-    def model(self) -> str:
-        """The name of its file, without folders."""
-        return os.path.basename(self.path) or self.path
-
-    def as_dict(self) -> dict[str, Any]:
-        """All numbers by name; None for what is not known."""
-        right, beside = self.accuracy, self.comparison
-        row: dict[str, Any] = {"model": self.model, "bytes": self.size}
-        if right is not None:
-            row |= {"top1": right.top1, "top1_interval": right.top1_interval}
-            if right.tells_five:
-                row |= {"top5": right.top5, "top5_interval": right.top5_interval}
-        if self.errors is not None:
-            row |= {"true_error": self.errors.average, "true_error_interval": mean_interval(self.errors)}
-        if beside is not None:
-            if beside.width > 1:
-                row |= {
-                    "agreement": beside.agreement,
-                    "agreement_interval": interval(beside.agreed, beside.count),
-                    "kl": beside.kl,
-                }
-            row |= {
-                "snr_db": beside.snr,
-                "mean_error": beside.mean_error,
-                "mean_error_interval": beside.mean_error_interval,
-                "largest_error": beside.largest,
-            }
-        return {
-            **{key: _finite(value) for key, value in row.items()},
-            "milliseconds": float(np.median(self.times)) * 1e3,
-        }
-
-
-def _finite(value: Any) -> Any:
-    """None in place of infinities and NaN, which JSON does not know."""
-    if isinstance(value, tuple):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    def _repr_html_(self) -> str:
+        return evaluation_page.to_fragment(self.verdicts, self.samples, self.notes)
 
 
 def judge_models(
@@ -217,17 +147,12 @@ def _shapes(model: RunnableModel) -> str:
     return ", ".join(str(list(item.shape)) for item in model.inputs)
 
 
-def _is_told(value: Any) -> bool:
-    """Whether there is a number, or an interval with both ends."""
-    return value is not None and not (isinstance(value, list) and None in value)
-
-
 def table(rows: list[dict[str, Any]], count: int) -> list[str]:
     """The verdicts in columns."""
-    used = [column for column in COLUMNS if any(_is_told(row.get(column[0])) for row in rows)]
+    used = [column for column in COLUMNS if any(is_told(row.get(column[0])) for row in rows)]
     cells = [["model", *(title for _, title, _ in used)]]
     for row in rows:
-        filled = [form.format(row[key]) if _is_told(row.get(key)) else "" for key, _, form in used]
+        filled = [form.format(row[key]) if is_told(row.get(key)) else "" for key, _, form in used]
         cells.append([row["model"], *filled])
     widths = [max(len(line[index]) for line in cells) for index in range(len(cells[0]))]
     lines = [f"{count} samples" + (f"; agreement is with {rows[0]['model']}" if len(rows) > 1 else "")]

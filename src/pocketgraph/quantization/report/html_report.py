@@ -6,49 +6,57 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import asdict
-from html import escape
 from typing import Any
 
+from pocketgraph.pages.document import fragment, text
+from pocketgraph.pages.document import report as page
+from pocketgraph.pages.parts import (
+    LABELLED,
+    Cell,
+    Column,
+    Row,
+    Verdict,
+    cards,
+    curve,
+    figures,
+    folded,
+    glossary,
+    histogram,
+    notes,
+    number,
+    paragraph,
+    section,
+    table,
+    words,
+)
+from pocketgraph.pages.words import WORDS
 from pocketgraph.quantization.report.layer_report import LayerReport, QuantizationReport
+from pocketgraph.quantization.report.size_and_latency import SizeAndLatency
 from pocketgraph.runtime.answer_metrics import Comparison
 
-WIDTH, HEIGHT = 160, 36  # pixels of a histogram
 KINDS = (("from_weights", "weights"), ("from_operand", "operand"), ("from_steps", "steps"), ("from_cutting", "cut off"))
 """The kinds of error: an attribute of Layer, and its name on the page, which is also its class."""
 LEVELS = (10, 20, 30, 40, 50, 60)  # decibels at which the bars of the histograms of errors begin
-STYLE = """
-:root { --blue: #3b6ea5; --red: #c0392b; --amber: #c98a1b; --green: #3f8f5f; --violet: #7a5ba6; --grey: #8a9099; }
-body { font: 14px/1.5 system-ui, sans-serif; margin: 0 auto; padding: 1.5em 2em 4em; max-width: 1500px; color: #1d2329;
-  background: #fff; }
-h1 { font-size: 1.5em; margin: 0 0 .6em; overflow-wrap: anywhere; } h2 { font-size: 1.15em; margin: 2em 0 .3em; }
-p, li { max-width: 60em; } li { overflow-wrap: anywhere; } li.warning { color: var(--red); font-weight: 600; }
-.cards { display: flex; flex-wrap: wrap; gap: .8em; margin: 1em 0; }
-.card { border: 1px solid #dde1e6; border-radius: 6px; padding: .5em 1em; min-width: 8em; }
-.card b { display: block; font-size: 1.45em; font-weight: 600; } .card span { color: #5b646e; font-size: .9em; }
-.wide { overflow-x: auto; } table { border-collapse: collapse; width: 100%; font-size: 13px; }
-th, td { padding: .3em .6em; text-align: right; border-bottom: 1px solid #e6e9ed; vertical-align: middle; }
-th { position: sticky; top: 0; background: #f4f6f8; font-weight: 600; white-space: nowrap; }
-th:first-child, th:last-child, td.name { text-align: left; max-width: 22em; overflow-wrap: anywhere; }
-td.words { text-align: left; min-width: 14em; } td.name { min-width: 13em; }
-td.name small { color: #5b646e; display: block; } tr.float { color: #7a828b; background: #fafbfc; }
-td.bad { color: var(--red); font-weight: 600; } td.fair { color: #9a6a10; }
-svg { display: block; } .curve { min-width: 700px; }
-.cut, .cut_off { fill: var(--red); } .bar, .steps { fill: var(--blue); }
-.weights { fill: var(--amber); } .operand { fill: var(--violet); } .all { fill: var(--grey); }
-.line { stroke: var(--blue); fill: none; stroke-width: 2; }
-.dot { fill: var(--blue); } .dot.float { fill: var(--grey); }
-.axis { stroke: #c3c9d0; } text { fill: #5b646e; font: 11px system-ui, sans-serif; }
-.row { display: flex; flex-wrap: wrap; gap: 1.5em; } figure { margin: 0; } figcaption { color: #5b646e; }
-details { margin-top: 1em; } summary { cursor: pointer; font-size: 1.15em; font-weight: 600; }
-"""
-MEANINGS = (
-    ("at the scores", "decibels left at the scores when only this tensor is rounded to codes; the order is by it"),
-    ("weights", "decibels left in this layer's results when only its weights are codes"),
-    ("operand", "decibels left in them when only its operand is codes"),
-    ("steps", "decibels that the width of this tensor's steps leaves of it"),
-    ("cut off", "decibels that cutting off what lies outside of its range leaves; empty where nothing is"),
-    ("here", "decibels of this tensor in the quantized model, with all errors before it"),
+IN_NOTEBOOK = 10  # layers
+FEW = 30  # samples; of fewer a verdict says how few they are
+BAD, FAIR = 20.0, 30.0  # decibels below which a figure of a layer stands out
+COLUMNS = (
+    Column("layer", "The tensor, and LiteRT's operator that makes it."),
+    Column("at the scores, dB", WORDS["at the scores"]),
+    Column("weights, dB", "Decibels left in this layer's results when only its weights are codes."),
+    Column("operand, dB", "Decibels left in this layer's results when only its operand is codes."),
+    Column("steps, dB", "Decibels that the width of this tensor's steps leaves of it."),
+    Column("cut off, dB", "Decibels that cutting off what lies outside of its range leaves; empty where nothing is."),
+    Column("here, dB", WORDS["here"]),
+    Column("seen", "The smallest and the largest value that occurred."),
+    Column("codes for", "The range of values that have codes."),
+    Column("scale", WORDS["scale"]),
+    Column("values", "How often each value occurred; red ones are cut off."),
+    Column("action", "What was done, or what to try.", is_words=True),
 )
+USED = ("same best class", "KL divergence", "signal to noise", "cosine", "code", "scale", "operand", "cut off",
+        "at the scores", "here", "ms")  # fmt: skip
+"""The words that a page explains."""
 
 
 def to_json(report: QuantizationReport, about: dict[str, Any] | None = None) -> str:
@@ -83,44 +91,101 @@ def _figures(compared: Comparison | None) -> dict[str, Any] | None:
     return {"samples": compared.count, **told, "snr_db": compared.snr, "cosine": compared.cosine}
 
 
-def to_html(report: QuantizationReport, title: str) -> str:
-    """The report as a page."""
-    ranked = report.ranked()
-    parts = [
-        "<!doctype html><html lang='en'><meta charset='utf-8'><meta name='viewport' content='width=device-width'>",
-        f"<title>{escape(title)}</title><style>{STYLE}</style><h1>{escape(title)}</h1>",
-        _cards(report),
-        "<ul>" + "".join(_note(note) for note in report.notes) + "</ul>",
-    ]
-    if report.total.count:
-        parts += [
-            "<h2>Signal to noise along the model</h2>",
-            "<p>Decibels of each layer's result in the quantized model, with all errors before it; where it falls, "
-            "something is lost. Grey: computed in float.</p>",
-            _curve(report.layers),
+def to_html(report: QuantizationReport, title: str, speed: SizeAndLatency | None = None) -> str:
+    """The report as a page.
+
+    Args:
+        report: what is known of each layer.
+        title: of the page.
+        speed: bytes and times of both models, where they were measured.
+    """
+    return page(
+        title,
+        verdict(report, speed).html(),
+        _cards(report, speed),
+        notes(report.notes),
+        section(
+            "Signal to noise along the model",
+            paragraph(
+                "Decibels of each layer's result in the quantized model, with all errors before it; where it falls, "
+                "something is lost. Named: the layers that hurt most at the scores. Grey: computed in float."
+            ),
+            _curve(report),
+        )
+        if report.total.count and report.layers
+        else "",
+        section(
+            "Errors by kind",
+            paragraph(
+                "How many layers are left how many decibels by each kind of error alone. What stands on the left hurts."
+            ),
+            figures(
+                (kind, _histogram(report, attribute)) for attribute, kind in KINDS if sum(_tally(report, attribute))
+            ),
+        ),
+        section(
+            "Layers by harm",
+            paragraph(
+                "Decibels: the higher, the less is lost. Titles of columns say what they mean when the pointer rests "
+                "on them, and sort when they are clicked. Layers whose names differ in numbers only share a row that "
+                "shows the worst of them."
+            ),
+            _table(report.ranked()),
+        ),
+        folded(f"All {len(report.layers)} layers in running order", _table(report.layers)),
+        folded("Steps", notes(f"{name}: {done}" for name, done in report.steps.items())),
+        glossary(USED),
+    )
+
+
+def to_fragment(report: QuantizationReport, speed: SizeAndLatency | None = None) -> str:
+    """Verdict, figures and the layers that hurt most, for a notebook."""
+    worst = [_row(layer) for layer in report.ranked()[:IN_NOTEBOOK]]
+    return fragment(verdict(report, speed).html(), _cards(report, speed), table(COLUMNS, worst))
+
+
+def verdict(report: QuantizationReport, speed: SizeAndLatency | None = None) -> Verdict:
+    """Whether to ship the model, in plain words, and why."""
+    judged = report.judged or report.total
+    if not judged.count:
+        how = "Judge it on your data before it ships"
+        reasons = [
+            "No samples were given, so nobody knows what it does to the answers: `pocketgraph evaluate` tells.",
+            _size(report),
         ]
-    histograms = [_histogram(report, attribute, kind) for attribute, kind in KINDS if sum(_tally(report, attribute))]
-    if histograms:
-        parts += [
-            "<h2>Errors by kind</h2>",
-            "<p>How many layers are left how many decibels by each kind of error alone. What stands on the left "
-            "hurts.</p>",
-            f"<div class='row'>{''.join(histograms)}</div>",
-        ]
-    parts += [
-        "<h2>Layers by harm</h2>",
-        "<p>"
-        + "; ".join(f"<b>{name}</b>: {text}" for name, text in MEANINGS)
-        + ". Red bars in a histogram lie outside "
-        "of the range that has codes.</p>",
-        _table(ranked),
-        f"<details><summary>All {len(report.layers)} layers in running order</summary>",
-        _table(report.layers),
-        "</details>",
-        _steps(report),
-        "</html>",
-    ]
-    return "\n".join(parts) + "\n"
+        return Verdict("", how, [*reasons, *(speed.drawbacks() if speed else [])])
+    kind = judged.quality
+    what = "samples that it was not calibrated with" if report.are_unseen else "samples that it was calibrated with"
+    reasons = [f"On {judged.count} {what}: {judged.words()}."]
+    if not report.are_unseen:
+        reasons.append("Unseen data do worse: judge it on some that it was not calibrated with.")
+    if judged.count < FEW:
+        reasons.append(f"{judged.count} samples are few: the figures may be off by some points.")
+    worst = report.ranked()[:3] if kind != "good" else []
+    if worst:
+        reasons.append(f"What hurts most: {', '.join(layer.name for layer in worst)}.")
+    reasons.append(_size(report))
+    if speed is not None:
+        reasons.append(
+            f"A sample takes {1e3 * speed.seconds:,.3g} ms, {1e3 * speed.float_seconds:,.3g} ms in float "
+            f"({speed.seconds / speed.float_seconds:.2f} x)."
+        )
+        drawbacks = speed.drawbacks()
+        reasons += drawbacks
+        kind = "fair" if drawbacks and kind == "good" else kind
+        kind = "bad" if report.bytes >= report.float_bytes else kind
+    if kind == "good" and any(note.startswith("warning:") for note in report.notes):
+        kind = "fair"
+    return Verdict(kind, SAID[kind], reasons)
+
+
+SAID = {"good": "Ship it", "fair": "Ship it after a look at what it lost", "bad": "Do not ship it"}
+"""The verdicts in words."""
+
+
+def _size(report: QuantizationReport) -> str:
+    share = report.bytes / max(report.float_bytes, 1)
+    return f"It has {report.bytes:,} bytes, {share:.2f} of the float model's {report.float_bytes:,}."
 
 
 def summary(report: QuantizationReport, most: int = 5) -> list[str]:
@@ -149,83 +214,59 @@ def summary(report: QuantizationReport, most: int = 5) -> list[str]:
     return lines
 
 
-def _steps(report: QuantizationReport) -> str:
-    """What became of each step, folded away; nothing where there were none."""
-    rows = "".join(f"<li><b>{escape(name)}</b>: {done}</li>" for name, done in report.steps.items())
-    return f"<details><summary>Steps</summary><ul>{rows}</ul></details>" if rows else ""
-
-
-def _note(note: str) -> str:
-    return f"<li{' class=warning' if note.startswith('warning:') else ''}>{escape(note)}</li>"
-
-
-def _cards(report: QuantizationReport) -> str:
+def _cards(report: QuantizationReport, speed: SizeAndLatency | None) -> str:
     total = report.judged or report.total
-    which = f"{total.count} {'unseen samples' if report.are_unseen else 'samples calibrated with'}"
     inside = sum(layer.in_float and not math.isnan(layer.weight_noise) for layer in report.layers)
-    cards = [
-        (f"{report.bytes:,}", f"bytes, {report.bytes / max(report.float_bytes, 1):.2f} of the float model's"),
-        (str(sum(not layer.in_float for layer in report.layers)), f"of {len(report.layers)} operations in codes"),
-        *([(str(inside), "others with weights in few bits")] if inside else []),
-    ]
+    shown = []
     if total.count:
-        classes = [
-            (f"{total.agreement:.1%}", f"same best class, of {which}"),
-            (f"{total.kl:.4f}", "KL divergence, nats"),
-        ]
-        cards = [
-            *(classes if total.width > 1 else []),
-            (_with_unit(total.snr), "signal to noise" if total.width > 1 else f"signal to noise, {which}"),
-            (f"{total.cosine:.5f}", "cosine"),
-            *cards,
-        ]
-    return (
-        "<div class='cards'>"
-        + "".join(f"<div class='card'><b>{escape(value)}</b><span>{escape(text)}</span></div>" for value, text in cards)
-        + "</div>"
-    )
+        if total.width > 1:
+            shown += [(f"{total.agreement:.1%}", "same best class"), (f"{total.kl:.4f} nats", "KL divergence")]
+        shown += [(_with_unit(total.snr), "signal to noise"), (f"{total.cosine:.5f}", "cosine")]
+    shown.append((f"{report.bytes / 1e3:,.1f} kB", f"{report.float_bytes / 1e3:,.1f} kB in float"))
+    if speed is not None:
+        shown.append((f"{1e3 * speed.seconds:,.3g} ms", f"a sample; {1e3 * speed.float_seconds:,.3g} ms in float"))
+    coded = sum(not layer.in_float for layer in report.layers)
+    shown.append((str(coded), f"of {len(report.layers)} operations in codes"))
+    if inside:
+        shown.append((str(inside), "others with weights in few bits"))
+    return cards(shown)
 
 
 def _table(layers: Sequence[LayerReport]) -> str:
-    head = ["layer", "at the scores", "weights", "operand", "steps", "cut off", "here", "seen", "codes for", "values",
-            "action"]  # fmt: skip
-    rows = ["<div class='wide'><table><tr>" + "".join(f"<th>{name}</th>" for name in head) + "</tr>"]
-    for layer in layers:
-        codes = "" if math.isnan(layer.scale) else f"{layer.chosen_low:.4g} … {layer.chosen_high:.4g}"
-        seen = "" if math.isnan(layer.low) else f"{layer.low:.4g} … {layer.high:.4g}"
-        noises = (layer.activation_noise, layer.from_weights, layer.from_operand, layer.from_steps)
-        cut = math.nan if math.isinf(layer.from_cutting) else layer.from_cutting
-        cells = [
-            f"<td class='name'>{escape(layer.name)}<small>{escape(layer.operator)}</small></td>",
-            *(_decibels(value) for value in (*noises, cut, layer.snr)),
-            f"<td>{seen}</td><td>{codes}</td>",
-            f"<td>{_bars(layer)}</td><td class='words'>{escape(layer.action)}</td>",
-        ]
-        rows.append(f"<tr class='{'float' if layer.in_float else 'int8'}'>" + "".join(cells) + "</tr>")
-    return "\n".join(rows) + "</table></div>"
+    return table(COLUMNS, [_row(layer) for layer in layers], is_grouped=True)
 
 
-def _decibels(value: float) -> str:
-    grade = " class='bad'" if value < 20 else " class='fair'" if value < 30 else ""
-    return f"<td{grade}>{_number(value)}</td>"
+def _row(layer: LayerReport) -> Row:
+    cut = math.nan if math.isinf(layer.from_cutting) else layer.from_cutting
+    noises = (layer.activation_noise, layer.from_weights, layer.from_operand, layer.from_steps, cut, layer.snr)
+    codes = "" if math.isnan(layer.scale) else f"{layer.chosen_low:.4g} … {layer.chosen_high:.4g}"
+    seen = "" if math.isnan(layer.low) else f"{layer.low:.4g} … {layer.high:.4g}"
+    cells = [
+        words(layer.name, f"<small>{text(layer.operator)}</small>"),
+        *(_decibels(value) for value in noises),
+        Cell(seen, layer.high if seen else None),
+        Cell(codes, layer.chosen_high if codes else None),
+        number(layer.scale, ".3g"),
+        Cell("", None, more=_bars(layer)),
+        words(layer.action),
+    ]
+    return Row(cells, is_quiet=layer.in_float)
+
+
+def _decibels(value: float) -> Cell:
+    kind = "" if math.isnan(value) or value >= FAIR else "bad" if value < BAD else "fair"
+    return Cell(_number(value), None if math.isnan(value) else value, kind)
 
 
 def _bars(layer: LayerReport) -> str:
-    """The histogram, the heights as square roots so that rare values show."""
-    bars = layer.histogram
-    top = math.sqrt(max(bars, default=0)) or 1
-    step = WIDTH / max(len(bars), 1)
-    shapes = []
-    for index, share in enumerate(bars):
-        tall = HEIGHT * math.sqrt(share) / top
-        middle = layer.low + (layer.high - layer.low) * (index + 0.5) / len(bars)
-        cut = not math.isnan(layer.scale) and not (layer.chosen_low <= middle <= layer.chosen_high)
-        if tall > 0:
-            shapes.append(
-                f"<rect class='{'cut' if cut else 'bar'}' x='{index * step:.1f}' y='{HEIGHT - tall:.1f}' "
-                f"width='{step * 0.9:.1f}' height='{tall:.1f}'/>"
-            )
-    return f"<svg width='{WIDTH}' height='{HEIGHT}'>{''.join(shapes)}</svg>" if shapes else ""
+    """The histogram of the layer's values; those outside of the range in red."""
+    if not layer.histogram:
+        return ""
+    width = (layer.high - layer.low) / len(layer.histogram)
+    centres = [layer.low + (at + 0.5) * width for at in range(len(layer.histogram))]
+    has_codes = not math.isnan(layer.scale)
+    cut = [has_codes and not layer.chosen_low - width <= centre <= layer.chosen_high + width for centre in centres]
+    return histogram([math.sqrt(bar) for bar in layer.histogram], cut=cut, title=f"{layer.low:.4g} … {layer.high:.4g}")
 
 
 def _tally(report: QuantizationReport, attribute: str) -> list[int]:
@@ -238,50 +279,16 @@ def _tally(report: QuantizationReport, attribute: str) -> list[int]:
     return counts
 
 
-def _histogram(report: QuantizationReport, attribute: str, kind: str) -> str:
+def _histogram(report: QuantizationReport, attribute: str) -> str:
     """How many layers a kind of error leaves how many decibels."""
-    counts = _tally(report, attribute)
-    wide, tall, top = 38, 90, max(*counts, 1)
-    shapes = []
-    for index, (count, level) in enumerate(zip(counts, LEVELS, strict=True)):
-        height = (tall - 34) * count / top
-        label = f"&lt;{LEVELS[1]}" if not index else f"{level}+"
-        x, y = index * wide + 4, tall - 16 - height
-        shapes.append(
-            f"<rect class='{kind.replace(' ', '_')}' x='{x}' y='{y:.1f}' width='{wide - 8}' height='{height:.1f}'/>"
-            f"<text x='{x + (wide - 8) / 2}' y='{tall - 3}' text-anchor='middle'>{label}</text>"
-            + (f"<text x='{x + (wide - 8) / 2}' y='{y - 3:.1f}' text-anchor='middle'>{count}</text>" if count else "")
-        )
-    return (
-        f"<figure><figcaption>{kind}</figcaption><svg width='{wide * len(LEVELS)}' height='{tall}'>"
-        + f"{''.join(shapes)}</svg></figure>"
-    )
+    labels = [f"<{LEVELS[1]}" if level == LEVELS[0] else f"{level}+" for level in LEVELS]
+    return histogram(_tally(report, attribute), labels, cut=[True])
 
 
-def _curve(layers: Sequence[LayerReport]) -> str:
-    wide, tall, most, left = 1100, 220, 60.0, 34
-    step = (wide - left - 20) / max(len(layers) - 1, 1)
-
-    def height(value: float) -> float:
-        return tall - 20 - min(max(value, 0), most) / most * (tall - 40)
-
-    places = [(left + index * step, height(layer.snr), layer) for index, layer in enumerate(layers)]
-    grid = "".join(
-        f"<line class='axis' stroke-dasharray='2 4' x1='{left}' x2='{wide - 20}' y1='{y:.1f}' y2='{y:.1f}'/>"
-        f"<text x='{left - 6}' y='{y + 4:.1f}' text-anchor='end'>{level}</text>"
-        for level in (0, 20, 40, 60)
-        for y in [height(level)]
-    )
-    line = " ".join(f"{x:.1f},{y:.1f}" for x, y, _ in places)
-    dots = "".join(
-        f"<circle class='dot{' float' if layer.in_float else ''}' cx='{x:.1f}' cy='{y:.1f}' r='3'>"
-        f"<title>{escape(layer.name)}: {_with_unit(layer.snr)}</title></circle>"
-        for x, y, layer in places
-    )
-    return (
-        f"<div class='wide'><svg class='curve' viewBox='0 0 {wide} {tall}' width='100%' style='max-width:{wide}px'>"
-        f"{grid}<polyline class='line' points='{line}'/>{dots}</svg></div>"
-    )
+def _curve(report: QuantizationReport) -> str:
+    places = {id(layer): at for at, layer in enumerate(report.layers)}
+    worst = [places[id(layer)] for layer in report.ranked()[:LABELLED] if not layer.in_float]
+    return curve([(layer.name, layer.snr, layer.in_float) for layer in report.layers], 60.0, "dB", worst)
 
 
 def _number(value: float) -> str:

@@ -55,25 +55,30 @@ class SizeAndLatency:
     def lines(self) -> list[str]:
         """The figures, and a warning for each that is no gain."""
         with_threads = "one thread" if self.threads == 1 else f"{self.threads} threads"
-        said = [
+        return [
             f"LiteRT files: {self.float_bytes:,} bytes in float, {self.bytes:,} now "
             f"({self.bytes / self.float_bytes:.2f} x); a sample takes {duration(self.float_seconds)} in float, "
-            f"{duration(self.seconds)} now ({self.seconds / self.float_seconds:.2f} x, {with_threads})"
+            f"{duration(self.seconds)} now ({self.seconds / self.float_seconds:.2f} x, {with_threads})",
+            *(f"warning: {drawback}" for drawback in self.drawbacks()),
         ]
+
+    def drawbacks(self) -> list[str]:
+        """Why it is no gain, a sentence each; none where it is smaller and as fast."""
+        said = []
         if self.bytes >= self.float_bytes:
             said.append(
-                f"warning: the file is no smaller than the float one, because what describes {self.operations} "
+                f"the file is no smaller than the float one, because what describes {self.operations} "
                 f"operations and their codes is more than {self.weights:,} weights spare; "
                 "the float model is the better one to ship"
             )
         if self.seconds > SLOWER_RATIO * self.float_seconds and self.is_wide:
             said.append(
-                "warning: it is slower than the float model, because LiteRT computes codes of sixteen bits with plain "
+                "it is slower than the float model, because LiteRT computes codes of sixteen bits with plain "
                 f"kernels; {option('activations')}=int8 is the fast form"
             )
         elif self.seconds > SLOWER_RATIO * self.float_seconds:
             said.append(
-                "warning: it is slower than the float model, because its layers multiply too little to make up for "
+                "it is slower than the float model, because its layers multiply too little to make up for "
                 f"converting numbers to codes and back; {option('mode')}=weights is smaller and as "
                 "fast as the float model"
             )

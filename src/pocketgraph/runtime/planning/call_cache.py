@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pocketgraph.runtime.tensor_names import Fetched
 
 MOST_PLANS = 64  # that a session keeps; the oldest go, and are made again when they come back
+MOST_SPELLINGS = 1024  # of calls that a session keeps: each order of feeds and each way to write a name is one
 
 
 class CallCache:
@@ -62,7 +63,15 @@ class CallCache:
         names = tuple(fetches) if isinstance(fetches, list) else fetches
         if isinstance(names, (str, tuple)) and isinstance(targets, (str, tuple)):
             self.last = repeated_call(fetches, feeds, targets, execution)
+            if len(self._spelled) >= MOST_SPELLINGS:
+                del self._spelled[next(iter(self._spelled))]
             self._spelled[spelled_key(names, feeds, targets, list(feeds.values()))] = execution, self.last
+
+    def note_fetched(self, names: tuple[str, ...], found: Fetched) -> None:
+        """Notes which of these names are operations without outputs."""
+        if len(self.fetched) >= MOST_SPELLINGS:
+            del self.fetched[next(iter(self.fetched))]
+        self.fetched[names] = found
 
     def add_plan(self, key: CallKey, plan: ExecutionPlan) -> ExecutionPlan:
         """Adds a plan, and lets the oldest go where there are too many."""

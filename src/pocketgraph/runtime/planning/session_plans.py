@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,8 @@ Array = np.ndarray[Any, Any]
 
 NO_GRAPH = Graph(())
 """Stands for the model's, which need not be read to find what an earlier process left."""
+_living: weakref.WeakSet[SessionPlans] = weakref.WeakSet()
+_of_parent: list[dict[CallKey, ExecutionPlan]] = []
 MOST_STRINGS = 1024  # elements of a string feed that are worth looking at before the graph is read
 
 
@@ -88,6 +91,7 @@ class SessionPlans:
         self._key: str | None = None
         self._is_open = True
         self._declared: set[str] = set()
+        _living.add(self)
 
     @property
     def graph(self) -> Graph:
@@ -111,6 +115,16 @@ class SessionPlans:
         """
         if not self._is_open:
             raise RunError("Attempted to use a closed Session", hint="make a new one")
+
+    def begin_anew(self) -> None:
+        """In a forked process: plans are made anew, for the threads that held and ran the old ones are not here.
+
+        The old ones are not freed: that would wait for threads of native code.
+        """
+        self.lock = threading.RLock()
+        _of_parent.append(dict(self.calls.plans))
+        self.calls.plans.clear()
+        self.calls.forget()
 
     def close(self) -> None:
         """Frees all plans."""
@@ -284,3 +298,12 @@ def _is_certain(value: Any) -> bool:
 def _endpoint(name: str) -> Endpoint:
     ref = parse_ref(name)
     return Endpoint(ref.name, ref.port)
+
+
+def _begin_anew() -> None:
+    for plans in tuple(_living):
+        plans.begin_anew()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)

@@ -77,6 +77,8 @@ export class Engine {
 
   change(name, value) { this.tell({ set: name, value }); }
 
+  stats() { this.tell({ stats: true }); }
+
   remember(name) { this.tell({ remember: name }); }
 
   async save(canvas, label) {

@@ -7,7 +7,7 @@ const at = (id) => document.getElementById(id);
 const view = at("view"), pen = view.getContext("2d");
 const settings = { turn: 0, mirror: false, paused: false, details: false };
 const rates = [];
-let about, engine, camera, microphone, photo = null, last = null, shown = null, wave = null;
+let about, engine, camera, microphone, photo = null, last = null, shown = null, wave = null, stats = [];
 
 function say(text, action, run) {
   const box = at("message");
@@ -41,6 +41,7 @@ function answered(answer) {
   if (answer.error) { say(answer.error); return; }
   if (!at("message").hidden && !at("message").querySelector("button")) say("");
   last = answer;
+  if (answer.stats) stats = answer.stats;
   const now = performance.now();
   rates.push(now);
   while (rates.length && rates[0] < now - 2000) rates.shift();
@@ -91,7 +92,7 @@ function listed(answer) {
       `Frame: ${shown ? `${shown.width}x${shown.height}` : "none"}`, `View: ${view.clientWidth}x${view.clientHeight}`,
       `Rotation: ${settings.turn}`, `Inference time: ${answer.ms.toFixed(1)}ms`,
       `Waited: ${(answer.waited ?? 0).toFixed(1)}ms`, `There and back: ${(answer.trip ?? 0).toFixed(1)}ms`,
-      ...(answer.stats || []),
+      ...stats,
     ].join("\n");
   }
 }
@@ -179,7 +180,12 @@ at("pause").onclick = () => {
 };
 at("turn").onclick = () => { settings.turn = (settings.turn + 90) % 360; };
 at("mirror").onclick = () => { settings.mirror = !settings.mirror; };
-at("details").onclick = () => { settings.details = !settings.details; if (last) listed(last); };
+at("details").onclick = () => {
+  settings.details = !settings.details;
+  stats = [];
+  if (settings.details && engine.stats) engine.stats();
+  if (last) listed(last);
+};
 at("remember").onclick = () => { if (at("label").value.trim()) engine.remember(at("label").value.trim()); };
 at("photo").onchange = async (event) => {
   const [file] = event.target.files;

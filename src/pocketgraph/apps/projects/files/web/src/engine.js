@@ -10,6 +10,12 @@ export async function numbersOf(file, dtype) {
   return new TYPES[dtype](await response.arrayBuffer());
 }
 
+// For each of the runtime's inputs or outputs which one of model.json it is: by name, else by place.
+function places(details, known) {
+  const found = details.map(({ name }) => known.findIndex((entry) => entry.name === name));
+  return new Set(found).size === known.length && !found.includes(-1) ? found : known.map((_, i) => i);
+}
+
 // The model, compiled; `run` takes and gives arrays of numbers.
 export class Model {
   static async open(about, accelerator = "wasm") {
@@ -17,21 +23,23 @@ export class Model {
     const model = new Model();
     model.about = about;
     model.compiled = await loadAndCompile("model.tflite", { accelerator });
+    model.entering = places(model.compiled.getInputDetails(), about.inputs);
+    model.leaving = places(model.compiled.getOutputDetails(), about.outputs);
     return model;
   }
 
   async run(arrays) {
-    const tensors = arrays.map((array, i) => {
-      const { dtype, shape } = this.about.inputs[i];
+    const tensors = this.entering.map((i) => {
+      const { dtype, shape } = this.about.inputs[i], array = arrays[i];
       return new Tensor(array instanceof TYPES[dtype] ? array : TYPES[dtype].from(array), shape);
     });
-    const outputs = await this.compiled.run(tensors);
-    const found = outputs.map((output) => Array.isArray(output) ? output : output.toTypedArray().slice());
-    for (const tensor of [...tensors, ...outputs]) tensor.delete();
-    return found.map((array, i) => {
-      const { scale, zero_point: zero } = this.about.outputs[i];
-      return scale ? Float32Array.from(array, (code) => scale * (code - zero)) : array;
+    const outputs = await this.compiled.run(tensors), found = [];
+    outputs.forEach((output, place) => {
+      const i = this.leaving[place], { scale, zero_point: zero } = this.about.outputs[i], array = output.toTypedArray();
+      found[i] = scale ? Float32Array.from(array, (code) => scale * (code - zero)) : array.slice();
     });
+    for (const tensor of [...tensors, ...outputs]) tensor.delete();
+    return found;
   }
 
   // The largest difference from the answers that came with the model, as a share of the largest value.

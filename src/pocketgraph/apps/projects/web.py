@@ -1,0 +1,221 @@
+"""A page that runs the model in the browser, with the applications of ``pocketgraph live``."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Sequence
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.apps.live.anchors import multibox_priors, read_numbers, ssd_anchors
+from pocketgraph.apps.live.choice import chosen
+from pocketgraph.apps.live.detection import recognised
+from pocketgraph.apps.live.pictures import PALETTE
+from pocketgraph.apps.projects.litert_facts import as_json, facts
+from pocketgraph.apps.projects.project import Project
+from pocketgraph.apps.projects.templates import project_files, write_project
+from pocketgraph.apps.projects.words import about, front
+from pocketgraph.datasets.recordings import USUAL_RATE
+from pocketgraph.errors import UsageError, option
+from pocketgraph.exporting.model import Normalization
+from pocketgraph.graph import Graph
+from pocketgraph.graph.model_file import SCALES, ZERO_POINTS, is_litert_file
+from pocketgraph.kernels.audio.spectrograms import audio_spectrogram, mfcc
+
+LITERT_VERSION = "2.5.3"
+SHARED = ("main.js", "capture.js", "drawing.js", "recorder.js", "live.css")
+"""Files of the live page that this one has too."""
+HEAD = """<link rel="manifest" href="app.webmanifest">
+<link rel="icon" href="icon.svg">
+<script type="importmap">
+{"imports": {"@litertjs/core": "./litert/core.js", "@litertjs/wasm-utils": "./litert/wasm-utils.js"}}
+</script>
+</head>"""
+SOUND_OPS = {"AudioSpectrogram": audio_spectrogram, "Mfcc": mfcc}
+
+
+def wanted_outputs(graph: Graph) -> list[str] | None:
+    """The tensors that the page reads, where they are not just the model's outputs."""
+    found = recognised(graph)
+    if found is not None:
+        return list(found.tensors.values())
+    kind, tensor = chosen(graph)
+    return [tensor] if kind in ("stylize", "pose", "image", "embed") and tensor else None
+
+
+def write(project: Project, folder: str) -> None:
+    """Writes the project.
+
+    Raises:
+        UsageError: a detector needs boxes that were not given.
+    """
+    path = os.path.join(folder, "public", "model.tflite")
+    project.place_model(path)
+    told = facts(project, path)
+    words = {
+        "title": project.name.title, "small": project.name.small, "about": about(project), "front": front(project),
+        "litert_version": LITERT_VERSION,
+    }  # fmt: skip
+    made = project_files("web", words)
+    page = files("pocketgraph.apps.live") / "page"
+    made["src/index.html"] = page.joinpath("index.html").read_text("utf-8").replace("</head>", HEAD).encode()
+    for name in SHARED:
+        made[f"src/{name}"] = page.joinpath(name).read_bytes()
+    for size in (192, 512):
+        made[f"public/icon-{size}.png"] = icon(size)
+    order = _orders(told)
+    made["public/model.json"] = as_json(_model(project, told, order))
+    for kind, places in zip(("input", "output"), order, strict=True):
+        given = project.golden_files()
+        for place, port in enumerate(places):
+            made[f"public/golden/{kind}_{place}.bin"] = given[f"{kind}_{port}.bin"]
+    write_project(folder, made)
+
+
+def _orders(told: dict[str, Any]) -> tuple[list[int], list[int]]:
+    """For each of the file's inputs, and of its outputs, which of the model's ports it is."""
+    return _inverse(told["input_places"]), _inverse(told["output_places"])
+
+
+def _inverse(places: Sequence[int]) -> list[int]:
+    return [list(places).index(place) for place in sorted(places)]
+
+
+def _model(project: Project, told: dict[str, Any], order: tuple[list[int], list[int]]) -> dict[str, Any]:
+    """What the page has to know: model.json."""
+    graph, entry = project.model.graph, project.model.main
+    kind, _ = chosen(graph) if project.model.front is None else ("speech", None)
+    channels = (entry.outputs[0].sizes or (0,))[-1]
+    app = (
+        "segment"
+        if kind == "image" and channels not in (1, 3) and (entry.outputs[0].sizes or (0, 0))[1] not in (1, 3)
+        else kind
+    )
+    found: dict[str, Any] = {
+        "name": project.name.title,
+        "kind": kind,
+        "app": app,
+        "labels": list(project.labels),
+        "tolerance": project.tolerance,
+        "inputs": [_port(project, told["inputs"][i], entry.inputs[i].tensor) for i in order[0]],
+        "outputs": [_port(project, told["outputs"][i], entry.outputs[i].tensor) for i in order[1]],
+    }
+    if app == "segment":
+        found["palette"] = PALETTE.tolist()
+    if kind == "speech":
+        return {**found, **_sound(project)}
+    if kind == "benchmark":
+        return found
+    detector = recognised(graph) if kind == "detect" else None
+    places = [i for i, port in enumerate(entry.inputs) if _is_picture(port.sizes)]
+    if len(places) != 1:
+        return {**found, "kind": "benchmark", "app": "benchmark"}
+    found["input"] = _picture(project, places[0], detector, 127.5 if kind == "pose" else None)
+    if kind == "stylize":
+        found["place"] = order[0].index(places[0])
+        size = np.prod(entry.inputs[1 - places[0]].sizes or (1,))
+        found["labels"] = list(project.labels) or [f"style {i}" for i in range(int(size))]
+    if detector is not None:
+        parts = {tensor: part for part, tensor in detector.tensors.items()}
+        found["decoder"], found["least"] = detector.family.name, detector.family.least
+        names = [parts[_known(parts, entry.outputs[i].tensor)] for i in order[1]]
+        found["parts"] = names
+        found["anchors"] = _anchors(project, detector.family.anchors, [found["outputs"][names.index("boxes")]["shape"]]
+                                    if "boxes" in names else [])  # fmt: skip
+    return found
+
+
+def _known(parts: dict[str, str], tensor: str) -> str:
+    return tensor if tensor in parts else tensor.removesuffix(":0")
+
+
+def _port(project: Project, told: dict[str, Any], tensor: str) -> dict[str, Any]:
+    """One input or output; with what its codes stand for where it has codes."""
+    graph = project.model.graph
+    scale, zero = 0.0, 0
+    if is_litert_file(graph):
+        node, _, port = tensor.partition(":")
+        attrs = graph[node].attrs
+        scales, zeros = attrs.get(SCALES, ()), attrs.get(ZERO_POINTS, ())
+        if isinstance(scales, tuple) and isinstance(zeros, tuple) and scales:
+            scale, zero = float(scales[int(port or 0)]), int(zeros[int(port or 0)])
+    return {"name": told["name"], "shape": told["shape"], "dtype": told["type"], "scale": scale, "zero_point": zero}
+
+
+def _is_picture(sizes: tuple[int | None, ...] | None) -> bool:
+    return sizes is not None and len(sizes) == 4 and sizes[-1] in (1, 3) and min(size or 0 for size in sizes[1:3]) > 1
+
+
+def _picture(project: Project, place: int, detector: Any, usual: float | None) -> dict[str, Any]:
+    """How pixels become the input: size and scaling; what was said comes before the family's."""
+    port = project.inputs[place]
+    _, height, width, channels = port.sizes or (1, 0, 0, 3)
+    how = project.model.normalization
+    if how is None and detector is not None:
+        how = Normalization((detector.family.mean,), (detector.family.std,))
+    if how is None:
+        how = Normalization((0.0,), (255.0,)) if usual is None else Normalization((usual,), (usual,))
+    mean, std = (list(part) * (channels if len(part) == 1 else 1) for part in (how.mean, how.std))
+    return {
+        "height": height, "width": width, "channels": channels, "mean": mean, "std": std,
+        "whole": port.dtype.is_integer, "reversed": bool(detector is not None and detector.family.reversed),
+    }  # fmt: skip
+
+
+def _anchors(project: Project, need: str, shapes: list[Any]) -> list[float] | None:
+    """The numbers that a family's boxes are relative to, in one row."""
+    if not need or (need == "yolo" and not project.boxes):
+        return None
+    count = int(np.prod(shapes[0])) // 4 if shapes else 0
+    if need == "priors" and project.boxes:
+        return [float(v) for v in multibox_priors(project.boxes, count).reshape(-1)]
+    if project.boxes:
+        return [float(v) for v in read_numbers(project.boxes).reshape(-1)]
+    made = ssd_anchors(count, (project.inputs[0].sizes or (0, 0))[1] or 0) if need == "anchors" else None
+    if made is None:
+        raise UsageError("this detector needs its priors or anchors", hint=f"pass {option('priors', 'boxes')}=FILE")
+    return [float(v) for v in made.reshape(-1)]
+
+
+def _sound(project: Project) -> dict[str, Any]:
+    """The rate, how many samples are heard at once, and the steps in front of the model."""
+    front_part = project.model.front
+    if front_part is None:
+        sizes = project.inputs[0].sizes or (USUAL_RATE,)
+        return {"rate": project.model.sample_rate or USUAL_RATE, "samples": int(np.prod(sizes)), "front": []}
+    rate = front_part.rate or project.model.sample_rate or USUAL_RATE
+    samples, steps = rate, []
+    for node in front_part.graph:
+        count = node.attr("desired_samples")
+        if node.op == "DecodeWav" and isinstance(count, int) and count > 0:
+            samples = count
+        if node.op in SOUND_OPS:
+            defaults = SOUND_OPS[node.op].__kwdefaults__ or {}
+            steps.append(
+                {"op": node.op, **defaults, **{k: v for k, v in node.attrs.items() if isinstance(v, (int, float))}}
+            )
+    steps.sort(key=lambda step: list(SOUND_OPS).index(str(step["op"])))
+    return {"rate": rate, "samples": samples, "front": steps}
+
+
+def icon(size: int) -> bytes:
+    """The app's icon as a PNG of so many pixels to a side: a camera on blue."""
+    from PIL import Image, ImageDraw
+
+    unit = size / 64
+    picture = Image.new("RGBA", (size, size))
+    draw = ImageDraw.Draw(picture)
+
+    def at(*sides: float) -> list[float]:
+        return [unit * side for side in sides]
+
+    draw.rounded_rectangle(at(0, 0, 63.9, 63.9), 14 * unit, fill="#1f5fd0")
+    draw.polygon([tuple(at(*point)) for point in ((22, 24), (26, 18), (38, 18), (42, 24))], fill="white")
+    draw.rectangle(at(14, 24, 50, 48), fill="white")
+    draw.ellipse(at(24, 27, 40, 43), fill="#1f5fd0")
+    made = io.BytesIO()
+    picture.save(made, "PNG")
+    return made.getvalue()

@@ -1,0 +1,60 @@
+"""Gradients of tensor arrays: each has an array of gradients beside it, in which they add up.
+
+The flow, a number that only orders reads and writes, carries what is computed later to what is computed before, and its
+gradient the other way round. Source: tensorflow/python/ops/tensor_array_grad.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pocketgraph.differentiation.backward import Backward
+from pocketgraph.differentiation.registry import gradient, not_differentiable
+
+not_differentiable("TensorArrayV3", "TensorArraySizeV3", "TensorArrayGradV3", "TensorArrayCloseV3")
+
+
+def _beside(op: Backward, flow: str) -> tuple[str, str]:
+    """The handle and the flow of the array of gradients, behind a flow."""
+    source = op.builder.top_scope.encode() or b"gradients"
+    made = op.add("TensorArrayGradV3", op.inputs[0], flow, source=source)
+    return made, op.add("Identity", flow, name="gradient_flow", control=[made])
+
+
+@gradient("TensorArrayReadV3")
+def read(op: Backward) -> Sequence[str | None]:
+    handle, flow = _beside(op, op.inputs[2])
+    return None, None, op.add("TensorArrayWriteV3", handle, op.inputs[1], op.grad, flow)
+
+
+@gradient("TensorArrayWriteV3")
+def write(op: Backward) -> Sequence[str | None]:
+    handle, flow = _beside(op, op.grad)
+    value = op.add("TensorArrayReadV3", handle, op.inputs[1], flow, dtype=op.attr("T"))
+    return None, None, value, op.grad
+
+
+@gradient("TensorArrayGatherV3")
+def gather(op: Backward) -> Sequence[str | None]:
+    handle, flow = _beside(op, op.inputs[2])
+    return None, None, op.add("TensorArrayScatterV3", handle, op.inputs[1], op.grad, flow)
+
+
+@gradient("TensorArrayScatterV3")
+def scatter(op: Backward) -> Sequence[str | None]:
+    handle, flow = _beside(op, op.grad)
+    value = op.add("TensorArrayGatherV3", handle, op.inputs[1], flow, dtype=op.attr("T"))
+    return None, None, value, op.grad
+
+
+@gradient("TensorArrayConcatV3")
+def concat(op: Backward) -> Sequence[str | None]:
+    handle, flow = _beside(op, op.inputs[1])
+    return None, op.add("TensorArraySplitV3", handle, op.grad, op.output(1), flow)
+
+
+@gradient("TensorArraySplitV3")
+def split(op: Backward) -> Sequence[str | None]:
+    handle, flow = _beside(op, op.grad)
+    value = op.add("TensorArrayConcatV3", handle, flow, dtype=op.attr("T"))
+    return None, value, None, op.grad

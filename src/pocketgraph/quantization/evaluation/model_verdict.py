@@ -1,0 +1,106 @@
+"""The figures of one model on data: against the truth, and beside another model."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.quantization.core.program_runner import Array
+from pocketgraph.runtime.answer_metrics import Accuracy, Comparison, interval, mean_interval
+from pocketgraph.runtime.statistic import Statistic
+
+COLUMNS = (
+    ("top1", "top-1", "{:.2%}"),
+    ("top1_interval", "95 % confident", "{0[0]:.1%}-{0[1]:.1%}"),
+    ("top5", "top-5", "{:.2%}"),
+    ("top5_interval", "95 % confident", "{0[0]:.1%}-{0[1]:.1%}"),
+    ("true_error", "true error", "{:.4g}"),
+    ("true_error_interval", "95 % confident", "{0[0]:.3g}-{0[1]:.3g}"),
+    ("agreement", "agrees", "{:.2%}"),
+    ("agreement_interval", "95 % confident", "{0[0]:.1%}-{0[1]:.1%}"),
+    ("kl", "KL", "{:.5f}"),
+    ("snr_db", "SNR dB", "{:.2f}"),
+    ("mean_error", "mean error", "{:.3g}"),
+    ("mean_error_interval", "95 % confident", "{0[0]:.2g}-{0[1]:.2g}"),
+    ("milliseconds", "ms", "{:.2f}"),
+    ("bytes", "bytes", "{:,}"),
+)
+
+
+@dataclass
+class Verdict:
+    """What is known of one model after all samples.
+
+    Attributes:
+        path: its file, or a name.
+        size: bytes of its file, where it has one.
+        comparison: with the first model; None for that one.
+        accuracy: against the data's classes, when they tell them.
+        errors: the samples' mean absolute differences from the numbers that the data tell, when they do.
+        times: seconds of each sample.
+    """
+
+    path: str
+    size: int | None = None
+    comparison: Comparison | None = None
+    accuracy: Accuracy | None = None
+    errors: Statistic[float] | None = None
+    times: list[float] = field(default_factory=list)
+
+    def add(self, reference: Array, answer: Array, label: int | None, numbers: Array | None) -> None:
+        """Takes in one sample's output, beside that of the first model and beside what the data tell."""
+        if self.comparison is not None:
+            self.comparison.add(reference, answer)
+        if self.accuracy is not None and label is not None:
+            self.accuracy.add(answer, label)
+        if self.errors is not None and numbers is not None:
+            self.errors.update(float(np.abs(answer.reshape(-1).astype(np.float64) - numbers).mean()))
+
+    @property
+    def model(self) -> str:
+        """The name of its file, without folders."""
+        return os.path.basename(self.path) or self.path
+
+    def as_dict(self) -> dict[str, Any]:
+        """All numbers by name; None for what is not known."""
+        right, beside = self.accuracy, self.comparison
+        row: dict[str, Any] = {"model": self.model, "bytes": self.size}
+        if right is not None:
+            row |= {"top1": right.top1, "top1_interval": right.top1_interval}
+            if right.tells_five:
+                row |= {"top5": right.top5, "top5_interval": right.top5_interval}
+        if self.errors is not None:
+            row |= {"true_error": self.errors.average, "true_error_interval": mean_interval(self.errors)}
+        if beside is not None:
+            if beside.width > 1:
+                row |= {
+                    "agreement": beside.agreement,
+                    "agreement_interval": interval(beside.agreed, beside.count),
+                    "kl": beside.kl,
+                }
+            row |= {
+                "snr_db": beside.snr,
+                "mean_error": beside.mean_error,
+                "mean_error_interval": beside.mean_error_interval,
+                "largest_error": beside.largest,
+            }
+        return {
+            **{key: _finite(value) for key, value in row.items()},
+            "milliseconds": float(np.median(self.times)) * 1e3,
+        }
+
+
+def _finite(value: Any) -> Any:
+    """None in place of infinities and NaN, which JSON does not know."""
+    if isinstance(value, tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def is_told(value: Any) -> bool:
+    """Whether there is a number, or an interval with both ends."""
+    return value is not None and not (isinstance(value, list) and None in value)

@@ -1,0 +1,46 @@
+"""Tables of numbers: rows that do not fit their head are told by what they say, not by what the head says."""
+
+from __future__ import annotations
+
+import pathlib
+
+import numpy as np
+import pytest
+
+from pocketgraph.datasets.csv_tables import read_table
+from pocketgraph.errors import FormatError, UsageError
+
+
+def table(tmp_path: pathlib.Path, text: str) -> str:
+    path = tmp_path / "a.csv"
+    path.write_text(text)
+    return str(path)
+
+
+def test_a_column_of_classes_is_named_or_the_last(tmp_path: pathlib.Path) -> None:
+    (numbers,), classes = read_table(table(tmp_path, "label,a,b\n7,1,2\n8,3,4\n"), [2])
+    np.testing.assert_array_equal(numbers, [[1, 2], [3, 4]])
+    assert classes == ["7", "8"]
+    (numbers,), classes = read_table(table(tmp_path, "1,2,x\n"), [2])
+    np.testing.assert_array_equal(numbers, [[1, 2]])
+    assert classes == ["x"]
+
+
+def test_a_head_that_names_a_class_beyond_the_rows(tmp_path: pathlib.Path) -> None:
+    (numbers,), classes = read_table(table(tmp_path, "a,b,c,d,label\n1,2,3\n"), [2])
+    np.testing.assert_array_equal(numbers, [[1, 2]])
+    assert classes == ["3"]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "part"),
+    [
+        ("a,b\n1,x\n", FormatError, "row 1 has 'x', which is no number"),
+        ("1,2\n1\n", UsageError, "row 2 has 1 columns, the first 2"),
+        ("1,2,3,4\n", UsageError, "a row has 4 columns, and the model takes 2 numbers"),
+        ("a,b\n", UsageError, "no samples"),
+    ],
+)
+def test_what_does_not_fit_is_said(tmp_path: pathlib.Path, text: str, kind: type[Exception], part: str) -> None:
+    with pytest.raises(kind, match=part):
+        read_table(table(tmp_path, text), [2])

@@ -1,0 +1,68 @@
+"""Gradients through loops, with branches, other loops, arrays and lists in them: TensorFlow's numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pocketgraph
+from pocketgraph.errors import GraphError
+from pocketgraph.graph.text import parse
+from support import ROOT
+
+FOLDER = ROOT / "tests" / "fixtures" / "loop_gradients"
+GOLDEN = dict(np.load(FOLDER.with_suffix(".npz")))
+NAMES = sorted(path.stem for path in FOLDER.glob("*.pb"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_gradients_are_tensorflows(name: str) -> None:
+    feeds = {key.split("/")[2]: value for key, value in GOLDEN.items() if key.startswith(f"{name}/in/")}
+    wanted = {key.split("/")[2]: value for key, value in GOLDEN.items() if key.startswith(f"{name}/grad/")}
+    slopes = pocketgraph.gradients(pocketgraph.load(FOLDER / f"{name}.pb"), "y", list(wanted))
+    for options in ({"engine": "reference"}, {}):
+        with pocketgraph.Session(slopes, **options) as session:
+            for _ in range(2):  # stacks begin empty in each run
+                found = session.run(list(slopes.outputs), feeds)
+                for got, want in zip(found, wanted.values(), strict=True):
+                    np.testing.assert_allclose(got, want, rtol=0, atol=1e-5 * np.abs(want).max())
+
+
+def test_a_loop_of_no_rounds_hands_gradients_on() -> None:
+    graph = pocketgraph.load(FOLDER / "by_value.pb")
+    slopes = pocketgraph.gradients(graph, "y", "x")
+    with pocketgraph.Session(slopes) as session:
+        (found,) = session.run(list(slopes.outputs), {"x": np.float32([90, 1, 2])})
+    np.testing.assert_array_equal(found, [1, 1, 1])
+
+
+def test_what_does_not_come_through_the_loop_is_not_connected() -> None:
+    graph = pocketgraph.load(FOLDER / "power.pb")
+    with pytest.raises(GraphError, match="y does not depend on unused"):
+        pocketgraph.gradients(graph, "y", "unused")
+
+
+def test_a_net_with_a_loop_learns() -> None:
+    """The variables of a recurrent net, read in the rounds of a loop."""
+    graph = pocketgraph.load(FOLDER / "recurrent.pb")
+    given = {key.split("/")[2]: value for key, value in GOLDEN.items() if key.startswith("recurrent/in/")}
+    weights = {name: pocketgraph.graph.const(name, given[name]) for name in ("w", "b")}
+    graph = pocketgraph.trainable(graph.map_nodes(lambda node: weights.get(node.name, node)), ["w", "b"])
+    graph = pocketgraph.add_loss(graph, "y", "mean_squared_error")
+    training = pocketgraph.minimize(graph, graph.outputs[0], "adam", learning_rate=0.05)
+    with pocketgraph.Session(training) as session:
+        session.run(["init"])
+        losses = pocketgraph.train(session, [{"x": given["x"], "labels": np.full((2, 4), 0.3, np.float32)}] * 30)
+    assert losses[-1] < losses[0] / 10
+
+
+def test_a_loop_that_tensorflow_does_not_write_is_named() -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[])
+        e = Enter(x, T=float, frame_name="f")
+        m = Merge(e, e2, N=2, T=float)
+        e2 = Enter(x, T=float, frame_name="f")
+        y = Neg(m, T=float)
+    """)
+    with pytest.raises(GraphError, match="'m': the loop is not as TensorFlow writes one"):
+        pocketgraph.gradients(graph, "y", "x")

@@ -1,0 +1,61 @@
+"""A process that is forked while threads of the other run a session can use that session, and make new ones."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import signal
+import threading
+
+import numpy as np
+import pytest
+
+from pocketgraph.graph import Graph
+from pocketgraph.runtime import Session
+from quantize_nets import SHAPE, net
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
+
+FORKS = 6
+PATIENCE = 60  # seconds until a process that waits for ever is ended
+
+
+def answered(session: Session, x: np.ndarray, expected: np.ndarray) -> int:
+    """What a forked process that runs a session leaves with: 0 for the right answer."""
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            signal.setitimer(signal.ITIMER_REAL, PATIENCE)
+            (found,) = session.run(["y"], {"x": x})
+            code = 0 if np.allclose(found, expected, atol=1e-5) else 2
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+@pytest.mark.parametrize("callers", [0, 3])
+@pytest.mark.parametrize("cache", ["kept", ""])
+def test_a_session_answers_in_a_forked_process(threads: int, callers: int, cache: str, tmp_path: pathlib.Path) -> None:
+    graph: Graph = net()
+    x = np.random.default_rng(0).uniform(-1, 1, SHAPE).astype(np.float32)
+    session = Session(graph, threads=threads, cache_dir=tmp_path if cache else "")
+    (expected,) = session.run(["y"], {"x": x})
+    stop = threading.Event()
+
+    def call() -> None:
+        while not stop.is_set():
+            session.run(["y"], {"x": x})
+
+    running = [threading.Thread(target=call) for _ in range(callers)]
+    for thread in running:
+        thread.start()
+    try:
+        assert [answered(session, x, expected) for _ in range(FORKS)] == [0] * FORKS
+    finally:
+        stop.set()
+        for thread in running:
+            thread.join()
+    (found,) = session.run(["y"], {"x": x})
+    np.testing.assert_array_equal(found, expected)

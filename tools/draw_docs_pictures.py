@@ -1,0 +1,102 @@
+"""Draws the pictures of docs/seeing.md: pages of real models, opened in Chromium, saved as small PNG files.
+
+python tools/draw_docs_pictures.py MODELS
+
+MODELS is a folder with ``mobilenet_v1_025_128/frozen_graph.pb``, ``mtcnn_blaueck/mtcnn.pb``,
+``poets_retrained_128/retrained_graph.pb`` and ``data_flower_photos``. Needs playwright and Chromium.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+from typing import Any
+
+from PIL import Image
+
+DOCS = pathlib.Path(__file__).resolve().parent.parent / "docs"
+COLORS = 200  # of a palette: flat colours need no more, and the files stay small
+WIDTH, HEIGHT = 1000, 620  # pixels
+
+
+def pocketgraph(*arguments: object) -> None:
+    """Runs a command."""
+    subprocess.run([sys.executable, "-m", "pocketgraph", *map(str, arguments)], check=True, stdout=subprocess.DEVNULL)
+
+
+def pages(models: pathlib.Path, folder: pathlib.Path) -> None:
+    """Writes the pages that are photographed."""
+    flowers = models / "poets_retrained_128" / "retrained_graph.pb"
+    pocketgraph(
+        "quantize", flowers, f"--calibrate={models / 'data_flower_photos'}", "--limit=40", "-o", folder / "q.tflite"
+    )
+    pocketgraph(
+        "view", flowers, "--measure", f"--quantization={folder / 'q.report.json'}", "-o", folder / "flowers.html"
+    )  # fmt: skip
+    pocketgraph("view", models / "mtcnn_blaueck" / "mtcnn.pb", "-o", folder / "mtcnn.html")
+    pocketgraph(
+        "transform_graph", models / "mobilenet_v1_025_128" / "frozen_graph.pb", "--inputs=input",
+        "--outputs=MobilenetV1/Predictions/Reshape_1", "--transforms=mobile", "-o", folder / "small.pb",
+        "--view", folder / "chain.html",
+    )  # fmt: skip
+
+
+def photograph(page: Any, name: str) -> int:
+    """Saves what the page shows; gives the file's bytes."""
+    page.wait_for_timeout(300)
+    picture = (
+        Image.open(io.BytesIO(page.screenshot()))
+        .convert("RGB")
+        .quantize(COLORS, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+    )
+    path = DOCS / f"seeing-{name}.png"
+    picture.save(path, optimize=True)
+    return path.stat().st_size
+
+
+def main() -> None:
+    """Draws all of them."""
+    from playwright.sync_api import sync_playwright
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", type=pathlib.Path)
+    models = parser.parse_args().models.resolve()
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if chromium is None:
+        sys.exit("Chromium is not installed (apt-get install chromium)")
+    with tempfile.TemporaryDirectory() as scratch, sync_playwright() as started:
+        folder = pathlib.Path(scratch)
+        pages(models, folder)
+        browser = started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT})
+
+        def open_page(name: str, scheme: str = "light") -> None:
+            page.emulate_media(color_scheme=scheme)
+            page.goto((folder / name).as_uri())
+
+        sizes = []
+        open_page("flowers.html")
+        page.select_option("#color", "time")
+        page.click("#panel li button >> nth=1")
+        sizes.append(photograph(page, "view"))
+        open_page("mtcnn.html", "dark")
+        page.fill("#search", "NextIteration")
+        page.click("#panel li button")
+        sizes.append(photograph(page, "loop"))
+        open_page("chain.html")
+        page.select_option("#steps", label="3 fold_batch_norms")
+        page.click("#panel >> text=/batchnorm.mul_1/ >> nth=0")
+        sizes.append(photograph(page, "chain"))
+        open_page("q.report.html")
+        sizes.append(photograph(page, "report"))
+        browser.close()
+    print(f"{len(sizes)} pictures in {DOCS}: {sum(sizes):,} bytes")
+
+
+if __name__ == "__main__":
+    main()
