@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from html import escape
-
 from pocketgraph.apps.shipping.shipment import FORMS, MODEL, Shipment
 from pocketgraph.inspect.numbers import bytes_text
-from pocketgraph.quantization.report.html_report import STYLE
+from pocketgraph.pages.document import report
+from pocketgraph.pages.parts import Column, Row, Verdict, names, notes, paragraph, section, table, words
 from pocketgraph.quantization.report.size_and_latency import duration
+
+COLUMNS = tuple(Column(title, is_words=True) for title in ("form", "bytes", "", "what it gives"))
 
 
 def as_html(shipment: Shipment) -> str:
     """The page, complete in itself."""
     title = f"{shipment.model}: {'ready to ship' if shipment.is_proved else 'not proved on data yet'}"
-    rows = "".join(
-        f"<tr><td>{escape(FORMS[each.form])}</td><td>{bytes_text(each.bytes) if each.bytes else ''}</td>"
-        f"<td>{'ships' if each.is_kept else 'left'}</td><td>{escape(each.words)}</td></tr>"
+    rows = [
+        Row([
+            words(FORMS[each.form]), words(bytes_text(each.bytes) if each.bytes else ""),
+            words("ships" if each.is_kept else "left"), words(each.words),
+        ], is_quiet=not each.is_kept)
         for each in shipment.tried
-    )
-    return (
-        f'<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title><style>{STYLE}</style>'
-        f"<h1>{escape(title)}</h1><p><strong>{escape(shipment.verdict)}</strong></p>"
-        f"<p>{escape(cost(shipment))}</p>"
-        f"<h2>What cannot be known</h2>{_listed(shipment.unknown)}"
-        "<h2>Forms tried</h2><table><tr><th>form</th><th>bytes</th><th></th><th>what it gives</th></tr>"
-        f"{rows}</table>"
-        f"<h2>Where it runs, estimated</h2>{_listed(shipment.devices)}"
-        f"<h2>What was done</h2>{_listed(shipment.steps)}"
-        f"<h2>What to do next</h2>{_listed(shipment.commands, 'code')}"
+    ]  # fmt: skip
+    return report(
+        title,
+        Verdict("good" if shipment.is_proved else "fair", shipment.verdict, [cost(shipment)]).html(),
+        section("What cannot be known", notes(shipment.unknown)),
+        section("Forms tried", table(COLUMNS, rows)),
+        section("Where it runs, estimated", notes(shipment.devices)),
+        section("What was done", notes(shipment.steps)),
+        section("What to do next", paragraph("Commands to type:"), names(shipment.commands)),
     )
 
 
@@ -41,8 +41,3 @@ def cost(shipment: Shipment) -> str:
         times = duration(later / 1e3), duration(earlier / 1e3)
         text += f"; a run takes {times[0]} on this machine, the graph's took {times[1]}"
     return f"{text}."
-
-
-def _listed(items: Iterable[str], tag: str = "span") -> str:
-    found = "".join(f"<li><{tag}>{escape(item)}</{tag}></li>" for item in items)
-    return f"<ul>{found}</ul>" if found else "<p>Nothing.</p>"

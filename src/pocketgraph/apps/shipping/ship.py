@@ -27,7 +27,8 @@ from pocketgraph.freezing import freeze
 from pocketgraph.graph import Graph
 from pocketgraph.quantization import evaluate, quantize
 from pocketgraph.quantization.core.quantization_options import Progress, silent
-from pocketgraph.quantization.evaluation.model_evaluation import Verdict, largest_inputs
+from pocketgraph.quantization.evaluation.model_evaluation import largest_inputs
+from pocketgraph.quantization.evaluation.model_verdict import Verdict
 from pocketgraph.quantization.evaluation.runnable_models import open_model, read_graph
 from pocketgraph.quantization.report.size_and_latency import duration
 from pocketgraph.runtime import verify
