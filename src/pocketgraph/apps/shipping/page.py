@@ -5,7 +5,7 @@ from __future__ import annotations
 from pocketgraph.apps.shipping.shipment import FORMS, MODEL, Shipment
 from pocketgraph.inspect.numbers import bytes_text
 from pocketgraph.pages.document import report
-from pocketgraph.pages.parts import Column, Row, Verdict, names, notes, paragraph, section, table, words
+from pocketgraph.pages.parts import Column, Row, Verdict, notes, section, table, words
 from pocketgraph.quantization.report.size_and_latency import duration
 
 COLUMNS = tuple(Column(title, is_words=True) for title in ("form", "bytes", "", "what it gives"))
@@ -28,7 +28,7 @@ def as_html(shipment: Shipment) -> str:
         section("Forms tried", table(COLUMNS, rows)),
         section("Where it runs, estimated", notes(shipment.devices)),
         section("What was done", notes(shipment.steps)),
-        section("What to do next", paragraph("Commands to type:"), names(shipment.commands)),
+        section("What to do next", notes(shipment.commands)),
     )
 
 
