@@ -1,8 +1,8 @@
 """How much time and memory may still be taken: bounds of one run, which planning and every kernel ask for.
 
 Whoever starts a run states them for its thread (``limits``); whoever is about to work long or to make something large
-asks (``check_time``, ``check_memory``) and knows nothing of runs. Without a stated bound, one result may take half of
-the machine's memory.
+asks (``check_time``, ``check_memory``) and knows nothing of runs. Without a stated bound, one result may take a quarter
+of the machine's memory, and 4 GiB at most: what a kernel needs on the way is a multiple of it.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ from pocketgraph.errors import DeadlineError, RunError
 T = TypeVar("T")
 
 BETWEEN_LOOKS = 64  # items of a long loop that go by before the clock is looked at again
-SHARE = 0.5
+SHARE = 0.25
 """Of the machine's memory, that one result may take where no limit is stated."""
+LARGEST_RESULT = 1 << 32
+"""Bytes that it may take on a machine of any size."""
 UNKNOWN_MEMORY = 1 << 33
 """Bytes that a machine is taken to have which does not say."""
 CGROUPS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
@@ -108,7 +110,7 @@ def _timed(items: Iterable[T]) -> Iterator[T]:
 def allowance() -> int:
     """Bytes that one result may take now."""
     memory = _limits.memory
-    return half_of_memory() if memory is None else memory
+    return share_of_memory() if memory is None else memory
 
 
 def check_memory(wanted: int, what: str = "a result") -> None:
@@ -134,15 +136,16 @@ def too_large(wanted: int, what: str) -> RunError:
             hint="feed less at once, or pass a larger memory_limit to Session",
         )
     return RunError(
-        f"out of memory: {what} would take {wanted:,} bytes; half of the machine's memory is {half_of_memory():,}",
+        f"{what} would take {wanted:,} bytes; a quarter of the machine's memory, and at most 4 GiB, is "
+        f"{share_of_memory():,}",
         hint="feed less at once; Session(memory_limit=...) states another bound",
     )
 
 
 @cache
-def half_of_memory() -> int:
-    """``SHARE`` of the bytes of memory that this process can have: what the machine has, or its group may take."""
-    return int(min(_physical_memory(), *map(_group_limit, CGROUPS)) * SHARE)
+def share_of_memory() -> int:
+    """``SHARE`` of the bytes that this process can have: what the machine has, or its group may take."""
+    return min(LARGEST_RESULT, int(min(_physical_memory(), *map(_group_limit, CGROUPS)) * SHARE))
 
 
 def _physical_memory() -> int:

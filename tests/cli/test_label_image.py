@@ -75,7 +75,7 @@ def test_one_bad_picture_does_not_stop_the_others(folder: pathlib.Path, capsys: 
     code, out, err = run(capsys, "--graph=graph.pb", "-k1", "notes.txt", "blue.bmp")
     assert code == 1
     assert out == "blue.bmp:\nindex 2 (2): 0.996078\n"
-    assert "notes.txt: this is not a JPEG, PNG, BMP or GIF picture" in err
+    assert "notes.txt: this is not a JPEG, PNG, BMP, GIF or WebP picture" in err
     assert err.endswith("error: 1 of 2 pictures could not be labelled\n")
 
 
@@ -108,7 +108,7 @@ def test_presets_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
         (["--graph=graph.pb"], 2, "no picture is given; pass --image=PICTURE"),
         (["--graph=none.pb", "orange.png"], 1, "none.pb"),
         (["--graph=graph.pb", "none.png"], 1, "none.png: the picture cannot be read: No such file or directory"),
-        (["--graph=graph.pb", "notes.txt"], 1, "notes.txt: this is not a JPEG, PNG, BMP or GIF picture"),
+        (["--graph=graph.pb", "notes.txt"], 1, "notes.txt: this is not a JPEG, PNG, BMP, GIF or WebP picture"),
         (["--graph=graph.pb", "--labels=none.txt", "orange.png"], 1, "none.txt: the labels cannot be read"),
         (["--graph=graph.pb", "--labels=graph.pb", "orange.png"], 1, "graph.pb: this is not a labels file"),
         (["--graph=labels.txt", "orange.png"], 1, "labels.txt"),

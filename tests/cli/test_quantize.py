@@ -193,7 +193,7 @@ def test_an_interrupted_call_goes_on(small: pathlib.Path, capsys: Any, monkeypat
 
     flags = ["quantize", small / "net.pb", "--calibrate", small / "cal.npz"]
     assert call(*flags, "-o", small / "whole.tflite") == 0
-    fitted, calls = weight_fitting._fitted, []
+    fitted, calls = weight_fitting.fitted_codes, []
 
     def once(*arguments: Any) -> Any:
         calls.append(1)
@@ -202,7 +202,7 @@ def test_an_interrupted_call_goes_on(small: pathlib.Path, capsys: Any, monkeypat
         return fitted(*arguments)
 
     with monkeypatch.context() as patched:
-        patched.setattr(weight_fitting, "_fitted", once)
+        patched.setattr(weight_fitting, "fitted_codes", once)
         assert call(*flags, "-o", small / "net.tflite") != 0
     assert not (small / "net.tflite").exists()
     capsys.readouterr()

@@ -105,3 +105,24 @@ def test_what_reads_files_is_fed_files(
     assert [command[0] for command in commands] == ["transform_graph", "verify", "benchmark_model"]
     for command in commands:
         assert call(*command, *(["--num_runs=1"] if command[0] == "benchmark_model" else [])) == 0
+
+
+@needs_shared
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("lenet_kisan", "optimized_graph.pb"),  # neither the size nor the rank of its inputs is declared
+        ("espcn_x3", "ESPCN_x3.pb"),  # an iterator's element is fed
+        ("har_curiousily_model", "frozen_model.pb"),  # a loop that is written out, behind a transposed input
+        ("kws_basic_lstm_s", "Basic_LSTM_S.pb"),  # a recording goes in, and a loop adds errors up
+        ("poets_retrained_128", "retrained_graph.pb"),  # a layer of the network is a placeholder
+        ("mobilenet_v1_025_128_quant", "quantized_graph.pb"),  # in eight bits already
+        ("federated_graph", "graph.pb"),  # variables whose values are elsewhere
+    ],
+)
+def test_what_is_proposed_runs_as_it_is_printed(
+    name: str, file: str, tmp_path: pathlib.Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for command in proposed(model_dir(name) / file, capsys):
+        assert call(*command, *(["--num_runs=1"] if command[0] == "benchmark_model" else [])) == 0, command

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pathlib
 
+import numpy as np
 import pytest
 
 import command_line
 from pocketgraph import formats
+from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text import parse, print_graph
 
 GRAPH = """
@@ -37,7 +39,7 @@ def test_the_original_flags(model: str, tmp_path: pathlib.Path, capsys: pytest.C
     )  # fmt: skip
     assert code == 0
     assert print_graph(formats.load(out)) == RESULT
-    assert capsys.readouterr() == ("", "")
+    assert capsys.readouterr() == ("", "3 nodes, 121 B -> 2 nodes, 80 B\n")
 
 
 def test_short_forms_and_the_log(model: str, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -50,7 +52,61 @@ def test_short_forms_and_the_log(model: str, tmp_path: pathlib.Path, capsys: pyt
         "warning: strip_unused_nodes: Ignoring error Could not parse as shape: 'bad'; write every size, such as "
         '"1,299,299,3", or ? for one that is not known',
         "Applying remove_nodes",
+        "3 nodes, 121 B -> 3 nodes, 113 B",
     ]
+
+
+def layered(tmp_path: pathlib.Path, spread: float = 3.0) -> str:
+    """A network of two layers: the first has most parameters, and channels of `spread` powers of ten up and down."""
+    rng = np.random.default_rng(0)
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1,8])
+        a = MatMul(x, first, T=float)
+        middle = Relu(a, T=float)
+        y = MatMul(middle, second, T=float)
+    """)
+    first = rng.normal(0, 1, (8, 512)) * np.logspace(-spread, spread, 512)
+    second = rng.normal(0, 1, (512, 2)) / np.logspace(-spread, spread, 512)[:, np.newaxis]
+    path = tmp_path / "layers.pb"
+    weights = [const("first", first.astype(np.float32)), const("second", second.astype(np.float32))]
+    formats.save(Graph([*graph, *weights]), path)
+    return str(path)
+
+
+def test_little_left_of_the_results_is_a_warning(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = layered(tmp_path)
+    assert call(model, "-o", str(tmp_path / "out.pb"), "--inputs=x", "--outputs=y", "-t", "quantize_weights") == 0
+    told = capsys.readouterr().err
+    assert "4 nodes" not in told
+    assert "dB on made-up inputs" in told
+    assert "warning: less than 20 dB are left" in told
+    even = layered(tmp_path, spread=0)
+    assert call(even, "-o", str(tmp_path / "out.pb"), "--inputs=x", "--outputs=y", "-t", "quantize_weights") == 0
+    told = capsys.readouterr().err
+    assert "dB on made-up inputs" in told
+    assert "warning" not in told
+
+
+def test_a_shape_that_is_not_used_is_told(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = layered(tmp_path)
+    for shape, is_told in (("1,9", True), ("1,8", False)):
+        steps = f'strip_unused_nodes(shape="{shape}", type=float)'
+        assert call(model, "-o", str(tmp_path / "out.pb"), "--inputs=x", "--outputs=y", "-t", steps) == 0
+        assert (f"the shape {shape} is not used, the placeholder 'x' has [1,8]" in capsys.readouterr().err) == is_told
+
+
+def test_inputs_that_cut_off_most_of_the_network_are_refused(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, out = layered(tmp_path), tmp_path / "out.pb"
+    ends = ("--inputs=middle", "--outputs=y", "-t", "strip_unused_nodes")
+    assert call(model, "-o", str(out), *ends) == 2
+    told = capsys.readouterr().err
+    assert "need 1,024 of 5,120 parameters" in told
+    assert "--inputs=x keeps them" in told
+    assert not out.exists()
+    assert call(model, "-o", str(out), "--partial", *ends) == 0
+    assert len(formats.load(out)) == 3
 
 
 def test_output_as_text(model: str, tmp_path: pathlib.Path) -> None:

@@ -88,7 +88,7 @@ def test_a_file_cut_short_is_refused(kind: str, share: float, tmp_path: pathlib.
 
 @pytest.mark.parametrize("data", [b"", b"daisy\ndandelion\n", b"RIFF\x24\0\0\0WAVEfmt ", bytes(64)])
 def test_other_files_are_refused(data: bytes, tmp_path: pathlib.Path) -> None:
-    assert "not a JPEG, PNG, BMP or GIF picture" in refused(data, tmp_path)
+    assert "not a JPEG, PNG, BMP, GIF or WebP picture" in refused(data, tmp_path)
 
 
 def test_a_corrupt_png_is_refused(tmp_path: pathlib.Path) -> None:

@@ -81,16 +81,16 @@ def test_an_interrupted_call_goes_on(tmp_path: pathlib.Path, monkeypatch: pytest
     from pocketgraph.quantization.fitting import weight_fitting
 
     whole = pocketgraph.quantize(net(), IMAGES, outputs=["y"]).to_bytes()
-    place, fitted, told = tmp_path / "state.npz", weight_fitting._fitted, list[str]()
+    place, fitted, told = tmp_path / "state.npz", weight_fitting.fitted_codes, list[str]()
 
     def interrupted(*arguments: object) -> object:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(weight_fitting, "_fitted", interrupted)
+    monkeypatch.setattr(weight_fitting, "fitted_codes", interrupted)
     with pytest.raises(KeyboardInterrupt):
         pocketgraph.quantize(net(), IMAGES, outputs=["y"], resume=place)
     assert place.exists()
-    monkeypatch.setattr(weight_fitting, "_fitted", fitted)
+    monkeypatch.setattr(weight_fitting, "fitted_codes", fitted)
     model = pocketgraph.quantize(net(), IMAGES, outputs=["y"], resume=place, notify=told.append)
     assert told == ["going on from an interrupted call"]
     model.save(tmp_path / "net.tflite")

@@ -12,6 +12,15 @@ from pocketgraph.cli.options import names
 from pocketgraph.errors import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    from pocketgraph.runtime.session import processors
+
+    return processors()
+
+
 OPTIONS = (
     click.option("--preset", help="Scaling and layers of a known family; `label_image --preset=list` shows them."),
     click.option("--input_mean", "--input-mean", type=float, help="Subtract this from each pixel value of 0 to 255."),
@@ -29,7 +38,9 @@ OPTIONS = (
     click.option("--inputs", help="Tensors to feed, by commas; default: the placeholders."),
     click.option("--outputs", help="Tensors to compute, by commas; default: the likely outputs."),
     click.option("--feed", multiple=True, metavar="NAME=VALUE", help="Set another placeholder, as in keep_prob=1."),
-    click.option("--threads", type=click.IntRange(1), default=1, show_default=True, help="Threads to compute with."),
+    click.option(
+        "--threads", type=click.IntRange(1), default=cores, help="Threads to compute with; default: all cores."
+    ),
 )
 READING = 6
 """How many of the options say how a sample is read."""

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from typing import Any
+
 import click
 
 from pocketgraph.errors import printable
+
+WIDTH = 120  # columns, where the output is not a terminal that has its own
 
 
 def echo(message: object = "", *, err: bool = False, nl: bool = True) -> None:
     """Prints text, with what a terminal would act on escaped."""
     click.echo(printable(str(message)), err=err, nl=nl)
+
+
+def wide_console() -> Any:
+    """Where tables are printed: as wide as the terminal, or as COLUMNS says; else wide enough for most names."""
+    from rich.console import Console
+
+    is_told = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()
+    return Console(highlight=False, width=None if is_told else WIDTH)
 
 
 def escape(text: object) -> str:

@@ -51,6 +51,10 @@ def chosen_layers(graph: Any, outputs: list[str], flags: dict[str, Any]) -> list
     from pocketgraph.runtime.samples import sample_inputs
 
     layer_names = names(flags["input_layer"])
+    if flags["inputs"]:
+        if layer_names:
+            raise UsageError("--input_layer and --inputs both say what is fed", hint="pass one of them")
+        return _layers_of_files(graph, outputs, flags)
     if not layer_names and not flags["input_layer_shape"]:
         return list(layers_from_graph(graph, sample_inputs(graph, outputs)))
     shapes = flags["input_layer_shape"].split(":") if flags["input_layer_shape"] else []
@@ -75,6 +79,24 @@ def chosen_layers(graph: Any, outputs: list[str], flags: dict[str, Any]) -> list
         BenchmarkLayer(name, named_type(kind), sizes(shape), first_values(some))
         for name, kind, shape, some in zip(layer_names, types, shapes, values, strict=True)
     ]
+
+
+def _layers_of_files(graph: Any, outputs: list[str], flags: dict[str, Any]) -> list[Any]:
+    """What files hold, and for the other inputs what the graph says."""
+    from pocketgraph.cli._data_options import say
+    from pocketgraph.cli._feed_files import gathered
+    from pocketgraph.datasets.sample_reading import SampleReading
+    from pocketgraph.graph import DType, node_name
+    from pocketgraph.inspect.benchmark import BenchmarkLayer, layers_from_graph
+    from pocketgraph.runtime.samples import sample_inputs
+
+    found = gathered(graph, flags["inputs"], SampleReading(preset=flags["preset"], notify=say), outputs)
+    layers = []
+    for name, array in found.items():
+        dtype = graph.producer(name).attr("dtype", None) or DType.of_numpy(array.dtype)
+        layers.append(BenchmarkLayer(name, dtype, array.shape, data=array))
+    fed = set(map(node_name, found))
+    return [*layers, *layers_from_graph(graph, [n for n in sample_inputs(graph, outputs) if node_name(n) not in fed])]
 
 
 def named_type(name: str) -> Any:

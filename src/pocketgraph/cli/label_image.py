@@ -58,7 +58,7 @@ def command(
     self_test: bool,
     **how: Any,
 ) -> None:
-    """Say what is in PICTURES (JPEG, PNG, BMP or GIF) with an image classifier.
+    """Say what is in PICTURES (JPEG, PNG, BMP, GIF or WebP; folders of them) with an image classifier.
 
     Sizes and layers are taken from the graph where they are not given; a preset such as mobilenet is found by its
     layer names. Scaling is (pixel - input_mean) / input_std, by default that of the preset, else 0 and 255 as in the
@@ -71,7 +71,7 @@ def command(
     if how["preset"] == "list":
         list_presets()
         return
-    paths = [rooted(root_dir, path) for path in (*image, *pictures)]
+    paths = [file for path in (*image, *pictures) for file in files_of(rooted(root_dir, path))]
     if not graph:
         raise UsageError("no graph is given", hint="pass --graph=FROZEN.pb, and --labels=LABELS.txt for names")
     if not paths:
@@ -168,6 +168,18 @@ def line(prediction: Prediction, style: str) -> str:
 
         return f"{prediction.label} {np.float32(prediction.score)!s}"
     return str(prediction)
+
+
+def files_of(path: str) -> list[str]:
+    """The pictures of a folder and of those inside, in order; a file by itself."""
+    from pocketgraph.datasets import file_lists
+
+    if not os.path.isdir(path):
+        if file_lists.is_recording(path):
+            raise UsageError("this is a recording", where=path, hint="pocketgraph label_wav says what is heard in it")
+        return [path]
+    files, _ = file_lists.of_folder(path)
+    return sorted(file for file in files if file_lists.is_picture(file))
 
 
 def rooted(root: str, path: str) -> str:

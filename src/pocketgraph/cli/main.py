@@ -14,9 +14,11 @@ import click
 from pocketgraph.cli._completion import completes_files
 from pocketgraph.cli._keys import opens_sealed_models
 from pocketgraph.cli._output import echo
+from pocketgraph.cli._pipes import through_pipes
 from pocketgraph.errors import PocketgraphError, did_you_mean
 
 COMMANDS = {
+    "ship": "Make the file that ships: from a trained model and data to a verdict, in one call.",
     "freeze_graph": "Make one graph with constants out of a training graph and its checkpoint.",
     "summarize_graph": "Say what a graph holds, in the original tool's words.",
     "summarize": "The same in tables: likely inputs and outputs, parameters, ops, what to type next.",
@@ -65,6 +67,9 @@ ALIASES = {
 WITHOUT_MODELS = frozenset({"transforms", "apply"})
 """Commands, and parts of commands, that open no model, and so need no key of a sealed one."""
 
+RESUMED = frozenset({"quantize", "ship"})
+"""Commands that go on where an interrupted call was."""
+
 EPILOG = """\b
 From a TensorFlow 1 training directory to a model that ships:
   pocketgraph freeze_graph TRAINING_DIR -o frozen.pb
@@ -92,6 +97,7 @@ class Commands(click.Group):
             if not WITHOUT_MODELS & {name, part.name}:
                 opens_sealed_models(part)
             completes_files(part)
+            through_pipes(part)
         return command
 
     def resolve_command(
@@ -130,7 +136,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except click.Abort:
-        fail("stopped", 130)
+        words = sys.argv[1:2] if arguments is None else list(arguments)[:1]
+        again = "; the same call made again goes on from here" if words and words[0] in RESUMED else ""
+        fail(f"stopped{again}", 130)
     except click.exceptions.NoArgsIsHelpError as error:
         echo(error.format_message(), err=True)
         sys.exit(2)

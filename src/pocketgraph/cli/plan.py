@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pocketgraph.cli._output import echo, escape
+from pocketgraph.cli._output import echo, escape, wide_console
 from pocketgraph.cli.options import names
 from pocketgraph.errors import UsageError
 
 if TYPE_CHECKING:
+    from pocketgraph.graph import Graph
     from pocketgraph.runtime import Session
     from pocketgraph.runtime.description import Description
 
@@ -24,8 +25,8 @@ MOST_REASONS = 20  # rows of the table; the rest is one line
 @click.command("plan")
 @click.argument("model")
 @click.option(
-    "--inputs", "-i", multiple=True, metavar="NAME=1,224,224,3",
-    help="An input's shape; may be given several times. Default: as declared, with 1 where a size is open.",
+    "--inputs", "-i", multiple=True, metavar="NAME=1,224,224,3|NAME=FILE",
+    help="An input's shape, or a file that has it; several times if need be. Default: as declared, 1 where open.",
 )  # fmt: skip
 @click.option("--outputs", "-o", default="", help="Comma list of tensors to compute. Default: the likely outputs.")
 @click.option("--nodes", "all_nodes", is_flag=True, help="List every node that LiteRT does not run, with the reason.")
@@ -60,7 +61,7 @@ def command(
     checked: list[tuple[str, str]] = []
     with Session(model, strict=strict, check="always" if check else "first") as session:
         wanted = names(outputs) or list(sample_fetches(session.graph))
-        given = dict(shape_of(text) for text in inputs)
+        given = shapes_given(session.graph, inputs, wanted)
         shapes = {**sample_shapes(session.graph, wanted, given), **given}
         description = session.plan(wanted, shapes)
         if check:
@@ -100,6 +101,20 @@ def show_checked(checked: list[tuple[str, str]]) -> None:
         echo("No compiled part ran that could be compared.")
     for part, verdict in checked:
         echo(f"{part}: {'agrees with' if verdict == 'right' else SAID[verdict]} the reference engine")
+
+
+def shapes_given(graph: Graph, texts: tuple[str, ...], outputs: list[str]) -> dict[str, tuple[int, ...]]:
+    """The shapes that the --inputs options say, by name, or that what their files hold has."""
+    import os
+
+    from pocketgraph.cli._data_options import say
+    from pocketgraph.cli._feed_files import gathered
+    from pocketgraph.datasets.sample_reading import SampleReading
+
+    files = [text for text in texts if os.path.isfile(text.partition("=")[2] or text)]
+    shapes = dict(shape_of(text) for text in texts if text not in files)
+    fed = gathered(graph, files, SampleReading(notify=say), outputs) if files else {}
+    return {**shapes, **{name.removesuffix(":0"): value.shape for name, value in fed.items()}}
 
 
 def shape_of(text: str) -> tuple[str, tuple[int, ...]]:
@@ -142,10 +157,9 @@ def as_dict(description: Description) -> dict[str, Any]:
 
 def show(description: Description, model: str, all_nodes: bool) -> None:
     """Prints the parts and the reasons."""
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console(highlight=False)
+    console = wide_console()
     feeds = ", ".join(f"{name} {dtype}{list(shape)}" for name, (dtype, shape) in description.feeds.items())
     console.print(escape(f"{model}: {', '.join(description.fetches)} from {feeds or 'no inputs'}"), soft_wrap=True)
     parts = Table(title="parts", title_justify="left")
@@ -176,10 +190,9 @@ def show(description: Description, model: str, all_nodes: bool) -> None:
 
 def show_passes(description: Description, all_passes: bool) -> None:
     """Prints the passes that changed the graph and those that are switched off, or all of them."""
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console(highlight=False)
+    console = wide_console()
     if not all_passes:
         console.print(f"graph passes that changed something: {', '.join(description.passes) or 'none'}", soft_wrap=True)
         if description.without:

@@ -5,20 +5,22 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from pocketgraph.cli._output import echo, escape
+from pocketgraph.cli._output import echo, escape, wide_console
+from pocketgraph.cli._pipes import is_piped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pocketgraph.graph import Graph
     from pocketgraph.inspect import EndpointSummary, Summary
 
-WIDTH = 120  # columns, where the output is not a terminal that has its own
+FULL_WIDTH, NARROW_COLUMNS = 90, 5  # columns of text from which the table says why; those of the other one
 MOST_ENDS = 8  # rows of inputs, and of outputs
+MOST_PRODUCTS = 40  # of matrices; a graph with more is a loop that is written out
 MOST_OPS = 12  # rows of the op table; the rest is one line
 
 
@@ -68,32 +70,29 @@ def as_dict(facts: Summary, path: str) -> dict[str, Any]:
 
 def show(facts: Summary, path: str, all_ops: bool) -> None:
     """Prints the tables."""
-    from rich.console import Console
     from rich.table import Table
 
     from pocketgraph.graph.model_file import is_model_file
     from pocketgraph.inspect.numbers import bytes_text, human_readable
 
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else WIDTH)
+    console = wide_console()
     graph = facts.graph
     size = f", {bytes_text(os.path.getsize(path))}" if os.path.isfile(path) else ""
-    console.print(f"[bold]{escape(path)}[/]{size}, {len(graph)} nodes, {len(facts.op_counts)} op types", end="")
+    shown = "standard input" if is_piped() else path
+    console.print(f"[bold]{escape(shown)}[/]{size}, {len(graph)} nodes, {len(facts.op_counts)} op types", end="")
     console.print(f", {len(graph.functions)} functions" if graph.functions else "")
 
     ends = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
-    for column in ("", "name", "op", "type", "shape", "why"):
+    titles = ("", "name", "op", "type", "shape", *(["why"] if console.width >= FULL_WIDTH else []))
+    for column in titles:
         ends.add_column(column, overflow="fold")
     for title, group in (("input", facts.inputs), ("output", facts.outputs)):
         if not group:
             ends.add_row(title, "none found")
         for e in group[:MOST_ENDS]:
             ends.add_row(
-                title,
-                escape(e.name),
-                escape(e.op),
-                e.dtype.name if e.dtype else "?",
-                escape(str(e.shape)),
-                escape(e.why),
+                *(title, escape(e.name), escape(e.op), e.dtype.name if e.dtype else "?", escape(str(e.shape)))
+                + (escape(e.why),) * (len(titles) - NARROW_COLUMNS)
             )
         if len(group) > MOST_ENDS:
             ends.add_row("", f"and {len(group) - MOST_ENDS} less likely ones (--json lists all)")
@@ -111,6 +110,12 @@ def show(facts: Summary, path: str, all_ops: bool) -> None:
     console.print(f"ops: {text}" + (f" and {rest} more (--all-ops)" if rest else ""))
     for name, missing in graph.dangling():
         console.print(f"[red]broken:[/] node {escape(name)} refers to {escape(missing)}, which is not in the graph")
+    variables = len(facts.variables) + len(facts.resource_variables)
+    if variables and not (os.path.isdir(path) or os.path.isfile(beside(path))):
+        text = f"the values of its {variables} variables are not here: freeze_graph takes them from --input_checkpoint"
+        console.print(text, soft_wrap=True)
+    if is_piped():
+        return  # there is no file that a command could be proposed for
     console.print("next:", style="bold")
     for line in next_commands(facts, path, is_litert=is_model_file(graph)):
         echo(f"  {line}")
@@ -128,27 +133,72 @@ def next_commands(facts: Summary, path: str, *, is_litert: bool = False) -> list
     outputs = ",".join(e.name for e in facts.outputs[:1])
     model = shlex.quote(path)
     if facts.variables or facts.resource_variables:
-        values = "" if os.path.isdir(path) or os.path.isfile(beside(path)) else "--input_checkpoint=CHECKPOINT "
+        if not outputs or not (os.path.isdir(path) or os.path.isfile(beside(path))):
+            return [f"pocketgraph view {model}"]  # its values are elsewhere
         return [
-            f"pocketgraph freeze_graph --input_graph={model} {values}"
-            f"--output_node_names={shlex.quote(outputs or 'NAME')} --output_graph=frozen.pb"
+            f"pocketgraph freeze_graph --input_graph={model} --output_node_names={shlex.quote(outputs)} "
+            "--output_graph=frozen.pb"
         ]
     if not outputs:
         return []
     if is_litert:
         return [f"pocketgraph benchmark_model --graph={model}", f"pocketgraph identify {model}"]
-    smallest = "smallest"
+    smallest = "smallest" if bears_few_bits(facts.graph) else "mobile"
     first = fed[0] if fed else None
     if first is not None and first.op != "Placeholder" and first.shape.dims and first.dtype is not None:
         sizes = ",".join("1" if size is None else str(size) for size in first.shape.dims)
         smallest += f'(type={first.dtype.name}, shape="{sizes}")'  # else it would become a scalar of type float
     small = "smaller.pb" if os.path.basename(path) == "small.pb" else "small.pb"  # never the model itself
     ends = (f"--inputs={shlex.quote(inputs)} " if inputs else "") + f"--outputs={shlex.quote(outputs)}"
-    return [
+    commands = [
         f"pocketgraph transform_graph --in_graph={model} --out_graph={small} {ends} --transforms='{smallest}'",
         f"pocketgraph verify {model} {small} --outputs={shlex.quote(outputs)}",
         f"pocketgraph benchmark_model --graph={model}{benchmark_flags(facts, fed)}",
     ]
+    if loops_by_numbers(facts.graph, fed):
+        return [commands[0], f"pocketgraph view {model}"]
+    return [commands[0], commands[2]] if is_random(facts.graph, outputs) else commands
+
+
+def loops_by_numbers(graph: Graph, fed: Sequence[EndpointSummary]) -> bool:
+    """Whether single numbers that are fed may say how often a loop runs: with made-up ones it may run for ever."""
+    from pocketgraph.graph.op_traits import ops_with
+
+    has_numbers = any(e.shape.dims in ((), None) and e.dtype is not None and e.dtype.is_floating for e in fed)
+    return has_numbers and any(node.op in ops_with("enter") | ops_with("loop") for node in graph)
+
+
+def is_random(graph: Graph, output: str) -> bool:
+    """Whether an output is another in each run, dropouts being told to keep all, so that there is nothing to verify."""
+    import numpy as np
+
+    from pocketgraph.graph import const
+    from pocketgraph.graph.op_traits import ops_with
+    from pocketgraph.graph.order import reachable
+    from pocketgraph.passes.dropout import without_dropout
+    from pocketgraph.runtime.open_shapes import is_divisor
+
+    if graph.dangling():
+        return False
+    told = graph.map_nodes(
+        lambda node: (
+            const(node.name, np.float32(1)) if node.op == "Placeholder" and is_divisor(graph, node.name) else node
+        )
+    )
+    settled, _ = without_dropout(told, only_idle=True)
+    return any(settled[name].op in ops_with("random") for name in reachable(settled, [output]))
+
+
+def bears_few_bits(graph: Graph) -> bool:
+    """Whether weights in few bits are likely to leave the results what they are: not where errors add up over the steps
+    of a loop, where boxes are chosen by small differences, nor where the weights are in few bits already."""
+    from pocketgraph.graph.op_traits import ops_with
+    from pocketgraph.runtime.compared_models import EIGHT_BIT
+
+    fragile = {op for trait in ("box_selection", "enter", "loop", "sized_by_value", "random") for op in ops_with(trait)}
+    ops = {node.op for node in graph} | {node.op for body in graph.functions.values() for node in body.nodes}
+    is_written_out = sum(node.op in ops_with("matrix_product") for node in graph) > MOST_PRODUCTS
+    return not is_written_out and not any(op in fragile or EIGHT_BIT.match(op) for op in ops)
 
 
 def fed_inputs(facts: Summary) -> list[EndpointSummary]:
@@ -171,17 +221,32 @@ def fed_inputs(facts: Summary) -> list[EndpointSummary]:
 def benchmark_flags(facts: Summary, fed: Sequence[EndpointSummary]) -> str:
     """The layer flags, left out where the graph tells all."""
     from pocketgraph.runtime.encoded_samples import decoder_of
+    from pocketgraph.runtime.open_shapes import is_divisor
 
+    output = facts.outputs[0].name
     if all(
         (e.shape.dims is not None and None not in e.shape.dims[1:]) or decoder_of(facts.graph, e.name) is not None
         for e in fed
     ):
-        return f" --output_layer={shlex.quote(facts.outputs[0].name)}"
-    shapes = ":".join(
-        "" if e.shape.dims is None else ",".join("1" if d is None else str(d) for d in e.shape.dims) for e in fed
-    )
+        return f" --output_layer={shlex.quote(output)}"
+    shapes = open_shapes(facts, output)
+    fed = [e for e in fed if e.name in shapes]
+    sizes = ":".join(",".join(map(str, shapes[e.name])) for e in fed)
     types = ",".join(e.dtype.name if e.dtype else "float" for e in fed)
+    ones = ":".join("1" if not shapes[e.name] and is_divisor(facts.graph, e.name) else "" for e in fed)
+    values = f" --input_layer_values={ones}" if "1" in ones else ""
     return (
-        f" --input_layer={shlex.quote(','.join(e.name for e in fed))} --input_layer_shape={shapes}"
-        f" --input_layer_type={types} --output_layer={shlex.quote(facts.outputs[0].name)}"
+        f" --input_layer={shlex.quote(','.join(e.name for e in fed))} --input_layer_shape={sizes}"
+        f" --input_layer_type={types}{values} --output_layer={shlex.quote(output)}"
     )
+
+
+def open_shapes(facts: Summary, output: str) -> dict[str, tuple[int, ...]]:
+    """Shapes of what an output needs, by node name; none where the graph does not tell them."""
+    from pocketgraph.errors import PocketgraphError
+    from pocketgraph.runtime.samples import sample_shapes
+
+    try:
+        return sample_shapes(facts.graph, [output])
+    except PocketgraphError:
+        return {}

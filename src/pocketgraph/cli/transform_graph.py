@@ -58,6 +58,7 @@ class WithRules(click.Command):
 @click.option(
     "--report", default="", metavar="FILE.html|.json", help="Write what each transform did, and why not more."
 )
+@flag_bool("--partial", help="Let --inputs cut off most of the network's parameters.")
 @click.option(
     "--view", default="", metavar="FILE.html", help="Draw the graph before and after each transform, side by side."
 )
@@ -78,6 +79,7 @@ def command(
     check_inputs: str | None,
     check_tolerance: float | None,
     report: str,
+    partial: bool,
     view: str,
     rules: tuple[str, ...],
 ) -> None:
@@ -86,11 +88,12 @@ def command(
     A transform is a name, with parameters between parentheses right behind it where it needs some:
 
     \b
+      pocketgraph transform_graph frozen.pb -o small.pb --inputs=x --outputs=softmax --transforms=smallest
       pocketgraph transform_graph frozen.pb -o small.pb --inputs=x --outputs=softmax --transforms='
         strip_unused_nodes(type=float, shape="1,224,224,3")
         fold_constants(ignore_errors=true)
         fold_batch_norms
-        quantize_weights'
+        quantize_weights(per_channel=true)'
 
     Every transform takes ignore_errors=true, which goes on without it when it fails.
     """
@@ -132,7 +135,8 @@ def command(
 
     with _echoed(tool.log, logging.INFO if verbose else logging.WARNING):
         try:
-            graph = tool.run(graph.replace(inputs=fed, outputs=fetched), transforms, compat=compat, observe=observe)
+            before = graph.replace(inputs=fed, outputs=fetched)
+            graph = tool.run(before, transforms, compat=compat, observe=observe)
         except PocketgraphError as error:
             problem = str(error)
             raise
@@ -141,12 +145,18 @@ def command(
                 _write_report(report, recorder, in_graph or model or "", checks, problem)
             if applied_rules:
                 _write_view(view, applied_rules, source)
+    if not partial and compat != "original":
+        from pocketgraph.inspect.transform_outcome import check_cut
+
+        check_cut(before, graph, fed, fetched)
+    size = _size(source)  # now: the result may take its place
     try:
         formats.save(graph, target, text=output_as_text)
     except PocketgraphError as error:
         raise type(error)(f"Saving graph '{out_graph}' failed with {error}") from error
     if checks is not None:
         _tell_passed(checks)
+    _tell_outcome(before, graph, size, _size(target), transforms, compat)
 
 
 def _check_paths(model: str | None, in_graph: str, out_graph: str) -> None:
@@ -163,6 +173,32 @@ def _tell_passed(checks: RuleCheck) -> None:
     worst = max((difference for _, difference in checks.passed), default=0.0)
     text = f"checked {len(checks.passed)} transforms: results differ by at most {worst:.3g} of their peak"
     echo(text, err=True)
+
+
+def _size(path: str) -> str:
+    """How large a file is, in words behind a comma; "" for what is no file."""
+    from pocketgraph.inspect.numbers import bytes_text
+
+    return f", {bytes_text(os.path.getsize(path))}" if os.path.isfile(path) else ""
+
+
+def _tell_outcome(before: Graph, after: Graph, size: str, new_size: str, transforms: str, compat: str) -> None:
+    """What became of nodes and bytes, and with fewer bits what is left of the results."""
+    from pocketgraph.inspect.transform_outcome import LEAST_DECIBELS, decibels_left, trades_precision
+    from pocketgraph.transforms import Compat, tool
+
+    text = f"{len(before)} nodes{size} -> {len(after)} nodes{new_size}"
+    left = None
+    if trades_precision([name for name, _ in tool.parse_transforms(transforms, compat=Compat.named(compat))]):
+        left = decibels_left(before, after)
+        text += "" if left is None else f"; signal to noise {left:.1f} dB on made-up inputs"
+    echo(text, err=True)
+    if left is not None and left < LEAST_DECIBELS:
+        echo(
+            f"warning: less than {LEAST_DECIBELS:g} dB are left, so that many answers will be others; "
+            "--transforms=smallest loses less, and `pocketgraph verify --data` tells what is lost on data of your own",
+            err=True,
+        )
 
 
 def _check_transforms(transforms: str, compat: str) -> None:

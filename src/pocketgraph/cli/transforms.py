@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pocketgraph.cli._output import echo, escape
+from pocketgraph.cli._output import echo, escape, wide_console
 from pocketgraph.cli.options import names as listed
 
 if TYPE_CHECKING:
@@ -73,7 +73,6 @@ def as_dict(page: Page) -> dict[str, Any]:
 def show_all(pages: list[Page]) -> None:
     """Prints the table of all rules."""
     from rich.box import SIMPLE_HEAD
-    from rich.console import Console
     from rich.table import Table
 
     from pocketgraph.inspect.rule_page import spelled
@@ -85,7 +84,7 @@ def show_all(pages: list[Page]) -> None:
         parameters = ", ".join(spelled(p) for p in page.parameters)
         text = escape(page.summary.replace("``", "")) + (f"\n[dim]{escape(parameters)}[/dim]" if parameters else "")
         table.add_row(page.name, text)
-    Console(highlight=False).print(table)
+    wide_console().print(table)
     echo("Every transform takes ignore_errors=true. All about one: pocketgraph transforms NAME")
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pocketgraph.cli._data_options import feeds, sample_options, say, shapes_of
-from pocketgraph.cli._output import echo, escape
+from pocketgraph.cli._output import echo, escape, wide_console
 from pocketgraph.cli.options import names
 from pocketgraph.errors import UsageError
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 @click.argument("a")
 @click.argument("b", required=False)
 @click.option(
-    "--inputs", "-i", multiple=True, metavar="FILE.npz|NAME=FILE",
-    help="Feeds: an .npz of arrays by tensor name, or one input's .npy (.wav, .jpg where it reads files); several "
-    "times if need be. Default: made up. With --data: the tensors to feed, by commas.",
+    "--inputs", "-i", multiple=True, metavar="FILE|NAME=FILE",
+    help="Feeds: an .npz of arrays by tensor name, or one input's array, picture, recording or text; several times if "
+    "need be. Default: made up. With --data: the tensors to feed, by commas.",
 )  # fmt: skip
 @click.option("--data", metavar="DIR|NPZ|LIST", help="Pictures, recordings, a table or arrays, a set of feeds each.")
 @click.option(
@@ -76,7 +76,11 @@ def command(
         raise UsageError("--runs is for made-up feeds; --inputs is one set, --data one for each sample")
     if (inputs or data) and input_shape:
         raise UsageError("--input_shape is for made-up feeds; arrays and samples have shapes")
-    given = read_samples(a, b, data, limit, inputs, names(outputs), how) if data else gathered(a, inputs)
+    given = (
+        read_samples(a, b, data, limit, inputs, names(outputs), how)
+        if data
+        else given_feeds(a, inputs, names(outputs), how)
+    )
     report = verify(
         a, b, given, names(outputs) or None, tolerance, top1=top1, runs=2 if runs is None else runs, seed=seed,
         engine=engine, shapes=shapes_of(input_shape), partial=partial, engines=engines,
@@ -109,35 +113,19 @@ def read_samples(
         )  # fmt: skip
 
 
-def gathered(model: str, inputs: tuple[str, ...]) -> dict[str, Any] | None:
-    """The feeds that the --inputs options describe; None when there are none.
-
-    Raises:
-        UsageError: a file that is no array file, or an input given twice.
-    """
+def given_feeds(model: str, inputs: tuple[str, ...], outputs: list[str], how: dict[str, Any]) -> dict[str, Any] | None:
+    """The feeds that the --inputs options describe; None when there are none."""
     if not inputs:
         return None
-    import os
     from contextlib import closing
 
+    from pocketgraph.cli._feed_files import gathered
+    from pocketgraph.datasets.sample_reading import SampleReading
     from pocketgraph.runtime.compared_models import opened
-    from pocketgraph.runtime.feed_files import read_feeds, read_input, tensor_of_key
 
+    values = feeds(how.pop("feed"))
     with closing(opened(model, None, None)) as side:
-        graph = side.graph
-    collected: dict[str, Any] = {}
-    for text in inputs:
-        name, equals, path = text.partition("=")
-        if equals and not os.path.exists(text):
-            tensor = tensor_of_key(name, graph, {})
-            found = {tensor: read_input(graph, tensor, path)}
-        else:
-            found = read_feeds(text, graph)
-        for tensor, value in found.items():
-            if tensor in collected:
-                raise UsageError(f"--inputs gives '{tensor}' twice")
-            collected[tensor] = value
-    return collected
+        return {**gathered(side.graph, inputs, SampleReading(**how, notify=say), outputs), **values}
 
 
 def as_dict(report: Report, a: str, b: str) -> dict[str, Any]:
@@ -179,10 +167,9 @@ def finite(number: float) -> float | None:
 def show(report: Report, a: str, b: str) -> None:
     """Prints the table and the verdict."""
     from rich.box import SIMPLE_HEAD
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console(highlight=False)
+    console = wide_console()
     console.print(escape(f"{a} against {b}"), soft_wrap=True)
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("", no_wrap=True)

@@ -18,7 +18,7 @@ from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.picture_scaling import PictureScaling, picture_input
 from pocketgraph.datasets.recordings import USUAL_RATE, rate_of, samples_at
 from pocketgraph.datasets.stored_arrays import SampleArray, sample_of, subset_of
-from pocketgraph.errors import UsageError, option
+from pocketgraph.errors import FormatError, UsageError, option
 
 Array = np.ndarray[Any, Any]
 DEFAULT_MEAN, DEFAULT_STD = 0.0, 255.0
@@ -137,6 +137,19 @@ class Dataset:
             targets=None if self.targets is None else self.targets[chosen],
         )
 
+    def without_broken(self) -> tuple[Dataset, dict[str, str]]:
+        """The samples without the pictures that cannot be read, and what is wrong with each of these.
+
+        Raises:
+            FormatError: none can be read, or there is no such file.
+        """
+        if not self.files or self.front is not None or self._are_recordings:
+            return self, {}
+        broken = {path: text for path in self.files if (text := image_loading.problem(path))}
+        if len(broken) == len(self.files):
+            raise FormatError(next(iter(broken.values())), where=self.files[0])
+        return self._chosen(np.array([at for at, path in enumerate(self.files) if path not in broken])), broken
+
     def identity(self) -> str:
         """What tells these samples from others: which they are, and of arrays a digest."""
         if self.files:
@@ -197,6 +210,8 @@ def open_dataset(
     if named_arrays.are_arrays(source):
         arrays, classes, targets = named_arrays.of_inputs(source, inputs)
         data = Dataset(name, inputs, arrays=arrays, scaling=how, classes=classes, targets=targets)
+    elif (file_lists.is_picture(name) or file_lists.is_recording(name)) and os.path.isfile(name):
+        data = Dataset(name, inputs, [name], scaling=how)
     elif os.path.isdir(name):
         files, classes = file_lists.of_folder(name)
         data = Dataset(name, inputs, files, scaling=how, classes=classes)

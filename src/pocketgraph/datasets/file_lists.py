@@ -6,7 +6,7 @@ import os
 
 from pocketgraph.errors import FormatError, UsageError
 
-SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif")
+SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp")
 RECORDINGS = (".wav",)
 
 
@@ -44,6 +44,11 @@ def _mixed(items: list[str], classes: list[str]) -> list[str]:
         turn.append(seen.get(name, 0))
         seen[name] = turn[-1] + 1
     return [items[index] for index in sorted(range(len(items)), key=lambda index: (turn[index], index))]
+
+
+def is_picture(path: str) -> bool:
+    """Whether a file's name is that of a picture."""
+    return path.lower().endswith(SUFFIXES)
 
 
 def of_list(name: str) -> tuple[list[str], list[str]]:

@@ -1,4 +1,4 @@
-"""Picture files as arrays: read JPEG, PNG, BMP and GIF, resize as TensorFlow 1 resizes, normalise.
+"""Picture files as arrays: read JPEG, PNG, BMP, GIF and WebP, resize as TensorFlow 1 resizes, normalise.
 
 How near this comes to TensorFlow (measured with TensorFlow 2.21 on 408 photographs):
 
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 Pixels: TypeAlias = np.ndarray[Any, np.dtype[np.uint8]]
 Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float32]]
 
-FORMATS = ("JPEG", "PNG", "BMP", "GIF")
+FORMATS = ("JPEG", "PNG", "BMP", "GIF", "WEBP")
+ENDS = {"JPEG": b"\xff\xd9", "PNG": b"IEND\xaeB`\x82"}
+"""How whole files end."""
 MAX_PIXELS = 1 << 26  # 67 million, 200 MB as RGB; a file can claim more in its first 30 bytes
 PNG_GRAY = (9797, 19235, 3736)  # weights of red, green and blue in 1/32768 that TensorFlow has libpng use
 
@@ -33,7 +35,7 @@ def read(path: str | os.PathLike[str], channels: int = 3) -> Pixels:
     """The picture in a file, whatever its suffix says it is.
 
     Args:
-        path: a JPEG, PNG, BMP or GIF file.
+        path: a JPEG, PNG, BMP, GIF or WebP file.
         channels: 3 for red, green, blue; 1 for gray. Transparency is dropped, not blended, as TensorFlow does.
 
     Returns:
@@ -48,6 +50,32 @@ def read(path: str | os.PathLike[str], channels: int = 3) -> Pixels:
             return _decode(file, place, channels)
     except OSError as error:
         raise FormatError(f"the picture cannot be read: {error.strerror or error}", where=place) from error
+
+
+def problem(path: str) -> str:
+    """What is wrong with the picture in a file; "" for nothing. One that begins and ends as it should is not decoded.
+
+    Raises:
+        FormatError: the file is missing or cannot be read, which is no matter of one picture.
+    """
+    from PIL import Image
+
+    try:
+        with open(path, "rb") as file:
+            try:
+                end = ENDS.get(Image.open(file, formats=FORMATS).format or "")
+            except Exception:  # decoders answer a damaged file with whatever exception it happens to lead to
+                end = None
+            file.seek(max(os.path.getsize(path) - 12, 0))
+            if end is not None and file.read().endswith(end):
+                return ""
+    except OSError as error:
+        raise FormatError(f"the picture cannot be read: {error.strerror or error}", where=path) from error
+    try:
+        read(path)
+    except FormatError as error:
+        return error.what
+    return ""
 
 
 def resize_bilinear(image: np.ndarray[Any, Any], height: int, width: int, *, align_corners: bool = False) -> Floats:
@@ -118,7 +146,7 @@ def _decode(file: IO[bytes], place: str, channels: int) -> Pixels:
     except Image.DecompressionBombError as error:
         raise FormatError(f"the picture is too large ({error})", where=place) from None
     except UnidentifiedImageError:
-        raise FormatError("this is not a JPEG, PNG, BMP or GIF picture", where=place) from None
+        raise FormatError("this is not a JPEG, PNG, BMP, GIF or WebP picture", where=place) from None
     except Exception as error:  # decoders answer a damaged file with whatever exception it happens to lead to
         raise FormatError(f"the picture is damaged or cut short ({error})", where=place) from error
 

@@ -105,8 +105,11 @@ class SampleReading:
         scaling: PictureScaling,
         reader: RecordingReader | None = None,
     ) -> Dataset:
-        """The samples for a model that takes ``inputs``; see ``open_dataset``."""
-        return open_dataset(source, inputs, scaling, reader, self.sample_rate)
+        """The samples for a model that takes ``inputs``; see ``open_dataset``. Broken pictures are left out."""
+        data, broken = open_dataset(source, inputs, scaling, reader, self.sample_rate).without_broken()
+        for path, problem in broken.items():
+            self.notify(f"{path} is left out: {problem}")
+        return data
 
     def mention(self, data: Dataset) -> None:
         """Notes what is easily overlooked about the data."""

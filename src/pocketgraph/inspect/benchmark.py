@@ -26,13 +26,15 @@ MOST_FEED_BYTES = 1 << 32
 
 @dataclass(frozen=True)
 class BenchmarkLayer:
-    """One input of a benchmark: where it goes in, its element type, its full shape, its first values, or a text."""
+    """One input of a benchmark: where it goes in, its element type, its full shape, its first values, or a text; or all
+    of its values."""
 
     name: str
     dtype: DType
     shape: tuple[int, ...]
     values: tuple[float, ...] = ()
     text: bytes = b""
+    data: np.ndarray[Any, Any] | None = None
 
     def array(self) -> np.ndarray[Any, Any]:
         """Zeros of this type and shape with ``values`` in front; ``text`` for string layers.
@@ -40,6 +42,8 @@ class BenchmarkLayer:
         Raises:
             UsageError: values for strings, more values than elements, a type that cannot be fed, or too large.
         """
+        if self.data is not None:
+            return self.data
         where = f"input layer '{self.name}'"
         if self.dtype.name not in FED_TYPES:
             raise UsageError(f"Unsupported input type: {self.dtype.name}", where=where)

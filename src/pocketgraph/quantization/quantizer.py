@@ -139,7 +139,14 @@ def quantize(
     reading = SampleReading(preset, input_mean, input_std, input_width, input_height, sample_rate, notify or unheard)
     way = _Quantizer(model, samples, outputs or (), inputs or (), feeds or {}, reading, form, tuple(without))
     if mode != "static":
-        return way.with_quantized_weights(mode == "dynamic", 4 if weights == "int4" else 8, limit, threads, tell)
+        return way.with_quantized_weights(
+            limit,
+            tell,
+            dynamic=mode == "dynamic",
+            bits=4 if weights == "int4" else 8,
+            rounding=rounding,
+            threads=threads,
+        )
     options = QuantizationOptions(
         ranges=ranges, rounding=rounding, equalize=equalize, io=io, keep=[*keep, *way.inner_operations()],
         float_share=float_share, widen=widen, activations=activations, weights=weights,
@@ -209,6 +216,7 @@ class _Quantizer:
         if self.audio is None:
             shapes = reading.sized(graph, shapes, samples)
         self.program, self.graph = lowered_graph(graph, self.outputs, shapes, feeds)
+        self.graphs = (graph, self.graph)
         if form == "tflite":
             self.program = canonicalize(self.program, without)
         else:
@@ -233,13 +241,13 @@ class _Quantizer:
         return lambda: iter(held)
 
     def with_quantized_weights(
-        self, dynamic: bool, bits: int, limit: int, threads: int, progress: Progress
+        self, limit: int, progress: Progress, *, dynamic: bool, bits: int, rounding: str, threads: int
     ) -> QuantizedModel:
         data = self.opened(self.source).take(limit) if self.source is not None else None
         samples: Samples = self.held(data) if data is not None else lambda: iter(())
         outcome = quantize_weights(
-            self.program, samples, 0 if data is None else len(data), dynamic=dynamic, bits=bits,
-            with_tables=self.form == "tflite", threads=threads, progress=progress,
+            self.program, samples, 0 if data is None else len(data), dynamic=dynamic, graphs=self.graphs,
+            bits=bits, with_tables=self.form == "tflite", rounding=rounding, threads=threads, progress=progress,
         )  # fmt: skip
         return self.made(outcome, samples, None, threads, progress)
 

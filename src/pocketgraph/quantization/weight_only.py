@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping, Sequence
 
+import numpy as np
+
+from pocketgraph.graph import Graph
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.litert.rewriting.linear import LINEAR
+from pocketgraph.litert.rewriting.linear import LINEAR, float_constant
 from pocketgraph.quantization.conversion.constant_compression import gather_quantized, quantized_table
 from pocketgraph.quantization.conversion.int8_conversion import quantized_kernel
 from pocketgraph.quantization.core import cost_model, operator_rules
 from pocketgraph.quantization.core.conversion_recipe import ConvertedProgram
 from pocketgraph.quantization.core.program_runner import Samples
 from pocketgraph.quantization.core.quantization_options import Progress, silent
-from pocketgraph.quantization.core.quantized_weights import QuantizedWeights, rounded
+from pocketgraph.quantization.core.quantized_weights import QuantizedWeights, float_weights
+from pocketgraph.quantization.fitting.layerwise_execution import samples_in_memory
 from pocketgraph.quantization.fitting.weight_fitting import may_have_four_bits
+from pocketgraph.quantization.fitting.weight_only_fitting import (
+    DYNAMIC,
+    WeightOnlyCodes,
+    fitted_to_samples,
+    fitted_to_training,
+    left_in_float,
+    nearest_codes,
+)
 from pocketgraph.quantization.observing.calibration import observe
 from pocketgraph.quantization.observing.calibration_checks import check_weights
 from pocketgraph.quantization.pipeline import Outcome
 from pocketgraph.quantization.program_pass import copied
-
-DYNAMIC = ("CONV_2D", "FULLY_CONNECTED")
-"""Operators that quantize their float operand themselves, anew for each input, when their weights are int8."""
 
 
 def quantize_weights(
@@ -30,16 +39,23 @@ def quantize_weights(
     count: int,
     *,
     dynamic: bool,
+    graphs: Sequence[Graph] = (),
     bits: int = 8,
     with_tables: bool = True,
+    rounding: str = "fitted",
     threads: int = 1,
     progress: Progress | None = None,
 ) -> Outcome:
     """The lighter program and what is known of it, for the report.
 
     Args:
-        program, dynamic, bits, with_tables: as for ``with_quantized_weights``.
-        samples, count: to see what values the tensors take; perhaps none.
+        program: the float program; it stays as it is.
+        samples, count: what to fit the codes to; perhaps none.
+        dynamic, with_tables: as for ``with_quantized_weights``.
+        graphs: those whose nodes the program's operations name; without samples, their batch norms tell what training
+            saw. None for codes that are just the nearest.
+        bits: 8, or 4 for the large layers.
+        rounding: see QuantizationOptions.
         threads: how many threads to compute with.
         progress: told how far it is.
 
@@ -47,24 +63,69 @@ def quantize_weights(
         RunError: weights are not finite, or a sample leads to values that are not.
     """
     check_weights(program)
-    light = with_quantized_weights(program, dynamic=dynamic, bits=bits, with_tables=with_tables)
-    seen = observe(program, samples, count, progress or silent, threads) if count else {}
+    tell = progress or silent
+    seen = observe(program, samples, count, tell, threads) if count else {}
+    fewest = cost_model.FEWEST_COMPRESSED_ELEMENTS if count else cost_model.FEWEST_CODED_ELEMENTS
+    layers = codable_layers(program, bits, fewest)
+    if rounding == "nearest" or not layers or not (graphs or count):
+        codes = nearest_codes(layers)
+    elif count:
+        held = samples_in_memory(program, samples, count)
+        codes = fitted_to_samples(
+            program, layers, held, dynamic=dynamic, rounding=rounding, threads=threads, progress=tell
+        )
+    else:
+        codes = fitted_to_training(program, layers, graphs, rounding=rounding, threads=threads, progress=tell)
+    spared = left_in_float(codes)
+    weights = {operation: found for operation, found in codes.weights.items() if operation not in spared}
+    light = with_quantized_weights(program, dynamic=dynamic, weights=weights, with_tables=with_tables)
     values = {value: value for value in program.inputs}
     values.update((value, value) for operation in program.operations for value in operation.outputs)
-    weights = {o: _rounded(o, bits) for o in program.operations if _is_lightened(o)}
     tables = sum(operator_rules.is_table(operation) for operation in program.operations) if with_tables else 0
-    few = "and LiteRT quantizes the tensors as they come" if dynamic else "expanded to float when the model is loaded"
-    notes = [f"weights of {len(weights)} layers in few bits, {few}"]
-    if tables:
-        notes.append(f"{tables} table{'s' if tables > 1 else ''} that rows are taken from in eight bits")
+    notes = _notes(weights, codes, tables, dynamic=dynamic, has_samples=count > 0)
+    return Outcome(program, ConvertedProgram(light, values, []), seen, weights=weights, notes=notes, rounding=rounding)
+
+
+def _notes(
+    weights: Mapping[Operation, QuantizedWeights],
+    codes: WeightOnlyCodes,
+    tables: int,
+    *,
+    dynamic: bool,
+    has_samples: bool,
+) -> list[str]:
+    """What was done, a sentence each."""
     if not weights and not tables:
-        notes = [
+        return [
             f"no layer has {cost_model.FEWEST_COMPRESSED_ELEMENTS} weights or more, so that nothing was made smaller"
         ]
-    return Outcome(program, ConvertedProgram(light, values, []), seen, weights=weights, notes=notes)
+    few = "and LiteRT quantizes the tensors as they come" if dynamic else "expanded to float when the model is loaded"
+    notes = [f"weights of {len(weights)} layers in few bits, {few}"]
+    if codes.fitted:
+        source = "the samples" if has_samples else "what the batch norms tell of the training data"
+        notes.append(f"codes and biases of {len(set(codes.fitted) & set(weights))} layers are fitted to {source}")
+    if tables:
+        notes.append(f"{tables} table{'s' if tables > 1 else ''} that rows are taken from in eight bits")
+    return notes
 
 
-def with_quantized_weights(program: Program, *, dynamic: bool, bits: int = 8, with_tables: bool = True) -> Program:
+def codable_layers(program: Program, bits: int, fewest: int) -> dict[Operation, int]:
+    """The layers with so many weights or more, and of how many bits their codes are."""
+    return {
+        operation: bits if may_have_four_bits(operation) else 8
+        for operation in program.operations
+        if operator_rules.is_quantizable_layer(operation) and operator_rules.weights(operation).size >= fewest
+    }
+
+
+def with_quantized_weights(
+    program: Program,
+    *,
+    dynamic: bool,
+    bits: int = 8,
+    with_tables: bool = True,
+    weights: Mapping[Operation, QuantizedWeights] | None = None,
+) -> Program:
     """A program with int8 or int4 weights, one scale an output channel.
 
     Args:
@@ -73,13 +134,16 @@ def with_quantized_weights(program: Program, *, dynamic: bool, bits: int = 8, wi
             other operators, weights are expanded to float when the model is loaded.
         bits: 8, or 4 for the large layers.
         with_tables: have constants that rows are taken from in eight bits as well, as embeddings are.
+        weights: the codes of each layer that gets some; by default the nearest ones of all large layers.
     """
+    layers = codable_layers(program, bits, cost_model.FEWEST_COMPRESSED_ELEMENTS)
+    chosen = nearest_codes(layers).weights if weights is None else weights
     result = copied(program)
     operations: list[Operation] = []
     kernels: dict[Value, Value] = {}
     shared: dict[Value, Value] = {}
     tables: dict[Value, Value] = {}
-    for operation in result.operations:
+    for original, operation in zip(program.operations, result.operations, strict=True):
         if with_tables and operator_rules.is_table(operation):
             table = operation.inputs[0]
             assert table is not None
@@ -87,11 +151,11 @@ def with_quantized_weights(program: Program, *, dynamic: bool, bits: int = 8, wi
                 tables[table] = quantized_table(table)
             operations += gather_quantized(operation, tables[table])
             continue
-        if _is_lightened(operation):
+        if original in chosen:
             kernel = operator_rules.weights(operation)
-            at = LINEAR[operation.code][1]
+            _, at, at_bias = LINEAR[operation.code]
             if kernel not in kernels:
-                kernels[kernel] = quantized_kernel(kernel.name, _rounded(operation, bits))
+                kernels[kernel] = quantized_kernel(kernel.name, chosen[original])
             coded = kernels[kernel]
             if dynamic and operation.code in DYNAMIC:
                 operation.inputs[at] = coded
@@ -102,18 +166,12 @@ def with_quantized_weights(program: Program, *, dynamic: bool, bits: int = 8, wi
                     shared[kernel] = Value(f"{kernel.name}/float", FLOAT, kernel.shape)
                     operations.append(Operation("DEQUANTIZE", [coded], [shared[kernel]]))
                 operation.inputs[at] = shared[kernel]
+            _, bias = float_weights(original)
+            if not np.array_equal(bias, chosen[original].bias):
+                had = operator_rules.bias(original)
+                name = f"{operation.outputs[0].name}/bias" if had is None else had.name
+                operation.inputs += [None] * (at_bias + 1 - len(operation.inputs))
+                operation.inputs[at_bias] = float_constant(name, chosen[original].bias)
         operations.append(operation)
     result.operations = operations
     return result
-
-
-def _is_lightened(operation: Operation) -> bool:
-    return (
-        operator_rules.is_quantizable_layer(operation)
-        and operator_rules.weights(operation).size >= cost_model.FEWEST_COMPRESSED_ELEMENTS
-    )
-
-
-def _rounded(operation: Operation, bits: int) -> QuantizedWeights:
-    """The weights as codes; without a bias of 32 bits the operand's scale is no bound."""
-    return rounded(operation, math.inf, bits if may_have_four_bits(operation) else 8)

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from pocketgraph.errors import FormatError, MissingExtraError, RunError
-from pocketgraph.graph import DType, Graph, Node, Shape, canonical, node_name
-from pocketgraph.graph.dtype import STRING
+from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, canonical, node_name
+from pocketgraph.graph.dtype import INT8, STRING, UINT8
 from pocketgraph.graph.model_file import SCALES, coded, is_model_file, numbers
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.runtime.engines.needed import needed
@@ -21,6 +21,7 @@ from pocketgraph.runtime.tensor_names import feed_endpoints, fetch_endpoint
 Array = np.ndarray[Any, Any]
 Model = Graph | str | os.PathLike[str]
 ONNX = ".onnx"
+FEWEST_CODED = 64  # elements of a constant of eight bits, from which it is taken for weights
 EIGHT_BIT = re.compile(r"Quantize(d|V2|AndDequantize)|FakeQuant|Dequantize|(Dynamic)?QuantizeLinear|QLinear")
 """Ops of a network that stores its weights in eight bits, computes with them, or was trained to."""
 
@@ -67,7 +68,9 @@ class SessionModel:
         self._session = Session(model, threads, engine=engine)
         self.graph = self._session.graph
         self.is_file = is_model_file(self.graph)
-        self.is_eight_bit = any(EIGHT_BIT.match(node.op) or _has_scales(node) for node in self.graph)
+        self.is_eight_bit = any(EIGHT_BIT.match(node.op) or _has_scales(node) for node in self.graph) or (
+            self.is_file and any(_is_coded(node) for node in self.graph)
+        )
 
     def run(self, fetches: Sequence[str], feeds: Mapping[str, Array]) -> list[Array]:
         given = {name: coded(self.graph, name, np.asarray(value)) for name, value in feeds.items()}
@@ -117,6 +120,12 @@ class OnnxModel:
 
     def close(self) -> None:
         del self._session
+
+
+def _is_coded(node: Node) -> bool:
+    """Whether a node of a file holds weights of eight bits or fewer, which an operator reads as they are."""
+    value = node.attrs.get("value") if node.op == "Const" else None
+    return isinstance(value, Tensor) and value.size >= FEWEST_CODED and value.dtype in (INT8, UINT8)
 
 
 def _has_scales(node: Node) -> bool:

@@ -24,7 +24,25 @@ class Counterparts:
         is_file = a.is_file or b.is_file
         self._own_inputs = set(map(canonical, _inputs(b.graph))) if b.is_file else None
         self._inputs = _paired(_inputs(a.graph), _inputs(b.graph), _public(a.graph, 0), _public(b.graph, 0), is_file)
+        self.computed = self._computed_inputs(a) if b.is_file and not a.is_file else {}
         self._outputs = _paired(_outputs(a.graph), _outputs(b.graph), _public(a.graph, 1), _public(b.graph, 1), is_file)
+
+    def _computed_inputs(self, a: ComparedModel) -> dict[str, str]:
+        """Inputs of a file that was made from a part of the other model: the tensor there that each of them was."""
+        paired = set(self._inputs.values())
+        plain = {_plain(name): name for name in a.graph.nodes}
+        found = {}
+        for own in self._own_inputs or ():
+            name = plain.get(_plain(own), "")
+            by_name = name and name not in map(node_name, _inputs(a.graph))
+            if by_name and (own not in paired or self._is_leftover(own)):
+                found[own] = canonical(name)
+        self._inputs = {mine: theirs for mine, theirs in self._inputs.items() if theirs not in found}
+        return found
+
+    def _is_leftover(self, own: str) -> bool:
+        """Whether an input was only paired because no other was left."""
+        return any(theirs == own and _plain(mine) != _plain(own) for mine, theirs in self._inputs.items())
 
     def output(self, name: str) -> str:
         """An output's name in the other model."""
@@ -41,6 +59,11 @@ class Counterparts:
         if self._own_inputs is None and node_name(name) in self._b.graph:
             return name
         return self._inputs.get(canonical(name), name)
+
+    def missing(self, feeds: Mapping[str, Any]) -> dict[str, str]:
+        """Inputs of the other model that these feeds leave open, and the tensors of this one that they stand for."""
+        given = self.feeds(feeds)
+        return {own: tensor for own, tensor in self.computed.items() if own not in map(canonical, given)}
 
     def feeds(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
         """Feeds for the other model: those that it takes."""

@@ -17,6 +17,7 @@ from pocketgraph.graph.order import reachable
 from pocketgraph.runtime.encoded_samples import decoder_of, encoded_sample
 from pocketgraph.runtime.engines.needed import needed
 from pocketgraph.runtime.feeds import FeedSpec
+from pocketgraph.runtime.open_shapes import fitting_shapes, is_divisor, leads_to_picture_ops, read_as
 from pocketgraph.runtime.permissions import RESTRICTED
 from pocketgraph.runtime.tensor_names import fetch_endpoint
 
@@ -79,26 +80,38 @@ def sample_inputs(graph: Graph, fetches: Sequence[str]) -> list[str]:
 def sample_shapes(graph: Graph, fetches: Sequence[str], known: Collection[str] = ()) -> dict[str, tuple[int, ...]]:
     """The shapes of the placeholders that these fetches need; without the ``known`` ones.
 
-    Where a size is open it is 1, but for pictures of no stated size (float or uint8, rank 4, channels last): 224 x 224.
+    Where a size is open it is 1, but for pictures of no stated size (float or uint8, rank 4, channels last):
+    224 x 224.
+    Where these do not fit the weights, or a number of dimensions is not declared, others are found; see open_shapes.
 
     Raises:
-        UsageError: a placeholder does not declare how many dimensions it has.
+        UsageError: a placeholder does not declare how many dimensions it has, and shapes of others are ``known``.
     """
-    shapes = {}
+    shapes: dict[str, tuple[int, ...]] = {}
+    is_open: dict[str, tuple[Sequence[int | None] | None, DType]] = {}
     fed = {node_name(name) for name in known}
-    for spec in _specs(graph, fetches):
-        if spec.label in fed:
-            continue
+    specs = [spec for spec in _specs(graph, fetches) if spec.label not in fed]
+    for spec in specs:
         declared = graph[spec.endpoint.node].shape()
         dims = spec.shape.dims if spec.shape.dims is not None or declared is None else declared.dims
         if dims is None and decoder_of(graph, spec.endpoint.node) is not None:
             dims = ()
-        if dims is None:
-            raise UsageError(
-                f"the graph does not say how many dimensions the input '{spec.label}' has",
-                hint=f"give an array or a shape for '{spec.label}'",
-            )
-        shapes[spec.label] = sizes_made_up(dims, spec.dtype)
+        if dims == () and spec.dtype is FLOAT and read_as(graph, spec.label) is not None:
+            dims = None  # a scalar is what strip_unused_nodes writes when it is not told a shape
+        if dims is None or None in dims[1:]:
+            is_open[spec.label] = dims, spec.dtype or FLOAT
+        is_one_picture = dims is not None and len(dims) == 3 and dims[0] is dims[1] is None and dims[2] in CHANNELS
+        if dims is not None and is_one_picture and leads_to_picture_ops(graph, spec.label):
+            dims = (SIDE, SIDE, dims[2])
+        if dims is not None:
+            shapes[spec.label] = sizes_made_up(dims, spec.dtype)
+    if is_open and not fed:
+        shapes = fitting_shapes(graph, is_open, shapes, fetches, {spec.label: spec.dtype or FLOAT for spec in specs})
+    for label in is_open.keys() - shapes.keys():
+        raise UsageError(
+            f"the graph does not say how many dimensions the input '{label}' has",
+            hint=f"give an array or a shape for '{label}'",
+        )
     return shapes
 
 
@@ -133,6 +146,9 @@ def sample_feeds(
         decoder = decoder_of(graph, spec.endpoint.node) if spec.dtype is STRING else None
         if decoder is not None:
             feeds[spec.label] = np.array(encoded_sample(decoder, rng), object)
+            continue
+        if spec.dtype is FLOAT and not shapes[spec.label] and is_divisor(graph, spec.label):
+            feeds[spec.label] = np.array(1, np.float32)  # the share that a dropout keeps
             continue
         feeds[spec.label] = random_values(spec.dtype, shapes[spec.label], rng, spec.label)
     return feeds

@@ -21,7 +21,7 @@ rng = np.random.default_rng(3)
 def test_a_gain_is_told_without_warnings() -> None:
     (line,) = SizeAndLatency(4000, 1000, 2e-3, 1e-3, 10, 900, 1).lines()
     assert "4,000 bytes in float, 1,000 now (0.25 x)" in line
-    assert "2,000 us in float, 1,000 us now (0.50 x, one thread)" in line
+    assert "2 ms in float, 1 ms now (0.50 x, one thread)" in line
 
 
 def test_no_gain_is_told_with_the_reason() -> None:

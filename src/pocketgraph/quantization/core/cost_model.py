@@ -50,12 +50,20 @@ DEAD_CHANNEL_RATIO = 256.0  # of the strongest channel's reach to its own, beyon
 WORTHWHILE_FACTOR = 2.0  # of a channel; one below this is not worth a change
 RELU6_ROOM = 2.0  # times the largest value observed that other samples may reach in front of a RELU6
 WIDEST_REPLICATED_CHANNELS = 64  # a wider tensor's noise is averaged away by the layer that reads it
+MUCH_SPARED_SHARE = 0.17  # of all noise; what a stretch in float must spare where the noise is not loud
 WORTHWHILE_NOISE_SHARE = 0.02  # of all noise; sparing less is not worth a change of the program
 CONSTANT_CHANNEL_SHARE = 1e-4  # of a tensor's range; a channel that moves less is constant
 
 # Constants
 FEWEST_COMPRESSED_ELEMENTS = 1024  # of a constant, or of a layer's weights; fewer are not worth the loss
 MOST_COMPRESSION_NOISE = 10**-3.7  # of a constant's power that its codes may be off by; more and it stays float
+
+# Weights without samples
+MADE_UP_WORK = 1_500_000_000  # multiplications of all made-up inputs together, about
+FEWEST_MADE_UP, MOST_MADE_UP = 8, 64  # made-up inputs
+FEWEST_CODED_ELEMENTS = 256  # weights of a layer; fewer are never worth codes
+MOST_SPARED_ELEMENTS = 4096  # weights of a layer; more never stay in float for their noise
+MOST_SPARED_BYTES_SHARE = 0.005  # of all weights' bytes; what layers that stay in float for their noise may add
 
 # Time
 CONVERSION_NS = (60.0, 0.05)

@@ -36,7 +36,8 @@ class QuantizationOptions:
         widen: the largest share of the program's multiplications that may be added by computing channels of narrow
             tensors several times, so that they get finer steps.
         quiet: decibels; when all tensors' codes together make less noise at the scores, no channels are copied for it.
-        loud: decibels; when they make more noise than that all the same, some operations stay in float.
+        loud: decibels; when they make more noise than that all the same, some operations stay in float; when they make
+            less, but more than ``quiet``, only where a few operations are much of the noise.
         activations: the type of the tensors, ``int8`` or ``int16``.
         weights: the type of the weights, ``int8`` or ``int4``.
         with_tables: whether constants that are read as floats may be kept in codes; a graph has no place for those.

@@ -5,7 +5,7 @@ This undoes what the layers before have done to the operand as far as a linear l
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import Any
@@ -76,15 +76,13 @@ def can_fit(operation: Operation) -> bool:
     return operation.code == "DEPTHWISE_CONV_2D" or elements(operation) <= MOST_INPUTS
 
 
-def collect(
-    operation: Operation, exact: Iterable[Array], quantized: Iterable[Array], count: int, fit: FitSettings
-) -> tuple[Array, Array]:
-    """Rows of the float operand and of the quantized one, from the same places; see ``im2col`` for the shapes.
+def collect(operation: Operation, operands: Sequence[Iterable[Array]], count: int, fit: FitSettings) -> list[Array]:
+    """Rows of the layer's operand as several programs have it, from the same places; see ``im2col`` for the shapes.
 
     Args:
         operation: the layer.
-        exact, quantized: its float operand and its quantized one for each sample, as numbers; as many are looked at as
-            give enough rows.
+        operands: its operand for each sample, as numbers, in each program; as many samples are looked at as give enough
+            rows.
         count: how many samples there are.
         fit: how many rows, and the seed of the choice.
     """
@@ -92,12 +90,12 @@ def collect(
     rows = min(fit.rows, max(MOST_ELEMENTS // elements(operation), 1))
     used = min(count, max(FEWEST_SAMPLES, -(-rows // row_count(operation))))
     most = max(1, rows // max(used, 1))
-    wanted, given = [], []
-    for left, right in islice(zip(exact, quantized, strict=True), used):
+    found: list[list[Array]] = [[] for _ in operands]
+    for arrays in islice(zip(*operands, strict=True), used):
         at = sampled_rows(operation, most, rng)
-        wanted.append(im2col(operation, left, at))
-        given.append(im2col(operation, right, at))
-    return np.concatenate(wanted), np.concatenate(given)
+        for part, array in zip(found, arrays, strict=True):
+            part.append(im2col(operation, array, at))
+    return [np.concatenate(part) for part in found]
 
 
 def reconstruct(
@@ -214,6 +212,15 @@ def _product(rows: Array, matrix: Array) -> Array:
     else:
         result = np.einsum("gri,gi->rg", rows, matrix)
     return result
+
+
+def products(operation: Operation, rows: Array, values: Array) -> Array:
+    """What a layer with these weights makes of rows of its operand, without bias, float [rows, output channels]."""
+    if operation.code == "DEPTHWISE_CONV_2D":
+        result: Array = np.einsum("rij,ij->rj", rows, values.reshape(-1, values.shape[3]).astype(rows.dtype))
+        return result
+    product: Array = rows @ values.reshape(len(values), -1).T.astype(rows.dtype)
+    return product
 
 
 def correct_bias(operation: Operation, weights: QuantizedWeights, wanted: Array, given: Array) -> QuantizedWeights:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import zlib
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import replace
 
 from pocketgraph.litert.program import Operation, Program
@@ -108,32 +107,46 @@ def fit_weights(
         else:
             before = convert(program, replace(recipe, weights=weights, io="float"))
             operand = operator_rules.data(operation)
-            wanted, given = exact.to(program, operand), coded.to(before.program, before.values[operand])
-            how = replace(options, rounding="corrected") if is_shared else options
-            scale = operand_scale(operation)
-            found = _fitted(operation, wanted, given, len(held), scale, weights[operation], how)
+            operands = exact.to(program, operand), coded.to(before.program, before.values[operand])
+            rounding = "corrected" if is_shared else options.rounding
+            found = weights[operation]
+            if is_reducible(operation):
+                fit = FitSettings(seed=options.seed, bits=found.bits)
+                wanted, given = collect(operation, operands, len(held), fit)
+                found = fitted_codes(operation, wanted, given, operand_scale(operation), found, rounding, fit)
             kept.put(place, {"codes": found.codes, "scales": found.scales, "bias": found.bias})
             weights[operation] = found
         tell("fitting weights", number, len(layers))
     return weights
 
 
-def _fitted(
+def is_reducible(operation: Operation) -> bool:
+    """Whether the layer is a product of a matrix with rows of its operand, so that its codes can be fitted."""
+    return operation.code in REDUCIBLE and not is_grouped(operation)
+
+
+def fitted_codes(
     operation: Operation,
-    exact: Iterable[Array],
-    coded: Iterable[Array],
-    count: int,
+    wanted: Array,
+    given: Array,
     data_scale: float,
     nearest: QuantizedWeights,
-    options: QuantizationOptions,
+    rounding: str,
+    fit: FitSettings,
 ) -> QuantizedWeights:
-    fit = FitSettings(seed=options.seed, bits=nearest.bits, adaround=options.rounding == "adaround")
-    if operation.code not in REDUCIBLE or is_grouped(operation):
-        return nearest
-    wanted, given = collect(operation, exact, coded, count, fit)
-    if options.rounding == "corrected" or not can_fit(operation):
+    """The codes of a layer, from rows of its operand in the float model and in the eight-bit one.
+
+    Args:
+        operation: the layer; see ``is_reducible``.
+        wanted, given: the rows; see ``collect``.
+        data_scale: of the operand's codes.
+        nearest: the layer's nearest codes.
+        rounding: see QuantizationOptions.
+        fit: how.
+    """
+    if rounding == "corrected" or not can_fit(operation):
         return correct_bias(operation, nearest, wanted, given)
-    return reconstruct(operation, wanted, given, data_scale, fit)
+    return reconstruct(operation, wanted, given, data_scale, replace(fit, adaround=rounding == "adaround"))
 
 
 def apply(state: QuantizationState) -> bool:

@@ -16,6 +16,7 @@ from pocketgraph.quantization.core.conversion_recipe import shared_quantization
 from pocketgraph.quantization.core.operator_rules import OPERATOR_RULES, OperatorRule, is_layer, is_table, weights
 from pocketgraph.quantization.core.program_runner import Array, ProgramRunner, Samples
 from pocketgraph.quantization.core.quantization_state import QuantizationState
+from pocketgraph.quantization.core.quantized_weights import replace_weights
 from pocketgraph.quantization.core.value_range import Range
 from pocketgraph.quantization.program_pass import copied
 
@@ -64,6 +65,12 @@ class SensitivityAnalysis:
         at = next((i + 1 for i, op in enumerate(changed.operations) if value in op.outputs), 0)
         changed.operations[at:at] = [Operation("QUANTIZE", [value], [coded]), Operation("DEQUANTIZE", [coded], [back])]
         return self._noise(changed, [back if judged is value else judged for judged in self.judged])
+
+    def of_weights(self, operation: Operation, values: Array, bias: Array) -> float:
+        """Noise, as a share of the signal's power, that other weights and another bias for one layer alone cause."""
+        changed = copied(self.program)
+        replace_weights(changed.operations[self.program.operations.index(operation)], values, bias)
+        return self._noise(changed, self.judged)
 
     def _noise(self, changed: Program, judged: Sequence[Value]) -> float:
         results = self._results(changed, judged)
@@ -172,11 +179,15 @@ def measure_sensitivity(state: QuantizationState) -> bool:
 def keep_most_sensitive(state: QuantizationState) -> bool:
     """The step: a stretch of operations stays in float where the noise of all tensors would be too much else."""
     total, options, program = sum(state.sensitivity.values()), state.options, state.program
-    if decibels(total) >= options.loud:
+    if decibels(total) >= max(options.quiet, options.loud):
         return False
     larger = options.float_share if math.isfinite(options.loud) else math.inf  # a budget comes before the size
     stretch = most_sensitive_stretch(program, state.coded, state.sensitivity, options.float_share, larger)
     if not stretch:
+        return False
+    inside = [value for operation in stretch[:-1] for value in operation.outputs]
+    spared = sum(state.sensitivity.get(value, 0.0) for value in inside)
+    if decibels(total) >= options.loud and spared < cost_model.MUCH_SPARED_SHARE * total:
         return False
     share = cost_model.total_multiplications(stretch) / cost_model.total_multiplications(program.operations)
     state.kept += stretch

@@ -21,6 +21,15 @@ SECONDS_PER_TURN = 0.03  # seconds of each turn
 SLOWER_RATIO = 1.05  # times the float program's time, from which a word is said; less is chance
 
 
+def duration(seconds: float) -> str:
+    """A time with three digits and the unit that suits it: ``201 us``, ``16.8 ms``, ``1.25 s``."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        number = seconds / size
+        if number >= 0.9995 or unit == "us":
+            return f"{number:.0f} {unit}" if number >= 99.95 else f"{number:.3g} {unit}"
+    raise AssertionError
+
+
 @dataclass(frozen=True)
 class SizeAndLatency:
     """Two programs beside each other.
@@ -48,8 +57,8 @@ class SizeAndLatency:
         with_threads = "one thread" if self.threads == 1 else f"{self.threads} threads"
         return [
             f"LiteRT files: {self.float_bytes:,} bytes in float, {self.bytes:,} now "
-            f"({self.bytes / self.float_bytes:.2f} x); a sample takes {1e6 * self.float_seconds:,.4g} us in float, "
-            f"{1e6 * self.seconds:,.4g} us now ({self.seconds / self.float_seconds:.2f} x, {with_threads})",
+            f"({self.bytes / self.float_bytes:.2f} x); a sample takes {duration(self.float_seconds)} in float, "
+            f"{duration(self.seconds)} now ({self.seconds / self.float_seconds:.2f} x, {with_threads})",
             *(f"warning: {drawback}" for drawback in self.drawbacks()),
         ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 
 from pocketgraph.errors import GraphError, TransformError
@@ -11,6 +12,8 @@ from pocketgraph.graph.order import reachable
 from pocketgraph.graph.shape import SCALAR, UNKNOWN
 from pocketgraph.transforms.compat import Compat
 from pocketgraph.transforms.tool import transform
+
+log = logging.getLogger("pocketgraph.transforms")
 
 
 @transform
@@ -53,6 +56,8 @@ def strip_unused_nodes(
         GraphError: an output, or a node that it needs, is not in the graph.
     """
     inputs = {node_name(ref) for ref in graph.inputs}
+    if not compat.original:
+        _tell_unused(graph, inputs, type, shape, dict(zip(name, shape_for_name, strict=False)), compat)
     needed = inputs | reachable(graph, graph.outputs, stop=inputs & graph.nodes.keys())
 
     def placeholder(node: Node) -> Node:
@@ -78,6 +83,25 @@ def strip_unused_nodes(
         if node.name in needed
     ]
     return graph.replace(kept)
+
+
+def _tell_unused(
+    graph: Graph, inputs: set[str], type: str | None, shape: str | None, shapes: dict[str, str], compat: Compat
+) -> None:
+    """Warns of a type or a shape that contradicts what a placeholder says already, which stays."""
+    for node in graph:
+        if node.name not in inputs or node.op != "Placeholder":
+            continue
+        wanted, declared = shapes.get(node.name, shape), node.shape() or UNKNOWN
+        if wanted is not None and not declared.fits(_shape(wanted, declared, compat)):
+            log.warning(
+                "strip_unused_nodes: the shape %s is not used, the placeholder '%s' has %s", wanted, node.name, declared
+            )
+        if type is not None and _type(type, FLOAT) is not _own_type(node):
+            log.warning(
+                "strip_unused_nodes: the type %s is not used, the placeholder '%s' has %s", type, node.name,
+                _own_type(node).name,
+            )  # fmt: skip
 
 
 def _own_type(node: Node) -> DType:

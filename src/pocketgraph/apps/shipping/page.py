@@ -1,0 +1,43 @@
+"""The page about a shipment: the verdict in plain words, what was done, what it costs, what to do next."""
+
+from __future__ import annotations
+
+from pocketgraph.apps.shipping.shipment import FORMS, MODEL, Shipment
+from pocketgraph.inspect.numbers import bytes_text
+from pocketgraph.pages.document import report
+from pocketgraph.pages.parts import Column, Row, Verdict, notes, section, table, words
+from pocketgraph.quantization.report.size_and_latency import duration
+
+COLUMNS = tuple(Column(title, is_words=True) for title in ("form", "bytes", "", "what it gives"))
+
+
+def as_html(shipment: Shipment) -> str:
+    """The page, complete in itself."""
+    title = f"{shipment.model}: {'ready to ship' if shipment.is_proved else 'not proved on data yet'}"
+    rows = [
+        Row([
+            words(FORMS[each.form]), words(bytes_text(each.bytes) if each.bytes else ""),
+            words("ships" if each.is_kept else "left"), words(each.words),
+        ], is_quiet=not each.is_kept)
+        for each in shipment.tried
+    ]  # fmt: skip
+    return report(
+        title,
+        Verdict("good" if shipment.is_proved else "fair", shipment.verdict, [cost(shipment)]).html(),
+        section("What cannot be known", notes(shipment.unknown)),
+        section("Forms tried", table(COLUMNS, rows)),
+        section("Where it runs, estimated", notes(shipment.devices)),
+        section("What was done", notes(shipment.steps)),
+        section("What to do next", notes(shipment.commands)),
+    )
+
+
+def cost(shipment: Shipment) -> str:
+    """Bytes and time, before and after, in a sentence."""
+    before, after = shipment.sizes
+    text = f"{MODEL} has {bytes_text(after)}, {after / max(before, 1):.0%} of the model's {bytes_text(before)}"
+    if shipment.milliseconds is not None:
+        earlier, later = shipment.milliseconds
+        times = duration(later / 1e3), duration(earlier / 1e3)
+        text += f"; a run takes {times[0]} on this machine, the graph's took {times[1]}"
+    return f"{text}."

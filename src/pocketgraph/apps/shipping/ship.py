@@ -1,0 +1,337 @@
+"""From a trained model and data to the file that ships: the smallest form that keeps what may be lost, and a verdict.
+
+Freezes and repairs, strips and folds, then tries one form after the other, each judged on samples that it was not made
+with, until one keeps the budget; the float file is the last one and keeps any. What is done by whom: see the imports.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import shlex
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pocketgraph import __version__
+from pocketgraph.apps.shipping.page import as_html
+from pocketgraph.apps.shipping.shipment import FROZEN, MODEL, STATE, TARGETS, Shipment, Tried
+from pocketgraph.datasets.sample_reading import Notify, SampleReading
+from pocketgraph.errors import PocketgraphError, RunError, UsageError, option
+from pocketgraph.exporting import export
+from pocketgraph.exporting.devices.device_fit import fit
+from pocketgraph.formats import save
+from pocketgraph.formats.files import write_atomically
+from pocketgraph.freezing import freeze
+from pocketgraph.graph import Graph
+from pocketgraph.quantization import evaluate, quantize
+from pocketgraph.quantization.core.quantization_options import Progress, silent
+from pocketgraph.quantization.evaluation.model_evaluation import largest_inputs
+from pocketgraph.quantization.evaluation.model_verdict import Verdict
+from pocketgraph.quantization.evaluation.runnable_models import open_model, read_graph
+from pocketgraph.quantization.report.size_and_latency import duration
+from pocketgraph.runtime import verify
+from pocketgraph.runtime.samples import sample_fetches, sample_inputs
+from pocketgraph.transforms import transform
+
+MOST_CALIBRATED = 100  # samples
+CALIBRATED_SHARE = 0.6  # of the samples, where there are few: the others judge
+FEWEST_JUDGED = 10  # samples; fewer judge nothing
+MOST_JUDGED = 200
+LOST_ANSWERS = 2.0  # percentage points of right answers that may be lost when nothing is said
+CHANGED_ANSWERS = 5.0  # of answers that may be others, where the data tell no classes
+LEAST_DECIBELS = 20.0  # of results that are no scores of classes
+SAFE_DECIBELS = 25.0  # on made-up inputs, from which a form ships without data
+Make = Callable[[str], Sequence[str]]
+"""Writes a form to a path, and tells what was done."""
+
+
+def ship(
+    model: str | os.PathLike[str],
+    folder: str | os.PathLike[str],
+    data: str | os.PathLike[str] | None = None,
+    *,
+    labels: str | os.PathLike[str] | None = None,
+    target: str = "android",
+    outputs: Sequence[str] | None = None,
+    max_accuracy_drop: float | None = None,
+    preset: str | None = None,
+    input_mean: float | None = None,
+    input_std: float | None = None,
+    input_width: int | None = None,
+    input_height: int | None = None,
+    sample_rate: int | None = None,
+    threads: int = 1,
+    progress: Progress | None = None,
+    notify: Notify | None = None,
+) -> Shipment:
+    """Makes the file that ships, and writes it with all that belongs to it into a folder.
+
+    The same call made again goes on where an interrupted one was.
+
+    Args:
+        model: a graph's file, or the directory of a SavedModel or a training.
+        folder: where everything goes; it is made.
+        data: pictures, recordings, a table or arrays, as for ``quantize``; the first ones calibrate, the others judge.
+        labels: the file that names the class of each score, a line each.
+        target: where it goes, one of TARGETS: on which devices its time is estimated.
+        outputs: names of tensors; by default the model's own, or the likeliest.
+        max_accuracy_drop: what may be lost, in percentage points: of right answers, where the data tell classes; else
+            of answers that stay what they were. By default 2, and 5.
+        preset, input_mean, input_std, input_width, input_height, sample_rate: see ``SampleReading``.
+        threads, progress, notify: as for ``quantize``.
+
+    Raises:
+        UsageError: the data do not fit the model, or a name is of nothing.
+        PocketgraphError: the model is damaged, or not even the float file can be made.
+    """
+    place, source = os.fspath(folder), os.fspath(model)
+    if max_accuracy_drop is not None and not max_accuracy_drop >= 0:
+        raise UsageError(f"{option('max_accuracy_drop')} must be 0 or more, not {max_accuracy_drop:g}")
+    if target not in TARGETS:
+        raise UsageError(f"{option('target')} is one of {', '.join(TARGETS)}, not '{target}'")
+    reading = {
+        "preset": preset, "input_mean": input_mean, "input_std": input_std, "input_width": input_width,
+        "input_height": input_height, "sample_rate": sample_rate,
+    }  # fmt: skip
+    asked = repr((str(data), str(labels), list(outputs or ()), target, max_accuracy_drop, reading))
+    if os.path.exists(place) and not os.path.isdir(place):
+        raise UsageError(f"'{place}' is a file, not a folder for what ships")
+    graph = read_graph(source, outputs)
+    wanted = list(outputs) if outputs else list(sample_fetches(graph))[:1]
+    said: set[str] = set()
+
+    def told(text: str) -> None:
+        if text not in said and notify is not None:  # each form reads the data anew
+            notify(text)
+        said.add(text)
+
+    work = _Work(source, place, data, labels, wanted, max_accuracy_drop, reading, threads, progress or silent,
+                 told, _key(source, asked))  # fmt: skip
+    work.target = target
+    return work.done() or work.run(graph)
+
+
+class _Work:
+    """A model on its way to the folder."""
+
+    def __init__(
+        self, source: str, folder: str, data: str | os.PathLike[str] | None, labels: str | os.PathLike[str] | None,
+        outputs: list[str], most: float | None, reading: dict[str, Any], threads: int, progress: Progress,
+        notify: Notify, key: str,
+    ) -> None:  # fmt: skip
+        self.folder, self.data, self.labels, self.outputs, self.most = folder, data, labels, outputs, most
+        self.reading, self.threads, self.progress, self.notify, self.key = reading, threads, progress, notify, key
+        self.result = Shipment(os.path.basename(os.path.normpath(source)), folder)
+        self.source, self.target = source, "android"
+
+    def path(self, name: str) -> str:
+        return os.path.join(self.folder, name)
+
+    def done(self) -> Shipment | None:
+        """What an earlier call with the same model, data and options has made; None where it did not end."""
+        try:
+            with open(self.path(STATE), encoding="utf-8") as file:
+                kept = json.load(file)
+            if kept.pop("key") != self.key or not os.path.exists(self.path(MODEL)):
+                return None
+            tried = [Tried(**each) for each in kept.pop("tried")]
+            times = kept.pop("milliseconds")
+            found = Shipment(
+                **{**kept, "sizes": tuple(kept["sizes"])}, tried=tried, milliseconds=times and (times[0], times[1])
+            )
+        except (OSError, ValueError, TypeError, KeyError):
+            return None
+        found.folder, found.is_resumed = self.folder, True
+        return found
+
+    def run(self, graph: Graph) -> Shipment:
+        os.makedirs(self.folder, exist_ok=True)
+        whole = freeze(graph, self.outputs, repair=True)
+        frozen = transform(whole, "mobile", sample_inputs(whole, self.outputs), self.outputs)
+        save(frozen, self.path(FROZEN))
+        result = self.result
+        result.steps.append(
+            f"read {result.model} ({len(graph)} nodes), froze and repaired it, stripped and folded it: {FROZEN} "
+            f"({len(frozen)} nodes)"
+        )
+        calibrated, judged = self.shares(frozen)
+        result.is_proved = judged >= FEWEST_JUDGED
+        if self.data is None:
+            result.unknown.append(
+                f"what it loses on real inputs: give some with {option('data')}, 100 are enough; without, only a form "
+                "that loses next to nothing is taken"
+            )
+        elif not result.is_proved:
+            result.unknown.append(f"what it loses on others than the {judged} samples left to judge it on")
+        for form, make in self.forms(frozen, calibrated).items():
+            result.form = form
+            try:
+                result.steps += make(self.path(MODEL))
+                kept, words = self.judged(calibrated, judged)
+            except (RunError, UsageError) as error:
+                if form == "float":
+                    raise
+                result.tried.append(Tried(form, False, str(error)))
+                continue
+            result.tried.append(Tried(form, kept, words, os.path.getsize(self.path(MODEL))))
+            if kept:
+                break
+        return self.finished()
+
+    def shares(self, graph: Graph) -> tuple[int, int]:
+        """How many samples calibrate, and how many judge."""
+        if self.data is None:
+            return 0, 0
+        reading = SampleReading(**self.reading, notify=self.notify)
+        opened = open_model(graph, outputs=self.outputs, threads=self.threads,
+                            sizes=lambda graph, shapes: reading.sized(graph, shapes, self.data))  # fmt: skip
+        audio = getattr(opened, "audio", None)
+        data = reading.open(self.data, largest_inputs([opened]), reading.scaling(graph), audio)
+        calibrated = min(MOST_CALIBRATED, math.ceil(len(data) * CALIBRATED_SHARE))
+        return calibrated, min(len(data) - calibrated, MOST_JUDGED)
+
+    def forms(self, graph: Graph, calibrated: int) -> dict[str, Make]:
+        """How each form is made; without samples those that need none."""
+
+        def quantized(mode: Any) -> Make:
+            def make(path: str) -> Sequence[str]:
+                static = mode == "static"
+                most = self.allowed() if static and self.tells_answers(graph) else None
+                made = quantize(
+                    graph, self.data, mode=mode, outputs=self.outputs, limit=max(calibrated, 1), labels=self.labels,
+                    max_accuracy_drop=most, threads=self.threads, progress=self.progress, notify=self.notify,
+                    resume=self.path(f"{mode}.resume.npz"), **self.reading,
+                )  # fmt: skip
+                made.save(path, report=self.path("report.html") if static else None)
+                return [note.removeprefix("warning: ") for note in made.notes]
+
+            return make
+
+        def exported(**how: Any) -> Make:
+            def make(path: str) -> Sequence[str]:
+                made = export(graph, path, target="tflite", outputs=self.outputs, threads=self.threads, force=True,
+                              labels=self.labels or (), **how)  # fmt: skip
+                return list(made.notes)
+
+            return make
+
+        names = ("static", "dynamic", "weights") if self.data is not None else ("weights",)
+        return {**{name: quantized(name) for name in names}, "float16": exported(mode="float16"),
+                "float": exported()}  # fmt: skip
+
+    def allowed(self) -> float:
+        """Percentage points that may be lost."""
+        return self.most if self.most is not None else LOST_ANSWERS if self.labels is not None else CHANGED_ANSWERS
+
+    def tells_answers(self, graph: Graph) -> bool:
+        """Whether the model chooses among classes; measured once, on two samples."""
+        first = evaluate([graph, graph], self.data or "", outputs=self.outputs, limit=2, **self.reading)
+        beside = first[1].comparison
+        return beside is not None and beside.width > 1 and math.isfinite(beside.kl)
+
+    def judged(self, calibrated: int, judged: int) -> tuple[bool, str]:
+        """Whether the file in the folder keeps the budget, and its figures in words."""
+        result, path = self.result, self.path(MODEL)
+        if self.data is None:
+            report = verify(self.path(FROZEN), path)
+            found = [output.snr for output in report.outputs if output.snr is not None]
+            least = min(found, default=math.inf)
+            result.budget = f"{SAFE_DECIBELS:g} dB on made-up inputs"
+            is_safe = least >= SAFE_DECIBELS and not any(output.problem for output in report.outputs)
+            exact = "the same results" if math.isinf(least) else f"signal to noise {least:.1f} dB"
+            return is_safe, f"{exact} on made-up inputs"
+        found_all = evaluate(
+            [self.path(FROZEN), path], self.data, labels=self.labels, outputs=self.outputs, threads=self.threads,
+            skip=calibrated if judged else 0, limit=judged or None, progress=self.progress, notify=self.notify,
+            **self.reading,
+        )  # fmt: skip
+        before, after = found_all[0], found_all[1]
+        result.milliseconds = before.as_dict()["milliseconds"], after.as_dict()["milliseconds"]
+        return self._within(before, after, found_all.samples)
+
+    def _within(self, before: Verdict, after: Verdict, count: int) -> tuple[bool, str]:
+        beside = after.comparison
+        assert beside is not None
+        if before.accuracy is not None and after.accuracy is not None:
+            most = self.most if self.most is not None else LOST_ANSWERS
+            lost = 100 * (before.accuracy.top1 - after.accuracy.top1)
+            self.result.budget = f"{most:g} points"
+            words = f"{after.accuracy.top1:.1%} of {count} answers are right, {before.accuracy.top1:.1%} before"
+            return lost <= most, f"{words}; same answer in {beside.agreement:.1%}"
+        if beside.width > 1 and math.isfinite(beside.kl):
+            most = self.most if self.most is not None else CHANGED_ANSWERS
+            self.result.budget = f"{most:g} % other answers"
+            words = f"the same answer as before on {beside.agreement:.1%} of {count} samples, KL {beside.kl:.2g}"
+            return 100 * (1 - beside.agreement) <= most, words
+        self.result.budget = f"{LEAST_DECIBELS:g} dB"
+        return beside.snr >= LEAST_DECIBELS, f"signal to noise {beside.snr:.1f} dB on {count} samples"
+
+    def devices(self) -> list[str]:
+        """What is estimated of the devices that the target names."""
+        try:
+            found = fit(self.path(FROZEN), outputs=self.outputs)
+        except PocketgraphError as error:
+            self.result.unknown.append(f"how long it takes on devices: {error}")
+            return []
+        precision = "int8" if self.result.form in ("static", "dynamic") else "float"
+        lines = []
+        for one in found.devices:
+            latency = one.latency.get(precision)
+            if one.device.kind == TARGETS[self.target] and latency is not None:
+                times = [duration(each / 1e3) for each in latency]
+                too_large = "; does not fit its memory" if one.fits == "no" else ""
+                lines.append(f"{one.device.title}: about {times[0]} a run ({times[1]} to {times[2]}){too_large}")
+        if not lines:
+            self.result.unknown.append(f"how long it takes on a {TARGETS[self.target]}: nothing is published of such")
+        return lines
+
+    def proof(self) -> str:
+        """The options of ``verify`` with which what ships is held against the model as it was judged here."""
+        given = {"data": self.data, **self.reading, "outputs": ",".join(self.outputs)} if self.data else {}
+        text = "".join(f" --{name}={shlex.quote(str(value))}" for name, value in given.items() if value is not None)
+        return text + (" --tolerance=0.01" if self.result.form == "float16" else "")
+
+    def finished(self) -> Shipment:
+        """Sums up, and writes the page and the state beside the model."""
+        result = self.result
+        result.sizes = _size(self.source), os.path.getsize(self.path(MODEL))
+        if self.labels is not None:
+            with open(self.labels, "rb") as file:
+                write_atomically(self.path("labels.txt"), file.read())
+        result.devices = self.devices()
+        frozen, model = shlex.quote(self.path(FROZEN)), shlex.quote(self.path(MODEL))
+        result.commands = [
+            f"pocketgraph verify {frozen} {model}{self.proof()}",
+            f"pocketgraph benchmark_model --graph={model}",
+            f"pocketgraph view {model}",
+        ]
+        write_atomically(self.path("ship.html"), as_html(result).encode())
+        names = [name for name in sorted(os.listdir(self.folder)) if not name.endswith(".resume.npz")]
+        result.files = [name for name in names if name != STATE]
+        kept = {name: value for name, value in vars(result).items() if name != "is_resumed"}
+        kept |= {"key": self.key, "tried": [vars(each) for each in result.tried]}
+        write_atomically(self.path(STATE), json.dumps(kept, indent=1).encode())
+        return result
+
+
+def _key(source: str, asked: str) -> str:
+    """What a call is known by: the model's content, the data's place, the options and this version."""
+    digest = hashlib.sha256(f"{__version__} {asked}".encode())
+    names = [source]
+    if os.path.isdir(source):
+        names = sorted(os.path.join(at, name) for at, _, found in os.walk(source) for name in found)
+    for name in names:
+        try:
+            known = os.stat(name)
+        except OSError as error:
+            raise PocketgraphError(f"cannot be read: {error.strerror}", where=name) from None
+        digest.update(f"{name} {known.st_size} {known.st_mtime_ns}".encode())
+    return digest.hexdigest()
+
+
+def _size(path: str) -> int:
+    if not os.path.isdir(path):
+        return os.path.getsize(path)
+    return sum(os.path.getsize(os.path.join(at, name)) for at, _, found in os.walk(path) for name in found)

@@ -1,0 +1,65 @@
+"""``pocketgraph ship``: from a trained model and data to the file that ships, with a verdict."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from pocketgraph.cli._data_options import cores, sample_options, say
+from pocketgraph.cli._output import echo
+from pocketgraph.cli.options import names
+from pocketgraph.errors import UsageError
+
+
+@click.command("ship")
+@click.argument("model")
+@click.option("--data", metavar="DIR|NPZ|LIST", help="Realistic inputs; some calibrate, the others judge. 100 do.")
+@click.option("-o", "--output", "folder", required=True, metavar="DIR", help="The folder for everything.")
+@click.option("--labels", help="The name of each class, one a line.")
+@click.option(
+    "--target", type=click.Choice(["android", "ios", "pi", "microcontroller", "web"]), default="android",
+    show_default=True, help="Where it goes: on which devices its time is estimated.",
+)  # fmt: skip
+@click.option("--outputs", default="", help="Tensors to compute, by commas; default: the likeliest output.")
+@click.option(
+    "--max_accuracy_drop", "--max-accuracy-drop", type=float, metavar="POINTS",
+    help="What may be lost, in per cent: of right answers (default 2), or where the data tell no classes of answers "
+    "that stay the same (default 5).",
+)  # fmt: skip
+@click.option("--threads", type=click.IntRange(1), default=cores, help="Threads to compute with; default: all cores.")
+@sample_options
+def command(model: str, data: str | None, folder: str, outputs: str, **how: Any) -> None:
+    """Make the file that ships of MODEL: a graph, or the directory of a SavedModel or training.
+
+    Freezes, repairs, strips and folds; then tries eight bits, and weights alone, and floats, until a form keeps what
+    may be lost on samples that it was not made with. Everything goes into one folder, ship.html says what it costs
+    and what to do next. Made again, an interrupted call goes on.
+
+    \b
+      pocketgraph ship frozen.pb --data=photos/ -o out/
+      pocketgraph ship training/ --data=photos/ --labels=labels.txt --max_accuracy_drop=0.5 -o out/
+    """
+    from pocketgraph.apps.shipping.page import cost
+    from pocketgraph.apps.shipping.ship import ship
+    from pocketgraph.apps.shipping.shipment import MODEL
+    from pocketgraph.cli._progress import progress_bar
+
+    if how.pop("feed"):
+        raise UsageError("--feed is for the commands that ship calls: quantize, evaluate, export")
+    with progress_bar() as tell:
+        found = ship(model, folder, data, outputs=names(outputs) or None, progress=tell, notify=say, **how)
+    if found.is_resumed:
+        say(f"{folder} has it already, from an earlier call")
+    for each in found.tried:
+        echo(f"{'ships' if each.is_kept else 'left '}  {each.form}: {each.words}")
+    for text in found.devices:
+        echo(f"device {text}")
+    for text in found.unknown:
+        echo(f"not known: {text}")
+    echo(cost(found))
+    echo(found.verdict)
+    echo(f"written: {folder}: {', '.join(found.files)}; {MODEL} ships, ship.html says all")
+    echo("next:")
+    for line in found.commands:
+        echo(f"  {line}")

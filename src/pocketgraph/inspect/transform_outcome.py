@@ -1,0 +1,79 @@
+"""What a chain of transforms made of a graph: what it cut off, and what is left of the results on made-up inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+from pocketgraph.errors import PocketgraphError, UsageError, option
+from pocketgraph.graph import Graph, Tensor
+from pocketgraph.graph.order import reachable
+from pocketgraph.inspect.rule_check import LOSSY
+from pocketgraph.runtime.answer_metrics import signal_to_noise
+from pocketgraph.runtime.samples import sample_feeds, sample_fetches, sample_inputs
+from pocketgraph.runtime.session import Session
+
+LEAST_DECIBELS = 20.0  # of results that are left; with less, many answers are others
+LARGEST_SHARE_CUT = 0.5  # of the parameters
+FEWEST_CUT = 1000  # parameters; fewer are no network
+
+
+def check_cut(graph: Graph, after: Graph, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+    """Refuses a result that lacks most of the network, because it lies before the inputs.
+
+    Args:
+        graph, after: before and after the transforms.
+        inputs, outputs: of ``graph``.
+
+    Raises:
+        UsageError: more than half of the parameters were cut off; it names the inputs that cut off none.
+    """
+    whole = _parameters(graph, reachable(graph, outputs))
+    left = _parameters(graph, reachable(graph, outputs, stop=inputs))
+    most = LARGEST_SHARE_CUT * whole
+    if whole - left < max(FEWEST_CUT, most) or _parameters(after, after.nodes) > most:
+        return
+    ends = _needed_feeds(graph, outputs)
+    hint = f"{option('inputs')}={','.join(ends)} keeps them; " if ends else ""
+    raise UsageError(
+        f"fed at {', '.join(inputs)} the outputs need {left:,} of {whole:,} parameters: the rest was cut off",
+        where=option("inputs"),
+        hint=f"{hint}{option('partial')} if that is what you want",
+    )
+
+
+def _needed_feeds(graph: Graph, outputs: Sequence[str]) -> list[str]:
+    """What has to be fed for the outputs; none where that is not known."""
+    try:
+        return [name.removesuffix(":0") for name in sample_inputs(graph.replace(inputs=()), list(outputs))]
+    except PocketgraphError:
+        return []
+
+
+def decibels_left(before: Graph, after: Graph) -> float | None:
+    """The least signal-to-noise ratio of a float output, in dB, on one set of made-up inputs; None where none can be
+    made up or a graph does not run."""
+    try:
+        fetches = sample_fetches(before)
+        feeds = sample_feeds(before, fetches)
+        with Session(before) as first, Session(after) as second:
+            wanted, given = first.run(fetches, feeds), second.run(fetches, feeds)
+    except PocketgraphError:
+        return None
+    found = []
+    for x, y in zip(wanted, given, strict=True):
+        if x.dtype == np.float32 and x.shape == y.shape and x.size:
+            clean = x.astype(np.float64)
+            found.append(signal_to_noise(float(np.square(clean).sum()), float(np.square(clean - y).sum())))
+    return min(found, default=None)
+
+
+def trades_precision(names: Collection[str]) -> bool:
+    """Whether one of the rules stores or computes with fewer bits."""
+    return not LOSSY.isdisjoint(names)
+
+
+def _parameters(graph: Graph, names: Collection[str]) -> int:
+    values = (graph[name].attrs.get("value") for name in names if graph[name].op == "Const")
+    return sum(value.size for value in values if isinstance(value, Tensor))

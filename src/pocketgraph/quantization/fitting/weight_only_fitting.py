@@ -1,0 +1,253 @@
+"""The codes of weights alone, fitted to samples or, where there are none, to what batch norms say of the training data.
+
+Made-up inputs lead to other values than real ones. But behind each batch norm training saw a known mean and deviation
+of each channel, and a layer in front of it can be scaled so that made-up inputs lead to just these. What the next
+layers then read has the right means, by which biases are corrected for the error of the codes (Nagel et al.,
+"Data-Free Quantization Through Weight Equalization and Bias Correction", 2019, compute them from a normal distribution
+instead), and about the right moments, by which codes are chosen.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pocketgraph.graph import Graph
+from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.litert.rewriting.linear import LINEAR
+from pocketgraph.passes.trained_statistics import ChannelStatistics, trained_statistics
+from pocketgraph.quantization.conversion.int8_conversion import quantized_kernel
+from pocketgraph.quantization.core import cost_model, operator_rules
+from pocketgraph.quantization.core.operator_rules import is_layer
+from pocketgraph.quantization.core.program_runner import Array, Sample
+from pocketgraph.quantization.core.quantization_options import Progress
+from pocketgraph.quantization.core.quantized_weights import (
+    QuantizedWeights,
+    float_weights,
+    replace_weights,
+    rounded,
+)
+from pocketgraph.quantization.fitting.layer_reconstruction import FitSettings, collect, products
+from pocketgraph.quantization.fitting.layerwise_execution import LayerwiseExecution
+from pocketgraph.quantization.fitting.weight_fitting import fitted_codes, is_reducible
+from pocketgraph.quantization.mixed_precision.sensitivity import SensitivityAnalysis
+from pocketgraph.quantization.observing.made_up_inputs import is_picture, made_up_inputs
+from pocketgraph.quantization.program_pass import copied
+
+DYNAMIC = ("CONV_2D", "FULLY_CONNECTED")
+"""Operators that quantize their float operand themselves, anew for each input, when their weights are int8."""
+ACTIVATION_OPS = ("Relu", "Relu6")
+"""Not a trait: the nodes that become the activation of a layer, and so may stand behind its batch norm."""
+BYTES_OF_EXPANSION = 190  # in the file, of the operation that makes floats of codes, and of its tensor
+STRONGEST = 20.0  # factor of a channel: made-up inputs that hardly reach one say nothing of it
+
+Replacement = tuple[Operation, Array, Array]
+"""A layer, and the weights and the bias that it is to have instead, float64."""
+
+
+@dataclass
+class WeightOnlyCodes:
+    """The codes of layers' weights.
+
+    Attributes:
+        weights: of each layer; those that were not fitted have the nearest codes and their own bias.
+        fitted: the layers whose codes are fitted.
+        noise: what the codes of a small layer alone do to the scores, as a share of their power, where that is known.
+    """
+
+    weights: dict[Operation, QuantizedWeights]
+    fitted: list[Operation] = field(default_factory=list)
+    noise: dict[Operation, float] = field(default_factory=dict)
+
+
+def nearest_codes(layers: Mapping[Operation, int]) -> WeightOnlyCodes:
+    """Each weight as its nearest code; ``layers`` have so many bits."""
+    return WeightOnlyCodes({operation: rounded(operation, math.inf, bits) for operation, bits in layers.items()})
+
+
+def fitted_to_samples(
+    program: Program,
+    layers: Mapping[Operation, int],
+    held: Sequence[Sample],
+    *,
+    dynamic: bool,
+    rounding: str,
+    threads: int,
+    progress: Progress,
+) -> WeightOnlyCodes:
+    """Codes with which each layer gives what the float one gave, given what those before it have become.
+
+    Args:
+        program: the float program.
+        layers: those to be coded, and the bits of their weights.
+        held: samples.
+        dynamic: whether layers will quantize their operand, where LiteRT does that.
+        rounding: see QuantizationOptions.
+        threads: how many threads to compute with.
+        progress: told how far it is.
+    """
+    result, coded = nearest_codes(layers), copied(program)
+    uses = _uses(program)
+    exact, given = LayerwiseExecution(held, threads), LayerwiseExecution(held, threads)
+    for at, (operation, made) in enumerate(zip(program.operations, coded.operations, strict=True), 1):
+        if operation not in layers:
+            continue
+        is_shared = uses[operator_rules.weights(operation)] > 1  # codes and bias stay the same everywhere
+        found = result.weights[operation]
+        if is_reducible(operation) and not is_shared:
+            operand, fit = operator_rules.data(operation), FitSettings(bits=layers[operation])
+            operands = exact.to(program, operand), given.to(coded, operand)
+            rows, theirs = collect(operation, operands, len(held), fit)
+            found = fitted_codes(operation, rows, theirs, math.inf, found, rounding, fit)
+            result.weights[operation] = found
+            result.fitted.append(operation)
+        _put(made, found, dynamic=dynamic)
+        progress("fitting weights", at, len(program.operations))
+    return result
+
+
+def fitted_to_training(
+    program: Program,
+    layers: Mapping[Operation, int],
+    graphs: Sequence[Graph],
+    *,
+    rounding: str,
+    threads: int,
+    progress: Progress,
+) -> WeightOnlyCodes:
+    """Codes by what batch norms tell of the training data; nearest ones for layers of whose operand nothing is known.
+
+    Args:
+        program: the float program.
+        graphs: those whose nodes its operations name.
+        layers, rounding, threads, progress: as for ``fitted_to_samples``.
+    """
+    result = nearest_codes(layers)
+    statistics = layer_statistics(program, graphs)
+    known, uses = known_values(program, statistics), _uses(program)
+    wanted = [
+        operation
+        for operation in layers
+        if is_reducible(operation)
+        and operator_rules.data(operation) in known
+        and uses[operator_rules.weights(operation)] == 1
+    ]
+    held = made_up_inputs(program) if wanted else []
+    if not held:
+        return result
+    matched = copied(program)
+    alone: dict[Operation, Replacement] = {}
+    execution = LayerwiseExecution(held, threads)
+    for at, (operation, made) in enumerate(zip(program.operations, matched.operations, strict=True), 1):
+        if operation in wanted or operation in statistics:
+            fit = FitSettings(bits=layers.get(operation, 8))
+            operands = execution.to(matched, operator_rules.data(made))
+            (rows,) = collect(operation, [operands], len(held), fit)
+            factors = _match(made, rows, statistics[operation]) if operation in statistics else np.ones(1)
+            if operation in wanted:
+                nearest = result.weights[operation]
+                found = fitted_codes(operation, rows, rows, math.inf, nearest, rounding, fit)
+                result.weights[operation] = found
+                result.fitted.append(operation)
+                if operator_rules.weights(operation).size <= cost_model.MOST_SPARED_ELEMENTS:
+                    _, before = float_weights(operation)
+                    _, after = float_weights(made)
+                    shifted = after + (found.bias - before) * factors
+                    alone[operation] = (made, found.numpy() * _across(made, factors), shifted)
+        progress("fitting weights", at, len(program.operations))
+    if alone:
+        analysis = SensitivityAnalysis(matched, lambda: held, cost_model.FEWEST_MADE_UP, threads)
+        result.noise = {operation: analysis.of_weights(*replacement) for operation, replacement in alone.items()}
+    return result
+
+
+def layer_statistics(program: Program, graphs: Sequence[Graph]) -> dict[Operation, ChannelStatistics]:
+    """What training saw of layers' results, before their activation, where a batch norm is folded into them."""
+    by_node: dict[str, ChannelStatistics] = {}
+    activations: set[str] = set()
+    for graph in graphs:
+        by_node.update(trained_statistics(graph))
+        activations.update(node.name for node in graph if node.op in (*ACTIVATION_OPS, *ops_with("passes")))
+    found = {}
+    for operation in program.operations if by_node else ():
+        if not is_layer(operation) or not is_reducible(operation):
+            continue
+        last = next((name for name in reversed(operation.nodes) if name not in activations), "")
+        if last in by_node and len(by_node[last].mean) == operation.outputs[0].shape[-1]:
+            found[operation] = by_node[last]
+    return found
+
+
+def known_values(program: Program, told: Collection[Operation]) -> set[Value]:
+    """The tensors whose statistics follow from the layers that they are told of, or that are pictures."""
+    known = {value for value in program.inputs if is_picture(value)}
+    for operation in program.operations:
+        moving = [value for value in operator_rules.float_operands(operation) if value.constant is None]
+        if operation in told or (moving and all(value in known for value in moving)):
+            known.update(operation.outputs)
+    return known
+
+
+def _uses(program: Program) -> Counter[Value]:
+    return Counter(operator_rules.weights(o) for o in program.operations if operator_rules.is_quantizable_layer(o))
+
+
+def _put(made: Operation, weights: QuantizedWeights, *, dynamic: bool) -> None:
+    """Gives an operation of a copied program its codes, in place: as such where LiteRT computes with them."""
+    kernel = operator_rules.weights(made)
+    replace_weights(made, weights.numpy(), weights.bias)
+    if dynamic and made.code in DYNAMIC:
+        made.inputs[LINEAR[made.code][1]] = quantized_kernel(kernel.name, weights)
+        if made.code == "FULLY_CONNECTED":
+            made.options["asymmetric_inputs"] = True
+
+
+def _match(made: Operation, rows: Array, wanted: ChannelStatistics) -> Array:
+    """Scales a layer so that its results, on these rows, have the mean and deviation that training saw, in place.
+
+    Returns:
+        The factor of each channel.
+    """
+    values, _ = float_weights(made)
+    results = products(made, rows, values).astype(np.float64)
+    mean, deviation = results.mean(axis=0), results.std(axis=0)
+    factors: Array = np.minimum(wanted.deviation / np.maximum(deviation, 1e-12), STRONGEST)
+    replace_weights(made, values * _across(made, factors), wanted.mean - mean * factors)
+    return factors
+
+
+def _across(operation: Operation, channels: Array) -> Array:
+    """One number for each output channel, shaped so that it goes with the weights."""
+    shape = [1] * len(operator_rules.weights(operation).shape)
+    shape[operator_rules.WEIGHT_AXIS[operation.code]] = len(channels)
+    result: Array = channels.reshape(shape)
+    return result
+
+
+def left_in_float(codes: WeightOnlyCodes) -> set[Operation]:
+    """The small layers whose floats spare most noise for their bytes, in as many bytes as those with few weights take.
+
+    Where nothing is known of a layer's noise, the layers with few weights stay in float.
+    """
+    kept = {o for o in codes.weights if operator_rules.weights(o).size < cost_model.FEWEST_COMPRESSED_ELEMENTS}
+    if not codes.noise:
+        return kept
+    whole = sum(operator_rules.weights(operation).size for operation in codes.weights)
+    room = cost_model.MOST_SPARED_BYTES_SHARE * whole + sum(_bytes_of_floats(codes, o) for o in kept & set(codes.noise))
+    kept -= set(codes.noise)
+    for operation in sorted(codes.noise, key=lambda o: codes.noise[o] / _bytes_of_floats(codes, o), reverse=True):
+        if _bytes_of_floats(codes, operation) <= room:
+            kept.add(operation)
+            room -= _bytes_of_floats(codes, operation)
+    return kept
+
+
+def _bytes_of_floats(codes: WeightOnlyCodes, operation: Operation) -> float:
+    """How much larger the file gets when a layer's weights are floats."""
+    weights = codes.weights[operation]
+    return max(weights.codes.size * (4 - weights.bits / 8) - 4 * len(weights.scales) - BYTES_OF_EXPANSION, 1)

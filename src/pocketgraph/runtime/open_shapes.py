@@ -1,0 +1,196 @@
+"""Shapes for inputs that a graph leaves open, so that what reads them fits: found backwards, from the weights.
+
+x = Placeholder(dtype=float)             x has the shape [1,784]
+y = MatMul(x, Const(float[784, 10]))
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+
+from pocketgraph.errors import GraphError
+from pocketgraph.graph import DType, Graph, Shape, node_name
+from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.op_traits import ops_with
+
+Dims = Sequence[int | None]
+SIDES = (
+    224,
+    299,
+    256,
+    227,
+    200,
+    192,
+    160,
+    128,
+    112,
+    100,
+    96,
+    84,
+    80,
+    72,
+    64,
+    56,
+    50,
+    48,
+    40,
+    36,
+    32,
+    28,
+    24,
+    20,
+    16,
+    12,
+    8,
+)
+"""Pixels of a picture's side, in the order in which they are tried."""
+COLOURS = 3  # channels of a picture of which nothing else is known
+FARTHEST = 8  # operations behind an input
+MOST_TRIED = 60  # shapes
+PADS = ("Pad", "PadV2", "MirrorPad")
+"""Not a trait: what adds a border, and so tells how many dimensions there are."""
+
+
+def fitting_shapes(
+    graph: Graph, open_inputs: Mapping[str, tuple[Dims | None, DType]], chosen: Mapping[str, tuple[int, ...]],
+    fetches: Sequence[str], types: Mapping[str, DType],
+) -> dict[str, tuple[int, ...]]:  # fmt: skip
+    """The shapes ``chosen`` of all inputs, or others for those that are open, with which the fetches can be computed.
+
+    Args:
+        graph: the graph.
+        open_inputs: what is declared of inputs whose sizes are open, and their types; no dims where not even their
+            number is known.
+        chosen: the shapes to begin with, by node name; those of inputs of unknown rank may be missing.
+        fetches: what is to be computed.
+        types: of all inputs.
+
+    Returns:
+        Shapes that fit; ``chosen`` where none do.
+    """
+    shapes = dict(chosen)
+    for name, (dims, _) in open_inputs.items():
+        tried = [shapes[name]] if name in shapes else []
+        tried += [shape for shape in candidates(graph, name, dims) if shape not in tried]
+        for shape in tried[:MOST_TRIED]:
+            if _fits(graph, {**shapes, name: shape}, fetches, types):
+                shapes[name] = shape
+                break
+        else:
+            if name not in shapes and tried:
+                shapes[name] = tried[0]
+    return shapes
+
+
+def candidates(graph: Graph, name: str, dims: Dims | None) -> Iterator[tuple[int, ...]]:
+    """Shapes that an input may have, by what reads it, the likeliest first."""
+    if dims is None:
+        if is_divisor(graph, name):
+            yield ()
+            return
+        dims = read_as(graph, name)
+        if dims is None:
+            if _is_scaled(graph, name):
+                yield from ((1,), ())
+            return
+    places = [at for at, size in enumerate(dims) if size is None and at > 0]
+    if not places:
+        yield tuple(1 if size is None else size for size in dims)
+        return
+    for side in SIDES if len(dims) == 4 else (1, *reversed(SIDES)):
+        yield tuple(1 if at == 0 and size is None else side if size is None else size for at, size in enumerate(dims))
+
+
+def _is_scaled(graph: Graph, name: str) -> bool:
+    """Whether a tensor is only added to or multiplied with one constant number, as in a regression of one variable."""
+    for reader in graph.consumers.get(name, ()):
+        if reader.op in ops_with("sum") | ops_with("product"):
+            others = [graph.constant(ref) for ref in reader.data_inputs if node_name(ref) != name]
+            if any(value is not None and value.size == 1 for value in others):
+                return True
+    return False
+
+
+def leads_to_picture_ops(graph: Graph, name: str) -> bool:
+    """Whether what an input holds is soon resized as pictures are."""
+    waiting, seen = [(name, 0)], {name}
+    while waiting:
+        current, far = waiting.pop()
+        for reader in graph.consumers.get(current, ()):
+            if reader.op.startswith("Resize"):
+                return True
+            if far < FARTHEST and reader.name not in seen:
+                seen.add(reader.name)
+                waiting.append((reader.name, far + 1))
+    return False
+
+
+def is_divisor(graph: Graph, name: str) -> bool:
+    """Whether something is divided by a tensor, as by the share that a dropout keeps."""
+    readers = graph.consumers.get(name, ())
+    return any(
+        reader.op in ops_with("quotient") and len(reader.data_inputs) == 2 and node_name(reader.data_inputs[1]) == name
+        for reader in readers
+    )
+
+
+def read_as(graph: Graph, name: str) -> Dims | None:
+    """What the first weights behind an input say of its shape; None where no weights do."""
+    queue, seen = deque([name]), {name}
+    padded: Dims | None = None
+    while queue:
+        current = queue.popleft()
+        for reader in graph.consumers.get(current, ()):
+            data = reader.data_inputs
+            if not data:
+                continue
+            is_first = node_name(data[0]) == current
+            weights = graph.constant(data[1]) if is_first and len(data) > 1 else None
+            if weights is not None and reader.op == "MatMul" and len(weights.shape) == 2:
+                return (None, weights.shape[1] if reader.attr("transpose_b") else weights.shape[0])
+            if weights is not None and reader.op in ops_with("convolution") and len(weights.shape) == 4:
+                return (None, None, None, weights.shape[2])
+            if weights is not None and reader.op == "Transpose" and weights.size > 1:
+                return (*[None] * (weights.size - 1), _last_behind(graph, reader.name))
+            if weights is not None and reader.op in PADS and weights.shape == (4, 2) and padded is None:
+                padded = (None, None, None, COLOURS)
+            if reader.op in CARRYING and reader.name not in seen:
+                seen.add(reader.name)
+                queue.append(reader.name)
+    return padded
+
+
+def _last_behind(graph: Graph, name: str) -> int | None:
+    """How many numbers the rows have that a tensor is taken apart into; None where no Reshape behind it says so."""
+    for reader in graph.consumers.get(name, ()):
+        shape = graph.constant(reader.data_inputs[1]) if reader.op == "Reshape" else None
+        if shape is not None and shape.size:
+            last = int(shape.numpy().reshape(-1)[-1])
+            return last if last > 0 else None
+    return None
+
+
+CARRYING = ops_with("passes") | ops_with("elementwise") | ops_with("sum") | ops_with("product") | {
+    *PADS, "BiasAdd", "Sub", "RealDiv", "FusedBatchNorm", "FusedBatchNormV3", "Switch",
+}  # fmt: skip
+"""Not a trait: what may stand before the first weights and leaves dimensions and channels as many as they are."""
+
+
+def _fits(
+    graph: Graph, shapes: Mapping[str, tuple[int, ...]], fetches: Sequence[str], types: Mapping[str, DType]
+) -> bool:
+    """Whether nothing is certain to fail, and one sample leads to one row of results."""
+    from pocketgraph.kernels.shapes import infer
+
+    feeds = {f"{name}:0": (types.get(name, FLOAT), Shape(shape)) for name, shape in shapes.items()}
+    try:
+        found = infer(graph, feeds, outputs=fetches, strict=True, complete=False)
+    except GraphError:
+        return False
+    if any(shape and shape[0] != 1 for shape in shapes.values()):
+        return True
+    results = [found.shape(name if ":" in name else f"{name}:0").dims for name in fetches]
+    return not any(0 in dims for dims in results if dims) and all(
+        not dims or dims[0] in (1, None) or len(dims) == 1 for dims in results
+    )

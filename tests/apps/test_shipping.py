@@ -1,0 +1,120 @@
+"""From a trained model and data to what ships: the form that keeps what may be lost, and a verdict that is true."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pocketgraph
+from command_line import call
+from pocketgraph.apps.shipping.ship import ship
+from pocketgraph.errors import UsageError
+from pocketgraph.graph import Graph, const
+from pocketgraph.graph.text import parse
+from support import ROOT
+
+DIGITS = ROOT / "examples" / "digits"
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    held = np.load(DIGITS / "data" / "held_out.npz")
+    path = tmp_path_factory.mktemp("data") / "digits.npz"
+    images = held["images"][:120].astype(np.float32).reshape(-1, 8, 8, 1) / 255
+    np.savez(path, image=images, labels=held["labels"][:120])
+    return path
+
+
+def test_a_training_becomes_a_file_that_is_proved(
+    data: pathlib.Path, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    labels = DIGITS / "data" / "labels.txt"
+    ends = ("--data", data, "--labels", labels, "--outputs=probabilities", "-o", out)
+    assert call("ship", DIGITS / "training", *ends) == 0
+    told = capsys.readouterr().out
+    assert "ships  static" in told
+    assert "Ship model.tflite (weights and tensors in eight bits)" in told
+    for name in ("frozen.pb", "model.tflite", "labels.txt", "report.html", "ship.html"):
+        assert (out / name).exists()
+    page = (out / "ship.html").read_text()
+    assert "ready to ship" in page
+    assert "What to do next" in page
+    rows = pocketgraph.evaluate([out / "frozen.pb", out / "model.tflite"], data, skip=72)
+    assert rows[0].accuracy is not None
+    assert rows[1].accuracy is not None
+    assert rows[1].accuracy.top1 >= rows[0].accuracy.top1 - 0.02
+    for line in told.partition("next:\n")[2].splitlines():  # every printed command runs
+        words = line.split()
+        assert call(*words[1:], *(["--num_runs=1"] if words[1] == "benchmark_model" else [])) == 0
+    written = (out / "model.tflite").stat().st_mtime_ns
+    assert call("ship", DIGITS / "training", *ends) == 0
+    assert "has it already" in capsys.readouterr().err
+    assert (out / "model.tflite").stat().st_mtime_ns == written
+
+
+def fragile() -> Graph:
+    """A classifier whose answer hangs on small differences of large numbers, which eight bits do not tell apart."""
+    rng = np.random.default_rng(0)
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1,32])
+        hidden = MatMul(x, w, T=float)
+        large = Add(hidden, offset, T=float)
+        scores = MatMul(large, v, T=float)
+        y = Softmax(scores, T=float)
+    """)
+    v = rng.normal(0, 1, (64, 6))
+    v -= v.mean(axis=0)
+    return Graph(
+        [
+            *graph, const("w", rng.normal(0, 0.02, (32, 64)).astype(np.float32)),
+            const("offset", np.full(64, 30, np.float32)), const("v", v.astype(np.float32)),
+        ],
+        inputs=["x"], outputs=["y"],
+    )  # fmt: skip
+
+
+def test_what_loses_too_much_does_not_ship(tmp_path: pathlib.Path) -> None:
+    pocketgraph.save(fragile(), tmp_path / "fragile.pb")
+    samples = np.random.default_rng(1).normal(0, 1, (60, 32)).astype(np.float32)
+    np.savez(tmp_path / "data.npz", x=samples)
+    found = ship(tmp_path / "fragile.pb", tmp_path / "out", tmp_path / "data.npz", max_accuracy_drop=0)
+    assert [each.is_kept for each in found.tried] == [False] * (len(found.tried) - 1) + [True]
+    assert len(found.tried) > 1
+    assert found.tried[0].form == "static"
+    rows = pocketgraph.evaluate([tmp_path / "fragile.pb", tmp_path / "out" / "model.tflite"], samples[36:])
+    assert rows[1].comparison is not None
+    assert rows[1].comparison.agreement == 1
+
+
+def test_without_data_only_what_is_nearly_exact_is_taken_and_nothing_is_promised(tmp_path: pathlib.Path) -> None:
+    pocketgraph.save(fragile(), tmp_path / "fragile.pb")
+    found = ship(tmp_path / "fragile.pb", tmp_path / "out")
+    assert not found.is_proved
+    assert found.unknown
+    assert found.verdict.startswith("Try model.tflite")
+    assert pocketgraph.verify(tmp_path / "fragile.pb", tmp_path / "out" / "model.tflite", tolerance=0.2).passed
+
+
+def test_a_changed_model_is_done_anew(tmp_path: pathlib.Path) -> None:
+    pocketgraph.save(fragile(), tmp_path / "model.pb")
+    ship(tmp_path / "model.pb", tmp_path / "out")
+    assert ship(tmp_path / "model.pb", tmp_path / "out").is_resumed
+    pocketgraph.save(fragile().replace(inputs=()), tmp_path / "model.pb")
+    assert not ship(tmp_path / "model.pb", tmp_path / "out").is_resumed
+    state: dict[str, Any] = json.loads((tmp_path / "out" / "ship.json").read_text())
+    (tmp_path / "out" / "ship.json").write_text(json.dumps(state)[:-9])
+    assert not ship(tmp_path / "model.pb", tmp_path / "out").is_resumed
+
+
+def test_bad_calls_are_refused(tmp_path: pathlib.Path) -> None:
+    pocketgraph.save(fragile(), tmp_path / "model.pb")
+    with pytest.raises(UsageError, match="is a file, not a folder"):
+        ship(tmp_path / "model.pb", tmp_path / "model.pb")
+    with pytest.raises(UsageError, match="must be 0 or more"):
+        ship(tmp_path / "model.pb", tmp_path / "out", max_accuracy_drop=-1)
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,54 @@
+"""Models through pipes, and what stands in their way."""
+
+from __future__ import annotations
+
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from pocketgraph.formats import load, save
+from pocketgraph.graph.text import parse
+
+PROGRAM = [sys.executable, "-m", "pocketgraph"]
+
+
+@pytest.fixture
+def model(tmp_path: pathlib.Path) -> pathlib.Path:
+    graph = parse("x = Placeholder(dtype=float, shape=[2])\nkept = Identity(x, T=float)\ny = Relu(kept, T=float)")
+    save(graph, tmp_path / "model.pb")
+    return tmp_path / "model.pb"
+
+
+def run(*arguments: object, fed: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run([*PROGRAM, *map(str, arguments)], input=fed, capture_output=True, check=False)
+
+
+@pytest.mark.parametrize("name", ["-", "/dev/stdin"])
+def test_a_model_comes_in(model: pathlib.Path, name: str) -> None:
+    done = run("summarize", name, fed=model.read_bytes())
+    assert done.returncode == 0
+    assert done.stdout.startswith(b"standard input, 96 B") or b"standard input" in done.stdout
+    assert b"next:" not in done.stdout
+
+
+def test_a_model_goes_through(model: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    ends = ("--inputs=x", "--outputs=y", "-t", "remove_nodes(op=Identity)")
+    done = run("transform_graph", "-", "-o", "-", *ends, fed=model.read_bytes())
+    assert done.returncode == 0
+    (tmp_path / "through.pb").write_bytes(done.stdout)
+    assert [node.name for node in load(tmp_path / "through.pb")] == ["x", "y"]
+    assert b"3 nodes" in done.stderr
+
+
+def test_nothing_goes_out_when_the_work_fails(model: pathlib.Path) -> None:
+    done = run("transform_graph", model, "-o", "-", "--outputs=none", "-t", "mobile")
+    assert (done.returncode, done.stdout) == (2, b"")
+
+
+def test_an_empty_pipe_and_two_models_of_one_pipe(model: pathlib.Path) -> None:
+    assert b"nothing came in on standard input" in run("summarize", "-").stderr
+    done = run("verify", "-", "-", fed=model.read_bytes())
+    assert done.returncode == 2
+    assert b"two are asked of it" in done.stderr

@@ -1,0 +1,62 @@
+"""Shapes of inputs that a graph leaves open, found from the weights that read them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pocketgraph import Session
+from pocketgraph.graph import Graph, const
+from pocketgraph.graph.text import parse
+from pocketgraph.runtime.samples import sample_feeds, sample_shapes
+
+
+def graph(text: str, **shapes: tuple[int, ...]) -> Graph:
+    rng = np.random.default_rng(0)
+    weights = [const(name, rng.normal(0, 0.1, shape).astype(np.float32)) for name, shape in shapes.items()]
+    return Graph([*parse(text), *weights])
+
+
+CONVOLUTION = """
+    conv = Conv2D(x, w, strides=[1,2,2,1], padding="SAME", T=float)
+    flat = Reshape(conv, sizes, T=float, Tshape=int32)
+    sizes = Const(int32 [-1, 512])
+    y = MatMul(flat, v, T=float)
+"""
+
+
+@pytest.mark.parametrize("declared", ["", ", shape=[]", ", shape=[?,?,?,1]"])
+def test_a_picture_has_the_size_that_the_last_layer_takes(declared: str) -> None:
+    model = graph(f"x = Placeholder(dtype=float{declared}){CONVOLUTION}", w=(3, 3, 1, 8), v=(512, 3))
+    assert sample_shapes(model, ["y"]) == {"x": (1, 16, 16, 1)}
+    with Session(model) as session:
+        assert session.run("y", sample_feeds(model, ["y"]))[0].shape == (1, 3)
+
+
+def test_a_row_has_as_many_numbers_as_the_matrix_has_rows() -> None:
+    model = graph("x = Placeholder(dtype=float)\nz = Relu(x, T=float)\ny = MatMul(z, w, T=float)", w=(7, 2))
+    assert sample_shapes(model, ["y"]) == {"x": (1, 7)}
+    turned = graph("x = Placeholder(dtype=float)\ny = MatMul(x, w, T=float, transpose_b=true)", w=(7, 2))
+    assert sample_shapes(turned, ["y"]) == {"x": (1, 2)}
+
+
+def test_a_share_that_is_divided_by_is_one_number_and_keeps_all() -> None:
+    model = graph(
+        """
+        x = Placeholder(dtype=float, shape=[?,4])
+        keep = Placeholder(dtype=float)
+        shared = RealDiv(x, keep, T=float)
+        y = MatMul(shared, w, T=float)
+        """,
+        w=(4, 2),
+    )
+    feeds = sample_feeds(model, ["y"])
+    assert feeds["keep"] == np.float32(1)
+    assert feeds["keep"].shape == ()
+
+
+def test_sizes_that_fit_stay_what_they_were() -> None:
+    text = 'x = Placeholder(dtype=float, shape=[?,?,?,3])\ny = Conv2D(x, w, strides=[1,1,1,1], padding="SAME", T=float)'
+    assert sample_shapes(graph(text, w=(3, 3, 3, 4)), ["y"]) == {"x": (1, 224, 224, 3)}
+    plain = parse("x = Placeholder(dtype=float, shape=[?,?])\ny = Relu(x, T=float)")
+    assert sample_shapes(plain, ["y"]) == {"x": (1, 1)}
