@@ -114,3 +114,8 @@ def test_variations_keep_types_shapes_and_integers() -> None:
         assert others[1] is feeds[1]
         assert np.all(others[0] * factor > 0)
         assert np.abs(others[0]).max() > 2.5
+
+
+def test_what_is_smaller_than_the_smallest_normal_number_is_nothing() -> None:
+    reference, x = part(DOUBLED), np.float32([3e-42, 0, 1e-41])
+    assert verdict(reference, x, [np.zeros(3, "f4")]) is Verdict.RIGHT

@@ -17,6 +17,7 @@ that says nothing, because something on the way is not finite or very large."""
 
 DRAWS = 6  # of noise
 CHAOTIC = 0.3  # of the largest magnitude: what noise may move so far says nothing
+TINY = float(np.finfo(np.float32).tiny)  # what is smaller is 0 to LiteRT, as to TensorFlow
 MARGIN = 16  # times what noise moves a result: sums round more than once
 
 
@@ -67,7 +68,7 @@ def judged(
     """
     if [(a.shape, a.dtype) for a in given] != [(b.shape, b.dtype) for b in right]:
         return Verdict.WRONG
-    bounds = [precision.tolerance * _peak(b) if _is_number(b) else 0.0 for b in right]
+    bounds = [max(TINY, precision.tolerance * _peak(b)) if _is_number(b) else 0.0 for b in right]
     wrong = [_distance(a, b) > bound for a, b, bound in zip(given, right, bounds, strict=True)]
     if not any(mask.any() for mask in wrong):
         return Verdict.RIGHT
