@@ -56,9 +56,10 @@ def test_an_option_is_a_flag_only_while_a_command_runs() -> None:
 SHELL = ("pocketgraph ", "transform_graph", "freeze_graph ", "pip install ", "main.py --")
 """Whole commands to type."""
 ELSEWHERE = (
-    "cli/", "inspect/peer_worker.py", "inspect/summarize.py", "formats/sealed.py",
+    "cli/", "apps/shipping/ship.py", "inspect/peer_worker.py", "inspect/summarize.py", "formats/sealed.py",
 )  # fmt: skip
-"""The command line; a program of its own; what the original printed; all ways to name a key."""
+"""The command line, and what is proposed to type next; a program of its own;
+what the original printed; all ways to name a key."""
 
 
 def test_lower_floors_name_options_and_not_flags() -> None:

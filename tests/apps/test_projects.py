@@ -75,7 +75,7 @@ def project(which: str, kind: str, engine: str, out: pathlib.Path) -> pathlib.Pa
 
 
 def text_files(out: pathlib.Path) -> dict[str, str]:
-    binary = {".bin", ".npz", ".tflite", ".mlmodel"}
+    binary = {".bin", ".npz", ".tflite", ".mlmodel", ".png"}
     return {
         path.relative_to(out).as_posix(): path.read_text("utf-8")
         for path in sorted(out.rglob("*"))
@@ -468,6 +468,6 @@ def test_the_command(tmp_path: pathlib.Path, capsys: Any) -> None:
     assert call(*words) == 2
     assert "not empty" in capsys.readouterr().err
     assert call("app", "toaster", str(tmp_path / "net.pb"), "-o", str(tmp_path / "x")) == 2
-    assert "there are android, ios, pi, linux" in capsys.readouterr().err
+    assert "there are android, ios, pi, web, linux" in capsys.readouterr().err
     assert call("app", "--help") == 0
     assert "Raspberry Pi" in capsys.readouterr().out

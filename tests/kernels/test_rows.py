@@ -76,7 +76,7 @@ def test_elements_packed_into_bits() -> None:
         ("SparseBincount", (i64([0, 0]), i64(-1), i64(4, 5), np.int64(3), i64()), {}, "non-negative"),
         ("RaggedBincount", (i64(0, 5), i64(1), np.int64(3), i64()), {}, "splits must rise"),
         ("RaggedBincount", (i64(0, 1), i64(1), np.int64(2**40), i64()), {}, "would take"),
-        ("RaggedRange", (np.int64(0), np.int64(2**50), np.int64(1)), {}, "out of memory"),
+        ("RaggedRange", (np.int64(0), np.int64(2**50), np.int64(1)), {}, "would take"),
         ("RaggedRange", (np.int64(0), np.int64(5), np.int64(0)), {}, "delta != 0"),
         ("RaggedGather", (i64(0, 3), np.float32([1, 2]), i64(0)), {"PARAMS_RAGGED_RANK": 1}, "Invalid ragged splits"),
         ("RaggedGather", (i64(0, 2), np.float32([1, 2]), i64(4)), {"PARAMS_RAGGED_RANK": 1}, "not in"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from contextlib import suppress
 
 from pocketgraph.errors import GraphError, TransformError
 from pocketgraph.graph import AttrValue, DType, Graph, Node, Shape, node_name, opdefs
@@ -57,7 +58,8 @@ def strip_unused_nodes(
     """
     inputs = {node_name(ref) for ref in graph.inputs}
     if not compat.original:
-        _tell_unused(graph, inputs, type, shape, dict(zip(name, shape_for_name, strict=False)), compat)
+        with suppress(TransformError):  # a bad parameter matters where it is needed, and only there
+            _tell_unused(graph, inputs, type, shape, dict(zip(name, shape_for_name, strict=False)), compat)
     needed = inputs | reachable(graph, graph.outputs, stop=inputs & graph.nodes.keys())
 
     def placeholder(node: Node) -> Node:
