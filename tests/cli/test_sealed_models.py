@@ -47,7 +47,7 @@ def test_every_command_takes_a_key(command: str) -> None:
 
 def test_a_key_file(model: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, said = call(capsys, "summarize", model, f"--key-file={model.with_name('key')}")
-    assert (code, "2 nodes" in said) == (0, True)
+    assert (code, "2 nodes" in " ".join(said.split())) == (0, True)  # it wraps where folders have long names
     assert sealed.KEY_VARIABLE not in os.environ
     code, said = call(capsys, "summarize", model, f"--key-file={model.with_name('other')}")
     assert (code, "the key is not the one" in said) == (1, True)
