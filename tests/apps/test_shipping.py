@@ -20,6 +20,12 @@ from support import ROOT
 DIGITS = ROOT / "examples" / "digits"
 
 
+@pytest.fixture(autouse=True)
+def in_a_folder_of_its_own(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands that are run as proposed write where they are called."""
+    monkeypatch.chdir(tmp_path)
+
+
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     held = np.load(DIGITS / "data" / "held_out.npz")
