@@ -110,12 +110,9 @@ class PictureModel:
         Raises:
             RunError: the graph cannot run.
         """
-        if pixels.shape[2] == 3 and self.input.channels == 1:
-            pixels = np.rint(pixels @ np.array(GRAY, np.float32)).astype(np.uint8)[..., np.newaxis]
         graph = self._session.graph
-        feed = coded(graph, self.input.tensor, self.input.feed_pixels(pixels, self.mean, self.std))
         try:
-            found = self._session.run(self.outputs, {self.input.tensor: feed, **self.feeds, **(feeds or {})})
+            found = self._session.run(self.outputs, {**self._fed(pixels), **(feeds or {})})
         except MissingKernelError:
             raise
         except RunError as error:
@@ -135,10 +132,16 @@ class PictureModel:
         from pocketgraph.runtime.stat_summarizer import StatSummarizer
 
         trace, summarizer = StepTrace(), StatSummarizer()
-        feed = coded(self._session.graph, self.input.tensor, self.input.feed_pixels(pixels, self.mean, self.std))
-        self._session.run(self.outputs, {self.input.tensor: feed, **self.feeds}, trace=trace)
+        self._session.run(self.outputs, self._fed(pixels), trace=trace)
         summarizer.add_run(trace.nodes)
         return [line for line in summarizer.type_table() if line.strip()]
+
+    def _fed(self, pixels: Array) -> dict[str, Any]:
+        """What is fed for pixels, of a colour picture also where the model takes gray."""
+        if pixels.shape[2] == 3 and self.input.channels == 1:
+            pixels = np.rint(pixels @ np.array(GRAY, np.float32)).astype(np.uint8)[..., np.newaxis]
+        feed = coded(self._session.graph, self.input.tensor, self.input.feed_pixels(pixels, self.mean, self.std))
+        return {self.input.tensor: feed, **self.feeds}
 
     def close(self) -> None:
         """Frees what the session holds."""

@@ -10,6 +10,7 @@ from pocketgraph.apps.live.answers import Frame, Sound
 from pocketgraph.apps.live.choice import application, chosen
 from pocketgraph.apps.live.classification import DecayingAverage
 from pocketgraph.apps.live.pictures import as_pixels, slid
+from pocketgraph.apps.picture_model import PictureModel
 from pocketgraph.datasets.image_loading import read
 from pocketgraph.errors import RunError, UsageError
 from pocketgraph.graph.text import parse
@@ -167,3 +168,9 @@ def test_a_photo_gives_its_pixels_class() -> None:
     photo = read(model_dir("data_tflite_support_images") / "sparrow.jpg")
     answer = app(Frame(photo, 0.0, alone=True))
     assert answer.classes[0][1] == pytest.approx(float(app.labeler.scores(photo).max()))  # type: ignore[attr-defined]
+
+
+def test_a_colour_frame_is_timed_on_a_model_that_takes_gray() -> None:
+    graph = parse("x = Placeholder(dtype=float, shape=[1,4,4,1])\ny = Relu(x, T=float)")
+    lines = PictureModel(graph, ["y"]).times(np.zeros((8, 8, 3), np.uint8))
+    assert any("Relu" in line for line in lines)
