@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from pocketgraph.apps.live.answers import Application
+from pocketgraph.apps.live.tensor_sizes import SizesOf, sizes_in
 from pocketgraph.errors import PocketgraphError, UsageError, did_you_mean
-from pocketgraph.graph import Graph, canonical, node_name
+from pocketgraph.graph import Graph, node_name
 from pocketgraph.graph.order import reachable
 
 APPLICATIONS = {
@@ -47,15 +48,17 @@ def chosen(graph: Graph, output: str | None = None) -> tuple[str, str | None]:
 
     if hears(graph):
         return "speech", output
-    if recognised(graph) is not None:
+    sizes = sizes_in(graph)
+    if recognised(graph, sizes=sizes) is not None:
         return "detect", None
     try:
         source = find_input(graph)
     except PocketgraphError:
         return "benchmark", None
-    if STYLES in graph and (found := output or _picture(graph, source)):
+    if STYLES in graph and (found := output or _picture(graph, source, sizes)):
         return "stylize", found
-    name, dims = _shown(graph, source, output)
+    name = output or next(iter(_ends(graph, source)), None)
+    dims = sizes(name) if name else None
     if dims is not None and len(dims) in (3, 4):
         rows, columns, depth = dims[-3:]
         if depth == MAPS:
@@ -64,7 +67,7 @@ def chosen(graph: Graph, output: str | None = None) -> tuple[str, str | None]:
             return "image", name
         if depth is not None and _is_large(rows) and _is_large(columns):
             return "image", name
-    scores = output or _scores(graph)
+    scores = output or _scores(graph, sizes)
     if scores is not None:
         return "classify", scores
     row = dims is not None and len(dims) == 2 and (dims[1] or 2) > 1
@@ -130,23 +133,13 @@ def application(
         return PoseApp(graph, output, **how)
     if kind == "embed":
         return EmbeddingApp(graph, output, **how)
-    channels = _dims(graph, output)
+    channels = sizes_in(graph)(output)
     is_picture = channels is not None and (channels[-1] in (1, 3) or channels[-3:][0] in (1, 3))
     return PictureApp(graph, output, **how) if is_picture else SegmentationApp(graph, output, labels, **how)
 
 
 def _is_large(size: int | None) -> bool:
     return size is None or size >= LEAST_GRID
-
-
-def _dims(graph: Graph, tensor: str) -> tuple[int | None, ...] | None:
-    """The inferred sizes of a tensor."""
-    from pocketgraph.kernels.shapes import infer
-
-    try:
-        return infer(graph).shape(canonical(tensor)).dims
-    except PocketgraphError:
-        return None
 
 
 def _ends(graph: Graph, source: str) -> list[str]:
@@ -156,18 +149,12 @@ def _ends(graph: Graph, source: str) -> list[str]:
     return [name for name, _ in likely_outputs(graph) if source in reachable(graph, [name])]
 
 
-def _shown(graph: Graph, source: str, output: str | None) -> tuple[str | None, tuple[int | None, ...] | None]:
-    """The tensor that looks most like a result, and its sizes."""
-    ends = [output] if output else _ends(graph, source)
-    return (ends[0], _dims(graph, ends[0])) if ends else (None, None)
-
-
-def _picture(graph: Graph, source: str) -> str | None:
+def _picture(graph: Graph, source: str, sizes: SizesOf) -> str | None:
     """The last batch of pictures before an end: what follows may be another order of channels, for a screen."""
     for end in _ends(graph, source):
         name: str | None = node_name(end)
         while name is not None:
-            dims = _dims(graph, name)
+            dims = sizes(name)
             if dims is not None and len(dims) == 4 and dims[-1] == 3:
                 return name
             inputs = graph[name].data_inputs
@@ -175,7 +162,7 @@ def _picture(graph: Graph, source: str) -> str | None:
     return None
 
 
-def _scores(graph: Graph) -> str | None:
+def _scores(graph: Graph, sizes: SizesOf) -> str | None:
     """The classifier's output by its preset, or the one end whose rows are scores; None where that is not clear."""
     from pocketgraph.apps.picture_model import find_output
     from pocketgraph.datasets import presets
@@ -187,7 +174,7 @@ def _scores(graph: Graph) -> str | None:
         name = find_output(graph)
     except PocketgraphError:
         return None
-    dims = _dims(graph, name)
+    dims = sizes(name)
     if dims is not None and max((size or 0 for size in dims[1:]), default=0) < 2:
         return None
     ends = ("Softmax", "Sigmoid", "tfl.SOFTMAX", "tfl.LOGISTIC")

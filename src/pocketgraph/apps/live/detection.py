@@ -14,9 +14,10 @@ import numpy as np
 from pocketgraph.apps.live.anchors import multibox_priors, read_numbers, ssd_anchors
 from pocketgraph.apps.live.answers import Answer, Array, Frame, Setting, Settings
 from pocketgraph.apps.live.decoders import FAMILIES, Family, Reading
+from pocketgraph.apps.live.tensor_sizes import SizesOf, sizes_in
 from pocketgraph.apps.live.tracking import Tracker
 from pocketgraph.apps.picture_model import PictureModel
-from pocketgraph.errors import PocketgraphError, UsageError, did_you_mean, option
+from pocketgraph.errors import UsageError, did_you_mean, option
 from pocketgraph.graph import Graph
 from pocketgraph.graph.model_file import is_litert_file
 
@@ -29,12 +30,13 @@ class Detector:
     tensors: Mapping[str, str]
 
 
-def recognised(graph: Graph, name: str = "") -> Detector | None:
+def recognised(graph: Graph, name: str = "", sizes: SizesOf | None = None) -> Detector | None:
     """The family that a graph's outputs are of; None when it is none's.
 
     Args:
         graph: the graph.
         name: of the family that it has to be.
+        sizes: of the graph's tensors, where the caller asks for them too.
 
     Raises:
         UsageError: there is no such family, or the graph lacks its outputs.
@@ -42,7 +44,7 @@ def recognised(graph: Graph, name: str = "") -> Detector | None:
     known = [family.name for family in FAMILIES]
     if name and name not in known:
         raise UsageError(f"there is no decoder '{name}'", hint=did_you_mean(name, known) or ", ".join(known))
-    sizes = _sizes(graph)
+    sizes = sizes or sizes_in(graph)
     for family in FAMILIES:
         if name in ("", family.name):
             tensors = _by_place(graph, sizes) if family.name == "postprocessed" else _by_name(graph, family)
@@ -66,7 +68,7 @@ def _by_name(graph: Graph, family: Family) -> dict[str, str] | None:
     return found
 
 
-def _by_place(graph: Graph, sizes: Any) -> dict[str, str] | None:
+def _by_place(graph: Graph, sizes: SizesOf) -> dict[str, str] | None:
     """Location, category, score and count, in this order, of a LiteRT file that has these four outputs."""
     outputs = list(graph.outputs)
     if not is_litert_file(graph) or len(outputs) != 4:
@@ -76,18 +78,6 @@ def _by_place(graph: Graph, sizes: Any) -> dict[str, str] | None:
     if boxes is None or len(boxes) != 3 or boxes[2] != 4 or any(s is None or len(s) != 2 for s in shapes[1:3]):
         return None
     return dict(zip(("boxes", "classes", "scores", "count"), outputs, strict=True))
-
-
-def _sizes(graph: Graph) -> Any:
-    """What gives a tensor's inferred sizes."""
-    from pocketgraph.graph import canonical
-    from pocketgraph.kernels.shapes import infer
-
-    try:
-        inferred = infer(graph)
-    except PocketgraphError:
-        return lambda tensor: None
-    return lambda tensor: inferred.shape(canonical(tensor)).dims
 
 
 class DetectionApp(Settings):
