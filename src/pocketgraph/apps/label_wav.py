@@ -39,15 +39,12 @@ class WavLabeler:
         output_name: str | None = None,
         threads: int | None = None,
     ) -> None:
-        from pocketgraph.runtime import Session
-
         self.labels = tuple(labels)
         self.model = SoundModel(graph, output_name and node_name(output_name), threads=threads)
         named = input_name or next(
             (node.name for node in graph if node.dtype("dtype") is STRING and not node.inputs), None
         )
         self._content = canonical(named) if named is not None and node_name(named) in graph else None
-        self._session = Session(graph, threads=threads)
 
     def __call__(self, path: str, top: int = 3) -> list[tuple[str, int, float]]:
         """(label, index, score) of the best, best first.
@@ -57,7 +54,7 @@ class WavLabeler:
         """
         if self._content is not None:
             feed = np.array(content_at(path, self.model.rate), object)
-            scores = np.asarray(self._session.run([self.model.output], {self._content: feed})[0]).reshape(-1)
+            scores = np.asarray(self.model.session.run([self.model.output], {self._content: feed})[0]).reshape(-1)
         else:
             scores, _ = self.model(samples_at(path, self.model.rate, self.model.count))
         order = np.argsort(-scores.astype(np.float64), kind="stable")[:top]

@@ -36,6 +36,9 @@ class SoundModel:
         rate: samples a second that it hears; by default the graph's, or 16000.
         threads: as in Session.
 
+    Attributes:
+        session: what runs it.
+
     Raises:
         UsageError: the graph takes no sound.
     """
@@ -50,7 +53,7 @@ class SoundModel:
         self.samples, self.rate_tensor, count, told = _entrance(graph, node_name(self.output))
         self.rate = rate or told or USUAL_RATE
         self.count = count or self.rate
-        self._session = Session(graph, threads=threads)
+        self.session = Session(graph, threads=threads)
         shape = _shape(graph, self.samples)
         self._shape = (
             (self.count, 1)
@@ -69,12 +72,12 @@ class SoundModel:
         Raises:
             RunError: the graph cannot run.
         """
-        graph = self._session.graph
+        graph = self.session.graph
         feed = coded(graph, self.samples, samples.reshape(self._shape).astype(np.float32))
         feeds: dict[str, Any] = {self.samples: feed}
         if self.rate_tensor:
             feeds[self.rate_tensor] = np.int32(self.rate)
-        found = self._session.run(self._wanted, feeds)
+        found = self.session.run(self._wanted, feeds)
         scores = numbers(graph, self.output, found[0]).reshape(-1)
         shown = np.asarray(found[1]) if len(found) > 1 else None
         return scores, None if shown is None else shown.reshape(shown.shape[-2:])
