@@ -30,11 +30,10 @@ class ProjectKind(NamedTuple):
         function: Callable[[Project, str], None] = import_module(f"pocketgraph.apps.projects.{self.name}").write
         return function
 
-    def wanted_outputs(self, graph: Graph) -> list[str] | None:
-        """The tensors that a project reads; None for the model's outputs."""
-        found = getattr(import_module(f"pocketgraph.apps.projects.{self.name}"), "wanted_outputs", None)
-        tensors: list[str] | None = None if found is None else found(graph)
-        return tensors
+    @property
+    def wanted_outputs(self) -> Callable[[Graph], list[str] | None] | None:
+        """What tells the tensors that a project reads, where these are not just the model's outputs."""
+        return getattr(import_module(f"pocketgraph.apps.projects.{self.name}"), "wanted_outputs", None)
 
 
 KINDS = {

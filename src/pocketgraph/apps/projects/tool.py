@@ -118,9 +118,10 @@ def make_project(
     names = app_name(title, package)
     where = None if isinstance(source, Graph) else os.fspath(source)
     check_target(place, is_folder=True, force=force, source=where)
-    if outputs is None:
+    wanted = chosen.wanted_outputs
+    if outputs is None and wanted is not None:
         graph = source if isinstance(source, Graph) else load(os.fspath(source))
-        outputs = chosen.wanted_outputs(graph)
+        outputs = wanted(graph)
         source = source if outputs is None or is_model_file(graph) else graph
     model = model_to_export(
         source, inputs=inputs, outputs=outputs, signatures=signatures, shapes=shapes, values=values, labels=labels,
