@@ -42,6 +42,23 @@ OPTIONS = (
         "--threads", type=click.IntRange(1), default=cores, help="Threads to compute with; default: all cores."
     ),
 )
+PICTURE_MODEL_OPTIONS = (
+    click.option(
+        "--preset", help="Size, scaling and layers of a known family; `label_image --preset=list` shows them."
+    ),
+    click.option("--input_layer", "--input-layer", help="The node that takes the picture."),
+    click.option(
+        "--input_width", "--input-width", "width", type=click.IntRange(1, 1 << 14),
+        help="Resize to this width; where the model leaves it open.",
+    ),
+    click.option("--input_height", "--input-height", "height", type=click.IntRange(1, 1 << 14), help="Likewise."),
+    click.option(
+        "--input_mean", "--input-mean", "mean", type=float, help="Subtract this from each pixel value of 0 to 255."
+    ),
+    click.option("--input_std", "--input-std", "std", type=float, help="Then divide by this."),
+    click.option("--threads", type=click.IntRange(1), help="How many threads to compute with."),
+)  # fmt: skip
+"""By the names that PictureModel's arguments have."""
 READING = 6
 """How many of the options say how a sample is read."""
 
@@ -49,6 +66,13 @@ READING = 6
 def data_options(function: F) -> F:
     """Adds the options."""
     for option in reversed(OPTIONS):
+        function = option(function)
+    return function
+
+
+def picture_model_options(function: F) -> F:
+    """Adds the options of a model that takes one picture."""
+    for option in reversed(PICTURE_MODEL_OPTIONS):
         function = option(function)
     return function
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from pocketgraph.cli._data_options import picture_model_options
 from pocketgraph.cli._output import echo
 from pocketgraph.errors import UsageError
 
@@ -39,13 +40,7 @@ def command() -> None:
     "tensor",
     help="What of the model to compare photos by; default: what its last layer takes.",
 )
-@click.option("--preset", help="Size, scaling and layers of the model; `label_image --preset=list` shows them.")
-@click.option("--input_layer", "--input-layer", help="The model's node that takes the picture.")
-@click.option("--input_width", "--input-width", "width", type=click.IntRange(1, 1 << 14))
-@click.option("--input_height", "--input-height", "height", type=click.IntRange(1, 1 << 14))
-@click.option("--input_mean", "--input-mean", "mean", type=float, help="Subtract this from each pixel value.")
-@click.option("--input_std", "--input-std", "std", type=float, help="Then divide by this.")
-@click.option("--threads", type=click.IntRange(1), help="How many threads to compute with.")
+@picture_model_options
 def check(photos: str, model: str | None, output: str | None, decisions: str | None, **how: Any) -> None:
     """Find broken, doubled, wrongly labelled, blurred, dark and cut photos in PHOTOS, a folder with one folder a class.
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from pocketgraph.cli._data_options import say
+from pocketgraph.cli._data_options import picture_model_options, say
 from pocketgraph.cli._output import echo
 
 
@@ -21,13 +21,7 @@ from pocketgraph.cli._output import echo
     "tensor",
     help="Any tensor of the model; default: what its last layer with weights takes.",
 )
-@click.option("--preset", help="Size, scaling and layers of the model; `label_image --preset=list` shows them.")
-@click.option("--input_layer", "--input-layer", help="The node that takes the picture.")
-@click.option("--input_width", "--input-width", "width", type=click.IntRange(1, 1 << 14))
-@click.option("--input_height", "--input-height", "height", type=click.IntRange(1, 1 << 14))
-@click.option("--input_mean", "--input-mean", "mean", type=float, help="Subtract this from each pixel value.")
-@click.option("--input_std", "--input-std", "std", type=float, help="Then divide by this.")
-@click.option("--threads", type=click.IntRange(1), help="How many threads to compute with.")
+@picture_model_options
 def command(model: str, photos: str, output: str, tensor: str | None, **how: Any) -> None:
     """Write what MODEL makes of each of PHOTOS, a folder of pictures or of folders of pictures, at one of its tensors.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pocketgraph.cli._data_options import picture_model_options
 from pocketgraph.cli._output import echo
 from pocketgraph.cli.options import flag_bool
 from pocketgraph.errors import FormatError, PocketgraphError, UsageError
@@ -23,12 +24,7 @@ DEFAULT_SELF_TEST = 653  # "military uniform" in the labels of the original's de
 @click.option("--image", multiple=True, help="A picture to label; may be repeated, and pictures may just be listed.")
 @click.option("--graph", help="The frozen classifier, .pb or .pbtxt.")
 @click.option("--labels", help="A file with one label a line; without it indexes are shown.")
-@click.option("--preset", help="Size, scaling and layer names of a known family; --preset=list shows them.")
-@click.option("--input_width", "--input-width", type=click.IntRange(1, 1 << 14), help="Resize to this width.")
-@click.option("--input_height", "--input-height", type=click.IntRange(1, 1 << 14), help="Resize to this height.")
-@click.option("--input_mean", "--input-mean", type=float, help="Subtract this from each pixel value of 0 to 255.")
-@click.option("--input_std", "--input-std", type=float, help="Then divide by this.")
-@click.option("--input_layer", "--input-layer", help="The node that takes the picture.")
+@picture_model_options
 @click.option("--output_layer", "--output-layer", help="The node that gives the scores.")
 @click.option("--top", "-k", type=click.IntRange(1), default=5, show_default=True, help="How many labels to show.")
 @click.option(
@@ -39,7 +35,6 @@ DEFAULT_SELF_TEST = 653  # "military uniform" in the labels of the original's de
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead.")
 @click.option("--feed", multiple=True, metavar="NAME=VALUE", help="Feed another input too, as in --feed keep_prob=1.")
-@click.option("--threads", type=click.IntRange(1), help="How many threads to compute with.")
 @click.option(
     "--root_dir", "--root-dir", default="", help="Look for --image and --graph (not --labels) in this folder."
 )
@@ -113,10 +108,10 @@ def make_labeler(graph: str, labels: str | None, how: dict[str, Any]) -> Labeler
         preset=how["preset"],
         input_layer=how["input_layer"],
         output_layer=how["output_layer"],
-        width=how["input_width"],
-        height=how["input_height"],
-        mean=how["input_mean"],
-        std=how["input_std"],
+        width=how["width"],
+        height=how["height"],
+        mean=how["mean"],
+        std=how["std"],
         feeds=dict(feed_value(text) for text in how["feed"]),
         threads=how["threads"],
     )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pocketgraph.cli._data_options import picture_model_options
 from pocketgraph.cli._output import echo
 from pocketgraph.errors import PocketgraphError, UsageError
 
@@ -31,12 +32,7 @@ KINDS = ("classify", "detect", "stylize", "image", "pose", "speech", "embed", "b
 @click.option("--port", type=click.IntRange(0, 65535), default=8910, show_default=True, help="0 takes a free one.")
 @click.option("--save", default="", help="A folder that the page may save pictures in, by label: training data.")
 @click.option("--browser/--no-browser", default=True, help="Open the page.")
-@click.option("--preset", help="Size, scaling and layers of a known family; `label_image --preset=list` shows them.")
-@click.option("--input_width", "--input-width", type=click.IntRange(1, 1 << 14), help="Where the model leaves it open.")
-@click.option("--input_height", "--input-height", type=click.IntRange(1, 1 << 14), help="Likewise.")
-@click.option("--input_mean", "--input-mean", type=float, help="Subtract this from each pixel value of 0 to 255.")
-@click.option("--input_std", "--input-std", type=float, help="Then divide by this.")
-@click.option("--input_layer", "--input-layer", help="The node that takes the picture.")
+@picture_model_options
 @click.option("--output_layer", "--output-layer", help="The node that is read.")
 @click.option("--decoder", default="", help="A detector's family, where its outputs' names do not tell.")
 @click.option("--priors", help="A detector's priors or anchors.")
@@ -45,7 +41,6 @@ KINDS = ("classify", "detect", "stylize", "image", "pose", "speech", "embed", "b
 )
 @click.option("--threshold", type=float, help="Show scores over this.")
 @click.option("--feed", multiple=True, metavar="NAME=VALUE", help="Feed another input too, as in --feed keep_prob=1.")
-@click.option("--threads", type=click.IntRange(1), help="How many threads to compute with.")
 def command(
     model: str,
     source: str | None,
@@ -95,10 +90,10 @@ def _application(model: str, threshold: float | None, how: dict[str, Any]) -> Ap
         preset=how["preset"],
         input_layer=how["input_layer"],
         output_layer=how["output_layer"],
-        width=how["input_width"],
-        height=how["input_height"],
-        mean=how["input_mean"],
-        std=how["input_std"],
+        width=how["width"],
+        height=how["height"],
+        mean=how["mean"],
+        std=how["std"],
         feeds=feeds(how["feed"]),
         threads=how["threads"],
         decoder=how["decoder"],

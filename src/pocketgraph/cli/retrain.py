@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from pocketgraph.cli._data_options import picture_model_options
 from pocketgraph.cli._output import echo
 from pocketgraph.errors import UsageError
 
@@ -40,13 +41,7 @@ IGNORED = ("learning_rate", "train_batch_size", "test_batch_size", "validation_b
               help="Train on mirrored photos too.", show_default=True)  # fmt: skip
 @click.option("--class_weights", "--class-weights", is_flag=True, help="Small classes count as much as large ones.")
 @click.option("--seed", type=int, default=0, show_default=True)
-@click.option("--preset", help="Size, scaling and layers of the base; `label_image --preset=list` shows them.")
-@click.option("--input_layer", "--input-layer", help="The base's node that takes the picture.")
-@click.option("--input_width", "--input-width", type=click.IntRange(1, 1 << 14))
-@click.option("--input_height", "--input-height", type=click.IntRange(1, 1 << 14))
-@click.option("--input_mean", "--input-mean", type=float, help="Subtract this from each pixel value of 0 to 255.")
-@click.option("--input_std", "--input-std", type=float, help="Then divide by this.")
-@click.option("--threads", type=click.IntRange(1), help="How many threads to compute with.")
+@picture_model_options
 @click.option("--learning_rate", "--learning-rate", type=float, hidden=True)
 @click.option("--train_batch_size", "--train-batch-size", type=int, hidden=True)
 @click.option("--test_batch_size", "--test-batch-size", type=int, hidden=True)
@@ -100,8 +95,6 @@ def command(
     labels_file = output_labels or os.path.join(os.path.dirname(output_graph), "labels.txt")
     for place in (output_graph, labels_file):
         check_place(place)
-    sizes = {"width": how.pop("input_width"), "height": how.pop("input_height")}
-    scaling = {"mean": how.pop("input_mean"), "std": how.pop("input_std")}
     with progress_bar() as tell:
         made = retrain(
             load(base),
@@ -117,8 +110,6 @@ def command(
             seed=seed,
             progress=lambda done, total: tell("photos", done, total),
             notify=lambda text: echo(f"note: {text}", err=True),
-            **sizes,
-            **scaling,
             **how,
         )
     save(made.graph, output_graph)
