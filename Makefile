@@ -1,13 +1,14 @@
 # Each target works alone on a fresh machine that has Python 3.10+ and make.
 PYTHON ?= python3
 VENV ?= .venv
-BIN := $(VENV)/bin
+BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 READY := $(VENV)/.ready
+CORE := $(VENV)/.core
 
-.PHONY: demo smoke test check format lint oracle random_graphs fuzz soak faults clean
+.PHONY: demo smoke test check docs format lint package oracle random_graphs fuzz soak faults clean
 
-demo: $(READY)
-	$(BIN)/python examples/digits/demo.py
+demo: $(CORE)
+	@$(BIN)/python examples/digits/demo.py
 
 # From a training directory to a small model, held to TensorFlow's answers, and the graph's own tests: some seconds.
 smoke: $(READY)
@@ -16,13 +17,24 @@ smoke: $(READY)
 test: $(READY)
 	$(BIN)/python -m pytest -n auto
 
-check: $(READY)
+check: lint
+	$(MAKE) test
+
+lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	@if $(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then set -x; $(BIN)/mypy; \
 	else echo "mypy left out: it needs NumPy 2.3's annotations, which begin with Python 3.11 (make check PYTHON=python3.11)"; fi
 	$(BIN)/lint-imports
-	$(MAKE) test
+
+# The sdist and the wheel as they would be published, checked, and the wheel used in an environment of its own
+package: $(READY)
+	$(BIN)/python tools/check_package.py
+
+# The documents as a site: build/docs/index.html, without anything from elsewhere; broken links are errors
+docs: $(READY)
+	@$(BIN)/python -c 'import furo, myst_parser' 2>/dev/null || $(BIN)/python -m pip install -q -e '.[docs]'
+	$(BIN)/python tools/docs_site
 
 # Compares our transforms with TensorFlow 1.15.5's, on a model of yours too: make oracle MODEL=x.pb INPUTS=a OUTPUTS=b
 oracle: $(READY)
@@ -49,10 +61,16 @@ format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-$(READY): pyproject.toml
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -q -e '.[dev]'
-	touch $@
+$(CORE): pyproject.toml
+	@echo "Making $(VENV) and installing NumPy, LiteRT and what else pocketgraph needs there, some 200 MB, once."
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --disable-pip-version-check -e .
+	@touch $@
+
+$(READY): $(CORE)
+	@echo "Installing what the tests need too: ONNX Runtime, OpenCV, linters; once."
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev]'
+	@touch $@
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache

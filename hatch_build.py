@@ -1,20 +1,36 @@
-"""Puts the version of the code that is built into a wheel (see src/pocketgraph/litert/code_version.py)."""
+"""What the build adds: the version of a wheel's code (litert/code_version.py), guides, a page with whole links."""
 
 from __future__ import annotations
 
+import gzip
 import importlib.util
+import json
 import os
 import pathlib
+import re
 import tempfile
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 PLACE = "pocketgraph/litert/code_version"
+GUIDES = "pocketgraph/cli/guides.json.gz"
+FOR_DEVELOPERS = (
+    "architecture",
+    "testing",
+    "releasing",
+    "threat_model",
+    "index",
+    "exactness",
+    "performance",
+    "eight-bit-arithmetic",
+)
+"""As in src/pocketgraph/cli/help.py, which cannot be imported here."""
 
 
-class CodeVersion(BuildHookInterface):  # type: ignore[type-arg]
-    """Writes the version beside the module that reads it; an editable install goes by its checkout."""
+class WheelFiles(BuildHookInterface):  # type: ignore[type-arg]
+    """Puts the version and the guides beside the modules that read them; an editable install goes by its checkout."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if version == "editable":
@@ -25,12 +41,38 @@ class CodeVersion(BuildHookInterface):  # type: ignore[type-arg]
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
-        handle, self.written = tempfile.mkstemp(suffix=".txt")
-        with os.fdopen(handle, "w") as file:
-            file.write(module.content_version(os.path.join(self.root, "src", "pocketgraph")))
-        os.chmod(self.written, 0o644)
-        build_data["force_include"][self.written] = f"{PLACE}.txt"
+        code = module.content_version(os.path.join(self.root, "src", "pocketgraph"))
+        pages = sorted(pathlib.Path(self.root, "docs").glob("*.md"))
+        guides = {page.stem: page.read_text(encoding="utf-8") for page in pages if page.stem not in FOR_DEVELOPERS}
+        self.written: list[str] = []
+        self.add(code.encode(), f"{PLACE}.txt", build_data)
+        self.add(gzip.compress(json.dumps(guides).encode(), mtime=0), GUIDES, build_data)
+
+    def add(self, content: bytes, place: str, build_data: dict[str, Any]) -> None:
+        """Puts a file into the wheel."""
+        handle, written = tempfile.mkstemp()
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        os.chmod(written, 0o644)
+        self.written.append(written)
+        build_data["force_include"][written] = place
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         if version != "editable":
-            os.unlink(self.written)
+            for written in self.written:
+                os.unlink(written)
+
+
+class LongDescription(MetadataHookInterface):
+    """README.md as the package index shows it: links and pictures lead to the repository, at the tag of the version."""
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        text = pathlib.Path(self.root, "README.md").read_text(encoding="utf-8")
+        place, tag = metadata["urls"]["Repository"], f"v{metadata['version']}"
+
+        def whole(match: re.Match[str]) -> str:
+            is_picture, link = match[1].startswith("!"), match[2]
+            return f"{match[1]}({place}/{'raw' if is_picture else 'blob'}/{tag}/{link})"
+
+        text = re.sub(r"(!?\[[^]]*\])\((?!https?:|mailto:|#)([^)\s]+)\)", whole, text)
+        metadata["readme"] = {"content-type": "text/markdown", "text": text}

@@ -25,7 +25,7 @@ from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
 from measure import NETWORKS
 from pocketgraph.exporting.arena import placed
-from pocketgraph.exporting.c.building import FLAGS, XNNPACK_LINKS, Executable, compiler, write_files
+from pocketgraph.exporting.c.building import FLAGS, XNNPACK_LINKS, CExecutable, compiler, write_files
 from pocketgraph.exporting.c.library import Library, built
 from pocketgraph.formats import load
 from pocketgraph.litert.program import Program
@@ -33,7 +33,7 @@ from pocketgraph.quantization.core.program_runner import ProgramRunner, as_fed
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
 from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.pipeline import quantize_program
-from pocketgraph.quantization.serialization.model_file import model_bytes
+from pocketgraph.quantization.serialization.tflite_bytes import model_bytes
 
 ROUNDS, SLICE = 7, 0.3  # seconds of each side's turn
 TARGETS = {"float32": 3.0, "int8": 4.0}
@@ -74,7 +74,7 @@ def network(name: str, side: int, arguments: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as folder:
         write_files(folder, library.files)
         links = XNNPACK_LINKS if arguments.backend == "xnnpack" else ("-lm",)
-        executable = Executable(folder, "net", library.inputs, library.outputs, links=links)
+        executable = CExecutable(folder, "net", library.inputs, library.outputs, links=links)
         code = code_bytes(folder)
         ours, theirs = in_turn(executable, program, array)
         ratio = statistics.median(a / b for a, b in zip(ours, theirs, strict=True))
@@ -91,7 +91,7 @@ def network(name: str, side: int, arguments: argparse.Namespace) -> None:
     )
 
 
-def in_turn(executable: Executable, program: Program, array: Any) -> tuple[list[float], list[float]]:
+def in_turn(executable: CExecutable, program: Program, array: Any) -> tuple[list[float], list[float]]:
     """CPU seconds of a run, a round: ours, and LiteRT's with XNNPACK."""
     interpreter = Interpreter(model_content=model_bytes(program), num_threads=1)
     interpreter.allocate_tensors()

@@ -1,90 +1,146 @@
-"""Session latency, time to the first result and peak memory, beside LiteRT with the official converter's file and
-TensorFlow 2's session, in one run.
+"""Session latency beside LiteRT, ONNX Runtime, OpenVINO (all in float32, on the official converters' files) and
+TensorFlow 2's session, in one run; time to the first result and peak memory beside TensorFlow.
 
     python benchmarks/inference.py MODELS --tensorflow PYTHON [--catalogue FOLDERS --official FOLDER] [--rounds 15]
 
-MODELS is a folder with NAME.pb and NAME.tflite for each of the networks in measure.NETWORKS; PYTHON is the interpreter
-of an environment that has TensorFlow 2. LiteRT runs in this environment. With --catalogue the image models of a folder
-of folders (see peers/catalogue_worker.py) are measured as well; what the official converter makes of each is kept in
-the --official folder, and a model that it refuses is compared with TensorFlow only.
+MODELS is a folder with NAME.pb, NAME.tflite and NAME.onnx (tf2onnx makes it; may be missing) for each of the networks
+in measure.NETWORKS; PYTHON is the interpreter of an environment that has TensorFlow 2, and tf2onnx for --catalogue.
+LiteRT runs in this environment, ONNX Runtime and OpenVINO too where they are installed, else in PYTHON's. Our session
+has a column for each of its engines. With --catalogue the image models of a folder of folders (see
+peers/catalogue_worker.py) are measured as well; what the official converters make of each is kept in the --official
+folder, and a model that one refuses is measured without its programs.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import pathlib
 import statistics
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 
 from catalogue import WORKER as CATALOGUE_WORKER
 from catalogue import chosen, mean
-from measure import HERE, NETWORKS, Whole, paired, table, timed, whole_process
+from measure import HERE, NETWORKS, EndedEarly, Whole, paired, table, timed, whole_process
 
 WORKER = str(HERE / "peers" / "worker.py")
 TFLITE_WORKER = str(HERE / "peers" / "tflite_worker.py")
-CONVERTER = str(HERE / "peers" / "official_tflite.py")
-HEADER = ["model", "threads", "ours ms", "LiteRT ms", "TensorFlow ms", "ours/LiteRT", "ours/TensorFlow"]
+ONNX_WORKER = str(HERE / "peers" / "onnx_worker.py")
 
 
-def speed_models(models: pathlib.Path, tensorflow: str) -> dict[str, dict[str, list[str]]]:
-    """How each program runs each of the large networks, the number of threads left open."""
+PEERS = {"litert": "LiteRT", "onnxruntime": "ONNX Runtime", "openvino": "OpenVINO", "tensorflow": "TensorFlow"}
+OURS = {"ours": "ours", "ours:openvino": "ours on OpenVINO"}
+
+Programs = dict[str, dict[str, list[str]]]
+"""How each program runs each model, the number of threads left open."""
+
+
+def having(module: str, other: str) -> str:
+    """An interpreter that has the module: this one, or else the ``other``."""
+    return sys.executable if find_spec(module) is not None else other
+
+
+def ours(worker: str, *place: str) -> dict[str, list[str]]:
+    """Our session with each engine that is installed."""
+    engines = {"ours": "pocketgraph"}
+    if find_spec("openvino") is not None:
+        engines["ours:openvino"] = "pocketgraph:openvino"
+    return {who: [sys.executable, worker, program, *place] for who, program in engines.items()}
+
+
+def on_onnx(path: pathlib.Path, place: str, tensorflow: str) -> dict[str, list[str]]:
+    """The programs that take an .onnx file."""
+    if not path.exists():
+        return {}
     return {
-        name: {
-            "ours": [sys.executable, WORKER, "pocketgraph", str(models / f"{name}.pb"), "{threads}", str(side)],
-            "litert": [sys.executable, WORKER, "litert", str(models / f"{name}.tflite"), "{threads}", str(side)],
-            "tensorflow": [tensorflow, WORKER, "tensorflow", str(models / f"{name}.pb"), "{threads}", str(side)],
-        }
-        for name, side in NETWORKS.items()
+        who: [having(who, tensorflow), ONNX_WORKER, who, str(path), "{threads}", place]
+        for who in ("onnxruntime", "openvino")
     }
 
 
-def catalogue_models(
-    folders: Sequence[pathlib.Path], official: pathlib.Path, tensorflow: str
-) -> dict[str, dict[str, list[str]]]:
-    """The same for models of a catalogue; without LiteRT where the official converter refuses."""
-    found = {}
-    for folder in folders:
-        found[folder.name] = {"ours": [sys.executable, CATALOGUE_WORKER, "pocketgraph", str(folder), "{threads}"]}
-        target = official / f"{folder.name}.tflite"
-        if not target.exists():
-            made = subprocess.run([tensorflow, CONVERTER, str(folder), str(target)], capture_output=True, text=True)
-            if made.returncode != 0:
-                print(f"The official converter refuses {folder.name}: {made.stderr.strip().splitlines()[-1][:200]}")
-        if target.exists():
-            found[folder.name]["litert"] = [sys.executable, TFLITE_WORKER, str(folder), str(target), "{threads}"]
-        found[folder.name]["tensorflow"] = [tensorflow, CATALOGUE_WORKER, "tensorflow", str(folder), "{threads}"]
+def speed_models(models: pathlib.Path, tensorflow: str) -> Programs:
+    """The large networks."""
+    found: Programs = {}
+    for name, side in NETWORKS.items():
+        rest = ("{threads}", str(side))
+        found[name] = {
+            **ours(WORKER, str(models / f"{name}.pb"), *rest),
+            "litert": [sys.executable, WORKER, "litert", str(models / f"{name}.tflite"), *rest],
+            **on_onnx(models / f"{name}.onnx", str(side), tensorflow),
+            "tensorflow": [tensorflow, WORKER, "tensorflow", str(models / f"{name}.pb"), *rest],
+        }
     return found
 
 
+def catalogue_models(folders: Sequence[pathlib.Path], official: pathlib.Path, tensorflow: str) -> Programs:
+    """Models of a catalogue; without the peers whose official converter refuses."""
+    found: Programs = {}
+    for folder in folders:
+        tflite, onnx = (converted(folder, official, kind, tensorflow) for kind in ("tflite", "onnx"))
+        found[folder.name] = {
+            **ours(CATALOGUE_WORKER, str(folder), "{threads}"),
+            **({"litert": [sys.executable, TFLITE_WORKER, str(folder), str(tflite), "{threads}"]} if tflite else {}),
+            **(on_onnx(onnx, str(folder), tensorflow) if onnx else {}),
+            "tensorflow": [tensorflow, CATALOGUE_WORKER, "tensorflow", str(folder), "{threads}"],
+        }
+    return found
+
+
+def converted(folder: pathlib.Path, official: pathlib.Path, kind: str, tensorflow: str) -> pathlib.Path | None:
+    """What the official converter makes of a model, kept from an earlier run; None where it refuses."""
+    target = official / f"{folder.name}.{kind}"
+    if target.exists():
+        return target
+    command = [tensorflow, str(HERE / "peers" / f"official_{kind}.py"), str(folder), str(target)]
+    made = subprocess.run(command, capture_output=True, text=True)
+    if made.returncode == 0:
+        return target
+    print(f"The converter to {kind} refuses {folder.name}: {made.stderr.strip().splitlines()[-1][:200]}")
+    return None
+
+
 def latency(programs: Mapping[str, Mapping[str, Sequence[str]]], rounds: int) -> None:
+    """Every program in turn; of each the least of its rounds' medians."""
     rows = []
     ratios: dict[tuple[str, int], list[float]] = {}
+    asked = [who for who in (*OURS, *PEERS) if any(who in commands for commands in programs.values())]
+    peers = [who for who in asked if who in PEERS]
     for name, commands in programs.items():
         for threads in (1, 2):
             filled = {who: [part.format(threads=threads) for part in parts] for who, parts in commands.items()}
-            try:
-                times = timed(filled, rounds, fewest=3)
-            except SystemExit:  # LiteRT starts, but its interpreter lacks an op of the official file
-                times = timed({who: command for who, command in filled.items() if who != "litert"}, rounds, fewest=3)
-            row = [name, str(threads)]
-            row += [
-                f"{statistics.median(times[who]) / 1000:.3f}" if who in times else "-"
-                for who in ("ours", "litert", "tensorflow")
-            ]
-            for peer in ("litert", "tensorflow"):
-                ratio = paired(times["ours"], times[peer]) if peer in times else None
-                row.append("-" if ratio is None else f"{ratio:.3f}")
-                if ratio is not None:
-                    ratios.setdefault((peer, threads), []).append(ratio)
-            rows.append(row)
-            print("  ".join(row), file=sys.stderr, flush=True)
-    table(f"Session latency, median of {rounds} interleaved rounds", HEADER, rows)
-    for (peer, threads), each in sorted(ratios.items()):
-        name = {"litert": "LiteRT", "tensorflow": "TensorFlow"}[peer]
+            least = {who: min(each) / 1000 for who, each in timed_or_left_out(filled, rounds).items()}
+            best = min(peers, key=lambda who: least.get(who, math.inf))
+            row = [name, str(threads), *(f"{least[who]:.3f}" if who in least else "-" for who in asked)]
+            for peer in peers:
+                row.append(f"{least['ours'] / least[peer]:.3f}" if peer in least else "-")
+                if peer in least:
+                    ratios.setdefault((PEERS[peer], threads), []).append(least["ours"] / least[peer])
+            ratios.setdefault(("the best peer", threads), []).append(least["ours"] / least[best])
+            fastest = min(least[who] for who in asked if who in OURS and who in least)
+            ratios.setdefault(("the best peer, with our fastest engine", threads), []).append(fastest / least[best])
+            rows.append([*row, f"{PEERS[best]}, {fastest / least[best]:.3f}"])
+            print("  ".join(rows[-1]), file=sys.stderr, flush=True)
+    header = ["model", "threads", *(f"{ {**OURS, **PEERS}[who] } ms" for who in asked)]
+    header += [*(f"ours/{PEERS[who]}" for who in peers), "best peer, our fastest engine to it"]
+    table(f"Session latency, least of the medians of {rounds} rounds, by turns", header, rows)
+    for (name, threads), each in sorted(ratios.items()):
         print(f"geometric mean, {threads} thread{'s' * (threads > 1)}, {len(each)} models: {mean(each):.3f} x {name}")
+
+
+def timed_or_left_out(commands: Mapping[str, Sequence[str]], rounds: int) -> dict[str, list[float]]:
+    """As measure.timed, without the peers that end early: some lack an op of the file."""
+    while True:
+        try:
+            return timed(commands, rounds, fewest=3)
+        except EndedEarly as error:
+            if error.who == "ours":
+                raise
+            print(f"{error.who} does not run this model", file=sys.stderr)
+            commands = {who: command for who, command in commands.items() if who != error.who}
 
 
 def first_result(programs: Mapping[str, Mapping[str, Sequence[str]]], rounds: int) -> None:

@@ -16,6 +16,12 @@ NETWORKS = {"mobilenet_v1": 224, "resnet50": 224, "inception_v3": 299}
 """The speed models (random weights) and the side of their square input."""
 
 
+class EndedEarly(SystemExit):
+    """A worker that ended before it said what was asked; ``who`` is the program's name in the table."""
+
+    who = ""
+
+
 class Worker:
     """A process that holds one loaded model and, asked for n runs, says how long each took on average."""
 
@@ -47,7 +53,7 @@ class Worker:
         for line in self.process.stdout:
             if line.startswith(word):
                 return line[len(word) :].strip()
-        raise SystemExit(f"worker {self.process.args} ended early")
+        raise EndedEarly(f"worker {self.process.args} ended early")
 
 
 @dataclass(frozen=True)
@@ -88,8 +94,17 @@ MOST_RUNS = 200  # in a round
 
 def timed(commands: Mapping[str, Sequence[str]], rounds: int, fewest: int = 1) -> dict[str, list[float]]:
     """Microseconds of each program in each round, the programs in turn; ``fewest`` runs of it are one round."""
-    workers = {who: Worker(command) for who, command in commands.items()}
-    counts = {who: max(fewest, min(MOST_RUNS, round(ENOUGH * 1e6 / w.run(3)))) for who, w in workers.items()}
+    workers: dict[str, Worker] = {}
+    counts: dict[str, int] = {}
+    for who, command in commands.items():
+        try:
+            workers[who] = Worker(command)
+            counts[who] = max(fewest, min(MOST_RUNS, round(ENOUGH * 1e6 / workers[who].run(3))))
+        except EndedEarly as error:
+            error.who = who
+            for worker in workers.values():
+                worker.process.kill()
+            raise
     times: dict[str, list[float]] = {who: [] for who in workers}
     for _ in range(rounds):
         for who, worker in workers.items():

@@ -34,7 +34,7 @@ from pocketgraph.quantization.core.quantization_options import QuantizationOptio
 from pocketgraph.quantization.float_program import lowered_graph
 from pocketgraph.quantization.pipeline import Outcome, quantize_program
 from pocketgraph.quantization.quantization_steps import optional_names
-from pocketgraph.quantization.serialization.model_file import FILE_PASSES, model_bytes
+from pocketgraph.quantization.serialization.tflite_bytes import FILE_PASSES, model_bytes
 from quantized_accuracy import KINDS, Case, compare
 
 TURNS, SLICE_SECONDS = 15, 0.02

@@ -42,8 +42,8 @@ from pocketgraph.quantization.core.quantization_options import QuantizationOptio
 from pocketgraph.quantization.evaluation.runnable_models import LiteRTModel
 from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.pipeline import quantize_program
-from pocketgraph.quantization.serialization.model_file import model_bytes
-from pocketgraph.runtime.answer_metrics import Accuracy, Comparison
+from pocketgraph.quantization.serialization.tflite_bytes import model_bytes
+from pocketgraph.runtime.answer_metrics import ClassAccuracy, Comparison
 
 Array = np.ndarray[Any, Any]
 CALIBRATED = 100
@@ -294,9 +294,9 @@ def judged(case: Case, options: QuantizationOptions, splits: int, official: str 
 
 def compare(
     case: Case, rest: Array, exact: ProgramRunner, coded: Any, inputs: Sequence[Any] | None
-) -> tuple[Comparison, tuple[Accuracy, Accuracy] | None]:
+) -> tuple[Comparison, tuple[ClassAccuracy, ClassAccuracy] | None]:
     """Both models on samples that were not calibrated with."""
-    comparison, right = Comparison(), (Accuracy(), Accuracy())
+    comparison, right = Comparison(), (ClassAccuracy(), ClassAccuracy())
     for index in rest:
         sample = [np.ascontiguousarray(case.samples[index])]
         wanted = exact(sample)[0]
@@ -337,7 +337,7 @@ def row(
     name: str,
     count: int,
     comparisons: list[Comparison],
-    hits: list[tuple[Accuracy, Accuracy] | None],
+    hits: list[tuple[ClassAccuracy, ClassAccuracy] | None],
     files: dict[str, bytes],
     times: dict[str, float],
 ) -> list[str]:

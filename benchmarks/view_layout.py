@@ -22,7 +22,7 @@ import time
 
 from pocketgraph.graph import Graph, Node
 from pocketgraph.graph.dtype import FLOAT
-from pocketgraph.inspect.view.layout import layered
+from pocketgraph.inspect.view.layered_layout import layered
 from pocketgraph.inspect.view.page import as_html
 
 VERSIONS = {"@dagrejs/dagre": "3.1.3", "d3-dag": "1.2.2", "@viz-js/viz": "3.31.0"}

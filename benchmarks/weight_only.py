@@ -21,7 +21,7 @@ from pocketgraph.litert.program import Program
 from pocketgraph.quantization.canonical.canonicalize import canonicalize
 from pocketgraph.quantization.core.program_runner import ProgramRunner, Sample
 from pocketgraph.quantization.float_program import lowered_graph
-from pocketgraph.quantization.serialization.model_file import model_bytes
+from pocketgraph.quantization.serialization.tflite_bytes import model_bytes
 from pocketgraph.quantization.weight_only import quantize_weights
 from pocketgraph.runtime.answer_metrics import Comparison
 from quantized_accuracy import CALIBRATED, KINDS, Case

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import itertools
+import json
 
-from fuzz.data_readers import PICTURE_WORDS, pictures, wav
+import numpy as np
+
+from fuzz.data_readers import NPY_WORDS, PICTURE_WORDS, arrays, pictures, wav
 from fuzz.targets import stored, target
-from pocketgraph.apps import label_wav
+from pocketgraph.apps import embeddings, label_wav
 from pocketgraph.apps.live import anchors, sources, stills
 
 MOST_FRAMES = 50
@@ -43,6 +47,25 @@ def read_still(data: bytes) -> None:
 )
 def read_boxes(data: bytes) -> None:
     anchors.multibox_priors(stored(data, "boxes.txt"), 1)
+
+
+@target("apps/live/anchors.py", arrays, NPY_WORDS)
+def read_boxes_of_an_array(data: bytes) -> None:
+    anchors.multibox_priors(stored(data, "boxes.npy"), 1)
+
+
+@target("apps/embeddings.py", lambda: [vectors(), *arrays()], (*NPY_WORDS, b"vectors.npy", b"about.npy", b'"how": {}'))
+def read_vectors(data: bytes) -> None:
+    embeddings.read_embeddings(stored(data, "vectors.npz"))
+
+
+def vectors() -> bytes:
+    """A file of vectors."""
+    buffer = io.BytesIO()
+    about = json.dumps({"tensor": "pool", "identity": "", "how": {}})
+    parts = (np.array(["a.jpg"]), np.array(["a"]), np.ones((1, 4), np.float32), np.array(about))
+    np.savez(buffer, **dict(zip(embeddings.KEYS, parts, strict=True)))
+    return buffer.getvalue()
 
 
 @target("apps/label_wav.py", lambda: [b"yes, 1200\nno, 3000\n"], b", yes -1 1e999 nan \n 99999999999999999999".split())

@@ -13,8 +13,8 @@ import click
 
 from fuzz.data_readers import DEEP
 from fuzz.targets import folder, stored, target
-from pocketgraph.cli import _data_options, _graph_to_graph, options
 from pocketgraph.cli.main import COMMANDS, group, main
+from pocketgraph.cli.shared import data_options, graph_to_graph, options
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.formats import to_bytes
 from pocketgraph.freezing import binding
@@ -95,7 +95,7 @@ def read_range_log(data: bytes) -> None:
 
 
 @target(
-    "freezing/binding.py cli/_data_options.py cli/options.py",
+    "freezing/binding.py cli/shared/data_options.py cli/shared/options.py",
     lambda: [b"p=false", b"x=[[1, 2, 3, 4]]", b"n=7", b"t=abc", b"x:1,4", b"a=1.5", b"x=NaN", b"q=3", b"n=" + DEEP],
     (b"=", b"[", b"]", b"{", b'"', b"1e999", b"NaN", b"Infinity", b"null", b"9223372036854775808", b":", b","),
     longest=8192,
@@ -104,10 +104,10 @@ def read_values(data: bytes) -> None:
     text = data.decode("utf-8", "replace")
     for read in (
         lambda: binding.bound(GRAPH, dict([binding.split(text)])),
-        lambda: _data_options.feeds((text,)),
-        lambda: _data_options.shapes_of((text,)),
+        lambda: data_options.feeds((text,)),
+        lambda: data_options.shapes_of((text,)),
         lambda: options.names(text),
-        lambda: _graph_to_graph.placeholder_types(text),
+        lambda: graph_to_graph.placeholder_types(text),
         lambda: canonical(text),
     ):
         with contextlib.suppress(PocketgraphError):

@@ -2,12 +2,16 @@
 
 import contextlib
 import shutil
+import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+FAKE = ("--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream")
+"""Flags of a browser with a made-up camera and microphone, which it lets every page have."""
 
 
 @contextlib.contextmanager
@@ -32,3 +36,11 @@ def watched(page: Any) -> list[str]:
     page.on("console", lambda message: wrong.append(message.text))
     page.on("pageerror", lambda error: wrong.append(str(error)))
     return wrong
+
+
+def until(page: Any, condition: str, seconds: float = 30) -> None:
+    """Waits for a condition in JavaScript; it polls, as a page's policy may let nobody wait by an evaluated text."""
+    end = time.monotonic() + seconds
+    while not page.evaluate(f"Boolean({condition})"):
+        assert time.monotonic() < end, f"{condition}: {page.inner_text('body')}"
+        time.sleep(0.1)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pocketgraph.exporting.c.building import SANITIZED, STRICT, Executable, compiler, write_files
+from pocketgraph.exporting.c.building import SANITIZED, STRICT, CExecutable, compiler, write_files
 from pocketgraph.exporting.c.library import Library, built
 from pocketgraph.graph import Graph
 from pocketgraph.litert.constant import Constant
@@ -34,7 +34,7 @@ def results(program: Program, arrays: Sequence[Any], folder: pathlib.Path, flags
     """What the library of a program computes, built with sanitizers and without a warning."""
     library = library_of(program)
     write_files(str(folder), library.files)
-    return Executable(str(folder), "net", library.inputs, library.outputs, (*FLAGS, *flags)).run(arrays)
+    return CExecutable(str(folder), "net", library.inputs, library.outputs, (*FLAGS, *flags)).run(arrays)
 
 
 def library_of(program: Program, **how: Any) -> Library:

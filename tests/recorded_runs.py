@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from graph_files import graph_file
 from pocketgraph import Session
 
 Arrays = dict[str, np.ndarray[Any, Any]]
@@ -24,15 +25,15 @@ def recorded_runs(folder: pathlib.Path, name: str) -> list[tuple[Arrays, Arrays]
     return found
 
 
-def assert_repeats(path: pathlib.Path, **options: Any) -> None:
+def assert_repeats(folder: pathlib.Path, name: str, **options: Any) -> None:
     """A graph gives what was recorded of it, in one session, twice, so that plans are met again.
 
     Args:
-        path: the graph's file, with the runs beside it.
+        folder, name: of the graph, with the runs beside it.
         options: those of the Session.
     """
-    runs = recorded_runs(path.parent, path.stem)
-    with Session(path, **options) as session:
+    runs = recorded_runs(folder, name)
+    with Session(graph_file(folder, name), **options) as session:
         for feeds, expected in [*runs, *runs]:
             for result, value in zip(session.run(list(expected), feeds), expected.values(), strict=True):
                 assert_near(result, value)

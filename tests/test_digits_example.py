@@ -10,8 +10,10 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import pocketgraph
+from pocketgraph.apps.label_image import Prediction
 from pocketgraph.cli.main import main
 from support import ROOT
 
@@ -105,6 +107,8 @@ def test_the_demo_runs_and_so_do_the_commands_that_it_prints(
     demo: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(demo, "OUT", tmp_path)
+    own = {"MY_MODEL": f"{tmp_path}/frozen.pb", "--data=PHOTOS/": f"--data={DIGITS / 'data'}"}
+    own |= {"out/": f"{tmp_path}/out/", "view.html": f"{tmp_path}/view.html"}
     demo.main()
     out = capsys.readouterr().out
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
@@ -112,9 +116,20 @@ def test_the_demo_runs_and_so_do_the_commands_that_it_prints(
         assert any(line.startswith(f"{name} ") and line.rstrip().endswith("ms") for line in out.splitlines())
         assert f"<td>{name}</td>" in page
     for command in [line.strip() for line in out.splitlines() if line.strip().startswith("$ pocketgraph ")]:
-        arguments = [path for word in shlex.split(command)[2:] for path in sorted(glob.glob(word)) or [word]]
+        words = [own.get(word, word) for word in shlex.split(command, comments=True)[2:]]
+        arguments = [path for word in words for path in sorted(glob.glob(word)) or [word]]
         with pytest.raises(SystemExit) as stop:
             main(arguments)
         assert not stop.value.code, command
     assert page.count("<figure>") == len(PNGS)
     assert "http" not in page  # needs nothing from elsewhere
+
+
+def test_the_walk_ends_with_a_picture(demo: ModuleType) -> None:
+    row = demo.report.Row("frozen", 95, 172_207, 154_670, 0.9944, 7e-7, 0.013)
+    found = {path: Prediction(3, "three", 0.9) for path in PNGS[:2]}
+    page, picture = demo.write_page([row], found)
+    with Image.open(picture) as drawn:
+        assert drawn.size[0] == 960
+        assert len(drawn.getcolors(1 << 16) or ()) > 20
+    assert "three" in page.read_text(encoding="utf-8")

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from functools import cache
 
 import click
-import numpy as np
 import pytest
 
 from pocketgraph.cli.main import COMMANDS, Commands
@@ -91,25 +90,3 @@ def test_calls_have_flags_that_exist(document: str) -> None:
 def test_the_readme_lists_every_command() -> None:
     first_column = "".join(re.findall(r"^\|([^|]*)\|", text_of("README.md"), re.MULTILINE))
     assert set(COMMANDS) <= set(re.findall(r"`([a-z_]+)`", first_column))
-
-
-def test_the_readmes_code_runs(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
-    blocks = re.findall(r"^```python\n(.*?)^```", text_of("README.md"), re.MULTILINE | re.DOTALL)
-    assert blocks
-    for block in blocks:
-        exec(compile(block, "README.md", "exec"), {"image": np.zeros((1, 8, 8, 1), np.float32)})
-    assert (tmp_path / "small.pb").exists()
-
-
-@pytest.mark.parametrize(("page", "least"), [("docs/custom-kernels.md", 3), ("docs/gradients.md", 2)])
-def test_the_code_of_a_page_runs(
-    page: str, least: int, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"^```python\n(.*?)^```", text_of(page), re.MULTILINE | re.DOTALL)
-    assert len(blocks) >= least
-    names: dict[str, object] = {}
-    for block in blocks:
-        exec(compile(block, page, "exec"), names)

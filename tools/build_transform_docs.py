@@ -98,8 +98,9 @@ def written(page: Page) -> str:
             kind = p.kind.__name__ + (", may be repeated" if p.repeated else "")
             parts.append(f"| `{p.name}` | {kind} | {default} | {plain(page.meanings.get(p.name, ''))} |")
     if page.given:
-        parts += ["", "## Example", "", "Given", "", "```", page.given, "```", "", "after", "", "```", page.call, "```"]
-        parts += ["", "it is", "", "```", page.result, "```"]
+        parts += ["", "## Example", "", "Given", "", "```text", page.given, "```"]
+        parts += ["", "after", "", "```text", page.call, "```"]
+        parts += ["", "it is", "", "```text", page.result, "```"]
     if page.differs:
         parts += ["", "## Differs from the original", "", plain(page.differs[:1].upper() + page.differs[1:])]
     if page.raises:

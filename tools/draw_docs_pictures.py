@@ -1,4 +1,4 @@
-"""Draws the pictures of docs/seeing.md: pages of real models, opened in Chromium, saved as small PNG files.
+"""Draws the pictures of docs/seeing.md, tutorial.md and retraining.md: pages in Chromium, saved as small PNG files.
 
 python tools/draw_docs_pictures.py MODELS
 
@@ -19,14 +19,17 @@ from typing import Any
 
 from PIL import Image
 
+from docs_site.folder import make
+
 DOCS = pathlib.Path(__file__).resolve().parent.parent / "docs"
 COLORS = 200  # of a palette: flat colours need no more, and the files stay small
 WIDTH, HEIGHT = 1000, 620  # pixels
 
 
-def pocketgraph(*arguments: object) -> None:
-    """Runs a command."""
-    subprocess.run([sys.executable, "-m", "pocketgraph", *map(str, arguments)], check=True, stdout=subprocess.DEVNULL)
+def pocketgraph(*arguments: object, folder: pathlib.Path | None = None) -> None:
+    """Runs a command, in a folder."""
+    command = [sys.executable, "-m", "pocketgraph", *map(str, arguments)]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=folder)
 
 
 def pages(models: pathlib.Path, folder: pathlib.Path) -> None:
@@ -44,6 +47,19 @@ def pages(models: pathlib.Path, folder: pathlib.Path) -> None:
         "--outputs=MobilenetV1/Predictions/Reshape_1", "--transforms=mobile", "-o", folder / "small.pb",
         "--view", folder / "chain.html",
     )  # fmt: skip
+    made = make(folder / "tutorial")
+    pocketgraph("retrain", made / "mobilenet.pb", f"--image_dir={made / 'photos'}", "-o", made / "flowers.pb",
+                f"--output_labels={made / 'labels.txt'}")  # fmt: skip
+    pocketgraph("ship", made / "flowers.pb", f"--data={made / 'photos'}", f"--labels={made / 'labels.txt'}",
+                "--target=android", "-o", folder / "out")  # fmt: skip
+    retrained_page(models, folder)
+
+
+def retrained_page(models: pathlib.Path, folder: pathlib.Path) -> None:
+    """Writes the page of a retrained model; folders go by the names that the guide gives them."""
+    (folder / "photos").symlink_to(models / "data_flower_photos")
+    base = models / "mobilenet_v1_025_128" / "frozen_graph.pb"
+    pocketgraph("retrain", base, "--image_dir=photos", "-o", "retrained.pb", folder=folder)
 
 
 def photograph(page: Any, name: str) -> int:
@@ -54,7 +70,7 @@ def photograph(page: Any, name: str) -> int:
         .convert("RGB")
         .quantize(COLORS, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
     )
-    path = DOCS / f"seeing-{name}.png"
+    path = DOCS / f"{name}.png"
     picture.save(path, optimize=True)
     return path.stat().st_size
 
@@ -83,17 +99,21 @@ def main() -> None:
         open_page("flowers.html")
         page.select_option("#color", "time")
         page.click("#panel li button >> nth=1")
-        sizes.append(photograph(page, "view"))
+        sizes.append(photograph(page, "seeing-view"))
         open_page("mtcnn.html", "dark")
         page.fill("#search", "NextIteration")
         page.click("#panel li button")
-        sizes.append(photograph(page, "loop"))
+        sizes.append(photograph(page, "seeing-loop"))
         open_page("chain.html")
         page.select_option("#steps", label="3 fold_batch_norms")
         page.click("#panel >> text=/batchnorm.mul_1/ >> nth=0")
-        sizes.append(photograph(page, "chain"))
+        sizes.append(photograph(page, "seeing-chain"))
         open_page("q.report.html")
-        sizes.append(photograph(page, "report"))
+        sizes.append(photograph(page, "seeing-report"))
+        open_page("out/ship.html")
+        sizes.append(photograph(page, "tutorial-ship"))
+        open_page("retrained.html")
+        sizes.append(photograph(page, "seeing-retrained"))
         browser.close()
     print(f"{len(sizes)} pictures in {DOCS}: {sum(sizes):,} bytes")
 

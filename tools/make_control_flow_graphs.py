@@ -2,7 +2,8 @@
 
     python tools/make_control_flow_graphs.py OUT_DIR
 
-Each case becomes CASE.pb and a line of cases.json: feeds, fetches and TensorFlow's results.
+Each case becomes CASE.pb, of which tests/graph_files.py makes text, and a line of cases.json: feeds, fetches and
+TensorFlow's results.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     PYTHON_OF_TENSORFLOW_1 tools/make_recurrent_graphs.py tests/runtime/recurrent
 
-Each NAME.pb is a frozen graph; NAME.npz has, for run number r, the feeds ``in_r_TENSOR`` and the results
-``out_r_TENSOR``.
+Each NAME.pb is a frozen graph, of which tests/graph_files.py makes text; NAME.npz has, for run number r, the feeds
+``in_r_TENSOR`` and the results ``out_r_TENSOR``.
 """
 
 import sys

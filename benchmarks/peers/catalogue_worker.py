@@ -1,9 +1,10 @@
 """Holds a model of the catalogue in one program and times runs of it: ``catalogue_worker.py PROGRAM FOLDER THREADS``.
 
-PROGRAM is pocketgraph, reference (its exact engine alone), unchecked (compiled parts are not compared with that engine)
-or tensorflow (TensorFlow 2, a session on the graph). FOLDER has ``model.json``, which names the file, the inputs, the
-outputs and what to run first, and ``golden.npz`` with the inputs. Prints ``ready``, then for every line with a number n
-that it reads, ``us T``: the median time of n runs in microseconds.
+PROGRAM is pocketgraph, pocketgraph:ENGINE (one engine runs everything), reference (its exact engine alone), unchecked
+(compiled parts are not compared with that engine) or tensorflow (TensorFlow 2, a session on the graph). FOLDER has
+``model.json``, which names the file, the inputs, the outputs and what to run first, and ``golden.npz`` with the inputs.
+Prints ``ready``, then for every line with a number n that it reads, ``us T``: the median time of n runs in
+microseconds.
 With a fourth argument ``once`` it runs once and ends, for timing whole processes.
 """
 
@@ -62,7 +63,8 @@ def main() -> None:
     if program == "tensorflow":
         once = tensorflow_runner(path, threads, fetches, feeds, first)
     else:
-        options = {"reference": {"engine": "reference"}, "unchecked": {"check": "never"}}.get(program, {})
+        engine = program.partition(":")[2] or ("reference" if program == "reference" else None)
+        options = {"engine": engine, "check": "never" if program == "unchecked" else "first"}
         once = pocketgraph_runner(path, threads, fetches, feeds, first, **options)
     once()
     if len(sys.argv) > 4:

@@ -1,6 +1,7 @@
 """Holds one model in one program and times runs of it on request: ``worker.py PROGRAM MODEL THREADS SIDE``.
 
-PROGRAM is pocketgraph, litert (a .tflite file) or tensorflow (TensorFlow 2, a session on a .pb). Prints ``ready``,
+PROGRAM is pocketgraph, pocketgraph:ENGINE (one engine runs everything), litert (a .tflite file) or tensorflow
+(TensorFlow 2, a session on a .pb). Prints ``ready``,
 then for every line with a number n that it reads, ``us T``: the median time of n runs in microseconds.
 With a fifth argument ``once`` it runs once and ends: for timing whole processes.
 """
@@ -14,12 +15,12 @@ from collections.abc import Callable
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 
-def pocketgraph_runner(model: str, threads: int, side: int) -> Callable[[], object]:
+def pocketgraph_runner(model: str, threads: int, side: int, engine: str | None = None) -> Callable[[], object]:
     import numpy as np
 
     from pocketgraph import Session
 
-    session = Session(model, threads=threads)
+    session = Session(model, threads=threads, engine=engine)
     feeds = {"input:0": image(np, side)}
     return lambda: session.run(["Identity:0"], feeds)
 
@@ -59,8 +60,12 @@ def image(np: object, side: int) -> object:
 
 def main() -> None:
     program, model, threads, side = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
-    make = {"pocketgraph": pocketgraph_runner, "litert": litert_runner, "tensorflow": tensorflow_runner}[program]
-    once = make(model, threads, side)
+    name, _, engine = program.partition(":")
+    if engine:
+        once = pocketgraph_runner(model, threads, side, engine)
+    else:
+        make = {"pocketgraph": pocketgraph_runner, "litert": litert_runner, "tensorflow": tensorflow_runner}[name]
+        once = make(model, threads, side)
     once()
     if len(sys.argv) > 5:
         return
@@ -70,4 +75,5 @@ def main() -> None:
     serve(once)
 
 
-main()
+if __name__ == "__main__":
+    main()

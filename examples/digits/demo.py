@@ -6,7 +6,11 @@ The training directory was left behind by train.py; nothing in it was tidied up 
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 import time
+import webbrowser
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -31,6 +35,10 @@ OPTIMIZE = """
     fold_batch_norms
     fold_old_batch_norms
 """
+NEXT = """{program} identify MY_MODEL                     # what it is, and what to type next
+  $ {program} ship MY_MODEL --data=PHOTOS/ -o out/  # all of this in one call, judged on your data
+  $ {program} view MY_MODEL -o view.html            # walk through it
+  $ {program} help                                  # guides; --help tells all of a command"""
 EIGHT_BIT = "quantize_weights"
 ROUNDED = "round_weights(num_steps=256)"
 
@@ -73,8 +81,12 @@ def main() -> None:
 
     print()
     report.show(rows)
-    page = write_page(rows, answers)
-    print(f"\nThe same with bars: {page}\nAll of it took {time.perf_counter() - started:.1f} s.")
+    page, picture = write_page(rows, answers)
+    print(f"\nThe same as a picture: {shown(picture)}, as a page: {shown(page)}")
+    print(f"All of it took {time.perf_counter() - started:.1f} s.")
+    heading("next: a model of your own", NEXT.format(program=program()))
+    if has_screen():
+        webbrowser.open(picture.as_uri())
 
 
 def make_models() -> dict[str, pocketgraph.Graph]:
@@ -170,8 +182,8 @@ def held_out() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return images, labels, data["probabilities"]
 
 
-def write_page(rows: list[report.Row], answers: Mapping[Path, Prediction]) -> Path:
-    """Writes the table with bars and the labelled pictures as one HTML file."""
+def write_page(rows: list[report.Row], answers: Mapping[Path, Prediction]) -> tuple[Path, Path]:
+    """Writes the table with bars and the labelled pictures, as one HTML file and as a picture."""
     from pocketgraph.datasets import image_loading
 
     pictures = [
@@ -184,7 +196,9 @@ def write_page(rows: list[report.Row], answers: Mapping[Path, Prediction]) -> Pa
     )
     page = OUT / "report.html"
     page.write_text(report.page(rows, pictures, note), encoding="utf-8")
-    return page
+    drawn = OUT / "report.png"
+    report.drawing(rows, pictures[:10]).save(drawn)
+    return page, drawn
 
 
 def heading(title: str, command: str) -> None:
@@ -192,9 +206,19 @@ def heading(title: str, command: str) -> None:
 
 
 def print_in_colour() -> bool:
-    import sys
-
     return sys.stdout.isatty()
+
+
+def has_screen() -> bool:
+    """Whether somebody sits in front of this machine and sees what is opened."""
+    has_display = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    return sys.stdout.isatty() and bool(has_display or sys.platform in ("win32", "darwin"))
+
+
+def program() -> str:
+    """How this environment's pocketgraph is called, whether it is on the path or not."""
+    beside = Path(sys.executable).with_name("pocketgraph")
+    return "pocketgraph" if shutil.which("pocketgraph") or not beside.exists() else shown(beside)
 
 
 def shown(path: Path) -> str:

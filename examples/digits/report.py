@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from PIL import Image, ImageDraw, ImageFont
 
 
 @dataclass(frozen=True)
@@ -147,3 +148,27 @@ def picture_svg(image: np.ndarray) -> str:
         for (y, x), v in ((at, 255 - int(value)) for at, value in np.ndenumerate(image))
     )
     return f'<svg viewBox="0 0 {width} {height}" width="64" height="64">{squares}</svg>'
+
+
+def drawing(rows: Sequence[Row], pictures: Sequence[tuple[np.ndarray, str]]) -> Image.Image:
+    """What is left of the size, step by step, and what the smallest model says of pictures."""
+    width, left, line, side = 960, 200, 40, 80
+    top, strip = 70, 70 + line * len(rows) + 50
+    drawn = Image.new("RGB", (width, strip + side + 60), "white")
+    pen = ImageDraw.Draw(drawn)
+    title, plain = ImageFont.load_default(26), ImageFont.load_default(18)
+    pen.text((24, 20), "From a training directory to a small model", "black", title)
+    largest = max(row.raw for row in rows)
+    for number, row in enumerate(rows):
+        y, bar = top + line * number, (width - left - 260) * row.raw / largest
+        pen.text((24, y + 6), row.name, "black", plain)
+        pen.rectangle((left, y + 4, left + bar, y + line - 8), "#3b7dd8")
+        said = f"{row.raw / 1000:,.0f} kB, {row.accuracy:.2%} right"
+        pen.text((left + bar + 12, y + 6), said, "#556", plain)
+    pen.text((24, strip - 34), "Pictures it had never seen, by the eight-bit model:", "#556", plain)
+    for number, (picture, said) in enumerate(pictures):
+        x = 24 + number * (width - 48) // max(1, len(pictures))
+        large = Image.fromarray(picture.astype(np.uint8)).resize((side, side), Image.Resampling.NEAREST)
+        drawn.paste(large, (x, strip))
+        pen.text((x, strip + side + 8), said.partition(",")[0], "black", plain)
+    return drawn

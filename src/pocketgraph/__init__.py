@@ -1,21 +1,23 @@
 """Takes a trained TensorFlow model to the small, fast, verified form that ships, without TensorFlow.
 
-The names below load what they need when they are first used:
+The names below load what they need when they are first used; the commands' options are their arguments:
 
-* ``load(path) -> Graph`` and ``save(graph, path)``: any model file, looked at by content.
+* ``load(path) -> Graph`` and ``save(graph, path)``: any model file, looked at by content; ``identify(path)``: what it
+  is.
 * ``freeze(graph_or_path, outputs=None, checkpoint=None) -> Graph``: variables become constants.
 * ``transform(graph, transforms, inputs=None, outputs=None) -> Graph`` and the original tool's
   ``TransformGraph(graph_def, inputs, outputs, transforms)``: rewriting rules.
 * ``Session(graph, threads=None).run(fetches, feeds) -> list of arrays``: run it.
 * ``InferenceInterface(model)``: the same by Android's calls, feed, run and fetch.
 * ``kernel(op, inputs=…, outputs=…)``: what computes an op of your own.
+* ``ship(model, folder, data)``: from a trained model and data to the file that ships, in one call.
 * ``quantize(graph_or_path, samples) -> QuantizedModel``: eight bits; ``evaluate(models, samples)``: what they lose.
 * ``export(graph, path)``: a .tflite file or another form that a device runs, checked against the graph.
+* ``summarize(graph)``, ``plan(model)`` and ``view(graph)``: look at it; ``benchmark(model)``: time it;
+  ``verify(a, b, …)``: prove it right; ``label_image(model, pictures)``: what it sees.
 * ``gradients(graph, ys, xs) -> Graph``: gradient nodes.
 * ``trainable(graph)``, ``add_loss(graph, predictions)``, ``minimize(graph, loss, optimizer)``: a training graph;
   ``add_regularization``, ``add_schedule``, ``add_signatures``: more of it; ``train(session, batches)``: its steps.
-* ``view(graph)``: a page to walk through it, in a notebook too.
-* ``summarize(graph)`` and ``verify(a, b, …)``: look at it, and prove it right.
 * ``formats.open_checkpoint(prefix)``: a mapping of variable name to Tensor.
 
 >>> import pocketgraph
@@ -42,8 +44,15 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from pocketgraph.version import VERSION
+
 if TYPE_CHECKING:
     from pocketgraph import formats
+    from pocketgraph.apps.label_image import label_image
+    from pocketgraph.apps.model_comparison import verify
+    from pocketgraph.apps.model_plan import plan
+    from pocketgraph.apps.model_timing import benchmark
+    from pocketgraph.apps.shipping.ship import ship
     from pocketgraph.differentiation import (
         add_loss,
         add_regularization,
@@ -59,30 +68,33 @@ if TYPE_CHECKING:
     from pocketgraph.freezing import freeze
     from pocketgraph.graph import Graph, Node, Tensor
     from pocketgraph.inspect import summarize
+    from pocketgraph.inspect.identity import identify
     from pocketgraph.inspect.view.viewing import view
     from pocketgraph.quantization import QuantizedModel, evaluate, quantize
-    from pocketgraph.runtime import InferenceInterface, Session, kernel, train, verify
+    from pocketgraph.runtime import InferenceInterface, Session, kernel, train
     from pocketgraph.transforms import TransformGraph, transform
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 _HOME = {
     "export": "exporting", "load": "formats", "save": "formats", "freeze": "freezing", "transform": "transforms",
-    "TransformGraph": "transforms", "InferenceInterface": "runtime", "Session": "runtime", "verify": "runtime",
+    "TransformGraph": "transforms", "InferenceInterface": "runtime", "Session": "runtime",
     "kernel": "runtime", "train": "runtime",
     "add_loss": "differentiation", "add_regularization": "differentiation", "add_schedule": "differentiation",
     "add_signatures": "differentiation", "gradients": "differentiation", "minimize": "differentiation",
     "trainable": "differentiation",
-    "summarize": "inspect", "view": "inspect.view.viewing",
+    "benchmark": "apps.model_timing", "label_image": "apps.label_image", "plan": "apps.model_plan",
+    "ship": "apps.shipping.ship", "verify": "apps.model_comparison",
+    "summarize": "inspect", "identify": "inspect.identity", "view": "inspect.view.viewing",
     "QuantizedModel": "quantization", "evaluate": "quantization", "quantize": "quantization",
     "Graph": "graph", "Node": "graph", "Tensor": "graph", "PocketgraphError": "errors",
 }  # fmt: skip
 
 __all__ = [
     "Graph", "InferenceInterface", "Node", "PocketgraphError", "QuantizedModel", "Session", "Tensor", "TransformGraph",
-    "__version__", "add_loss", "add_regularization", "add_schedule", "add_signatures", "evaluate", "export", "formats",
-    "freeze", "gradients", "kernel", "load", "minimize", "quantize", "save", "summarize", "train", "trainable",
-    "transform", "verify", "view",
+    "__version__", "add_loss", "add_regularization", "add_schedule", "add_signatures", "benchmark", "evaluate",
+    "export", "formats", "freeze", "gradients", "identify", "kernel", "label_image", "load", "minimize", "plan",
+    "quantize", "save", "ship", "summarize", "train", "trainable", "transform", "verify", "view",
 ]  # fmt: skip
 
 
@@ -97,4 +109,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME, "formats"})
+    return sorted(__all__)

@@ -61,12 +61,12 @@ class Deadline:
             )
 
 
-class _Limits(threading.local):
+class _ThreadLimits(threading.local):
     deadline: Deadline | None = None
     memory: int | None = None
 
 
-_limits = _Limits()
+_limits = _ThreadLimits()
 
 
 @contextmanager
@@ -105,6 +105,11 @@ def _timed(items: Iterable[T]) -> Iterator[T]:
         if not place % BETWEEN_LOOKS:
             check_time()
         yield item
+
+
+def stated_memory() -> int | None:
+    """Bytes that may still be taken where a limit is stated; None where none is."""
+    return _limits.memory
 
 
 def allowance() -> int:

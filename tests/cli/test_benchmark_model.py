@@ -279,7 +279,7 @@ def test_what_cannot_be_done_is_said_before_anything_is_measured(
     model: str, tmp_path: pathlib.Path, flag: str, problem: str
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pocketgraph.inspect.benchmark.benchmark", lambda *_: pytest.fail("it was measured"))
+        patch.setattr("pocketgraph.inspect.benchmark.time_session", lambda *_: pytest.fail("it was measured"))
         assert problem in str(refused(model, flag.format(tmp_path)))
 
 

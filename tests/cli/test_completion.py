@@ -1,24 +1,32 @@
-"""Tab completion: commands, options, and files where free text is asked for."""
+"""Tab completion: commands, options, names of a model and of tables, and files where other free text is asked for."""
+
+from __future__ import annotations
 
 import os
+import pathlib
+import shutil
 import subprocess
 import sys
 
 import pytest
 
+from command_line import call
+from pocketgraph.formats import save
+from pocketgraph.graph.text import parse
 
-@pytest.mark.parametrize(
-    ("typed", "offered"),
-    [
-        ("fre", ["plain,freeze_graph"]),
-        ("summarize --js", ["plain,--json"]),
-        ("summarize mod", ["file,mod"]),
-        ("freeze_graph -o out", ["file,out"]),
-        ("transform_graph --compat fi", ["plain,fixed"]),
-    ],
-)
-def test_what_is_offered(typed: str, offered: list[str]) -> None:
-    words = f"pocketgraph {typed}"
+
+@pytest.fixture
+def model(tmp_path: pathlib.Path) -> pathlib.Path:
+    graph = parse("""
+        image = Placeholder(dtype=float, shape=[2])
+        inner/one = Relu(image, T=float)
+        softmax = Tanh(inner/one, T=float)
+    """)
+    save(graph, tmp_path / "model.pb")
+    return tmp_path / "model.pb"
+
+
+def offered(words: str) -> list[str]:
     environment = {
         **os.environ,
         "_POCKETGRAPH_COMPLETE": "bash_complete",
@@ -29,4 +37,76 @@ def test_what_is_offered(typed: str, offered: list[str]) -> None:
     done = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, encoding="utf-8", check=True
     )
-    assert done.stdout.split() == offered
+    assert not done.stderr
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered_then"),
+    [
+        ("fre", ["plain,freeze_graph"]),
+        ("summarize --js", ["plain,--json"]),
+        ("summarize mod", ["file,mod"]),
+        ("freeze_graph -o out", ["file,out"]),
+        ("transform_graph --compat fi", ["plain,fixed"]),
+    ],
+)
+def test_what_is_offered(typed: str, offered_then: list[str]) -> None:
+    assert offered(f"pocketgraph {typed}") == offered_then
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered_then"),
+    [
+        ("plan MODEL --outputs so", ["plain,softmax"]),
+        ("plan MODEL --outputs = so", ["plain,softmax"]),
+        ("benchmark_model --graph MODEL --output_layer inner/one,so", ["plain,inner/one,softmax"]),
+        ("evaluate MODEL --outputs i", ["plain,image", "plain,inner/one"]),
+        ("evaluate MODEL --preset mobilenet_v", ["plain,mobilenet_v2"]),
+        ("transform_graph MODEL -t fold_o", ["plain,fold_old_batch_norms"]),
+        ("transform_graph MODEL -t remove_nodes(op=Re", ["plain,remove_nodes(op=Relu"]),
+        ("transforms smal", ["plain,smallest"]),
+        ("quantize MODEL --without channel_r", ["plain,channel_replication"]),
+        ("help quantiz", ["plain,quantization", "plain,quantize"]),
+        ("plan none.pb --outputs so", ["file,so"]),
+    ],
+)
+def test_names_are_offered(typed: str, offered_then: list[str], model: pathlib.Path) -> None:
+    assert offered(f"pocketgraph {typed}".replace("MODEL", str(model))) == offered_then
+
+
+def test_it_is_installed_once(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("SHELL", "/bin/bash")
+    for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "ZDOTDIR"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / ".bashrc").write_text("alias ll=ls")
+    for shell in ([], ["bash"], ["zsh"], ["fish"]):
+        assert call("completion", "install", *shell) == 0
+    first, second = (tmp_path / ".bashrc").read_text().splitlines()
+    place = tmp_path / ".local" / "share" / "pocketgraph" / "completion.bash"
+    assert (first, second.split('"')[1]) == ("alias ll=ls", str(place))
+    assert (tmp_path / ".zshrc").read_text().count("completion.zsh") == 1
+    assert "complete" in (tmp_path / ".config" / "fish" / "completions" / "pocketgraph.fish").read_text()
+    bash = shutil.which("bash")
+    if bash is None:
+        pytest.skip("there is no bash here to read the script")
+    said = subprocess.run([bash, "-c", f". '{tmp_path}/.bashrc'; complete -p pocketgraph"], capture_output=True)
+    assert b"_pocketgraph_completion" in said.stdout
+
+
+def test_an_unknown_shell_is_asked_for(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("SHELL", "/bin/tcsh")
+    assert call("completion", "install") == 2
+    assert "pocketgraph completion install bash" in capsys.readouterr().err
+
+
+def test_guides_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("help") == 0
+    assert "Freeze a model" in capsys.readouterr().out
+    assert call("help", "freezing") == 0
+    assert capsys.readouterr().out.startswith("# Freeze a model")
+    assert call("help", "label-image") == 0
+    assert "Usage: pocketgraph label_image" in capsys.readouterr().out
+    assert call("help", "freezin") == 2
+    assert "did you mean 'freezing'" in capsys.readouterr().err

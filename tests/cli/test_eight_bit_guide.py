@@ -19,14 +19,16 @@ GUIDE = ROOT / "docs" / "eight-bit-guide.md"
 PHOTOS = 6
 
 
-def run_section(title: str, folder: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+def run_section(title: str, folder: Path, names: dict[str, str]) -> subprocess.CompletedProcess[str]:
     """Runs the shell blocks of a section of the guide, one after the other."""
     _, _, rest = GUIDE.read_text().partition(f"\n## {title}\n")
     section = rest.partition("\n## ")[0]
     commands = re.findall(r"^```sh\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
     assert commands
     script = 'set -e\npocketgraph() { "$PYTHON" -m pocketgraph "$@"; }\n' + "\n".join(commands)
-    known = {**os.environ, "PYTHON": sys.executable, "POCKETGRAPH_CACHE": str(folder / "cache"), **environment}
+    for shown, name in names.items():
+        script = script.replace(shown, name)
+    known = {**os.environ, "PYTHON": sys.executable, "POCKETGRAPH_CACHE": str(folder / "cache")}
     return subprocess.run(
         ["bash", "-c", script], cwd=folder, env=known, capture_output=True, text=True, timeout=300, check=False
     )
@@ -37,11 +39,11 @@ def test_the_guide_works_command_by_command_with_pictures(tmp_path: Path) -> Non
     shutil.copy(model_dir("mobilenet_v1_025_128") / "frozen_graph.pb", tmp_path / "graph.pb")
     shutil.copy(model_dir("mobilenet_v1_025_128") / "labels.txt", tmp_path / "labels.txt")
     photos = sorted(model_dir("data_flower_photos").glob("*/*.jpg"))[:: 400 // PHOTOS]
-    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "some").mkdir(parents=True)
     for index, photo in enumerate(photos[:PHOTOS]):
-        shutil.copy(photo, tmp_path / "photos" / f"{index}.jpg")
+        shutil.copy(photo, tmp_path / "photos" / "some" / f"{index}.jpg")
     shutil.copy(photos[PHOTOS], tmp_path / "test.jpg")
-    names = {"INPUT": "input", "OUTPUT": "MobilenetV1/Predictions/Reshape_1"}
+    names = {"--inputs=x ": "--inputs=input ", "--outputs=softmax ": "--outputs=MobilenetV1/Predictions/Reshape_1 "}
     done = run_section("With pictures", tmp_path, names)
     assert done.returncode == 0, done.stderr
     eight, frozen = (formats.load(tmp_path / name) for name in ("eightbit.pb", "frozen.pb"))

@@ -70,8 +70,8 @@ def test_errors_and_printed_values_are_escaped(capfd: Any) -> None:
 
 def test_commands_print_by_one_door() -> None:
     folder = ROOT / "src" / "pocketgraph" / "cli"
-    doors = [path.name for path in folder.glob("*.py") if re.search(r"click\.echo\(|rich\.markup", path.read_text())]
-    assert doors == ["_output.py"]
+    doors = [path.name for path in folder.rglob("*.py") if re.search(r"click\.echo\(|rich\.markup", path.read_text())]
+    assert doors == ["output.py"]
 
 
 @pytest.mark.parametrize("command", COMMANDS[:5])

@@ -65,6 +65,48 @@ def test_annotated_pictures_and_an_animation(model: pathlib.Path, capsys: Any) -
     assert "2 frames" in capsys.readouterr().out
 
 
+def test_photos_of_several_sizes_in_one_animation(model: pathlib.Path) -> None:
+    Image.new("RGB", (10, 40), (0, 250, 0)).save(model.parent / "photos" / "c.png")
+    assert live(model, "photos", "out.gif", "--app=embed") == 0  # which writes nothing into them
+    with Image.open(model.parent / "out.gif") as picture:
+        assert picture.size == (32, 40)
+        assert picture.convert("RGB").getpixel((16, 0)) == (0, 0, 0)  # the first is 24 high, in the middle
+        picture.seek(2)
+        last = picture.convert("RGB")
+        assert last.getpixel((16, 39)) == (0, 250, 0)
+        assert last.getpixel((2, 20)) == (0, 0, 0)  # nothing of the ones before
+
+
+def test_one_picture(model: pathlib.Path, capsys: Any) -> None:
+    assert live(model, "photos/b.png", "out.png") == 0
+    drawn = np.asarray(Image.open(model.parent / "out.png"))
+    assert drawn.shape == (24, 32, 3)
+    assert (drawn == [0, 0, 255]).all(axis=2).any()
+    assert "one picture" in capsys.readouterr().out
+    assert live(model, "photos", "two.png") == 2
+    assert "give a folder or x.gif" in capsys.readouterr().err
+
+
+def test_labels_that_do_not_fit(model: pathlib.Path, capsys: Any) -> None:
+    (model.parent / "labels.txt").write_text("red\ngreen\n")
+    assert live(model, "photos", "-") == 0
+    assert "the labels file has 2 lines and the output 3 scores" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("app", "why"),
+    [
+        ("pose", "not OpenPose's 57 maps"),
+        ("stylize", "no node 'style_num'"),
+        ("detect", "no detector's that is known"),
+        ("speech", "takes no sound"),
+    ],
+)
+def test_a_model_that_is_not_for_an_application(model: pathlib.Path, app: str, why: str, capsys: Any) -> None:
+    assert live(model, "photos", "-", f"--app={app}") in (1, 2)
+    assert why in capsys.readouterr().err
+
+
 def test_a_broken_picture_is_left_out_and_counts_as_failed(model: pathlib.Path, capsys: Any) -> None:
     (model.parent / "photos" / "c.jpg").write_bytes(b"\xff\xd8 no")
     assert live(model, "photos", "out.jsonl") == 1

@@ -52,3 +52,18 @@ def test_an_empty_pipe_and_two_models_of_one_pipe(model: pathlib.Path) -> None:
     done = run("verify", "-", "-", fed=model.read_bytes())
     assert done.returncode == 2
     assert b"two are asked of it" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["identify", "plan", "check", "print_required_ops"])
+def test_the_file_that_stands_for_a_pipe_is_not_shown(command: str, model: pathlib.Path) -> None:
+    done = run(command, "-", fed=model.read_bytes())
+    assert done.returncode == 0
+    assert b"/stdin" not in done.stdout + done.stderr
+    if command == "identify":
+        assert done.stdout.rstrip().endswith(b"next: pocketgraph summarize -")
+
+
+def test_an_error_calls_a_pipe_by_its_name() -> None:
+    done = run("summarize", "-", fed=b"no model at all")
+    assert done.returncode == 1
+    assert done.stderr.startswith(b"error: standard input: ")

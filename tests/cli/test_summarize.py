@@ -69,7 +69,9 @@ RETRAINED = """
     keep_prob = PlaceholderWithDefault(one, dtype=float, shape=[])
     scaled = Mul(cached, keep_prob, T=float)
     w = Const(float[48, 2] 0.5)
-    l = MatMul(scaled, w, T=float)
+    m = MatMul(scaled, w, T=float)
+    both = Const(float [0.5, -0.5])
+    l = Mul(m, both, T=float)
     final_result = Softmax(l, T=float)
 """
 
@@ -91,7 +93,7 @@ def test_a_retrained_model_keeps_its_network(
 @pytest.mark.parametrize(
     "decoder",
     [
-        "DecodeWav(file, desired_channels=1, desired_samples=160)\n x = Relu(decoded, T=float)",
+        "DecodeWav(file, desired_channels=2, desired_samples=160)\n x = Relu(decoded, T=float)",
         "DecodeJpeg(file, channels=3)\n x = Cast(decoded, SrcT=uint8, DstT=float)",
     ],
 )

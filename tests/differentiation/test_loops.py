@@ -6,20 +6,21 @@ import numpy as np
 import pytest
 
 import pocketgraph
+from graph_files import graph_file, graph_names
 from pocketgraph.errors import GraphError
 from pocketgraph.graph.text import parse
 from support import ROOT
 
 FOLDER = ROOT / "tests" / "fixtures" / "loop_gradients"
 GOLDEN = dict(np.load(FOLDER.with_suffix(".npz")))
-NAMES = sorted(path.stem for path in FOLDER.glob("*.pb"))
+NAMES = graph_names(FOLDER)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_gradients_are_tensorflows(name: str) -> None:
     feeds = {key.split("/")[2]: value for key, value in GOLDEN.items() if key.startswith(f"{name}/in/")}
     wanted = {key.split("/")[2]: value for key, value in GOLDEN.items() if key.startswith(f"{name}/grad/")}
-    slopes = pocketgraph.gradients(pocketgraph.load(FOLDER / f"{name}.pb"), "y", list(wanted))
+    slopes = pocketgraph.gradients(graph_file(FOLDER, f"{name}"), "y", list(wanted))
     for options in ({"engine": "reference"}, {}):
         with pocketgraph.Session(slopes, **options) as session:
             for _ in range(2):  # stacks begin empty in each run
@@ -29,7 +30,7 @@ def test_gradients_are_tensorflows(name: str) -> None:
 
 
 def test_a_loop_of_no_rounds_hands_gradients_on() -> None:
-    graph = pocketgraph.load(FOLDER / "by_value.pb")
+    graph = graph_file(FOLDER, "by_value")
     slopes = pocketgraph.gradients(graph, "y", "x")
     with pocketgraph.Session(slopes) as session:
         (found,) = session.run(list(slopes.outputs), {"x": np.float32([90, 1, 2])})
@@ -37,14 +38,14 @@ def test_a_loop_of_no_rounds_hands_gradients_on() -> None:
 
 
 def test_what_does_not_come_through_the_loop_is_not_connected() -> None:
-    graph = pocketgraph.load(FOLDER / "power.pb")
+    graph = graph_file(FOLDER, "power")
     with pytest.raises(GraphError, match="y does not depend on unused"):
         pocketgraph.gradients(graph, "y", "unused")
 
 
 def test_a_net_with_a_loop_learns() -> None:
     """The variables of a recurrent net, read in the rounds of a loop."""
-    graph = pocketgraph.load(FOLDER / "recurrent.pb")
+    graph = graph_file(FOLDER, "recurrent")
     given = {key.split("/")[2]: value for key, value in GOLDEN.items() if key.startswith("recurrent/in/")}
     weights = {name: pocketgraph.graph.const(name, given[name]) for name in ("w", "b")}
     graph = pocketgraph.trainable(graph.map_nodes(lambda node: weights.get(node.name, node)), ["w", "b"])

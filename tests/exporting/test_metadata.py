@@ -142,6 +142,10 @@ def test_what_we_read_of_it(tmp_path: pathlib.Path) -> None:
     damaged[damaged.rindex(b"PK\1\2") + 42] ^= 0xFF
     with pytest.raises(FormatError, match="the files behind the model are damaged"):
         metadata(bytes(damaged))
+    newer = bytearray(path.read_bytes())
+    newer[newer.rindex(b"PK\1\2") + 6] = 235  # asks for version 23.5 of the format
+    with pytest.raises(FormatError, match=r"the files behind the model are damaged: zip file version 23\.5"):
+        metadata(bytes(newer))
 
 
 def test_a_detector(tmp_path: pathlib.Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from command_line import call
 from pocketgraph.errors import PocketgraphError, UsageError
-from pocketgraph.exporting import export
+from pocketgraph.exporting import export, opened
 from pocketgraph.exporting.programs import LackingError
 from pocketgraph.exporting.support import DEVICES, support, targets_of
 from pocketgraph.exporting.targets import TARGETS
@@ -161,3 +161,124 @@ def test_print_required_ops_says_which_form_a_finished_file_takes(tmp_path: path
     assert call("print_required_ops", tmp_path / "fine.tflite") == 2
     assert "--form=litert" in capsys.readouterr().err
     assert call("print_required_ops", tmp_path / "fine.tflite", "--form=litert") == 0
+
+
+DROPOUT = """
+    x = Placeholder(dtype=float, shape=[?, 6])
+    keep = Const(float 0.5)
+    scaled = RealDiv(x, keep, T=float)
+    size = Shape(x, T=float)
+    noise = RandomUniform(size, T=int32, dtype=float)
+    total = Add(keep, noise, T=float)
+    mask = Floor(total, T=float)
+    y = Mul(scaled, mask, T=float)
+"""
+NOISE = """
+    x = Placeholder(dtype=float, shape=[2, 3])
+    size = Shape(x, T=float)
+    noise = RandomStandardNormal(size, T=int32, dtype=float)
+    y = Add(x, noise, T=float)
+"""
+DRAWN_IN_A_LOOP = """
+    x = Placeholder(dtype=float, shape=[3])
+    most = Placeholder(dtype=int32, shape=[])
+    zero = Const(int32 0)
+    one = Const(int32 1)
+    three = Const(int32 [3])
+    turn = Enter(zero, T=int32, frame_name="L")
+    value = Enter(x, T=float, frame_name="L")
+    end = Enter(most, T=int32, frame_name="L", is_constant=true)
+    step = Enter(one, T=int32, frame_name="L", is_constant=true)
+    size = Enter(three, T=int32, frame_name="L", is_constant=true)
+    turns = Merge(turn, next_turn, T=int32, N=2)
+    values = Merge(value, next_value, T=float, N=2)
+    less = Less(turns, end, T=int32)
+    goes = LoopCond(less)
+    turn_switch = Switch(turns, goes, T=int32)
+    value_switch = Switch(values, goes, T=float)
+    more = Add(turn_switch:1, step, T=int32)
+    noise = RandomUniform(size, T=int32, dtype=float)
+    sum = Add(value_switch:1, noise, T=float)
+    next_turn = NextIteration(more, T=int32)
+    next_value = NextIteration(sum, T=float)
+    y = Exit(value_switch, T=float)
+"""
+
+
+@pytest.mark.skipif(find_spec("onnxruntime") is None, reason="onnxruntime is not installed")
+class TestRandomNumbers:
+    def test_are_fed_to_both_sides(self, tmp_path: pathlib.Path) -> None:
+        for name, text in (("dropout", DROPOUT), ("noise", NOISE)):
+            assert support(parse(text), "onnx", outputs=["y"]).is_complete
+            made = export(parse(text), tmp_path / f"{name}.onnx", outputs=["y"])
+            (checked,) = made.checks
+            assert checked.passed
+            assert checked.is_made
+            assert checked.outputs[0].largest_relative < 1e-6
+            assert any("own generator" in note for note in made.notes)
+            assert any("dropout was left on" in note for note in made.notes) == (name == "dropout")
+            assert sorted(path.name for path in tmp_path.glob(f"{name}*")) == [f"{name}.onnx"]
+
+    def test_are_drawn_by_the_file_itself(self, tmp_path: pathlib.Path) -> None:
+        import numpy as np
+        import onnxruntime
+
+        export(parse(NOISE), tmp_path / "noise.onnx", outputs=["y"])
+        session = onnxruntime.InferenceSession(tmp_path / "noise.onnx", providers=["CPUExecutionProvider"])
+        assert [item.name for item in session.get_inputs()] == ["x"]
+        first, second = (session.run(None, {"x": np.zeros((2, 3), np.float32)})[0] for _ in range(2))
+        assert (first != second).all()
+
+    def test_samples_are_what_goes_with_them(self, tmp_path: pathlib.Path) -> None:
+        import numpy as np
+
+        samples = np.random.default_rng(0).normal(size=(5, 6)).astype(np.float32)
+        (checked,) = export(parse(DROPOUT), tmp_path / "a.onnx", outputs=["y"], samples=samples).checks
+        assert (checked.runs, checked.is_made) == (5, False)
+
+    def test_in_a_loop_are_not_compared(self, tmp_path: pathlib.Path) -> None:
+        graph = parse(DRAWN_IN_A_LOOP)
+        assert support(graph, "onnx", outputs=["y"]).is_complete
+        made = export(graph, tmp_path / "loop.onnx", outputs=["y"])
+        assert made.checks == ()
+        assert "in a loop" in made.unchecked
+
+    def test_a_difference_elsewhere_is_still_found(self, tmp_path: pathlib.Path) -> None:
+        with pytest.raises(PocketgraphError, match="past the tolerance"):
+            export(parse(NOISE), tmp_path / "noise.onnx", outputs=["y"], tolerance=-1.0)
+        assert not list(tmp_path.iterdir())
+
+
+def test_what_takes_dropout_out_is_said() -> None:
+    (obstacle,) = support(parse(DROPOUT), "tflite", outputs=["y"]).obstacles
+    assert "repair=dropout" in obstacle.hint
+    share = DROPOUT.replace("keep = Const(float 0.5)", "keep = Placeholder(dtype=float, shape=[])")
+    (obstacle,) = support(parse(share), "tflite", outputs=["y"]).obstacles
+    assert "values=keep=1" in obstacle.hint
+    assert support(parse(share), "tflite", outputs=["y"], values={"keep": 1.0}).is_complete
+    (obstacle,) = support(parse(NOISE), "tflite", outputs=["y"]).obstacles
+    assert "dropout" not in obstacle.hint
+    rankless = share.replace("dtype=float, shape=[])", "dtype=float)")
+    with pytest.raises(UsageError, match="values=keep=1"):
+        support(parse(rankless), "tflite", outputs=["y"])
+
+
+@pytest.mark.skipif(find_spec("onnx") is None, reason="onnx is not installed")
+def test_dropout_that_keeps_all_draws_nothing(tmp_path: pathlib.Path) -> None:
+    share = parse(DROPOUT.replace("keep = Const(float 0.5)", "keep = Placeholder(dtype=float, shape=[])"))
+    made = export(share, tmp_path / "a.onnx", outputs=["y"], values={"keep": 1.0})
+    assert made.notes == ()
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_sizes_that_an_old_graph_does_not_say_are_those_that_fit_its_weights(target: str) -> None:
+    if TARGETS[target].missing:
+        pytest.skip(f"{target} needs {TARGETS[target].needs}, of the extra {TARGETS[target].extra}")
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[])
+        w = Const(float [[1, 2], [3, 4], [5, 6]])
+        y = MatMul(x, w, T=float)
+    """)
+    assert support(graph, target).is_complete
+    (port,) = opened(graph).main.inputs
+    assert port.shape == (1, 3)

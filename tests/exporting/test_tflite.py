@@ -314,3 +314,10 @@ def test_the_catalogue(capsys: pytest.CaptureFixture[str]) -> None:
         with tempfile.TemporaryDirectory() as folder:
             apart, _ = tool.tried(item, "tflite", {}, folder)
         assert apart <= tool.TOLERANCE, item.name
+
+
+def test_a_power_of_two_is_a_square(tmp_path: pathlib.Path) -> None:
+    graph = parse("x = Placeholder(dtype=float, shape=[2, 3])\ntwo = Const(float 2)\ny = Pow(x, two, T=float)")
+    made = pocketgraph.export(graph, tmp_path / "a.tflite", outputs=["y"])
+    assert made.checks[0].outputs[0].largest == 0
+    assert [node.op for node in pocketgraph.load(tmp_path / "a.tflite") if node.op.startswith("tfl.")] == ["tfl.square"]

@@ -38,14 +38,20 @@ class _Spy:
 
 
 def exported(
-    monkeypatch: pytest.MonkeyPatch, path: pathlib.Path, write: Any, *, is_folder: bool = False, **how: Any
+    monkeypatch: pytest.MonkeyPatch,
+    path: pathlib.Path,
+    write: Any,
+    *,
+    is_folder: bool = False,
+    graph: Graph = DENSE,
+    **how: Any,
 ) -> Any:
-    """Exports DENSE to a target of the test's own."""
+    """Exports a graph to a target of the test's own."""
     _Spy.write = staticmethod(write)
     monkeypatch.setitem(__import__("sys").modules, "spied_exporter", _Spy)
     target = Target("spy", (".spy",), "spied_exporter", "a test's own", is_folder=is_folder)
     monkeypatch.setitem(targets.TARGETS, "spy", target)
-    return tool.export(DENSE, path, target="spy", **how)
+    return tool.export(graph, path, target="spy", **how)
 
 
 def right(name: str, feeds: Any) -> dict[str, Any]:
@@ -84,6 +90,34 @@ def test_what_differs_leaves_no_file(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert (tmp_path / "net.spy").read_bytes() == b"what was there"
     assert os.listdir(tmp_path) == ["net.spy"]
     assert exported(monkeypatch, tmp_path / "net.spy", write, tolerance=0.1).checks[0].passed
+
+
+CODES = parse("""
+    x = Placeholder(dtype=float, shape=[1, 3])
+    low = Const(float -4.0)
+    high = Const(float 4.0)
+    q = QuantizeV2(x, low, high, T=quint8, mode="MIN_FIRST")
+    r = QuantizedRelu(q, q:1, q:2, Tinput=quint8, out_type=quint8)
+    y = Dequantize(r, r:1, r:2, T=quint8, mode="MIN_FIRST")
+""")
+
+
+@pytest.mark.parametrize(("off", "passes"), [(0.05, True), (0.5, False)])
+def test_a_graph_that_computes_with_codes_is_judged_by_the_mean(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, off: float, passes: bool
+) -> None:
+    """What is written in floats rounds elsewhere than the original's eight bits; 3.0 is the peak."""
+
+    def write(model: Any, path: str) -> Written:
+        pathlib.Path(path).write_bytes(b"main")
+        return Written(lambda name, feeds: {"y": np.maximum(feeds["x"], 0) + np.float32(off)})
+
+    how: dict[str, Any] = {"graph": CODES, "samples": {"x": np.float32([[-1, 2, 3]])}}
+    if passes:
+        assert exported(monkeypatch, tmp_path / "net.spy", write, **how).checks[0].passed
+    else:
+        with pytest.raises(DifferenceError, match=r"its mean difference from the graph is 0\.1"):
+            exported(monkeypatch, tmp_path / "net.spy", write, **how)
 
 
 @pytest.mark.parametrize("wrong", ["shape", "nan"])

@@ -8,8 +8,12 @@ import numpy as np
 import pytest
 
 import pocketgraph
+from command_line import call
 from pocketgraph.errors import FormatError, PocketgraphError, RunError
+from pocketgraph.exporting.onnx import exporter
 from pocketgraph.formats import onnx_file
+from pocketgraph.graph import Graph, Node, Shape, Tensor
+from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.runtime import Session
 from support import ROOT
 
@@ -67,3 +71,88 @@ def test_it_is_saved_as_it_was(model: pathlib.Path, tmp_path: pathlib.Path) -> N
     assert (tmp_path / "copy.onnx").read_bytes() == model.read_bytes()
     with pytest.raises(FormatError, match="the operators of an ONNX file have no GraphDef form"):
         pocketgraph.save(graph, tmp_path / "copy.pb")
+
+
+WEIGHTS = np.random.default_rng(1).normal(size=(64, 64)).astype(np.float32)
+PRODUCT = Graph([
+    Node("x", "Placeholder", (), {"dtype": FLOAT, "shape": Shape((1, 64))}),
+    Node("w", "Const", (), {"dtype": FLOAT, "value": Tensor.from_numpy(WEIGHTS)}),
+    Node("y", "MatMul", ("x", "w"), {"T": FLOAT}),
+])  # fmt: skip
+
+
+class TestWeightsInAnotherFile:
+    @pytest.fixture
+    def beside(self, tmp_path: pathlib.Path) -> pathlib.Path:
+        pocketgraph.save(PRODUCT, tmp_path / "net.pb")
+        pocketgraph.export(tmp_path / "net.pb", tmp_path / "net.onnx", outputs=["y"], external_data=True)
+        assert (tmp_path / "net.onnx.data").stat().st_size == WEIGHTS.nbytes
+        return tmp_path / "net.onnx"
+
+    def test_every_command_reads_them(
+        self, beside: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        pytest.importorskip("onnxruntime", reason="the extra 'onnx' is not installed")
+        x = np.linspace(-1, 1, 64, dtype=np.float32)[None]
+        with Session(beside, threads=1) as session:
+            (found,) = session.run("y", {"x": x})
+        np.testing.assert_allclose(found, x @ WEIGHTS, rtol=1e-4, atol=1e-5)
+        monkeypatch.chdir(beside.parent)  # a path without a folder
+        assert call("verify", "net.pb", "net.onnx") == 0
+        assert call("benchmark_model", "--graph=net.onnx", "--max_num_runs=3", "--show_run_order") == 0
+        assert call("summarize", "net.onnx") == 0
+        assert "Const" in capsys.readouterr().out
+
+    def test_what_is_missing_or_elsewhere_is_refused(self, beside: pathlib.Path) -> None:
+        data = beside.with_name("net.onnx.data")
+        content = beside.read_bytes()
+        with pytest.raises(FormatError, match="no file beside it"):
+            onnx_file.parse(content)
+        for name in (b"../et.onnx.d..", b"/et.onnx.data/"):
+            beside.write_bytes(content.replace(b"net.onnx.data", name[:13]))
+            with pytest.raises(FormatError, match=r"no file beside it|cannot be read"):
+                pocketgraph.load(beside)
+        beside.write_bytes(content)
+        data.write_bytes(data.read_bytes()[:-4])
+        with pytest.raises(FormatError, match="too short"):
+            pocketgraph.load(beside)
+        data.unlink()
+        with pytest.raises(FormatError, match="put it beside the file"):
+            pocketgraph.load(beside)
+
+    def test_what_is_too_large_for_one_file_goes_there(
+        self, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(exporter, "LARGEST", 4000)
+        made = pocketgraph.export(PRODUCT, tmp_path / "net.onnx", outputs=["y"])
+        assert [pathlib.Path(name).name for name in made.files] == ["net.onnx", "net.onnx.data"]
+        np.testing.assert_array_equal(pocketgraph.load(tmp_path / "net.onnx")["w"].tensor.numpy(), WEIGHTS)
+        assert pocketgraph.verify(PRODUCT, tmp_path / "net.onnx").passed
+        monkeypatch.setattr(exporter, "LARGEST", 10)
+        with pytest.raises(PocketgraphError, match="without its constants"):
+            pocketgraph.export(PRODUCT, tmp_path / "more.onnx", outputs=["y"])
+        assert not (tmp_path / "more.onnx").exists()
+
+
+def test_small_constants_need_no_other_file(tmp_path: pathlib.Path) -> None:
+    made = pocketgraph.export(FIXTURES / "numbers.pb", tmp_path / "net.onnx", outputs=["y"], external_data=True)
+    assert [pathlib.Path(name).name for name in made.files] == ["net.onnx"]
+
+
+def test_graphs_in_graphs_without_end_are_refused() -> None:
+    inner = b""
+    for _ in range(3000):  # a node that holds a graph that holds a node …
+        node = b"\x0a" + length(inner) + inner if inner else b""
+        attribute = b"\x32" + length(node) + node
+        inner = b"\x2a" + length(attribute) + attribute
+    graph = b"\x0a" + length(inner) + inner
+    with pytest.raises(FormatError, match="deep"):
+        onnx_file.parse(b"\x08\x08\x3a" + length(graph) + graph)
+
+
+def length(content: bytes) -> bytes:
+    """The size of a message, as protobuf writes it before one."""
+    size, found = len(content), b""
+    while size > 127:
+        size, found = size >> 7, found + bytes([size & 127 | 128])
+    return found + bytes([size])

@@ -12,7 +12,7 @@ import pocketgraph
 from pocketgraph.errors import FormatError, PocketgraphError, RunError
 from pocketgraph.formats import tflite
 from pocketgraph.formats.flatbuffers import Table
-from pocketgraph.graph.model_file import coded, numbers
+from pocketgraph.graph.model_file_graph import coded, numbers
 from pocketgraph.runtime import Session
 from support import ROOT
 

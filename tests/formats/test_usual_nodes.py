@@ -18,14 +18,14 @@ from pocketgraph.graph.attr import same_attrs
 FLOAT = DType.named("float")
 
 
-class GeneralReader(graphdef.Reader):
+class GeneralReader(graphdef.GraphDefReader):
     """Takes no node for a usual one."""
 
     def _usual_nodes(self, position: int, stop: int) -> int:
         return position
 
 
-def outcome(reader: type[graphdef.Reader], data: bytes) -> Any:
+def outcome(reader: type[graphdef.GraphDefReader], data: bytes) -> Any:
     try:
         graph = reader(data, "f").read(0, len(data))
         return [
@@ -36,7 +36,7 @@ def outcome(reader: type[graphdef.Reader], data: bytes) -> Any:
 
 
 def assert_same(data: bytes) -> None:
-    quick, general = outcome(graphdef.Reader, data), outcome(GeneralReader, data)
+    quick, general = outcome(graphdef.GraphDefReader, data), outcome(GeneralReader, data)
     if isinstance(quick, str) or isinstance(general, str):
         assert quick == general
         return

@@ -7,10 +7,10 @@ import random
 
 import pytest
 
-from pocketgraph.inspect.view.layout import Layout, layered
+from pocketgraph.inspect.view.layered_layout import GraphLayout, layered
 
 
-def assert_apart(sizes: list[tuple[int, int]], layout: Layout) -> None:
+def assert_apart(sizes: list[tuple[int, int]], layout: GraphLayout) -> None:
     """No two boxes touch, and all of them lie inside the picture."""
     rows: dict[int, list[int]] = {}
     for item, (x, y, (w, h)) in enumerate(zip(layout.x, layout.y, sizes, strict=True)):
@@ -52,7 +52,7 @@ def test_cycles_and_loops_to_itself() -> None:
 
 
 def test_nothing_at_all() -> None:
-    assert layered([], []) == Layout([], [], [], 0, 0)
+    assert layered([], []) == GraphLayout([], [], [], 0, 0)
 
 
 def test_many_readers_and_many_pieces_are_no_long_row() -> None:

@@ -17,9 +17,9 @@ from pocketgraph.inspect.op_families import family
 from pocketgraph.inspect.view import nodes, scopes
 from pocketgraph.inspect.view.nodes import shown_nodes
 from pocketgraph.inspect.view.page import SCRIPTS, as_html, page_data
-from pocketgraph.inspect.view.picture import as_png, as_svg, flat_picture
 from pocketgraph.inspect.view.scope import NODE, SCOPE
 from pocketgraph.inspect.view.scopes import nested_scopes
+from pocketgraph.inspect.view.static_picture import as_png, as_svg, flat_picture
 
 MODEL = parse("""
     x = Placeholder(dtype=float, shape=[1, 9])

@@ -13,11 +13,11 @@ from pocketgraph.graph import Graph, Node, Tensor, const
 from pocketgraph.graph.dtype import FLOAT, INT8, INT32
 from pocketgraph.graph.text import parse
 from pocketgraph.inspect.measured import measured
-from pocketgraph.inspect.view.changes import Change, Step, changes, changes_of_chain
+from pocketgraph.inspect.view.changes import AppliedRule, Change, changes, changes_of_chain
 from pocketgraph.inspect.view.nodes import shown_nodes
 from pocketgraph.inspect.view.overlay import Overlay, read_layers
 from pocketgraph.inspect.view.page import comparison_data, page_data
-from pocketgraph.inspect.view.weights import BARS, histogram_of
+from pocketgraph.inspect.view.weight_histograms import BARS, histogram_of
 
 GRAPH = parse("""
     x = Placeholder(dtype=float, shape=[2,3])
@@ -116,7 +116,11 @@ def test_who_did_it() -> None:
     middle = Graph([node for node in GRAPH if node.name != "y"])
     new = [Node("r", "Relu6", ["m"], {"T": FLOAT}), Node("n", "Neg", ["r"], {"T": FLOAT})]
     last = Graph([*(node for node in middle if node.name != "r"), *new])
-    steps = [Step("first", GRAPH, middle), Step("second", middle, last), Step("third(a=1)", last, last)]
+    steps = [
+        AppliedRule("first", GRAPH, middle),
+        AppliedRule("second", middle, last),
+        AppliedRule("third(a=1)", last, last),
+    ]
     found = changes_of_chain(steps, [changes(step.before, step.after) for step in steps])
     assert {name: (change.kind, change.rule) for name, change in found.items()} == {
         "y": ("vanished", "first"), "r": ("changed", "second"), "n": ("came", "second"),
@@ -130,7 +134,7 @@ def test_who_did_it() -> None:
 def test_a_chain_of_large_graphs_shows_its_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pocketgraph.inspect.view.page.MOST_IN_CHAIN", 10)
     middle = Graph([node for node in GRAPH if node.name != "y"])
-    data = comparison_data([Step("a", GRAPH, middle), Step("b", middle, Graph(list(middle)))], "chain")
+    data = comparison_data([AppliedRule("a", GRAPH, middle), AppliedRule("b", middle, Graph(list(middle)))], "chain")
     assert (len(data["graphs"]), len(data["steps"])) == (2, 1)
     assert any("would be too large" in note for note in data["notes"])
 

@@ -16,15 +16,15 @@ from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.text import parse
 from pocketgraph.inspect.benchmark_result import Benchmark
 from pocketgraph.quantization.evaluation.evaluation_page import finding
-from pocketgraph.quantization.evaluation.model_verdict import Verdict
+from pocketgraph.quantization.evaluation.model_verdict import ModelVerdict
 from pocketgraph.quantization.report.html_report import verdict
 from pocketgraph.quantization.report.layer_report import LayerReport, QuantizationReport
 from pocketgraph.quantization.report.size_and_latency import SizeAndLatency
-from pocketgraph.runtime.answer_metrics import Accuracy, Comparison
+from pocketgraph.runtime.answer_metrics import ClassAccuracy, Comparison
 
 TEXT = """
     x = Placeholder(dtype=float, shape=[1, 4])
-    w = Const(float[4,3] 0.5)
+    w = Const(float [[0.5, 1.0, -0.5], [0.25, 0.5, 1.0], [1.0, 0.5, 0.25], [-1.0, 0.5, 0.75]])
     m = MatMul(x, w, T=float, transpose_a=false, transpose_b=false)
     y = Softmax(m, T=float)
 """
@@ -71,9 +71,9 @@ def test_without_samples_nothing_is_promised() -> None:
 
 
 def test_the_verdict_on_evaluated_models() -> None:
-    def model(path: str, size: int, right: int, noise: float | None) -> Verdict:
+    def model(path: str, size: int, right: int, noise: float | None) -> ModelVerdict:
         beside = None if noise is None else compared(noise)
-        return Verdict(path, size, beside, Accuracy(200, right, right, 10), times=[0.002])
+        return ModelVerdict(path, size, beside, ClassAccuracy(200, right, right, 10), times=[0.002])
 
     exact, near, broken = (
         model("a.pb", 900, 180, None),

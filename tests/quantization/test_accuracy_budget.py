@@ -22,8 +22,8 @@ from pocketgraph.quantization.core.quantization_options import QuantizationOptio
 from pocketgraph.quantization.core.resume_state import ResumeState
 from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.pipeline import Outcome, quantize_program
-from pocketgraph.quantization.serialization.model_file import model_bytes
-from pocketgraph.runtime.answer_metrics import Accuracy, Comparison
+from pocketgraph.quantization.serialization.tflite_bytes import model_bytes
+from pocketgraph.runtime.answer_metrics import ClassAccuracy, Comparison
 from quantize_nets import net, samples
 
 
@@ -71,7 +71,7 @@ def test_a_model_without_classes_is_refused_before_any_work_is_done() -> None:
 def test_the_drop_is_of_right_answers_where_classes_are_known_and_of_agreement_elsewhere() -> None:
     comparison = Comparison(count=10, agreed=9)
     assert ProgramComparison(comparison, None, None).drop == pytest.approx(10)
-    known = ProgramComparison(comparison, Accuracy(count=10, first=8), Accuracy(count=10, first=8))
+    known = ProgramComparison(comparison, ClassAccuracy(count=10, first=8), ClassAccuracy(count=10, first=8))
     assert known.drop == 0
     assert known.keeps(AccuracyBudget(accuracy_drop=0.0))
     assert not ProgramComparison(comparison, None, None).keeps(AccuracyBudget(accuracy_drop=9.9))

@@ -15,7 +15,7 @@ from pocketgraph.quantization.fitting.adaround import adaround
 from pocketgraph.quantization.fitting.second_order_rounding import loss, round_rows
 from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.pipeline import quantize_program
-from pocketgraph.quantization.serialization.model_file import model_bytes
+from pocketgraph.quantization.serialization.tflite_bytes import model_bytes
 from pocketgraph.quantization.weight_only import with_quantized_weights
 from quantize_nets import judged, net, rows, samples, wide_graph
 

@@ -9,8 +9,8 @@ import numpy as np
 from pocketgraph.graph import parse_ref
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.text import parse
-from pocketgraph.runtime.certificates.agreement import EIGHT_BITS, Precision, Verdict, judged, varied
-from pocketgraph.runtime.certificates.part_reference import PartReference
+from pocketgraph.runtime.certificates.agreement import EIGHT_BITS, Agreement, Precision, judged, varied
+from pocketgraph.runtime.certificates.part_reference import PartReference, addends
 
 Array = np.ndarray[Any, Any]
 
@@ -21,7 +21,7 @@ def part(text: str, *outputs: str) -> PartReference:
     return PartReference(parse(text), [Endpoint("x", 0)], [Endpoint(ref.name, ref.port) for ref in refs])
 
 
-def verdict(reference: PartReference, feed: Array, given: list[Array], precision: Precision | None = None) -> Verdict:
+def verdict(reference: PartReference, feed: Array, given: list[Array], precision: Precision | None = None) -> Agreement:
     right = reference.run([feed])
     return judged(
         given, right, [feed], lambda s, size: reference.noisy([feed], s, size), precision or reference.precision
@@ -38,20 +38,20 @@ LARGEST = """
 
 def test_rounding_is_no_error_and_more_is() -> None:
     reference, x = part(DOUBLED), np.linspace(-1, 1, 9).astype("f4")
-    assert verdict(reference, x, [2 * x]) is Verdict.RIGHT
-    assert verdict(reference, x, [2 * x + np.float32(1e-4)]) is Verdict.RIGHT
-    assert verdict(reference, x, [2 * x + np.float32(1e-3)]) is Verdict.WRONG
-    assert verdict(reference, x, [2 * x[:8]]) is Verdict.WRONG
-    assert verdict(reference, x, [(2 * x).astype("f8")]) is Verdict.WRONG
+    assert verdict(reference, x, [2 * x]) is Agreement.RIGHT
+    assert verdict(reference, x, [2 * x + np.float32(1e-4)]) is Agreement.RIGHT
+    assert verdict(reference, x, [2 * x + np.float32(1e-3)]) is Agreement.WRONG
+    assert verdict(reference, x, [2 * x[:8]]) is Agreement.WRONG
+    assert verdict(reference, x, [(2 * x).astype("f8")]) is Agreement.WRONG
 
 
 def test_the_largest_of_nearly_equal_elements_may_be_another() -> None:
     reference = part(LARGEST)
     near = np.array([1, 0.5, 1 + 1e-7, 0], "f4")
-    assert verdict(reference, near, [np.asarray(np.int64(0))]) is Verdict.RIGHT
-    assert verdict(reference, near, [np.asarray(np.int64(1))]) is Verdict.RIGHT  # what moves may be anything
+    assert verdict(reference, near, [np.asarray(np.int64(0))]) is Agreement.RIGHT
+    assert verdict(reference, near, [np.asarray(np.int64(1))]) is Agreement.RIGHT  # what moves may be anything
     apart = np.array([1, 0.5, 2, 0], "f4")
-    assert verdict(reference, apart, [np.asarray(np.int64(0))]) is Verdict.WRONG
+    assert verdict(reference, apart, [np.asarray(np.int64(0))]) is Agreement.WRONG
 
 
 def test_differences_that_cancel_and_steps_that_magnify() -> None:
@@ -62,34 +62,34 @@ def test_differences_that_cancel_and_steps_that_magnify() -> None:
     (right,) = chaotic.run([x])
     (near,) = chaotic.run([x * np.float32(1 + 1e-7)])
     assert np.abs(near - right).max() > 1e-3  # of 9: far more than rounding at the end
-    assert verdict(chaotic, x, [near]) is Verdict.RIGHT
-    assert verdict(chaotic, x, [right[::-1].copy()]) is Verdict.WRONG
+    assert verdict(chaotic, x, [near]) is Agreement.RIGHT
+    assert verdict(chaotic, x, [right[::-1].copy()]) is Agreement.WRONG
 
 
 def test_what_is_not_finite_decides_nothing() -> None:
     reference = part(DOUBLED)
     feed = np.array([1, np.nan, 2], "f4")
-    assert verdict(reference, feed, [np.array([2, 0, 4], "f4")]) is Verdict.RIGHT  # LiteRT may lose the NaN itself
-    assert verdict(reference, feed, [np.array([2, np.nan, 9], "f4")]) is Verdict.UNCLEAR
+    assert verdict(reference, feed, [np.array([2, 0, 4], "f4")]) is Agreement.RIGHT  # LiteRT may lose the NaN itself
+    assert verdict(reference, feed, [np.array([2, np.nan, 9], "f4")]) is Agreement.UNCLEAR
     huge = np.array([1e20, 1], "f4")
-    assert verdict(reference, huge, [np.array([2e20, 1e19], "f4")]) is Verdict.UNCLEAR
-    assert verdict(reference, np.ones(2, "f4"), [np.array([2, np.nan], "f4")]) is Verdict.WRONG
+    assert verdict(reference, huge, [np.array([2e20, 1e19], "f4")]) is Agreement.UNCLEAR
+    assert verdict(reference, np.ones(2, "f4"), [np.array([2, np.nan], "f4")]) is Agreement.WRONG
 
 
 def test_eight_bits_and_short_floats_have_tolerances_of_their_own() -> None:
     reference, x = part(DOUBLED), np.linspace(-1, 1, 9).astype("f4")
-    assert verdict(reference, x, [2 * x + np.float32(0.1)], EIGHT_BITS) is Verdict.RIGHT
-    assert verdict(reference, x, [-2 * x], EIGHT_BITS) is Verdict.WRONG
+    assert verdict(reference, x, [2 * x + np.float32(0.1)], EIGHT_BITS) is Agreement.RIGHT
+    assert verdict(reference, x, [-2 * x], EIGHT_BITS) is Agreement.WRONG
     through = """
         x = Placeholder(dtype=float, shape=[?])
         s = Cast(x, SrcT=float, DstT=half)
         y = Cast(s, SrcT=half, DstT=float)
     """
-    assert verdict(part(through), x, [x]) is Verdict.RIGHT  # LiteRT may keep the digits
+    assert verdict(part(through), x, [x]) is Agreement.RIGHT  # LiteRT may keep the digits
     half = part("x = Placeholder(dtype=half, shape=[?])\ny = AddV2(x, x, T=half)")
     short = x.astype("f2")
-    assert verdict(half, short, [(2 * short * np.float16(1.004)).astype("f2")]) is Verdict.RIGHT
-    assert verdict(half, short, [(2 * short * np.float16(1.1)).astype("f2")]) is Verdict.WRONG
+    assert verdict(half, short, [(2 * short * np.float16(1.004)).astype("f2")]) is Agreement.RIGHT
+    assert verdict(half, short, [(2 * short * np.float16(1.1)).astype("f2")]) is Agreement.WRONG
 
 
 def test_booleans_and_integers_are_equal() -> None:
@@ -101,9 +101,9 @@ def test_booleans_and_integers_are_equal() -> None:
     """
     reference, x = part(text, "y", "z"), np.array([0.2, 0.7, 3.5], "f4")
     right = [np.array([False, True, True]), np.array([0, 0, 3], np.int32)]
-    assert verdict(reference, x, right) is Verdict.RIGHT
-    assert verdict(reference, x, [~right[0], right[1]]) is Verdict.WRONG
-    assert verdict(reference, x, [right[0], right[1] + np.int32(1)]) is Verdict.WRONG
+    assert verdict(reference, x, right) is Agreement.RIGHT
+    assert verdict(reference, x, [~right[0], right[1]]) is Agreement.WRONG
+    assert verdict(reference, x, [right[0], right[1] + np.int32(1)]) is Agreement.WRONG
 
 
 def test_variations_keep_types_shapes_and_integers() -> None:
@@ -118,4 +118,41 @@ def test_variations_keep_types_shapes_and_integers() -> None:
 
 def test_what_is_smaller_than_the_smallest_normal_number_is_nothing() -> None:
     reference, x = part(DOUBLED), np.float32([3e-42, 0, 1e-41])
-    assert verdict(reference, x, [np.zeros(3, "f4")]) is Verdict.RIGHT
+    assert verdict(reference, x, [np.zeros(3, "f4")]) is Agreement.RIGHT
+
+
+LONG = """
+    x = Placeholder(dtype=float, shape=[?, 128, 128, 3])
+    w = Const(float[128, 128, 3, 2] 0.5)
+    conv = Conv2D(x, w, T=float, strides=[1, 1, 1, 1], padding="VALID")
+    y = Squeeze(conv, T=float, squeeze_dims=[1, 2])
+"""
+
+
+def added_one_by_one(numbers: Array) -> np.float32:
+    """The sum as a loop in float32 computes it; NumPy's own adds pairs."""
+    return np.float32(np.add.accumulate(numbers.ravel(), dtype=np.float32)[-1])
+
+
+def test_long_sums_may_be_added_in_any_order() -> None:
+    reference = part(LONG)
+    picture = np.broadcast_to(np.float32([0.98, 0.392, 0.0118]), (1, 128, 128, 3)).copy()
+    one = added_one_by_one(picture * np.float32(0.5))
+    right = np.sum(picture.astype("f8")) / 2
+    assert abs(one - right) > 1.5e-4 * right  # beyond the tolerance, and yet right
+    assert verdict(reference, picture, [np.full((1, 2), one, "f4")]) is Agreement.RIGHT
+    for wrong in (picture[:, :127], picture[..., :2], picture * np.float32(1.01)):
+        given = np.full((1, 2), added_one_by_one(wrong * np.float32(0.5)), "f4")
+        assert verdict(reference, picture, [given]) is Agreement.WRONG
+
+
+def test_the_length_of_a_sum_counts_the_numbers_that_are_added() -> None:
+    ones = np.ones
+    assert addends("Conv2D", [ones((1, 9, 9, 3)), ones((5, 4, 3, 7))], ones((1, 9, 9, 7))) == 60
+    assert addends("DepthwiseConv2dNative", [ones((1, 9, 9, 3)), ones((5, 4, 3, 2))], ones((1, 9, 9, 6))) == 20
+    assert addends("Conv2DBackpropInput", [ones(4), ones((5, 4, 3, 7)), ones((1, 9, 9, 7))], ones((1, 9, 9, 3))) == 140
+    assert addends("MatMul", [ones((6, 50)), ones((50, 4))], ones((6, 4))) == 50
+    assert addends("BatchMatMulV2", [ones((3, 6, 50)), ones((3, 50, 4))], ones((3, 6, 4))) == 50
+    assert addends("Mean", [ones((2, 30, 5)), [1]], ones((2, 5))) == 30
+    assert addends("Sum", [ones((0, 5)), [0]], ones(5)) == 0
+    assert addends("GatherV2", [ones((100, 4)), [0], 0], ones((1, 4))) == 1

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from pocketgraph.quantization.evaluation.model_verdict import Verdict
+from pocketgraph.quantization.evaluation.model_verdict import ModelVerdict
 from pocketgraph.runtime.answer_metrics import (
-    Accuracy,
+    ClassAccuracy,
     Comparison,
     interval,
     mean_interval,
@@ -49,7 +49,7 @@ def test_a_comparison_by_hand() -> None:
 
 
 def test_accuracy_counts_the_first_and_the_first_five() -> None:
-    right = Accuracy()
+    right = ClassAccuracy()
     scores = np.array([0.3, 0.2, 0.1, 0.09, 0.08, 0.07])
     for label in (0, 4, 5):
         right.add(scores, label)
@@ -72,7 +72,7 @@ def test_the_interval_of_the_mean_error_holds_the_true_one() -> None:
 def test_a_model_of_one_number_has_no_best_class() -> None:
     comparison = Comparison()
     comparison.add(np.array([3.0]), np.array([2.5]))
-    row = Verdict("model", None, comparison, times=[0.001]).as_dict()
+    row = ModelVerdict("model", None, comparison, times=[0.001]).as_dict()
     assert "agreement" not in row
     assert "kl" not in row
     assert row["mean_error"] == 0.5
@@ -138,15 +138,15 @@ def test_one_number_says_nothing_of_the_mean() -> None:
     seen: Statistic[float] = Statistic()
     seen.update(3.0)
     assert mean_interval(seen) == (0, math.inf)
-    verdict = Verdict("m", errors=seen, times=[0.1])
+    verdict = ModelVerdict("m", errors=seen, times=[0.1])
     assert verdict.as_dict()["true_error_interval"] == [0, None]  # JSON knows no infinity
 
 
 def test_the_first_five_of_five_classes_say_nothing() -> None:
-    few, many = Accuracy(), Accuracy()
+    few, many = ClassAccuracy(), ClassAccuracy()
     few.add(np.arange(5), 0)
     many.add(np.arange(6), 1)
-    assert "top5" not in Verdict("m", accuracy=few, times=[0.1]).as_dict()
-    found = Verdict("m", accuracy=many, times=[0.1]).as_dict()
+    assert "top5" not in ModelVerdict("m", accuracy=few, times=[0.1]).as_dict()
+    found = ModelVerdict("m", accuracy=many, times=[0.1]).as_dict()
     assert found["top5"] == 1
     assert found["top5_interval"][0] == pytest.approx(interval(1, 1)[0])

@@ -7,6 +7,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tracemalloc
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +23,7 @@ from pocketgraph.litert import cache
 from pocketgraph.litert.lowerings.nn import activations
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.certificates import budget, reproduction, when_idle
-from pocketgraph.runtime.samples import sample_fetches
+from pocketgraph.runtime.made_up_feeds import sample_fetches
 
 Array = np.ndarray[Any, Any]
 
@@ -129,6 +130,20 @@ def test_a_warm_cache_without_a_certificate(name: str, broken: None, tmp_path: p
     assert verdicts(tmp_path) == []
     with pytest.warns(RuntimeWarning, match="gives other numbers"), Session(graph, cache_dir=tmp_path) as later:
         np.testing.assert_allclose(later.run("y", feeds)[0], right, rtol=1e-5)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_sums_of_50_000_products_are_certified_in_whatever_order_they_are_added() -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1, 128, 128, 3])
+        w = Const(float[128, 128, 3, 2] 0.5)
+        y = Conv2D(x, w, T=float, strides=[1, 1, 1, 1], padding="VALID")
+    """)
+    picture = np.broadcast_to(np.float32([0.98, 0.392, 0.0118]), (1, 128, 128, 3))
+    with Session(graph, check="always", cache_dir="") as session:
+        for _ in range(3):
+            np.testing.assert_allclose(session.run("y", {"x": picture})[0], np.sum(picture) / 2, rtol=1e-3)
+        assert [verdict for _, verdict in session.checked_parts()] == ["right"]
 
 
 @pytest.mark.parametrize("name", ["straight", "late", "loop"])
@@ -295,3 +310,28 @@ def test_several_threads_at_once(broken: None) -> None:
             answers = list(pool.map(lambda _: session.run("y", {"x": ONES})[0].min(), range(64)))
     assert answers == [16] * 64
     assert len(told) == 1
+
+
+WIDE_PART = parse("""
+    x = Placeholder(dtype=float, shape=[?, 512])
+    a = Relu(x, T=float)
+    b = Tanh(a, T=float)
+    c = AddV2(a, b, T=float)
+    axes = Const(int32[2] [0, 1])
+    y = Sum(c, axes, T=float, Tidx=int32)
+""")
+
+
+def test_a_comparison_takes_no_more_than_the_memory_limit() -> None:
+    x = np.linspace(-1, 1, 512 * 512, dtype="f4").reshape(512, 512)  # a megabyte; the reference engine takes three more
+    right = np.sum(np.maximum(x, 0) + np.tanh(np.maximum(x, 0)), dtype="f8")
+    for megabytes, verdict in [(64, "right"), (3, "unclear")]:  # what is imported meanwhile counts for the first
+        with Session(WIDE_PART, check="always", cache_dir="", memory_limit=megabytes << 20) as session:
+            tracemalloc.start()
+            try:
+                np.testing.assert_allclose(session.run("y", {"x": x})[0], right, rtol=1e-5)
+                when_idle.finish()
+                assert tracemalloc.get_traced_memory()[1] < megabytes << 20
+            finally:
+                tracemalloc.stop()
+            assert [said for _, said in session.checked_parts()] == [verdict]

@@ -12,7 +12,7 @@ from pocketgraph.graph.text import parse
 from pocketgraph.runtime import verify
 from pocketgraph.runtime.compare import compared
 from pocketgraph.runtime.feed_files import read_feeds
-from pocketgraph.runtime.samples import sample_feeds, sample_fetches, sample_inputs, sample_shapes
+from pocketgraph.runtime.made_up_feeds import sample_feeds, sample_fetches, sample_inputs, sample_shapes
 
 
 def model(bias: str = "[0.0, 0.0]") -> Graph:

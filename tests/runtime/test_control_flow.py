@@ -6,6 +6,7 @@ import pathlib
 import numpy as np
 import pytest
 
+from graph_files import graph_file
 from pocketgraph.errors import PocketgraphError, RunError
 from pocketgraph.graph import Graph
 from pocketgraph.graph.text import parse
@@ -20,7 +21,7 @@ CASES = json.loads((GRAPHS / "cases.json").read_text())
 def test_equals_tensorflow(name: str, engine: str | None) -> None:
     case = CASES[name]
     for feeds, expected in zip(case["feeds"], case["results"], strict=True):
-        with Session(GRAPHS / f"{name}.pb", engine=engine) as session:
+        with Session(graph_file(GRAPHS, f"{name}"), engine=engine) as session:
             if "init" in session.graph:
                 session.run([], targets=["init"])
             results = session.run(case["fetches"], feeds)
@@ -32,7 +33,7 @@ def test_equals_tensorflow(name: str, engine: str | None) -> None:
 @pytest.mark.parametrize("name", ["nested_loops", "mapped", "loop_gradient"])
 def test_one_session_runs_all_feeds_again_and_again(name: str) -> None:
     case = CASES[name]
-    with Session(GRAPHS / f"{name}.pb") as session:
+    with Session(graph_file(GRAPHS, f"{name}")) as session:
         for _ in range(2):
             for feeds, expected in zip(case["feeds"], case["results"], strict=True):
                 for result, value in zip(session.run(case["fetches"], feeds), expected, strict=True):

@@ -5,8 +5,8 @@ import pathlib
 import numpy as np
 import pytest
 
+from graph_files import graph_file
 from pocketgraph.errors import RunError
-from pocketgraph.formats import load
 from pocketgraph.graph import Function, Graph
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.text import parse
@@ -31,7 +31,7 @@ def golden(name: str) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
 @pytest.mark.parametrize("name", CASES)
 def test_equals_tensorflow(name: str, engine: str | None) -> None:
     feeds, expected = golden(name)
-    with Session(GRAPHS / f"{name}.pb", threads=1, engine=engine) as session:
+    with Session(graph_file(GRAPHS, f"{name}"), threads=1, engine=engine) as session:
         for _ in range(3):  # the third run goes the quickest way
             for found, wanted in zip(session.run(list(expected), feeds), expected.values(), strict=True):
                 np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
@@ -40,7 +40,7 @@ def test_equals_tensorflow(name: str, engine: str | None) -> None:
 @pytest.mark.parametrize("name", ["lstm", "gru_any_length"])
 def test_a_loop_of_known_length_runs_on_litert_as_a_whole(name: str) -> None:
     feeds, expected = golden(name)
-    plan = Session(GRAPHS / f"{name}.pb", threads=1).plan(list(expected), feeds)
+    plan = Session(graph_file(GRAPHS, f"{name}"), threads=1).plan(list(expected), feeds)
     assert {part.runs_on for part in plan.parts} == {"litert"}
 
 
@@ -48,7 +48,7 @@ def test_a_loop_of_known_length_runs_on_litert_as_a_whole(name: str) -> None:
 @pytest.mark.parametrize(("name", "op"), [("repeated", "Conv2D"), ("chosen", "Conv2D"), ("inside", "MatMul")])
 def test_heavy_parts_of_other_loops_and_branches_run_on_litert(name: str, op: str, tmp_path: pathlib.Path) -> None:
     feeds, expected = golden(name)
-    with Session(GRAPHS / f"{name}.pb", threads=1, cache_dir=tmp_path) as session:
+    with Session(graph_file(GRAPHS, f"{name}"), threads=1, cache_dir=tmp_path) as session:
         session.run(list(expected), feeds)
         ran = [node for node in session.profile(list(expected), feeds).nodes if node.op == op]
     assert ran
@@ -59,12 +59,12 @@ def test_heavy_parts_of_other_loops_and_branches_run_on_litert(name: str, op: st
 def test_a_switch_with_many_ways(number: int, way: str) -> None:
     feeds, expected = golden("chosen")
     (count,) = (name for name, value in feeds.items() if value.shape == () and value.dtype == np.int32)
-    assert any(node.op == "_SwitchN" for node in load(GRAPHS / "chosen.pb"))
+    assert any(node.op == "_SwitchN" for node in graph_file(GRAPHS, "chosen"))
     (less_one,) = expected.values()  # the golden's 7 takes the last way
     y = less_one + 1
     wanted = {"times two": y * 2, "rectified": np.maximum(y, 0), "less one": less_one}[way]
     for engine in ("reference", None):
-        session = Session(GRAPHS / "chosen.pb", threads=1, engine=engine)
+        session = Session(graph_file(GRAPHS, "chosen"), threads=1, engine=engine)
         (found,) = session.run(list(expected), {**feeds, count: np.int32(number)})
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
 
@@ -104,7 +104,7 @@ def inlined(graph: Graph, fetch: str, fed: str) -> Graph:
 
 
 def test_functions_with_effects_stay_functions() -> None:
-    graph = load(GRAPHS / "repeated.pb")
+    graph = graph_file(GRAPHS, "repeated")
     feeds, expected = golden("repeated")
     fetch, fed = next(iter(expected))[:-2], next(iter(feeds))[:-2]
     assert not inlined(graph, fetch, fed).functions
@@ -117,7 +117,7 @@ def test_functions_with_effects_stay_functions() -> None:
 
 
 def test_a_fed_result_of_a_call_keeps_the_call() -> None:
-    graph = load(GRAPHS / "repeated.pb")
+    graph = graph_file(GRAPHS, "repeated")
     call = next(node.name for node in graph if node.op in ("While", "StatelessWhile"))
     fetch = next(iter(golden("repeated")[1]))[:-2]
     assert inlined(graph, fetch, call) is graph
@@ -126,6 +126,6 @@ def test_a_fed_result_of_a_call_keeps_the_call() -> None:
 def test_a_loop_without_end_is_still_told_of() -> None:
     feeds, expected = golden("repeated")
     (count,) = (name for name, value in feeds.items() if value.shape == ())
-    session = Session(GRAPHS / "repeated.pb", threads=1, step_limit=1000)
+    session = Session(graph_file(GRAPHS, "repeated"), threads=1, step_limit=1000)
     with pytest.raises(RunError, match="does not end"):
         session.run(list(expected), {**feeds, count: np.int32(1 << 30)})

@@ -6,8 +6,8 @@ import pathlib
 import numpy as np
 import pytest
 
+from graph_files import graph_file
 from pocketgraph.errors import MissingKernelError, RunError
-from pocketgraph.formats import load
 from pocketgraph.graph import DType, Func, Function, Graph, Node
 from pocketgraph.graph.text import parse
 from pocketgraph.passes.inlining import inlined
@@ -21,7 +21,7 @@ CASES = json.loads((GRAPHS / "cases.json").read_text())
 @pytest.mark.parametrize("name", CASES)
 def test_equals_tensorflow(name: str, engine: str | None) -> None:
     case = CASES[name]
-    session = Session(GRAPHS / f"{name}.pb", engine=engine)
+    session = Session(graph_file(GRAPHS, f"{name}"), engine=engine)
     for feeds, expected in zip(case["feeds"], case["results"], strict=True):
         for result, value in zip(session.run(case["fetches"], feeds), expected, strict=True):
             assert result.shape == np.shape(value)
@@ -31,7 +31,7 @@ def test_equals_tensorflow(name: str, engine: str | None) -> None:
 @pytest.mark.parametrize("name", ["by_name", "calls"])
 def test_inlined_bodies_give_the_same(name: str) -> None:
     case = CASES[name]
-    graph = inlined(load(GRAPHS / f"{name}.pb"), case["fetches"])
+    graph = inlined(graph_file(GRAPHS, f"{name}"), case["fetches"])
     assert not graph.functions
     results = Session(graph, engine="reference").run(case["fetches"], case["feeds"][0])
     for result, value in zip(results, case["results"][0], strict=True):
@@ -40,7 +40,7 @@ def test_inlined_bodies_give_the_same(name: str) -> None:
 
 def with_functions(nodes: str, name: str = "branches", change: dict[str, str] | None = None) -> Graph:
     """The given nodes beside the functions of a case, whose nodes' ops may be changed."""
-    graph = load(GRAPHS / f"{name}.pb")
+    graph = graph_file(GRAPHS, f"{name}")
     functions = {
         key: Function(key, tuple(n.replace(op=(change or {}).get(n.op, n.op)) for n in f.nodes), f.encoded)
         for key, f in graph.functions.items()
@@ -73,7 +73,7 @@ def test_a_loop_without_end() -> None:
 
 
 def test_a_counted_loop_that_never_comes_to_its_limit() -> None:
-    graph = load(GRAPHS / "counted.pb")
+    graph = graph_file(GRAPHS, "counted")
     with pytest.raises(RunError, match=r"Invalid start/limit/delta: 20 30 -3"):
         Session(graph).run("Identity_2", {"n": 30})
     with pytest.raises(RunError, match="does not end"):
@@ -92,5 +92,5 @@ def test_a_function_that_calls_itself_without_end() -> None:
 
 
 def test_nodes_in_functions_are_timed() -> None:
-    trace = Session(GRAPHS / "nested.pb").profile("Identity_1", {"n": 3})
+    trace = Session(graph_file(GRAPHS, "nested")).profile("Identity_1", {"n": 3})
     assert {"LessThan", "Less", "AddV2", "Mul"} & {t.op for t in trace.nodes}

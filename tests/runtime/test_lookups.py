@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from graph_files import graph_file, graph_names
 from pocketgraph.errors import RunError
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.engines import fused_lookups
@@ -17,7 +18,7 @@ from pocketgraph.runtime.run_options import RunOptions
 from recorded_runs import Arrays, assert_repeats, recorded_runs
 
 FOLDER = pathlib.Path(__file__).parent / "lookups"
-NAMES = sorted(path.stem for path in FOLDER.glob("*.pb"))
+NAMES = graph_names(FOLDER)
 SAFE = ("total", "mean", "over_root")
 FUSED = (*SAFE, "three_axes", "default_row", "unsafe", "columns")
 
@@ -30,7 +31,7 @@ def runs_of(name: str) -> list[tuple[Arrays, Arrays]]:
 @pytest.mark.parametrize("name", NAMES)
 def test_equals_tensorflow(name: str, engine: str | None, tmp_path: pathlib.Path) -> None:
     for _ in range(2):  # the second time from the cache
-        assert_repeats(FOLDER / f"{name}.pb", engine=engine, cache_dir=tmp_path)
+        assert_repeats(FOLDER, name, engine=engine, cache_dir=tmp_path)
 
 
 @pytest.mark.parametrize("name", FUSED)
@@ -44,7 +45,7 @@ def test_is_one_step(name: str, tmp_path: pathlib.Path, monkeypatch: pytest.Monk
         return whole(self, run, *arrays)
 
     monkeypatch.setattr(FusedCall, "__call__", counted)
-    with Session(FOLDER / f"{name}.pb", cache_dir=tmp_path) as session:
+    with Session(graph_file(FOLDER, f"{name}"), cache_dir=tmp_path) as session:
         for feeds, expected in runs_of(name):
             session.run(list(expected), feeds)
     assert calls
@@ -62,7 +63,7 @@ def test_what_others_take_stays(tmp_path: pathlib.Path, monkeypatch: pytest.Monk
         return made
 
     monkeypatch.setattr(fused_lookups, "fused_lookups", noted)
-    with Session(FOLDER / "shared_pieces.pb", cache_dir=tmp_path) as session:
+    with Session(graph_file(FOLDER, "shared_pieces"), cache_dir=tmp_path) as session:
         feeds, expected = runs_of("shared_pieces")[0]
         session.run(list(expected), feeds)
     assert found
@@ -74,14 +75,14 @@ def test_looked_at_node_by_node(name: str, tmp_path: pathlib.Path) -> None:
     """A trace has the nodes' own names; a memory limit and a time limit give the same numbers."""
     feeds, expected = runs_of(name)[1]
     fetches = list(expected)
-    with Session(FOLDER / f"{name}.pb", cache_dir=tmp_path) as session:
+    with Session(graph_file(FOLDER, f"{name}"), cache_dir=tmp_path) as session:
         trace = StepTrace()
         results = session.run(fetches, feeds, trace=trace)
         late = session.run(fetches, feeds, options=RunOptions(timeout_in_ms=60_000))
     assert {node.op for node in trace.nodes} >= {"SparseFillEmptyRows", "Unique"}
     for found in (results, late):
         np.testing.assert_allclose(found[0], expected[fetches[0]], rtol=2e-5, atol=2e-6)
-    with Session(FOLDER / f"{name}.pb", cache_dir=tmp_path, memory_limit=1 << 20) as session:
+    with Session(graph_file(FOLDER, f"{name}"), cache_dir=tmp_path, memory_limit=1 << 20) as session:
         np.testing.assert_allclose(session.run(fetches, feeds)[0], expected[fetches[0]], rtol=2e-5, atol=2e-6)
 
 
@@ -99,7 +100,7 @@ def test_wrong_tensors(
     """The same refusals, naming the node, whether the lookup is one step or not."""
     feeds = {"places:0": np.array(places, "i8"), "ids:0": np.array(ids, "i8"), "shape:0": np.array(shape, "i8")}
     fetches = list(runs_of("mean")[0][1])
-    with Session(FOLDER / "mean.pb", engine=engine, cache_dir=tmp_path) as session:
+    with Session(graph_file(FOLDER, "mean"), engine=engine, cache_dir=tmp_path) as session:
         with pytest.raises(RunError, match=said) as raised:
             session.run(fetches, feeds)
         assert "node '" in str(raised.value)
@@ -107,7 +108,7 @@ def test_wrong_tensors(
 
 def test_what_stays_the_same_is_computed_once(tmp_path: pathlib.Path) -> None:
     """In a loop, whether the condition or the round needs it; and not at all where the loop has no round."""
-    with Session(FOLDER / "settled_products.pb", cache_dir=tmp_path) as session:
+    with Session(graph_file(FOLDER, "settled_products"), cache_dir=tmp_path) as session:
         for feeds, expected in runs_of("settled_products"):
             rounds = int(feeds["most:0"])
             trace = StepTrace()
@@ -123,7 +124,7 @@ def test_dynamic_parts_are_whole(name: str, tmp_path: pathlib.Path) -> None:
     """No part has parts of its own that are planned later still: its constants, sizes and orders are known to it."""
     import gc
 
-    with Session(FOLDER / f"{name}.pb", cache_dir=tmp_path) as session:
+    with Session(graph_file(FOLDER, f"{name}"), cache_dir=tmp_path) as session:
         for feeds, expected in runs_of(name):
             session.run(list(expected), feeds)
         plans = [plan for part in gc.get_objects() if isinstance(part, DynamicPart) for plan in part.plans.values()]

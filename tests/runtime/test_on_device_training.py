@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pocketgraph.cli.benchmark_inputs import likely_output_names
+from pocketgraph.apps.model_timing import likely_output_names
 from pocketgraph.errors import PocketgraphError, RunError
 from pocketgraph.formats import load
 from pocketgraph.runtime import Session

@@ -6,11 +6,12 @@ import pathlib
 import numpy as np
 import pytest
 
+from graph_files import graph_file, graph_names
 from pocketgraph.runtime import Session
 from recorded_runs import Arrays, assert_near, assert_repeats, recorded_runs
 
 FOLDER = pathlib.Path(__file__).parent / "recurrent"
-NAMES = sorted(path.stem for path in FOLDER.glob("*.pb"))
+NAMES = graph_names(FOLDER)
 WRITTEN_OUT = (
     "basic_lstm",
     "any_length",
@@ -42,11 +43,11 @@ def runs_of(name: str) -> list[tuple[Arrays, Arrays]]:
 @pytest.mark.parametrize("name", NAMES)
 def test_equals_tensorflow(name: str, engine: str | None, tmp_path: pathlib.Path) -> None:
     for _ in range(2):  # the second time from the cache
-        assert_repeats(FOLDER / f"{name}.pb", engine=engine, cache_dir=tmp_path)
+        assert_repeats(FOLDER, name, engine=engine, cache_dir=tmp_path)
 
 
 def test_tiny_products_stay_beside_their_loop(tmp_path: pathlib.Path) -> None:
-    with Session(FOLDER / "counted.pb", cache_dir=tmp_path) as session:
+    with Session(graph_file(FOLDER, "counted"), cache_dir=tmp_path) as session:
         for feeds, expected in runs_of("counted"):
             trace = session.profile(list(expected), feeds)
             assert {node.runs_on for node in trace.nodes if node.op == "MatMul"} <= {"reference"}
@@ -56,7 +57,7 @@ def test_tiny_products_stay_beside_their_loop(tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_heavy_ops_run_on_litert(name: str, tmp_path: pathlib.Path) -> None:
     heavy, found = ("MatMul", "Conv2D", "LSTMBlockCell", "BlockLSTM"), False
-    with Session(FOLDER / f"{name}.pb", cache_dir=tmp_path) as session:
+    with Session(graph_file(FOLDER, f"{name}"), cache_dir=tmp_path) as session:
         for feeds, expected in runs_of(name):
             trace = session.profile(list(expected), feeds)
             slow = [node.name for node in trace.nodes if node.op in heavy and node.runs_on == "reference"]
@@ -67,7 +68,7 @@ def test_heavy_ops_run_on_litert(name: str, tmp_path: pathlib.Path) -> None:
 
 @pytest.mark.parametrize("name", WRITTEN_OUT)
 def test_known_rounds_are_written_out(name: str, tmp_path: pathlib.Path) -> None:
-    with Session(FOLDER / f"{name}.pb", cache_dir=tmp_path) as session:
+    with Session(graph_file(FOLDER, f"{name}"), cache_dir=tmp_path) as session:
         feeds, expected = runs_of(name)[0]
         plan = session.plan(list(expected), feeds)
         assert [part.runs_on for part in plan.parts] == ["litert"], str(plan)
@@ -75,14 +76,14 @@ def test_known_rounds_are_written_out(name: str, tmp_path: pathlib.Path) -> None
 
 @pytest.mark.parametrize(("name", "is_written"), ENDS.items())
 def test_loops_to_the_longest_length(name: str, is_written: bool, tmp_path: pathlib.Path) -> None:
-    with Session(FOLDER / f"{name}.pb", cache_dir=tmp_path) as session:
+    with Session(graph_file(FOLDER, f"{name}"), cache_dir=tmp_path) as session:
         feeds, expected = runs_of(name)[0]
         assert ("LoopCond" not in str(session.plan(list(expected), feeds))) == is_written
 
 
 def test_times_of_dynamic_parts_are_told() -> None:
     feeds, expected = runs_of("pyramid")[0]
-    with Session(FOLDER / "pyramid.pb") as session:
+    with Session(graph_file(FOLDER, "pyramid")) as session:
         convolutions = [node for node in session.profile(list(expected), feeds).nodes if node.op == "Conv2D"]
     assert [node.runs_on for node in convolutions] == ["litert", "litert"]  # of 16 and of 8 rows
 
@@ -91,8 +92,8 @@ def test_many_shapes_do_not_pile_up(tmp_path: pathlib.Path) -> None:
     """A part that never meets a shape again is not compiled for each; what it gives stays right."""
     w = np.random.default_rng(0).normal(size=(1, 40, 40, 3)).astype("f4")
     with (
-        Session(FOLDER / "pyramid.pb", cache_dir=tmp_path) as session,
-        Session(FOLDER / "pyramid.pb", engine="reference") as exact,
+        Session(graph_file(FOLDER, "pyramid"), cache_dir=tmp_path) as session,
+        Session(graph_file(FOLDER, "pyramid"), engine="reference") as exact,
     ):
         for size in range(6, 40):
             feeds = {"image:0": np.ascontiguousarray(w[:, :size, : size - 1])}
@@ -105,7 +106,7 @@ def test_memory_limit_reaches_dynamic_parts() -> None:
     from pocketgraph.errors import RunError
 
     feeds, expected = runs_of("pyramid")[1]
-    with Session(FOLDER / "pyramid.pb", memory_limit=3000) as session, pytest.raises(RunError, match="limit"):
+    with Session(graph_file(FOLDER, "pyramid"), memory_limit=3000) as session, pytest.raises(RunError, match="limit"):
         session.run(list(expected), feeds)
 
 
@@ -113,7 +114,7 @@ def test_a_closed_session_closes_dynamic_parts() -> None:
     from pocketgraph.errors import RunError
 
     feeds, expected = runs_of("dead_branch")[0]
-    session = Session(FOLDER / "dead_branch.pb")
+    session = Session(graph_file(FOLDER, "dead_branch"))
     session.run(list(expected), feeds)
     session.close()
     with pytest.raises(RunError, match="closed Session"):

@@ -112,14 +112,14 @@ WAYS = """
 
 @pytest.mark.parametrize("engine", ["reference", None])
 def test_all_ways_of_a_switch_come_together(engine: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[region.WhileLoop] = []
-    make = region.WhileLoop.__init__
+    made: list[region.LoopRegion] = []
+    make = region.LoopRegion.__init__
 
-    def noting(self: region.WhileLoop, *arguments: Any) -> None:
+    def noting(self: region.LoopRegion, *arguments: Any) -> None:
         make(self, *arguments)
         made.append(self)
 
-    monkeypatch.setattr(region.WhileLoop, "__init__", noting)
+    monkeypatch.setattr(region.LoopRegion, "__init__", noting)
     ways = (np.negative, np.square, np.exp)
     with Session(parse(WAYS), engine=engine) as session:
         for count in (0, 1, 2, 3, 7):

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from graph_files import graph_file
 from pocketgraph.errors import MissingKernelError, RunError, UsageError
 from pocketgraph.graph import Graph, Versions
 from pocketgraph.graph.text import parse
@@ -416,6 +417,6 @@ def test_a_profile_of_lowered_nodes_shares_the_time_out_and_says_so() -> None:
 
 def test_nodes_in_loops_are_timed_each_time() -> None:
     graphs = pathlib.Path(__file__).parent / "graphs"
-    trace = Session(graphs / "nested_loops.pb").profile("while/Exit_1", {"n": 4})
+    trace = Session(graph_file(graphs, "nested_loops")).profile("while/Exit_1", {"n": 4})
     names = [t.name for t in trace.nodes]
     assert names.count("while/while/mul") == 6

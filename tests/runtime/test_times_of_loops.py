@@ -6,6 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from graph_files import graph_file
 from pocketgraph.errors import RunError
 from pocketgraph.runtime import Session, StepTrace
 from pocketgraph.runtime.stat_summarizer import StatSummarizer
@@ -18,7 +19,7 @@ def test_a_node_of_a_loop_has_a_time_a_round_under_its_own_name() -> None:
     with np.load(RECURRENT / "basic_lstm.npz") as data:
         x, wanted = data["in_0_x:0"], data["out_0_rnn/transpose_1:0"]
     stats = StatSummarizer()
-    with Session(RECURRENT / "basic_lstm.pb") as session:
+    with Session(graph_file(RECURRENT, "basic_lstm")) as session:
         for _ in range(2):
             trace = StepTrace()
             (found,) = session.run(["rnn/transpose_1"], {"x": x}, trace=trace)
@@ -36,7 +37,7 @@ def test_a_node_of_a_loop_has_a_time_a_round_under_its_own_name() -> None:
 
 def test_the_rounds_of_a_long_loop_are_counted_over_its_chunks() -> None:
     loops = RECURRENT.parent / "loops"
-    with np.load(loops / "long_lstm.npz") as data, Session(loops / "long_lstm.pb") as session:
+    with np.load(loops / "long_lstm.npz") as data, Session(graph_file(loops, "long_lstm")) as session:
         x = data["in_0_x:0"]
         trace = session.profile(["rnn/transpose_1"], {"x": x})
         products = Counter(t.name for t in trace.nodes if t.op in ("MatMul", "BatchMatMulV2"))
@@ -48,7 +49,7 @@ def test_a_limit_names_the_graphs_node() -> None:
     with np.load(RECURRENT / "basic_lstm.npz") as data:
         x = data["in_0_x:0"]
     with (
-        Session(RECURRENT / "basic_lstm.pb", engine="reference", memory_limit=2000) as session,
+        Session(graph_file(RECURRENT, "basic_lstm"), engine="reference", memory_limit=2000) as session,
         pytest.raises(RunError, match="out of memory") as told,
     ):
         session.run(["rnn/transpose_1"], {"x": np.tile(x, (50, 1, 1))})

@@ -7,7 +7,7 @@ import pathlib
 import numpy as np
 import pytest
 
-from pocketgraph import formats
+from graph_files import graph_file
 from pocketgraph.errors import TransformError
 from pocketgraph.graph import Graph, Tensor
 from pocketgraph.graph.text import parse, print_graph
@@ -25,8 +25,8 @@ def same(ours: object, theirs: object) -> bool:
 @pytest.mark.parametrize("name", ["plain", "saved", "devices"])
 @pytest.mark.parametrize("compat", ["original", "fixed"])
 def test_a_training_graph_comes_out_as_tensorflow_makes_it(name: str, compat: str) -> None:
-    before = formats.load(TRAINING / f"{name}.before.pb")
-    expected = formats.load(TRAINING / f"{name}.after.pb")
+    before = graph_file(TRAINING, f"{name}.before")
+    expected = graph_file(TRAINING, f"{name}.after")
     changed = transform(before, "fake_quantize_training", compat=compat)
     assert [node.replace(THEIRS, OURS) for node in expected.nodes] == list(changed.nodes)
     for ours, theirs in zip(changed, expected, strict=True):
@@ -52,7 +52,7 @@ def test_more_than_two_inputs_that_say_nothing_are_an_error() -> None:
 
 
 def test_a_saver_without_restore_all_is_an_error() -> None:
-    graph = formats.load(TRAINING / "saved.before.pb")
+    graph = graph_file(TRAINING, "saved.before")
     with pytest.raises(TransformError, match="Could not find the restore_all node 'save/restore_all'"):
         transform(graph.replace(node for node in graph if node.name != "save/restore_all"), "fake_quantize_training")
 

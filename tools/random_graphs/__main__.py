@@ -84,6 +84,8 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--coverage", action="store_true", help="every registered type, one node a graph")
     parser.add_argument("--programs", type=int, default=0, help="how many whole programs with state and control flow")
     parser.add_argument("--written", type=int, default=0, help="how many programs in Python, for autograph")
+    parser.add_argument("--variants", type=int, default=0, help="with --written: how many more graphs of each program, "
+                        "with other numbers and arithmetic")  # fmt: skip
     parser.add_argument("--gradients", type=int, default=0, help="how many graphs of ops that have gradients")
     parser.add_argument("--broken", type=int, default=0, help="how many broken goldens of each op")
     parser.add_argument("--types", type=int, default=0, help="how many goldens of each op in every type")
@@ -103,7 +105,8 @@ def programs(arguments: argparse.Namespace) -> int:
     """Random programs on both engines: what was run of each kind, and the smallest find of each."""
     wanted, keep = arguments.kinds, arguments.keep
     if arguments.written:
-        found = python_runs.judged(arguments.oracle, arguments.seed, arguments.written, wanted, keep, arguments.also)
+        found = python_runs.judged(arguments.oracle, arguments.seed, arguments.written, wanted, keep, arguments.also,
+                                    arguments.variants)  # fmt: skip
     else:
         found = program_runs.judged(arguments.oracle, arguments.seed, arguments.programs, wanted, keep)
     counts, finds = found

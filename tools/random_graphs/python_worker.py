@@ -6,6 +6,9 @@ FOLDER/NAME.json has the program (``text``), its ``form``, the ``size`` of x and
 FOLDER/NAME.pb, or FOLDER/NAME.saved/ for a SavedModel, and FOLDER/NAME.answer.json: ``inputs`` and ``outputs`` by name,
 and what came out of each run (``results``), or why TensorFlow refused (``error``).
 
+With ``variants`` (a list of feeds) it makes as many more graphs of what it wrote, FOLDER/NAME.vN.pb: the same control
+flow with other numbers, other arithmetic and other comparisons, so that other branches are taken; and their answers.
+
 FOLDER/NAME.json with ``inputs`` and ``outputs`` asks what FOLDER/NAME.pb, which another TensorFlow wrote, gives here.
 
 The forms: ``function`` (a call of the function), ``frozen`` (functional loops), ``lowered`` (Switch and Merge again),
@@ -17,6 +20,7 @@ import importlib.util
 import json
 import os
 import pathlib
+import random
 import signal
 import sys
 
@@ -28,6 +32,13 @@ import numpy as np
 import tensorflow as tf
 
 SECONDS = 60  # that a program may take, traced and run
+EXCHANGED = (
+    ("AddV2", "Sub", "Mul", "Maximum", "Minimum"),
+    ("Tanh", "Sigmoid", "Abs", "Neg"),
+    ("Relu", "Softplus", "Elu", "Softsign"),
+    ("Less", "LessEqual", "Greater", "GreaterEqual"),
+)
+"""Ops of floats that a variant takes one for the other. Rounds are counted in integers, so that loops still end."""
 v1 = tf.compat.v1
 IS_FIRST = tf.__version__.startswith("1.")
 if IS_FIRST:
@@ -47,6 +58,35 @@ def main():
         except Exception as error:
             answer = {"error": type(error).__name__ + ": " + str(error)[:600]}
         (folder / (name + ".answer.json")).write_text(json.dumps(answer))
+        if "error" not in answer and (folder / (name + ".pb")).exists():
+            for number, feeds in enumerate(asked.get("variants", ())):
+                written = name + ".v" + str(number)
+                asked_now = {"inputs": answer["inputs"], "outputs": answer["outputs"], "feeds": feeds}
+                signal.alarm(SECONDS)
+                try:
+                    vary(folder / (name + ".pb"), folder / (written + ".pb"), written)
+                    varied = of_file(folder / (written + ".pb"), asked_now)
+                except Exception as error:
+                    varied = {**asked_now, "error": type(error).__name__ + ": " + str(error)[:600]}
+                (folder / (written + ".answer.json")).write_text(json.dumps(varied))
+
+
+def vary(source, target, seed):
+    """Writes a graph with other constants, arithmetic and comparisons of floats."""
+    draw = random.Random(seed + str(len(source.read_bytes())))
+    definition = v1.GraphDef.FromString(source.read_bytes())
+    for nodes in (definition.node, *(function.node_def for function in definition.library.function)):
+        for node in nodes:
+            types = [node.attr[name].type for name in ("dtype", "T") if name in node.attr]  # asking makes an attribute
+            if types != [tf.float32.as_datatype_enum] or draw.random() > 0.3:
+                continue
+            if node.op == "Const":
+                value = tf.make_ndarray(node.attr["value"].tensor)
+                factor = draw.choice((-1, 1, 1, 1)) * draw.uniform(0.3, 1.7)
+                node.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(value * np.float32(factor)))
+            else:
+                node.op = draw.choice([op for ops in EXCHANGED if node.op in ops for op in ops] or [node.op])
+    target.write_bytes(definition.SerializeToString())
 
 
 def answered(folder, name, asked):
@@ -99,10 +139,25 @@ def of_file(path, asked):
     """What a graph of another TensorFlow gives."""
     definition = v1.GraphDef()
     definition.ParseFromString(path.read_bytes())
+    if IS_FIRST:
+        forget_new_attributes(definition)
     with tf.Graph().as_default(), v1.Session() as session:
         tf.import_graph_def(definition, name="")
         runs = [dict(zip(asked["inputs"], (np.array(x, np.float32), np.array(n, np.int32)))) for x, n in asked["feeds"]]  # noqa: B905
         return {**asked, "results": [[plain(v) for v in session.run(asked["outputs"], feeds)] for feeds in runs]}
+
+
+def forget_new_attributes(definition):
+    """Takes from nodes what only a later TensorFlow says of such ops; it says so of nodes that do not need it, too."""
+    from tensorflow.python.framework import op_def_registry
+
+    known = op_def_registry.get_registered_ops()
+    for nodes in (definition.node, *(function.node_def for function in definition.library.function)):
+        for node in nodes:
+            if node.op in known:
+                attributes = {attribute.name for attribute in known[node.op].attr}
+                for name in [name for name in node.attr if name not in attributes and not name.startswith("_")]:
+                    del node.attr[name]
 
 
 def plain(value):

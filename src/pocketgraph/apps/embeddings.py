@@ -14,6 +14,7 @@ import numpy as np
 from pocketgraph.apps.retraining.base_model import cut_model
 from pocketgraph.apps.retraining.bottlenecks import Bottlenecks, content_digest
 from pocketgraph.apps.retraining.example_lists import SUFFIXES, Example, label_of
+from pocketgraph.apps.retraining.photo_features import PhotoFeatures
 from pocketgraph.errors import FormatError, UsageError
 from pocketgraph.formats.files import write_atomically
 from pocketgraph.graph import Graph
@@ -107,7 +108,7 @@ def embed(
         folder, examples = "", [Example(path, "", "") for path in photos]
     how = {name: value for name, value in how.items() if value is not None}
     cut, model = cut_model(graph, tensor, **how)
-    bottlenecks = Bottlenecks(model, content_digest(graph))
+    bottlenecks = Bottlenecks(PhotoFeatures(model), content_digest(graph))
 
     def broken(error: FormatError) -> None:
         assert notify is not None
@@ -119,7 +120,7 @@ def embed(
     names = (os.path.relpath(entry.path, folder).replace(os.sep, "/") if folder else entry.path for entry in kept)
     labels = (entry.label for entry in kept)
     how.pop("threads", None)
-    return Embeddings(tuple(names), tuple(labels), vectors, cut.tensor, bottlenecks.identity, how)
+    return Embeddings(tuple(names), tuple(labels), vectors[:, 0], cut.tensor, bottlenecks.identity, how)
 
 
 def read_embeddings(path: str | os.PathLike[str]) -> Embeddings:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from pocketgraph.apps.picture_model import PictureModel
-from pocketgraph.errors import RunError, option
+from pocketgraph.datasets import file_lists
+from pocketgraph.datasets.class_labels import read_labels
+from pocketgraph.datasets.sample_reading import Notify
+from pocketgraph.errors import FormatError, RunError, UsageError, option
+from pocketgraph.formats import load
 from pocketgraph.graph import Graph
 
 
@@ -31,6 +35,144 @@ class Prediction:
     def __str__(self) -> str:
         """As the original C++ program prints it: ``military uniform (653): 0.834305``."""
         return f"{self.label} ({self.index}): {self.score:g}"
+
+
+@dataclass(frozen=True)
+class LabelledPicture:
+    """What was found in a picture.
+
+    Attributes:
+        picture: its file; "" for pixels.
+        predictions: the best labels, best first.
+        problem: why there are none; else None.
+    """
+
+    picture: str
+    predictions: tuple[Prediction, ...]
+    problem: FormatError | None = None
+
+    def __repr__(self) -> str:
+        found = self.problem or ", ".join(map(str, self.predictions))
+        return f"<{self.picture or 'picture'}: {found}>"
+
+
+Pictures = str | os.PathLike[str] | np.ndarray[Any, Any]
+
+
+def label_image(
+    model: Graph | str | os.PathLike[str],
+    pictures: Pictures | Iterable[Pictures],
+    labels: Sequence[str] | str | os.PathLike[str] = (),
+    *,
+    top: int = 5,
+    preset: str | None = None,
+    input_layer: str | None = None,
+    output_layer: str | None = None,
+    input_width: int | None = None,
+    input_height: int | None = None,
+    input_mean: float | None = None,
+    input_std: float | None = None,
+    feeds: Mapping[str, Any] | None = None,
+    threads: int | None = None,
+    notify: Notify | None = None,
+) -> list[LabelledPicture]:
+    """Says what is in pictures with an image classifier.
+
+    >>> import numpy as np
+    >>> from pocketgraph.graph.text import parse
+    >>> averages = parse('''
+    ...     x = Placeholder(dtype=float, shape=[1,2,2,3])
+    ...     axes = Const(int32 [1, 2])
+    ...     scores = Mean(x, axes, T=float, Tidx=int32)
+    ... ''')
+    >>> label_image(averages, np.uint8([[[255, 51, 0]]]), ["red", "green", "blue"], top=2)
+    [<picture: red (0): 1, green (1): 0.2>]
+
+    Args:
+        model: the classifier: a graph or a model file.
+        pictures: files, folders of them, or pixels, uint8 [height, width, 3]; one or several.
+        labels: one name for each score, or the file with one a line; by default those that a LiteRT file holds.
+        top: how many labels to give.
+        preset, input_layer, output_layer: see ``PictureModel``; found where they are not given.
+        input_width, input_height, input_mean, input_std: likewise; pixels are fed as (pixel - mean) / std.
+        feeds: values for other placeholders.
+        threads: as for Session.
+        notify: told what is easily overlooked, a sentence each.
+
+    Returns:
+        One entry a picture; one that cannot be read has no predictions and says why.
+
+    Raises:
+        UsageError: the graph takes no pictures, not these, or needs feeds that are not given.
+        FormatError: the model or the only picture cannot be read.
+        RunError: the graph does not run, or gives not one score a class.
+    """
+    labeler = labeler_of(
+        model, labels, notify=notify, preset=preset, input_layer=input_layer, output_layer=output_layer,
+        width=input_width, height=input_height, mean=input_mean, std=input_std, feeds=feeds, threads=threads,
+    )  # fmt: skip
+    several = [pictures] if isinstance(pictures, str | os.PathLike | np.ndarray) else pictures
+    given: list[str | np.ndarray[Any, Any]] = []
+    for one in several:
+        given += [one] if isinstance(one, np.ndarray) else pictures_at(os.fspath(one))
+    return list(labelled(labeler, given, top, notify))
+
+
+def labeler_of(
+    model: Graph | str | os.PathLike[str],
+    labels: Sequence[str] | str | os.PathLike[str],
+    *,
+    preset: str | None,
+    notify: Notify | None,
+    **how: Any,
+) -> Labeler:
+    """The labeler of a model; ``how`` as for Labeler, ``model``, ``labels`` and ``notify`` as for label_image."""
+    names = read_labels(labels) if isinstance(labels, str | os.PathLike) else labels
+    labeler = Labeler(model if isinstance(model, Graph) else load(model), names, preset=preset, **how)
+    if labeler.preset and not preset and notify is not None:
+        notify(
+            f"the layers are those of {option('preset')}={labeler.preset.name}: input_mean {labeler.mean:g}, "
+            f"input_std {labeler.std:g}"
+        )
+    return labeler
+
+
+def labelled(
+    labeler: Labeler, pictures: Sequence[str | np.ndarray[Any, Any]], top: int, notify: Notify | None = None
+) -> Iterator[LabelledPicture]:
+    """The pictures' best labels, one picture after the other.
+
+    Raises:
+        FormatError: the only picture cannot be read.
+    """
+    is_told = False
+    for picture in pictures:
+        name = picture if isinstance(picture, str) else ""
+        try:
+            scores = labeler.scores(picture)
+        except FormatError as error:
+            if len(pictures) == 1:
+                raise
+            yield LabelledPicture(name, (), error)
+            continue
+        if not is_told and notify is not None and (warning := mismatch(labeler.labels, len(scores))):
+            notify(warning)
+        is_told = True
+        yield LabelledPicture(name, tuple(labeler.best(scores, top)))
+
+
+def pictures_at(path: str) -> list[str]:
+    """The pictures of a folder and of those inside, in order; a file by itself.
+
+    Raises:
+        UsageError: it is a recording.
+    """
+    if not os.path.isdir(path):
+        if file_lists.is_recording(path):
+            raise UsageError("this is a recording", where=path, hint="pocketgraph label_wav says what is heard in it")
+        return [path]
+    files, _ = file_lists.of_folder(path)
+    return sorted(file for file in files if file_lists.is_picture(file))
 
 
 class Labeler(PictureModel):

@@ -10,8 +10,8 @@ import numpy as np
 
 from pocketgraph.apps.live.speech import SoundModel
 from pocketgraph.apps.live.word_recognition import SILENCE, WordRecognizer
-from pocketgraph.datasets.recordings import content_at, samples_at
-from pocketgraph.errors import FormatError, RunError, UsageError, option
+from pocketgraph.datasets.recordings import content_at, recording, samples_at
+from pocketgraph.errors import FormatError, UsageError, option
 from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.graph.dtype import STRING
 
@@ -95,15 +95,7 @@ def words_along(
         FormatError: the file is no recording, or has several channels.
         UsageError: the model takes another number of samples.
     """
-    from pocketgraph.kernels.audio.wav import read_wav
-
-    try:
-        with open(path, "rb") as file:
-            samples, rate = read_wav(file.read())
-    except OSError as error:
-        raise FormatError(f"the recording cannot be read: {error.strerror or error}", where=path) from None
-    except RunError as error:
-        raise FormatError(f"this is no recording: {error.what}", where=path) from None
+    _, samples, rate = recording(path)
     if samples.shape[1] != 1:
         raise FormatError(f"Only mono .wav files can be used, but input has {samples.shape[1]} channels.", where=path)
     if rate != model.rate:

@@ -15,7 +15,7 @@ from pocketgraph.errors import MissingKernelError, RunError, UsageError, option
 from pocketgraph.formats.tflite_metadata import Metadata, metadata
 from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT
-from pocketgraph.graph.model_file import SCALES, coded, is_litert_file, numbers
+from pocketgraph.graph.model_file_graph import SCALES, coded, is_litert_file, numbers
 from pocketgraph.graph.order import reachable
 
 Array = np.ndarray[Any, Any]
@@ -89,7 +89,22 @@ class PictureModel:
         }
         for output in self.outputs:
             require_feeds(graph, output, (self.input.tensor, *self.feeds))
+        self._entrance, self._threads = input_layer, threads
         self._session = Session(graph, threads=threads)
+
+    def at(self, graph: Graph, tensor: str) -> PictureModel:
+        """What gives another tensor for the same pictures, of this graph or of one with the same input."""
+        return PictureModel(
+            graph,
+            [tensor],
+            input_layer=self._entrance,
+            width=self.input.width or None,
+            height=self.input.height or None,
+            mean=self.mean,
+            std=self.std,
+            feeds=self.feeds,
+            threads=self._threads,
+        )
 
     def of_file(self, path: str | os.PathLike[str], feeds: Mapping[str, Any] | None = None) -> list[Array]:
         """The outputs for the picture in a file.
@@ -142,6 +157,16 @@ class PictureModel:
             pixels = np.rint(pixels @ np.array(GRAY, np.float32)).astype(np.uint8)[..., np.newaxis]
         feed = coded(self._session.graph, self.input.tensor, self.input.feed_pixels(pixels, self.mean, self.std))
         return {self.input.tensor: feed, **self.feeds}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the session: where the model goes there is a new one, on one core."""
+        return {**self.__dict__, "_session": self._session.graph, "_threads": 1}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        from pocketgraph.runtime import Session
+
+        self.__dict__.update(state)
+        self._session = Session(state["_session"], threads=1)
 
     def close(self) -> None:
         """Frees what the session holds."""

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from pocketgraph.cli._data_options import data_options, reading_options, say, shapes_of
-from pocketgraph.cli._output import echo
-from pocketgraph.cli.options import names
+from pocketgraph.cli.shared.data_options import data_options, reading_options, say, shapes_of
+from pocketgraph.cli.shared.options import names
+from pocketgraph.cli.shared.output import echo
 
 
 class AppCommand(click.Command):
@@ -39,6 +39,7 @@ class AppCommand(click.Command):
     help="Fixes the sizes of an input; without NAME of the only one.",
 )  # fmt: skip
 @click.option("--priors", default="", help="A detector's priors or anchors, for a web page.")
+@click.option("--app", default="", help="What a web page uses the model for, as in live; default: what it is for.")
 @click.option("--force", is_flag=True, help="Write into a folder that is not empty.")
 @data_options
 def command(kind: str, model: str, out: str, data: str | None, priors: str, force: bool, **how: Any) -> None:
@@ -49,10 +50,10 @@ def command(kind: str, model: str, out: str, data: str | None, priors: str, forc
 
     \b
       pocketgraph app android frozen.pb -o Flowers/ --labels=labels.txt --preset=mobilenet
-      pocketgraph app pi model.tflite -o flowers/
+      pocketgraph app pi model.tflite -o flowers_pi/
     """
     from pocketgraph.apps.projects import make_project
-    from pocketgraph.cli._progress import progress_bar
+    from pocketgraph.cli.shared.progress import progress_bar
 
     reading = reading_options(how)
     with progress_bar() as tell:
@@ -71,6 +72,7 @@ def command(kind: str, model: str, out: str, data: str | None, priors: str, forc
             shapes=shapes_of(how["input_shape"]),
             samples=data,
             boxes=priors,
+            app=how["app"],
             force=force,
             progress=tell,
             notify=say,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pocketgraph.cli._output import echo
-from pocketgraph.cli.options import flag_bool, names
+from pocketgraph.cli.shared.options import flag_bool, names
+from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import PocketgraphError, RunError, UsageError
 
 if TYPE_CHECKING:
@@ -69,8 +69,9 @@ TABLES = ("show_run_order", "run_order_limit", "show_time", "time_limit", "show_
     "--show_flops", "--show-flops", help="Count floating point operations, as the original does and all of them."
 )
 @flag_bool("--format_as_csv", "--format-as-csv", help="Print the tables as comma-separated values.")
-@click.option("--engine", type=click.Choice(["auto", "reference", "litert"]), default="auto", show_default=True,
-              help="Which engine runs the model.")  # fmt: skip
+@click.option("--engine", metavar="NAME", default="auto", show_default=True,
+              help="Which engine runs the model: reference, litert, openvino or another by name; auto: LiteRT and, "
+              "where it cannot, the reference engine.")  # fmt: skip
 @click.option("--compare", is_flag=False, flag_value="all", default="",
               help="Time other programs on the same model too: all, or some of reference, litert, auto "
               "(a session's default), tensorflow, onnxruntime, openvino.")  # fmt: skip
@@ -85,14 +86,15 @@ def command(model: str | None, graph: str, report_path: str, as_json: bool, **fl
 
     \b
       pocketgraph benchmark_model --graph=small.pb
-      pocketgraph benchmark_model --graph=small.pb --input_layer=image --input_layer_shape=1,224,224,3 \\
+      pocketgraph benchmark_model --graph=small.pb --input_layer=x --input_layer_shape=1,48,48,3 \\
         --input_layer_type=float --output_layer=softmax --num_threads=1
-      pocketgraph benchmark_model small.pb --compare=all
+      pocketgraph benchmark_model small.pb --compare=reference,litert,auto
     """
-    from pocketgraph.cli import benchmark_report as report
-    from pocketgraph.cli.benchmark_inputs import banner, chosen_layers, likely_output_names
+    from pocketgraph.apps.model_timing import likely_output_names, programs_of, timed_programs
+    from pocketgraph.cli.shared import benchmark_report as report
+    from pocketgraph.cli.shared.benchmark_inputs import banner, chosen_layers
     from pocketgraph.formats.files import write_atomically
-    from pocketgraph.inspect.benchmark import benchmark
+    from pocketgraph.inspect.benchmark import time_session
     from pocketgraph.inspect.benchmark_files import refuse_existing, refuse_no_folder
     from pocketgraph.inspect.step_flops import count_step
     from pocketgraph.inspect.tracing import check_ending
@@ -112,9 +114,8 @@ def command(model: str | None, graph: str, report_path: str, as_json: bool, **fl
         raise UsageError(f"a report is an .html page, not '{report_path}'", where="--report")
     for file in filter(None, (flags["trace_file"].rstrip("/" + os.sep), flags["step_stats_name"], report_path)):
         refuse_no_folder(file)
-    if flags["compare"]:
-        report.programs(flags["compare"])
-    say = (lambda line: None) if as_json else click.echo
+    programs = programs_of(flags["compare"])
+    say = (lambda line: None) if as_json else echo
     start = time.perf_counter()
     session = opened(path, flags)
     seconds = time.perf_counter() - start
@@ -132,29 +133,30 @@ def command(model: str | None, graph: str, report_path: str, as_json: bool, **fl
         say(f"Initialized session in {seconds:g}s")
         limits = limits_of(flags)
         summarizer = StatSummarizer(Options(**{name: flags[name] for name in TABLES}))
-        result = benchmark(session, layers, outputs, limits, summarizer, say, targets)
+        result = time_session(session, layers, outputs, limits, summarizer, say, targets)
         result.load_seconds = seconds
-        flops = None
         if flags["show_flops"] or as_json:
             feeds = {layer.name: layer.array() for layer in layers}
-            flops = count_step(session.graph, feeds, outputs, targets, path if os.path.isdir(path) else None)
+            result.flops = count_step(session.graph, feeds, outputs, targets, path if os.path.isdir(path) else None)
         if not as_json:
-            report.show(result, flags["show_sizes"], flops)
+            report.show(result, flags["show_sizes"])
         for line in report.written(result, layers, session.graph, flags, writes):
             say(line)
-        peers = report.compared(path, session, layers, outputs, limits, flags) if flags["compare"] else []
+        if programs:
+            python = flags["compare_python"]
+            result.peers = timed_programs(path, session, layers, outputs, limits, programs, python)
         if report_path:
-            write_atomically(report_path, report.page(path, session, layers, outputs, result, peers).encode())
+            write_atomically(report_path, report.page(path, session, layers, outputs, result).encode())
             say(f"Wrote {report_path}")
         if as_json:
-            echo(report.as_json(path, session, layers, outputs, result, flops, peers))
-        elif peers:
-            report.show_peers(peers)
+            echo(report.as_json(path, session, layers, outputs, result))
+        elif result.peers:
+            report.show_peers(result.peers)
 
 
 def limits_of(flags: dict[str, Any]) -> Limits:
     """How often and how long to run, as the flags say."""
-    from pocketgraph.cli.benchmark_inputs import number
+    from pocketgraph.cli.shared.benchmark_inputs import number
     from pocketgraph.inspect.benchmark import Limits
 
     return Limits(

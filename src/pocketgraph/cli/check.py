@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pocketgraph.cli._output import echo
-from pocketgraph.cli.options import names
+from pocketgraph.cli.shared.options import names
+from pocketgraph.cli.shared.output import echo
 
 if TYPE_CHECKING:
     from pocketgraph.exporting.support import Support

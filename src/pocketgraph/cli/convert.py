@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pocketgraph.cli._output import echo
-from pocketgraph.cli.options import names
+from pocketgraph.cli.shared.options import names
+from pocketgraph.cli.shared.output import echo
 
 if TYPE_CHECKING:
     from pocketgraph.graph import Graph, Shape
@@ -47,9 +47,9 @@ def command(
 
     \b
       pocketgraph convert frozen.pb frozen.pbtxt
-      pocketgraph convert frozen.pb saved_model_dir --inputs=image --outputs=softmax
+      pocketgraph convert frozen.pb saved_model_dir --inputs=x --outputs=softmax
       pocketgraph convert frozen.pb shaped.pb --shapes
-      pocketgraph convert old.ckpt-1000 new.ckpt-1000 --to=checkpoint
+      pocketgraph convert training/model.ckpt-1000 new.ckpt-1000 --to=checkpoint
     """
     from pocketgraph.formats import convert
     from pocketgraph.inspect.output_shapes import with_shapes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from pocketgraph.cli._output import echo
+from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import FormatError, PocketgraphError, UsageError
 from pocketgraph.formats.memmapped_writer import MIN_CONVERSION_SIZE
 

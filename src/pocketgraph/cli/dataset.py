@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+from collections import Counter
 from typing import Any
 
 import click
 
-from pocketgraph.cli._data_options import picture_model_options
-from pocketgraph.cli._output import echo
+from pocketgraph.cli.shared.data_options import cluster_option, picture_model_options
+from pocketgraph.cli.shared.options import names
+from pocketgraph.cli.shared.output import echo
+from pocketgraph.cli.shared.serving import serve, server_options
 from pocketgraph.errors import UsageError
 
 
 @click.group("dataset", context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
-    """Look through photos in folders, one a class, before a model is trained on them.
+    """Label photos, and look through them, before a model is trained on them.
 
     \b
       pocketgraph dataset check flowers/ --model=mobilenet.pb -o page.html --decisions=decisions.jsonl
@@ -40,8 +45,11 @@ def command() -> None:
     "tensor",
     help="What of the model to compare photos by; default: what its last layer takes.",
 )
+@cluster_option
 @picture_model_options
-def check(photos: str, model: str | None, output: str | None, decisions: str | None, **how: Any) -> None:
+def check(
+    photos: str, model: str | None, output: str | None, decisions: str | None, cluster_address: str, **how: Any
+) -> None:  # fmt: skip
     """Find broken, doubled, wrongly labelled, blurred, dark and cut photos in PHOTOS, a folder with one folder a class.
 
     Nothing is changed. Wrong labels are found with --model, by what a head and neighbours learn of the other photos.
@@ -49,7 +57,8 @@ def check(photos: str, model: str | None, output: str | None, decisions: str | N
     from pocketgraph.apps.training_data.check import KINDS, check_dataset
     from pocketgraph.apps.training_data.check_page import as_html, verdict
     from pocketgraph.apps.training_data.decisions import write_decisions
-    from pocketgraph.cli._progress import progress_bar
+    from pocketgraph.cli.shared.progress import progress_bar
+    from pocketgraph.cluster import connected
     from pocketgraph.formats import load
     from pocketgraph.formats.files import check_place, write_atomically
 
@@ -60,7 +69,7 @@ def check(photos: str, model: str | None, output: str | None, decisions: str | N
             check_place(place)
     graph = load(model) if model else None
     how["against"] = how["against"] or ""
-    with progress_bar() as tell:
+    with connected(cluster_address), progress_bar() as tell:
         report = check_dataset(photos, graph, progress=lambda done, of: tell("photos", done, of), **how)
     for line in verdict(report):
         echo(line)
@@ -92,3 +101,111 @@ def apply(decisions: str, photos: str, output: str) -> None:
 
     counts = apply_decisions(read_decisions(decisions), photos, output)
     echo(f"{output}: {counts['keep']} kept, {counts['relabel']} relabelled, {counts['drop']} dropped")
+
+
+@command.command("label")
+@click.argument("photos")
+@click.option("--classes", help="Names by commas, a key each; the file of labels keeps them for the next time.")
+@click.option("--output", "-o", help="The file of labels, .jsonl, which is only added to; default: beside PHOTOS.")
+@click.option("--rater", help="Who decides; default: the name of the user. Several raters share a file.")
+@click.option("--boxes/--no-boxes", default=None, help="Draw boxes around things instead of naming whole photos.")
+@click.option("--model", help="A classifier that knows the classes: what it doubts most comes first.")
+@click.option("--labels", help="The model's labels, a line each.")
+@server_options
+@picture_model_options
+def label(
+    photos: str, classes: str | None, output: str | None, rater: str | None, boxes: bool | None,
+    model: str | None, labels: str | None, host: str, port: int, browser: bool, **how: Any,
+) -> None:  # fmt: skip
+    """Label PHOTOS, a folder of photos or of folders of photos, by keyboard, on a page of this machine.
+
+    A decision is on the disk before the page counts it: the command can end at any time, and goes on where it was.
+    PHOTOS is only read.
+    """
+    import getpass
+
+    from pocketgraph.apps.embeddings import photos_in
+    from pocketgraph.apps.label_image import Labeler
+    from pocketgraph.apps.labelling.labels_file import LabelsFile
+    from pocketgraph.apps.labelling.server import LabelServer
+    from pocketgraph.apps.labelling.suggestions import in_doubt_first, suggestions
+    from pocketgraph.apps.live.certificates import self_signed
+    from pocketgraph.apps.page_server import LOOPBACK, Place
+    from pocketgraph.cli.shared.progress import progress_bar
+    from pocketgraph.datasets.class_labels import read_labels
+    from pocketgraph.formats import load
+
+    found = [(one.path, os.path.relpath(one.path, photos).replace(os.sep, "/")) for one in photos_in(photos)]
+    place = output or os.path.abspath(photos) + ".labels.jsonl"
+    file = LabelsFile(place, names(classes) or (), boxes)
+    if rater is None:
+        rater = "rater"
+        with contextlib.suppress(OSError, KeyError, ImportError):
+            rater = getpass.getuser()
+    suggested: Any = [None] * len(found)
+    order = list(range(len(found)))
+    if model:
+        labeler = Labeler(load(model), read_labels(labels) if labels else (), **how)
+        with progress_bar() as tell:
+            suggested = suggestions(
+                labeler, file.classes, [path for path, _ in found], lambda done, of: tell("photos", done, of)
+            )
+        order = in_doubt_first(suggested)
+    if file.torn:
+        echo(f"note: {file.torn} lines of {place} were left unfinished by a server that was killed", err=True)
+    with contextlib.suppress(KeyboardInterrupt), self_signed(host in LOOPBACK) as (certificate, key):
+        server = LabelServer(
+            photos,
+            [found[i][1] for i in order],
+            file,
+            rater,
+            [suggested[i] for i in order],
+            Place(host, port, certificate=certificate, key=key),
+        )
+        serve(server, f"{len(found)} photos, {len(file.of(rater))} of them judged by {rater}, are", browser)
+    echo(f"{place}; next:")
+    echo(f"  pocketgraph dataset export {place} {photos} -o NEW")
+
+
+@command.command("export")
+@click.argument("labels")
+@click.argument("photos")
+@click.option("--output", "-o", help="A new folder with one folder a class; a table, .csv; boxes as COCO, .json.")
+def export(labels: str, photos: str, output: str | None) -> None:
+    """Make a folder, a table or COCO's boxes of LABELS (of label), and say how far raters agree.
+
+    Of several raters the majority counts, or what was settled on the page; photos without one are left out and named.
+    """
+    from pocketgraph.apps.embeddings import photos_in
+    from pocketgraph.apps.labelling.agreement import agreement
+    from pocketgraph.apps.labelling.exports import as_coco, as_csv, as_folders, settle
+    from pocketgraph.apps.labelling.labels_file import LabelsFile
+    from pocketgraph.formats.files import check_place
+
+    file = LabelsFile(labels, must_exist=True)
+    inside = [os.path.relpath(one.path, photos).replace(os.sep, "/") for one in photos_in(photos)]
+    settled, agreed = settle(file), agreement(file)
+    judged = {*settled.judgements, *settled.skipped, *settled.disputed}
+    left = sum(path not in judged for path in inside)
+    echo(f"{len(settled.judgements)} photos labelled, {len(settled.skipped)} skipped, {left} not judged")
+    counts = Counter(one.label for one in settled.judgements.values() if one.kind == "label")
+    counts.update(box.label for one in settled.judgements.values() for box in one.boxes)
+    for name in file.classes:
+        echo(f"{counts[name]:6}  {name}")
+    measure = "boxes with their like" if file.has_boxes else "Cohen's kappa"
+    for one, other, count, value in agreed.pairs:
+        echo(f"{one}, {other}: {measure} {value:.3f} of {count} photos that both judged")
+    if len(agreed.raters) > 2 and not file.has_boxes:
+        echo(f"all {len(agreed.raters)} raters: Fleiss' kappa {agreed.fleiss:.3f} of {agreed.shared} photos")
+    for path in settled.disputed:
+        echo(f"note: {path} is disputed and left out; settle it on the page of dataset label", err=True)
+    if not output:
+        return
+    check_place(output)
+    if output.endswith(".csv"):
+        echo(f"{output}: {as_csv(settled, file, output)} rows")
+    elif output.endswith(".json"):
+        echo(f"{output}: {as_coco(settled, file, photos, output)} boxes")
+    else:
+        echo(f"{output}: {as_folders(settled, inside, photos, output)} photos; next:")
+        echo(f"  pocketgraph dataset check {output}")

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from pocketgraph.cli._data_options import picture_model_options, say
-from pocketgraph.cli._output import echo
+from pocketgraph.cli.shared.data_options import cluster_option, picture_model_options, say
+from pocketgraph.cli.shared.output import echo
 
 
 @click.command("embed")
@@ -21,8 +21,11 @@ from pocketgraph.cli._output import echo
     "tensor",
     help="Any tensor of the model; default: what its last layer with weights takes.",
 )
+@cluster_option
 @picture_model_options
-def command(model: str, photos: str, output: str, tensor: str | None, **how: Any) -> None:
+def command(
+    model: str, photos: str, output: str, tensor: str | None, cluster_address: str, **how: Any
+) -> None:  # fmt: skip
     """Write what MODEL makes of each of PHOTOS, a folder of pictures or of folders of pictures, at one of its tensors.
 
     \b
@@ -30,12 +33,13 @@ def command(model: str, photos: str, output: str, tensor: str | None, **how: Any
       pocketgraph nearest flowers.npz --model=mobilenet.pb photo.jpg
     """
     from pocketgraph.apps.embeddings import embed
-    from pocketgraph.cli._progress import progress_bar
+    from pocketgraph.cli.shared.progress import progress_bar
+    from pocketgraph.cluster import connected
     from pocketgraph.formats import load
     from pocketgraph.formats.files import check_place
 
     check_place(output)
-    with progress_bar() as tell:
+    with connected(cluster_address), progress_bar() as tell:
         made = embed(
             load(model), photos, tensor=tensor, progress=lambda done, of: tell("photos", done, of), notify=say, **how
         )

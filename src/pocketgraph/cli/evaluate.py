@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from pocketgraph.cli._data_options import data_options, reading_options, say
-from pocketgraph.cli._output import echo
+from pocketgraph.cli.shared.data_options import cluster_option, data_options, reading_options, say
+from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import UsageError
 
 
@@ -25,10 +25,11 @@ from pocketgraph.errors import UsageError
 )
 @click.option("--report", metavar="FILE.html", help="Write a page: which model to ship, and why.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead.")
+@cluster_option
 @data_options
 def command(
     models: tuple[str, ...], place: str, labels: str | None, limit: int | None, skip: int, report: str | None,
-    as_json: bool, **how: Any,
+    as_json: bool, cluster_address: str, **how: Any,
 ) -> None:  # fmt: skip
     """Judge MODELS (graphs and .tflite files) on the same samples.
 
@@ -39,7 +40,8 @@ def command(
     \b
       pocketgraph evaluate frozen.pb small.tflite --data=photos/ --labels=labels.txt --skip=100
     """
-    from pocketgraph.cli._progress import progress_bar
+    from pocketgraph.cli.shared.progress import progress_bar
+    from pocketgraph.cluster import connected
     from pocketgraph.formats.files import check_place, write_atomically
     from pocketgraph.quantization import evaluate
 
@@ -48,7 +50,7 @@ def command(
         if not report.endswith(".html"):
             raise UsageError(f"a report is an .html page, not '{report}'", where="--report")
         check_place(report)
-    with progress_bar() as tell:
+    with connected(cluster_address), progress_bar() as tell:
         found = evaluate(
             models, place, labels=labels, limit=limit, skip=skip, progress=tell, notify=say, **reading_options(how)
         )

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pocketgraph.cli._data_options import data_options, reading_options, say, shapes_of
-from pocketgraph.cli._output import echo
-from pocketgraph.cli.options import Truth, names
+from pocketgraph.cli.shared.data_options import data_options, reading_options, say, shapes_of
+from pocketgraph.cli.shared.options import Truth, names
+from pocketgraph.cli.shared.output import echo
 
 if TYPE_CHECKING:
     from pocketgraph.exporting import Exported
@@ -99,7 +99,7 @@ def command(
       pocketgraph export frozen.pb -o small.tflite --mode=static --data=photos/
       pocketgraph export saved_model/ -o model.tflite --mode=float16
     """
-    from pocketgraph.cli._progress import progress_bar
+    from pocketgraph.cli.shared.progress import progress_bar
     from pocketgraph.exporting import About, export
 
     given = {name.removeprefix("option_"): value for name, value in how.items() if name.startswith("option_")}

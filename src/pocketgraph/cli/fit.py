@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pocketgraph.cli._data_options import feeds, shapes_of
-from pocketgraph.cli._output import echo
-from pocketgraph.cli.options import names
+from pocketgraph.cli.shared.data_options import feeds, shapes_of
+from pocketgraph.cli.shared.options import names
+from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import UsageError
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def command(model: str | None, devices: str, device_file: str | None, as_json: b
     \b
       pocketgraph fit frozen.pb
       pocketgraph fit frozen.pb --device=raspberry-pi-4,pixel-3 --budget-ms=30
-      pocketgraph fit frozen.pb --device-file=my_phone.json --memory=50 -o fit.svg
+      pocketgraph fit frozen.pb --device-file=my_board.json --memory=50 -o fit.svg
     """
     if devices == "list":
         for line in _listed():
@@ -107,7 +107,8 @@ def _listed() -> Iterator[str]:
 
 
 def _lines(found: DeviceFit, name: str) -> Iterator[str]:
-    from pocketgraph.inspect.numbers import bytes_text, human_readable
+    from pocketgraph.inspect.numbers import human_readable
+    from pocketgraph.pages.quantities import bytes_text
 
     plan = found.memory[found.precision]
     yield f"{name}: {human_readable(found.flops.total)} operations a run"
@@ -160,7 +161,7 @@ def number(value: float) -> str:
 def _advice(found: DeviceFit) -> Iterator[str]:
     if not found.advice:
         return
-    from pocketgraph.inspect.numbers import bytes_text
+    from pocketgraph.pages.quantities import bytes_text
 
     yield "What would help:"
     for one in found.advice:

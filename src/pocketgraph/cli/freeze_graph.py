@@ -8,8 +8,8 @@ from typing import Literal
 
 import click
 
-from pocketgraph.cli._output import echo
-from pocketgraph.cli.options import flag_bool, names
+from pocketgraph.cli.shared.options import flag_bool, names
+from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import FormatError, FreezeError, UsageError, nearest
 
 _UNUSED = "Accepted and not used, as in the original."
@@ -100,11 +100,11 @@ def command(
     """Makes one graph with constants out of a training graph and its checkpoint.
 
     \b
-      pocketgraph freeze_graph TRAINING_DIR -o frozen.pb
-      pocketgraph freeze_graph --input_graph=graph.pbtxt --input_checkpoint=model.ckpt-1000 \\
+      pocketgraph freeze_graph training/ -o frozen.pb
+      pocketgraph freeze_graph --input_graph=training/graph.pbtxt --input_checkpoint=training/model.ckpt-1000 \\
         --output_node_names=softmax --output_graph=frozen.pb
-      pocketgraph freeze_graph SAVED_MODEL_DIR -o frozen.pb --signature=serving_default
-      pocketgraph freeze_graph TRAINING_DIR -o frozen.pb --bind is_training=false --repair
+      pocketgraph freeze_graph saved_model/ -o frozen.pb --signature=serving_default
+      pocketgraph freeze_graph training/ -o frozen.pb --bind is_training=false --repair
     """
     from pocketgraph import formats
     from pocketgraph.freezing.binding import split

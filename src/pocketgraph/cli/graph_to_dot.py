@@ -6,8 +6,8 @@ import os
 
 import click
 
-from pocketgraph.cli._output import echo
-from pocketgraph.cli.options import flag_bool
+from pocketgraph.cli.shared.options import flag_bool
+from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import FormatError, UsageError
 
 

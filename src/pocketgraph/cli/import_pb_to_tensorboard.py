@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from pocketgraph.cli._output import echo
-from pocketgraph.cli.options import names
+from pocketgraph.cli.shared.options import names
+from pocketgraph.cli.shared.output import echo
 
 
 @click.command("import_pb_to_tensorboard")

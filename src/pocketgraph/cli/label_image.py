@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pocketgraph.cli._data_options import picture_model_options
-from pocketgraph.cli._output import echo
-from pocketgraph.cli.options import flag_bool
-from pocketgraph.errors import FormatError, PocketgraphError, UsageError
+from pocketgraph.cli.shared.data_options import feeds, picture_model_options, say
+from pocketgraph.cli.shared.options import flag_bool
+from pocketgraph.cli.shared.output import echo
+from pocketgraph.errors import PocketgraphError, UsageError
 
 if TYPE_CHECKING:
-    from pocketgraph.apps.label_image import Labeler, Prediction
+    from pocketgraph.apps.label_image import Labeler, LabelledPicture, Prediction
 
 DEFAULT_SELF_TEST = 653  # "military uniform" in the labels of the original's default model
 
@@ -61,99 +61,54 @@ def command(
 
     \b
       pocketgraph label_image --graph=small.pb --labels=labels.txt photo.jpg
-      pocketgraph label_image --graph=small.pb --preset=mobilenet --top=3 --json *.jpg
+      pocketgraph label_image --graph=small.pb --preset=mobilenet --top=3 --json photos/roses/*.jpg
     """
     if how["preset"] == "list":
         list_presets()
         return
-    paths = [file for path in (*image, *pictures) for file in files_of(rooted(root_dir, path))]
+    from pocketgraph.apps.label_image import labeler_of, labelled, pictures_at
+
+    paths = [file for path in (*image, *pictures) for file in pictures_at(rooted(root_dir, path))]
     if not graph:
         raise UsageError("no graph is given", hint="pass --graph=FROZEN.pb, and --labels=LABELS.txt for names")
     if not paths:
         raise UsageError("no picture is given", hint="pass --image=PICTURE, or list pictures at the end")
-    labeler = make_labeler(rooted(root_dir, graph), labels, how)
+    labeler = labeler_of(rooted(root_dir, graph), labels or (), notify=say, feeds=feeds(how.pop("feed")), **how)
     results: list[dict[str, Any]] = []
-    failures: list[PocketgraphError] = []
-    for number, path in enumerate(paths):
-        try:
-            predictions = label(labeler, path, top, self_test, warn=number == 0)
-        except FormatError as error:
-            if len(paths) == 1:
-                raise
-            echo(f"error: {error}", err=True)
-            failures.append(error)
+    failures = 0
+    for found in labelled(labeler, paths, top, warn):
+        if found.problem is not None:
+            echo(f"error: {found.problem}", err=True)
+            failures += 1
             continue
-        results.append({"image": path, "predictions": [vars(p) for p in predictions]})
+        if self_test:
+            check_self_test(labeler, found)
+        results.append({"image": found.picture, "predictions": [vars(p) for p in found.predictions]})
         if not as_json:
             if len(paths) > 1:
-                echo(("\n" if len(results) > 1 else "") + f"{path}:")
-            for prediction in predictions:
+                echo(("\n" if len(results) > 1 else "") + f"{found.picture}:")
+            for prediction in found.predictions:
                 echo(line(prediction, style))
     if as_json:
         echo(json.dumps(results, indent=2))
     if failures:
-        raise PocketgraphError(f"{len(failures)} of {len(paths)} pictures could not be labelled")
+        raise PocketgraphError(f"{failures} of {len(paths)} pictures could not be labelled")
 
 
-def make_labeler(graph: str, labels: str | None, how: dict[str, Any]) -> Labeler:
-    """The labeler that the flags describe."""
-    from pocketgraph.apps.label_image import Labeler
-    from pocketgraph.datasets.class_labels import read_labels
-    from pocketgraph.formats import load
-
-    names = read_labels(labels) if labels else []
-    labeler = Labeler(
-        load(graph),
-        names,
-        preset=how["preset"],
-        input_layer=how["input_layer"],
-        output_layer=how["output_layer"],
-        width=how["width"],
-        height=how["height"],
-        mean=how["mean"],
-        std=how["std"],
-        feeds=dict(feed_value(text) for text in how["feed"]),
-        threads=how["threads"],
-    )
-    if labeler.preset and not how["preset"]:
-        found = labeler.preset
-        echo(
-            f"note: the layers are those of --preset={found.name}: input_mean {labeler.mean:g}, "
-            f"input_std {labeler.std:g}",
-            err=True,
-        )
-    return labeler
-
-
-def feed_value(text: str) -> tuple[str, bool | int | float]:
-    """``keep_prob=1`` taken apart; the value is true, false or a number."""
-    name, _, value = text.rpartition("=")
-    if name and value in ("true", "false"):
-        return name, value == "true"
-    for kind in (int, float):
-        try:
-            if name:
-                return name, kind(value)
-        except ValueError:
-            continue
-    raise UsageError(f"--feed '{text}' is not NAME=VALUE with a number, true or false")
-
-
-def label(labeler: Labeler, path: str, top: int, self_test: bool, *, warn: bool) -> list[Prediction]:
-    """The best labels of one picture; with ``self_test`` fails where the very best is not the expected one."""
-    from pocketgraph.apps.label_image import mismatch
-
-    scores = labeler.scores(path)
-    if warn and (warning := mismatch(labeler.labels, len(scores))):
-        echo(f"warning: {warning}", err=True)
-    predictions = labeler.best(scores, top)
+def check_self_test(labeler: Labeler, found: LabelledPicture) -> None:
+    """Fails where the very best label is not the expected one."""
     expected = labeler.preset.self_test if labeler.preset else None
     wanted = DEFAULT_SELF_TEST if expected is None else expected
-    if self_test and predictions[0].index != wanted:
+    if found.predictions[0].index != wanted:
         raise PocketgraphError(
-            f"Expected label #{wanted} but got #{predictions[0].index}", where=path, hint="Self-test failed!"
-        )
-    return predictions
+            f"Expected label #{wanted} but got #{found.predictions[0].index}", where=found.picture,
+            hint="Self-test failed!",
+        )  # fmt: skip
+
+
+def warn(text: str) -> None:
+    """Prints a warning."""
+    echo(f"warning: {text}", err=True)
 
 
 def line(prediction: Prediction, style: str) -> str:
@@ -163,18 +118,6 @@ def line(prediction: Prediction, style: str) -> str:
 
         return f"{prediction.label} {np.float32(prediction.score)!s}"
     return str(prediction)
-
-
-def files_of(path: str) -> list[str]:
-    """The pictures of a folder and of those inside, in order; a file by itself."""
-    from pocketgraph.datasets import file_lists
-
-    if not os.path.isdir(path):
-        if file_lists.is_recording(path):
-            raise UsageError("this is a recording", where=path, hint="pocketgraph label_wav says what is heard in it")
-        return [path]
-    files, _ = file_lists.of_folder(path)
-    return sorted(file for file in files if file_lists.is_picture(file))
 
 
 def rooted(root: str, path: str) -> str:

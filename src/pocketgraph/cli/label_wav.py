@@ -8,7 +8,7 @@ import os
 
 import click
 
-from pocketgraph.cli._output import echo
+from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import FormatError, PocketgraphError, UsageError
 
 
@@ -47,7 +47,7 @@ def command(
     Recordings of another rate than the model's are resampled.
 
     \b
-      pocketgraph label_wav --graph=words.pb --labels=words.txt yes.wav
+      pocketgraph label_wav --graph=speech.pb --labels=words.txt yes.wav
     """
     from pocketgraph.apps.label_wav import WavLabeler
     from pocketgraph.datasets.class_labels import read_labels

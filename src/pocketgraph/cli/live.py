@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pocketgraph.cli._data_options import picture_model_options
-from pocketgraph.cli._output import echo
-from pocketgraph.errors import PocketgraphError, UsageError
+from pocketgraph.cli.shared.data_options import picture_model_options
+from pocketgraph.cli.shared.output import echo
+from pocketgraph.cli.shared.serving import serve, server_options
+from pocketgraph.errors import PocketgraphError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from pocketgraph.apps.live.answers import Application
 
 KINDS = ("classify", "detect", "stylize", "image", "pose", "speech", "embed", "benchmark")
+MOST_TOLD = 100
+"""Mistakes that the terminal is told of."""
 
 
 @click.command("live")
@@ -25,13 +28,9 @@ KINDS = ("classify", "detect", "stylize", "image", "pose", "speech", "embed", "b
     "--input", "source", help="Camera number, folder, picture, video, .wav, or - ; default: the page's camera."
 )
 @click.option("--camera", type=int, help="The same as --input with a camera's number.")
-@click.option("--output", "-o", help="Write to a folder (pictures), x.gif, x.jsonl or - instead of showing a page.")
-@click.option(
-    "--host", default="127.0.0.1", show_default=True, help="Listen there; others than this machine need the URL."
-)
-@click.option("--port", type=click.IntRange(0, 65535), default=8910, show_default=True, help="0 takes a free one.")
+@click.option("--output", "-o", help="Write x.png, a folder of pictures, x.gif, x.jsonl or -; there is no page then.")
 @click.option("--save", default="", help="A folder that the page may save pictures in, by label: training data.")
-@click.option("--browser/--no-browser", default=True, help="Open the page.")
+@server_options
 @picture_model_options
 @click.option("--output_layer", "--output-layer", help="The node that is read.")
 @click.option("--decoder", default="", help="A detector's family, where its outputs' names do not tell.")
@@ -40,6 +39,11 @@ KINDS = ("classify", "detect", "stylize", "image", "pose", "speech", "embed", "b
     "--sample_rate", "--sample-rate", type=click.IntRange(1000, 192000), help="Samples a second that it hears."
 )
 @click.option("--threshold", type=float, help="Show scores over this.")
+@click.option(
+    "--wake", metavar="SMALL", help="A small model that hears or sees everything; MODEL runs when it wakes it."
+)
+@click.option("--wake_word", "--wake-word", default="", help="The label of the small model that wakes the large one.")
+@click.option("--wake_labels", "--wake-labels", help="The labels of the small model.")
 @click.option("--feed", multiple=True, metavar="NAME=VALUE", help="Feed another input too, as in --feed keep_prob=1.")
 def command(
     model: str,
@@ -61,7 +65,7 @@ def command(
     \b
       pocketgraph live small.pb --labels=labels.txt
       pocketgraph live detector.pb --input=street.mjpeg -o street.gif
-      pocketgraph live words.pb --labels=words.txt --input=talk.wav -o -
+      pocketgraph live speech.pb --labels=words.txt --input=talk.wav -o -
     """
     if camera is not None:
         if source is not None:
@@ -78,13 +82,14 @@ def command(
 
 def _application(model: str, threshold: float | None, how: dict[str, Any]) -> Application:
     """The application that the flags describe."""
-    from pocketgraph.apps.live.choice import APPLICATIONS, application
-    from pocketgraph.cli._data_options import feeds
+    from pocketgraph.apps.live.choice import APPLICATIONS, application, misfit
+    from pocketgraph.cli.shared.data_options import feeds
     from pocketgraph.datasets.class_labels import read_labels
     from pocketgraph.formats import load
 
-    made = application(
-        load(model),
+    graph = load(model)
+    made: Application = application(
+        graph,
         how["kind"],
         read_labels(how["labels"]) if how["labels"] else (),
         preset=how["preset"],
@@ -100,6 +105,19 @@ def _application(model: str, threshold: float | None, how: dict[str, Any]) -> Ap
         boxes=how["priors"],
         sample_rate=how["sample_rate"],
     )
+    if warning := misfit(graph, made):
+        echo(f"warning: {warning}", err=True)
+    if how["wake"]:
+        from pocketgraph.apps.live.wake import WakeApp
+
+        labels = read_labels(how["wake_labels"]) if how["wake_labels"] else ()
+        if labels and how["wake_word"] not in labels:
+            said = did_you_mean(how["wake_word"], labels) or ", ".join(labels[:20])
+            raise UsageError(f"the small model has no label '{how['wake_word']}'", hint=said)
+        small = application(load(how["wake"]), None, labels, sample_rate=how["sample_rate"], threads=how["threads"])
+        made = WakeApp(small, made, how["wake_word"])
+    elif how["wake_word"] or how["wake_labels"]:
+        raise UsageError("--wake_word and --wake_labels are of a small model", hint="pass it: --wake=SMALL.pb")
     if threshold is not None:
         made.change("threshold", threshold)
     if how["kind"] is None:
@@ -128,7 +146,7 @@ def _write(application: Application, source: str, output: str) -> None:
         echo("note: Ctrl-C ends it", err=True)
     try:
         for given in frames:
-            if isinstance(given, Sound) != application.hears:
+            if isinstance(given, Sound) != application.hears and application.kind != "benchmark":
                 takes = "sound" if application.hears else "pictures"
                 raise UsageError(f"the model takes {takes}, and '{source}' gives something else")
             target(given, application(given))
@@ -146,30 +164,29 @@ def _serve(
     application: Application, model: str, source: str | None, host: str, port: int, save: str, browser: bool
 ) -> None:
     """The page, until it is interrupted."""
-    import webbrowser
-
     from pocketgraph.apps.live.certificates import self_signed
-    from pocketgraph.apps.live.server import LOOPBACK, LiveServer, Place
+    from pocketgraph.apps.live.server import LiveServer
     from pocketgraph.apps.live.sources import stream
+    from pocketgraph.apps.page_server import LOOPBACK, Place
+
+    told: set[str] = set()
+
+    def tell(error: Exception) -> None:
+        import traceback
+
+        from pocketgraph.apps.live.viewer import unexpected
+
+        text = unexpected(error)
+        if text not in told and len(told) < MOST_TOLD:  # once, not once a frame
+            told.add(text)
+            echo(f"error: this program made a mistake: {text}; POCKETGRAPH_DEBUG=1 shows the traceback", err=True)
+            if os.environ.get("POCKETGRAPH_DEBUG"):
+                echo("".join(traceback.format_exception(error)), err=True)
 
     if save:
         os.makedirs(save, exist_ok=True)
     frames = None if source is None else (lambda: stream(source))
     with self_signed(host in LOOPBACK) as (certificate, key):
         place = Place(host, port, certificate=certificate, key=key)
-        server = LiveServer(application, os.path.basename(model), place, frames, save)
-        url = server.bind()
-        echo(f"{os.path.basename(model)} is live at {url}")
-        if host not in LOOPBACK:
-            if certificate:
-                echo("note: the browser asks once, as this machine vouches for itself (self-signed certificate)")
-            else:
-                echo("note: without the package cryptography there is no HTTPS, so that phones keep their camera back")
-        echo("Ctrl-C ends it")
-        if (
-            browser
-            and host in LOOPBACK
-            and (os.environ.get("DISPLAY") or os.name == "nt" or os.uname().sysname == "Darwin")
-        ):
-            webbrowser.open(url)
-        server.run()
+        server = LiveServer(application, os.path.basename(model), place, frames, save, tell)
+        serve(server, f"{os.path.basename(model)} is live", browser)

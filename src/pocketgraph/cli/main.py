@@ -11,50 +11,77 @@ from typing import Any
 
 import click
 
-from pocketgraph.cli._completion import completes_files
-from pocketgraph.cli._keys import opens_sealed_models
-from pocketgraph.cli._output import echo
-from pocketgraph.cli._pipes import through_pipes
+from pocketgraph.cli._completion import completes_names, mends_bash
+from pocketgraph.cli.shared.keys import opens_sealed_models
+from pocketgraph.cli.shared.output import echo
+from pocketgraph.cli.shared.pipes import through_pipes
 from pocketgraph.errors import PocketgraphError, did_you_mean
+from pocketgraph.version import VERSION
 
-COMMANDS = {
-    "ship": "Make the file that ships: from a trained model and data to a verdict, in one call.",
-    "freeze_graph": "Make one graph with constants out of a training graph and its checkpoint.",
-    "summarize_graph": "Say what a graph holds, in the original tool's words.",
-    "summarize": "The same in tables: likely inputs and outputs, parameters, ops, what to type next.",
-    "strip_unused": "Keep what lies between chosen inputs and outputs.",
-    "optimize_for_inference": "Strip, drop training's nodes and fold batch norms, as TensorFlow's tool of that name.",
-    "transform_graph": "Rewrite a graph by rules: strip, fold, quantize, round…",
-    "transforms": "List the transforms of transform_graph, or tell all about one.",
-    "verify": "Run two models on the same inputs and compare what comes out.",
-    "benchmark_model": "Time a model: run statistics, and tables by node and by node type.",
-    "label_image": "Say what is in pictures with an image classifier.",
-    "label_wav": "Say what is in recordings with a model of spoken words.",
-    "test_streaming_accuracy": "Find the words of a long recording, and judge them by what was said in it.",
-    "identify": "Say what files are: form, version, nodes, variables, bytes, and what to type next.",
-    "convert": "Write a model or checkpoint in another form: .pb, .pbtxt, memory-mapped, SavedModel…",
-    "convert_graphdef_memmapped_format": "Write a package whose weights are mapped into memory, not read.",
-    "seal": "Encrypt a model file.",
-    "unseal": "Decrypt a sealed file.",
-    "quantize": "Make an eight-bit LiteRT model with the help of samples, and report on each layer.",
-    "export": "Write the form that a device runs: .tflite with signatures and metadata…, checked against the graph.",
-    "app": "Write a small project that runs a model: Android, iOS, Raspberry Pi, Linux.",
-    "fit": "Say whether a model fits devices: latency, frames a second, memory, and what to do when not.",
-    "check": "Say whether a model can be exported, and which nodes stand in the way.",
-    "print_selective_registration_header": "Print ops_to_register.h for a TensorFlow of only what graphs need.",
-    "print_required_ops": "Print the ops that models need, also as lists for reduced builds of runtimes.",
-    "retrain": "Teach a classifier classes of one's own, out of photos in folders.",
-    "embed": "Write what a model makes of photos at any of its tensors, as vectors.",
-    "nearest": "Name the photos nearest to others by their vectors; classify without training.",
-    "dataset": "Check photos before training: duplicates, wrong labels, blurred ones; apply what was decided.",
-    "evaluate": "Judge models on data: accuracy, agreement with the float model, KL, signal to noise.",
-    "graph_to_dot": "Write a graph for Graphviz, or draw it where that is installed.",
-    "import_pb_to_tensorboard": "Write a model where TensorBoard finds it: graph, shapes and times.",
-    "model_explorer": "Write a model for Model Explorer, with operations, bytes and times as overlays.",
-    "view": "Draw a model as a page to walk through: scopes, shapes, costs, times; or as SVG, PNG.",
-    "live": "Run a model on a camera or microphone: a page, or annotated pictures, GIF, JSON lines.",
-    "plan": "Show which parts of a model run on which engine, and why.",
+ROAD = {
+    "All of it": {
+        "ship": "Make the file that ships: from a trained model and data to a verdict, in one call.",
+    },
+    "Look": {
+        "identify": "Say what files are: form, version, nodes, variables, bytes, and what to type next.",
+        "summarize": "Say what a graph holds, in tables: likely inputs and outputs, ops, what to type next.",
+        "summarize_graph": "Say what a graph holds, in the original tool's words.",
+        "view": "Draw a model as a page to walk through: scopes, shapes, costs, times; or as SVG, PNG.",
+        "plan": "Show which parts of a model run on which engine, and why.",
+        "graph_to_dot": "Write a graph for Graphviz, or draw it where that is installed.",
+        "import_pb_to_tensorboard": "Write a model where TensorBoard finds it: graph, shapes and times.",
+        "model_explorer": "Write a model for Model Explorer, with operations, bytes and times as overlays.",
+    },
+    "Freeze": {
+        "freeze_graph": "Make one graph with constants out of a training graph and its checkpoint.",
+    },
+    "Change": {
+        "transform_graph": "Rewrite a graph by rules: strip, fold, quantize, round…",
+        "transforms": "List the transforms of transform_graph, or tell all about one.",
+        "strip_unused": "Keep what lies between chosen inputs and outputs.",
+        "optimize_for_inference": "Strip, drop training's nodes, fold batch norms, as TensorFlow's tool of that name.",
+        "convert": "Write a model or checkpoint in another form: .pb, .pbtxt, memory-mapped, SavedModel…",
+        "convert_graphdef_memmapped_format": "Write a package whose weights are mapped into memory, not read.",
+        "seal": "Encrypt a model file.",
+        "unseal": "Decrypt a sealed file.",
+    },
+    "Quantize": {
+        "quantize": "Make an eight-bit LiteRT model with the help of samples, and report on each layer.",
+    },
+    "Judge": {
+        "verify": "Run two models on the same inputs and compare what comes out.",
+        "evaluate": "Judge models on data: accuracy, agreement with the float model, KL, signal to noise.",
+        "benchmark_model": "Time a model: run statistics, and tables by node and by node type.",
+        "fit": "Say whether a model fits devices: latency, frames a second, memory, and what to do when not.",
+        "check": "Say whether a model can be exported, and which nodes stand in the way.",
+    },
+    "Export": {
+        "export": "Write the form that a device runs, .tflite, ONNX, C…, checked against the graph.",
+        "app": "Write a small project that runs a model: Android, iOS, Raspberry Pi, Linux.",
+        "print_required_ops": "Print the ops that models need, also as lists for reduced builds of runtimes.",
+        "print_selective_registration_header": "Print ops_to_register.h for a TensorFlow of only what graphs need.",
+    },
+    "Use": {
+        "label_image": "Say what is in pictures with an image classifier.",
+        "label_wav": "Say what is in recordings with a model of spoken words.",
+        "test_streaming_accuracy": "Find the words of a long recording, and judge them by what was said in it.",
+        "live": "Run a model on a camera or microphone: a page, or annotated pictures, GIF, JSON lines.",
+    },
+    "Teach": {
+        "retrain": "Teach a classifier classes of one's own, out of photos in folders.",
+        "dataset": "Label photos by keyboard; check them before training; apply what was decided.",
+        "federated": "Train one graph on data of many that stay where they are: server, client, simulation.",
+        "embed": "Write what a model makes of photos at any of its tensors, as vectors.",
+        "nearest": "Name the photos nearest to others by their vectors; classify without training.",
+    },
+    "This program": {
+        "help": "Read a guide here: freezing, quantization, shipping…; or what --help tells of a command.",
+        "completion": "Have the Tab key complete commands, options, files, and names of the model that is typed.",
+    },
 }
+"""The commands by what they are for, in the order in which a model meets them, each with its one line."""
+
+COMMANDS = {name: line for commands in ROAD.values() for name, line in commands.items()}
 """Every command with its one line; the module of the same name holds it."""
 
 ALIASES = {
@@ -64,19 +91,24 @@ ALIASES = {
     "label_wav_dir": "label_wav",
 }
 
-WITHOUT_MODELS = frozenset({"transforms", "apply"})
+WITHOUT_MODELS = frozenset({"transforms", "apply", "completion", "install", "show", "help"})
 """Commands, and parts of commands, that open no model, and so need no key of a sealed one."""
 
-RESUMED = frozenset({"quantize", "ship"})
+NAMES = 24  # columns; descriptions of the few commands with longer names begin in the next line
+
+RESUMED = frozenset({"quantize", "retrain", "ship"})
 """Commands that go on where an interrupted call was."""
 
 EPILOG = """\b
 From a TensorFlow 1 training directory to a model that ships:
-  pocketgraph freeze_graph TRAINING_DIR -o frozen.pb
+  pocketgraph freeze_graph training/ -o frozen.pb
   pocketgraph summarize frozen.pb
   pocketgraph transform_graph frozen.pb -o small.pb --inputs=IN --outputs=OUT --transforms=smallest
   pocketgraph verify frozen.pb small.pb
   pocketgraph benchmark_model --graph=small.pb
+
+Dashes and underscores in names are the same. `pocketgraph help` lists guides, `pocketgraph COMMAND --help` tells all
+of a command.
 """
 
 
@@ -96,7 +128,7 @@ class Commands(click.Group):
         for part in command.commands.values() if isinstance(command, click.Group) else [command]:
             if not WITHOUT_MODELS & {name, part.name}:
                 opens_sealed_models(part)
-            completes_files(part)
+            completes_names(part)
             through_pipes(part)
         return command
 
@@ -110,14 +142,16 @@ class Commands(click.Group):
         return command.name, command, args[1:]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands (dashes and underscores are the same)"):
-            formatter.write_dl(list(COMMANDS.items()))
+        widest = max(map(len, (name for name in COMMANDS if len(name) <= NAMES)))
+        for title, commands in ROAD.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(widest), line) for name, line in commands.items()], NAMES)
 
 
 @click.group(
     cls=Commands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
 )
-@click.version_option(package_name="pocketgraph", message="%(prog)s %(version)s")
+@click.version_option(VERSION, message="%(prog)s %(version)s")
 def group() -> None:
     """Takes a trained TensorFlow model to the small, fast, verified form that ships, without TensorFlow."""
 
@@ -128,6 +162,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Errors and warnings are one line on stderr. Set POCKETGRAPH_DEBUG=1 to get the traceback as well.
     """
     warnings.formatwarning = lambda message, *_, **__: f"warning: {message}\n"
+    mends_bash()
     try:
         code = group.main(None if arguments is None else list(arguments), "pocketgraph", standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)

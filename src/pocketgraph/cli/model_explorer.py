@@ -6,7 +6,7 @@ import os
 
 import click
 
-from pocketgraph.cli._output import echo
+from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import UsageError
 
 

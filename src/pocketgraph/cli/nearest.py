@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from pocketgraph.cli._output import echo
+from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import UsageError
 
 

@@ -6,8 +6,8 @@ from typing import Literal
 
 import click
 
-from pocketgraph.cli._graph_to_graph import listed, opened, placeholder_types, written
-from pocketgraph.cli.options import flag_bool
+from pocketgraph.cli.shared.graph_to_graph import listed, opened, placeholder_types, written
+from pocketgraph.cli.shared.options import flag_bool
 from pocketgraph.errors import UsageError
 
 
@@ -45,7 +45,7 @@ def command(
 
     \b
       pocketgraph optimize_for_inference --input=frozen.pb --output=small.pb \\
-        --input_names=image --output_names=softmax
+        --input_names=x --output_names=softmax
     """
     from pocketgraph.freezing.for_inference import optimize_for_inference
 

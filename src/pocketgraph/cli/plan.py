@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from pocketgraph.cli._output import echo, escape, wide_console
-from pocketgraph.cli.options import names
+from pocketgraph.cli.shared.data_options import say
+from pocketgraph.cli.shared.options import named_files, names
+from pocketgraph.cli.shared.output import echo, escape, wide_console
 from pocketgraph.errors import UsageError
 
 if TYPE_CHECKING:
-    from pocketgraph.graph import Graph
-    from pocketgraph.runtime import Session
     from pocketgraph.runtime.description import Description
 
 SAID = {"wrong": "DIFFERS from", "unclear": "cannot be compared on these feeds with"}
@@ -31,6 +31,12 @@ MOST_REASONS = 20  # rows of the table; the rest is one line
 @click.option("--outputs", "-o", default="", help="Comma list of tensors to compute. Default: the likely outputs.")
 @click.option("--nodes", "all_nodes", is_flag=True, help="List every node that LiteRT does not run, with the reason.")
 @click.option("--passes", "all_passes", is_flag=True, help="List every pass: its name, what it does, what it did here.")
+@click.option(
+    "--engine",
+    metavar="NAME",
+    help="auto: measure the installed engines on each large part and take the fastest; or one that is to run it all, "
+    "such as litert or openvino.",
+)
 @click.option("--strict", is_flag=True, help="For a session that has TensorFlow's values for NaN and infinities too.")
 @click.option(
     "--check",
@@ -45,6 +51,7 @@ def command(
     outputs: str,
     all_nodes: bool,
     all_passes: bool,
+    engine: str | None,
     strict: bool,
     check: bool,
     as_json: bool,
@@ -53,24 +60,17 @@ def command(
 
     \b
       pocketgraph plan small.pb
-      pocketgraph plan small.pb --inputs=image=8,224,224,3 --nodes
+      pocketgraph plan small.pb --inputs=x=8,48,48,3 --nodes
     """
-    from pocketgraph.runtime import Session
-    from pocketgraph.runtime.samples import sample_fetches, sample_shapes
+    from pocketgraph.apps.model_plan import plan
 
-    checked: list[tuple[str, str]] = []
-    with Session(model, strict=strict, check="always" if check else "first") as session:
-        wanted = names(outputs) or list(sample_fetches(session.graph))
-        given = shapes_given(session.graph, inputs, wanted)
-        shapes = {**sample_shapes(session.graph, wanted, given), **given}
-        description = session.plan(wanted, shapes)
-        if check:
-            checked = checked_parts(session, wanted, given)
+    files = [text for text in inputs if os.path.isfile(text.partition("=")[2] or text)]
+    given = [*(shape_of(text) for text in inputs if text not in files), *named_files(files)]
+    description = plan(model, given, names(outputs) or None, engine=engine, strict=strict, check=check, notify=say)
+    checked = description.checked
     if as_json:
-        about = as_dict(description)
-        if check:
-            about["checked"] = [{"part": part, "is": verdict} for part, verdict in checked]
-        echo(json.dumps(about, indent=2))
+        checks = {"checked": [{"part": part, "is": verdict} for part, verdict in checked]} if check else {}
+        echo(json.dumps({**as_dict(description), **checks}, indent=2))
     else:
         show(description, model, all_nodes)
         show_passes(description, all_passes)
@@ -80,41 +80,12 @@ def command(
         sys.exit(1)
 
 
-def checked_parts(session: Session, wanted: list[str], shapes: Mapping[str, tuple[int, ...]]) -> list[tuple[str, str]]:
-    """Runs once, on random numbers or, where the model does not take these, on ones; see Session.checked_parts."""
-    from pocketgraph.errors import RunError
-    from pocketgraph.runtime.compare import plain_values
-    from pocketgraph.runtime.samples import sample_feeds
-
-    feeds = sample_feeds(session.graph, wanted, 0, dict(shapes))
-    try:
-        session.run(wanted, feeds)
-    except RunError:
-        session.run(wanted, {name: plain_values(value) for name, value in feeds.items()})
-    found = dict.fromkeys(part for part in session.checked_parts() if part[1] != "not run")
-    return list(found)
-
-
-def show_checked(checked: list[tuple[str, str]]) -> None:
+def show_checked(checked: Sequence[tuple[str, str]]) -> None:
     """Prints what came of the comparisons."""
     if not checked:
         echo("No compiled part ran that could be compared.")
     for part, verdict in checked:
         echo(f"{part}: {'agrees with' if verdict == 'right' else SAID[verdict]} the reference engine")
-
-
-def shapes_given(graph: Graph, texts: tuple[str, ...], outputs: list[str]) -> dict[str, tuple[int, ...]]:
-    """The shapes that the --inputs options say, by name, or that what their files hold has."""
-    import os
-
-    from pocketgraph.cli._data_options import say
-    from pocketgraph.cli._feed_files import gathered
-    from pocketgraph.datasets.sample_reading import SampleReading
-
-    files = [text for text in texts if os.path.isfile(text.partition("=")[2] or text)]
-    shapes = dict(shape_of(text) for text in texts if text not in files)
-    fed = gathered(graph, files, SampleReading(notify=say), outputs) if files else {}
-    return {**shapes, **{name.removesuffix(":0"): value.shape for name, value in fed.items()}}
 
 
 def shape_of(text: str) -> tuple[str, tuple[int, ...]]:
@@ -143,6 +114,7 @@ def as_dict(description: Description) -> dict[str, Any]:
         "parts": [
             {
                 "runs_on": p.runs_on,
+                "measured": list(p.measured),
                 "when_it_runs": p.is_dynamic,
                 "nodes": list(p.nodes),
                 "inputs": list(p.inputs),
@@ -168,9 +140,13 @@ def show(description: Description, model: str, all_nodes: bool) -> None:
     for part in description.parts:
         parts.add_row(escape(part.place), str(len(part.nodes)), escape(brief(part.inputs)), escape(brief(part.outputs)))
     console.print(parts)
+    for place, part in enumerate(description.parts, 1):
+        for line in part.measured:
+            console.print(escape(f"part {place}: {line}"), soft_wrap=True)
     reasons = {name: reason for name, reason in description.reasons.items() if description.ops.get(name) != "Const"}
     if not reasons:
-        console.print("LiteRT runs all of it.")
+        whole = description.parts[0].runs_on if description.parts else "litert"
+        console.print(escape(f"{'LiteRT' if whole == 'litert' else whole} runs all of it."))
         return
     table = Table(title="why not on LiteRT", title_justify="left")
     if all_nodes:

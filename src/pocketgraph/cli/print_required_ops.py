@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from pocketgraph.cli._output import echo
-from pocketgraph.cli.options import names
+from pocketgraph.cli.shared.options import names
+from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import UsageError
 
 FORMS = ("text", "ops_list", "litert", "onnxruntime")
@@ -24,13 +24,13 @@ def command(models: tuple[str, ...], graphs: str, form: str) -> None:
 
     \b
       pocketgraph print_required_ops frozen.pb
-      pocketgraph print_required_ops --form=litert model.tflite other.tflite > registered_ops.cc
+      pocketgraph print_required_ops --form=litert model.tflite small.tflite > registered_ops.cc
       pocketgraph print_required_ops --form=onnxruntime model.onnx > required_operators.config
     """
     from pocketgraph.exporting import required_ops
     from pocketgraph.formats import load
     from pocketgraph.formats.files import mapped
-    from pocketgraph.graph.model_file import is_litert_file, is_model_file
+    from pocketgraph.graph.model_file_graph import is_litert_file, is_model_file
 
     paths = [*names(graphs), *models]
     if not paths:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pocketgraph.cli._output import echo
-from pocketgraph.cli.options import names
+from pocketgraph.cli.shared.options import names
+from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import UsageError
 from pocketgraph.exporting.required_ops import DEFAULT_PAIRS
 
@@ -56,12 +56,12 @@ def command(models: tuple[str, ...], graphs: str, proto_fileformat: str | None, 
 
 def needed(paths: list[str], are_lists: bool, default_ops: str) -> Required:
     """What the graphs, or lists of ops, at these paths need."""
-    from pocketgraph.exporting.required_ops import Kernel, Required, ops_list, required
+    from pocketgraph.exporting.required_ops import Required, RequiredKernel, ops_list, required
     from pocketgraph.formats import load
 
     if not are_lists:
         return required([load(path) for path in paths], default_ops)
-    kernels: set[Kernel] = set(required([], default_ops).kernels)
+    kernels: set[RequiredKernel] = set(required([], default_ops).kernels)
     for path in paths:
         with open(path, encoding="utf-8") as file:
             kernels.update(ops_list(file.read(), path))

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pocketgraph.cli._data_options import data_options, reading_options, say
-from pocketgraph.cli._output import echo
-from pocketgraph.cli.options import flag_bool, names
+from pocketgraph.cli.shared.data_options import cluster_option, data_options, reading_options, say
+from pocketgraph.cli.shared.options import flag_bool, names
+from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import UsageError
 
 if TYPE_CHECKING:
@@ -73,8 +73,11 @@ if TYPE_CHECKING:
 @click.option(
     "--report", "report_path", help="Where the report goes; default: OUTPUT.report.html, and .json beside it."
 )
+@cluster_option
 @data_options
-def command(model: str, calibrate: str | None, out: str, report_path: str | None, **how: Any) -> None:
+def command(
+    model: str, calibrate: str | None, out: str, report_path: str | None, cluster_address: str, **how: Any
+) -> None:  # fmt: skip
     """Make an eight-bit LiteRT file, or graph, of MODEL: a frozen graph, or the directory of a SavedModel or training.
 
     The samples show which values each tensor takes. Weights get a scale for each output channel and are fitted so that
@@ -87,7 +90,8 @@ def command(model: str, calibrate: str | None, out: str, report_path: str | None
       pocketgraph quantize frozen.pb --calibrate=photos/ -o small.tflite --max-accuracy-drop=0.5
       pocketgraph quantize frozen.pb --mode=dynamic -o small.tflite
     """
-    from pocketgraph.cli._progress import progress_bar
+    from pocketgraph.cli.shared.progress import QUANTIZING, progress_bar
+    from pocketgraph.cluster import connected
     from pocketgraph.quantization import quantize
 
     report_path = report_path or f"{os.path.splitext(out)[0]}.report.html"
@@ -96,7 +100,7 @@ def command(model: str, calibrate: str | None, out: str, report_path: str | None
     form: Any = "tflite" if out.endswith(".tflite") else "pb"
     reading = reading_options(how)
     options = {name: value for name, value in how.items() if name not in (*reading, "feed")}
-    with progress_bar() as tell:
+    with connected(cluster_address), progress_bar(QUANTIZING) as tell:
         made = quantize(
             model, calibrate, form=form, resume=f"{os.path.splitext(out)[0]}.resume.npz", progress=tell, notify=say,
             **options, **reading,

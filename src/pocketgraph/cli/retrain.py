@@ -2,28 +2,47 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
+from collections.abc import Iterator
 from typing import Any
 
 import click
 
-from pocketgraph.cli._data_options import picture_model_options
-from pocketgraph.cli._output import echo
-from pocketgraph.errors import UsageError
+from pocketgraph.cli.shared.data_options import cluster_option, picture_model_options
+from pocketgraph.cli.shared.output import echo
+from pocketgraph.errors import PocketgraphError, UsageError
 
-IGNORED = ("learning_rate", "train_batch_size", "test_batch_size", "validation_batch_size", "eval_step_interval")
+IGNORED = ("test_batch_size", "validation_batch_size", "eval_step_interval")
 """Flags of the original's gradient descent; the layer is solved to convergence here."""
+TUNING = ("learning_rate", "train_batch_size")
+"""Likewise, but for --train_layers, which is trained by gradient descent."""
 
 
 @click.command("retrain")
 @click.argument("base", required=False)
-@click.option("--image_dir", "--image-dir", "--data", "image_dir", help="A folder with one folder of photos a class.")
-@click.option("--model", "--architecture", "model", help="The base: any classifier, .pb, .tflite or a SavedModel.")
+@click.option(
+    "--image_dir",
+    "--image-dir",
+    "--data",
+    "image_dir",
+    help="A folder with one folder of photos, or .wav files, a class.",
+)
+@click.option(
+    "--model",
+    "--architecture",
+    "model",
+    help="The base: any classifier of pictures or recordings, .pb, .tflite or a SavedModel.",
+)
 @click.option("--output_graph", "--output-graph", "-o", default="retrained_graph.pb", show_default=True)
 @click.option("--output_labels", "--output-labels", help="Default: beside the graph, labels.txt.")
-@click.option("--summaries_dir", "--summaries-dir", help="Where figures.json goes; default: not written.")
-@click.option("--how_many_training_steps", "--how-many-training-steps", type=click.IntRange(1), default=500,
-              show_default=True, help="Iterations of the solver at most.")  # fmt: skip
+@click.option("--report", metavar="FILE.html", help="The page about it; default: beside the graph, under its name.")
+@click.option("--summaries_dir", "--summaries-dir", help="Where figures.json and curves for TensorBoard go.")
+@click.option("--how_many_training_steps", "--how-many-training-steps", type=click.IntRange(1),
+              help="Steps of --train_layers (800), or iterations of the solver (500), at most.")  # fmt: skip
+@click.option("--train_layers", "--train-layers", type=click.IntRange(0), default=0, show_default=True,
+              help="Train so many of the base's last layers too, on distorted photos.")  # fmt: skip
 @click.option(
     "--testing_percentage", "--testing-percentage", type=click.FloatRange(0, 100), default=10, show_default=True
 )
@@ -39,11 +58,25 @@ IGNORED = ("learning_rate", "train_batch_size", "test_batch_size", "validation_b
 @click.option("--final_tensor_name", "--final-tensor-name", default="final_result", show_default=True)
 @click.option("--flip_left_right/--no_flip_left_right", "mirror", default=True,
               help="Train on mirrored photos too.", show_default=True)  # fmt: skip
+@click.option("--random_crop", "--random-crop", type=click.FloatRange(0, 100), default=0, show_default=True,
+              help="Cut up to so many per cent off the margins of photos that train.")  # fmt: skip
+@click.option("--random_scale", "--random-scale", type=click.FloatRange(0, 400), default=0, show_default=True,
+              help="Make them larger by up to so many per cent.")  # fmt: skip
+@click.option("--random_brightness", "--random-brightness", type=click.FloatRange(0, 100), default=0,
+              show_default=True, help="Make them brighter or darker by up to so many per cent.")  # fmt: skip
+@click.option("--phone_distortions", "--phone-distortions", "phone", is_flag=True,
+              help="Distort them as phones do: frame, lens, exposure, blur, noise, JPEG; default with --train_layers.",
+)  # fmt: skip
 @click.option("--class_weights", "--class-weights", is_flag=True, help="Small classes count as much as large ones.")
+@click.option("--sample_rate", "--sample-rate", type=click.IntRange(1000, 192000),
+              help="Samples a second that a base of recordings hears; default: the graph's, or 16000.")  # fmt: skip
 @click.option("--seed", type=int, default=0, show_default=True)
+@cluster_option
 @picture_model_options
-@click.option("--learning_rate", "--learning-rate", type=float, hidden=True)
-@click.option("--train_batch_size", "--train-batch-size", type=int, hidden=True)
+@click.option("--learning_rate", "--learning-rate", type=click.FloatRange(0, min_open=True),
+              help="Of --train_layers, at its highest; default: 0.0015.")  # fmt: skip
+@click.option("--train_batch_size", "--train-batch-size", type=click.IntRange(1),
+              help="Of --train_layers; default: 32.")  # fmt: skip
 @click.option("--test_batch_size", "--test-batch-size", type=int, hidden=True)
 @click.option("--validation_batch_size", "--validation-batch-size", type=int, hidden=True)
 @click.option("--eval_step_interval", "--eval-step-interval", type=int, hidden=True)
@@ -53,8 +86,10 @@ def command(
     model: str | None,
     output_graph: str,
     output_labels: str | None,
+    report: str | None,
     summaries_dir: str | None,
-    how_many_training_steps: int,
+    how_many_training_steps: int | None,
+    train_layers: int,
     testing_percentage: float,
     validation_percentage: float,
     print_misclassified_test_images: bool,
@@ -62,22 +97,35 @@ def command(
     bottleneck_tensor: str | None,
     final_tensor_name: str,
     mirror: bool,
+    random_crop: float,
+    random_scale: float,
+    random_brightness: float,
+    phone: bool,
     class_weights: bool,
+    sample_rate: int | None,
     seed: int,
+    cluster_address: str,
     **how: Any,
 ) -> None:
     """Teach the classifier BASE the classes of --image_dir: its last layer is made anew.
 
     Which photos train, validate and test follows from their names, as in the original: a photo never changes sides, and
-    photos whose names differ only behind _nohash_ stay together. The layer is solved to convergence.
+    photos whose names differ only behind _nohash_ stay together. The layer is solved to convergence; with
+    --train_layers the base's last ones are then trained on with it. A call that was interrupted goes on where it was
+    when it is made again.
 
     \b
       pocketgraph retrain mobilenet.pb --image_dir=flowers/ -o flowers.pb
       pocketgraph label_image --graph=flowers.pb --labels=labels.txt photo.jpg
     """
-    from pocketgraph.apps.retraining.tool import retrain
-    from pocketgraph.cli._progress import progress_bar
+    from pocketgraph.apps.retraining.distortions import Distortions
+    from pocketgraph.apps.retraining.fine_tuning import Tuning
+    from pocketgraph.apps.retraining.report_page import as_html, next_commands
+    from pocketgraph.apps.retraining.tool import ITERATIONS, retrain
+    from pocketgraph.cli.shared.progress import progress_bar
+    from pocketgraph.cluster import connected
     from pocketgraph.formats import load, save
+    from pocketgraph.formats.event_file import write_scalars
     from pocketgraph.formats.files import check_place, write_atomically
 
     base = base or model
@@ -89,13 +137,25 @@ def command(
         )
     if not image_dir:
         raise UsageError("Must set flag --image_dir.", hint="a folder with one folder of photos a class")
-    for name in IGNORED:
-        if how.pop(name) is not None:
+    given = {name: how.pop(name) for name in (*TUNING, *IGNORED)}
+    for name in IGNORED if train_layers else (*TUNING, *IGNORED):
+        if given[name] is not None:
             echo(f"note: --{name} is of the original's gradient descent, and not used", err=True)
+    tuning = None
+    if train_layers:
+        told = (how_many_training_steps, *(given[name] for name in TUNING))
+        chosen = {name: value for name, value in zip(("steps", "rate", "batch"), told, strict=True) if value}
+        tuning = Tuning(train_layers, **chosen)
     labels_file = output_labels or os.path.join(os.path.dirname(output_graph), "labels.txt")
-    for place in (output_graph, labels_file):
+    page = report or f"{os.path.splitext(output_graph)[0]}.html"
+    if not page.endswith(".html"):
+        raise UsageError(f"a report is an .html page, not '{page}'", where="--report")
+    for place in (output_graph, labels_file, page):
         check_place(place)
-    with progress_bar() as tell:
+    unfinished = f"{output_graph}.unfinished"
+    if os.path.isdir(unfinished):
+        echo("note: going on from an interrupted call", err=True)
+    with connected(cluster_address), progress_bar() as tell, _removed_on_errors(unfinished):
         made = retrain(
             load(base),
             image_dir,
@@ -103,25 +163,38 @@ def command(
             validation=validation_percentage,
             final=final_tensor_name,
             bottleneck=bottleneck_tensor,
-            bottleneck_dir=bottleneck_dir,
-            mirror=mirror,
+            bottleneck_dir=bottleneck_dir or unfinished,
+            distortions=Distortions(mirror, random_crop, random_scale, random_brightness, phone),
+            tuning=tuning,
             class_weights=class_weights,
-            steps=how_many_training_steps,
+            steps=how_many_training_steps or ITERATIONS,
             seed=seed,
-            progress=lambda done, total: tell("photos", done, total),
+            sample_rate=sample_rate,
+            progress=tell,
             notify=lambda text: echo(f"note: {text}", err=True),
             **how,
         )
     save(made.graph, output_graph)
+    commands = next_commands(made, output_graph, labels_file, image_dir)
+    html = as_html(made, os.path.basename(output_graph), os.path.getsize(output_graph), commands)
+    write_atomically(page, html.encode("utf-8", "backslashreplace"))
     write_atomically(labels_file, "".join(f"{label}\n" for label in made.labels).encode())
     if summaries_dir:
         os.makedirs(summaries_dir, exist_ok=True)
         write_atomically(os.path.join(summaries_dir, "figures.json"), made.as_json().encode())
+        for run, tag in (("train", "cross_entropy"), ("validation", "accuracy")):
+            points = [(step, {tag: told[tag]}) for step, told in made.figures if tag in told]
+            if points:
+                write_scalars(os.path.join(summaries_dir, run), points)
+    shutil.rmtree(unfinished, ignore_errors=True)
     counts = made.counts
     echo(f"{len(made.labels)} classes, {counts['training']} photos to train on; cut at '{made.cut.tensor}'")
+    if made.trained_layers:
+        echo(f"{len(made.trained_layers)} layers of the base were trained too, from '{made.trained_layers[0]}' on")
     for name, text in (
         ("training", "Train accuracy"),
         ("cross_validation", "Cross-validated accuracy"),
+        ("head_cross_validation", "Cross-validated accuracy of the new layer alone"),
         ("validation", "Validation accuracy"),
     ):  # fmt: skip
         if name in made.accuracy:
@@ -133,9 +206,19 @@ def command(
         for mistake in made.mistakes:
             echo(f"{mistake.path:>70}  {mistake.answer}")
     if made.wants_more_photos:
-        echo("accuracy still rose with the last quarter of the photos: more of them would help")
+        echo("accuracy still rose with the second half of the photos: more of them would help")
     if made.left_out:
-        echo(f"{len(made.left_out)} photos did not open and were left out")
-    echo(f"{output_graph}, {labels_file}; next:")
-    echo(f"  pocketgraph quantize {output_graph} --calibrate={image_dir} -o small.tflite")
-    echo(f"  pocketgraph live {output_graph} --labels={labels_file}")
+        echo(f"{len(made.left_out)} files did not open and were left out")
+    echo(f"{output_graph}, {labels_file}, {page}; next:")
+    for command_line in commands:
+        echo(f"  {command_line}")
+
+
+@contextlib.contextmanager
+def _removed_on_errors(folder: str) -> Iterator[None]:
+    """Removes a folder where the call is wrong; one that was killed, or stopped by hand, goes on from it."""
+    try:
+        yield
+    except PocketgraphError:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise

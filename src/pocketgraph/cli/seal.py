@@ -6,8 +6,8 @@ import os
 
 import click
 
-from pocketgraph.cli._keys import chosen, key_options
-from pocketgraph.cli._output import echo
+from pocketgraph.cli.shared.keys import chosen, key_options
+from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import PocketgraphError, UsageError
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from pocketgraph.cli._data_options import cores, sample_options, say
-from pocketgraph.cli._output import echo
-from pocketgraph.cli.options import names
+from pocketgraph.cli.shared.data_options import cores, sample_options, say
+from pocketgraph.cli.shared.options import names
+from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import UsageError
 
 
@@ -43,11 +43,11 @@ def command(model: str, data: str | None, folder: str, outputs: str, **how: Any)
     from pocketgraph.apps.shipping.page import cost
     from pocketgraph.apps.shipping.ship import ship
     from pocketgraph.apps.shipping.shipment import MODEL
-    from pocketgraph.cli._progress import progress_bar
+    from pocketgraph.cli.shared.progress import SHIPPING, progress_bar
 
     if how.pop("feed"):
         raise UsageError("--feed is for the commands that ship calls: quantize, evaluate, export")
-    with progress_bar() as tell:
+    with progress_bar(SHIPPING, first=0.6) as tell:
         found = ship(model, folder, data, outputs=names(outputs) or None, progress=tell, notify=say, **how)
     if found.is_resumed:
         say(f"{folder} has it already, from an earlier call")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from pocketgraph.cli._graph_to_graph import listed, opened, placeholder_types, written
-from pocketgraph.cli.options import flag_bool
+from pocketgraph.cli.shared.graph_to_graph import listed, opened, placeholder_types, written
+from pocketgraph.cli.shared.options import flag_bool
 from pocketgraph.errors import UsageError
 
 
@@ -33,7 +33,7 @@ def command(
 
     \b
       pocketgraph strip_unused --input_graph=frozen.pb --output_graph=stripped.pb \\
-        --input_node_names=image --output_node_names=softmax
+        --input_node_names=x --output_node_names=softmax
     """
     from pocketgraph.freezing.for_inference import strip_unused
 

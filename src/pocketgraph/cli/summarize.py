@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pocketgraph.cli._output import echo, escape, wide_console
-from pocketgraph.cli._pipes import is_piped
+from pocketgraph.cli.shared.output import echo, escape, wide_console
+from pocketgraph.cli.shared.pipes import is_piped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,14 +72,14 @@ def show(facts: Summary, path: str, all_ops: bool) -> None:
     """Prints the tables."""
     from rich.table import Table
 
-    from pocketgraph.graph.model_file import is_model_file
-    from pocketgraph.inspect.numbers import bytes_text, human_readable
+    from pocketgraph.graph.model_file_graph import is_model_file
+    from pocketgraph.inspect.numbers import human_readable
+    from pocketgraph.pages.quantities import bytes_text
 
     console = wide_console()
     graph = facts.graph
     size = f", {bytes_text(os.path.getsize(path))}" if os.path.isfile(path) else ""
-    shown = "standard input" if is_piped() else path
-    console.print(f"[bold]{escape(shown)}[/]{size}, {len(graph)} nodes, {len(facts.op_counts)} op types", end="")
+    console.print(f"[bold]{escape(path)}[/]{size}, {len(graph)} nodes, {len(facts.op_counts)} op types", end="")
     console.print(f", {len(graph.functions)} functions" if graph.functions else "")
 
     ends = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
@@ -205,7 +205,7 @@ def fed_inputs(facts: Summary) -> list[EndpointSummary]:
     """The inputs that the likeliest output needs a value for: not those of other outputs, nor those that stand for a
     constant (``keep_prob``) or for a layer of the network (a retrained model's)."""
     from pocketgraph.graph.order import reachable
-    from pocketgraph.runtime.samples import wants_a_feed
+    from pocketgraph.runtime.made_up_feeds import wants_a_feed
 
     if not facts.outputs or facts.graph.dangling():
         return list(facts.inputs)
@@ -244,7 +244,7 @@ def benchmark_flags(facts: Summary, fed: Sequence[EndpointSummary]) -> str:
 def open_shapes(facts: Summary, output: str) -> dict[str, tuple[int, ...]]:
     """Shapes of what an output needs, by node name; none where the graph does not tell them."""
     from pocketgraph.errors import PocketgraphError
-    from pocketgraph.runtime.samples import sample_shapes
+    from pocketgraph.runtime.made_up_feeds import sample_shapes
 
     try:
         return sample_shapes(facts.graph, [output])

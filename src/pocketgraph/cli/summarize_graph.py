@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from pocketgraph.cli._output import echo
-from pocketgraph.cli.options import flag_bool
+from pocketgraph.cli.shared.options import flag_bool
+from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import UsageError
 
 

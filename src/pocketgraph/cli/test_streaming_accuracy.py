@@ -6,7 +6,7 @@ import json
 
 import click
 
-from pocketgraph.cli._output import echo
+from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import UsageError
 
 
@@ -56,8 +56,8 @@ def command(
     """Find the words of a long recording, and judge them by what was said in it.
 
     \b
-      pocketgraph test_streaming_accuracy --graph=words.pb --labels=words.txt \\
-        --wav=ten_minutes.wav --ground_truth=ten_minutes.txt --verbose
+      pocketgraph test_streaming_accuracy --graph=speech.pb --labels=words.txt \\
+        --wav=talk.wav --ground_truth=talk.txt --verbose
     """
     from pocketgraph.apps.label_wav import said_words, words_along
     from pocketgraph.apps.live.speech import SoundModel

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pocketgraph.cli._output import echo
-from pocketgraph.cli.options import flag_bool, names
+from pocketgraph.cli.shared.options import flag_bool, names
+from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import PocketgraphError, UsageError, did_you_mean
 from pocketgraph.graph import Graph, node_name
 
@@ -177,7 +177,7 @@ def _tell_passed(checks: RuleCheck) -> None:
 
 def _size(path: str) -> str:
     """How large a file is, in words behind a comma; "" for what is no file."""
-    from pocketgraph.inspect.numbers import bytes_text
+    from pocketgraph.pages.quantities import bytes_text
 
     return f", {bytes_text(os.path.getsize(path))}" if os.path.isfile(path) else ""
 
@@ -240,16 +240,16 @@ def _write_view(path: str, applied: list[Applied], model: str) -> None:
     """The page of the graphs before and after each rule, those that presets ran one by one."""
     from pocketgraph.formats.files import write_atomically
     from pocketgraph.inspect.transform_page import called
-    from pocketgraph.inspect.view.changes import Step
+    from pocketgraph.inspect.view.changes import AppliedRule
     from pocketgraph.inspect.view.page import as_comparison
 
-    def steps(rules: Sequence[Applied]) -> Iterator[Step]:
+    def steps(rules: Sequence[Applied]) -> Iterator[AppliedRule]:
         for one in rules:
             if one.steps:
                 yield from steps(one.steps)
             else:
                 given = {key: value for key, value in one.arguments.items() if key in one.rule.parameters}
-                yield Step(called(one.rule.name, given), one.before, one.after)
+                yield AppliedRule(called(one.rule.name, given), one.before, one.after)
 
     name = os.path.basename(os.path.normpath(model))
     page = as_comparison(list(steps(applied)), f"Transforms of {name}")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pocketgraph.cli._output import echo, escape, wide_console
-from pocketgraph.cli.options import names as listed
+from pocketgraph.cli.shared.options import names as listed
+from pocketgraph.cli.shared.output import echo, escape, wide_console
 
 if TYPE_CHECKING:
     from pocketgraph.inspect.rule_page import Page

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pocketgraph.cli._data_options import feeds, sample_options, say, shapes_of
-from pocketgraph.cli._output import echo, escape, wide_console
-from pocketgraph.cli.options import names
-from pocketgraph.errors import UsageError
+from pocketgraph.cli.shared.data_options import feeds, sample_options, say, shapes_of
+from pocketgraph.cli.shared.options import named_files, names
+from pocketgraph.cli.shared.output import echo, escape, wide_console
 
 if TYPE_CHECKING:
     from pocketgraph.runtime.compare import Difference
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
     help="The shape of a made-up input that the model leaves open; without NAME of the only one.",
 )  # fmt: skip
 @click.option("--partial", is_flag=True, help="Let feeds cut weights off, which are then not compared.")
-@click.option("--engine", type=click.Choice(["reference", "litert"]), help="Run both on one engine only.")
+@click.option("--engine", metavar="NAME", help="Run both on one engine only: reference, litert, openvino, ….")
 @click.option("--engines", is_flag=True, help="Compare MODEL on the reference engine with itself as sessions run it.")
 @click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON.")
 @sample_options
@@ -65,67 +64,24 @@ def command(
       pocketgraph verify frozen.pb small.pb --inputs=feeds.npz --tolerance=0.05 --top1=0.99
       pocketgraph verify frozen.pb --engines
     """
-    from pocketgraph.runtime import verify
+    from pocketgraph.apps.model_comparison import verify
+    from pocketgraph.cli.shared.progress import progress_bar
 
-    if b is None and not engines:
-        raise UsageError("there is nothing to compare with", hint="name a second model, or say --engines")
-    if b is not None and engines:
-        raise UsageError("--engines compares one model with itself", hint="leave the second one out")
+    values = feeds(how.pop("feed"))
+    with progress_bar() as tell:
+        report = verify(
+            a, b, named_files(inputs) if inputs and not data else None, names(outputs) or None, tolerance, data=data,
+            data_inputs=[name for text in inputs for name in names(text)] if data else (), limit=limit, top1=top1,
+            runs=runs, seed=seed, shapes=shapes_of(input_shape), feeds=values, partial=partial, engine=engine,
+            engines=engines, progress=tell, notify=say, **how,
+        )  # fmt: skip
     b = b or a
-    if (inputs or data) and runs is not None:
-        raise UsageError("--runs is for made-up feeds; --inputs is one set, --data one for each sample")
-    if (inputs or data) and input_shape:
-        raise UsageError("--input_shape is for made-up feeds; arrays and samples have shapes")
-    given = (
-        read_samples(a, b, data, limit, inputs, names(outputs), how)
-        if data
-        else given_feeds(a, inputs, names(outputs), how)
-    )
-    report = verify(
-        a, b, given, names(outputs) or None, tolerance, top1=top1, runs=2 if runs is None else runs, seed=seed,
-        engine=engine, shapes=shapes_of(input_shape), partial=partial, engines=engines,
-    )  # fmt: skip
     if as_json:
         echo(json.dumps(as_dict(report, a, b), indent=2))
     else:
         show(report, f"{a} on the reference engine" if engines else a, f"{b} by default" if engines else b)
     if not report.passed:
         sys.exit(1)
-
-
-def read_samples(
-    a: str, b: str, data: str, limit: int, inputs: tuple[str, ...], outputs: list[str], how: dict[str, Any]
-) -> list[dict[str, Any]]:
-    """A set of feeds for each sample; the options are those of ``evaluate``."""
-    from contextlib import closing
-
-    from pocketgraph.datasets.sample_reading import SampleReading
-    from pocketgraph.quantization.evaluation.data_feeds import data_feeds
-    from pocketgraph.runtime.compared_models import opened
-
-    values = feeds(how.pop("feed"))
-    reading = SampleReading(**how, notify=say)
-    chosen = [name for text in inputs for name in names(text)]
-    with closing(opened(a, None, None)) as model:
-        return data_feeds(
-            model.graph, data, reading, outputs=outputs, inputs=chosen, values=values, limit=limit,
-            reads_recordings=not b.endswith((".tflite", ".onnx")),
-        )  # fmt: skip
-
-
-def given_feeds(model: str, inputs: tuple[str, ...], outputs: list[str], how: dict[str, Any]) -> dict[str, Any] | None:
-    """The feeds that the --inputs options describe; None when there are none."""
-    if not inputs:
-        return None
-    from contextlib import closing
-
-    from pocketgraph.cli._feed_files import gathered
-    from pocketgraph.datasets.sample_reading import SampleReading
-    from pocketgraph.runtime.compared_models import opened
-
-    values = feeds(how.pop("feed"))
-    with closing(opened(model, None, None)) as side:
-        return {**gathered(side.graph, inputs, SampleReading(**how, notify=say), outputs), **values}
 
 
 def as_dict(report: Report, a: str, b: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import os
 
 import click
 
-from pocketgraph.cli._output import echo
+from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import UsageError
 
 PAGES = (".html", ".htm")
@@ -53,7 +53,7 @@ def command(model: str, output: str, measure: bool, compare: str | None, quantiz
         echo(f"{output}: {os.path.getsize(output):,} bytes; open it in a browser")
         return
     from pocketgraph.formats import load
-    from pocketgraph.inspect.view.picture import as_png, as_svg, flat_picture
+    from pocketgraph.inspect.view.static_picture import as_png, as_svg, flat_picture
 
     graph = load(model)
     picture = flat_picture(graph)

@@ -31,7 +31,7 @@ def read_table(path: str, sizes: Sequence[int]) -> tuple[list[Array], list[str]]
         UsageError: it has no rows, or rows of another length.
     """
     try:
-        with open(path, newline="", encoding="utf-8") as file:
+        with open(path, newline="", encoding="utf-8-sig") as file:
             rows = [row for row in csv.reader(file, delimiter="\t" if path.endswith(".tsv") else ",") if row]
     except OSError as error:
         raise FormatError(f"the table cannot be read: {error.strerror or error}", where=path) from None

@@ -77,6 +77,17 @@ class Dataset:
             for index in range(len(self)):
                 yield [self._sample(array, index, item) for array, item in zip(self.arrays, self.inputs, strict=True)]
 
+    def apart(self) -> Iterator[Dataset | list[Array]]:
+        """Each sample as something that can be sent to another machine, which ``sample_apart`` makes the sample of.
+
+        A file is read there; of arrays, and of recordings that a graph reads, the sample itself goes.
+        """
+        if not self.files or self.front is not None:
+            yield from self.samples()
+            return
+        for path in self.files:
+            yield replace(self, files=[path], classes=[], targets=None)
+
     def _sample(self, array: SampleArray, index: int, item: ModelInput) -> Array:
         values = sample_of(array, index)
         if item.dtype.kind == "f" and (self.scaling.mean is not None or self.scaling.std is not None):
@@ -172,6 +183,11 @@ class Dataset:
     def wanted(self, size: int) -> Array | None:
         """What the model should give for each sample, float64 [samples, size]; None when the data do not tell."""
         return None if self.targets is None or self.targets.shape[1] != size else self.targets
+
+
+def sample_apart(part: Dataset | list[Array]) -> list[Array]:
+    """The sample of a part that ``Dataset.apart`` gave."""
+    return next(part.samples()) if isinstance(part, Dataset) else part
 
 
 def _digest(array: SampleArray) -> str:

@@ -32,7 +32,7 @@ def content_at(path: str, rate: int) -> bytes:
     """
     from pocketgraph.kernels.audio.wav import encode_wav
 
-    content, samples, given = _read(path)
+    content, samples, given = recording(path)
     if given == rate:
         return content
     made = encode_wav(resampled(samples, given, rate).astype(np.float32), np.array(rate))
@@ -45,7 +45,7 @@ def samples_at(path: str, rate: int, count: int) -> Array:
     Raises:
         FormatError: it cannot be read, is no recording, or holds no samples.
     """
-    _, samples, given = _read(path)
+    _, samples, given = recording(path)
     heard = samples[:, 0] if given == rate else resampled(samples[:, :1], given, rate)[:, 0]
     result = np.zeros(count, np.float32)
     result[: len(heard)] = heard[:count]
@@ -108,20 +108,34 @@ def _filters(down: int, up: int) -> Array:
     return result
 
 
-def _read(path: str) -> tuple[bytes, Array, int]:
-    """The content of a WAV file, its samples [samples, channels], and its rate."""
-    from pocketgraph.kernels.audio.wav import read_wav
+def recording(path: str) -> tuple[bytes, Array, int]:
+    """The content of a WAV file, its samples, float32 [samples, channels] from -1 to 1, and its rate.
 
+    Raises:
+        FormatError: it cannot be read, is no recording, or holds no samples.
+    """
     try:
         with open(path, "rb") as file:
             content = file.read()
-        samples, rate = read_wav(content)
     except OSError as error:
         raise FormatError(f"the recording cannot be read: {error.strerror or error}", where=path) from None
+    return (content, *recorded(content, path, "take it out"))
+
+
+def recorded(content: bytes, where: str, hint: str = "") -> tuple[Array, int]:
+    """The samples of a WAV file's content, float32 [samples, channels] from -1 to 1, and their rate.
+
+    Raises:
+        FormatError: it is no recording, or holds no samples.
+    """
+    from pocketgraph.kernels.audio.wav import read_wav
+
+    try:
+        samples, rate = read_wav(content)
     except PocketgraphError as error:
-        raise FormatError(f"this is no recording: {error.what}", where=path) from error
+        raise FormatError(f"this is no recording: {error.what}", where=where) from error
     if not len(samples):
-        raise FormatError("the recording is empty", where=path, hint="take it out")
+        raise FormatError("the recording is empty", where=where, hint=hint)
     if not LEAST_RATE <= rate <= MOST_RATE:
-        raise FormatError(f"the recording says that it has {rate} samples a second", where=path, hint="take it out")
-    return content, samples, rate
+        raise FormatError(f"the recording says that it has {rate} samples a second", where=where, hint=hint)
+    return samples, rate

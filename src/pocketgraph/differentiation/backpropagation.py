@@ -23,7 +23,7 @@ SHOWN = 20
 """Nodes that an error lists by name."""
 
 
-class Target(NamedTuple):
+class GradientTarget(NamedTuple):
     """A tensor that is differentiated.
 
     Attributes:
@@ -60,7 +60,7 @@ def checked_ref(graph: Graph, ref: str) -> str:
 
 
 def backpropagate(
-    builder: GraphBuilder, ys: Sequence[Target], xs: Iterable[str], stop: Collection[str] = ()
+    builder: GraphBuilder, ys: Sequence[GradientTarget], xs: Iterable[str], stop: Collection[str] = ()
 ) -> list[str | None]:
     """Adds the nodes that compute the gradients of the sum of all ys.
 

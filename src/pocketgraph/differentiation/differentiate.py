@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pocketgraph.differentiation.backpropagation import Target, backpropagate, carries, checked_ref
+from pocketgraph.differentiation.backpropagation import GradientTarget, backpropagate, carries, checked_ref
 from pocketgraph.differentiation.builder import GraphBuilder
 from pocketgraph.differentiation.calls import without_calls
 from pocketgraph.errors import GraphError
@@ -75,7 +75,7 @@ def gradients(
         if not carries(dtype):
             name = "of no known type" if dtype is None else dtype.base.name
             raise GraphError(f"'{ref}' is {name}, and gradients are of floating numbers only")
-    targets = [Target(y, start or "") for y, start in zip(y_refs, begin, strict=True)]
+    targets = [GradientTarget(y, start or "") for y, start in zip(y_refs, begin, strict=True)]
     with builder.scope(scope):
         found = backpropagate(builder, targets, x_refs, tuple(stop_gradients))
         apart = [x for x, gradient in zip(x_refs, found, strict=True) if gradient is None]

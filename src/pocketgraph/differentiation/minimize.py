@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pocketgraph.differentiation.backpropagation import Target, backpropagate, carries, checked_ref
+from pocketgraph.differentiation.backpropagation import GradientTarget, backpropagate, carries, checked_ref
 from pocketgraph.differentiation.builder import GraphBuilder
 from pocketgraph.differentiation.calls import without_calls
 from pocketgraph.differentiation.optimizers import OPTIMIZERS, Optimizer
@@ -68,12 +68,12 @@ def minimize(
     if isinstance(learning_rate, str):
         checked_ref(graph, learning_rate)
     with builder.scope("gradients"):
-        found = backpropagate(builder, [Target(loss)], [node.name for node in candidates])
+        found = backpropagate(builder, [GradientTarget(loss)], [node.name for node in candidates])
     trained = [(node, grad) for node, grad in zip(candidates, found, strict=True) if grad is not None]
     if not trained or (variables is not None and len(trained) < len(candidates)):
         apart = ", ".join(node.name for node, grad in zip(candidates, found, strict=True) if grad is None)
         raise GraphError(f"the loss '{loss}' does not depend on {apart or 'any variable'}", hint="see trainable")
-    step = _Step(builder, method, {**method.defaults, **parameters}, learning_rate)
+    step = _TrainingStep(builder, method, {**method.defaults, **parameters}, learning_rate)
     train = step.added(trained, loss)
     result = builder.finished([train, *step.assigned]).replace(outputs=(loss, train))
     return with_initialization(result, step.assigned) if step.assigned else result
@@ -91,7 +91,7 @@ def _variables(graph: Graph, names: str | Iterable[str] | None) -> list[Node]:
     return [known[name] for name in listed]
 
 
-class _Step:
+class _TrainingStep:
     """The nodes of one step.
 
     Attributes:

@@ -177,6 +177,7 @@ class Written:
         unchecked: why it was not run.
         seconds: times one run of an entry point by itself, where ``run`` does more than run.
         is_timed: whether the time of a run here says anything.
+        draws: the nodes of the main entry point whose random numbers the run time draws itself.
     """
 
     run: Run | None = None
@@ -186,6 +187,7 @@ class Written:
     unchecked: str = ""
     seconds: Callable[[str, Feeds], float] | None = None
     is_timed: bool = True
+    draws: tuple[str, ...] = ()
 
 
 Source: TypeAlias = "Graph | str | os.PathLike[str]"

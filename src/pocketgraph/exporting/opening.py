@@ -16,6 +16,7 @@ from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, canonical, node
 from pocketgraph.graph.dtype import FLOAT, STRING
 from pocketgraph.graph.graph import Signature
 from pocketgraph.kernels.shapes import Inferred, infer
+from pocketgraph.passes.dropout import without_dropout
 from pocketgraph.quantization.audio_preprocessing import (
     AudioPreprocessing,
     audio_preprocessing_of,
@@ -23,7 +24,15 @@ from pocketgraph.quantization.audio_preprocessing import (
 )
 from pocketgraph.quantization.evaluation.runnable_models import read_graph
 from pocketgraph.runtime.feeds import PLACEHOLDERS, FeedSpec
-from pocketgraph.runtime.samples import is_cached_layer, sample_fetches, sample_inputs, side_effects, sizes_made_up
+from pocketgraph.runtime.made_up_feeds import (
+    is_cached_layer,
+    sample_fetches,
+    sample_inputs,
+    sample_shapes,
+    side_effects,
+    sizes_made_up,
+)
+from pocketgraph.runtime.open_shapes import is_divisor
 from pocketgraph.runtime.signatures import DEFAULT
 from pocketgraph.runtime.tensor_names import feed_endpoint, feed_endpoints, fetch_endpoint
 
@@ -79,6 +88,7 @@ def opened(
     front = None
     if not chosen:
         chosen, graph, front = _sole(graph, inputs, outputs)
+    graph = without_dropout(graph, only_idle=True)[0]
     entries = []
     sizes = _named_sizes(shapes or {}, chosen)
     unused = dict(sizes)
@@ -227,16 +237,31 @@ def _named(tensors: Sequence[str]) -> dict[str, str]:
 
 def _entry(graph: Graph, key: str, signature: Signature, shapes: Sizes, unused: dict[str, Any]) -> EntryPoint:
     declared = infer(graph, outputs=[*signature.inputs.values(), *signature.outputs.values()])
+    said = {
+        tensor: next((s for s in (name, tensor, canonical(tensor), node_name(tensor)) if s in shapes), None)
+        for name, tensor in signature.inputs.items()
+    }
+    fitting = _fitting_sizes(graph, signature, [tensor for tensor, given in said.items() if given is not None])
     inputs = []
     for name, tensor in signature.inputs.items():
-        given = next((s for s in (name, tensor, canonical(tensor), node_name(tensor)) if s in shapes), None)
+        given = said[tensor]
         unused.pop(given or "", None)
-        inputs.append(_input(graph, declared, name, tensor, shapes[given] if given is not None else None))
+        sizes = shapes[given] if given is not None else None
+        inputs.append(_input(graph, declared, name, tensor, sizes, fitting.get(canonical(tensor))))
     outputs = [
         Port(name, canonical(tensor), FLOAT, declared.shape(canonical(tensor)).dims, None)
         for name, tensor in signature.outputs.items()
     ]
     return _with_outputs(graph, EntryPoint(key, tuple(inputs), tuple(outputs)))
+
+
+def _fitting_sizes(graph: Graph, signature: Signature, known: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """Sizes of placeholders that fit the weights behind them, by tensor; none where they cannot be found."""
+    try:
+        found = sample_shapes(graph, list(signature.outputs.values()), known)
+    except UsageError:
+        return {}
+    return {canonical(name): sizes for name, sizes in found.items()}
 
 
 def _with_outputs(graph: Graph, entry: EntryPoint) -> EntryPoint:
@@ -261,7 +286,15 @@ def with_sizes(model: ExportModel, sizes: Sizes) -> ExportModel:
     return replace(model, entries=(entry, *model.entries[1:]))
 
 
-def _input(graph: Graph, declared: Inferred, name: str, tensor: str, given: Sequence[int] | None) -> Port:
+def _input(
+    graph: Graph,
+    declared: Inferred,
+    name: str,
+    tensor: str,
+    given: Sequence[int] | None,
+    fitting: tuple[int, ...] | None,
+) -> Port:
+    """An input; its sizes are those ``given``, else those ``fitting`` the weights where the graph leaves them open."""
     ref = canonical(tensor)
     node = graph.producer(ref)
     dims = declared.shape(ref).dims
@@ -272,6 +305,8 @@ def _input(graph: Graph, declared: Inferred, name: str, tensor: str, given: Sequ
         dims, dtype = spec.shape.dims, spec.dtype or dtype
         if given is None and dims is None and stated is not None:
             dims = stated.dims
+        if given is None and not dims and fitting:
+            return Port(name, ref, dtype, fitting, fitting)
     if given is not None:
         sizes = tuple(int(size) for size in given)
         if (dims is not None and not Shape(dims).fits(sizes)) or min(sizes, default=1) < 0:
@@ -280,9 +315,13 @@ def _input(graph: Graph, declared: Inferred, name: str, tensor: str, given: Sequ
     if dims is None:
         raise UsageError(
             f"the graph does not say how many dimensions the input '{name}' has",
-            hint=f"say it with its sizes, as in {option('input_shape', 'shapes')}={name}:1,224,224,3",
+            hint=f"set it for good: {option('feed', 'values')}={name}=1"
+            if is_divisor(graph, node.name)
+            else f"say it with its sizes, as in {option('input_shape', 'shapes')}={name}:1,224,224,3",
         )
-    return Port(name, ref, dtype, dims, sizes_made_up(dims, dtype))
+    return Port(
+        name, ref, dtype, dims, fitting if fitting and Shape(dims).fits(fitting) else sizes_made_up(dims, dtype)
+    )
 
 
 def _text(dims: Sequence[int | None] | None) -> str:

@@ -11,14 +11,17 @@ from pocketgraph.errors import UsageError, option
 from pocketgraph.exporting.model import EntryPoint, ExportModel
 from pocketgraph.graph import Graph
 from pocketgraph.graph.dtype import BOOL, FLOAT, STRING
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.litert.engine import tried
 from pocketgraph.litert.program import Program
 from pocketgraph.litert.unsupported import Unsupported
+from pocketgraph.passes.dropout import is_noise_of_dropout
 from pocketgraph.quantization.canonical.canonicalize import canonicalize
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
 from pocketgraph.quantization.float_program import Simplified, simplified
 from pocketgraph.quantization.pipeline import quantize_program
 from pocketgraph.runtime.description import LATE
+from pocketgraph.runtime.open_shapes import is_divisor
 
 MOST_NAMED = 3
 """Nodes of one op that a message names."""
@@ -63,11 +66,12 @@ def help_with(graph: Graph, name: str) -> str:
             "a loop whose length depends on the input cannot be written out: cut before or "
             f"after it with {option('outputs')}"
         )
-    if node.op.startswith(("Random", "Multinomial", "TruncatedNormal")):
-        return (
-            f"set dropout's share for good with {option('feed', 'values')}=keep_prob=1, or feed "
-            f"the numbers: {option('inputs')}"
-        )
+    if node.op in ops_with("random") or node.op.startswith("StatelessRandom"):
+        if not is_noise_of_dropout(graph, name):
+            return f"feed the numbers: {option('inputs')} names all tensors to feed"
+        shares = [other.name for other in graph if other.op == "Placeholder" and is_divisor(graph, other.name)]
+        given = " ".join(f"{option('feed', 'values')}={share}=1" for share in shares)
+        return f"set dropout's share for good: {given}" if shares else without_dropout_help()
     if node.op.startswith("Placeholder"):
         return f"set it for good, as in {option('feed', 'values')}={name}=1, or name all {option('inputs')}"
     if node.op.startswith(("Var", "RestoreV2", "ReadVariable")):
@@ -77,6 +81,11 @@ def help_with(graph: Graph, name: str) -> str:
     if node.op.startswith(("String", "Decode", "Encode")) or STRING in node.attrs.values():
         return f"give the numbers behind the texts: {option('inputs')} names the tensors to feed"
     return ""
+
+
+def without_dropout_help() -> str:
+    """What takes dropout out that training left on."""
+    return f"`pocketgraph freeze_graph` with {option('repair')}=dropout takes dropout out"
 
 
 def float_program(entry: EntryPoint, model: ExportModel, target: str = "LiteRT", *, custom: bool = False) -> Program:

@@ -50,7 +50,7 @@ HELPERS = """
 """What the macros of the header call; TensorFlow's build includes it as it is."""
 
 
-class Kernel(NamedTuple):
+class RequiredKernel(NamedTuple):
     """An op and the class of a kernel of it; "" for no class."""
 
     op: str
@@ -65,7 +65,7 @@ class Required(NamedTuple):
         missing: the ops without a kernel, sorted.
     """
 
-    kernels: tuple[Kernel, ...]
+    kernels: tuple[RequiredKernel, ...]
     missing: tuple[str, ...]
 
 
@@ -79,7 +79,7 @@ def required(graphs: Iterable[Graph], default_ops: str = DEFAULT_PAIRS) -> Requi
     Raises:
         UsageError: ``default_ops`` has no such form.
     """
-    found: set[Kernel] = set()
+    found: set[RequiredKernel] = set()
     missing: set[str] = set()
     for graph in graphs:
         for node in [*graph, *(node for function in graph.functions.values() for node in function.nodes)]:
@@ -89,12 +89,12 @@ def required(graphs: Iterable[Graph], default_ops: str = DEFAULT_PAIRS) -> Requi
             if cls is None:
                 missing.add(node.op)
             else:
-                found.add(Kernel(node.op, cls))
+                found.add(RequiredKernel(node.op, cls))
     for pair in filter(None, default_ops.split(",")):
         op, colon, cls = pair.partition(":")
         if not colon:
             raise UsageError(f"{option('default_ops')} '{pair}' is not OP:KERNEL")
-        found.add(Kernel(op, cls))
+        found.add(RequiredKernel(op, cls))
     return Required(tuple(sorted(found)), tuple(sorted(missing)))
 
 
@@ -152,7 +152,7 @@ def header(found: Required | None) -> str:
     return "\n".join([*lines, "#endif"])
 
 
-def ops_list(text: str, where: str = "") -> tuple[Kernel, ...]:
+def ops_list(text: str, where: str = "") -> tuple[RequiredKernel, ...]:
     """The pairs of a file of the form ops_list: JSON, ``[["Add", "BinaryOp<…>"], …]``.
 
     Raises:
@@ -162,7 +162,7 @@ def ops_list(text: str, where: str = "") -> tuple[Kernel, ...]:
         raise FormatError("Input file should not be empty", where=where)
     try:
         pairs = json.loads(text)
-        return tuple(Kernel(str(op), str(cls or "")) for op, cls in pairs)
+        return tuple(RequiredKernel(str(op), str(cls or "")) for op, cls in pairs)
     except (ValueError, TypeError, RecursionError) as error:
         raise FormatError(f"this is no list of [op, kernel] pairs: {error}", where=where) from None
 
@@ -264,6 +264,6 @@ def onnx_config(operators: Mapping[tuple[str, int], set[str]]) -> str:
     return "\n".join(f"{domain};{opset};{','.join(sorted(ops))}" for (domain, opset), ops in sorted(operators.items()))
 
 
-def as_ops_list(kernels: Sequence[Kernel]) -> str:
+def as_ops_list(kernels: Sequence[RequiredKernel]) -> str:
     """The pairs in the form ops_list."""
     return json.dumps([[kernel.op, kernel.cls or None] for kernel in kernels])

@@ -16,15 +16,17 @@ from pocketgraph.exporting.checking import Checked, check
 from pocketgraph.exporting.model import About, ExportModel, Progress, Source
 from pocketgraph.exporting.opening import Sizes, opened
 from pocketgraph.exporting.placing import check_target, put_in_place, workshop
+from pocketgraph.exporting.random_draws import check_with_draws_fed
 from pocketgraph.exporting.samples import with_samples
 from pocketgraph.exporting.targets import Target, target_of
 from pocketgraph.graph import Graph
+from pocketgraph.pages.quantities import bytes_text
 
 Lines: TypeAlias = "Sequence[str] | str | os.PathLike[str]"
 """Lines of text, or the path of a file with them."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Exported:
     """What was written, and the proof that it is the same model.
 
@@ -45,6 +47,11 @@ class Exported:
     notes: tuple[str, ...]
     checks: tuple[Checked, ...]
     unchecked: str = ""
+
+    def __repr__(self) -> str:
+        largest = max((output.largest_relative for item in self.checks for output in item.outputs), default=0.0)
+        proof = f"at most {largest:.3g} of the peak from the graph" if self.checks else f"not run: {self.unchecked}"
+        return f"<Exported {self.path}: {self.target}, {bytes_text(self.bytes)}; {proof}>"
 
 
 def export(
@@ -196,7 +203,11 @@ def export_model(
         )
     with workshop(path) as made:
         written = target.write(model, made, **arguments)
-        checks = check(model, written, tolerance)
+        checks = (
+            check_with_draws_fed(model, written, target.write, arguments, tolerance)
+            if written.draws
+            else check(model, written, tolerance)
+        )
         files = put_in_place(made, path)
     size = sum(os.path.getsize(name) for name in files)
     return Exported(

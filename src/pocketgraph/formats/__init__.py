@@ -10,7 +10,7 @@ from pocketgraph.errors import FormatError, UsageError
 from pocketgraph.formats import graphdef
 from pocketgraph.graph import Graph, Tensor
 from pocketgraph.graph.collector import collector_paused
-from pocketgraph.graph.model_file import is_litert_file, is_model_file
+from pocketgraph.graph.model_file_graph import is_litert_file, is_model_file
 
 if TYPE_CHECKING:
     from pocketgraph.formats.content import Kind
@@ -43,8 +43,8 @@ def load(
     changed in place meanwhile (``save`` never does that). Unlike TensorFlow's tools, which take an empty file for an
     empty graph, this refuses one.
 
-    The graph of a SavedModel is given as it is stored, with its signatures; when it has variables, their values are in
-    the directory's checkpoint, and ``freeze`` puts them in.
+    The graph of a SavedModel is given as it is stored, with its signatures. Values of variables are in the checkpoint
+    beside the file or in the directory; the graph remembers where, and ``freeze`` puts them in.
 
     Args:
         path: a file, or a SavedModel's directory.
@@ -74,7 +74,7 @@ def load(
         identity = identify(name)
         if identity.kind is not Kind.SAVED_MODEL:
             raise identity.refusal()
-        return of_saved_model(meta_graph.read_saved_model(name), name, tags, signature)
+        return of_saved_model(meta_graph.read_saved_model(name), name, tags, signature).replace(source=name)
     buffer = mapped(name)
     if key is not None or buffer[: len(SEAL)] == SEAL:
         from pocketgraph.formats.sealed import opened
@@ -97,7 +97,8 @@ def _of_buffer(buffer: Buffer, name: str, tags: str | Iterable[str] | None, sign
 
     kind = of_content(buffer, name)
     read = reader(kind, bytes(buffer[:HEAD]))
-    return _undetected(buffer, kind, name) if read is None else read(buffer, name, tags, signature)
+    graph = _undetected(buffer, kind, name) if read is None else read(buffer, name, tags, signature)
+    return graph.replace(source=name)
 
 
 def from_bytes(data: bytes | bytearray | memoryview, name: str = "<bytes>") -> Graph:

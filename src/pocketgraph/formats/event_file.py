@@ -1,4 +1,4 @@
-"""Writes event files, which TensorBoard reads: a graph, and what its runs did.
+"""Writes event files, which TensorBoard reads: a graph and what its runs did, or numbers by step.
 
 An event file is a row of TFRecords (length, its checksum, data, its checksum), each an Event message
 (tensorflow/core/lib/io/record_writer.cc, tensorflow/core/util/event.proto).
@@ -10,7 +10,7 @@ import os
 import socket
 import struct
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pocketgraph.formats import crc32c
@@ -41,6 +41,33 @@ def write_event_file(folder: str | os.PathLike[str], graph_def: bytes, runs: Map
         run.tagged_run_metadata.tag = tag
         run.tagged_run_metadata.run_metadata = metadata
         events.append(run)
+    return _written(folder, now, events)
+
+
+def write_scalars(folder: str | os.PathLike[str], points: Iterable[tuple[int, Mapping[str, float]]]) -> str:
+    """Writes an event file with numbers, which TensorBoard shows as curves.
+
+    Args:
+        folder: a run of TensorBoard's ``--logdir``, made when it is not there.
+        points: steps, each with numbers by tag.
+
+    Returns:
+        The file's path.
+
+    Raises:
+        PocketgraphError: the file cannot be written.
+    """
+    now = time.time()
+    events = [_event(now, file_version=VERSION)]
+    for step, numbers in points:
+        event = _event(now, step=step)
+        for tag, value in numbers.items():
+            event.summary.value.add(tag=tag, simple_value=value)
+        events.append(event)
+    return _written(folder, now, events)
+
+
+def _written(folder: str | os.PathLike[str], now: float, events: Iterable[Any]) -> str:
     path = _free_name(os.fspath(folder), now)
     write_atomically(path, b"".join(record(event.SerializeToString()) for event in events))
     return path

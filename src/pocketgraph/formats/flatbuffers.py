@@ -34,7 +34,7 @@ class Table:
 
     __slots__ = ("_offsets", "at", "reader")
 
-    def __init__(self, reader: Reader, at: int, offsets: tuple[int, ...]) -> None:
+    def __init__(self, reader: FlatBufferReader, at: int, offsets: tuple[int, ...]) -> None:
         self.reader = reader
         self.at = at
         self._offsets = offsets
@@ -42,7 +42,7 @@ class Table:
     @staticmethod
     def root(buffer: Buffer) -> Table:
         """The root table of a buffer."""
-        reader = Reader(memoryview(buffer))
+        reader = FlatBufferReader(memoryview(buffer))
         return reader.table(reader.target(0))
 
     def place(self, slot: int) -> int:
@@ -83,7 +83,7 @@ class Table:
         return self.reader.tables(place, kind) if place else []
 
 
-class Reader:
+class FlatBufferReader:
     """The bytes of a FlatBuffer, each place looked at before it is read; all methods raise FormatError.
 
     Args:

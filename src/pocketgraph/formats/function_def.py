@@ -13,7 +13,7 @@ from pocketgraph.errors import FormatError
 from pocketgraph.formats import wire
 from pocketgraph.formats.wire import LEN, VARINT, Buffer, WireError
 from pocketgraph.graph import AttrValue, DType, Function, Node
-from pocketgraph.graph.function_body import Body, flat_body
+from pocketgraph.graph.function_body import FunctionBody, flat_body
 
 SIGNATURE, RET, ATTR, CONTROL_RET, ARG_ATTR, RESOURCE_ARG = 1, 4, 5, 6, 7, 8  # fields of FunctionDef
 NAME, INPUT_ARG, OUTPUT_ARG = 1, 2, 3  # fields of OpDef, its signature
@@ -57,7 +57,7 @@ def body(
     function: Function,
     attrs: Mapping[str, AttrValue] | None = None,
     library: Mapping[str, Function] | None = None,
-) -> Body:
+) -> FunctionBody:
     """The function's body, ready to be copied in the place of a call.
 
     Args:

@@ -25,7 +25,7 @@ MOST_RUNS = 1 << 14
 SHORT_RUN = 160  # bytes of attributes that are remembered once they were found to be well-formed
 
 
-class Reader:
+class GraphDefReader:
     """Reads one GraphDef out of a buffer."""
 
     def __init__(self, buffer: Buffer, file: str) -> None:
@@ -277,7 +277,7 @@ def parse(buffer: Buffer, file: str, start: int = 0, stop: int | None = None) ->
     end = len(buffer) if stop is None else stop
     try:
         with collector_paused():
-            return Reader(buffer, file).read(start, end)
+            return GraphDefReader(buffer, file).read(start, end)
     except WireError as error:
         raise corrupt(error, file, len(buffer)) from None
 

@@ -9,7 +9,8 @@ project.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from pocketgraph.formats.tflite import free_name, plain_name
 from pocketgraph.formats.wire import LEN, VARINT, Buffer, WireError
 from pocketgraph.graph import DType, Graph, Node, Shape, Tensor
 from pocketgraph.graph.graph import Signature
-from pocketgraph.graph.model_file import ONNX, ONNX_PREFIX, SHAPES, TYPES
+from pocketgraph.graph.model_file_graph import ONNX, ONNX_PREFIX, SHAPES, TYPES
 
 DEFAULT = "serving_default"
 ELEMENTS = {
@@ -29,13 +30,16 @@ ELEMENTS = {
 }  # fmt: skip
 """TensorFlow's name of each TensorProto.DataType."""
 EXTERNAL = 1  # a tensor's data_location
+DEEPEST = 100
+FOLDER = "_folder"
+"""The attribute of a constant whose elements lie in another file: the folder of the ONNX file."""
 
 
 def parse(buffer: Buffer, where: str = "") -> Graph:
     """The graph of a file. Its content stays in ``extra``, which is what a session runs.
 
     Raises:
-        FormatError: it is damaged, or keeps its weights in other files.
+        FormatError: it is damaged, or the file beside it that has its weights is.
     """
     try:
         span = next(((value, stop) for number, value, stop in _parts(buffer, 0, len(buffer)) if number == 7), None)
@@ -127,11 +131,6 @@ def _add_constant(
     buffer: Buffer, start: int, end: int, nodes: list[Node], taken: set[str], names: dict[str, str], where: str
 ) -> None:
     numbers = _numbers(buffer, start, end)
-    if numbers.get(14) == EXTERNAL:
-        raise FormatError(
-            "the ONNX file keeps its weights in other files, which are not read", where=where,
-            hint="verify the export when it is made",
-        )  # fmt: skip
     (name, *_) = _texts(buffer, start, end, 8) or [""]
     dims = [value for _, number, kind, value, _ in wire.fields(buffer, start, end) if (number, kind) == (1, VARINT)]
     for number, value, stop in _parts(buffer, start, end):
@@ -143,12 +142,43 @@ def _add_constant(
     raw = next((buffer[value:stop] for number, value, stop in _parts(buffer, start, end) if number == 9), None)
     node = free_name(plain_name(name) or "constant", taken)
     count = int(np.prod(dims, dtype=np.int64))
-    if raw is not None and dtype.size and len(raw) == count * dtype.size:
+    if numbers.get(14) == EXTERNAL:
+        entries = [_texts(buffer, value, stop, 1) + _texts(buffer, value, stop, 2)
+                   for number, value, stop in _parts(buffer, start, end) if number == 13]  # fmt: skip
+        facts = {entry[0]: entry[1] for entry in entries if len(entry) == 2}
+        read = _beside(where, facts, count * dtype.size)
+        elements = Tensor(dtype, tuple(dims), read=lambda: read().view(dtype.numpy).reshape(dims))
+        nodes.append(
+            Node(node, "Const", (), {"dtype": dtype, "value": elements, FOLDER: os.path.dirname(where).encode()})
+        )
+    elif raw is not None and dtype.size and len(raw) == count * dtype.size:
         tensor = Tensor.from_numpy(np.frombuffer(raw, dtype.numpy).reshape(dims), dtype)
         nodes.append(Node(node, "Const", (), {"dtype": dtype, "value": tensor}))
     else:
         nodes.append(Node(node, f"{ONNX_PREFIX}initializer", (), {TYPES: (dtype,), SHAPES: (Shape(dims),)}))
     names[name] = f"{node}:0"
+
+
+def _beside(where: str, facts: Mapping[str, str], size: int) -> Callable[[], np.ndarray[Any, Any]]:
+    """What reads the bytes of a constant from the file beside ``where`` that ``facts`` name.
+
+    Raises:
+        FormatError: there is no such file, it is too short, or lies elsewhere.
+    """
+    name = facts.get("location", "")
+    folder = os.path.dirname(os.path.abspath(where))
+    path = os.path.realpath(os.path.join(folder, name))
+    if not where or not name or os.path.dirname(path) != os.path.realpath(folder):
+        raise FormatError(f"the ONNX file keeps weights in '{name}', which is no file beside it", where=where)
+    try:
+        offset, length, whole = int(facts.get("offset", 0)), int(facts.get("length", size)), os.path.getsize(path)
+    except (OSError, ValueError):
+        raise FormatError(
+            f"the ONNX file keeps weights in '{name}', which cannot be read", where=where, hint="put it beside the file"
+        ) from None
+    if length != size or offset < 0 or offset + size > whole:
+        raise FormatError(f"weights of the ONNX file are to be in '{name}', which is too short", where=where)
+    return lambda: np.memmap(path, np.uint8, "r", offset, (size,)) if size else np.empty(0, np.uint8)
 
 
 def _add_node(
@@ -162,10 +192,24 @@ def _add_node(
 ) -> None:
     (op, *_) = _texts(buffer, start, end, 4) or ["unnamed"]
     made = _texts(buffer, start, end, 2)
-    read = [names[name].removesuffix(":0") for name in _texts(buffer, start, end, 1) if name in names]
+    read = list(dict.fromkeys(names[name].removesuffix(":0") for name in _read(buffer, start, end) if name in names))
     node = free_name(plain_name(next(iter(made), "")) or op, taken)
     attrs: dict[str, Any] = {}
     if made and all(name in typed for name in made):
         attrs = {TYPES: tuple(typed[name][0] for name in made), SHAPES: tuple(typed[name][1] for name in made)}
     nodes.append(Node(node, ONNX_PREFIX + op, read, attrs))
     names.update({name: f"{node}:{port}" for port, name in enumerate(made)})
+
+
+def _read(buffer: Buffer, start: int, end: int, depth: int = 0) -> Iterator[str]:
+    """What a node reads, by itself or in the graphs that it holds: branches, the body of a loop."""
+    if depth > DEEPEST:
+        raise WireError(start, f"graphs lie in graphs more than {DEEPEST} deep")
+    yield from _texts(buffer, start, end, 1)
+    for number, attribute, stop in _parts(buffer, start, end):
+        for kind, at, to in _parts(buffer, attribute, stop) if number == 5 else ():
+            for field, inner, outer in _parts(buffer, at, to) if kind in (6, 11) else ():
+                if field == 1:
+                    yield from _read(buffer, inner, outer, depth + 1)
+                elif field == 12:
+                    yield from _texts(buffer, inner, outer, 1)

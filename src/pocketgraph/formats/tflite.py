@@ -22,7 +22,7 @@ from pocketgraph.formats.wire import Buffer
 from pocketgraph.graph import DType, Graph, Node, Shape, Tensor
 from pocketgraph.graph.dtype import UINT8
 from pocketgraph.graph.graph import Signature
-from pocketgraph.graph.model_file import PREFIX, SCALES, SHAPES, TYPES, ZERO_POINTS
+from pocketgraph.graph.model_file_graph import PREFIX, SCALES, SHAPES, TYPES, ZERO_POINTS
 
 DEFAULT = "serving_default"
 METADATA = "TFLITE_METADATA"
@@ -59,7 +59,7 @@ OPERATORS = tuple(_NAMES.split())
 
 
 @dataclass(frozen=True)
-class TensorFacts:
+class TensorDetails:
     """An input or output of a file.
 
     Attributes:
@@ -87,7 +87,7 @@ class ModelFacts:
         metadata: the names of its metadata and their bytes.
     """
 
-    signatures: Mapping[str, tuple[Mapping[str, TensorFacts], Mapping[str, TensorFacts]]]
+    signatures: Mapping[str, tuple[Mapping[str, TensorDetails], Mapping[str, TensorDetails]]]
     has_signatures: bool
     description: str
     metadata: Mapping[str, bytes]
@@ -101,7 +101,7 @@ class _File:
         self.root = Table.root(buffer)
         self.codes = [_op(table) for table in self.root.tables(1)]
         self.buffers = self.root.tables(4)
-        self.subgraphs = [_Subgraph(table) for table in self.root.tables(2)]
+        self.subgraphs = [_SubgraphTable(table) for table in self.root.tables(2)]
         if not self.subgraphs:
             raise FormatError("it has no subgraph")
 
@@ -119,7 +119,7 @@ class _File:
         return data if data is not None and len(data) else None
 
 
-class _Subgraph:
+class _SubgraphTable:
     def __init__(self, table: Table) -> None:
         self.tensors = table.tables(0)
         self.inputs = table.numbers(1, "i32")
@@ -142,14 +142,14 @@ def _op(table: Table) -> str:
     return PREFIX + (OPERATORS[number].lower() if number < len(OPERATORS) else f"operator_{number}")
 
 
-def _facts(tensor: Table) -> TensorFacts:
+def _facts(tensor: Table) -> TensorDetails:
     shape, declared = tensor.numbers(0, "i32"), tensor.numbers(7, "i32")
     sizes = declared if len(declared) == len(shape) else shape
     quantization = tensor.table(4)
     scales = quantization.numbers(2, "f32") if quantization is not None else ()
     zeros = quantization.numbers(3, "i64") if quantization is not None else ()
     kind = tensor.number(1, "i8")
-    return TensorFacts(
+    return TensorDetails(
         tensor.text(3),
         ELEMENTS[kind] if 0 <= kind < len(ELEMENTS) else f"type {kind}",
         tuple(None if size < 0 else size for size in sizes),
@@ -195,7 +195,7 @@ def _signatures(file: _File) -> dict[str, tuple[int, dict[str, int], dict[str, i
     return {DEFAULT: (0, named[0], named[1])}
 
 
-def _by_name(graph: _Subgraph, numbers: tuple[int, ...]) -> dict[str, int]:
+def _by_name(graph: _SubgraphTable, numbers: tuple[int, ...]) -> dict[str, int]:
     """Tensors by name, as LiteRT's interpreter tells them apart: later ones of a name have their number behind it."""
     found: dict[str, int] = {}
     for number in numbers:
@@ -241,7 +241,7 @@ def parse(buffer: Buffer, where: str = "") -> Graph:
     )
 
 
-def _nodes(file: _File, subgraph: _Subgraph, prefix: str, nodes: list[Node], taken: set[str]) -> dict[int, str]:
+def _nodes(file: _File, subgraph: _SubgraphTable, prefix: str, nodes: list[Node], taken: set[str]) -> dict[int, str]:
     """Adds the nodes of a subgraph, and gives the name of each tensor that is made, by its number."""
     names: dict[int, str] = {}
     for number in subgraph.inputs:
@@ -285,7 +285,7 @@ def _nodes(file: _File, subgraph: _Subgraph, prefix: str, nodes: list[Node], tak
 
 def _add_constant(
     file: _File,
-    subgraph: _Subgraph,
+    subgraph: _SubgraphTable,
     number: int,
     prefix: str,
     nodes: list[Node],
@@ -309,7 +309,7 @@ def _add_constant(
     names[number] = f"{name}:0"
 
 
-def _dtype(fact: TensorFacts) -> DType:
+def _dtype(fact: TensorDetails) -> DType:
     try:
         return DType.named(fact.dtype)
     except GraphError:  # a type that TensorFlow has not

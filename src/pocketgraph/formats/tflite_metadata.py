@@ -107,5 +107,7 @@ def _files(buffer: Buffer, where: str) -> dict[str, bytes]:
             if any(info.file_size > MOST_BYTES or info.compress_type != zipfile.ZIP_STORED for info in infos):
                 raise FormatError("a file behind the model is compressed or too large", where=where)
             return {info.filename: archive.read(info) for info in infos}
-    except (zipfile.BadZipFile, EOFError, ValueError) as error:
+    except FormatError:
+        raise
+    except Exception as error:  # zipfile answers damage with exceptions of many kinds
         raise FormatError(f"the files behind the model are damaged: {error}", where=where) from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pocketgraph.freezing.constants import variables_to_constants
+from pocketgraph.freezing.constant_substitution import variables_to_constants
 from pocketgraph.freezing.subgraph import extract_sub_graph
 from pocketgraph.freezing.tool import Frozen, freeze, freeze_and_tell
 

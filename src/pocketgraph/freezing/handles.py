@@ -14,7 +14,7 @@ LOOPS = frozenset({"While", "StatelessWhile"})
 _BODY_PORTS = {"Switch": ("output_false:0", "output_true:0")}  # how function bodies name outputs; else output:0
 
 
-class Scope:
+class NodeScope:
     """One list of nodes, and how its tensors are named.
 
     In the graph itself a tensor is ``node:1``, in a function's body ``node:output:1`` or an argument's name.

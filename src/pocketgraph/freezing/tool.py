@@ -12,7 +12,8 @@ from pocketgraph.formats.checkpoints.checkpoint import open_checkpoint
 from pocketgraph.freezing import repair as repairs
 from pocketgraph.freezing import training_dir
 from pocketgraph.freezing.binding import bound, without_idle_waits
-from pocketgraph.freezing.constants import variables_to_constants
+from pocketgraph.freezing.checkpoint_values import values_of
+from pocketgraph.freezing.constant_substitution import variables_to_constants
 from pocketgraph.freezing.initializers import initialized, refuse_computed
 from pocketgraph.freezing.leftovers import leftovers
 from pocketgraph.freezing.savers import SavedAs, saved_names
@@ -20,7 +21,6 @@ from pocketgraph.freezing.settle import settled, without_idle_dropout
 from pocketgraph.freezing.subgraph import extract_sub_graph
 from pocketgraph.freezing.tables import with_assets
 from pocketgraph.freezing.training_batch_norms import refuse_training_batch_norms, untrained_batch_norms
-from pocketgraph.freezing.values import values_of
 from pocketgraph.freezing.variables import is_variable, variables
 from pocketgraph.graph import Graph, Node, Signature, Tensor, node_name
 from pocketgraph.graph.collector import collector_paused
@@ -99,7 +99,7 @@ def freeze(
         outputs: names of nodes or tensors, as a list or with commas. By default those that the graph states, or the
             one that stands out; see graph.endpoints.
         checkpoint: a checkpoint in any of the ways that formats.open_checkpoint takes, or tensors by name. By default
-            the one beside the graph.
+            the one beside the graph, for a Graph beside the file that it was loaded from.
         variable_names_whitelist: freeze only these variables.
         variable_names_blacklist: do not freeze these variables.
         initializer_nodes: ops that would be run after restoring. Constants that they assign to variables are used;
@@ -238,7 +238,7 @@ def _repaired(
 
 
 @dataclass(frozen=True)
-class _Source:
+class _TrainedModel:
     graph: str
     checkpoint: str
     has_own_values: bool
@@ -246,19 +246,21 @@ class _Source:
 
 def _opened(
     graph_or_path: Graph | PathLike, checkpoint: Checkpoint | None, tags: str | None, signature: str | None
-) -> tuple[Graph, _Source, Mapping[str, Tensor] | None, bool]:
+) -> tuple[Graph, _TrainedModel, Mapping[str, Tensor] | None, bool]:
     """The graph, where it comes from, its values, and whether its savers have the first word."""
     if isinstance(graph_or_path, Graph):
-        if checkpoint is None or isinstance(checkpoint, Mapping):
-            return graph_or_path, _Source("", "", False), checkpoint, False
+        if checkpoint is None:
+            return _of_memory(graph_or_path)
+        if isinstance(checkpoint, Mapping):
+            return graph_or_path, _TrainedModel("", "", False), checkpoint, False
         store = open_checkpoint(checkpoint)
-        return graph_or_path, _Source("", store.prefix, False), store, False
+        return graph_or_path, _TrainedModel("", store.prefix, False), store, False
     from pocketgraph import formats
 
     if isinstance(checkpoint, Mapping):
         return (
             formats.load(graph_or_path, None, signature),
-            _Source(os.fspath(graph_or_path), "", False),
+            _TrainedModel(os.fspath(graph_or_path), "", False),
             checkpoint,
             False,
         )
@@ -266,10 +268,24 @@ def _opened(
     saved_model = os.path.isdir(found.graph)
     graph = _of_saved_model(found.graph, tags, signature) if saved_model else formats.load(found.graph, tags, signature)
     if found.checkpoint is None:
-        return graph, _Source(found.graph, "", saved_model), None, found.has_saver
-    return (
-        graph, _Source(found.graph, found.checkpoint, saved_model), open_checkpoint(found.checkpoint), found.has_saver
-    )  # fmt: skip
+        return graph, _TrainedModel(found.graph, "", saved_model), None, found.has_saver
+    trained = _TrainedModel(found.graph, found.checkpoint, saved_model)
+    return graph, trained, open_checkpoint(found.checkpoint), found.has_saver
+
+
+def _of_memory(graph: Graph) -> tuple[Graph, _TrainedModel, Mapping[str, Tensor] | None, bool]:
+    """A graph in memory, with the values that lie where it was loaded from, if they do."""
+    from pocketgraph.formats.meta_graph import asset_files, read_saved_model
+
+    if not os.path.isdir(graph.source) and not (os.path.exists(graph.source) and any(map(is_variable, graph))):
+        return graph, _TrainedModel("", "", False), None, False
+    found = training_dir.find(graph.source)
+    is_saved_model = os.path.isdir(found.graph)
+    if is_saved_model:
+        files = [asset_files(one) for one in read_saved_model(found.graph)]
+        graph = with_assets(graph, {name: file for known in files for name, file in known.items()})
+    store = open_checkpoint(found.checkpoint) if found.checkpoint is not None else None
+    return graph, _TrainedModel(found.graph, found.checkpoint or "", is_saved_model), store, found.has_saver
 
 
 def _of_saved_model(folder: str, tags: str | None, signature: str | None) -> Graph:
@@ -340,7 +356,7 @@ def _signed(graph: Graph, outputs: Sequence[str]) -> Graph:
         if all(node_name(ref) in graph for ref in signature.outputs.values())
     }
     inputs = [name for name in graph.inputs if stays(name)]
-    return graph.replace(outputs=outputs, inputs=inputs, signatures=signatures)
+    return graph.replace(outputs=outputs, inputs=inputs, signatures=signatures, source="")
 
 
 def _without_device(node: Node) -> Node:

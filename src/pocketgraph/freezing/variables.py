@@ -14,7 +14,7 @@ REFERENCE_CARRIERS = frozenset({"RefIdentity", "RefEnter", "RefSwitch"})
 
 
 @dataclass(frozen=True, slots=True)
-class Variable:
+class VariableNode:
     """One variable node.
 
     Attributes:
@@ -37,18 +37,18 @@ def is_variable(node: Node) -> bool:
     return node.op in REFERENCE_OPS or node.op == HANDLE_OP
 
 
-def variables(graph: Graph) -> dict[str, Variable]:
+def variables(graph: Graph) -> dict[str, VariableNode]:
     """The graph's variables by node name, in graph order."""
     return {node.name: _variable(node) for node in graph if is_variable(node)}
 
 
-def _variable(node: Node) -> Variable:
+def _variable(node: Node) -> VariableNode:
     shape = node.shape("shape")
     if shape is None or (node.op == "Variable" and shape.rank == 0):
         shape = Shape(None)  # the oldest op writes an unknown shape as a scalar's
     shared = node.attr("shared_name", b"")
     shared_name = shared.decode("utf-8", "replace") if isinstance(shared, bytes) else ""
-    return Variable(node.name, node.dtype("dtype").base, shape, shared_name, node.op == HANDLE_OP)
+    return VariableNode(node.name, node.dtype("dtype").base, shape, shared_name, node.op == HANDLE_OP)
 
 
 def variable_behind(graph: Graph, ref: str) -> str | None:

@@ -18,6 +18,9 @@ class Func(Record):
     name: str
     attrs: Mapping[str, AttrValue] = MappingProxyType({})
 
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        return Func, (self.name, dict(self.attrs))
+
 
 class Parameter(Record):
     """An attribute inside a function body that takes its value from the caller's attribute of this name."""

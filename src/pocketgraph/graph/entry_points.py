@@ -12,14 +12,14 @@ from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.tensor import Tensor
 
 
-class EntryPoint(NamedTuple):
+class LikelyEntry(NamedTuple):
     """A likely input or output: the node's name, and why it was chosen, in a few words."""
 
     name: str
     why: str
 
 
-def likely_outputs(graph: Graph) -> list[EntryPoint]:
+def likely_outputs(graph: Graph) -> list[LikelyEntry]:
     """The nodes whose results a user of the model would want, most likely first.
 
     Stated outputs (the graph's own, or its signatures') come first. Then the ends of the part that depends on the
@@ -27,11 +27,11 @@ def likely_outputs(graph: Graph) -> list[EntryPoint]:
     called. In a training graph, for an end that only picks the best class, what it picks from is listed as well.
     """
     stated = _stated(graph, list(graph.outputs), [s.outputs.values() for s in _entry_points(graph)], "output")
-    ranked = [EntryPoint(r.name, r.why) for r in _Survey(graph).outputs()]
+    ranked = [LikelyEntry(r.name, r.why) for r in _Survey(graph).outputs()]
     return stated + [end for end in ranked if end.name not in {name for name, _ in stated}]
 
 
-def likely_inputs(graph: Graph) -> list[EntryPoint]:
+def likely_inputs(graph: Graph) -> list[LikelyEntry]:
     """The nodes that a user of the model would feed, most likely first: stated inputs, then placeholders that meet the
     model's weights, then those that do not (labels, rates), then iterators and queues."""
     stated = _stated(graph, list(graph.inputs), [s.inputs.values() for s in _entry_points(graph)], "input")
@@ -56,14 +56,14 @@ def _entry_points(graph: Graph) -> list[Signature]:
     return [signature for key, signature in graph.signatures.items() if not key.startswith("__")]
 
 
-def _stated(graph: Graph, own: list[str], signatures: list[object], kind: str) -> list[EntryPoint]:
-    found: dict[str, EntryPoint] = {}
+def _stated(graph: Graph, own: list[str], signatures: list[object], kind: str) -> list[LikelyEntry]:
+    found: dict[str, LikelyEntry] = {}
     for name in own:
-        found.setdefault(node_name(name), EntryPoint(node_name(name), f"stated {kind}"))
+        found.setdefault(node_name(name), LikelyEntry(node_name(name), f"stated {kind}"))
     for values in signatures:
         assert hasattr(values, "__iter__")
         for tensor in values:
-            found.setdefault(node_name(tensor), EntryPoint(node_name(tensor), f"signature {kind}"))
+            found.setdefault(node_name(tensor), LikelyEntry(node_name(tensor), f"signature {kind}"))
     return [end for name, end in found.items() if name in graph]
 
 
@@ -153,17 +153,17 @@ class _Survey:
         ]
         return bool(users) and all(user.op == "Assert" for user in users)
 
-    def inputs(self) -> list[EntryPoint]:
+    def inputs(self) -> list[LikelyEntry]:
         main = {name for name, _ in self._main_sources}
         first, second, last = [], [], []
         for node in self._graph:
             if node.op in _PLACEHOLDERS and not _OF_SAVERS.search(node.name):
                 if node.name in main:
-                    first.append(EntryPoint(node.name, f"{node.op} that meets the model's weights"))
+                    first.append(LikelyEntry(node.name, f"{node.op} that meets the model's weights"))
                 else:
-                    second.append(EntryPoint(node.name, f"{node.op} that no weight is applied to"))
+                    second.append(LikelyEntry(node.name, f"{node.op} that no weight is applied to"))
             elif PIPELINES.match(node.op) and (node.name in main or not main):
-                last.append(EntryPoint(node.name, f"{node.op}, training's input pipeline"))
+                last.append(LikelyEntry(node.name, f"{node.op}, training's input pipeline"))
         return first + second + last
 
     def outputs(self) -> list[_Ranked]:

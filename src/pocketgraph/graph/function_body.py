@@ -17,7 +17,7 @@ _COLOCATED = b"loc:@"
 
 
 @dataclass(frozen=True)
-class Body:
+class FunctionBody:
     """A function's body, its tensors spelled as in graphs: ``node:2``, or the name of an argument.
 
     Attributes:
@@ -53,7 +53,7 @@ def flat_body(
     effects: Iterable[str] = (),
     attrs: Mapping[str, AttrValue] | None = None,
     called: Mapping[str, Sequence[str]] | None = None,
-) -> Body:
+) -> FunctionBody:
     """The body with ``node:output:0`` spelled as graphs do, and its parameters replaced by a call's attributes.
 
     Args:
@@ -86,7 +86,7 @@ def flat_body(
         return f"{name}:{port}" if port else name
 
     body = [_filled(node, [flat(text) for text in node.inputs], given) for node in function.nodes]
-    return Body(
+    return FunctionBody(
         function.name, tuple(arguments), tuple(body), tuple(map(flat, results)), tuple(types), tuple(effects)
     )  # fmt: skip
 
@@ -114,7 +114,7 @@ def first_port(node: Node, output: str, called: Mapping[str, Sequence[str]] | No
     return 0
 
 
-def copied(body: Body, prefix: str, arguments: Sequence[str], controls: Iterable[str] = ()) -> Copied:
+def copied(body: FunctionBody, prefix: str, arguments: Sequence[str], controls: Iterable[str] = ()) -> Copied:
     """A copy of the body, each node ``prefix/name``.
 
     Args:

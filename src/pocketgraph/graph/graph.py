@@ -80,6 +80,7 @@ class Graph:
         outputs: tensor or node names that will be fetched, when known.
         signatures: named entry points, when the file carried some.
         extra: encoded parts of the file that have no place here, kept for writing.
+        source: the file or directory that it was loaded from, where the values of its variables are found; else "".
         secret: it was decrypted, so nothing of it goes to the disk (caches, temporary files) but what ``save`` writes.
     """
 
@@ -93,6 +94,7 @@ class Graph:
         outputs: Iterable[str] = (),
         signatures: Mapping[str, Signature] | None = None,
         extra: bytes = b"",
+        source: str = "",
         secret: bool = False,
     ) -> None:
         """Raises GraphError when two nodes share a name."""
@@ -112,8 +114,27 @@ class Graph:
         self.outputs: tuple[str, ...] = tuple(outputs)
         self.signatures: Mapping[str, Signature] = MappingProxyType(dict(signatures or {}))
         self.extra = extra
+        self.source = source
         self.secret = secret
         self._edits: _Edits | None = None
+
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        """Pickling, for workers of a cluster; whoever gets it reads no file.
+
+        Raises:
+            GraphError: the graph was decrypted; workers may write what they are sent to their disks.
+        """
+        if self.secret:
+            raise GraphError("a model that was decrypted does not leave this process", hint="work without a cluster")
+        parts = {
+            "functions": dict(self.functions),
+            "versions": self.versions,
+            "inputs": self.inputs,
+            "outputs": self.outputs,
+            "signatures": dict(self.signatures),
+            "extra": bytes(self.extra),
+        }
+        return _unpickled, (list(self._table.values()), parts)
 
     def replace(self, nodes: Iterable[Node] | None = None, **changes: Any) -> Graph:
         """A copy with other nodes, or other keyword parts of the constructor.
@@ -129,6 +150,7 @@ class Graph:
             "outputs": self.outputs,
             "signatures": self.signatures,
             "extra": self.extra,
+            "source": self.source,
             "secret": self.secret,
         }
         unknown = set(changes) - set(parts)
@@ -268,3 +290,7 @@ class Graph:
 def is_rewired(old: Node, new: Node) -> bool:
     """Whether a node that takes another one's place may make a cycle or a reference that leads nowhere."""
     return (old.inputs is not new.inputs and old.inputs != new.inputs) or (old.op in MERGES and old.op != new.op)
+
+
+def _unpickled(nodes: list[Node], parts: dict[str, Any]) -> Graph:
+    return Graph(nodes, **parts)

@@ -113,6 +113,9 @@ class Node:
             else MappingProxyType(dict(attrs))
         )
 
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        return _unpickled, (self.name, self.op, self.inputs, dict(self.attrs), self.device, bytes(self.extra))
+
     @property
     def attrs(self) -> Mapping[str, AttrValue]:
         """The attributes by name, read-only."""
@@ -211,3 +214,9 @@ def const(name: str, value: Any, dtype: DType | None = None, *, inputs: Iterable
     """A ``Const`` node of this value (an array, a number, a list, or a Tensor)."""
     tensor = value if isinstance(value, Tensor) else Tensor.from_numpy(value, dtype)
     return Node(name, "Const", inputs, {"dtype": tensor.dtype, "value": tensor}, device)
+
+
+def _unpickled(
+    name: str, op: str, inputs: tuple[str, ...], attrs: dict[str, AttrValue], device: str, extra: bytes
+) -> Node:
+    return Node(name, op, inputs, attrs, device, extra=extra)

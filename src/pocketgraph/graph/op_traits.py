@@ -26,6 +26,7 @@
                    arithmetic of two tensors, under all its names
     effect         run for what it does, not for a result
     transcendental an exponential, logarithm or power an element: slow
+    adds_up        each element of the result is a sum, or a mean, of many of the input's
     discontinuous  the result jumps where the operands hardly change
     matrix_product, convolution
                    products that take long
@@ -65,13 +66,14 @@ Assert effect
 AsString repeatable
 AudioSpectrogram recording
 AutoReloadVariable variable
-AvgPool heavy
-AvgPool3D heavy
+AvgPool heavy adds_up
+AvgPool3D heavy adds_up
 AvgPoolGrad heavy
 BatchMatMul matrix_product layer heavy
 BatchMatMulV2 matrix_product layer heavy
 BatchNormWithGlobalNormalization batch_norm layer
 BiasAdd bias
+BiasAddGrad adds_up
 BiasAddV1 bias
 BigQueryReader uses_network
 BlockLSTM layer heavy
@@ -134,6 +136,7 @@ EnsureShape checks
 Enter enter control_flow
 Equal repeatable
 Erf transcendental
+EuclideanNorm adds_up
 Exit exit control_flow
 Exp elementwise transcendental
 ExpandDims view moves repeatable
@@ -177,6 +180,7 @@ InitializeTableFromTextFile touches_files
 InitializeTableFromTextFileV2 touches_files
 IteratorGetNext feeds_training
 IteratorGetNextSync feeds_training
+L2Loss adds_up
 Less repeatable
 ListDiff sized_by_value
 ListSnapshotChunksDataset touches_files
@@ -201,6 +205,7 @@ MaxPool heavy
 MaxPool3D heavy
 MaxPoolGrad heavy
 MaxPoolWithArgmax heavy
+Mean adds_up
 Merge merge control_flow
 MergeV2Checkpoints touches_files
 Mfcc recording
@@ -333,7 +338,7 @@ StringSplitV2 repeatable
 StringToHashBucketFast repeatable
 StringToHashBucketStrong repeatable
 Sub difference elementwise polynomial repeatable
-Sum polynomial
+Sum polynomial adds_up
 Switch switch control_flow
 Tanh elementwise transcendental
 TemporaryVariable reference_variable

@@ -21,7 +21,7 @@ from typing import Any
 from pocketgraph.errors import GraphError, did_you_mean
 from pocketgraph.graph.attr import AttrValue, Func
 from pocketgraph.graph.dtype import DType
-from pocketgraph.graph.model_file import ONNX_PREFIX, PREFIX, TYPES
+from pocketgraph.graph.model_file_graph import ONNX_PREFIX, PREFIX, TYPES
 from pocketgraph.graph.node import Node
 from pocketgraph.graph.shape import Shape
 from pocketgraph.graph.tensor import Tensor

@@ -111,5 +111,17 @@ class Tensor:
             return bool(np.array_equal(mine, theirs))
         return np.ascontiguousarray(mine).tobytes() == np.ascontiguousarray(theirs).tobytes()
 
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        values = self.numpy()
+        return _unpickled, (self.dtype, self.shape, values.tolist() if values.dtype == object else values.tobytes())
+
     def __repr__(self) -> str:
         return f"Tensor({self.dtype.name}{list(self.shape)})"
+
+
+def _unpickled(dtype: DType, shape: tuple[int, ...], values: Any) -> Tensor:
+    """A tensor of an array's bytes, so that its type is NumPy's own object for it; of strings the nested list."""
+    if dtype.base is STRING:
+        return Tensor.from_numpy(np.array(values, dtype=object).reshape(shape), dtype)
+    array = np.frombuffer(values, dtype.numpy).reshape(shape)
+    return Tensor(dtype, shape, array=array)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from pocketgraph.errors import PocketgraphError, option
-from pocketgraph.inspect.benchmark import BenchmarkLayer
+from pocketgraph.inspect.benchmark_layers import BenchmarkLayer
 from pocketgraph.inspect.benchmark_result import Benchmark
 
 MEBIBYTE = 1 << 20

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pocketgraph.inspect.numbers import bytes_text
 from pocketgraph.pages.document import fragment
 from pocketgraph.pages.parts import Cell, Column, Row, Verdict, cards, meter, number, table, words
+from pocketgraph.pages.quantities import bytes_text, duration
 from pocketgraph.pages.words import WORDS
 from pocketgraph.runtime import StepTrace
 from pocketgraph.runtime.stat_summarizer import Stat, StatSummarizer
+
+if TYPE_CHECKING:
+    from pocketgraph.inspect.flops import Flops
+    from pocketgraph.inspect.peers import PeerResult
 
 UNSTEADY = 1.5  # times the median, from which on p95 is worth a word
 NAMED = 3  # nodes that the verdict names
@@ -27,7 +32,7 @@ NODES = (
 KINDS = (Column("op"), Column("nodes", falls=True), Column("ms", WORDS["ms"], falls=True), Column("share", falls=True))
 
 
-@dataclass
+@dataclass(repr=False)
 class Benchmark:
     """What was measured; times in microseconds unless named otherwise.
 
@@ -40,6 +45,8 @@ class Benchmark:
         notes: how the node times were taken, where that is not plain measuring.
         last_trace: the newest traced run.
         nodes: the per-node times of the traced runs.
+        flops: the operations of a run, where they were counted.
+        peers: other programs on the same model, where they were asked for.
     """
 
     load_seconds: float = 0.0
@@ -50,6 +57,8 @@ class Benchmark:
     notes: list[str] = field(default_factory=list)
     last_trace: StepTrace | None = None
     nodes: StatSummarizer = field(default_factory=StatSummarizer)
+    flops: Flops | None = None
+    peers: list[PeerResult] = field(default_factory=list)
 
     def average_line(self) -> str:
         """The line that tools look for, with whole microseconds."""
@@ -84,6 +93,14 @@ class Benchmark:
                 "or it slows down when it gets warm; measure again."
             )
         return Verdict("good" if is_steady else "fair", speed, reasons)
+
+    def __repr__(self) -> str:
+        if not self.latencies:
+            return "<Benchmark: nothing was measured>"
+        times = ", ".join(f"{name} {duration(self.percentile(at) / 1e6)}" for name, at in (("median", 50), ("p95", 95)))
+        first = f"; first run {duration(self.warmup.first / 1e6)}" if self.warmup.count else ""
+        loaded = f"; loaded in {duration(self.load_seconds)}" if self.load_seconds else ""
+        return f"<Benchmark: {times}, {self.plain.count:,} runs{first}{loaded}>"
 
     def _repr_html_(self) -> str:
         nodes = nodes_table(self, 10) if self.nodes.records else ""

@@ -44,6 +44,13 @@ class Flops:
         """Operations of all nodes together."""
         return sum(self.by_node.values())
 
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON, without single nodes."""
+        return {
+            "total": self.total, "original": self.original, "by_op": self.by_op, "unknown": self.unknown,
+            "uncounted": self.uncounted,
+        }  # fmt: skip
+
 
 def count(
     nodes: Iterable[Node], shapes: Mapping[str, Sizes | None], executions: Mapping[str, float] | None = None

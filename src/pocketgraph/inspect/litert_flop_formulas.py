@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from pocketgraph.graph import Node
-from pocketgraph.graph.model_file import PREFIX
+from pocketgraph.graph.model_file_graph import PREFIX
 from pocketgraph.inspect.flop_formulas import Formula, Sizes, elements, per_input, per_output, reduced
 
 

@@ -102,16 +102,3 @@ def debug_string(tensor: Tensor) -> str:
     """``Tensor<type: float shape: [2,4] values: [1 2 3...]...>``, as the original tools print constants."""
     shape = ",".join(str(size) for size in tensor.shape)
     return f"Tensor<type: {tensor.dtype.name} shape: [{shape}] values: {summarize_values(tensor)}>"
-
-
-def bytes_text(count: int) -> str:
-    """A size for people: ``512 B``, ``1.95 MB`` (decimal units)."""
-    if count < 1000:
-        return f"{count} B"
-    size = float(count)
-    unit = "B"
-    for unit in ("kB", "MB", "GB"):  # noqa: B007  used after the loop
-        size /= 1000
-        if size < 1000:
-            break
-    return f"{size:.2f} {unit}" if size < 100 else f"{size:.1f} {unit}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from pocketgraph.graph.model_file import PREFIX
+from pocketgraph.graph.model_file_graph import PREFIX
 from pocketgraph.graph.op_traits import ops_with
 
 COLORS = {

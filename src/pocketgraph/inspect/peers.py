@@ -18,7 +18,7 @@ from pocketgraph.errors import UsageError
 
 if TYPE_CHECKING:
     from pocketgraph.graph import Graph
-    from pocketgraph.inspect.benchmark import BenchmarkLayer
+    from pocketgraph.inspect.benchmark_layers import BenchmarkLayer
 
 PEERS = ("reference", "litert", "auto", "tensorflow", "onnxruntime", "openvino")
 OURS = ("reference", "litert", "auto")
@@ -90,7 +90,7 @@ def compare(
 
     check_programs(programs)
     wanted = reachable(graph, [node_name(name) for name in outputs], stop={node_name(x.name) for x in layers})
-    with tempfile.TemporaryDirectory(prefix="pocketgraph-compare-") as folder:
+    with tempfile.TemporaryDirectory(prefix="pocketgraph-compare-", ignore_cleanup_errors=True) as folder:
         model = os.path.join(folder, "model.pb")
         save(graph.replace([node for node in graph if node.name in wanted]), model)
         onnx = os.path.splitext(beside)[0] + ".onnx" if beside else ""

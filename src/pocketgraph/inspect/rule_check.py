@@ -11,7 +11,7 @@ from pocketgraph.errors import PocketgraphError, TransformError, UsageError, opt
 from pocketgraph.graph import Graph, Node, canonical, node_name
 from pocketgraph.graph.order import topological
 from pocketgraph.runtime.compare import TOLERANCE, Difference, compared
-from pocketgraph.runtime.samples import sample_feeds, sample_fetches
+from pocketgraph.runtime.made_up_feeds import sample_feeds, sample_fetches
 from pocketgraph.runtime.session import Session
 from pocketgraph.transforms.tool import Applied
 

@@ -122,10 +122,10 @@ class Summary:
         return tuple(self._endpoints(self._likely[1]))
 
     @cached_property
-    def _likely(self) -> tuple[list[entry_points.EntryPoint], list[entry_points.EntryPoint]]:
+    def _likely(self) -> tuple[list[entry_points.LikelyEntry], list[entry_points.LikelyEntry]]:
         return entry_points.likely_inputs(self.graph), entry_points.likely_outputs(self.graph)
 
-    def _endpoints(self, ranked: list[entry_points.EntryPoint]) -> Iterator[EndpointSummary]:
+    def _endpoints(self, ranked: list[entry_points.LikelyEntry]) -> Iterator[EndpointSummary]:
         from pocketgraph.kernels.shapes import infer
 
         try:

@@ -8,7 +8,7 @@ from pocketgraph.formats import to_bytes
 from pocketgraph.formats.event_file import write_event_file
 from pocketgraph.formats.run_records import run_metadata
 from pocketgraph.graph import Graph, Node
-from pocketgraph.graph.model_file import is_model_file
+from pocketgraph.graph.model_file_graph import is_model_file
 from pocketgraph.inspect.output_shapes import with_shapes
 from pocketgraph.inspect.tracing import DEVICE, node_stats, without_weights
 from pocketgraph.runtime import StepTrace

@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pocketgraph.inspect.numbers import bytes_text
 from pocketgraph.pages.document import report, text
 from pocketgraph.pages.parts import (
     Cell,
@@ -22,6 +21,7 @@ from pocketgraph.pages.parts import (
     section,
     table,
 )
+from pocketgraph.pages.quantities import bytes_text
 from pocketgraph.pages.words import WORDS
 from pocketgraph.transforms.near_miss import Miss
 from pocketgraph.transforms.transform_report import RuleEntry

@@ -220,26 +220,51 @@ def store(folder: str, name: str, content: Iterable[bytes | memoryview], about: 
     return CacheEntry(model, packed, _packed_is_whole(packed), record)
 
 
-def certificate(about: Mapping[str, Any]) -> str:
+def noted(about: Mapping[str, Any], member: str, what: str) -> Any:
+    """What ``note`` was given for this kind of CPU; None where nothing was.
+
+    Args:
+        about: what is stored beside the model.
+        member: of it.
+        what: tells several notes apart.
+    """
+    found = about.get(member)
+    return found.get(f"{cpu()} {what}".rstrip()) if isinstance(found, dict) else None
+
+
+def certificate(about: Mapping[str, Any], engine: str = "") -> str:
     """What came of comparing a segment's results with the reference engine's on this kind of CPU: ``"right"``,
     ``"wrong"``, ``"later"`` where it was put off, "" where nobody thought of it.
 
     Args:
         about: what is stored beside the model.
+        engine: whose results, by name and version; "" for LiteRT's.
     """
-    found = about.get(CERTIFICATE)
-    said = found.get(cpu()) if isinstance(found, dict) else None
+    said = noted(about, CERTIFICATE, engine)
     return said if isinstance(said, str) else ""
 
 
-def certify(folder: str, name: str, said: str) -> None:
+def certify(folder: str, name: str, said: str, engine: str = "") -> None:
     """Notes beside a segment's model what ``certificate`` is to give; does nothing where the disk does not take it."""
+    note(folder, name, CERTIFICATE, engine, said)
+
+
+def note(folder: str, name: str, member: str, what: str, said: Any) -> None:
+    """Notes something of a segment on this kind of CPU beside its model; does nothing where the disk does not take it.
+
+    Args:
+        folder: the cache directory.
+        name: of the segment.
+        member: of what is stored beside the model.
+        what: tells several notes apart.
+        said: anything that JSON can hold.
+    """
     sidecar, _, _ = _files(folder, name)
     try:
         about = unsealed(sidecar)
         about.pop(SEAL, None)
-        noted = about.get(CERTIFICATE)
-        about[CERTIFICATE] = {**(noted if isinstance(noted, dict) else {}), cpu(): said}
+        before = about.get(member)
+        about[member] = {**(before if isinstance(before, dict) else {}), f"{cpu()} {what}".rstrip(): said}
         write(sidecar, sealed_text(about))
     except (FileNotFoundError, UntrustedError, ValueError):
         return  # it was removed, or is somebody else's by now

@@ -43,6 +43,11 @@ REPEATED_FROM = 4 << 20  # bytes: of weights read again by later steps of a loop
 PACKED_FROM = 24 << 20  # bytes: of constants, from which mapping packed weights is faster than packing them again
 LIGHT_OPERATION = 25_000  # multiplications: of an average operation (1 µs), below which one thread is faster
 
+# Choosing engines (runtime/part_engines)
+
+LARGE_PART = 50_000_000  # multiplications: of a part (half a millisecond), from which other engines are measured
+LEAST_SPEEDUP = 0.95  # share: of LiteRT's time, up to which another engine runs a part in its place
+
 # Unrolling (runtime/unrolling)
 
 MOST_NODES = 5000  # nodes: of one graph that are written out; planning takes about 100 µs for each
@@ -50,7 +55,7 @@ MOST_ROUNDS = 20_000  # rounds: of a loop that is written out in part; counting 
 MOST_WRITTEN = 2000  # rounds: that are written out by themselves
 MOST_IN_CHUNK = 300  # nodes: of several rounds as one part; compiled in 100 ms, run in the time of several calls
 
-# Quantized graphs (runtime/eight_bit/choice.py)
+# Quantized graphs (runtime/eight_bit/exact_or_fast.py)
 
 MOST_SEARCHED = 500_000_000  # multiplications: of a run, up to which ranges are searched for while running
 FEW_SEARCHED_LAYERS = 12  # layers: below which ranges are searched for however long the run

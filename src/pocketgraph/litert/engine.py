@@ -16,7 +16,7 @@ from pocketgraph.graph import Graph, Node, Shape, canonical
 from pocketgraph.litert import cache
 from pocketgraph.litert.cache import Folder, Specs
 from pocketgraph.litert.cost_model import LIGHT_OPERATION
-from pocketgraph.litert.executable import Executable, encoded, lookup, open_entry, runner_for
+from pocketgraph.litert.executable import LITERT, Executable, Opener, encoded, lookup, open_entry
 from pocketgraph.litert.runner import PlainRunner, Runner
 from pocketgraph.litert.unsupported import Unsupported
 
@@ -83,6 +83,8 @@ def compile(
     trial: Trial | None = None,
     without: Collection[str] = (),
     strict: bool = False,
+    opener: Opener | None = None,
+    with_program: bool = False,
 ) -> Executable:
     """Lowers a segment, or takes it from the cache.
 
@@ -99,19 +101,24 @@ def compile(
         trial: what ``tried`` gave for the graph, by which the nodes need not be lowered once more.
         without: program passes to leave out (see rewriting/optimize.py); ``key`` must tell them apart.
         strict: refuse what differs from TensorFlow at the edges, and leave out the passes that do; likewise.
+        opener: makes the runner of the segment's file; LiteRT by default.
+        with_program: lower the segment even when it is in the cache, so that its operations are known.
 
     Raises:
-        Unsupported: LiteRT cannot run some node, or refuses the segment as a whole.
+        Unsupported: LiteRT cannot run some node, or the engine refuses the segment as a whole.
     """
-    name, folder = "", None
+    name, folder, found = "", None, None
     if key is not None and not graph.secret:
         folder = cache.directory(cache_dir)
         name = cache.entry_name(key, cache.signature(inputs, input_specs, outputs))
         if folder is not None:
-            found = open_entry(folder, name, threads)
+            try:
+                found = open_entry(folder, name, threads, opener)
+            except RunError as error:
+                raise Unsupported(error.what) from error
             if found == "wrong":
                 raise Unsupported("it gave other results than the reference engine")
-            if found is not None:
+            if found is not None and not with_program:
                 return found
     from pocketgraph.litert.edges import SPREADING
     from pocketgraph.litert.rewriting.optimize import optimize, optimize_for_latency
@@ -124,8 +131,11 @@ def compile(
     else:
         optimize(program, without)
     optimize_for_latency(program, without)
+    if isinstance(found, Executable):
+        found.program = program
+        return found
     types = [input_specs[name][0].numpy.name for name in inputs]
-    return _built(program, inputs, types, folder, name, threads, in_memory=graph.secret)
+    return _built(program, inputs, types, folder, name, threads, in_memory=graph.secret, opener=opener)
 
 
 def lowered(
@@ -190,6 +200,7 @@ def _built(
     name: str,
     threads: int,
     in_memory: bool = False,
+    opener: Opener | None = None,
 ) -> Executable:
     """Writes the program and loads it, ``in_memory`` without touching the disk; its inputs are of these NumPy types."""
     from pocketgraph.litert import writer
@@ -204,13 +215,16 @@ def _built(
     if folder is not None:
         entry = cache.store(folder, name, writer.pieces(model), about)
         if entry is not None:
+            by = opener or LITERT
             try:
-                return Executable(about, runner_for(entry, about, threads), program, threads, (folder, name))
+                return Executable(about, by.open(entry, threads), program, threads, (folder, name), by.engine)
             except RunError as error:
-                cache.remove(folder, name)
+                if by is LITERT:
+                    cache.remove(folder, name)
                 raise Unsupported(error.what) from error
     try:
-        return Executable(about, _uncached(model, about, threads, in_memory), program, threads)
+        runner = _uncached(model, about, threads, in_memory, opener)
+        return Executable(about, runner, program, threads, engine=opener.engine if opener is not None else "")
     except RunError as error:
         raise Unsupported(error.what) from error
 
@@ -293,15 +307,27 @@ def _constants(program: Program) -> list[Any]:
     return [value for value in dict.fromkeys(found) if value.constant is not None]
 
 
-def _uncached(model: Program, about: dict[str, Any], threads: int, in_memory: bool = False) -> Runner:
-    """Runs a program without leaving files behind, ``in_memory`` without even making one."""
+def _uncached(
+    model: Program, about: dict[str, Any], threads: int, in_memory: bool = False, opener: Opener | None = None
+) -> Runner:
+    """Runs a program without leaving files behind, ``in_memory`` without even making one.
+
+    Raises:
+        RunError: the engine does not take it, or it is another one than LiteRT and wants a file.
+    """
     from pocketgraph.litert import writer
 
     shapes = [shape for shape, _ in about["computed"]]
     path = None if in_memory else _temporary(model)
     if path is None:
+        if opener is not None:
+            raise RunError(
+                "what other engines read is a file, and there is no place for one, or it would be a secret's"
+            )
         return PlainRunner(b"".join(bytes(piece) for piece in writer.pieces(model)), threads, shapes)
     try:
+        if opener is not None:
+            return opener.open(cache.CacheEntry(path, "", False, about), threads)
         return PlainRunner(path, threads, shapes)
     finally:
         with contextlib.suppress(OSError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -26,8 +26,30 @@ if TYPE_CHECKING:
 Check: TypeAlias = "Callable[[Executable, Sequence[Array], list[Array]], list[Array]]"
 """Is given an executable, what went in and what came out of it, and says what to answer."""
 
+
+class Opener(NamedTuple):
+    """What makes a runner of a segment's LiteRT file: LiteRT by default, or another engine.
+
+    Attributes:
+        engine: its name and version, under which certificates are kept; "" for LiteRT.
+        open: takes the file's entry (one that is not kept has no packed weights) and a number of threads; raises
+            RunError where it does not take the file.
+    """
+
+    engine: str
+    open: Callable[[cache.CacheEntry, int], Runner]
+
+
 DIVISIONS = ("DIV", "FLOOR_DIV", "FLOOR_MOD")
 """Operators that fail while running for one reason only: an integer 0 as divisor."""
+
+
+class Unchecked(Exception):  # noqa: N818 - no error
+    """Results that ``check`` is to see before anybody else."""
+
+    def __init__(self, check: Check, results: list[Array]) -> None:
+        self.check = check
+        self.results = results
 
 
 class Executable:
@@ -37,6 +59,7 @@ class Executable:
         program: its operations, None when it came from the cache.
         about: what the cache keeps of it: inputs, outputs, how many operations, bytes of constants.
         kept_as: the folder and name under which the cache keeps it; None where it does not.
+        engine: the name and version of the engine that runs it; "" for LiteRT.
         check: sees what comes out of it before anybody else, as long as it is set.
     """
 
@@ -47,8 +70,10 @@ class Executable:
         program: Program | None,
         threads: int,
         kept_as: tuple[str, str] | None = None,
+        engine: str = "",
     ) -> None:
         self.about = about
+        self.engine = engine
         self.program = program
         self.threads = threads
         self.kept_as = kept_as
@@ -68,14 +93,19 @@ class Executable:
         self._is_plain = is_straight and not is_narrow
 
     @property
+    def is_open(self) -> bool:
+        """Whether an engine computes it: it is not closed, and was not found wrong."""
+        return self._runner is not None
+
+    @property
     def is_certified(self) -> bool:
         """Whether its results were compared with the reference engine's, and right; or there is nothing to compare."""
-        return not self.about["operations"] or cache.certificate(self.about) == "right"
+        return not self.about["operations"] or cache.certificate(self.about, self.engine) == "right"
 
     @property
     def is_put_off(self) -> bool:
         """Whether an earlier process left the comparison to a later time, because it takes long."""
-        return cache.certificate(self.about) == "later"
+        return cache.certificate(self.about, self.engine) == "later"
 
     @property
     def check_time(self) -> float:
@@ -138,32 +168,31 @@ class Executable:
         if not self._is_plain or self._runner is None:
             return lambda values: self.run([values[index] for index in order])
         places, lock = [order[index] for index in self._fed], self._lock
-        runner, runs, is_watched = self._runner, 0, True
+        runner, runs = self._runner, 0
         step: Callable[[Sequence[Array]], list[Array]]
 
-        def first(arrays: Sequence[Array]) -> list[Array]:
-            nonlocal runs, step, is_watched
+        def first(values: Sequence[Array]) -> list[Array]:
+            nonlocal runs, step
+            check, results = self.check, runner.run([values[place] for place in places])
             runs += 1
-            if runs >= PREPARED_AFTER and self.check is None:
-                step, is_watched = runner.direct(places), False
-            return runner.run([arrays[place] for place in places])
+            if check is not None:
+                raise Unchecked(check, results)  # which is left to be done when the lock is free
+            if runs >= PREPARED_AFTER:
+                step = runner.direct(places)
+            return results
 
         step = first
 
         def run(values: list[Array]) -> list[Array]:
-            check = results = None
-            with lock:
-                if self._runner is not None:
-                    try:
-                        if not is_watched:
-                            return step(values)
-                        check, results = self.check, step(values)
-                    except (RuntimeError, ValueError) as error:
-                        raise failure(error) from error
-            taken = [values[index] for index in order]
-            if results is None:
-                return self.run(taken)
-            return results if check is None else check(self, taken, results)
+            try:
+                with lock:
+                    if self._runner is runner:
+                        return step(values)
+            except Unchecked as result:
+                return result.check(self, [values[index] for index in order], result.results)
+            except (RuntimeError, ValueError) as error:
+                raise failure(error) from error
+            return self.run([values[index] for index in order])
 
         return run
 
@@ -171,6 +200,31 @@ class Executable:
         """Lets ``other`` answer from now on, as ``run`` does: what this one gives has turned out to be wrong."""
         self._instead, self._runner = other, None
         self.check = lambda executable, inputs, results: other(inputs)  # for a run that is under way in another thread
+
+    def run_by(self, runner: Runner, engine: str) -> bool:
+        """Lets another engine's runner of the same file compute from now on.
+
+        Args:
+            runner: it.
+            engine: its name and version.
+
+        Returns:
+            Whether it does; a segment that is closed or answered by the reference engine stays as it is.
+        """
+        with self._lock:
+            before = self._runner
+            if before is None or self._instead is not None:
+                return False
+            self._runner, self.engine = runner, engine
+        before.close()
+        return True
+
+    def after(self, runs: int, then: Callable[[], object]) -> None:
+        """Calls ``then`` once, when the segment has run so often; it must not take long."""
+        from pocketgraph.litert.upgrading import CountedRunner
+
+        if self._runner is not None:
+            self._runner = CountedRunner(self._runner, runs, then)
 
     def close(self) -> None:
         """Lets the model go; it cannot run afterwards."""
@@ -184,19 +238,23 @@ class Executable:
         about = self.about
         origin = "from the cache" if self.program is None else "compiled now"
         return (
-            f"LiteRT {cache.engine_version()}, {about['operations']} operations,"
+            f"{self.engine or f'LiteRT {cache.engine_version()}'}, {about['operations']} operations,"
             f" {about['bytes'] / 1e6:.1f} MB of constants, {self.threads} threads, {origin}"
         )
+
+    def beside(self, runner: Runner, engine: str) -> Executable:
+        """The same segment, run by another engine's runner."""
+        return Executable(self.about, runner, self.program, self.threads, engine=engine)
 
     def op_times(self, inputs: Sequence[Array]) -> tuple[list[tuple[tuple[str, ...], str, float]], str] | None:
         """How long each operation takes: (graph nodes, operator, microseconds) of each; and how it is known.
 
-        See timing.py for how it is measured. None when the segment came from the cache, which does not say what the
-        operations are.
+        See operation_times.py for how it is measured. None when the segment came from the cache, which does not say
+        what the operations are.
         """
         if self.program is None:
             return None
-        from pocketgraph.litert.timing import operation_times
+        from pocketgraph.litert.operation_times import operation_times
 
         taken = [as_type(array, inside) for array, inside in zip(inputs, self._computed_in, strict=True)]
         return operation_times(self.program, self.threads, taken, lambda: self.run(inputs))
@@ -227,38 +285,62 @@ def lookup(
     *,
     threads: int = 1,
     cache_dir: Folder | None = None,
+    opener: Opener | None = None,
 ) -> Executable | None:
     """A segment that an earlier ``compile`` with the same arguments left in the cache, and that nobody found wrong."""
     folder = cache.directory(cache_dir)
     if folder is None:
         return None
-    found = open_entry(folder, cache.entry_name(model_key, cache.signature(inputs, input_specs, outputs)), threads)
+    name = cache.entry_name(model_key, cache.signature(inputs, input_specs, outputs))
+    try:
+        found = open_entry(folder, name, threads, opener)
+    except RunError:  # who compiles it anew will say so
+        return None
     return found if isinstance(found, Executable) else None
 
 
-def open_entry(folder: str, name: str, threads: int) -> Executable | Literal["wrong"] | None:
-    """The segment of this name in the cache; None when it is missing or damaged, "wrong" when its results were."""
-    entry = cache.find(folder, name, prepare)
+def open_entry(
+    folder: str, name: str, threads: int, opener: Opener | None = None
+) -> Executable | Literal["wrong"] | None:
+    """The segment of this name in the cache; None when it is missing or damaged, "wrong" when its results were.
+
+    Args:
+        folder: the cache directory.
+        name: of the segment.
+        threads: how many to compute with.
+        opener: makes the runner; LiteRT by default.
+
+    Raises:
+        RunError: another engine does not take it.
+    """
+    entry = cache.find(folder, name, None if opener else prepare)
     if entry is None:
         return None
-    if cache.certificate(entry.about) == "wrong":
+    opener = opener or LITERT
+    if cache.certificate(entry.about, opener.engine) == "wrong":
         return "wrong"
     try:
-        runner = runner_for(entry, entry.about, threads) if entry.about["operations"] else None
-        return Executable(entry.about, runner, None, threads, (folder, name))
-    except (RunError, LookupError, TypeError, ValueError, AttributeError, OverflowError):
+        runner = opener.open(entry, threads) if entry.about["operations"] else None
+        return Executable(entry.about, runner, None, threads, (folder, name), opener.engine)
+    except RunError:
+        if opener is not LITERT:
+            raise
+        cache.remove(folder, name)
+        return None
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
         cache.remove(folder, name)
         return None
 
 
-def runner_for(entry: cache.CacheEntry, about: dict[str, Any], threads: int) -> Runner:
+def runner_for(entry: cache.CacheEntry, threads: int) -> Runner:
     """Loads the model of a cache entry, with its packed weights where that pays and the types allow it."""
+    about = entry.about
     threads = 1 if about.get("one_thread") else threads
     types = [computed_in(dtype) for _, dtype, _ in (about["inputs"][index] for index in about["fed"])]
     types += [dtype for _, dtype in about["computed"]]
     is_odd = not about["fed"] or any(name not in PACKED_TYPES for name in types)
     repeated = about.get("repeated", 0)
-    is_small = about["bytes"] < PACKED_FROM and repeated < REPEATED_FROM
+    is_small = not entry.packed or (about["bytes"] < PACKED_FROM and repeated < REPEATED_FROM)
     shapes = [shape for shape, _ in about["computed"]]
     if is_small or is_odd or os.name != "posix":  # elsewhere a file in use cannot be renamed
         return PlainRunner(entry.model, threads, shapes)
@@ -276,6 +358,9 @@ def runner_for(entry: cache.CacheEntry, about: dict[str, Any], threads: int) -> 
         return _packed(entry, threads, outputs)
     except (RunError, OSError):
         return PlainRunner(entry.model, threads, shapes)
+
+
+LITERT = Opener("", runner_for)
 
 
 def _packed(entry: cache.CacheEntry, threads: int, outputs: Sequence[tuple[tuple[int, ...], Any]]) -> Runner:

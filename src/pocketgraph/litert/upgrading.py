@@ -1,4 +1,4 @@
-"""A model that is opened as quickly as can be, and opened anew in the way that runs faster once it has run often."""
+"""Models that are opened as quickly as can be, for which something faster is looked for once they have run often."""
 
 from __future__ import annotations
 
@@ -47,3 +47,29 @@ class UpgradingRunner:
             return  # the files are gone, or the disk is full: the first one goes on
         self._runner.close()
         self._runner = runner
+
+
+class CountedRunner:
+    """Runs as another runner, and calls ``then`` once when it has run ``runs`` times.
+
+    Not safe for several threads at once; whoever owns it sees to that.
+    """
+
+    def __init__(self, runner: Runner, runs: int, then: Callable[[], object]) -> None:
+        self._runner = runner
+        self._left = runs
+        self._then = then
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        results = self._runner.run(inputs)
+        self._left -= 1
+        if self._left == 0:
+            self._then()
+        return results
+
+    def direct(self, places: Sequence[int]) -> Callable[[Sequence[Array]], list[Array]]:
+        """As PlainRunner.direct."""
+        return lambda arrays: self.run([arrays[place] for place in places])
+
+    def close(self) -> None:
+        self._runner.close()

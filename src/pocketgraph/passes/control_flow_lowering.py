@@ -9,7 +9,7 @@ import numpy as np
 
 from pocketgraph.errors import FreezeError
 from pocketgraph.graph import AttrValue, DType, Node, const, node_name
-from pocketgraph.graph.function_body import Body, copied
+from pocketgraph.graph.function_body import FunctionBody, copied
 
 BOOL = DType.named("bool")
 PARALLEL = 10  # iterations of a loop that says nothing; TensorFlow's own default
@@ -27,7 +27,7 @@ Branch = Callable[[str, Sequence[str], Sequence[str]], Lowered]
 """Builds one branch under a prefix, from the tensors that it may use and the control inputs of its roots."""
 
 
-def branch_of(body: Body) -> Branch:
+def branch_of(body: FunctionBody) -> Branch:
     """A branch that is a copy of a function."""
 
     def build(prefix: str, arguments: Sequence[str], controls: Sequence[str]) -> Lowered:
@@ -122,8 +122,8 @@ def lowered_while(
     prefix: str,
     arguments: Sequence[str],
     types: Sequence[DType],
-    condition: Body,
-    body: Body,
+    condition: FunctionBody,
+    body: FunctionBody,
     controls: Sequence[str],
     parallel_iterations: int = PARALLEL,
 ) -> Lowered:
@@ -198,7 +198,7 @@ def _port(name: str, port: int) -> str:
     return f"{name}:{port}" if port else name
 
 
-def _handed_on(body: Body, index: int) -> bool:
+def _handed_on(body: FunctionBody, index: int) -> bool:
     """Whether a body gives an argument back as it got it."""
     nodes = {node.name: node for node in body.nodes}
     ref = body.results[index]

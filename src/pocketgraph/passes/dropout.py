@@ -85,6 +85,20 @@ def without_dropout(graph: Graph, *, only_idle: bool = False) -> tuple[Graph, li
     return graph.map_nodes(lambda node: found.get(node.name, node)), lines
 
 
+def is_noise_of_dropout(graph: Graph, name: str) -> bool:
+    """Whether what this node draws decides what a dropout lets through, so that ``without_dropout`` takes it out."""
+    tensors = _GraphTensors(graph)
+    near, seen = [name], {name}
+    for _ in range(2 * DEPTH):
+        near = [node.name for place in near for node in graph.consumers.get(place, ()) if node.name not in seen]
+        seen.update(near)
+        for place in near:
+            match = _source_and_mask(tensors, graph[place])
+            if match is not None and match[1].noise.name == name:
+                return True
+    return False
+
+
 def mask_of(tensors: Tensors, ref: str) -> Mask | None:
     """The mask that a tensor is, ``floor(keep + noise)`` or ``noise >= rate``; None when it is none."""
     node = tensors.producer(ref)

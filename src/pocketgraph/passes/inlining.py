@@ -10,7 +10,7 @@ from pocketgraph.errors import FreezeError, GraphError, did_you_mean
 from pocketgraph.formats import function_def
 from pocketgraph.graph import DType, Graph, Node, canonical, node_name
 from pocketgraph.graph.attr import Func
-from pocketgraph.graph.function_body import Body, copied, reachable_functions
+from pocketgraph.graph.function_body import FunctionBody, copied, reachable_functions
 from pocketgraph.passes.constant_values import ConstantValues
 from pocketgraph.passes.control_flow_lowering import (
     PARALLEL,
@@ -59,13 +59,13 @@ def inlined(graph: Graph, outputs: Iterable[str], control_flow: ControlFlow = "k
     callers: dict[str, tuple[str, ...]] = {}
     inside: set[str] = set()
     while True:
-        step = _Step(graph, kept, callers, inside, lower=control_flow == "lower")
+        step = _CallExpansion(graph, kept, callers, inside, lower=control_flow == "lower")
         if not step.changed:
             return graph.replace(functions=reachable_functions(graph, graph.functions))
         graph = graph.replace(step.nodes)
 
 
-class _Step:
+class _CallExpansion:
     """Expands every call that stands in the graph once."""
 
     def __init__(
@@ -90,7 +90,7 @@ class _Step:
         self._folders = {name[:at] for name in graph.nodes for at in _slashes(name)}
         self._tensors: dict[str, str] = {}
         self._dones: dict[str, str] = {}
-        self._bodies: dict[str, Body] = {}
+        self._bodies: dict[str, FunctionBody] = {}
         awaited = {ref[1:] for node in graph for ref in node.control_inputs}
         nodes: list[Node] = []
         for node in graph:
@@ -194,7 +194,7 @@ class _Step:
         made = lowered_case(self._prefix(node), index, arguments, types, built, given, node.control_inputs)
         return self._noted(made, node, bodies)
 
-    def _body(self, func: Func, node: Node) -> Body:
+    def _body(self, func: Func, node: Node) -> FunctionBody:
         above = self.callers.get(node.name, ())
         if func.name in above:
             circle = " → ".join([*above[above.index(func.name) :], func.name])
@@ -214,7 +214,7 @@ class _Step:
             self._bodies[func.name] = function_def.body(function, None, self.graph.functions)
         return self._bodies[func.name]
 
-    def _noted(self, made: Lowered, node: Node, bodies: Iterable[Body]) -> Lowered:
+    def _noted(self, made: Lowered, node: Node, bodies: Iterable[FunctionBody]) -> Lowered:
         """Notes which functions the new nodes stand in, so that one that calls itself is found out."""
         if node.op not in CALLS or node.name in self.inside:
             self.inside.update(new.name for new in made.nodes)

@@ -13,7 +13,7 @@ from pocketgraph.quantization.core.program_runner import ProgramRunner, Samples,
 from pocketgraph.quantization.core.quantization_options import Progress, QuantizationOptions, silent
 from pocketgraph.quantization.core.resume_state import ResumeState
 from pocketgraph.quantization.pipeline import Outcome, analyze, finish
-from pocketgraph.runtime.answer_metrics import Accuracy, Comparison, scores_of_classes
+from pocketgraph.runtime.answer_metrics import ClassAccuracy, Comparison, scores_of_classes
 
 FLOAT_SHARES = (0.12, 0.25, 0.5, 0.75)
 """Of the multiplications that stay in float, one after the other, until the budget is kept."""
@@ -59,8 +59,8 @@ class ProgramComparison:
     """
 
     comparison: Comparison
-    exact: Accuracy | None
-    coded: Accuracy | None
+    exact: ClassAccuracy | None
+    coded: ClassAccuracy | None
 
     @property
     def drop(self) -> float:
@@ -104,7 +104,7 @@ def compare_programs(
         if index == 0 and wanted.size > 1:
             labels = truth(wanted.size)
             if labels is not None:
-                result.exact, result.coded = Accuracy(), Accuracy()
+                result.exact, result.coded = ClassAccuracy(), ClassAccuracy()
         result.comparison.add(wanted, given)
         if labels is not None and result.exact is not None and result.coded is not None:
             result.exact.add(wanted, labels[index])

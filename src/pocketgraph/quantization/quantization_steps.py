@@ -26,7 +26,7 @@ from pocketgraph.quantization.fitting import weight_fitting
 from pocketgraph.quantization.mixed_precision import float_layers, float_partition, recurrent_layers, sensitivity
 from pocketgraph.quantization.observing import calibration, calibration_checks, outliers
 from pocketgraph.quantization.ranges import range_margin, range_selection
-from pocketgraph.quantization.serialization.model_file import FILE_PASSES
+from pocketgraph.quantization.serialization.tflite_bytes import FILE_PASSES
 
 
 def has_float_ends(state: QuantizationState) -> bool:

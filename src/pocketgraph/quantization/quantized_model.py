@@ -22,7 +22,7 @@ from pocketgraph.quantization.pipeline import Outcome
 from pocketgraph.quantization.report.html_report import to_fragment, to_html, to_json
 from pocketgraph.quantization.report.layer_report import QuantizationReport, report_of
 from pocketgraph.quantization.report.size_and_latency import SizeAndLatency, measure_size_and_latency
-from pocketgraph.quantization.serialization.model_file import model_bytes
+from pocketgraph.quantization.serialization.tflite_bytes import model_bytes
 
 SUFFIXES = (".tflite", ".pb")
 

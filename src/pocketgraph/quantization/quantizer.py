@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -37,7 +36,8 @@ from pocketgraph.quantization.pipeline import Outcome
 from pocketgraph.quantization.quantization_steps import check_names
 from pocketgraph.quantization.quantized_model import QuantizedModel
 from pocketgraph.quantization.weight_only import quantize_weights
-from pocketgraph.runtime.samples import sample_fetches
+from pocketgraph.runtime.made_up_feeds import sample_fetches
+from pocketgraph.version import VERSION
 
 MOST_HELD_NUMBERS = 1 << 24
 """Numbers in all samples up to which they are kept in memory; more are read anew each time."""
@@ -318,6 +318,5 @@ class _Quantizer:
                 with open(path, "rb") as file:
                     for block in iter(lambda: file.read(1 << 20), b""):
                         digest.update(block)
-        version = sys.modules["pocketgraph"].__version__
-        digest.update(repr((version, options, self.asked, data.identity())).encode())
+        digest.update(repr((VERSION, options, self.asked, data.identity())).encode())
         return digest.hexdigest()

@@ -8,7 +8,8 @@ from typing import SupportsIndex
 
 from pocketgraph.errors import UsageError
 
-ENGINES = (None, "reference", "litert")
+ENGINES = (None, "auto", "reference", "litert")
+"""Those that need not be looked up."""
 CHECKS = ("first", "always", "never")
 MOST_THREADS = 1024
 """LiteRT starts each of them; some thousands end the process."""
@@ -26,11 +27,14 @@ def check_arguments(
     """Refuses arguments of ``Session`` that mean nothing.
 
     Raises:
+        MissingExtraError: the engine is not installed.
         UsageError: there is no such engine or check, a number is no positive integer, the threads are too many, or a
             seed is no integer of 0 or more.
     """
     if engine not in ENGINES:
-        raise UsageError(f"there is no engine '{engine}'", hint="use 'reference', 'litert' or None")
+        from pocketgraph.runtime.part_engines.registry import find
+
+        find(engine).version()  # raises where there is none, or it is not installed
     if check not in CHECKS:
         raise UsageError(f"there is no check '{check}'", hint="use 'first', 'always' or 'never'")
     for value, wanted in (

@@ -8,7 +8,7 @@ from typing import Any
 
 from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.runtime.compared_models import ComparedModel
-from pocketgraph.runtime.samples import sample_fetches, sample_inputs
+from pocketgraph.runtime.made_up_feeds import sample_fetches, sample_inputs
 
 
 class Counterparts:

@@ -14,11 +14,12 @@ class DescribedPart(NamedTuple):
     """A part of the needed graph and where it runs.
 
     Attributes:
-        runs_on: ``litert`` or ``reference``.
+        runs_on: the name of the engine: ``litert``, ``reference`` or another.
         nodes: its nodes.
         inputs: the tensors that it takes from other parts or from the caller.
         outputs: the tensors that it gives.
         is_dynamic: it is compiled when it first runs with a shape, because only the run tells its shapes.
+        measured: what is known of other engines for it, a line each.
     """
 
     runs_on: str
@@ -26,6 +27,7 @@ class DescribedPart(NamedTuple):
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
     is_dynamic: bool = False
+    measured: tuple[str, ...] = ()
 
     @property
     def place(self) -> str:
@@ -44,6 +46,8 @@ class Description(NamedTuple):
         ops: the op of each node named above.
         passes: the graph passes that changed something, in order.
         without: the passes that were switched off.
+        checked: of compiled parts that were compared with the reference engine, their place and ``right``, ``wrong`` or
+            ``unclear``.
     """
 
     feeds: Mapping[str, tuple[str, tuple[int, ...]]]
@@ -53,6 +57,7 @@ class Description(NamedTuple):
     ops: Mapping[str, str]
     passes: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
+    checked: tuple[tuple[str, str], ...] = ()
 
     def grouped(self) -> list[tuple[int, str, str]]:
         """(number of nodes, op, reason) of what LiteRT does not run, constants left out; the most frequent first.
@@ -74,5 +79,10 @@ class Description(NamedTuple):
             lines.append(f"{part.place}: {len(part.nodes)} node{'s' * (len(part.nodes) > 1)}")
             if part.inputs or part.outputs:
                 lines[-1] += f", {', '.join(part.inputs) or 'nothing'} -> {', '.join(part.outputs)}"
+            lines += [f"  {line}" for line in part.measured]
         lines += [f"not on litert: {count} {op}: {reason}" for count, op, reason in self.grouped()]
+        lines += [f"{part}: {verdict}, beside the reference engine" for part, verdict in self.checked]
         return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return str(self)

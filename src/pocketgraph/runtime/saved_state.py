@@ -13,10 +13,10 @@ from pocketgraph.errors import FreezeError, PocketgraphError, RunError
 from pocketgraph.formats import open_checkpoint
 from pocketgraph.formats.meta_graph import asset_files, init_op, read_saved_model, saved_model_file, with_tags
 from pocketgraph.freezing import variables
+from pocketgraph.freezing.checkpoint_values import values_of
 from pocketgraph.freezing.savers import saved_names
 from pocketgraph.freezing.tables import with_assets
 from pocketgraph.freezing.training_dir import find
-from pocketgraph.freezing.values import values_of
 from pocketgraph.graph import Graph, Node
 from pocketgraph.kernels.state.variables import Variable, variable_key
 from pocketgraph.runtime.execution import STEP_LIMIT, Running
@@ -75,7 +75,7 @@ def _fill_ensembles(checkpoint: str, graph: Graph, state: dict[str, Any]) -> Non
         raise RunError(f"the trees of the SavedModel cannot be restored: {error.what}", where=checkpoint) from error
 
 
-def _held(node: Node, stored: variables.Variable) -> tuple[str, Variable]:
+def _held(node: Node, stored: variables.VariableNode) -> tuple[str, Variable]:
     """How a session keeps the variable, and under which key."""
     container = node.attr("container", b"")
     assert isinstance(container, bytes)

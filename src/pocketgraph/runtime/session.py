@@ -7,6 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from pocketgraph.errors import RunError
 from pocketgraph.graph import Graph
 from pocketgraph.runtime.arguments import check_arguments, check_options, model_path
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from pocketgraph.runtime.description import Description
     from pocketgraph.runtime.profile import StepTrace
     from pocketgraph.runtime.run_options import RunOptions
+    from pocketgraph.runtime.tensor_specs import SignatureSpec, TensorSpec
 
 
 class Session:
@@ -30,8 +33,9 @@ class Session:
     Args:
         graph: a Graph, or the path of a model file, which is read when it is first needed.
         threads: threads for the fast engine; as many as there are processors by default.
-        engine: None for what is best (LiteRT where it can, the reference engine elsewhere), ``"reference"`` for NumPy
-            only, ``"litert"`` to have an error where LiteRT cannot run everything.
+        engine: None for LiteRT where it can and the reference engine elsewhere, ``"reference"`` for NumPy only,
+            ``"auto"`` for the fastest installed engine of each large part, as measured once on this machine; or the
+            name of one engine, such as ``"litert"`` or ``"openvino"``, to have an error where it cannot run everything.
         cache_dir: where compiled parts are kept; by default the user's cache directory.
         allow: what the model may do besides computing: ``"files"``, ``"code"``, or single ops of these groups.
         files_dir: the one directory in which the graph's file ops may read and write, when ``allow`` lets them.
@@ -119,6 +123,32 @@ class Session:
             FormatError: the file is no model.
         """
         return self._plans.graph
+
+    @property
+    def inputs(self) -> dict[str, TensorSpec]:
+        """What ``outputs`` need to be fed, by name: name, element type, shape.
+
+        Raises:
+            FormatError: the file is no model.
+            UsageError: the graph has no likely output.
+        """
+        from pocketgraph.runtime.tensor_specs import input_specs
+
+        return input_specs(self.graph)
+
+    @property
+    def outputs(self) -> dict[str, TensorSpec]:
+        """What the graph is for, declared or likely, by name; errors as for ``inputs``."""
+        from pocketgraph.runtime.tensor_specs import output_specs
+
+        return output_specs(self.graph)
+
+    @property
+    def signatures(self) -> dict[str, SignatureSpec]:
+        """The named entry points that ``run_signature`` knows, and what each takes and gives by its keys."""
+        from pocketgraph.runtime.tensor_specs import signature_specs
+
+        return signature_specs(self.graph)
 
     def run(
         self,
@@ -215,16 +245,18 @@ class Session:
         feeds: Mapping[Any, Any] | None = None,
         *,
         targets: TensorName | Sequence[TensorName] = (),
+        measure: bool = False,
     ) -> Description:
-        """Says what would run where, and why not elsewhere; nothing is computed.
+        """Says what would run where, and why not elsewhere; nothing is computed but what ``measure`` asks for.
 
         Args:
             fetches: as for ``run``; by default the graph's outputs, declared or likely.
             feeds: arrays as for ``run``, or shapes (tuples of sizes) of them; by default the graph's placeholders in
                 their declared shapes, with 1 where a size is open, 224 x 224 where a picture's size is.
             targets: as for ``run``.
+            measure: with ``engine="auto"``, measure now, and anew, which engine is the fastest for each large part.
         """
-        from pocketgraph.runtime.samples import sample_fetches, sample_shapes
+        from pocketgraph.runtime.made_up_feeds import sample_fetches, sample_shapes
 
         self._plans.check_open()
         if self._saved is not None:
@@ -235,7 +267,7 @@ class Session:
         if feeds is None:
             given.update(sample_shapes(self.graph, found.tensors))
         call = resolve_call_by_shape(self.graph, found.tensors, given, (*listed(targets), *found.operations))
-        return self._plans.prepare(call, described=True).description
+        return self._plans.prepare(call, described=True, measure=measure).description
 
     def checked_parts(self) -> list[tuple[str, str]]:
         """The compiled parts of this session that are compared with the reference engine, and what came of it.
@@ -273,6 +305,36 @@ class Session:
             self._restore()
         held = [item for item in self._running.state.values() if isinstance(item, Variable) and item.is_initialized]
         return {variable.name: variable.read() for variable in held}
+
+    def assign(self, values: Mapping[str, Any]) -> None:
+        """Gives variables that have a value other ones, by the names that ``variables`` has.
+
+        Args:
+            values: of the variables' shapes and types.
+
+        Raises:
+            RunError: a variable is not there or has no value yet, a value does not fit, or the session is closed.
+        """
+        from pocketgraph.kernels.state.variables import Variable
+
+        present = self.variables()
+        held = {item.name: item for item in self._running.state.values() if isinstance(item, Variable)}
+        arrays = {name: np.asarray(value) for name, value in values.items()}
+        for name, array in arrays.items():
+            if name not in present:
+                raise RunError(f"there is no variable '{name}' that has a value", hint="run the target init first")
+            if array.shape != present[name].shape or array.dtype != present[name].dtype:
+                raise RunError(
+                    f"the variable '{name}' is {present[name].dtype}{list(present[name].shape)}, "
+                    f"not {array.dtype}{list(array.shape)}"
+                )
+        for name, array in arrays.items():
+            held[name].assign(array.copy())
+
+    def __repr__(self) -> str:
+        from pocketgraph.runtime.session_html import as_text
+
+        return "<Session, closed>" if self._plans.is_closed else as_text(self.graph, self.engine, self.threads)
 
     def _repr_html_(self) -> str:
         from pocketgraph.runtime.session_html import as_html

@@ -1,19 +1,36 @@
-"""What a notebook shows of a session: what to feed, what to fetch, and how to ask for it."""
+"""What a session shows of itself, in a line and in a notebook: what to feed, and what to fetch."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from pocketgraph.errors import PocketgraphError
-from pocketgraph.graph import Graph
-from pocketgraph.kernels.shapes import infer
+from pocketgraph.graph import Graph, Shape
 from pocketgraph.pages.document import fragment
 from pocketgraph.pages.parts import Cell, Column, Row, cards, paragraph, table, words
-from pocketgraph.runtime.samples import sample_fetches, sample_inputs
+from pocketgraph.runtime.made_up_feeds import sample_fetches
+from pocketgraph.runtime.tensor_specs import TensorSpec, input_specs, output_specs
 
 MOST = 40  # inputs, and outputs
-LARGE = 20_000  # nodes; of more, shapes of outputs are not worked out
+MOST_IN_A_LINE = 4
 COLUMNS = (Column("tensor"), Column("to", is_words=True), Column("type", is_words=True), Column("shape", is_words=True))
+
+
+def as_text(graph: Graph, engine: str | None, threads: int) -> str:
+    """One line, as in ``<Session of 9 nodes: x float[?,8] -> y; LiteRT where it can, 2 threads>``; see ``as_html``."""
+    where = f"{engine or 'LiteRT where it can'}, {threads} thread{'s' * (threads != 1)}"
+    try:
+        fetches = sample_fetches(graph)
+        specs = input_specs(graph, inferring=False).values()
+    except PocketgraphError:
+        return f"<Session of {len(graph):,} nodes, which have no likely outputs; {where}>"
+    feeds = [str(spec) if spec.dtype is not None else spec.name for spec in specs]
+    return f"<Session of {len(graph):,} nodes: {_some(feeds) or 'nothing'} -> {_some(fetches)}; {where}>"
+
+
+def _some(names: Sequence[str]) -> str:
+    rest = len(names) - MOST_IN_A_LINE
+    return ", ".join(names[:MOST_IN_A_LINE]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def as_html(graph: Graph, engine: str | None, threads: int) -> str:
@@ -25,19 +42,16 @@ def as_html(graph: Graph, engine: str | None, threads: int) -> str:
         threads: how many it computes with.
     """
     try:
-        fetches: Sequence[str] = sample_fetches(graph)
-        feeds = list(sample_inputs(graph, fetches))
+        feeds, fetches = input_specs(graph), output_specs(graph)
     except PocketgraphError as error:
         return fragment(paragraph(f"Session of {len(graph):,} nodes: {error}"))
-    inferred = infer(graph) if len(graph) <= LARGE else None
 
-    def row(name: str, to: str) -> Row:
-        ref = name if ":" in name else f"{name}:0"
-        dtype = inferred.dtype(ref) if inferred is not None else None
-        shape = str(inferred.shape(ref)) if inferred is not None else ""
-        return Row([words(name[:200]), words(to), Cell(dtype.name if dtype is not None else "?"), Cell(shape)])
+    def row(spec: TensorSpec, to: str) -> Row:
+        dtype, shape = spec.dtype.name if spec.dtype is not None else "?", str(Shape(spec.shape))
+        return Row([words(spec.name[:200]), words(to), Cell(dtype), Cell(shape)])
 
-    rows = [row(name, "feed") for name in feeds[:MOST]] + [row(name, "fetch") for name in fetches[:MOST]]
+    rows = [row(spec, "feed") for spec in [*feeds.values()][:MOST]]
+    rows += [row(spec, "fetch") for spec in [*fetches.values()][:MOST]]
     figures = [
         (f"{len(graph):,}", "nodes"),
         (engine or "LiteRT where it can", "engine"),

@@ -30,6 +30,13 @@ class Stat(Statistic[int]):
         """The population standard deviation; variance and root are cut to whole numbers, as the original does."""
         return 0 if self.minimum == self.maximum else math.isqrt(int(self.variance))
 
+    def as_dict(self) -> dict[str, float]:
+        """For JSON."""
+        return {
+            "count": self.count, "first": self.first, "min": self.minimum, "max": self.maximum,
+            "average": self.average, "std": self.deviation,
+        }  # fmt: skip
+
     def __str__(self) -> str:
         if self.count == 0:
             return "count=0"

@@ -26,6 +26,7 @@ def train(
     batches: Iterable[Mapping[str, Any]],
     *,
     on_step: Callable[[int, float], bool | None] | None = None,
+    first: int = 0,
 ) -> list[float]:
     """Makes a step for each batch.
 
@@ -49,7 +50,8 @@ def train(
             has a signature ``train`` that gives a ``loss``. Its variables have values: ``init`` has run, or
             a checkpoint was restored.
         batches: for each step what the placeholders, or the signature's inputs, are fed, by name.
-        on_step: told the step, counted from 0, and its loss; True ends the training.
+        on_step: told the step and its loss; True ends the training.
+        first: the number of the first step, where training goes on.
 
     Returns:
         The loss of each step, from before the step.
@@ -60,7 +62,7 @@ def train(
     """
     loss, fetches, names = _step(session.graph)
     losses: list[float] = []
-    for number, batch in enumerate(batches):
+    for number, batch in enumerate(batches, first):
         feeds = {names.get(name, name): value for name, value in batch.items()}
         try:
             value = float(np.sum(session.run(fetches, feeds)[0]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 
 from pocketgraph.errors import RunError, UsageError, did_you_mean, option
 from pocketgraph.graph import Graph, node_name
-from pocketgraph.graph.model_file import numbers
+from pocketgraph.graph.model_file_graph import numbers
 from pocketgraph.pages.document import fragment
 from pocketgraph.pages.parts import Cell, Column, Row, Verdict, number, table, words
 from pocketgraph.pages.words import WORDS
@@ -22,11 +22,11 @@ from pocketgraph.runtime.compare import TOLERANCE, Difference, compared, plain_v
 from pocketgraph.runtime.compared_models import ComparedModel, Model, opened, reached, weights_cut_off
 from pocketgraph.runtime.counterparts import Counterparts
 from pocketgraph.runtime.feed_files import read_feeds
-from pocketgraph.runtime.samples import sample_feeds, sample_fetches
+from pocketgraph.runtime.made_up_feeds import sample_feeds, sample_fetches
 
 Array = np.ndarray[Any, Any]
 Feeds = Mapping[str, Any]
-IN_NOTEBOOK = 30  # outputs
+IN_NOTEBOOK, IN_A_LINE = 30, 3  # outputs
 COLUMNS = (
     Column("output"), Column("shape"), Column("largest difference"), Column("of the peak"), Column("mean difference"),
     Column("top-1", WORDS["top-1"]), Column("KL, nats", WORDS["KL divergence"]),
@@ -35,7 +35,7 @@ COLUMNS = (
 LIVELY = 1 / 32  # of the peak: by how much answers vary that an eight-bit model cannot miss
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report:
     """The comparison of two models.
 
@@ -84,6 +84,16 @@ class Report:
             [f"These differ: {names}{', …' if len(failed) > 5 else ''}.", how, *self.notes],
         )  # fmt: skip
 
+    def __repr__(self) -> str:
+        failed = sum(not d.passed for d in self.outputs)
+        is_equal = f"{failed} of {len(self.outputs)} outputs differ" if failed else "equal"
+        sets = f"{self.runs} set{'s' * (self.runs != 1)} of {'made-up ' * self.is_made_up}feeds"
+        worst = "".join(
+            f"; {d.name}: {d.problem or f'{d.largest:.3g}, {d.largest_relative:.3g} of the peak'}"
+            for d in sorted(self.outputs, key=lambda d: d.passed)[:IN_A_LINE]
+        )
+        return f"<Report: {is_equal}, {self.standard} on {sets}{worst}>"
+
     def _repr_html_(self) -> str:
         return fragment(self.verdict().html(), table(COLUMNS, [_row(d) for d in self.outputs], IN_NOTEBOOK))
 
@@ -113,11 +123,13 @@ def verify(
     shapes: Mapping[str, Sequence[int]] | None = None,
     partial: bool = False,
     engines: bool = False,
+    progress: Callable[[str, int, int], None] | None = None,
 ) -> Report:
     """Runs two models on the same feeds and compares their outputs.
 
     An output fails, whatever its numbers, when it depends on other inputs in one model than in the other, or is always
-    the same in one while it varies in the other.
+    the same in one while it varies in the other. On made-up feeds it also fails where all outputs, some of them floats,
+    are always the same, or hold no finite number, in both.
 
     >>> from pocketgraph.graph.text import parse
     >>> exact = parse("x = Placeholder(dtype=float, shape=[2])\\ny = Relu(x, T=float)")
@@ -142,6 +154,7 @@ def verify(
         shapes: of inputs to make up, by name, where the model leaves sizes open; "" is the only input.
         partial: whether feeds may cut weights of ``a`` or ``b`` off, which then are not compared.
         engines: run ``a`` on the reference engine, which is right, and ``b`` as sessions do by default.
+        progress: told the stage, how many sets of feeds are done, and of how many.
 
     Raises:
         UsageError: feeds or outputs that the models do not have, or feeds that cut weights off.
@@ -170,8 +183,11 @@ def verify(
                 _refuse_cuts(first, second, wanted, sets[0], same)
         problems = {name: _independence(first, second, name, sets[0], same) for name in wanted}
         running = [name for name in wanted if not problems[name]]
+        depending = [name for name in running if reached(first.graph, name, sets[0])]
         pairs: list[list[tuple[Array, Array]]] = [[] for _ in running]
-        for feeds in sets if running else ():
+        fed: list[Feeds] = []
+
+        def compare(feeds: dict[str, Any]) -> None:
             try:
                 ours = first.run(running, feeds)
             except RunError as error:
@@ -179,11 +195,19 @@ def verify(
                     raise
                 feeds = {name: plain_values(value) for name, value in feeds.items()}
                 ours = _with_made_up(first, running, feeds, error)
+            fed.append(feeds)
             missing = same.missing(feeds)
             made_by_first = dict(zip(missing, first.run(list(missing.values()), feeds), strict=True)) if missing else {}
             theirs = second.run([same.output(name) for name in running], {**same.feeds(feeds), **made_by_first})
             for pair, x, y in zip(pairs, ours, theirs, strict=True):
                 pair.append((x, y))
+
+        for at, feeds in enumerate(sets if running else ()):
+            compare(feeds)
+            if progress is not None:
+                progress("comparing", at + 1, len(sets))
+        if inputs is None and depending and _proves_nothing(running, depending, pairs, fed):
+            compare({name: _wider(value) for name, value in sets[0].items()})  # which may wake what noise leaves dead
     is_eight_bit = tolerance is None and _is_quantization_between(first, second)
     is_eight_bit |= tolerance is None and engines and first.is_eight_bit
     limit = TOLERANCE if tolerance is None else tolerance
@@ -191,9 +215,18 @@ def verify(
         name: _judged(name, pair, limit, top1, is_eight_bit, is_made_up=inputs is None)
         for name, pair in zip(running, pairs, strict=True)
     }
+    mute = {name: why for name, pair in zip(running, pairs, strict=True) if (why := _mute(pair, fed))}
+    notes = [f"'{name}' {why}" for name, why in mute.items() if name in depending and found[name].passed]
+    if inputs is None and depending and _proves_nothing(running, depending, pairs, fed):
+        hint = f"which proves nothing: give it data that it answers, with {option('inputs')}"
+        found |= {
+            n: replace(found[n], problem=f"{mute[n]}, {hint}", passed=False) for n in depending if found[n].passed
+        }
+        notes = []
+    notes += _notes(first.graph, wanted, sets[0])
     return Report(
         tuple(found.get(name) or Difference(name, (), problem=problems[name], passed=False) for name in wanted),
-        limit, len(sets), is_eight_bit, inputs is None, tuple(_notes(first.graph, wanted, sets[0])),
+        limit, len(sets), is_eight_bit, inputs is None, tuple(notes),
     )  # fmt: skip
 
 
@@ -243,7 +276,7 @@ def _named(
     Raises:
         UsageError: no such input, or a shape without a name for one of several.
     """
-    from pocketgraph.runtime.samples import sample_inputs
+    from pocketgraph.runtime.made_up_feeds import sample_inputs
 
     inputs = [node_name(name) for name in sample_inputs(model.graph, wanted)]
     found = {}
@@ -364,6 +397,36 @@ def _agreement_but_for_ties(pairs: Sequence[tuple[Array, Array]]) -> float:
         same += int(np.count_nonzero(wanted.max(axis=1) - chosen <= noise))
         rows += len(wanted)
     return same / max(rows, 1)
+
+
+def _proves_nothing(
+    running: Sequence[str],
+    depending: Sequence[str],
+    pairs: Sequence[Sequence[tuple[Array, Array]]],
+    fed: Sequence[Feeds],
+) -> bool:
+    """Whether no output says anything about either model, floats among them: classes may well be the same."""
+    asked = [pair for name, pair in zip(running, pairs, strict=True) if name in depending]
+    return all(_mute(pair, fed) for pair in asked) and any(a.dtype.kind in "fV" for pair in asked for a, _ in pair)
+
+
+def _wider(value: Any) -> Any:
+    """A made-up input with the values of pictures, where it has floats."""
+    array = np.asarray(value)
+    return np.abs(array) * array.dtype.type(255) if array.dtype.kind == "f" and array.ndim else value
+
+
+def _mute(pairs: Sequence[tuple[Array, Array]], fed: Sequence[Feeds]) -> str:
+    """Why answers that agree say nothing about either model; "" where they do."""
+    values = [value for pair in pairs for value in pair]
+    if any(value.dtype.kind not in "biufV" or not value.size for value in values):
+        return ""
+    if not any(np.isfinite(value.astype(np.float64)).any() for value in values):
+        return "holds no finite number in either model"
+    differ = any(not np.array_equal(feeds[name], fed[0][name]) for feeds in fed[1:] for name in feeds)
+    if differ and all(np.array_equal(value, values[0], equal_nan=True) for value in values[1:]):
+        return "is always the same in both models"
+    return ""
 
 
 def _silent_side(pairs: Sequence[tuple[Array, Array]], lively: float) -> str:

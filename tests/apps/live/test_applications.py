@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import pocketgraph
+from pocketgraph.apps.label_image import Labeler
 from pocketgraph.apps.live.answers import Frame, Sound
 from pocketgraph.apps.live.choice import application, chosen
 from pocketgraph.apps.live.classification import DecayingAverage
@@ -36,6 +37,22 @@ KINDS = {
 def test_what_a_model_is_for(name: str) -> None:
     graph = pocketgraph.load(model_dir(name) / model_info(name)["file"])
     assert chosen(graph)[0] == KINDS[name]
+
+
+@needs_shared
+@pytest.mark.parametrize("name", ["mobilenet_v1_025_128", "mobilenet_v1_025_128_quant", "poets_retrained_128"])
+def test_a_photo_gives_the_scores_of_label_image(name: str) -> None:
+    graph = pocketgraph.load(model_dir(name) / model_info(name)["file"])
+    photo = model_dir("data_tflite_support_images") / "burger.jpg"
+    wanted = [(entry.label, entry.score) for entry in Labeler(graph).label(photo, top=5)]
+    found = application(graph)(Frame(read(photo), 0.0, alone=True)).classes
+    assert list(found) == wanted[: len(found)]
+
+
+@needs_shared
+def test_a_model_that_tells_the_best_class_alone_is_asked_for_its_scores() -> None:
+    graph = pocketgraph.load(model_dir("mnist_panjinquan") / model_info("mnist_panjinquan")["file"])
+    assert chosen(graph) == ("classify", "layer/final_result")
 
 
 @needs_shared

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
+from pocketgraph.apps.detections import Detection, overlaps, without_overlaps
 from pocketgraph.apps.live.anchors import multibox_priors, ssd_anchors
-from pocketgraph.apps.live.answers import Detection
-from pocketgraph.apps.live.boxes import overlaps, without_overlaps
 from pocketgraph.apps.live.decoders import (
     YOLO_ANCHORS,
     Reading,

@@ -12,19 +12,22 @@ import pytest
 from PIL import Image
 
 import pocketgraph
-from browsers import browser, watched
+from browsers import FAKE, browser, until, watched
+from moved_things import REDNESS, crossings, moved_things
 from pocketgraph.apps.label_image import Labeler
+from pocketgraph.apps.live.answers import Answer, Frame
 from pocketgraph.apps.live.choice import application
+from pocketgraph.apps.live.classification import Classification
 from pocketgraph.datasets.class_labels import read_labels
+from pocketgraph.exporting.devices.device_fit import fit
 from pocketgraph.graph.text import parse
 from support import model_dir, needs_shared
 
 pytest.importorskip("uvicorn", reason="uvicorn is not installed (pocketgraph[live])")
 pytest.importorskip("starlette", reason="Starlette is not installed (pocketgraph[live])")
 
-from pocketgraph.apps.live.server import LiveServer
+from pocketgraph.apps.live.server import LiveServer, Place
 
-FAKE = ("--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream")
 BRIGHTNESS = """
     x = Placeholder(dtype=float, shape=[1,4,4,3])
     axes = Const(int32 [1, 2])
@@ -53,14 +56,6 @@ def served(app: Any, **how: Any) -> Iterator[tuple[str, LiveServer]]:
         yield url, server
     finally:
         server.stop()
-
-
-def until(page: Any, condition: str, seconds: float = 15) -> None:
-    """Polls, as the page's policy lets nobody wait by a text that is evaluated."""
-    end = time.monotonic() + seconds
-    while not page.evaluate(f"Boolean({condition})"):
-        assert time.monotonic() < end, f"{condition}: {page.inner_text('body')}"
-        time.sleep(0.1)
 
 
 @needs_shared
@@ -98,7 +93,12 @@ def test_a_photo_before_the_camera_gives_the_class_of_label_image(tmp_path: path
         assert not [text for text in wrong if "WebSocket" not in text]
 
 
-def test_a_camera_that_is_kept_back_says_what_to_do() -> None:
+def answers_go_on(page: Any) -> None:
+    seen = int(page.evaluate("document.body.dataset.answers || 0"))
+    until(page, f"Number(document.body.dataset.answers) > {seen + 3}")
+
+
+def test_a_camera_that_is_kept_back_says_what_to_do_and_recovers() -> None:
     with (
         served(application(parse(BRIGHTNESS), labels=["red", "green", "blue"])) as (url, _),
         browser(("--deny-permission-prompts", "--use-fake-device-for-media-stream")) as chromium,
@@ -107,6 +107,117 @@ def test_a_camera_that_is_kept_back_says_what_to_do() -> None:
         page.goto(url)
         until(page, "document.querySelector('#message button')")
         assert "Allow it" in page.inner_text("#message")
+        page.context.grant_permissions(["camera"], origin=url.rstrip("/"))
+        page.click("#message button")
+        answers_go_on(page)
+        assert page.is_hidden("#message")
+
+
+def test_a_camera_that_is_pulled_says_what_to_do_and_recovers() -> None:
+    with served(application(parse(BRIGHTNESS))) as (url, _), browser(FAKE) as chromium:
+        page = chromium.new_page()
+        page.add_init_script("""
+            const open = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
+            navigator.mediaDevices.getUserMedia = (wish) => (window.pulled
+              ? Promise.reject(new DOMException("", "NotFoundError")) : open(wish));
+        """)
+        page.goto(url)
+        answers_go_on(page)
+        page.evaluate("""() => {
+            window.pulled = true;
+            const [track] = document.querySelector("#video").srcObject.getVideoTracks();
+            track.stop();
+            track.dispatchEvent(new Event("ended"));
+        }""")
+        until(page, "document.querySelector('#message').textContent.includes('unplugged')")
+        page.click("#message button")
+        until(page, "document.querySelector('#message').textContent.includes('Plug one in')")
+        stopped = page.evaluate("document.body.dataset.answers")
+        time.sleep(0.5)
+        assert page.evaluate("document.body.dataset.answers") == stopped
+        page.evaluate("window.pulled = false")
+        page.click("#message button")
+        answers_go_on(page)
+        assert page.is_hidden("#message")
+
+
+def test_a_command_that_is_stopped_says_so_and_its_page_comes_back() -> None:
+    app = application(parse(BRIGHTNESS))
+    with browser(FAKE) as chromium:
+        page = chromium.new_page()
+        with served(app) as (url, server):
+            page.goto(url)
+            answers_go_on(page)
+            port = server.port
+        until(page, "document.querySelector('#message').textContent.includes('stopped')")
+        assert page.inner_text("#state") == "not connected"
+        with served(app, place=Place(port=port)):
+            page.click("#message button")
+            until(page, "document.body.dataset.kind")
+            answers_go_on(page)
+
+
+def test_a_slow_model_says_that_it_is_at_work() -> None:
+    class Slow(Classification):
+        def __call__(self, given: Frame) -> Answer:
+            time.sleep(4 if not hasattr(self, "begun") else 0)
+            self.begun = True
+            return super().__call__(given)
+
+    with served(Slow(Labeler(parse(BRIGHTNESS)))) as (url, _), browser(FAKE) as chromium:
+        page = chromium.new_page()
+        page.goto(url)
+        until(page, "document.querySelector('#state').textContent.includes('at work on this one for 2 seconds')")
+        until(page, "document.querySelector('#state').textContent.includes('frames a second')")
+        answers_go_on(page)
+
+
+def test_a_hidden_tab_rests() -> None:
+    with served(application(parse(BRIGHTNESS))) as (url, _), browser(FAKE) as chromium:
+        page = chromium.new_page()
+        page.add_init_script("Object.defineProperty(document, 'hidden', { get: () => Boolean(window.away) })")
+        page.goto(url)
+        answers_go_on(page)
+        page.evaluate("window.away = true")
+        time.sleep(0.5)
+        seen = page.evaluate("document.body.dataset.answers")
+        time.sleep(1)
+        assert page.evaluate("document.body.dataset.answers") == seen
+        page.evaluate("window.away = false")
+        answers_go_on(page)
+
+
+def test_a_mistake_in_the_program_reaches_the_page_which_goes_on() -> None:
+    class Mistaken(Classification):
+        def __call__(self, given: Frame) -> Answer:
+            if not hasattr(self, "begun"):
+                self.begun = True
+                raise ZeroDivisionError("of all things")
+            time.sleep(0.3)
+            return super().__call__(given)
+
+    told: list[Exception] = []
+    with (
+        served(Mistaken(Labeler(parse(BRIGHTNESS))), tell=told.append) as (url, _),
+        browser(FAKE) as chromium,
+    ):
+        page = chromium.new_page()
+        page.goto(url)
+        until(page, "document.querySelector('#message').textContent.includes('ZeroDivisionError: of all things')")
+        answers_go_on(page)
+        assert page.is_hidden("#message")
+    assert len(told) == 1
+
+
+def test_things_that_are_moved_by_a_known_path_keep_their_numbers(tmp_path: pathlib.Path) -> None:
+    video = moved_things(tmp_path / "things.mjpeg")
+    with (
+        served(application(parse(REDNESS), "detect")) as (url, _),
+        browser((*FAKE, f"--use-file-for-fake-video-capture={video}")) as chromium,
+    ):
+        page = chromium.new_page()
+        page.goto(url)
+        assert crossings(page) == {"in sight": "2", "inwards": "1", "outwards": "1", "followed": "2"}
 
 
 def test_without_a_camera_a_photo_can_be_chosen(tmp_path: pathlib.Path) -> None:
@@ -167,9 +278,17 @@ def test_a_spoken_word_is_heard_and_no_other(tmp_path: pathlib.Path) -> None:
         assert set(page.evaluate("window.words")) == {"yes"}
 
 
-def test_the_benchmark_counts_runs() -> None:
-    with served(application(parse(BRIGHTNESS), "benchmark")) as (url, _), browser() as chromium:
+def test_the_benchmark_counts_runs_and_its_times_are_a_device_for_fit(tmp_path: pathlib.Path) -> None:
+    graph = parse(BRIGHTNESS)
+    with served(application(graph, "benchmark")) as (url, _), browser() as chromium:
         page = chromium.new_page()
         page.goto(url)
-        until(page, "document.querySelector('#numbers').textContent.includes('p99')")
+        until(page, "document.querySelector('#numbers').textContent.includes('99 in 100')")
         until(page, "Number(document.body.dataset.answers) > 20")
+        with page.expect_download() as download:
+            page.click("#report")
+        download.value.save_as(tmp_path / "here.json")
+    told = json.loads((tmp_path / "here.json").read_text())
+    (device,) = fit(graph, device_file=str(tmp_path / "here.json")).devices
+    assert told["no_stats"]["count"] > 20
+    assert device.latency["float"].milliseconds == pytest.approx(told["no_stats"]["average"] / 1000)

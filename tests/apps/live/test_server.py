@@ -12,7 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pocketgraph.apps.label_image import Labeler
+from pocketgraph.apps.live.answers import Answer, Frame
 from pocketgraph.apps.live.choice import application
+from pocketgraph.apps.live.classification import Classification
 from pocketgraph.apps.live.stills import jpeg
 from pocketgraph.graph.text import parse
 
@@ -21,6 +24,7 @@ pytest.importorskip("uvicorn", reason="uvicorn is not installed (pocketgraph[liv
 client = pytest.importorskip("websockets.asyncio.client", reason="websockets is not installed (pocketgraph[live])")
 
 from pocketgraph.apps.live.server import LiveServer, Place  # noqa: E402 (after the skips)
+from pocketgraph.apps.live.viewer import unexpected  # noqa: E402
 
 COLOURS = """
     x = Placeholder(dtype=float, shape=[1,4,4,3])
@@ -165,6 +169,31 @@ def test_huge_messages_and_too_many_viewers_are_turned_away(server: LiveServer) 
     assert asyncio.run(talk(server.port, picture(1, RED), replies=1))[0]["id"] == 1
 
 
+def test_a_flood_of_messages_is_ended_and_others_are_answered(server: LiveServer) -> None:
+    async def flood() -> str:
+        async with client.connect(f"ws://127.0.0.1:{server.port}/stream") as socket:
+            try:
+                for _ in range(20):
+                    await asyncio.gather(*(socket.send('{"ack": 0}') for _ in range(500)))
+                await asyncio.wait_for(socket.recv(), 20)
+            except Exception as error:
+                return str(error)
+        return ""
+
+    assert "too many messages" in asyncio.run(flood())
+    assert asyncio.run(talk(server.port, picture(1, RED), replies=1))[0]["id"] == 1
+
+
+def test_a_frame_of_very_many_pixels_is_not_decoded(server: LiveServer) -> None:
+    huge = picture(2, np.zeros((5000, 5000, 3), np.uint8))
+    assert len(huge) < 1 << 20
+    first, second = asyncio.run(talk(server.port, huge, replies=1)) + asyncio.run(
+        talk(server.port, picture(3, RED), replies=1)
+    )
+    assert "5000 x 5000 pixels, more than 16,777,216" in first["error"]
+    assert second["classes"][0]["label"] == "red"
+
+
 def test_files_of_the_page_and_nothing_else(server: LiveServer) -> None:
     code, page = ask(server.port, "/")
     assert code == 200
@@ -188,3 +217,66 @@ def test_a_port_that_is_taken(server: LiveServer) -> None:
     other = LiveServer(application(parse(COLOURS)), "colours", Place(port=server.port))
     with pytest.raises(Exception, match="cannot be listened on"):
         other.bind()
+
+
+def test_a_mistake_in_the_program_is_told_and_the_viewer_goes_on() -> None:
+    class Mistaken(Classification):
+        def __call__(self, given: Frame) -> Answer:
+            return super().__call__(given) if given.pixels[0, 0, 0] > 128 else Answer(milliseconds=1 / 0)
+
+    told: list[Exception] = []
+    app = Mistaken(Labeler(parse(COLOURS), ["red", "green", "blue"]))
+    made = LiveServer(app, "mistaken", tell=told.append)
+    made.bind()
+    made.start()
+
+    async def both() -> list[Any]:
+        found = []
+        async with client.connect(f"ws://127.0.0.1:{made.port}/stream") as socket:
+            for number, pixels in enumerate((BLUE, RED)):
+                await socket.send(picture(number, pixels))
+                found.append(json.loads(await asyncio.wait_for(socket.recv(), 20)))
+        return found
+
+    try:
+        wrong, right = asyncio.run(both())
+    finally:
+        made.stop()
+    assert wrong["id"] == 0
+    assert "ZeroDivisionError: division by zero (test_server.py, line" in wrong["error"]
+    assert right["classes"][0]["label"] == "red"
+    assert [type(error) for error in told] == [ZeroDivisionError]
+    assert unexpected(told[0]) in wrong["error"]
+
+
+def test_a_source_that_fails_says_why() -> None:
+    def frames() -> Iterator[Frame]:
+        yield Frame(RED, 0.0, "first")
+        raise KeyError("plug")
+
+    told: list[Exception] = []
+    made = LiveServer(application(parse(COLOURS)), "colours", frames=frames, tell=told.append)
+    made.bind()
+    made.start()
+
+    async def watch() -> list[Any]:
+        async with client.connect(f"ws://127.0.0.1:{made.port}/stream") as socket:
+            found = [await asyncio.wait_for(socket.recv(), 20) for _ in range(2)]
+            await socket.send('{"ack": 0}')
+            return [found[0], json.loads(found[1]), json.loads(await asyncio.wait_for(socket.recv(), 20))]
+
+    try:
+        jpeg_of_it, answer, failed = asyncio.run(watch())
+    finally:
+        made.stop()
+    assert jpeg_of_it[4:6] == b"\xff\xd8"
+    assert answer["name"] == "first"
+    assert "KeyError: 'plug'" in failed["error"]
+    assert len(told) == 1
+
+
+def test_what_is_no_number_is_null() -> None:
+    answer = Answer(classes=(("cat", float("nan")), ("dog", float("inf"))), picture=RED)
+    told = json.loads(json.dumps(answer.as_json(), allow_nan=False))
+    assert [entry["score"] for entry in told["classes"]] == [None, None]
+    assert told["picture"] == {"height": 48, "width": 64}

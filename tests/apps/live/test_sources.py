@@ -1,17 +1,23 @@
 """Frames and sounds of files of every kind, and of damaged ones."""
 
+import importlib
 import io
+import json
 import pathlib
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from command_line import call
 from pocketgraph.apps.live.answers import Frame, Sound
 from pocketgraph.apps.live.sources import stream
 from pocketgraph.errors import FormatError
+from pocketgraph.formats import save
+from pocketgraph.graph.text import parse
 from pocketgraph.kernels.audio.wav import encode_wav
 
 
@@ -131,3 +137,121 @@ def test_another_kind_names_the_extra(tmp_path: pathlib.Path, monkeypatch: pytes
     monkeypatch.setitem(sys.modules, "cv2", hidden["cv2"])
     with pytest.raises(Exception, match=r"pocketgraph\[camera\]"):
         frames(tmp_path / "x.mp4")
+
+
+COLOURS = """
+    x = Placeholder(dtype=float, shape=[1,4,4,3])
+    axes = Const(int32 [1, 2])
+    mean = Mean(x, axes, T=float, Tidx=int32, keep_dims=false)
+    scores = Softmax(mean, T=float)
+"""
+PICAMERA = """
+import numpy as np
+
+told = []
+patience = 1000
+
+
+class Picamera2:
+    def __init__(self, camera_num=0):
+        if camera_num > 1:
+            raise IndexError("list index out of range")
+        if camera_num == 1:
+            raise RuntimeError("Failed to acquire camera: Device or resource busy")
+        told.append("opened")
+
+    def create_video_configuration(self, main=None, lores=None, raw=None):
+        return {"main": {"size": (1280, 720), "format": "XBGR8888", **main}}
+
+    def configure(self, configuration):
+        self.main = configuration["main"]
+
+    def start(self):
+        told.append("started")
+
+    def capture_array(self, name="main"):
+        global patience
+        patience -= 1
+        if patience < 0:
+            raise KeyboardInterrupt  # as Ctrl-C ends a camera, which has no end of its own
+        width, height = self.main["size"]
+        assert self.main["format"] == "BGR888"
+        picture = np.zeros((height, width, 3), np.uint8)
+        picture[..., 0] = 200
+        return picture
+
+    def stop(self):
+        told.append("stopped")
+
+    def close(self):
+        told.append("closed")
+"""
+"""The interface of picamera2 that is used, with its errors; a camera that sees red."""
+
+
+@pytest.fixture
+def picamera2(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    (tmp_path / "modules").mkdir()
+    (tmp_path / "modules" / "picamera2.py").write_text(PICAMERA)
+    monkeypatch.syspath_prepend(str(tmp_path / "modules"))
+    yield importlib.import_module("picamera2")
+    sys.modules.pop("picamera2")
+
+
+def test_a_raspberry_pis_camera(picamera2: Any) -> None:
+    camera = stream("0", camera_size=(320, 240))
+    first, second = next(camera), next(camera)
+    assert isinstance(first, Frame)
+    assert first.pixels.shape == (240, 320, 3)
+    assert first.pixels[0, 0].tolist() == [200, 0, 0]
+    assert second.time >= first.time
+    camera.close()  # type: ignore[attr-defined]
+    assert picamera2.told == ["opened", "started", "stopped", "closed"]
+    for number, why in (("2", "list index out of range.*list-cameras"), ("1", "busy")):
+        with pytest.raises(FormatError, match=f"camera {number} does not open.*{why}"):
+            next(stream(number))
+
+
+def test_a_raspberry_pis_camera_on_the_command_line(picamera2: Any, tmp_path: pathlib.Path) -> None:
+    save(parse(COLOURS), tmp_path / "model.pb")
+    picamera2.patience = 8
+    assert call("live", tmp_path / "model.pb", "--camera=0", "-o", tmp_path / "out.jsonl") == 0
+    lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert 1 <= len(lines) <= 8
+    assert {line["classes"][0]["label"] for line in lines} == {"index 0"}
+    assert picamera2.told == ["opened", "started", "stopped", "closed"]
+
+
+@pytest.fixture
+def video(tmp_path: pathlib.Path) -> pathlib.Path:
+    """Three frames of Motion JPEG in AVI, which OpenCV reads: red, green, blue."""
+    cv2 = pytest.importorskip("cv2", reason="OpenCV is not installed (pocketgraph[camera])")
+    writer = cv2.VideoWriter(str(tmp_path / "x.avi"), cv2.VideoWriter_fourcc(*"MJPG"), 10.0, (64, 48))
+    for colour in ((0, 0, 250), (0, 250, 0), (250, 0, 0)):  # blue first
+        writer.write(np.full((48, 64, 3), colour, np.uint8))
+    writer.release()
+    return tmp_path / "x.avi"
+
+
+def test_a_video_of_another_kind(video: pathlib.Path) -> None:
+    found = frames(video)
+    assert [int(entry.pixels[20, 20].argmax()) for entry in found] == [0, 1, 2]
+    assert [entry.time for entry in found] == [0, 0.1, 0.2]
+    video.write_bytes(b"no video at all" * 20)
+    with pytest.raises(FormatError, match="neither a picture"):
+        frames(video)
+
+
+def test_a_camera_by_opencv(video: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import cv2
+
+    opened = cv2.VideoCapture
+    monkeypatch.setattr(cv2, "VideoCapture", lambda number: opened(str(video) if number == 0 else "none"))
+    found = []
+    with pytest.raises(FormatError, match=r"no more pictures.*unplugged"):
+        for entry in stream("0"):
+            assert isinstance(entry, Frame)
+            found.append(int(entry.pixels[20, 20].argmax()))
+    assert found == [0, 1, 2]
+    with pytest.raises(FormatError, match="camera 3 does not open"):
+        next(stream("3"))

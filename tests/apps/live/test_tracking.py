@@ -5,7 +5,7 @@ import importlib.util
 import numpy as np
 import pytest
 
-from pocketgraph.apps.live.answers import Detection
+from pocketgraph.apps.detections import Detection
 from pocketgraph.apps.live.tracking import Tracker
 
 WITHOUT_FLOW = np.zeros((48, 64, 3), np.uint8)

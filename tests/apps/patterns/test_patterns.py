@@ -5,11 +5,12 @@ import sys
 import numpy as np
 import pytest
 
+from pocketgraph.apps.patterns import neighbours
 from pocketgraph.apps.patterns.cascade import Cascade, wake_word
 from pocketgraph.apps.patterns.neighbours import Neighbours
 from pocketgraph.apps.patterns.signals import spectrogram_picture
 from pocketgraph.apps.patterns.steps import Stepper
-from pocketgraph.apps.patterns.windows import Window, classified, proposals, windows
+from pocketgraph.apps.patterns.windows import PictureWindow, classified, proposals, windows
 from pocketgraph.errors import MissingExtraError, UsageError
 from pocketgraph.graph.text import parse
 
@@ -67,7 +68,7 @@ def test_proposals_are_where_the_edges_are() -> None:
     assert abs(first.bottom - 60) <= 12
     assert abs(first.right - 140) <= 12
     assert proposals(np.full((64, 64, 3), 7, np.uint8)) == []
-    assert isinstance(first, Window)
+    assert isinstance(first, PictureWindow)
 
 
 def test_a_cascade_asks_the_large_model_only_when_unsure() -> None:
@@ -112,6 +113,24 @@ def test_neighbours(exact: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.classify(table[4], 1)[0] == ("n1", pytest.approx(1.0))
     with pytest.raises(UsageError, match="16"):
         found.nearest(np.zeros(3))
+
+
+def test_very_many_neighbours_are_searched_in_a_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("hnswlib", reason="hnswlib is not installed (pocketgraph[neighbours])")
+    monkeypatch.setattr(neighbours, "MOST_EXACT", 1999)
+    table = np.random.default_rng(1).normal(size=(2000, 12))
+    names = [f"n{i}" for i in range(2000)]
+    graph, exact = Neighbours(table, names), Neighbours(table, names, exact=True)
+    assert graph._index is not None
+    assert exact._index is None
+    for count in (1, 10, 300):  # more than it looks at without being told
+        found, wanted = (some.nearest(table[:50], count)[0] for some in (graph, exact))
+        assert found.shape == wanted.shape == (50, count)
+        shares = [len(set(a) & set(b)) / count for a, b in zip(found, wanted, strict=True)]
+        assert np.mean(shares) > 0.95
+    everything, cosines = graph.nearest(table[7], 5000)
+    assert everything.shape == (1, 2000)
+    assert (np.diff(cosines) <= 1e-6).all()
 
 
 def test_neighbours_that_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,63 +2,31 @@
 
 import json
 import pathlib
-import shutil
-import subprocess
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
 
 import pocketgraph
-from browsers import browser, watched
+from browsers import FAKE, browser, until, watched
 from command_line import call
+from moved_things import REDNESS, crossings, moved_things
 from pocketgraph.apps.label_image import Labeler
 from pocketgraph.apps.projects import make_project
 from pocketgraph.datasets.class_labels import read_labels
 from pocketgraph.errors import UsageError
+from pocketgraph.exporting.devices.device_fit import fit
 from pocketgraph.graph.text import parse
 from support import model_dir, needs_shared
+from web_sites import built, served
 
-NPM = shutil.which("npm")
-FAKE = ("--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream")
+BRIGHTNESS = """
+    x = Placeholder(dtype=float, shape=[1,16,16,3])
+    axes = Const(int32 [1, 2])
+    mean = Mean(x, axes, T=float, Tidx=int32, keep_dims=false)
+    scores = Softmax(mean, T=float)
+"""
 WORDS = ["_silence_", "_unknown_", "yes", "no", "up", "down", "left", "right", "on", "off", "stop", "go"]
-
-
-def built(site: pathlib.Path) -> None:
-    """npm ci && npm run build; skips where npm or its registry is not there."""
-    if NPM is None:
-        pytest.skip("npm is not installed (apt-get install npm)")
-    fetched = subprocess.run([NPM, "ci"], cwd=site, capture_output=True, text=True, timeout=300)
-    if fetched.returncode != 0 and any(
-        word in fetched.stderr for word in ("ENOTFOUND", "ECONNREFUSED", "EAI_AGAIN", "E404")
-    ):
-        pytest.skip(f"npm's registry is not there: {fetched.stderr.strip().splitlines()[-1]}")
-    assert fetched.returncode == 0, fetched.stderr
-    done = subprocess.run([NPM, "run", "build"], cwd=site, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-
-
-@contextmanager
-def served(site: pathlib.Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    node = shutil.which("node")
-    assert node is not None
-    server = subprocess.Popen([node, "serve.mjs", "0"], cwd=site, stdout=subprocess.PIPE, text=True)
-    try:
-        assert server.stdout is not None
-        yield server.stdout.readline().strip(), server
-    finally:
-        server.kill()
-
-
-def until(page: Any, condition: str, seconds: float = 30) -> None:
-    end = time.monotonic() + seconds
-    while not page.evaluate(f"Boolean({condition})"):
-        assert time.monotonic() < end, f"{condition}: {page.inner_text('body')}"
-        time.sleep(0.1)
 
 
 @needs_shared
@@ -109,6 +77,131 @@ def test_a_spoken_word_in_the_browser(tmp_path: pathlib.Path) -> None:
         page.goto(url)
         until(page, "!document.querySelector('#word').hidden")
         assert page.inner_text("#word") == "yes"
+
+
+STYLES = """
+    input = Placeholder(dtype=float, shape=[1,?,?,3])
+    style_num = Placeholder(dtype=float, shape=[3])
+    one = Const(int32 [1, 1, 1, 3])
+    tint = Reshape(style_num, one, T=float, Tshape=int32)
+    mixed = Mul(input, tint, T=float)
+    transformer = Relu(mixed, T=float)
+"""
+PIXELS = "Array.from(document.querySelector('#view').getContext('2d').getImageData({x}, 200, 1, 1).data).slice(0, 3)"
+
+
+def test_styles_in_the_browser_change_size_and_show_what_was_before(tmp_path: pathlib.Path) -> None:
+    site = tmp_path / "site"
+    make_project("web", parse(STYLES), site, shapes={"input": (1, 64, 64, 3)})
+    told = json.loads((site / "public" / "model.json").read_text())
+    assert [entry["size"] for entry in told["sizes"]] == [32, 48, 64, 96, 128]
+    built(site)
+    Image.new("RGB", (640, 480), (200, 100, 50)).save(tmp_path / "photo.mjpeg", "JPEG", quality=95)
+    with (
+        served(site) as (url, _),
+        browser((*FAKE, f"--use-file-for-fake-video-capture={tmp_path / 'photo.mjpeg'}")) as chromium,
+    ):
+        page = chromium.new_page(viewport={"width": 400, "height": 800})
+
+        def pixel(x: int) -> np.ndarray:
+            seen = int(page.evaluate("document.body.dataset.answers || 0"))
+            until(page, f"Number(document.body.dataset.answers) > {seen + 3}")
+            return np.array(page.evaluate(PIXELS.format(x=x)))
+
+        page.goto(url)
+        np.testing.assert_allclose(pixel(100), [200, 0, 0], atol=20)
+        page.locator("[name=style1]").fill("1")
+        for size in ("128", "32"):
+            page.select_option("[name=size]", size)
+            np.testing.assert_allclose(pixel(100), [0, 100, 0], atol=20)
+        page.locator("#share").fill("0.5")
+        np.testing.assert_allclose(pixel(100), [200, 100, 50], atol=20)
+        np.testing.assert_allclose(pixel(500), [0, 100, 0], atol=20)
+        assert page.inner_text("label:has([name=style0]) output") == "0"
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_things_that_are_moved_by_a_known_path_keep_their_numbers_in_the_browser(tmp_path: pathlib.Path) -> None:
+    make_project("web", parse(REDNESS), tmp_path / "site", app="detect")
+    built(tmp_path / "site")
+    video = moved_things(tmp_path / "things.mjpeg")
+    with (
+        served(tmp_path / "site") as (url, _),
+        browser((*FAKE, f"--use-file-for-fake-video-capture={video}")) as chromium,
+    ):
+        page = chromium.new_page()
+        page.goto(url)
+        assert crossings(page) == {"in sight": "2", "inwards": "1", "outwards": "1", "followed": "2"}
+
+
+def test_times_of_the_page_are_a_device_for_fit(tmp_path: pathlib.Path) -> None:
+    graph = parse(
+        """
+        x = Placeholder(dtype=float, shape=[1,32,32,3])
+        w = Const(float[5,5,3,8] 0.02)
+        c = Conv2D(x, w, T=float, strides=[1,1,1,1], padding="SAME")
+        axes = Const(int32 [1, 2])
+        m = Mean(c, axes, T=float, Tidx=int32, keep_dims=false)
+        scores = Softmax(m, T=float)
+        """
+    )
+    make_project("web", graph, tmp_path / "site")
+    built(tmp_path / "site")
+    with served(tmp_path / "site") as (url, _), browser(FAKE) as chromium:
+        page = chromium.new_page(viewport={"width": 400, "height": 800})
+        page.goto(url)
+        until(page, "!document.querySelector('#benchmark').hidden")
+        page.click("#benchmark")
+        until(page, "!document.querySelector('#report').hidden")  # it is another page
+        until(page, "Number(document.body.dataset.answers) > 20")
+        with page.expect_download() as download:
+            page.click("#report")
+        download.value.save_as(tmp_path / "phone.json")
+    told = json.loads((tmp_path / "phone.json").read_text())
+    found = fit(graph, device_file=str(tmp_path / "phone.json"))
+    (device,) = found.devices
+    assert device.device.name == "phone"
+    assert device.latency["float"].milliseconds == pytest.approx(told["no_stats"]["average"] / 1000)  # measured there
+    assert told["machine"]["processor"] in device.device.title
+
+
+def test_what_the_page_is_for_can_be_said(tmp_path: pathlib.Path) -> None:
+    graph = parse(BRIGHTNESS)
+    for app in ("embed", "benchmark", "classify"):
+        make_project("web", graph, tmp_path / app, app=app)
+        told = json.loads((tmp_path / app / "public" / "model.json").read_text())
+        assert told["kind"] == app
+    with pytest.raises(UsageError, match="classify"):
+        make_project("web", graph, tmp_path / "x", app="classfy")
+    with pytest.raises(UsageError, match="no detector"):
+        make_project("web", graph, tmp_path / "x", app="detect")
+    with pytest.raises(UsageError, match="does not choose"):
+        make_project("pi", graph, tmp_path / "x", app="classify")
+
+
+@needs_shared
+def test_a_row_of_pixels_is_a_picture_and_the_best_class_alone_is_asked_for_its_scores(tmp_path: pathlib.Path) -> None:
+    folder = model_dir("mnist_panjinquan")
+    (graph,) = folder.glob("*.pb")
+    make_project("web", graph, tmp_path / "digits")
+    told = json.loads((tmp_path / "digits" / "public" / "model.json").read_text())
+    assert told["kind"] == "classify"
+    assert told["outputs"][0]["shape"] == [1, 10]
+    assert (told["input"]["height"], told["input"]["width"], told["input"]["channels"]) == (28, 28, 1)
+
+
+@needs_shared
+def test_scores_whose_number_only_a_run_tells(tmp_path: pathlib.Path) -> None:
+    make_project("web", model_dir("kws_crnn_s") / "CRNN_S.pb", tmp_path / "words", labels=WORDS)
+    told = json.loads((tmp_path / "words" / "public" / "model.json").read_text())
+    assert told["outputs"][0]["shape"] == [1, 12]
+    unstated = """
+        x = Placeholder(dtype=float, shape=[])
+        axes = Const(int32 [1, 2])
+        y = Mean(x, axes, T=float, Tidx=int32, keep_dims=false)
+    """
+    with pytest.raises(UsageError, match=r"input 'x' as \[\].*=x:1,224,224,3"):
+        make_project("web", parse(unstated), tmp_path / "unstated")
 
 
 def test_what_the_page_is_told(tmp_path: pathlib.Path) -> None:

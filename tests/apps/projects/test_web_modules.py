@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pocketgraph.apps.detections import Detection
 from pocketgraph.apps.live import decoders, skeletons
 from pocketgraph.apps.live.anchors import ssd_anchors
-from pocketgraph.apps.live.answers import Detection
 from pocketgraph.apps.live.pictures import as_pixels, slid
 from pocketgraph.apps.live.tracking import Tracker
 from pocketgraph.apps.live.word_recognition import WordRecognizer
@@ -56,6 +56,9 @@ def test_pictures_are_resized_and_scaled_alike(tmp_path: pathlib.Path) -> None:
       { height: 24, width: 31, channels: 3, mean: [127.5, 127.5, 127.5], std: [127.5, 127.5, 127.5] })));"""
     found = np.array(node(script, rgba.tolist(), tmp_path), np.float32)
     np.testing.assert_array_equal(found, wanted.reshape(-1))
+    planes = PictureInput("x", FLOAT, 24, 31, 3, "NCHW").feed_pixels(pixels, 127.5, 127.5)
+    found = np.array(node(script.replace("mean:", "planes: true, mean:"), rgba.tolist(), tmp_path), np.float32)
+    np.testing.assert_array_equal(found, planes.reshape(-1))
 
 
 @pytest.mark.parametrize(("low", "high", "mean", "std"), [(0, 1, 0, 255), (0, 255, 0, 255), (-1, 1, 127.5, 127.5)])

@@ -1,5 +1,6 @@
 """The split of retrain.py, a head that is solved, and a classifier of colours out of photos."""
 
+import html
 import json
 import pathlib
 from typing import Any
@@ -14,8 +15,10 @@ from command_line import call
 from pocketgraph import Session
 from pocketgraph.apps.retraining.base_model import found_cut, output_of
 from pocketgraph.apps.retraining.example_lists import category_of, examples_of, label_of, split_share
+from pocketgraph.apps.retraining.judgement import calibration_error, certainties, gain_of_last_half, learning_curve
+from pocketgraph.apps.retraining.report_page import as_html, headline, next_commands, verdict
 from pocketgraph.apps.retraining.softmax_head import cross_validated, fold_of, minimized, softmax, solved
-from pocketgraph.apps.retraining.tool import calibration_error, retrain
+from pocketgraph.apps.retraining.tool import retrain
 from pocketgraph.errors import FormatError, UsageError
 from pocketgraph.formats import save
 from pocketgraph.graph.text import parse
@@ -75,8 +78,40 @@ def test_cross_validation_prefers_a_penalty_where_there_is_only_noise() -> None:
 
 def test_calibration() -> None:
     sure = np.array([[0.95, 0.05]] * 10)
-    assert calibration_error(sure, np.zeros(10, int)) == pytest.approx(0.05)
-    assert calibration_error(sure, np.arange(10) % 2) == pytest.approx(0.45)
+    assert calibration_error(certainties(sure, np.zeros(10, int))) == pytest.approx(0.05)
+    assert calibration_error(certainties(sure, np.arange(10) % 2)) == pytest.approx(0.45)
+    mixed = certainties(np.array([[0.95, 0.05], [0.6, 0.4], [0.62, 0.38]]), np.array([0, 0, 1]))
+    assert [(one.count, one.accuracy) for one in mixed] == [(2, 0.5), (1, 1.0)]
+
+
+def test_the_learning_curve_rises_where_examples_teach_and_not_where_they_cannot() -> None:
+    rng = np.random.default_rng(5)
+    y = np.arange(200) % 2
+    groups = [str(number) for number in range(200)]
+    x = rng.normal(size=(200, 30)) + 0.4 * y[:, None]
+    curve = learning_curve(x, y, 2, 0.1, groups, 0)
+    assert [size for size, _ in curve] == [20, 40, 80, 120, 160]
+    assert (gain_of_last_half(curve) or 0) > 0.01
+    flat = learning_curve(np.concatenate([10.0 * y[:, None], x], axis=1), y, 2, 0.1, groups, 0)
+    assert gain_of_last_half(flat) == 0
+    assert gain_of_last_half(curve[-1:]) is None
+
+
+def test_the_page_says_what_came_of_it(photos: pathlib.Path) -> None:
+    swapped = min(photos.glob("green/*.png"), key=lambda path: abs(split_share(str(path)) - 15))  # a test photo
+    swapped.write_bytes(next(photos.glob("blue/*.png")).read_bytes())
+    made = retrain(base(), photos)
+    commands = next_commands(made, "a b.pb", "labels.txt", str(photos))
+    assert commands[1] == "pocketgraph live 'a b.pb' --labels=labels.txt --input_mean=0 --input_std=255"
+    page = as_html(made, "a b.pb", 1234, commands)
+    share, count, where = headline(made)
+    assert (count, where) == (made.counts["training"], "cross-validation")
+    assert share == pytest.approx(np.trace(made.held_confusion) / made.held_confusion.sum())
+    assert page.index(verdict(made)) < page.index("What to type next") < page.index("The surest mistakes")
+    assert "<b>green</b>, named <b>blue</b>" in page
+    assert "data:image/jpeg;base64," in page
+    assert "More examples of the same kind would help little" in page
+    assert all(html.escape(command) in page for command in commands)
 
 
 def test_a_classifier_of_colours(photos: pathlib.Path) -> None:
@@ -130,6 +165,7 @@ def test_the_command(photos: pathlib.Path, tmp_path: pathlib.Path, capsys: Any) 
     assert "Final test accuracy = 100.0% (N=" in said.out
     assert "=== MISCLASSIFIED TEST IMAGES ===" in said.out
     assert "--learning_rate is of the original's gradient descent" in said.err
+    assert "Right in 100.0 %" in (tmp_path / "out.html").read_text()
     assert (tmp_path / "labels.txt").read_text() == "red things\nblue\ngreen\n"
     assert json.loads((tmp_path / "logs" / "figures.json").read_text())["accuracy"]["testing"] == 1.0
     assert call("label_image", f"--graph={out}", "--input_mean=0", "--input_std=255", photos / "blue" / "0.png") == 0
@@ -157,6 +193,9 @@ def test_what_is_wrong_is_said(photos: pathlib.Path, tmp_path: pathlib.Path, cap
     assert call("retrain", tmp_path / "mobilenet_0.5", f"--image_dir={photos}") == 2
     assert "not downloaded" in capsys.readouterr().err
     assert call("retrain") == 2
+    save(base(), tmp_path / "base.pb")
+    assert call("retrain", tmp_path / "base.pb", f"--image_dir={photos}", "--report=page.txt") == 2
+    assert "a report is an .html page" in capsys.readouterr().err
 
 
 @needs_shared
@@ -172,3 +211,18 @@ def test_what_is_wrong_is_said(photos: pathlib.Path, tmp_path: pathlib.Path, cap
 def test_where_real_models_are_cut(name: str, tensor: str) -> None:
     graph = pocketgraph.load(model_dir(name) / model_info(name)["file"])
     assert found_cut(graph, output_of(graph)).tensor == tensor
+
+
+def test_a_class_with_one_photo_is_learned_and_said(photos: pathlib.Path) -> None:
+    (photos / "white").mkdir()
+    place = next(
+        name for name in map(str, range(99)) if category_of(f"{photos}/white/{name}.png", 10, 10) == "training"
+    )
+    Image.fromarray(np.full((8, 8, 3), 255, np.uint8)).save(photos / "white" / f"{place}.png")
+    told: list[str] = []
+    made = retrain(base(), photos, notify=told.append)
+    assert made.labels[-1] == "white"
+    assert any("'white' has one example: it cannot be cross-validated" in text for text in told)
+    assert made.held_confusion.sum() == made.counts["training"]
+    assert gain_of_last_half(made.curve) is None or len(made.curve) > 1
+    assert "4 classes" in as_html(made, "x.pb", 1, [])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from c_programs import LEVELS, library_of, needs_cc, program_of, results
-from pocketgraph.exporting.c.building import XNNPACK_LINKS, Executable, has_xnnpack, write_files
+from pocketgraph.exporting.c.building import XNNPACK_LINKS, CExecutable, has_xnnpack, write_files
 from pocketgraph.exporting.opening import opened
 from pocketgraph.exporting.programs import float_program as entry_program
 from pocketgraph.formats import load
@@ -171,7 +171,7 @@ def test_layers_by_xnnpack_give_the_same(tmp_path: pathlib.Path) -> None:
     arrays = [rng.normal(0, 1.5, value.shape).astype(np.float32) for value in program.inputs]
     library = library_of(program, backend="xnnpack")
     write_files(str(tmp_path), library.files)
-    given = Executable(str(tmp_path), "net", library.inputs, library.outputs, links=XNNPACK_LINKS).run(arrays)
+    given = CExecutable(str(tmp_path), "net", library.inputs, library.outputs, links=XNNPACK_LINKS).run(arrays)
     for array, right in zip(given, ProgramRunner(program)(arrays), strict=True):
         assert_close(array, right, 1e-5)
 

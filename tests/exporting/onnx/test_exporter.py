@@ -114,3 +114,18 @@ def test_without_the_runtime_it_says_so(tmp_path: pathlib.Path, monkeypatch: pyt
     made = pocketgraph.export(net(), tmp_path / "x.onnx")
     assert made.checks == ()
     assert "onnxruntime" in made.unchecked
+
+
+def test_arithmetic_with_some_constants_is_made_quicker(tmp_path: pathlib.Path) -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[2, 3])
+        zero = Const(float 0)
+        half = Const(float 0.5)
+        third = Const(float 3)
+        a = Add(x, zero, T=float)
+        b = RealDiv(a, half, T=float)
+        y = RealDiv(b, third, T=float)
+    """)
+    made = pocketgraph.export(graph, tmp_path / "a.onnx", outputs=["y"])
+    assert made.checks[0].outputs[0].largest == 0
+    assert [node.op_type for node in onnx.load(tmp_path / "a.onnx").graph.node] == ["Mul", "Div"]

@@ -126,3 +126,32 @@ def test_the_originals_eight_bit_ops() -> None:
     assert np.mean(np.abs(actual - expected)) <= 0.8 * peak / 255
     assert codes_of(proto) >= 3 * 3 * 3 * 8
     assert operators(proto)["QuantizeLinear"] >= 2
+
+
+def test_a_product_of_what_is_rounded_with_stored_codes_runs() -> None:
+    """``quantize`` writes such graphs; ONNX Runtime fuses their products into kernels without batches of weights."""
+    from pocketgraph import quantize
+
+    graph = with_weights(
+        """
+        x = Placeholder(dtype=float, shape=[1,6,6,4])
+        k = Const(float 0.0)
+        c = Conv2D(x, k, T=float, strides=[1,1,1,1], padding="SAME")
+        r = Relu(c, T=float)
+        s = Const(int32 [-1, 288])
+        f = Reshape(r, s, T=float, Tshape=int32)
+        m = Const(float 0.0)
+        p = MatMul(f, m, T=float, transpose_a=false, transpose_b=false)
+        v = Const(float 0.0)
+        b = BiasAdd(p, v, T=float)
+        y = Softmax(b, T=float)
+        """,
+        k=DRAWN.normal(0, 0.3, (3, 3, 4, 8)).astype("f4"),
+        m=DRAWN.normal(0, 0.1, (288, 12)).astype("f4"),
+        v=DRAWN.normal(0, 0.1, 12).astype("f4"),
+    )
+    x = DRAWN.normal(size=(8, 6, 6, 4)).astype("f4")
+    made = quantize(graph, {"x": x}, form="pb").graph
+    feeds = {"x": x[:1]}
+    (found,), (wanted,) = run(exported(made, ["y"]), feeds), reference(made, feeds, ["y"])
+    assert_near(found, wanted, 1e-5)

@@ -16,7 +16,7 @@ from pocketgraph.quantization.core.program_runner import ProgramRunner, as_fed
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
 from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.pipeline import Outcome, quantize_program
-from pocketgraph.quantization.serialization.model_file import model_bytes
+from pocketgraph.quantization.serialization.tflite_bytes import model_bytes
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.answer_metrics import Comparison
 

@@ -17,7 +17,7 @@ from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
 from pocketgraph.quantization.float_program import lowered_graph
 from pocketgraph.quantization.pipeline import quantize_program
-from pocketgraph.quantization.serialization.model_file import model_bytes
+from pocketgraph.quantization.serialization.tflite_bytes import model_bytes
 from pocketgraph.quantization.weight_only import with_quantized_weights
 from pocketgraph.runtime import Session
 from quantize_nets import net, rows, samples, wide_graph

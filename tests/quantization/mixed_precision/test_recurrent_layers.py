@@ -7,7 +7,7 @@ import pathlib
 import numpy as np
 import pytest
 
-from pocketgraph.formats import load
+from graph_files import graph_file
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text import parse
 from pocketgraph.litert.program import Program
@@ -105,7 +105,7 @@ def test_codes_in_and_out_leave_nothing_in_float() -> None:
 def test_loops_that_are_functions_are_written_out(name: str) -> None:
     """As TensorFlow 2 freezes Keras' recurrent layers; the goldens are TensorFlow's results."""
     golden = np.load(RECURRENT / f"{name}.npz")
-    program = float_program(load(RECURRENT / f"{name}.pb"))
+    program = float_program(graph_file(RECURRENT, name))
     assert "WHILE" not in {operation.code for operation in program.operations}
     (given,) = ProgramRunner(program)([golden["in_0_x:0"]])
     np.testing.assert_allclose(given, golden["out_0_Identity:0"], atol=1e-5)

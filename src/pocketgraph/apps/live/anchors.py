@@ -25,11 +25,11 @@ def read_numbers(path: str | os.PathLike[str]) -> Array:
     """
     place = os.fspath(path)
     try:
-        if place.endswith(".npy"):
-            return np.asarray(np.load(place, allow_pickle=False), np.float64)
         with open(place, "rb") as file:
+            if place.endswith(".npy"):
+                return np.asarray(np.load(file, allow_pickle=False), np.float64)
             data = file.read(MOST_BYTES + 1)
-    except (OSError, ValueError) as error:
+    except Exception as error:  # NumPy answers a damaged file with exceptions of many kinds
         raise FormatError(f"the boxes cannot be read: {error}", where=place) from None
     if len(data) > MOST_BYTES:
         raise FormatError(f"the file has over {MOST_BYTES:,} bytes, too many for boxes", where=place)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
+
+from pocketgraph.apps.detections import Detection
 
 Array = np.ndarray[Any, Any]
 
@@ -46,25 +49,6 @@ class Sound:
 
 
 @dataclass(frozen=True)
-class Detection:
-    """Something found in a frame.
-
-    Attributes:
-        box: top, left, bottom, right, as shares of the frame's height and width (0 to 1).
-        score: from 0 to 1.
-        label: its class; "" where the model has but one.
-        identity: the same for the same thing over frames; None before tracking.
-        points: landmarks as (x, y) shares of the frame.
-    """
-
-    box: tuple[float, float, float, float]
-    score: float
-    label: str = ""
-    identity: int | None = None
-    points: tuple[tuple[float, float], ...] = ()
-
-
-@dataclass(frozen=True)
 class Answer:
     """What an application says of one frame or piece of sound; fields that it has nothing for are empty.
 
@@ -89,30 +73,37 @@ class Answer:
     milliseconds: float = 0.0
 
     def as_json(self) -> dict[str, Any]:
-        """All but the picture, in types that JSON has; numbers rounded to what a reader uses."""
+        """All but the picture, in types that JSON has; numbers rounded to what a reader uses, None for what is none."""
         found: dict[str, Any] = {"ms": round(self.milliseconds, 3)}
         if self.classes:
-            found["classes"] = [{"label": label, "score": round(float(score), 6)} for label, score in self.classes]
+            found["classes"] = [{"label": label, "score": number(score, 6)} for label, score in self.classes]
         if self.detections or self.counts:
             found["detections"] = [
                 {
-                    "box": [round(float(side), 5) for side in entry.box],
-                    "score": round(float(entry.score), 5),
+                    "box": [number(side) for side in entry.box],
+                    "score": number(entry.score),
                     **({"label": entry.label} if entry.label else {}),
                     **({"id": entry.identity} if entry.identity is not None else {}),
-                    **({"points": [[round(float(v), 5) for v in p] for p in entry.points]} if entry.points else {}),
+                    **({"points": [[number(v) for v in p] for p in entry.points]} if entry.points else {}),
                 }
                 for entry in self.detections
             ]
         if self.counts:
             found["counts"] = dict(self.counts)
         if self.lines:
-            found["lines"] = [[round(float(v), 5) for v in line] for line in self.lines]
+            found["lines"] = [[number(v) for v in line] for line in self.lines]
+        if self.picture is not None:
+            found["picture"] = {"height": self.picture.shape[0], "width": self.picture.shape[1]}
         if self.word is not None:
-            found["word"] = {"label": self.word[0], "score": round(self.word[1], 5), "time": round(self.word[2], 3)}
+            found["word"] = {"label": self.word[0], "score": number(self.word[1]), "time": round(self.word[2], 3)}
         if self.values:
             found["values"] = dict(self.values)
         return found
+
+
+def number(value: float, digits: int = 5) -> float | None:
+    """A number as JSON has it, rounded; None for infinity and for what is no number, which JSON does not have."""
+    return round(float(value), digits) if math.isfinite(value) else None
 
 
 @dataclass(frozen=True)
@@ -141,10 +132,12 @@ class Application(Protocol):
     Attributes:
         kind: its name, as ``--app`` takes it.
         hears: whether it takes Sound, not Frame.
+        rate: samples a second that it hears best; 0 where it takes pictures.
     """
 
     kind: str
     hears: bool
+    rate: int
 
     def __call__(self, given: Any) -> Answer:
         """The answer for a Frame (or Sound).
@@ -171,6 +164,7 @@ class Settings:
     """Settings as attributes of an application: ``table`` has the rows, attributes of these names the values."""
 
     table: tuple[Setting, ...] = ()
+    rate = 0
 
     def settings(self) -> list[Setting]:
         """What can be changed, with the values of now."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from pocketgraph.apps.live.answers import Application
 from pocketgraph.apps.live.tensor_sizes import SizesOf, sizes_in
-from pocketgraph.errors import PocketgraphError, UsageError, did_you_mean
+from pocketgraph.errors import PocketgraphError, UsageError, did_you_mean, option
 from pocketgraph.graph import Graph, node_name
 from pocketgraph.graph.order import reachable
 
@@ -29,17 +29,36 @@ VECTORS = re.compile(r"embed|bottleneck|feature|vector|descriptor|Dropout|PreLog
 """Names of outputs that are no scores."""
 NEAR = 8
 """Nodes from the end in which its kind shows."""
+BEST = ("ArgMax", "tfl.ARG_MAX")
+"""Not a trait: ends that tell the best class alone; its scores go into them."""
 LEAST_GRID = 8
 """An output of fewer rows and columns is no picture."""
 
 
-def chosen(graph: Graph, output: str | None = None) -> tuple[str, str | None]:
+def chosen(graph: Graph, output: str | None = None, kind: str | None = None) -> tuple[str, str | None]:
     """The application for a graph, and the tensor that it reads where it reads one.
 
     Args:
         graph: the model.
         output: the tensor, where the caller knows it.
+        kind: the application, where the caller knows it.
+
+    Raises:
+        UsageError: there is no such application, or nothing tells which tensor it reads.
     """
+    from pocketgraph.apps.picture_model import find_output
+
+    if kind is not None and kind not in APPLICATIONS:
+        raise UsageError(
+            f"there is no application '{kind}'", hint=did_you_mean(kind, APPLICATIONS) or ", ".join(APPLICATIONS)
+        )
+    if kind in ("speech", "detect", "benchmark"):
+        return kind, output
+    found, tensor = _by_the_graph(graph, output)
+    return (found, tensor) if kind in (None, found) else (kind or found, output or tensor or find_output(graph))
+
+
+def _by_the_graph(graph: Graph, output: str | None) -> tuple[str, str | None]:
     from pocketgraph.apps.live.detection import recognised
     from pocketgraph.apps.live.pictures import STYLES
     from pocketgraph.apps.live.skeletons import MAPS
@@ -108,25 +127,22 @@ def application(
     from pocketgraph.apps.live.pictures import PictureApp, PoseApp, SegmentationApp, StylizeApp
     from pocketgraph.apps.live.speech import SoundModel, SpeechApp
     from pocketgraph.apps.live.timing import BenchmarkApp
-    from pocketgraph.apps.picture_model import find_output
+    from pocketgraph.datasets import presets
 
-    if kind is not None and kind not in APPLICATIONS:
-        raise UsageError(
-            f"there is no application '{kind}'", hint=did_you_mean(kind, APPLICATIONS) or ", ".join(APPLICATIONS)
-        )
-    found, output = chosen(graph, output_layer)
-    if decoder and kind is None:
-        found = "detect"
-    kind = kind or found
+    kind, output = chosen(graph, output_layer, "detect" if decoder and kind is None else kind)
+    if output_layer is None and how.get("input_layer") is None and how.get("preset") is None:
+        preset = presets.recognise(graph)
+        how["preset"] = preset.name if preset is not None else None
     if kind == "speech":
         return SpeechApp(SoundModel(graph, output_layer, rate=sample_rate, threads=how.get("threads")), labels)
     if kind == "detect":
         return DetectionApp(graph, labels, decoder=decoder, boxes=boxes, **how)
     if kind == "benchmark":
         return BenchmarkApp(graph, threads=how.get("threads"), outputs=[output_layer] if output_layer else None)
+    if output is None:
+        raise UsageError(f"nothing tells what a graph for '{kind}' gives", hint=f"pass {option('output_layer')}")
     if kind == "classify":
-        return Classification(Labeler(graph, labels, output_layer=output_layer or output, **how))
-    output = output_layer or output or find_output(graph)
+        return Classification(Labeler(graph, labels, output_layer=output, **how))
     if kind == "stylize":
         return StylizeApp(graph, output, labels, **how)
     if kind == "pose":
@@ -136,6 +152,22 @@ def application(
     channels = sizes_in(graph)(output)
     is_picture = channels is not None and (channels[-1] in (1, 3) or channels[-3:][0] in (1, 3))
     return PictureApp(graph, output, **how) if is_picture else SegmentationApp(graph, output, labels, **how)
+
+
+def misfit(graph: Graph, made: Application) -> str:
+    """A warning where an application of a graph has not one label for each of its scores; "" where it has."""
+    from pocketgraph.apps.label_image import mismatch
+    from pocketgraph.apps.live.classification import Classification
+    from pocketgraph.apps.live.speech import SpeechApp
+
+    if isinstance(made, Classification):
+        tensor, labels = made.labeler.outputs[0], made.labeler.labels
+    elif isinstance(made, SpeechApp):
+        tensor, labels = made.model.output, made.labels
+    else:
+        return ""
+    dims = sizes_in(graph)(tensor)
+    return mismatch(labels, dims[-1]) if dims and dims[-1] else ""
 
 
 def _is_large(size: int | None) -> bool:
@@ -174,6 +206,8 @@ def _scores(graph: Graph, sizes: SizesOf) -> str | None:
         name = find_output(graph)
     except PocketgraphError:
         return None
+    if graph[node_name(name)].op in BEST:
+        name = graph[node_name(name)].data_inputs[0]
     dims = sizes(name)
     if dims is not None and max((size or 0 for size in dims[1:]), default=0) < 2:
         return None

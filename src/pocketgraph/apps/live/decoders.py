@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.apps.live.answers import Detection
-from pocketgraph.apps.live.boxes import clipped, sigmoid, without_overlaps
+from pocketgraph.apps.detections import Detection, clipped, sigmoid, without_overlaps
 
 Array = np.ndarray[Any, Any]
 YOLO_ANCHORS = (1.08, 1.19, 3.42, 4.41, 6.63, 11.38, 9.42, 5.11, 16.62, 10.52)

@@ -19,7 +19,7 @@ from pocketgraph.apps.live.tracking import Tracker
 from pocketgraph.apps.picture_model import PictureModel
 from pocketgraph.errors import UsageError, did_you_mean, option
 from pocketgraph.graph import Graph
-from pocketgraph.graph.model_file import is_litert_file
+from pocketgraph.graph.model_file_graph import is_litert_file
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy as np
 
 from pocketgraph.apps.live.answers import Answer, Array, Frame, Setting, Settings
 from pocketgraph.apps.live.geometry import resized_nearest
-from pocketgraph.apps.live.skeletons import people
+from pocketgraph.apps.live.skeletons import MAPS, people
 from pocketgraph.apps.picture_model import PictureModel
 from pocketgraph.errors import RunError, UsageError
 from pocketgraph.graph import Graph
@@ -200,6 +200,10 @@ class SegmentationApp(PictureApp):
         (found,) = self.model.of_pixels(given.pixels)
         took = 1000 * (perf_counter() - started)
         scores = found.reshape(found.shape[-3:]) if found.ndim > 3 else found
+        if scores.ndim not in (2, 3) or min(scores.shape[:2]) < 2:
+            raise RunError(
+                f"the output is {found.dtype}{list(found.shape)}, neither a picture nor classes of its places"
+            )
         classes = (
             scores.argmax(axis=-1) if scores.ndim == 3 and scores.shape[-1] > 1 else scores.reshape(scores.shape[:2])
         )
@@ -230,5 +234,7 @@ class PoseApp(PictureApp):
         started = perf_counter()
         (found,) = self.model.of_pixels(given.pixels)
         took = 1000 * (perf_counter() - started)
+        if found.ndim < 3 or found.shape[-1] != MAPS:
+            raise RunError(f"the output is {found.dtype}{list(found.shape)}, not OpenPose's {MAPS} maps")
         bodies, bones = people(found.reshape(found.shape[-3:]), float(self.threshold))
         return Answer(detections=tuple(bodies), lines=tuple(bones), counts={"now": len(bodies)}, milliseconds=took)

@@ -1,63 +1,21 @@
-"""The page's server: frames come over a WebSocket, the newest one is answered; nothing else is let in.
-
-A page loads nothing from anywhere else. From outside this machine its address needs the token; a page of another origin
-is never let in, nor is a name that another machine's owner pointed here.
-"""
+"""The live page's server: frames come over a WebSocket, and the newest one is answered."""
 
 from __future__ import annotations
 
 import asyncio
-import hmac
-import os
-import re
-import secrets
-import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from importlib.resources import files
-from time import monotonic
 from typing import Any
 
 from pocketgraph.apps.live.answers import Application
 from pocketgraph.apps.live.stills import save_still
-from pocketgraph.apps.live.viewer import Viewer, settings_of
-from pocketgraph.errors import PocketgraphError, UsageError, option
+from pocketgraph.apps.page_server import PageServer, Place, body_of
+from pocketgraph.errors import PocketgraphError, option
 
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
-MOST_BYTES = 8 << 20
-"""Of one message."""
 MOST_VIEWERS = 8
-TYPES = {".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
-POLICY = "default-src 'self'; img-src 'self' blob: data:; style-src 'self' 'unsafe-inline'; connect-src 'self'"
-"""What the page may load: nothing from anywhere else."""
 
 
-@dataclass(frozen=True)
-class Place:
-    """Where a server listens.
-
-    Attributes:
-        host: an address of this machine; others than this machine's own need the token.
-        port: 0 for any that is free.
-        token: what a URL must have from outside.
-        certificate, key: files for HTTPS; "" for none.
-    """
-
-    host: str = "127.0.0.1"
-    port: int = 0
-    token: str = ""
-    certificate: str = ""
-    key: str = ""
-
-    @property
-    def is_private(self) -> bool:
-        """Whether only this machine can reach it."""
-        return self.host in LOOPBACK
-
-
-class LiveServer:
+class LiveServer(PageServer):
     """Serves one application to its viewers.
 
     Args:
@@ -66,6 +24,7 @@ class LiveServer:
         place: where it listens.
         frames: opens the server's own source; None when the pages' cameras are used.
         stills: the folder that pictures with labels are saved in; "" for none.
+        tell: is told of an exception that is none of ours; its page is told too, and goes on.
 
     Raises:
         UsageError: the extra ``live`` is not installed.
@@ -78,151 +37,46 @@ class LiveServer:
         place: Place | None = None,
         frames: Callable[[], Any] | None = None,
         stills: str = "",
+        tell: Callable[[Exception], None] = lambda error: None,
     ) -> None:
-        try:
-            import starlette  # noqa: F401 (only whether it is there)
-            import uvicorn
-            import websockets  # noqa: F401
-        except ImportError:
-            raise UsageError(
-                "the page needs Starlette, uvicorn and websockets, which are not installed",
-                hint="pip install 'pocketgraph[live]', or pass " + option("output") + "=DIR to go without a browser",
-            ) from None
-        place = place or Place()
-        if not place.is_private and not place.token:
-            place = Place(place.host, place.port, secrets.token_urlsafe(18), place.certificate, place.key)
-        self.place, self.name, self.stills = place, name, stills
+        self.name, self.stills, self._tell = name, stills, tell
         self._application, self._frames = application, frames
         self._worker = ThreadPoolExecutor(1, "pocketgraph-inference")
         self._viewers = 0
-        config = uvicorn.Config(
-            self._app(),
-            host=place.host,
-            port=place.port,
-            log_level="error",
-            access_log=False,
-            ws="websockets-sansio",
-            ws_max_size=MOST_BYTES,
-            ssl_certfile=place.certificate or None,
-            ssl_keyfile=place.key or None,
-            timeout_graceful_shutdown=2,
+        super().__init__(
+            "pocketgraph.apps.live",
+            place,
+            otherwise=f", or pass {option('output')}=DIR to go without a browser",
         )
-        self._server = uvicorn.Server(config)
-        self._thread: threading.Thread | None = None
-        self._sockets: list[Any] = []
 
-    # Running it
-
-    def bind(self) -> str:
-        """Takes the port, so that the URL is known.
-
-        Returns:
-            the URL to open.
-
-        Raises:
-            UsageError: the port is taken, or the address is not this machine's.
-        """
-        import socket
-
-        family = socket.AF_INET6 if ":" in self.place.host else socket.AF_INET
-        taken = socket.socket(family, socket.SOCK_STREAM)
-        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            taken.bind((self.place.host, self.place.port))
-        except OSError as error:
-            taken.close()
-            raise UsageError(
-                f"{self.place.host}:{self.place.port} cannot be listened on: {error.strerror or error}",
-                hint=f"pass another {option('port')}",
-            ) from None
-        self._sockets = [taken]
-        self.port = int(taken.getsockname()[1])
-        host = _reachable() if self.place.host in ("0.0.0.0", "::") else self.place.host
-        host = f"[{host}]" if ":" in host else host
-        token = f"?token={self.place.token}" if self.place.token else ""
-        return f"{'https' if self.place.certificate else 'http'}://{host}:{self.port}/{token}"
-
-    def run(self) -> None:
-        """Serves until it is interrupted."""
-        self._server.run(self._sockets)
-
-    def start(self) -> None:
-        """Serves in a thread of its own, until ``stop``."""
-        self._server.install_signal_handlers = lambda: None
-        self._thread = threading.Thread(target=self._server.run, args=(self._sockets,), daemon=True)
-        self._thread.start()
-        until = monotonic() + 20
-        while not self._server.started and monotonic() < until:
-            threading.Event().wait(0.02)
-
-    def stop(self) -> None:
-        """Ends."""
-        self._server.should_exit = True
-        if self._thread is not None:
-            self._thread.join(10)
+    def close(self) -> None:
+        """Lets no more frames in."""
         self._worker.shutdown(wait=False, cancel_futures=True)
 
-    # What it serves
-
-    def _app(self) -> Any:
-        from starlette.applications import Starlette
+    def routes(self) -> list[Any]:
+        """What the page asks for."""
         from starlette.routing import Route, WebSocketRoute
 
-        @asynccontextmanager
-        async def lifespan(app: Any) -> AsyncIterator[None]:
-            yield
-            self._worker.shutdown(wait=False, cancel_futures=True)
-
-        return Starlette(
-            routes=[
-                Route("/about", self._about),
-                Route("/still", self._still, methods=["POST"]),
-                WebSocketRoute("/stream", self._stream),
-                Route("/{name:path}", self._file),
-            ],
-            lifespan=lifespan,
-        )
-
-    def _refusal(self, headers: Any, query: Any) -> str:
-        """Why a request is not let in; "" when it is."""
-        host = headers.get("host", "")
-        name = re.sub(r":\d+$", "", host).strip("[]")
-        if self.place.is_private and name not in LOOPBACK:
-            return f"this page answers to {' and '.join(LOOPBACK[:2])} only, not to '{name[:100]}'"
-        origin = headers.get("origin")
-        if origin is not None and re.sub(r"^https?://", "", origin) != host:
-            return f"a page from '{origin[:100]}' may not use this one"
-        if self.place.token and not hmac.compare_digest(query.get("token", "").encode(), self.place.token.encode()):
-            return "the token in the address is wrong: use the whole address that the command printed"
-        return ""
-
-    async def _file(self, request: Any) -> Any:
-        """A file of the page."""
-        from starlette.responses import PlainTextResponse, Response
-
-        name = request.path_params["name"] or "index.html"
-        if name == "index.html" and (why := self._refusal(request.headers, request.query_params)):
-            return PlainTextResponse(f"{why}\n", 403)
-        if name == "favicon.ico":
-            return Response(status_code=204)
-        page = files("pocketgraph.apps.live") / "page" / name
-        suffix = os.path.splitext(name)[1]
-        if not re.fullmatch(r"[\w.]+", name) or suffix not in TYPES or not page.is_file():
-            return PlainTextResponse("there is nothing here\n", 404)
-        headers = {"Content-Security-Policy": POLICY, "X-Content-Type-Options": "nosniff", "Cache-Control": "no-cache"}
-        return Response(page.read_bytes(), media_type=TYPES[suffix], headers=headers)
+        return [
+            Route("/about", self._about),
+            Route("/still", self._still, methods=["POST"]),
+            WebSocketRoute("/stream", self._stream),
+        ]
 
     async def _about(self, request: Any) -> Any:
         """What the page has to know."""
         from starlette.responses import JSONResponse, PlainTextResponse
 
-        if why := self._refusal(request.headers, request.query_params):
+        from pocketgraph.apps.live.viewer import settings_of
+
+        if why := self.refusal(request.headers, request.query_params):
             return PlainTextResponse(f"{why}\n", 403)
         return JSONResponse(
             {
                 "name": self.name,
                 "kind": self._application.kind,
                 "hears": self._application.hears,
+                "rate": self._application.rate,
                 "source": "server" if self._frames is not None else "page",
                 "stills": bool(self.stills),
                 "settings": settings_of(self._application),
@@ -233,23 +87,23 @@ class LiveServer:
         """Saves a JPEG under its label: training data for the next model."""
         from starlette.responses import JSONResponse, PlainTextResponse
 
-        if why := self._refusal(request.headers, request.query_params):
+        if why := self.refusal(request.headers, request.query_params):
             return PlainTextResponse(f"{why}\n", 403)
-        data = bytearray()
-        async for part in request.stream():
-            data += part
-            if len(data) > MOST_BYTES:
-                return PlainTextResponse("the picture is too large\n", 413)
+        data = await body_of(request)
+        if data is None:
+            return PlainTextResponse("the picture is too large\n", 413)
         label = request.query_params.get("label", "").strip()
         try:
-            place = await asyncio.to_thread(save_still, self.stills, label, bytes(data))
+            place = await asyncio.to_thread(save_still, self.stills, label, data)
         except PocketgraphError as error:
             return PlainTextResponse(f"{error}\n", 400)
         return JSONResponse({"saved": place})
 
     async def _stream(self, socket: Any) -> None:
         """One viewer."""
-        if why := self._refusal(socket.headers, socket.query_params):
+        from pocketgraph.apps.live.viewer import Viewer
+
+        if why := self.refusal(socket.headers, socket.query_params):
             await socket.close(1008, why[:120])
             return
         await socket.accept()
@@ -258,19 +112,7 @@ class LiveServer:
             return
         self._viewers += 1
         try:
-            viewer = Viewer(socket, self._application.another(), self._worker, self._frames)
+            viewer = Viewer(socket, self._application.another(), self._worker, self._frames, self._tell)
             await viewer.serve()
         finally:
             self._viewers -= 1
-
-
-def _reachable() -> str:
-    """An address of this machine in its network; nothing is sent to find it."""
-    import socket
-
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(("192.0.2.1", 9))
-            return str(probe.getsockname()[0])
-        except OSError:
-            return socket.gethostname()

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.apps.live.answers import Detection
+from pocketgraph.apps.detections import Detection
 
 Array = np.ndarray[Any, Any]
 PARTS = (

@@ -273,15 +273,9 @@ def _plane(reader: _Joined, rows: int, columns: int, where: str, number: int) ->
 
 def _recording(data: bytes, where: str) -> Iterator[Sound]:
     """A WAV file's first channel, in pieces."""
-    from pocketgraph.errors import PocketgraphError
-    from pocketgraph.kernels.audio.wav import read_wav
+    from pocketgraph.datasets.recordings import recorded
 
-    try:
-        samples, rate = read_wav(data)
-    except PocketgraphError as error:
-        raise FormatError(f"this is no recording: {error.what}", where=where) from None
-    if not len(samples) or rate <= 0:
-        raise FormatError("the recording is empty", where=where)
+    samples, rate = recorded(data, where)
     step = max(1, rate * CHUNK_MS // 1000)
     for start in range(0, len(samples), step):
         yield Sound(samples[start : start + step, 0], rate, start / rate, where)
@@ -295,10 +289,17 @@ def _camera(number: int, size: tuple[int, int]) -> Iterator[Frame]:
     if find_spec("picamera2") is not None:
         from picamera2 import Picamera2
 
-        camera = Picamera2(number)
-        camera.configure(camera.create_video_configuration({"size": size, "format": "BGR888"}))  # red first in memory
-        camera.start()
         try:
+            camera = Picamera2(number)
+        except (IndexError, RuntimeError) as error:  # there is none of this number; another program has it
+            raise FormatError(
+                f"camera {number} does not open: {error}",
+                hint="`rpicam-hello --list-cameras` shows those that are there",
+            ) from None
+        try:
+            # Red is first in memory.
+            camera.configure(camera.create_video_configuration({"size": size, "format": "BGR888"}))
+            camera.start()
             while True:
                 yield Frame(np.asarray(camera.capture_array())[..., :3], monotonic() - begun)
         finally:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from time import perf_counter
 from typing import Any
 
@@ -16,7 +16,7 @@ from pocketgraph.errors import UsageError, option
 from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.graph.dtype import STRING
-from pocketgraph.graph.model_file import coded, is_litert_file, numbers
+from pocketgraph.graph.model_file_graph import coded, is_litert_file, numbers
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
 
@@ -72,15 +72,18 @@ class SoundModel:
         Raises:
             RunError: the graph cannot run.
         """
-        graph = self.session.graph
-        feed = coded(graph, self.samples, samples.reshape(self._shape).astype(np.float32))
+        found = self.session.run(self._wanted, self.feeds(samples))
+        scores = numbers(self.session.graph, self.output, found[0]).reshape(-1)
+        shown = np.asarray(found[1]) if len(found) > 1 else None
+        return scores, None if shown is None else shown.reshape(shown.shape[-2:])
+
+    def feeds(self, samples: Array) -> dict[str, Any]:
+        """What is fed for samples, float32 [count]."""
+        feed = coded(self.session.graph, self.samples, samples.reshape(self._shape).astype(np.float32))
         feeds: dict[str, Any] = {self.samples: feed}
         if self.rate_tensor:
             feeds[self.rate_tensor] = np.int32(self.rate)
-        found = self.session.run(self._wanted, feeds)
-        scores = numbers(graph, self.output, found[0]).reshape(-1)
-        shown = np.asarray(found[1]) if len(found) > 1 else None
-        return scores, None if shown is None else shown.reshape(shown.shape[-2:])
+        return feeds
 
 
 def hears(graph: Graph) -> bool:
@@ -148,6 +151,7 @@ class SpeechApp(Settings):
 
     def __init__(self, model: SoundModel, labels: Sequence[str] = (), *, stride_ms: int = 30) -> None:
         self.model, self.labels, self.stride_ms = model, tuple(labels), stride_ms
+        self.rate = model.rate
         self.threshold, self.window_ms, self.suppression_ms, self.minimum_count = 0.7, 500, 1500, 3
         self._begin()
 
@@ -159,19 +163,11 @@ class SpeechApp(Settings):
 
     def __call__(self, given: Sound) -> Answer:
         """Takes samples in; the answer is that of the last whole stride in them."""
-        samples = np.asarray(given.samples, np.float32)
-        if given.rate != self.model.rate:
-            samples = resampled(samples[:, None], given.rate, self.model.rate)[:, 0].astype(np.float32)
-        self._waiting = np.concatenate([self._waiting, samples[-MOST_SAMPLES:]])
-        stride = max(1, self.model.rate * self.stride_ms // 1000)
         word = None
         averages: tuple[tuple[str, float], ...] = ()
         values: dict[str, Any] = {}
         took = 0.0
-        while len(self._waiting) >= stride:
-            self._ring = np.concatenate([self._ring, self._waiting[:stride]])[-self.model.count :]
-            self._waiting = self._waiting[stride:]
-            self._heard += stride
+        for _ in self._strides(given):
             started = perf_counter()
             scores, shown = self.model(self._ring)
             took = 1000 * (perf_counter() - started)
@@ -182,6 +178,24 @@ class SpeechApp(Settings):
                 values["spectrogram"] = _small(shown)
         values["time"] = round(self._heard / self.model.rate, 3)
         return Answer(classes=averages, word=word, values=values, milliseconds=took)
+
+    def pass_by(self, given: Sound) -> None:
+        """Takes samples in and does not run on them: what comes then is heard behind them."""
+        for _ in self._strides(given):
+            pass
+
+    def _strides(self, given: Sound) -> Iterator[None]:
+        """Moves the ring on by each whole stride of what is there now."""
+        samples = np.asarray(given.samples, np.float32)
+        if given.rate != self.model.rate:
+            samples = resampled(samples[:, None], given.rate, self.model.rate)[:, 0].astype(np.float32)
+        self._waiting = np.concatenate([self._waiting, samples[-MOST_SAMPLES:]])
+        stride = max(1, self.model.rate * self.stride_ms // 1000)
+        while len(self._waiting) >= stride:
+            self._ring = np.concatenate([self._ring, self._waiting[:stride]])[-self.model.count :]
+            self._waiting = self._waiting[stride:]
+            self._heard += stride
+            yield
 
     def _words(self, scores: Array, time_ms: int) -> tuple[str, float, float] | None:
         if self._recognizer is None:

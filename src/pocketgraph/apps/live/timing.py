@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.apps.live.answers import Answer, Setting, Settings
+from pocketgraph.apps.live.answers import Answer, Array, Setting, Settings
 from pocketgraph.graph import Graph
 
 MOST_RUNS = 1000
@@ -29,7 +29,7 @@ class BenchmarkApp(Settings):
 
     def __init__(self, graph: Graph, *, threads: int | None = None, outputs: list[str] | None = None) -> None:
         from pocketgraph.runtime import Session
-        from pocketgraph.runtime.samples import sample_feeds, sample_fetches
+        from pocketgraph.runtime.made_up_feeds import sample_feeds, sample_fetches
 
         self._session = Session(graph, threads=threads)
         self._outputs = outputs or list(sample_fetches(graph))
@@ -44,12 +44,42 @@ class BenchmarkApp(Settings):
         took = 1000 * (perf_counter() - started)
         self._times.append(took)
         times = np.array(self._times)
-        values: dict[str, Any] = {f"p{share}": round(float(np.percentile(times, share)), 3) for share in (50, 90, 99)}
+        values: dict[str, Any] = _percentiles(times)
         values.update(runs=len(times), least=round(float(times.min()), 3), mean=round(float(times.mean()), 3))
         return Answer(values=values, milliseconds=took)
+
+    def report(self) -> dict[str, Any]:
+        """What ``fit`` takes as a device of one's own: times, operations, times by kind of op, and this machine.
+
+        Returns:
+            these parts of what ``benchmark_model --json`` prints; times in microseconds, those of one more run by op.
+        """
+        from pocketgraph.inspect.machine import facts
+        from pocketgraph.inspect.step_flops import count_step
+        from pocketgraph.runtime.stat_summarizer import Stat, StatSummarizer
+
+        if not self._times:
+            self(None)
+        stat, nodes = Stat(), StatSummarizer()
+        for took in self._times:
+            stat.update(round(1000 * took))
+        nodes.add_run(self._session.profile(self._outputs, self._feeds).nodes)
+        return {
+            "threads": self._session.threads,
+            "outputs": list(self._outputs),
+            "no_stats": stat.as_dict(),
+            "percentiles": {name: round(1000 * took) for name, took in _percentiles(np.array(self._times)).items()},
+            "by_type": nodes.times_by_type(),
+            "flops": count_step(self._session.graph, self._feeds, self._outputs).as_dict(),
+            "machine": facts(),
+        }
 
     def another(self) -> BenchmarkApp:
         """For another viewer."""
         twin = copy.copy(self)
         twin._times = deque(maxlen=MOST_RUNS)
         return twin
+
+
+def _percentiles(times: Array) -> dict[str, float]:
+    return {f"p{share}": round(float(np.percentile(times, share)), 3) for share in (50, 90, 99)}

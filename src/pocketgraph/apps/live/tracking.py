@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.apps.live.answers import Detection
-from pocketgraph.apps.live.boxes import overlaps
+from pocketgraph.apps.detections import Detection, overlaps
 from pocketgraph.apps.live.geometry import resized_nearest
 
 Array = np.ndarray[Any, Any]

@@ -3,41 +3,53 @@
 Messages of a page, numbers little endian: a binary one is a frame (byte 1, an id of 4 bytes, a JPEG), a piece of sound
 (byte 2, an id and the rate of 4 bytes each, float32 samples) or a wish for one more run (byte 3, an id); a text is
 JSON: ``{"set": name, "value": v}``, ``{"remember": name}``, ``{"stats": true}`` (times by kind of op with the next
-answer) or ``{"ack": id}``. Messages to it: a text is an answer in JSON with the frame's id; a binary one, before it, an
-id of 4 bytes and a JPEG: what the model made, or the server's own frame.
+answer), ``{"report": true}`` (a benchmark's times) or ``{"ack": id}``. Messages to it: a text is an answer in JSON with
+the frame's id; a binary one, before it, an id of 4 bytes and a JPEG: what the model made, or the server's own frame.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
 import struct
+import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from time import monotonic, perf_counter
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from starlette.websockets import WebSocketDisconnect
 
-from pocketgraph.apps.live.answers import Answer, Application, Frame, Sound
+from pocketgraph.apps.live.answers import Application, Frame, Sound
 from pocketgraph.apps.live.stills import jpeg, pixels_of
 from pocketgraph.apps.picture_model import PictureModel
-from pocketgraph.errors import FormatError, PocketgraphError, UsageError
+from pocketgraph.errors import FormatError, PocketgraphError, UsageError, printable
 
 MOST_MESSAGES = 1000
 """A second."""
 MOST_SOUNDS = 50
 """Pieces that wait; the oldest of more are dropped."""
 PICTURE, SOUND, TICK = 1, 2, 3
+Tell: TypeAlias = Callable[[Exception], None]
+"""Is told of an exception that is none of ours: a mistake in this program or in a kernel, which ends nothing."""
 
 
 class Viewer:
     """One page that is connected: its newest frame, its settings, its averages."""
 
     def __init__(
-        self, socket: Any, application: Application, worker: ThreadPoolExecutor, frames: Callable[[], Any] | None
+        self,
+        socket: Any,
+        application: Application,
+        worker: ThreadPoolExecutor,
+        frames: Callable[[], Any] | None,
+        tell: Tell,
     ) -> None:
         self._socket, self._application, self._worker, self._frames = socket, application, worker, frames
+        self._tell = tell
         self._newest: tuple[bytes, float] | None = None
         self._sounds: list[tuple[bytes, float]] = []
         self._arrived = asyncio.Event()
@@ -48,8 +60,6 @@ class Viewer:
 
     async def serve(self) -> None:
         """Until the page goes away."""
-        from starlette.websockets import WebSocketDisconnect
-
         answering = asyncio.create_task(self._push() if self._frames is not None else self._answer())
         try:
             while True:
@@ -74,36 +84,63 @@ class Viewer:
         if data is not None:
             now = perf_counter()
             if data[:1] == bytes([SOUND]):
-                self._sounds = [*self._sounds, (data, now)][-50:]
+                self._sounds = [*self._sounds, (data, now)][-MOST_SOUNDS:]
             else:
                 self._newest = (data, now)
             self._arrived.set()
             return
         try:
-            told = json.loads((message.get("text") or "")[:10000])
-            if not isinstance(told, dict):
-                raise UsageError("a message is an object")
-            if "set" in told:
-                self._application.change(str(told["set"]), told.get("value"))
-                await self._send({"settings": settings_of(self._application)})
-            elif "remember" in told:
-                remember = getattr(self._application, "remember", None)
-                if remember is None:
-                    raise UsageError("this application remembers no examples")
-                remember(str(told["remember"])[:100])
-            elif "stats" in told:
-                self._timed = True
-            elif "ack" in told:
-                self._acknowledged.set()
-            else:
-                raise UsageError("this message is not known")
-        except json.JSONDecodeError:
-            await self._send({"error": "a message is not JSON"})
-        except PocketgraphError as error:
-            await self._send({"error": str(error)})
+            reply = await self._obeyed((message.get("text") or "")[:10000])
+        except Exception as error:
+            reply = {"error": self._said(error)}
+        if reply:
+            await self._send(reply)
 
-    async def _send(self, told: dict[str, Any]) -> None:
-        await self._socket.send_text(json.dumps(told))
+    async def _obeyed(self, text: str) -> dict[str, Any]:
+        """Does what a text says; the reply, empty for none."""
+        try:
+            told = json.loads(text)
+        except (ValueError, RecursionError):
+            raise UsageError("a message is not JSON") from None
+        if not isinstance(told, dict):
+            raise UsageError("a message is an object")
+        if "set" in told:
+            self._application.change(str(told["set"]), told.get("value"))
+            return {"settings": settings_of(self._application)}
+        if "report" in told:
+            loop = asyncio.get_running_loop()
+            return {"report": await loop.run_in_executor(self._worker, self._able("report"))}
+        if "remember" in told:
+            self._able("remember")(str(told["remember"])[:100])
+        elif "stats" in told:
+            self._timed = True
+        elif "ack" in told:
+            self._acknowledged.set()
+        else:
+            raise UsageError("this message is not known")
+        return {}
+
+    def _able(self, what: str) -> Callable[..., Any]:
+        """What not every application can do."""
+        function: Callable[..., Any] | None = getattr(self._application, what, None)
+        if function is None:
+            raise UsageError(f"this application does not {what}: it is {self._application.kind}")
+        return function
+
+    def _said(self, error: Exception) -> str:
+        """An error in one line for the page; what is none of ours is told here too."""
+        if isinstance(error, PocketgraphError):
+            return str(error)
+        self._tell(error)
+        return f"this program made a mistake: {unexpected(error)}"
+
+    async def _send(self, told: dict[str, Any], made: bytes | None = None) -> None:
+        """Sends an answer, after what belongs to it; to a page that is gone nothing is sent."""
+        with suppress(WebSocketDisconnect, RuntimeError):
+            if not self._closed:
+                if made is not None:
+                    await self._socket.send_bytes(made)
+                await self._socket.send_text(json.dumps(told))
 
     async def _answer(self) -> None:
         """Answers the newest frame, again and again; of sounds each."""
@@ -117,7 +154,7 @@ class Viewer:
             else:
                 self._arrived.clear()
                 continue
-            await self._reply(*await loop.run_in_executor(self._worker, self._run, data, arrived))
+            await self._send(*await loop.run_in_executor(self._worker, self._run, data, arrived))
 
     def _run(self, data: bytes, arrived: float) -> tuple[dict[str, Any], bytes | None]:
         """The answer to a message, and the JPEG that belongs to it."""
@@ -129,15 +166,15 @@ class Viewer:
             begun = perf_counter()
             answer = self._application(given)
             ended = perf_counter()
-        except PocketgraphError as error:
-            return {"id": identity, "error": str(error)}, None
-        told = answer.as_json()
-        if self._timed and isinstance(given, Frame):
-            self._timed = False
-            model = getattr(self._application, "labeler", getattr(self._application, "model", None))
-            told["stats"] = model.times(given.pixels) if isinstance(model, PictureModel) else []
+            told = answer.as_json()
+            if self._timed and isinstance(given, Frame):
+                self._timed = False
+                model = getattr(self._application, "labeler", getattr(self._application, "model", None))
+                told["stats"] = model.times(given.pixels) if isinstance(model, PictureModel) else []
+            made = None if answer.picture is None else struct.pack("<I", identity) + jpeg(answer.picture)
+        except Exception as error:  # one frame's; the next one may be answered
+            return {"id": identity, "error": self._said(error)}, None
         told.update(id=identity, waited=round(1000 * (begun - arrived), 2), worked=round(1000 * (ended - begun), 2))
-        made = None if answer.picture is None else struct.pack("<I", identity) + jpeg(answer.picture)
         return told, made
 
     def _given(self, data: bytes) -> Frame | Sound:
@@ -158,12 +195,6 @@ class Viewer:
             raise UsageError("this model takes sound, not pictures")
         return Frame(pixels_of(data[5:]), time)
 
-    async def _reply(self, told: dict[str, Any], made: bytes | None) -> None:
-        if not self._closed:
-            if made is not None:
-                await self._socket.send_bytes(made)
-            await self._send(told)
-
     async def _push(self) -> None:
         """Shows the frames of the server's own source, the newest whenever the page has drawn the last one."""
         from pocketgraph.apps.live.newest import Newest
@@ -181,25 +212,34 @@ class Viewer:
                     await self._send({"ended": True})
                     return
                 told, picture = await loop.run_in_executor(self._worker, self._shown, given, identity)
-                await self._reply(told, picture)
                 self._acknowledged.clear()
+                await self._send(told, picture)
                 await asyncio.wait_for(self._acknowledged.wait(), 30)
                 identity += 1
-        except PocketgraphError as error:
-            await self._send({"error": str(error)})
         except asyncio.TimeoutError:
             await self._socket.close(1008, "the page does not answer")
+        except Exception as error:  # the source's
+            await self._send({"error": self._said(error)})
         finally:
             newest.close()
 
     def _shown(self, given: Frame | Sound, identity: int) -> tuple[dict[str, Any], bytes | None]:
+        told: dict[str, Any] = {"id": identity, "name": given.name}
+        pixels = given.pixels if isinstance(given, Frame) else None
         try:
             answer = self._application(given)
-        except PocketgraphError as error:
-            answer = Answer(values={"error": str(error)})
-        pixels = answer.picture if answer.picture is not None else given.pixels if isinstance(given, Frame) else None
-        made = None if pixels is None else struct.pack("<I", identity) + jpeg(pixels)
-        return {**answer.as_json(), "id": identity, "name": given.name}, made
+            told = {**answer.as_json(), **told}
+            pixels = pixels if answer.picture is None else answer.picture
+        except Exception as error:  # as in _run; the frame is shown without an answer
+            told["error"] = self._said(error)
+        return told, None if pixels is None else struct.pack("<I", identity) + jpeg(pixels)
+
+
+def unexpected(error: Exception) -> str:
+    """What an exception says, in one line, with its type and where it was raised."""
+    place = traceback.extract_tb(error.__traceback__)
+    where = f" ({os.path.basename(place[-1].filename)}, line {place[-1].lineno})" if place else ""
+    return printable(f"{type(error).__name__}: {error}").replace("\n", " ")[:300] + where
 
 
 def settings_of(application: Application) -> list[dict[str, Any]]:

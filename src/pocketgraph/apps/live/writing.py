@@ -10,6 +10,8 @@ import sys
 from itertools import pairwise
 from typing import Any, Protocol
 
+import numpy as np
+
 from pocketgraph.apps.live.answers import Answer, Array, Frame, Sound
 from pocketgraph.apps.live.drawing import annotated
 from pocketgraph.apps.live.geometry import resized_nearest
@@ -32,7 +34,7 @@ class Writer(Protocol):
 
 
 def writer(output: str) -> Writer:
-    """What writes to ``output``: ``-`` and .jsonl JSON lines, .gif an animation, a name with no suffix a folder.
+    """What writes to ``output``: ``-`` and .jsonl JSON lines, .gif an animation, .png one picture, else a folder.
 
     Raises:
         UsageError: it is none of these, or cannot be written.
@@ -41,10 +43,12 @@ def writer(output: str) -> Writer:
         return JsonLines(output)
     if output.lower().endswith(".gif"):
         return Animation(output)
+    if output.lower().endswith(".png") and not os.path.isdir(output):
+        return PictureFile(output)
     if os.path.isdir(output) or not os.path.splitext(output)[1] or output.endswith(os.sep):
         return Folder(output)
     raise UsageError(
-        f"{option('output')}={output} is none of what can be written", hint="give a folder, x.gif, x.jsonl or -"
+        f"{option('output')}={output} is none of what can be written", hint="give a folder, x.png, x.gif, x.jsonl or -"
     )
 
 
@@ -91,16 +95,37 @@ class Folder:
 
     def __call__(self, given: Frame | Sound, answer: Answer) -> None:
         """Writes a picture; a sound has none."""
-        if isinstance(given, Sound):
-            raise UsageError("sounds make no pictures", hint=f"pass {option('output')}=words.jsonl")
-        stem = re.sub(r"[^\w.#-]+", "_", os.path.splitext(os.path.basename(given.name))[0]) or "frame"
-        name = f"{self._count:06d}-{stem}.png" if not given.alone else f"{stem}.png"
-        write_atomically(os.path.join(self._output, name), _png(annotated(given.pixels, answer)))
+        frame = _frame(given)
+        stem = re.sub(r"[^\w.#-]+", "_", os.path.splitext(os.path.basename(frame.name))[0]) or "frame"
+        name = f"{self._count:06d}-{stem}.png" if not frame.alone else f"{stem}.png"
+        write_atomically(os.path.join(self._output, name), _png(annotated(frame.pixels, answer)))
         self._count += 1
 
     def close(self) -> str:
         """Ends."""
         return f"{self._output}: {self._count:,} pictures"
+
+
+class PictureFile:
+    """The one annotated picture of a photo, as PNG."""
+
+    def __init__(self, output: str) -> None:
+        self._output = check_place(output)
+        self._is_there = False
+
+    def __call__(self, given: Frame | Sound, answer: Answer) -> None:
+        """Writes it; there is but one."""
+        frame = _frame(given)
+        if self._is_there:
+            raise UsageError(
+                f"there are several frames, and {self._output} is one picture", hint="give a folder or x.gif"
+            )
+        write_atomically(self._output, _png(annotated(frame.pixels, answer)))
+        self._is_there = True
+
+    def close(self) -> str:
+        """Ends."""
+        return f"{self._output}: {'one picture' if self._is_there else 'nothing was written, as there was no frame'}"
 
 
 class Animation:
@@ -114,16 +139,15 @@ class Animation:
 
     def __call__(self, given: Frame | Sound, answer: Answer) -> None:
         """Keeps a frame, made smaller."""
-        if isinstance(given, Sound):
-            raise UsageError("sounds make no pictures", hint=f"pass {option('output')}=words.jsonl")
+        frame = _frame(given)
         if len(self._frames) == MOST_GIF_FRAMES:
             self._left_out += 1
             return
-        drawn = annotated(given.pixels, answer)
+        drawn = annotated(frame.pixels, answer)
         factor = min(1.0, GIF_SIDE / max(drawn.shape[:2]))
         size = max(1, round(drawn.shape[0] * factor)), max(1, round(drawn.shape[1] * factor))
         self._frames.append(resized_nearest(drawn, *size))
-        self._times.append(given.time)
+        self._times.append(frame.time)
 
     def close(self) -> str:
         """Writes the file."""
@@ -131,7 +155,8 @@ class Animation:
 
         if not self._frames:
             return f"{self._output}: nothing was written, as there were no frames"
-        pictures = [Image.fromarray(frame) for frame in self._frames]
+        height, width = (max(frame.shape[side] for frame in self._frames) for side in (0, 1))
+        pictures = [Image.fromarray(_in_the_middle(frame, height, width)) for frame in self._frames]
         steps = [max(20, round(1000 * (after - before))) for before, after in pairwise(self._times)]
         buffer = io.BytesIO()
         pictures[0].save(
@@ -145,6 +170,22 @@ class Animation:
         write_atomically(self._output, buffer.getvalue())
         left = f"; {self._left_out:,} more were left out" if self._left_out else ""
         return f"{self._output}: {len(pictures):,} frames{left}"
+
+
+def _frame(given: Frame | Sound) -> Frame:
+    if isinstance(given, Sound):
+        raise UsageError("sounds make no pictures", hint=f"pass {option('output')}=words.jsonl")
+    return given
+
+
+def _in_the_middle(pixels: Array, height: int, width: int) -> Array:
+    """A frame in a black one of the animation's size, as all of its frames cover the ones before."""
+    if pixels.shape[:2] == (height, width):
+        return pixels
+    made = np.zeros((height, width, 3), np.uint8)
+    top, left = (height - pixels.shape[0]) // 2, (width - pixels.shape[1]) // 2
+    made[top : top + pixels.shape[0], left : left + pixels.shape[1]] = pixels
+    return made
 
 
 def _png(pixels: Array) -> bytes:

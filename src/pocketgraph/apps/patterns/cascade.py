@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -13,20 +14,23 @@ from pocketgraph.errors import UsageError
 
 Given = TypeVar("Given")
 Answer = TypeVar("Answer")
+MOST_RUNS = 10000
+"""So many of the last runs are remembered."""
 
 
 @dataclass
 class Latencies:
-    """What runs took, in ms, and how many went on to the large model."""
+    """What the last runs took, in ms, and which of them went on to the large model."""
 
-    small: list[float] = field(default_factory=list)
-    large: list[float] = field(default_factory=list)
-    total: list[float] = field(default_factory=list)
+    small: deque[float] = field(default_factory=lambda: deque(maxlen=MOST_RUNS))
+    large: deque[float] = field(default_factory=lambda: deque(maxlen=MOST_RUNS))
+    total: deque[float] = field(default_factory=lambda: deque(maxlen=MOST_RUNS))
+    further: deque[bool] = field(default_factory=lambda: deque(maxlen=MOST_RUNS))
 
     @property
     def passed_on(self) -> float:
         """The share of runs that went on."""
-        return len(self.large) / len(self.total) if self.total else 0.0
+        return sum(self.further) / len(self.further) if self.further else 0.0
 
     def percentiles(self, shares: tuple[int, ...] = (50, 90, 99)) -> dict[str, float]:
         """Of whole runs: ``{"p50": ms, …}``; empty before there was one."""
@@ -66,6 +70,7 @@ class Cascade(Generic[Given, Answer]):
         between = perf_counter()
         self.latencies.small.append(1000 * (between - begun))
         further = certainty < self._sure if self._wakes is None else self._wakes(answer, certainty)
+        self.latencies.further.append(further)
         if further:
             answer = self._large(given)
             self.latencies.large.append(1000 * (perf_counter() - between))

@@ -13,6 +13,8 @@ from pocketgraph.errors import MissingExtraError, UsageError
 Array = np.ndarray[Any, Any]
 MOST_EXACT = 100_000
 """With more vectors a search goes through a graph of neighbours (hnswlib)."""
+BREADTH = 100
+"""Candidates that a search in the graph keeps, at least; twice as many as are asked for."""
 BLOCK = 1 << 22  # numbers of likenesses at a time
 
 
@@ -60,6 +62,7 @@ class Neighbours:
         asked = asked / np.maximum(np.linalg.norm(asked, axis=1, keepdims=True), 1e-12)
         count = min(count, len(self._table))
         if self._index is not None:
+            self._index.set_ef(max(BREADTH, 2 * count))
             places, apart = self._index.knn_query(asked, k=count)
             return places.astype(np.int64), (1 - apart).astype(np.float32)
         found, cosines = [], []
@@ -94,5 +97,4 @@ def _index(table: Array) -> Any:
     made = hnswlib.Index(space="cosine", dim=table.shape[1])
     made.init_index(max_elements=len(table), ef_construction=200, M=16, random_seed=0)
     made.add_items(table)
-    made.set_ef(100)
     return made

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.apps.live.answers import Detection
-from pocketgraph.apps.live.boxes import without_overlaps
+from pocketgraph.apps.detections import Detection, without_overlaps
 from pocketgraph.datasets.image_loading import normalise, resize_bilinear
 from pocketgraph.errors import UsageError
 
@@ -20,7 +19,7 @@ LEAST_SIDE = 4
 
 
 @dataclass(frozen=True)
-class Window:
+class PictureWindow:
     """A part of a picture: top, left, bottom, right in pixels."""
 
     top: int
@@ -35,7 +34,7 @@ class Window:
 
 def windows(
     height: int, width: int, side: int, *, stride: float = 0.5, scales: Sequence[float] = (1.0,)
-) -> list[Window]:
+) -> list[PictureWindow]:
     """Square windows that cover a picture; the last of a row and column end at the picture's edge.
 
     Args:
@@ -49,7 +48,7 @@ def windows(
     """
     if side < LEAST_SIDE or not 0 < stride <= 4 or any(scale <= 0 for scale in scales):
         raise UsageError(f"windows of {side} pixels with a stride of {stride:g} at {list(scales)} cannot be")
-    found: list[Window] = []
+    found: list[PictureWindow] = []
     for scale in scales:
         size = round(side * scale)
         if size < LEAST_SIDE or size > min(height, width):
@@ -57,11 +56,11 @@ def windows(
         step = max(1, round(size * stride))
         rows = sorted({*range(0, height - size + 1, step), height - size})
         columns = sorted({*range(0, width - size + 1, step), width - size})
-        found.extend(Window(y, x, y + size, x + size) for y in rows for x in columns)
+        found.extend(PictureWindow(y, x, y + size, x + size) for y in rows for x in columns)
     return found
 
 
-def proposals(picture: Array, count: int = 50, *, cells: int = 16) -> list[Window]:
+def proposals(picture: Array, count: int = 50, *, cells: int = 16) -> list[PictureWindow]:
     """Windows in which something may be: where edges are dense, and denser than around them.
 
     The difference of the mean gradient inside a window and in the ring around it, over integral images, as in "edge
@@ -106,14 +105,14 @@ def proposals(picture: Array, count: int = 50, *, cells: int = 16) -> list[Windo
                 scored.append(Detection(tuple(map(float, box)), float(contrast[y, x])))  # type: ignore[arg-type]
     best = without_overlaps(scored, 0.5, count)
     return [
-        Window(*(round(v * s) for v, s in zip(entry.box, (height, width, height, width), strict=True)))
+        PictureWindow(*(round(v * s) for v, s in zip(entry.box, (height, width, height, width), strict=True)))
         for entry in best
     ]
 
 
 def classified(
     picture: Array,
-    places: Sequence[Window],
+    places: Sequence[PictureWindow],
     scores: Scores,
     size: tuple[int, int],
     *,

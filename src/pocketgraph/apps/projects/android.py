@@ -56,6 +56,7 @@ def _words(project: Project, path: str) -> dict[str, str]:
         "activities": _activities(has_camera), "about": about(project), "front": front(project),
         "width": str(picture.width), "height": str(picture.height), "channels": str(picture.channels),
         "gives_scores": "true" if project.gives_scores else "false", "tolerance": f"{project.tolerance:g}f",
+        "by_mean": "true" if project.by_mean else "false",
         "mean": _floats(picture.mean), "std": _floats(picture.std),
         "inputs": ", ".join(in_kotlin(port.name) for port in project.inputs),
         "outputs": ", ".join(in_kotlin(port.name) for port in project.outputs),

@@ -17,7 +17,7 @@ from pocketgraph.errors import UsageError
 from pocketgraph.exporting.coreml.exporter import BESIDE
 from pocketgraph.exporting.coreml.names import feature_names
 from pocketgraph.exporting.model import Port
-from pocketgraph.graph.model_file import numbers
+from pocketgraph.graph.model_file_graph import numbers
 
 IOS = 17
 CAMERA = "The camera's pictures go to the model on this device, and nowhere else."
@@ -87,6 +87,7 @@ def _words(project: Project, network: str, known: dict[str, Any]) -> dict[str, s
         "gives_scores": _truth(project.gives_scores), "takes_pictures": _truth(project.picture is not None),
         "width": str(picture.width), "height": str(picture.height), "channels": str(picture.channels),
         "mean": _floats(picture.mean), "std": _floats(picture.std), "tolerance": f"{project.tolerance:g}",
+        "by_mean": "true" if project.by_mean else "false",
         "inputs": _ports(project.inputs, names[:count]), "outputs": _ports(project.outputs, names[count:]),
         "places": PLACES.format(**known) if is_litert else "",
         "app_settings": _settings({

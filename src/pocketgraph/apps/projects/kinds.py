@@ -31,8 +31,8 @@ class ProjectKind(NamedTuple):
         return function
 
     @property
-    def wanted_outputs(self) -> Callable[[Graph], list[str] | None] | None:
-        """What tells the tensors that a project reads, where these are not just the model's outputs."""
+    def wanted_outputs(self) -> Callable[[Graph, str], list[str] | None] | None:
+        """What tells the tensors that a project reads for an app, where these are not just the model's outputs."""
         return getattr(import_module(f"pocketgraph.apps.projects.{self.name}"), "wanted_outputs", None)
 
 

@@ -43,7 +43,7 @@ def facts(project: Project, path: str) -> dict[str, Any]:
         },
         "sound": None if project.sound is None else project.sound.facts(),
         "gives_scores": project.gives_scores,
-        "tolerance": project.tolerance,
+        "tolerance": project.tolerance, "by_mean": project.by_mean,
     }  # fmt: skip
 
 

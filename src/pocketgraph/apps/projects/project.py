@@ -50,11 +50,13 @@ class Project:
         gives_scores: whether the first output is a score for each class.
         labels: of the classes; empty where nobody gave them.
         golden: one set of inputs and the outputs that must come of them, by public name.
-        tolerance: the largest difference from these, as a share of the output's peak.
+        tolerance: the difference from these that is allowed, as a share of the output's peak.
+        by_mean: whether that is the mean difference, as of a model that rounds to codes on its way; else the largest.
         front: what has to be computed in front of the model on the device, in words; "" for nothing.
         sound: the same as numbers, where it is a spectrogram and its Mfcc.
         notes: what a person should know.
         boxes: a file with a detector's priors or anchors; "" for none.
+        app: what a web page uses the model for; "" for what it is for.
     """
 
     kind: str
@@ -67,10 +69,12 @@ class Project:
     labels: tuple[str, ...]
     golden: tuple[Mapping[str, Array], Mapping[str, Array]]
     tolerance: float
+    by_mean: bool
     front: str
     sound: MfccParameters | None
     notes: list[str]
     boxes: str = ""
+    app: str = ""
 
     @property
     def inputs(self) -> tuple[Port, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,7 +16,8 @@ from pocketgraph.apps.projects.project import CODED_TOLERANCE, TOLERANCE, Pictur
 from pocketgraph.apps.projects.sound import sound_of
 from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.sample_reading import Notify
-from pocketgraph.errors import UsageError, option
+from pocketgraph.errors import RunError, UsageError, option
+from pocketgraph.exporting.checking import COMPUTES_WITH_CODES
 from pocketgraph.exporting.fixed_sizes import check_sizes
 from pocketgraph.exporting.labels import check_labels, scores_of
 from pocketgraph.exporting.model import About, Array, ExportModel, Normalization, Progress, Source
@@ -27,7 +29,7 @@ from pocketgraph.exporting.tool import Lines, model_to_export
 from pocketgraph.formats import load
 from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.graph import Graph
-from pocketgraph.graph.model_file import SCALES, coded, is_litert_file, is_model_file
+from pocketgraph.graph.model_file_graph import SCALES, coded, is_litert_file, is_model_file
 from pocketgraph.runtime.session import Session
 
 NUMBERS = frozenset(("float", "int32", "int64", "uint8", "int8", "bool"))
@@ -81,6 +83,7 @@ def make_project(
     sample_rate: int | None = None,
     threads: int = 1,
     boxes: str | os.PathLike[str] = "",
+    app: str = "",
     force: bool = False,
     progress: Progress | None = None,
     notify: Notify | None = None,
@@ -99,6 +102,7 @@ def make_project(
         preset, input_mean, input_std, input_width, input_height, sample_rate: likewise.
         threads: how many to compute with here.
         boxes: a file with a detector's priors or anchors.
+        app: what a web page uses the model for, one of ``apps.live.choice.APPLICATIONS``; by default what it is for.
         force: write into a folder that is not empty.
         progress, notify: as for ``export``.
 
@@ -119,9 +123,13 @@ def make_project(
     where = None if isinstance(source, Graph) else os.fspath(source)
     check_target(place, is_folder=True, force=force, source=where)
     wanted = chosen.wanted_outputs
+    if app and wanted is None:
+        raise UsageError(
+            f"a project for {kind} does not choose what the model is used for", hint="a page does: app web"
+        )
     if outputs is None and wanted is not None:
         graph = source if isinstance(source, Graph) else load(os.fspath(source))
-        outputs = wanted(graph)
+        outputs = wanted(graph, app)
         source = source if outputs is None or is_model_file(graph) else graph
     model = model_to_export(
         source, inputs=inputs, outputs=outputs, signatures=signatures, shapes=shapes, values=values, labels=labels,
@@ -132,7 +140,7 @@ def make_project(
     model, finished = _as_it_is(model, where, built_on)
     notes = [*model.notes, *check_sizes(model.main, "an app")]
     model = with_fixed_shapes(replace(model, entries=(model.main,)))
-    project = replace(_project(kind, built_on, names, model, finished, notes), boxes=os.fspath(boxes))
+    project = replace(_project(kind, built_on, names, model, finished, notes), boxes=os.fspath(boxes), app=app)
     if project.engine == "coreml":
         TARGETS["coreml"].write  # noqa: B018  (says which extra is missing before anything is written)
     with workshop(place) as made:
@@ -168,15 +176,29 @@ def _as_it_is(model: ExportModel, where: str | None, engine: str) -> tuple[Expor
 
 def _project(kind: str, engine: str, names: Any, model: ExportModel, source: str, notes: list[str]) -> Project:
     for port in (*model.main.inputs, *model.main.outputs):
-        if port.dtype.name not in NUMBERS or port.sizes is None:
-            what = "of unknown shape" if port.sizes is None else f"of the type {port.dtype.name}"
-            hint = f"choose with {option('inputs')} and {option('outputs')}"
-            if port.sizes is None:
-                hint = f"say the sizes of what goes in: {option('input_shape', 'shapes')}={model.main.inputs[0].name}:…"
-            raise UsageError(f"'{port.name}' is {what}, and apps feed and read arrays of numbers", hint=hint)
-    check_labels(model)
-    feeds, wanted = _golden(model)
+        if port.dtype.name not in NUMBERS:
+            raise UsageError(
+                f"'{port.name}' is of the type {port.dtype.name}, and apps feed and read arrays of numbers",
+                hint=f"choose with {option('inputs')} and {option('outputs')}",
+            )
+    try:
+        feeds, wanted = _golden(model)
+    except RunError as error:
+        scalar = next((port.name for port in model.main.inputs if port.sizes == ()), None)
+        if scalar is None:
+            raise
+        raise UsageError(
+            f"the graph states the input '{scalar}' as [], and does not run on that: {error.what}",
+            hint=f"say its sizes, as in {option('input_shape', 'shapes')}={scalar}:1,224,224,3",
+        ) from None
+    outputs = tuple(
+        replace(port, sizes=wanted[port.name].shape, shape=wanted[port.name].shape) for port in model.main.outputs
+    )  # what a run tells, where inference leaves sizes open
+    model = replace(model, entries=(replace(model.main, outputs=outputs),))
+    if kind_of(kind).wanted_outputs is None:  # else labels may be of boxes or styles, which its writer knows
+        check_labels(model)
     is_coded = any(SCALES in node.attrs and any(_scales(node.attrs[SCALES])) for node in model.graph)
+    rounds = any(COMPUTES_WITH_CODES.match(node.op) for node in model.graph)
     front, sound = "", None
     if model.front is not None:
         sound = sound_of(model.front)
@@ -184,7 +206,7 @@ def _project(kind: str, engine: str, names: Any, model: ExportModel, source: str
         front = FRONT.format(names=names_of, how="" if sound is None else MFCC.format(sound=sound))
     return Project(
         kind, engine, names, model, source, _picture(model), _gives_scores(model), model.labels, (feeds, wanted),
-        CODED_TOLERANCE if is_coded else TOLERANCE, front, sound, notes,
+        CODED_TOLERANCE if is_coded or rounds else TOLERANCE, rounds, front, sound, notes,
     )  # fmt: skip
 
 
@@ -218,13 +240,22 @@ def _gives_scores(model: ExportModel) -> bool:
 
 
 def _golden(model: ExportModel) -> tuple[dict[str, Array], dict[str, Array]]:
-    """One set of inputs, and what the graph makes of them, by public name and in the types that the file has."""
+    """One set of inputs, and what the graph makes of them, by public name and in the types that the file has.
+
+    A graph that computes with the original's codes is written in floats, which round elsewhere: the export holds its
+    file to the graph, and a device is held to the file.
+    """
     entry, graph = model.main, model.graph
     feeds = dict(next(iter(model.samples()))) if model.samples is not None else made_feeds(entry)
     given = {}
     for port in entry.inputs:
         array = np.asarray(feeds[port.name])
         given[port.name] = coded(graph, port.tensor, array) if is_litert_file(graph) else array
+    if any(COMPUTES_WITH_CODES.match(node.op) for node in graph):
+        with tempfile.TemporaryDirectory() as folder:
+            written = TARGETS["tflite"].write(model, os.path.join(folder, "model.tflite"))
+            assert written.run is not None
+            return given, written.run(entry.name, given)
     with Session(graph, model.threads, engine="litert" if is_litert_file(graph) else "reference") as session:
         fed = {port.tensor: given[port.name] for port in entry.inputs}
         found = session.run([port.tensor for port in entry.outputs], fed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.resources import files
 from typing import Any
 
@@ -13,16 +14,21 @@ import numpy as np
 from pocketgraph.apps.live.anchors import multibox_priors, read_numbers, ssd_anchors
 from pocketgraph.apps.live.choice import chosen
 from pocketgraph.apps.live.detection import recognised
-from pocketgraph.apps.live.pictures import PALETTE
+from pocketgraph.apps.live.pictures import PALETTE, SIZES
 from pocketgraph.apps.projects.litert_facts import as_json, facts
 from pocketgraph.apps.projects.project import Project
 from pocketgraph.apps.projects.templates import project_files, write_project
 from pocketgraph.apps.projects.words import about, front
+from pocketgraph.datasets.picture_input import PictureInput, describe
 from pocketgraph.datasets.recordings import USUAL_RATE
-from pocketgraph.errors import UsageError, option
-from pocketgraph.exporting.model import Normalization
-from pocketgraph.graph import Graph
-from pocketgraph.graph.model_file import SCALES, ZERO_POINTS, is_litert_file
+from pocketgraph.errors import PocketgraphError, UsageError, option
+from pocketgraph.exporting.labels import check_labels
+from pocketgraph.exporting.model import EntryPoint, Normalization, Port
+from pocketgraph.exporting.opening import with_fixed_shapes, with_sizes
+from pocketgraph.graph import Graph, node_name
+from pocketgraph.graph.entry_points import likely_outputs
+from pocketgraph.graph.model_file_graph import SCALES, ZERO_POINTS, is_litert_file
+from pocketgraph.inspect.step_flops import count_step
 from pocketgraph.kernels.audio.spectrograms import audio_spectrogram, mfcc
 
 LITERT_VERSION = "2.5.3"
@@ -37,13 +43,26 @@ HEAD = """<link rel="manifest" href="app.webmanifest">
 SOUND_OPS = {"AudioSpectrogram": audio_spectrogram, "Mfcc": mfcc}
 
 
-def wanted_outputs(graph: Graph) -> list[str] | None:
-    """The tensors that the page reads, where they are not just the model's outputs."""
-    found = recognised(graph)
-    if found is not None:
+def wanted_outputs(graph: Graph, app: str = "") -> list[str] | None:
+    """The tensors that the page reads, where they are not just the model's outputs.
+
+    Args:
+        graph: the model.
+        app: the application, where the caller knows it.
+
+    Raises:
+        UsageError: there is no such application, or the graph is not for it.
+    """
+    kind, tensor = chosen(graph, None, app or None)
+    if kind == "detect":
+        found = recognised(graph)
+        if found is None:
+            raise UsageError("this graph's outputs are no detector's that is known")
         return list(found.tensors.values())
-    kind, tensor = chosen(graph)
-    return [tensor] if kind in ("stylize", "pose", "image", "embed") and tensor else None
+    ends = {node_name(name) for name, _ in likely_outputs(graph)}
+    if tensor is None or (kind == "classify" and node_name(tensor) in ends):
+        return None
+    return [tensor] if kind in ("stylize", "pose", "image", "embed", "classify") else None
 
 
 def write(project: Project, folder: str) -> None:
@@ -53,7 +72,12 @@ def write(project: Project, folder: str) -> None:
         UsageError: a detector needs boxes that were not given.
     """
     path = os.path.join(folder, "public", "model.tflite")
-    project.place_model(path)
+    kind = "speech" if project.model.front is not None else chosen(project.model.graph, None, project.app or None)[0]
+    sizes = _other_sizes(project) if kind == "stylize" and not project.source else {}
+    project.model = replace(project.model, entries=(project.model.main, *sizes.values()))
+    if kind in ("classify", "speech"):
+        check_labels(project.model)
+    project.place_model(path, labelled=kind in ("classify", "speech"))
     told = facts(project, path)
     words = {
         "title": project.name.title, "small": project.name.small, "about": about(project), "front": front(project),
@@ -67,7 +91,10 @@ def write(project: Project, folder: str) -> None:
     for size in (192, 512):
         made[f"public/icon-{size}.png"] = icon(size)
     order = _orders(told)
-    made["public/model.json"] = as_json(_model(project, told, order))
+    told_of_it = _model(project, kind, told, order)
+    if sizes:
+        told_of_it["sizes"] = [_at(size, entry, order) for size, entry in _with_main(project, sizes)]
+    made["public/model.json"] = as_json(told_of_it)
     for kind, places in zip(("input", "output"), order, strict=True):
         given = project.golden_files()
         for place, port in enumerate(places):
@@ -84,10 +111,40 @@ def _inverse(places: Sequence[int]) -> list[int]:
     return [list(places).index(place) for place in sorted(places)]
 
 
-def _model(project: Project, told: dict[str, Any], order: tuple[list[int], list[int]]) -> dict[str, Any]:
+def _other_sizes(project: Project) -> dict[int, EntryPoint]:
+    """Entry points for pictures of half the size to twice the size, by their width, where the graph leaves it open."""
+    place = next((i for i, port in enumerate(project.inputs) if _is_picture(port.sizes)), None)
+    if place is None:
+        return {}
+    port = project.inputs[place]
+    declared = project.model.graph.producer(port.tensor).shape()
+    if declared is None or declared.dims is None or declared.dims[1:3] != (None, None):
+        return {}
+    batch, height, width, channels = port.sizes or (1, 1, 1, 3)
+    found = {}
+    for size in SIZES:
+        if size != width and width <= 2 * size <= 4 * width:
+            other = with_sizes(project.model, {port.tensor: (batch, round(height * size / width), size, channels)})
+            found[size] = replace(with_fixed_shapes(other).main, name=f"size_{size}")
+    return found
+
+
+def _with_main(project: Project, sizes: dict[int, EntryPoint]) -> list[tuple[int, EntryPoint]]:
+    """All sizes with their entry points, the smallest first."""
+    width = next((port.sizes or ())[2] for port in project.inputs if _is_picture(port.sizes))
+    return sorted({**sizes, width: project.model.main}.items())
+
+
+def _at(size: int, entry: EntryPoint, order: tuple[list[int], list[int]]) -> dict[str, Any]:
+    """What the page has to know of one size: its signature, and shapes in the file's order."""
+    inputs, outputs = ([list(ports[i].sizes or ()) for i in places]
+                       for ports, places in zip((entry.inputs, entry.outputs), order, strict=True))  # fmt: skip
+    return {"size": size, "signature": entry.name, "inputs": inputs, "outputs": outputs}
+
+
+def _model(project: Project, kind: str, told: dict[str, Any], order: tuple[list[int], list[int]]) -> dict[str, Any]:
     """What the page has to know: model.json."""
     graph, entry = project.model.graph, project.model.main
-    kind, _ = chosen(graph) if project.model.front is None else ("speech", None)
     channels = (entry.outputs[0].sizes or (0,))[-1]
     app = (
         "segment"
@@ -100,6 +157,8 @@ def _model(project: Project, told: dict[str, Any], order: tuple[list[int], list[
         "app": app,
         "labels": list(project.labels),
         "tolerance": project.tolerance,
+        "by_mean": project.by_mean,
+        "flops": _operations(project),
         "inputs": [_port(project, told["inputs"][i], entry.inputs[i].tensor) for i in order[0]],
         "outputs": [_port(project, told["outputs"][i], entry.outputs[i].tensor) for i in order[1]],
     }
@@ -110,14 +169,17 @@ def _model(project: Project, told: dict[str, Any], order: tuple[list[int], list[
     if kind == "benchmark":
         return found
     detector = recognised(graph) if kind == "detect" else None
-    places = [i for i, port in enumerate(entry.inputs) if _is_picture(port.sizes)]
+    described = [_described(graph, port) for port in entry.inputs]
+    places = [i for i, picture in enumerate(described) if picture is not None]
     if len(places) != 1:
+        if project.app:
+            raise UsageError(f"a page for '{kind}' gives the model one picture, and this model takes {len(places)}")
         return {**found, "kind": "benchmark", "app": "benchmark"}
-    found["input"] = _picture(project, places[0], detector, 127.5 if kind == "pose" else None)
+    found["input"] = _picture(project, described[places[0]], detector, 127.5 if kind == "pose" else None)
     if kind == "stylize":
         found["place"] = order[0].index(places[0])
         size = np.prod(entry.inputs[1 - places[0]].sizes or (1,))
-        found["labels"] = list(project.labels) or [f"style {i}" for i in range(int(size))]
+        found["labels"] = [*project.labels[: int(size)], *(f"style {i}" for i in range(len(project.labels), int(size)))]
     if detector is not None:
         parts = {tensor: part for part, tensor in detector.tensors.items()}
         found["decoder"], found["least"] = detector.family.name, detector.family.least
@@ -126,6 +188,12 @@ def _model(project: Project, told: dict[str, Any], order: tuple[list[int], list[
         found["anchors"] = _anchors(project, detector.family.anchors, [found["outputs"][names.index("boxes")]["shape"]]
                                     if "boxes" in names else [])  # fmt: skip
     return found
+
+
+def _operations(project: Project) -> dict[str, Any]:
+    """The operations of one run, as ``fit`` counts them: the page's times tell a speed with them."""
+    feeds = {port.tensor: project.golden[0][port.name] for port in project.inputs}
+    return count_step(project.model.graph, feeds, [port.tensor for port in project.outputs]).as_dict()
 
 
 def _known(parts: dict[str, str], tensor: str) -> str:
@@ -149,19 +217,33 @@ def _is_picture(sizes: tuple[int | None, ...] | None) -> bool:
     return sizes is not None and len(sizes) == 4 and sizes[-1] in (1, 3) and min(size or 0 for size in sizes[1:3]) > 1
 
 
-def _picture(project: Project, place: int, detector: Any, usual: float | None) -> dict[str, Any]:
+def _described(graph: Graph, port: Port) -> PictureInput | None:
+    """The picture that an input takes; None where it takes none."""
+    sizes = port.sizes or ()
+    if len(sizes) not in (2, 3, 4):
+        return None
+    planes = len(sizes) == 4 and sizes[1] in (1, 3) and sizes[3] not in (1, 3)
+    rows, columns = (None, None) if len(sizes) == 2 else sizes[-2:] if planes else sizes[-3:-1]
+    try:
+        found = describe(graph, port.tensor, columns, rows, None)
+    except PocketgraphError:
+        return None
+    return found if min(found.height, found.width) > 1 else None
+
+
+def _picture(project: Project, picture: PictureInput | None, detector: Any, usual: float | None) -> dict[str, Any]:
     """How pixels become the input: size and scaling; what was said comes before the family's."""
-    port = project.inputs[place]
-    _, height, width, channels = port.sizes or (1, 0, 0, 3)
+    assert picture is not None
     how = project.model.normalization
     if how is None and detector is not None:
         how = Normalization((detector.family.mean,), (detector.family.std,))
     if how is None:
         how = Normalization((0.0,), (255.0,)) if usual is None else Normalization((usual,), (usual,))
-    mean, std = (list(part) * (channels if len(part) == 1 else 1) for part in (how.mean, how.std))
+    mean, std = (list(part) * (picture.channels if len(part) == 1 else 1) for part in (how.mean, how.std))
     return {
-        "height": height, "width": width, "channels": channels, "mean": mean, "std": std,
-        "whole": port.dtype.is_integer, "reversed": bool(detector is not None and detector.family.reversed),
+        "height": picture.height, "width": picture.width, "channels": picture.channels, "mean": mean, "std": std,
+        "whole": picture.dtype.is_integer, "planes": picture.layout == "NCHW",
+        "reversed": bool(detector is not None and detector.family.reversed),
     }  # fmt: skip
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from pocketgraph.apps.picture_model import PictureModel
+from pocketgraph import cluster
 from pocketgraph.apps.retraining.example_lists import Example
-from pocketgraph.datasets import image_loading
+from pocketgraph.apps.retraining.photo_features import PLAIN, FeatureModel
 from pocketgraph.errors import FormatError
 from pocketgraph.formats.files import write_atomically
 from pocketgraph.graph import Graph
@@ -23,41 +24,39 @@ class Bottlenecks:
     """Features of examples.
 
     Args:
-        model: gives the tensor at the cut, alone.
-        identity: of the model and of how pictures go in; another one has other files.
+        model: gives the tensor at the cut.
+        graph: a digest of its content; another one has other files.
         folder: where they are kept, a folder a class; "" to keep none.
 
     Attributes:
-        identity: a digest of the model, the cut and how pictures go in.
+        identity: a digest of the model, the cut and how examples go in.
+        shape: of the tensor at the cut, for one example; empty until one was read.
     """
 
-    def __init__(self, model: PictureModel, identity: str, folder: str = "") -> None:
+    def __init__(self, model: FeatureModel, graph: str, folder: str = "") -> None:
         self._model, self._folder = model, folder
-        how = f"{identity} {model.input} {model.mean} {model.std} {model.outputs}"
-        self.identity = hashlib.sha256(how.encode()).hexdigest()[:16]
+        self.identity = hashlib.sha256(f"{graph} {model.identity}".encode()).hexdigest()[:16]
+        self.shape: tuple[int, ...] | None = None
 
-    def of(self, path: str, label: str, *, mirrored: bool = False) -> Array:
-        """The features of one picture, float32 [size].
+    def of(self, path: str, label: str, variants: Sequence[int] = (PLAIN,)) -> Array:
+        """The features of one example, float32 [variants, size].
 
         Raises:
-            FormatError: it is no picture.
+            FormatError: it cannot be read.
         """
         try:
             with open(path, "rb") as file:
                 content = file.read()
         except OSError as error:
             raise FormatError(f"the picture cannot be read: {error.strerror or error}", where=path) from None
-        key = hashlib.sha256(self.identity.encode() + bytes([mirrored]) + content).hexdigest()[:24]
+        key = hashlib.sha256(f"{self.identity} {list(variants)}".encode() + content).hexdigest()[:24]
         kept = os.path.join(self._folder, label, f"{os.path.basename(path)}_{key}.npy") if self._folder else ""
-        if kept:
-            found = _read(kept)
-            if found is not None:
-                return found
-        pixels = image_loading.read(path)
-        (made,) = self._model.of_pixels(np.ascontiguousarray(pixels[:, ::-1]) if mirrored else pixels)
-        features = np.asarray(made, np.float32)
-        features = features[0] if self._model.input.batch > 1 and len(features) == self._model.input.batch else features
-        features = features.reshape(-1)
+        found = _read(kept, len(variants)) if kept and self.shape is not None else None
+        if found is not None:
+            return found
+        made = self._model.of(path, content, variants)
+        self.shape = made[0].shape
+        features = np.stack([row.reshape(-1) for row in made])
         if kept:
             os.makedirs(os.path.dirname(kept), exist_ok=True)
             write_atomically(kept, features.tobytes())
@@ -66,28 +65,54 @@ class Bottlenecks:
     def all(
         self,
         examples: Sequence[Example],
+        variants: Sequence[int] = (PLAIN,),
         *,
-        mirrored: bool = False,
         progress: Callable[[int, int], None] | None = None,
         broken: Callable[[FormatError], None] | None = None,
     ) -> tuple[list[Example], Array]:
-        """The examples that open, and their features, float32 [n, size].
+        """The examples that open, and their features, float32 [n, variants, size].
 
         Raises:
             FormatError: one does not open, and nobody is told of it.
         """
         kept, rows = [], []
-        for number, example in enumerate(examples):
-            try:
-                rows.append(self.of(example.path, example.label, mirrored=mirrored))
-                kept.append(example)
-            except FormatError as error:
+        key = ""
+        if cluster.current() is not None:
+            key = cluster.source_key(self.identity, list(variants), paths=[example.path for example in examples])
+        read = cluster.map_in_order(_PhotoReading(self, tuple(variants)), examples, key=key)
+        for number, (example, row) in enumerate(zip(examples, read, strict=True)):
+            if "error" in row:
+                what, hint = row["error"].tolist()
+                error = FormatError(what, where=example.path, hint=hint)
                 if broken is None:
-                    raise
+                    raise error
                 broken(error)
+            else:
+                self.shape = tuple(row["shape"].tolist())
+                rows.append(row["features"])
+                kept.append(example)
             if progress is not None:
                 progress(number + 1, len(examples))
-        return kept, np.stack(rows) if rows else np.zeros((0, 0), np.float32)
+        return kept, np.stack(rows) if rows else np.zeros((0, len(variants), 0), np.float32)
+
+
+@dataclass(frozen=True)
+class _PhotoReading:
+    """The features of an example, or what is wrong with it; a job for a cluster."""
+
+    bottlenecks: Bottlenecks
+    variants: tuple[int, ...]
+
+    def __call__(self) -> Callable[[Example], dict[str, Array]]:
+        return self.row
+
+    def row(self, example: Example) -> dict[str, Array]:
+        """The features and the shape of each of them; or "error"."""
+        try:
+            features = self.bottlenecks.of(example.path, example.label, self.variants)
+        except FormatError as error:
+            return {"error": np.array([error.what, error.hint])}
+        return {"features": features, "shape": np.array(self.bottlenecks.shape or (), np.int64)}
 
 
 def content_digest(graph: Graph) -> str:
@@ -100,14 +125,14 @@ def content_digest(graph: Graph) -> str:
     return digest.hexdigest()
 
 
-def _read(path: str) -> Array | None:
+def _read(path: str, rows: int) -> Array | None:
     """Kept features; None where there are none, or something else is there."""
     try:
         with open(path, "rb") as file:
             data = file.read()
     except OSError:
         return None
-    if not data or len(data) % 4:
+    if not data or len(data) % (4 * rows):
         return None
-    found = np.frombuffer(data, np.float32)
+    found = np.frombuffer(data, np.float32).reshape(rows, -1)
     return found if np.isfinite(found).all() else None

@@ -92,7 +92,9 @@ def examples_of(
         label = label_of(name)
         if label in found:
             raise UsageError(f"two folders have the label '{label}'", where=inner, hint="rename one")
-        if len(files) < FEW:
+        if len(files) == 1:
+            warn(f"'{name}' has one example: it cannot be cross-validated, and is told by that alone")
+        elif len(files) < FEW:
             warn(f"'{name}' has less than {FEW} examples, which may cause issues")
         paths = [os.path.join(inner, file) for file in files]
         found[label] = [Example(path, label, category_of(path, testing, validation)) for path in paths]

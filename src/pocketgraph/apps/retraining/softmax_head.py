@@ -15,6 +15,8 @@ Array = np.ndarray[Any, Any]
 STRENGTHS = tuple(10.0**power for power in np.arange(-3, 1.01, 0.5))
 """C, the inverse of the penalty's weight, of which cross-validation chooses."""
 MEMORY, TOLERANCE, LEAST_SPREAD = 10, 1e-5, 1e-6
+WIDE, LEAST_SQUARE = 4, 1e-12
+"""Times as many features as examples, from which on their span is smaller work; of the longest axis, what is none."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,8 @@ def solved(
     mean = features.mean(axis=0, dtype=np.float64)
     spread = np.sqrt(features.var(axis=0, dtype=np.float64).mean())
     scale = 1 / max(float(spread), LEAST_SPREAD)
-    x = np.concatenate([(features - mean) * scale, np.ones((len(features), 1))], axis=1)
+    centred, axes = _within_span((features - mean) * scale)
+    x = np.concatenate([centred, np.ones((len(features), 1))], axis=1)
     wanted = np.eye(count)[classes]
     shares = np.ones(len(x)) if class_weights is None else class_weights[classes].astype(np.float64)
     shares = shares / shares.sum()
@@ -99,9 +102,22 @@ def solved(
     begin = np.zeros(x.shape[1] * count) if start is None else start
     flat = minimized(loss, begin, most=most, told=told)
     table = flat.reshape(x.shape[1], count)
-    weights = table[:-1] * scale
+    weights = (table[:-1] if axes is None else axes @ table[:-1]) * scale
     biases = table[-1] - mean @ weights
     return Head(weights.astype(np.float32), biases.astype(np.float32), strength), flat
+
+
+def _within_span(table: Array) -> tuple[Array, Array | None]:
+    """Rows by as many numbers as there are rows, where they have many more; and the axes, [size, numbers].
+
+    The best weights lie in the span of the rows, and turning the axes changes neither products nor the penalty.
+    """
+    if table.shape[1] <= WIDE * len(table):
+        return table, None
+    squares, turned = np.linalg.eigh(table @ table.T)
+    kept = squares > LEAST_SQUARE * squares[-1]
+    lengths = np.sqrt(squares[kept])
+    return turned[:, kept] * lengths, table.T @ (turned[:, kept] / lengths)
 
 
 def minimized(
@@ -194,7 +210,7 @@ def cross_validated(
     classes: Array,
     count: int,
     *,
-    mirrored: Array | None = None,
+    variants: Array | None = None,
     groups: Sequence[str] | None = None,
     folds: int = 5,
     seed: int = 0,
@@ -205,7 +221,7 @@ def cross_validated(
 
     Args:
         features, classes, count, class_weights: as in ``solved``.
-        mirrored: further features of the same examples, to train on beside these.
+        variants: further features of the same examples, to train on beside these, [n, variants, size].
         groups: examples of one group stay on one side.
         folds: in how many parts the examples are cut; fewer where a class has fewer.
         seed: of the cutting.
@@ -223,7 +239,7 @@ def cross_validated(
             continue
         start = None
         for number, strength in enumerate(strengths):
-            x, y = joined(features, classes, mirrored, inside)
+            x, y = joined(features, classes, variants, inside)
             head, start = solved(x, y, count, strength, class_weights=class_weights, start=start)
             held[number, outside] = head.scores(features[outside])
     right = (held.argmax(axis=2) == classes).sum(axis=1)
@@ -232,11 +248,12 @@ def cross_validated(
     return strengths[best], held[best]
 
 
-def joined(features: Array, classes: Array, mirrored: Array | None, some: Array) -> tuple[Array, Array]:
-    """Features and classes of some examples, as they are and mirrored."""
-    if mirrored is None:
+def joined(features: Array, classes: Array, variants: Array | None, some: Array) -> tuple[Array, Array]:
+    """Features and classes of some examples, as they are and in their variants, [n, variants, size]."""
+    if variants is None:
         return features[some], classes[some]
-    return np.concatenate([features[some], mirrored[some]]), np.concatenate([classes[some]] * 2)
+    parts = [features[some], *np.moveaxis(variants[some], 1, 0)]
+    return np.concatenate(parts), np.concatenate([classes[some]] * len(parts))
 
 
 def fold_of(classes: Array, folds: int, seed: int, groups: Sequence[str] | None = None) -> Array:

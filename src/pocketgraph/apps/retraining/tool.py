@@ -4,36 +4,43 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from pocketgraph.apps.picture_model import PictureModel
-from pocketgraph.apps.retraining.base_model import Cut, cut_model
+from pocketgraph.apps.live.speech import hears
+from pocketgraph.apps.retraining.base_model import Cut, cut_model, found_cut, output_of
 from pocketgraph.apps.retraining.bottlenecks import Bottlenecks, content_digest
-from pocketgraph.apps.retraining.example_lists import CATEGORIES, Example, by_category, check_counts, examples_of
+from pocketgraph.apps.retraining.distortions import Distortions
+from pocketgraph.apps.retraining.example_lists import CATEGORIES, SUFFIXES, by_category, check_counts, examples_of
+from pocketgraph.apps.retraining.fine_tuning import Tuning, fine_tuned, tail_of
+from pocketgraph.apps.retraining.judgement import (
+    STILL_RISING,
+    Certainty,
+    Mistake,
+    calibration_error,
+    certainties,
+    confusion_of,
+    gain_of_last_half,
+    learning_curve,
+    mistakes_of,
+)
+from pocketgraph.apps.retraining.photo_features import DISTORTED, MIRRORED, PLAIN, FeatureModel, PhotoFeatures
+from pocketgraph.apps.retraining.recording_features import RECORDINGS, RecordingFeatures
 from pocketgraph.apps.retraining.retrained_graph import with_head
 from pocketgraph.apps.retraining.softmax_head import Head, cross_validated, joined, solved
 from pocketgraph.errors import FormatError, UsageError, option
 from pocketgraph.graph import Graph
 
 Array = np.ndarray[Any, Any]
-SHARES = (0.25, 0.5, 0.75, 1.0)
-"""Of the training examples, for the learning curve."""
-STILL_RISING = 0.01
-"""A curve that gained more than this in its last quarter would gain from more photos."""
-
-
-@dataclass(frozen=True)
-class Mistake:
-    """An example whose best class is not its own."""
-
-    path: str
-    label: str
-    answer: str
-    score: float
+WARM_UPS, RUNS = 2, 11
+ITERATIONS = 500
+HEAD_ALONE = "head_cross_validation"
+MIRROR = Distortions(flip=True)
 
 
 @dataclass(frozen=True)
@@ -45,12 +52,18 @@ class Retrained:
         labels: in the order of the scores.
         cut: where the base was cut.
         head: the new layer.
+        trained_layers: of the base that were trained too.
         counts: examples by category.
         accuracy: right answers by category, shares.
         confusion: int64 [classes, classes] of the test set: rows are what it is, columns what was answered.
+        held_confusion: the same of the training set, each example answered by a head that was solved without it.
         mistakes: of the test set, the surest first.
+        held_mistakes: of the training set, likewise.
         curve: (training examples, accuracy on those that were held out), with more and more of them.
-        calibration: mean difference of certainty and accuracy on held-out examples (ECE, ten bins).
+        certainties: how sure and how often right the heads are on examples that they were solved without.
+        scaling: mean and std by which pixels are fed; None for recordings.
+        milliseconds: that an example takes on this machine, the median.
+        figures: (step, what was measured there) of the training.
         left_out: files that did not open.
     """
 
@@ -58,18 +71,30 @@ class Retrained:
     labels: tuple[str, ...]
     cut: Cut
     head: Head
+    trained_layers: tuple[str, ...]
     counts: dict[str, int]
     accuracy: dict[str, float]
     confusion: Array
+    held_confusion: Array
     mistakes: tuple[Mistake, ...]
+    held_mistakes: tuple[Mistake, ...]
     curve: tuple[tuple[int, float], ...]
-    calibration: float
+    certainties: tuple[Certainty, ...]
+    scaling: tuple[float, float] | None
+    milliseconds: float
+    figures: tuple[tuple[int, Mapping[str, float]], ...]
     left_out: tuple[str, ...]
 
     @property
+    def calibration(self) -> float:
+        """Mean difference of certainty and accuracy on held-out examples (ECE, ten bins)."""
+        return calibration_error(self.certainties)
+
+    @property
     def wants_more_photos(self) -> bool:
-        """Whether accuracy still rose with the last quarter of the photos."""
-        return len(self.curve) > 1 and self.curve[-1][1] - self.curve[-2][1] > STILL_RISING
+        """Whether accuracy still rose with the second half of the photos."""
+        gain = gain_of_last_half(self.curve)
+        return gain is not None and gain > STILL_RISING
 
     def as_json(self) -> str:
         """The figures."""
@@ -83,6 +108,8 @@ class Retrained:
                 "mistakes": [vars(entry) for entry in self.mistakes],
                 "curve": [list(point) for point in self.curve],
                 "calibration": self.calibration,
+                "certainties": [vars(one) for one in self.certainties],
+                "milliseconds": self.milliseconds,
                 "left_out": list(self.left_out),
                 "C": self.head.strength,
             },
@@ -99,11 +126,14 @@ def retrain(
     final: str = "final_result",
     bottleneck: str | None = None,
     bottleneck_dir: str = "",
-    mirror: bool = True,
+    distortions: Distortions = MIRROR,
+    copies: int = 8,
+    tuning: Tuning | None = None,
     class_weights: bool = False,
-    steps: int = 500,
+    steps: int = ITERATIONS,
     seed: int = 0,
-    progress: Callable[[int, int], None] | None = None,
+    sample_rate: int | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
     notify: Callable[[str], None] = lambda text: None,
     **how: Any,
 ) -> Retrained:
@@ -113,17 +143,20 @@ def retrain(
     the base makes of the photos, and of the photos mirrored. The same photos, base and seed give the same bytes.
 
     Args:
-        graph: the base: any classifier of pictures.
+        graph: the base: any classifier of pictures, or of recordings.
         folder: one sub-folder a class.
         testing, validation: percentages of photos that are held back, by a hash of their names.
         final: the name of the scores.
         bottleneck: the tensor that the layer takes; by default what the base's last layer with weights takes.
         bottleneck_dir: where features are kept for the next time; "" for nowhere.
-        mirror: train on mirrored photos too; wrong where left and right matter, as for letters.
+        distortions: of the photos that train; mirroring is wrong where left and right matter, as for letters.
+        copies: distorted ones of each photo, where they are distorted otherwise than by mirroring.
+        tuning: train the last layers too, on distorted photos; None for the new layer alone.
         class_weights: have small classes count as much as large ones.
         steps: iterations of the solver, at most.
-        seed: of the cross-validation's parts.
-        progress: told how many photos were read.
+        seed: of the cross-validation's parts, the distortions and the batches.
+        sample_rate: samples a second that a base of recordings hears; by default as its graph says, or 16000.
+        progress: told the stage, how much is done, and of how much.
         notify: told what is easily overlooked, a sentence each.
         how: ``preset``, ``width``, ``height``, ``mean``, ``std``, ``input_layer``, ``feeds``, ``threads`` as in
             PictureModel.
@@ -133,86 +166,85 @@ def retrain(
         FormatError: there is no such folder, or none of a class's photos opens.
     """
     place = os.fspath(folder)
-    labels, examples = examples_of(place, testing=testing, validation=validation, warn=notify)
-    cut, model = cut_model(graph, bottleneck, **how)
+    kind = RECORDINGS if hears(graph) else SUFFIXES
+    labels, examples = examples_of(place, testing=testing, validation=validation, suffixes=kind, warn=notify)
+    if hears(graph):
+        distortions = replace(distortions, flip=False)
+    if tuning is not None:
+        distortions = distortions if distortions else replace(distortions, phone=True)
+        tuning = replace(tuning, plain=(PLAIN, MIRRORED) if distortions.flip else (PLAIN,))
+    cut, source = _source(graph, bottleneck, distortions, seed, sample_rate, how)
     left_out: list[str] = []
 
     def broken(error: FormatError) -> None:
         notify(f"{error}; it is left out")
         left_out.append(error.where or "")
 
-    cached = Bottlenecks(model, content_digest(graph), bottleneck_dir)
-    total = len(examples) * (2 if mirror else 1)
-    examples, features = cached.all(
-        examples, progress=progress and (lambda done, _: progress(done, total)), broken=broken
-    )
+    cached = Bottlenecks(source, content_digest(graph), bottleneck_dir)
+    examples, plain = cached.all(examples, progress=progress and partial(progress, "photos"), broken=broken)
     for label in labels:
         check_counts(label, [entry for entry in examples if entry.label == label])
     places = {name: np.array(rows, np.int64) for name, rows in by_category(examples).items()}
     classes = np.array([labels.index(entry.label) for entry in examples], np.int64)
+    features = plain[:, 0]
     if not np.isfinite(features).all():
         raise UsageError(f"the base gives numbers that are not finite at '{cut.tensor}'", hint="look at mean and std")
     train = places["training"]
-    mirrored = None
-    if mirror:
-        chosen = [examples[row] for row in train]
-        first = total - len(chosen)
-        _, mirrored = cached.all(
-            chosen, mirrored=True, progress=progress and (lambda done, _: progress(first + done, total))
-        )
-    weights = _class_weights(classes[train], len(labels)) if class_weights else None
-    x, y = features[train], classes[train]
+    chosen, x, y = [examples[row] for row in train], features[train], classes[train]
+    more = [MIRRORED] if distortions.flip else []
+    more += range(DISTORTED, DISTORTED + copies) if distortions and tuning is None else []
+    variants = cached.all(chosen, more, progress=progress and partial(progress, "variants"))[1] if more else None
+    weights = _class_weights(y, len(labels)) if class_weights else None
+    groups = [entry.path.partition("_nohash_")[0] for entry in chosen]
     strength, held = cross_validated(
-        x, y, len(labels), mirrored=mirrored, groups=_groups(examples, train), seed=seed, class_weights=weights
+        x, y, len(labels), variants=variants, groups=groups, seed=seed, class_weights=weights
     )
-    both = joined(x, y, mirrored, np.ones(len(train), bool))
-    head, _ = solved(*both, len(labels), strength, class_weights=weights, most=steps)
+    steps_told: list[tuple[int, Mapping[str, float]]] = []
+    head, _ = solved(
+        *joined(x, y, variants, np.ones(len(train), bool)),
+        len(labels),
+        strength,
+        class_weights=weights,
+        most=steps,
+        told=lambda step, loss: steps_told.append((step, {"cross_entropy": loss})),
+    )
+    base, tail = graph, None
+    if tuning is not None:
+        tail = tail_of(graph, source.entrance, cut.tensor, tuning.layers)
+        by_name = {name: [examples[row] for row in places[name]] for name in CATEGORIES}
+        base, head = fine_tuned(
+            tail, source, cut.tensor, head, by_name, labels, tuning, folder=bottleneck_dir, class_weights=weights,
+            seed=seed, threads=how.get("threads"), progress=progress,
+            told=lambda step, measured: steps_told.append((step, measured)),
+        )  # fmt: skip
+    made = with_head(base, cut.tensor, head, final, _rank(source, cut))
+    final_model = source.at(made, final)
     scores = head.scores(features)
+    if tail is not None:
+        scores = Bottlenecks(final_model, "").all(examples)[1][:, 0].astype(np.float64)
     answers = scores.argmax(axis=1)
     accuracy = {name: float((answers[rows] == classes[rows]).mean()) for name, rows in places.items() if len(rows)}
-    accuracy["cross_validation"] = float((held.argmax(axis=1) == y).mean())
+    accuracy["cross_validation" if tail is None else HEAD_ALONE] = float((held.argmax(axis=1) == y).mean())
     judged = places["testing"]
-    confusion = np.zeros((len(labels), len(labels)), np.int64)
-    np.add.at(confusion, (classes[judged], answers[judged]), 1)
-    wrong = [row for row in judged if answers[row] != classes[row]]
-    mistakes = sorted(
-        (Mistake(examples[i].path, labels[classes[i]], labels[answers[i]], float(scores[i].max())) for i in wrong),
-        key=lambda entry: -entry.score,
-    )
-    rank = _rank(model, cut)
     return Retrained(
-        with_head(graph, cut.tensor, head, final, rank),
+        made,
         tuple(labels),
         cut,
         head,
+        () if tail is None else tail.layers,
         {name: len(places[name]) for name in CATEGORIES},
         accuracy,
-        confusion,
-        tuple(mistakes),
-        _curve(x, y, len(labels), strength, seed),
-        calibration_error(held, y),
+        confusion_of(classes[judged], answers[judged], len(labels)),
+        confusion_of(y, held.argmax(axis=1), len(labels)),
+        mistakes_of([examples[row] for row in judged], scores[judged], classes[judged], labels),
+        mistakes_of(chosen, held, y, labels),
+        learning_curve(x, y, len(labels), strength, groups, seed),
+        certainties(held, y),
+        source.scaling,
+        _milliseconds(final_model.prepared(chosen[0].path)),
+        tuple(steps_told),
         tuple(left_out),
     )
-
-
-def calibration_error(scores: Array, classes: Array, bins: int = 10) -> float:
-    """Expected calibration error: |mean certainty - accuracy| over bins of certainty, by their shares.
-
-    Guo et al., "On Calibration of Modern Neural Networks" (2017).
-    """
-    certainty, right = scores.max(axis=1), scores.argmax(axis=1) == classes
-    which = np.minimum((certainty * bins).astype(int), bins - 1)
-    found = 0.0
-    for number in range(bins):
-        inside = which == number
-        if inside.any():
-            found += inside.mean() * abs(float(certainty[inside].mean()) - float(right[inside].mean()))
-    return found
-
-
-def _groups(examples: Sequence[Example], rows: Array) -> list[str]:
-    """Photos of one thing (``_nohash_``) are one group."""
-    return [examples[row].path.partition("_nohash_")[0] for row in rows]
 
 
 def _class_weights(classes: Array, count: int) -> Array:
@@ -220,25 +252,30 @@ def _class_weights(classes: Array, count: int) -> Array:
     return len(classes) / (count * np.maximum(np.bincount(classes, minlength=count), 1))
 
 
-def _curve(x: Array, y: Array, count: int, strength: float, seed: int) -> tuple[tuple[int, float], ...]:
-    """Accuracy on a fifth that is held out, trained on growing shares of the rest."""
-    rng = np.random.default_rng(seed)
-    order = rng.permutation(len(y))
-    held, rest = order[: max(1, len(y) // 5)], order[max(1, len(y) // 5) :]
-    found = []
-    for share in SHARES:
-        some = rest[: max(count, round(len(rest) * share))]
-        if len(np.unique(y[some])) < 2:
-            continue
-        head, _ = solved(x[some], y[some], count, strength)
-        found.append((len(some), float((head.logits(x[held]).argmax(axis=1) == y[held]).mean())))
-    return tuple(found)
+def _milliseconds(run: Callable[[], object]) -> float:
+    """The median of some runs."""
+    times = []
+    for _ in range(WARM_UPS + RUNS):
+        start = perf_counter()
+        run()
+        times.append(1000 * (perf_counter() - start))
+    return float(np.median(times[WARM_UPS:]))
 
 
-def _rank(model: PictureModel, cut: Cut) -> int:
+def _rank(source: FeatureModel, cut: Cut) -> int:
     """How many axes the cut tensor has."""
-    blank = np.zeros((max(1, model.input.height), max(1, model.input.width), 3), np.uint8)
-    (found,) = model.of_pixels(blank)
-    if found.ndim < 1:
+    rank = source.rank()
+    if rank < 1:
         raise UsageError(f"'{cut.tensor}' is a single number", hint=f"name another with {option('bottleneck_tensor')}")
-    return found.ndim
+    return rank
+
+
+def _source(
+    graph: Graph, bottleneck: str | None, distortions: Distortions, seed: int, rate: int | None, how: dict[str, Any]
+) -> tuple[Cut, FeatureModel]:
+    """Where the base is cut, and what gives the features there of what it takes: photos or recordings."""
+    if not hears(graph):
+        cut, model = cut_model(graph, bottleneck, **how)
+        return cut, PhotoFeatures(model, distortions, seed)
+    cut = found_cut(graph, output_of(graph) if bottleneck is None else bottleneck, bottleneck)
+    return cut, RecordingFeatures(graph, cut.tensor, rate=rate, threads=how.get("threads"), seed=seed)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from pocketgraph.apps.shipping.shipment import FORMS, MODEL, Shipment
-from pocketgraph.inspect.numbers import bytes_text
 from pocketgraph.pages.document import report
 from pocketgraph.pages.parts import Column, Row, Verdict, notes, section, table, words
-from pocketgraph.quantization.report.size_and_latency import duration
+from pocketgraph.pages.quantities import bytes_text, duration
 
 COLUMNS = tuple(Column(title, is_words=True) for title in ("form", "bytes", "", "what it gives"))
 

@@ -14,7 +14,6 @@ import shlex
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pocketgraph import __version__
 from pocketgraph.apps.shipping.page import as_html
 from pocketgraph.apps.shipping.shipment import FROZEN, MODEL, STATE, TARGETS, Shipment, Tried
 from pocketgraph.datasets.sample_reading import Notify, SampleReading
@@ -25,15 +24,16 @@ from pocketgraph.formats import save
 from pocketgraph.formats.files import write_atomically
 from pocketgraph.freezing import freeze
 from pocketgraph.graph import Graph
+from pocketgraph.pages.quantities import duration
 from pocketgraph.quantization import evaluate, quantize
 from pocketgraph.quantization.core.quantization_options import Progress, silent
 from pocketgraph.quantization.evaluation.model_evaluation import largest_inputs
-from pocketgraph.quantization.evaluation.model_verdict import Verdict
+from pocketgraph.quantization.evaluation.model_verdict import ModelVerdict
 from pocketgraph.quantization.evaluation.runnable_models import open_model, read_graph
-from pocketgraph.quantization.report.size_and_latency import duration
 from pocketgraph.runtime import verify
-from pocketgraph.runtime.samples import sample_fetches, sample_inputs
+from pocketgraph.runtime.made_up_feeds import sample_fetches, sample_inputs
 from pocketgraph.transforms import transform
+from pocketgraph.version import VERSION
 
 MOST_CALIBRATED = 100  # samples
 CALIBRATED_SHARE = 0.6  # of the samples, where there are few: the others judge
@@ -251,7 +251,7 @@ class _Work:
         result.milliseconds = before.as_dict()["milliseconds"], after.as_dict()["milliseconds"]
         return self._within(before, after, found_all.samples)
 
-    def _within(self, before: Verdict, after: Verdict, count: int) -> tuple[bool, str]:
+    def _within(self, before: ModelVerdict, after: ModelVerdict, count: int) -> tuple[bool, str]:
         beside = after.comparison
         assert beside is not None
         if before.accuracy is not None and after.accuracy is not None:
@@ -318,7 +318,7 @@ class _Work:
 
 def _key(source: str, asked: str) -> str:
     """What a call is known by: the model's content, the data's place, the options and this version."""
-    digest = hashlib.sha256(f"{__version__} {asked}".encode())
+    digest = hashlib.sha256(f"{VERSION} {asked}".encode())
     names = [source]
     if os.path.isdir(source):
         names = sorted(os.path.join(at, name) for at, _, found in os.walk(source) for name in found)

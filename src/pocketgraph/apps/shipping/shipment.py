@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from pocketgraph.pages.quantities import bytes_text
+
 FROZEN, MODEL, STATE = "frozen.pb", "model.tflite", "ship.json"
 """Files of the folder."""
 
@@ -26,7 +28,7 @@ class Tried:
     bytes: int = 0
 
 
-@dataclass
+@dataclass(repr=False)
 class Shipment:
     """What ships, and why.
 
@@ -61,6 +63,10 @@ class Shipment:
     files: list[str] = field(default_factory=list)
     commands: list[str] = field(default_factory=list)
     is_resumed: bool = False
+
+    def __repr__(self) -> str:
+        before, after = map(bytes_text, self.sizes)
+        return f"<Shipment {self.folder}: {before} -> {after}; {self.verdict}>"
 
     @property
     def verdict(self) -> str:

@@ -6,13 +6,16 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
+from pocketgraph import cluster
 from pocketgraph.apps.embeddings import photos_in
+from pocketgraph.apps.picture_model import PictureModel
 from pocketgraph.apps.retraining.base_model import cut_model, output_of
+from pocketgraph.apps.retraining.bottlenecks import content_digest
 from pocketgraph.apps.retraining.example_lists import FEW, Example, category_of
 from pocketgraph.apps.training_data.distribution_distance import FEWEST, Distance, distance
 from pocketgraph.apps.training_data.duplicates import equal_pairs, groups_of, near_pairs
@@ -34,6 +37,7 @@ SHARP = 100.0
 CUT = 0.05  # of the rows or columns
 SMALLEST, LONGEST = 64, 3.0  # pixels; times the other side
 FEWEST_FOR_LABELS = 4
+MEASURED = tuple(field.name for field in fields(Measures))
 KINDS = {
     "broken": "does not open",
     "duplicate": "the same file twice",
@@ -115,6 +119,36 @@ class _Photo:
     features: tuple[Array, Array, Array] | None
 
 
+@dataclass(frozen=True)
+class _Looking:
+    """What is measured of a photo, and what a model makes of it; a job for a cluster."""
+
+    model: PictureModel | None
+
+    def __call__(self) -> Callable[[str], dict[str, Array]]:
+        return self.row
+
+    def row(self, path: str) -> dict[str, Array]:
+        """Measures by name and features by number; or "error"."""
+        try:
+            pixels = image_loading.read(path)
+            with open(path, "rb") as file:
+                content = file.read()
+        except FormatError as error:
+            return {"error": np.array(error.what)}
+        except OSError as error:
+            return {"error": np.array(f"it cannot be read: {error.strerror}")}
+        found = vars(measured(content, pixels))
+        features = () if self.model is None else of_views(self.model, pixels)
+        return {
+            name: np.asarray(value) for name, value in (*found.items(), *((str(i), f) for i, f in enumerate(features)))
+        }
+
+
+def _told(graph: Graph, tensor: str | None, how: dict[str, Any]) -> str:
+    return repr((content_digest(graph), tensor, sorted((name, str(value)) for name, value in how.items())))
+
+
 def check_dataset(
     folder: str | os.PathLike[str],
     graph: Graph | None = None,
@@ -162,25 +196,27 @@ def check_dataset(
     photos: list[_Photo] = []
     findings: list[Finding] = []
 
+    paths = [entry.path for entry in (*examples, *others)]
+    key = ""
+    if cluster.current() is not None:
+        key = cluster.source_key("check", None if graph is None else _told(graph, tensor, how), paths=paths)
+    rows = cluster.map_in_order(_Looking(model), paths, key=key)
+
     def look(entry: Example, done: int, inside: str) -> _Photo | FormatError:
+        row = next(rows)
+        if progress is not None:
+            progress(done, total)
+        if "error" in row:
+            return FormatError(str(row["error"]), where=entry.path)
         name = os.path.relpath(entry.path, inside).replace(os.sep, "/")
-        try:
-            pixels = image_loading.read(entry.path)
-            with open(entry.path, "rb") as file:
-                content = file.read()
-        except FormatError as error:
-            return error
-        except OSError as error:
-            return FormatError(f"it cannot be read: {error.strerror}", where=entry.path)
-        finally:
-            if progress is not None:
-                progress(done, total)
-        features = None if model is None else of_views(model, pixels)
+        features = (row["0"], row["1"], row["2"]) if "0" in row else None
         if features is not None and not (np.isfinite(features[0]).all() and np.isfinite(features[1]).all()):
             raise UsageError(
                 "the model gives numbers that are not finite", where=entry.path, hint="look at mean and std"
             )
-        return _Photo(entry, name, measured(content, pixels), features)
+        told: dict[str, Any] = {part: row[part] if row[part].ndim else row[part].item() for part in MEASURED}
+        measures = Measures(**told)
+        return _Photo(entry, name, measures, features)
 
     for number, entry in enumerate(examples):
         seen = look(entry, number + 1, place)
@@ -202,6 +238,7 @@ def check_dataset(
         if min(len(far), len(photos)) < FEWEST:
             raise UsageError(f"fewer than {FEWEST} photos open on one side", where=os.fspath(against))
         apart = distance(_whole(photos), _whole(far))
+    next(rows, None)  # there is none: what a cluster kept of them can go
     order = list(KINDS)
     findings.sort(key=lambda finding: order.index(finding.kind))
     return DatasetReport(

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import base64
-import io
 import os
 
-import numpy as np
-from PIL import Image
-
+from pocketgraph.apps.photo_figures import figure, thumbnail
 from pocketgraph.apps.training_data.check import KINDS, DatasetReport, Finding
-from pocketgraph.datasets import image_loading
-from pocketgraph.errors import FormatError
 from pocketgraph.pages.document import report as page
 from pocketgraph.pages.document import text
 from pocketgraph.pages.parts import Column, Row, Verdict, cards, number, paragraph, section, table, words
 
-THUMBNAIL = 144  # pixels
 MOST = 60
 """Photos shown of one kind; the rest is counted."""
 
@@ -60,23 +53,7 @@ def _section(report: DatasetReport, kind: str) -> str:
 
 
 def _figure(folder: str, one: Finding) -> str:
-    pictures = " ".join(_thumbnail(folder, path) for path in (one.path, one.beside) if path)
+    paths = (path for path in (one.path, one.beside) if path)
+    pictures = " ".join(thumbnail(os.path.join(folder, *path.split("/")), path) for path in paths)
     decision = f"{one.decision} {one.label}".strip()
-    return (
-        f'<figure style="width:19rem;overflow-wrap:anywhere">{pictures}<figcaption>{text(one.path)}<br>'
-        f"{text(one.why)}<br>proposed: <b>{text(decision)}</b></figcaption></figure>\n"
-    )
-
-
-def _thumbnail(folder: str, path: str) -> str:
-    """The photo, small, in the page itself; nothing where it does not open."""
-    try:
-        pixels = image_loading.read(os.path.join(folder, *path.split("/")))
-    except FormatError:
-        return ""
-    picture = Image.fromarray(np.ascontiguousarray(pixels))
-    picture.thumbnail((THUMBNAIL, THUMBNAIL))
-    content = io.BytesIO()
-    picture.save(content, "JPEG", quality=70)
-    data = base64.b64encode(content.getvalue()).decode()
-    return f'<img alt="{text(path)}" src="data:image/jpeg;base64,{data}">'
+    return figure(pictures, text(one.path), text(one.why), f"proposed: <b>{text(decision)}</b>")

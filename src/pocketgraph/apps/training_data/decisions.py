@@ -53,7 +53,7 @@ def read_decisions(path: str | os.PathLike[str]) -> list[Decision]:
     """
     place = os.fspath(path)
     try:
-        with open(place, encoding="utf-8") as file:
+        with open(place, encoding="utf-8-sig") as file:
             lines = file.read().splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise FormatError(f"the decisions cannot be read: {reason(error)}", where=place) from None

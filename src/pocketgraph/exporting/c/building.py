@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from pocketgraph.errors import RunError
-from pocketgraph.exporting.c.source import Tensor
+from pocketgraph.exporting.c.source import CTensor
 from pocketgraph.exporting.model import Array
 
 FLAGS = ("-O3", "-std=c99")
@@ -34,7 +34,7 @@ def has_xnnpack() -> bool:
         return False
     with tempfile.TemporaryDirectory(prefix="pocketgraph-") as folder:
         source = os.path.join(folder, "found.c")
-        with open(source, "w") as file:
+        with open(source, "w", encoding="utf-8") as file:
             file.write("#include <xnnpack.h>\nint main(void) { return xnn_initialize(0) != xnn_status_success; }\n")
         words = [cc, "-std=c99", source, *XNNPACK_LINKS, "-o", os.path.join(folder, "found")]
         return subprocess.run(words, capture_output=True, timeout=LONGEST).returncode == 0
@@ -82,7 +82,7 @@ def compiled(
     return target
 
 
-class Executable:
+class CExecutable:
     """The example program of a library, built in a folder that goes with it.
 
     Args:
@@ -93,7 +93,7 @@ class Executable:
     """
 
     def __init__(
-        self, folder: str, name: str, inputs: Sequence[Tensor], outputs: Sequence[Tensor],
+        self, folder: str, name: str, inputs: Sequence[CTensor], outputs: Sequence[CTensor],
         flags: Sequence[str] = FLAGS,
         links: Sequence[str] = ("-lm",),
     ) -> None:  # fmt: skip

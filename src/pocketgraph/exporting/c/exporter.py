@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 
 from pocketgraph.errors import UsageError, option
-from pocketgraph.exporting.c.building import XNNPACK_LINKS, Executable, compiler, has_xnnpack, write_files
-from pocketgraph.exporting.c.library import Backend, LackingOperatorsError, Library, Picture, Place, built
+from pocketgraph.exporting.c.building import XNNPACK_LINKS, CExecutable, compiler, has_xnnpack, write_files
+from pocketgraph.exporting.c.library import Backend, InputPicture, LackingOperatorsError, Library, Place, built
 from pocketgraph.exporting.fixed_sizes import check_sizes
 from pocketgraph.exporting.labels import check_labels
 from pocketgraph.exporting.model import Array, EntryPoint, ExportModel, Feeds, Written
@@ -87,8 +87,8 @@ def write(
         if not has_xnnpack():
             written.unchecked = "XNNPACK is not here (Debian: libxnnpack-dev, libpthreadpool-dev)"
             return written
-    executable = Executable(path, prefix, library.inputs, library.outputs, links=links)
-    checked = _Checked(model.main, program, executable)
+    executable = CExecutable(path, prefix, library.inputs, library.outputs, links=links)
+    checked = _CheckedRun(model.main, program, executable)
     written.run, written.seconds = checked.run, checked.seconds
     return written
 
@@ -96,9 +96,9 @@ def write(
 def _library(model: ExportModel, program: Program, name: str, weights: Place, backend: Backend) -> Library:
     entry = model.main
     normalization = model.normalization
-    picture = Picture(labels=model.labels)
+    picture = InputPicture(labels=model.labels)
     if normalization is not None:
-        picture = Picture(normalization.mean, normalization.std, model.labels)
+        picture = InputPicture(normalization.mean, normalization.std, model.labels)
     feeds = next(iter(model.samples())) if model.samples is not None else made_feeds(entry)
     arrays = as_fed([np.asarray(feeds[port.name]) for port in entry.inputs], program.inputs)
     try:
@@ -117,12 +117,12 @@ def _library(model: ExportModel, program: Program, name: str, weights: Place, ba
 
 
 @dataclass
-class _Checked:
+class _CheckedRun:
     """A library that runs on this machine, for the check of exports."""
 
     entry: EntryPoint
     program: Program
-    executable: Executable
+    executable: CExecutable
 
     def run(self, name: str, feeds: Feeds) -> dict[str, Array]:
         results = self.executable.run(self._arrays(feeds))

@@ -12,7 +12,7 @@ from pocketgraph.exporting.arena import Layout, Lifetime, planned
 from pocketgraph.exporting.c import operators  # noqa: F401  (fills the table)
 from pocketgraph.exporting.c.operators import xnnpack
 from pocketgraph.exporting.c.operators.table import entry_of, is_coded
-from pocketgraph.exporting.c.source import Source, Tensor, filled_in, template
+from pocketgraph.exporting.c.source import CTensor, Source, filled_in, template
 from pocketgraph.exporting.c.storage import Storage
 from pocketgraph.exporting.c.unit import C_TYPES, LackingOperatorError, Unit, number
 from pocketgraph.exporting.model import Array
@@ -43,8 +43,8 @@ class Library:
 
     name: str
     files: dict[str, bytes]
-    inputs: tuple[Tensor, ...]
-    outputs: tuple[Tensor, ...]
+    inputs: tuple[CTensor, ...]
+    outputs: tuple[CTensor, ...]
     arena: int
     weights: int
     kernels: tuple[str, ...]
@@ -64,7 +64,7 @@ class LackingOperatorsError(Exception):
 
 
 @dataclass(frozen=True)
-class Picture:
+class InputPicture:
     """What the example knows of pictures and classes.
 
     Attributes:
@@ -85,7 +85,7 @@ def built(
     outputs: Sequence[str],
     *,
     weights: Place = "auto",
-    picture: Picture = Picture(),
+    picture: InputPicture = InputPicture(),
     golden: tuple[Sequence[Array], Sequence[Array]] | None = None,
     backend: Backend = "plain",
 ) -> Library:
@@ -110,8 +110,8 @@ def built(
     buffers = unit.storage.buffers
     layout = planned([buffer.lifetime for buffer in buffers])
     offsets = dict(zip(buffers, layout.offsets, strict=True))
-    entering = tuple(map(Tensor, inputs, program.inputs))
-    leaving = tuple(map(Tensor, outputs, program.outputs))
+    entering = tuple(map(CTensor, inputs, program.inputs))
+    leaving = tuple(map(CTensor, outputs, program.outputs))
     source_text = Source(name, unit, entering, leaving, offsets, layout)
     for value in program.outputs:
         unit.at(value)  # constants among them are weights too
@@ -181,7 +181,7 @@ def _overwrites(operation: Operation) -> list[Value]:
 
 
 def _parts(
-    name: str, is_file: bool, weights: int, layout: Layout, inputs: Sequence[Tensor], picture: Picture
+    name: str, is_file: bool, weights: int, layout: Layout, inputs: Sequence[CTensor], picture: InputPicture
 ) -> dict[str, str]:
     """What goes into the templates."""
     first = inputs[0].value.shape if inputs else ()

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from pocketgraph.exporting.arena import ALIGNMENT, Layout
 from pocketgraph.exporting.c.storage import Buffer
-from pocketgraph.exporting.c.unit import C_TYPES, Argument, Call, Constant, Pointer, Unit, number
+from pocketgraph.exporting.c.unit import C_TYPES, Argument, Call, CConstant, Pointer, Unit, number
 from pocketgraph.exporting.names import comment, identifiers, literal
 from pocketgraph.exporting.templates import filled
 from pocketgraph.litert.program import Value
@@ -34,7 +34,7 @@ RELEASE = """    for (int i = 0; i < @count@; i++)
 """
 
 
-class Tensor(NamedTuple):
+class CTensor(NamedTuple):
     """An input or output of the library: its public name, and the value that it is."""
 
     name: str
@@ -87,8 +87,8 @@ class Source:
 
     name: str
     unit: Unit
-    inputs: Sequence[Tensor]
-    outputs: Sequence[Tensor]
+    inputs: Sequence[CTensor]
+    outputs: Sequence[CTensor]
     offsets: Mapping[Buffer, int]
     layout: Layout
 
@@ -146,11 +146,11 @@ class Source:
     def _argument(self, item: Argument) -> str:
         if isinstance(item, Pointer):
             return f"A({self.offsets[item.buffer] + item.offset})"
-        if isinstance(item, Constant):
+        if isinstance(item, CConstant):
             return f"W({item.offset})"
         return item if isinstance(item, str) else number(item)
 
-    def _places(self, tensors: Sequence[Tensor]) -> str:
+    def _places(self, tensors: Sequence[CTensor]) -> str:
         lines = []
         for place, tensor in enumerate(tensors):
             at = self._argument(self.unit.at(tensor.value)) if tensor.value.size else "A(0)"
@@ -158,7 +158,7 @@ class Source:
         return "".join(lines)
 
 
-def _tensors(table: str, name: str, tensors: Sequence[Tensor]) -> str:
+def _tensors(table: str, name: str, tensors: Sequence[CTensor]) -> str:
     """The descriptions of inputs or outputs."""
     lines = []
     shapes = []

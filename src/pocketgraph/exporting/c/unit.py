@@ -39,13 +39,13 @@ class Pointer:
 
 
 @dataclass(frozen=True)
-class Constant:
+class CConstant:
     """A place in the weights, in bytes."""
 
     offset: int
 
 
-Argument: TypeAlias = "Pointer | Constant | str | int | float"
+Argument: TypeAlias = "Pointer | CConstant | str | int | float"
 
 
 @dataclass
@@ -100,7 +100,7 @@ class Unit:
         self.use(kernel)
         self.setups.append(Call(function, arguments))
 
-    def at(self, value: Value, offset: int = 0) -> Pointer | Constant:
+    def at(self, value: Value, offset: int = 0) -> Pointer | CConstant:
         """Where a tensor lies; ``offset`` elements further."""
         buffer = self.storage.buffer(value)
         if buffer is not None:
@@ -108,11 +108,11 @@ class Unit:
         source = self.storage.constants.get(value, value)
         if source.constant is None:
             raise LackingOperatorError(f"'{value.name}' is nothing that is computed")
-        return Constant(self.constant(source.constant.numpy()).offset + offset * value.dtype.size)
+        return CConstant(self.constant(source.constant.numpy()).offset + offset * value.dtype.size)
 
-    def constant(self, array: Any, alignment: int = 16) -> Constant:
+    def constant(self, array: Any, alignment: int = 16) -> CConstant:
         """Where an array of numbers lies among the weights."""
-        return Constant(self.weights.add(np.asarray(array), alignment))
+        return CConstant(self.weights.add(np.asarray(array), alignment))
 
     def scratch(self, size: int) -> Pointer:
         """Memory for this operation only, of ``size`` bytes."""

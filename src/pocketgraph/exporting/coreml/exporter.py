@@ -22,7 +22,7 @@ from pocketgraph.exporting.fixed_sizes import check_sizes
 from pocketgraph.exporting.labels import check_labels
 from pocketgraph.exporting.model import Array, ExportModel, Feeds, Normalization, Port, Written
 from pocketgraph.exporting.onnx.exporter import converted_entry
-from pocketgraph.exporting.onnx.program import Body, Value
+from pocketgraph.exporting.onnx.program import Body, OnnxValue
 from pocketgraph.exporting.programs import LackingError
 from pocketgraph.exporting.samples import made_feeds
 from pocketgraph.runtime.session import Session
@@ -172,7 +172,7 @@ def _package(
     import coremltools as ct
     from coremltools.converters.mil.mil import Function, Program
 
-    import pocketgraph
+    from pocketgraph.version import VERSION
 
     target = ct.target[f"iOS{ios}"]
     program, translation = Program(), Translation()
@@ -202,7 +202,7 @@ def _package(
     about = model.about
     package.short_description = about.description or about.name
     package.author, package.license, package.version = about.author, about.license, about.version
-    package.user_defined_metadata["pocketgraph"] = pocketgraph.__version__
+    package.user_defined_metadata["pocketgraph"] = VERSION
     if labels and inputs[0].picture is not None:
         package.user_defined_metadata["com.apple.coreml.model.preview.type"] = "imageClassifier"
     return package
@@ -243,7 +243,7 @@ def _described(feature: Feature) -> Any:
     )  # fmt: skip
 
 
-def _bind_input(translation: Translation, value: Value, given: Any, feature: Feature) -> None:
+def _bind_input(translation: Translation, value: OnnxValue, given: Any, feature: Feature) -> None:
     how = feature.picture
     if how is not None:
         if len(set(how.std)) > 1:  # the package's own scale is one number
@@ -259,7 +259,7 @@ def _bind_input(translation: Translation, value: Value, given: Any, feature: Fea
     translation.bind(value, given)
 
 
-def _output(translation: Translation, value: Value, feature: Feature) -> Any:
+def _output(translation: Translation, value: OnnxValue, feature: Feature) -> Any:
     found = translation.value(value)
     if translation.is_bool(found):
         found = translation.cast(found, "int32")

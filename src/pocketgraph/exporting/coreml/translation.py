@@ -12,7 +12,7 @@ from pocketgraph.errors import GraphError
 from pocketgraph.exporting.coreml.stored_weights import StoredWeights
 from pocketgraph.exporting.coreml.table import find
 from pocketgraph.exporting.model import Array
-from pocketgraph.exporting.onnx.program import Body, Operation, Value
+from pocketgraph.exporting.onnx.program import Body, OnnxOperation, OnnxValue
 
 MOST_AXES = 5
 """Of a Core ML tensor."""
@@ -50,26 +50,26 @@ class Translation:
 
         self.builder: Any = Builder
         self.reasons: dict[str, str] = {}
-        self._made: dict[Value, Any] = {}
-        self._broken: set[Value] = set()
+        self._made: dict[OnnxValue, Any] = {}
+        self._broken: set[OnnxValue] = set()
         self._names: set[str] = set()
         self._base = ""
 
     # Operands
 
-    def input(self, operation: Operation, index: int) -> Any:
+    def input(self, operation: OnnxOperation, index: int) -> Any:
         """An operand."""
         value = self.optional(operation, index)
         if value is None:
             raise self.unsupported(f"it has no input {index}")
         return value
 
-    def optional(self, operation: Operation, index: int) -> Any:
+    def optional(self, operation: OnnxOperation, index: int) -> Any:
         """An operand, None where it is left out."""
         value = operation.inputs[index] if index < len(operation.inputs) else None
         return None if value is None else self.value(value)
 
-    def value(self, value: Value) -> Any:
+    def value(self, value: OnnxValue) -> Any:
         """What a value is in the program."""
         found = self._made.get(value)
         if isinstance(found, StoredWeights):
@@ -83,18 +83,18 @@ class Translation:
             found = self._made[value] = self.builder.const(val=array, name=self.name(value.name))
         return found
 
-    def held(self, value: Value | None) -> Any:
+    def held(self, value: OnnxValue | None) -> Any:
         """What a translation gave for a value: a Core ML value, or what stands for one; None for a constant."""
         return None if value is None else self._made.get(value)
 
-    def static(self, operation: Operation, index: int, what: str) -> Array:
+    def static(self, operation: OnnxOperation, index: int, what: str) -> Array:
         """An operand that must be known when exporting; ``what`` names it in the reason."""
         found = self.static_or_none(operation, index)
         if found is None:
             raise self.unsupported(f"{what} must be known beforehand, but is computed")
         return found
 
-    def static_or_none(self, operation: Operation, index: int) -> Array | None:
+    def static_or_none(self, operation: OnnxOperation, index: int) -> Array | None:
         """An operand as an array, where it is known when exporting."""
         if index >= len(operation.inputs) or operation.inputs[index] is None:
             return None
@@ -105,7 +105,7 @@ class Translation:
         known = self.value(value).val
         return None if known is None else np.asarray(known)
 
-    def integers(self, operation: Operation, index: int, what: str) -> list[int]:
+    def integers(self, operation: OnnxOperation, index: int, what: str) -> list[int]:
         """A static operand as whole numbers."""
         return [int(number) for number in self.static(operation, index, what).reshape(-1)]
 
@@ -176,7 +176,7 @@ class Translation:
 
     # The whole
 
-    def bind(self, value: Value, made: Any) -> None:
+    def bind(self, value: OnnxValue, made: Any) -> None:
         """Says what a value is in the program."""
         self._made[value] = made
 
@@ -185,7 +185,7 @@ class Translation:
         for operation in body.operations:
             self._operation(operation)
 
-    def _operation(self, operation: Operation) -> None:
+    def _operation(self, operation: OnnxOperation) -> None:
         row = find(operation.code)
         if row is None:
             self.reasons.setdefault(operation.node, f"Core ML has nothing for ONNX's {operation.code}")
@@ -209,7 +209,7 @@ class Translation:
             self.reasons.setdefault(operation.node, f"Core ML does not take it as ONNX's {operation.code} ({told})")
             self._broken.update(outputs)
 
-    def _check_shape(self, value: Value, made: Any) -> None:
+    def _check_shape(self, value: OnnxValue, made: Any) -> None:
         """Refuses what comes out in another shape than the graph says."""
         if isinstance(made, StoredWeights | tuple) or not value.shape.is_known:
             return

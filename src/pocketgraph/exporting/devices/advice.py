@@ -11,7 +11,7 @@ from pocketgraph.exporting.devices.family_times import Milliseconds, cost_family
 from pocketgraph.exporting.devices.latency_model import estimate
 from pocketgraph.exporting.devices.memory_plan import MemoryPlan
 from pocketgraph.exporting.model import ExportModel, Port
-from pocketgraph.graph.model_file import is_model_file
+from pocketgraph.graph.model_file_graph import is_model_file
 from pocketgraph.inspect.flops import Flops, count_graph
 
 NARROWER = 0.75

@@ -26,7 +26,7 @@ from pocketgraph.exporting.model import ExportModel, Source
 from pocketgraph.exporting.opening import Sizes, opened
 from pocketgraph.exporting.programs import LackingError, float_program
 from pocketgraph.exporting.samples import made_feeds
-from pocketgraph.graph.model_file import TYPES, is_model_file
+from pocketgraph.graph.model_file_graph import TYPES, is_model_file
 from pocketgraph.inspect.flops import Flops
 from pocketgraph.inspect.step_flops import count_step
 from pocketgraph.litert.program import Program

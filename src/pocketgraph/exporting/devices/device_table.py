@@ -111,7 +111,7 @@ def read_device_file(path: str | os.PathLike[str]) -> tuple[Device, ...]:
     if not os.path.isfile(where):
         raise UsageError("there is no such file", where=where)
     try:
-        with open(where, encoding="utf-8") as file:
+        with open(where, encoding="utf-8-sig") as file:
             text = file.read()
     except UnicodeDecodeError:
         raise FormatError("this is no text", where=where) from None

@@ -54,8 +54,8 @@ def as_svg(found: DeviceFit, title: str) -> str:
         title: the model's file.
     """
     drawn = points(found.devices)
-    across = _Axis([v for p in drawn for v in (p.low, p.high)] + ([found.budget_ms] if found.budget_ms else []))
-    upwards = _Axis([p.share for p in drawn] + [1.0])
+    across = _LogAxis([v for p in drawn for v in (p.low, p.high)] + ([found.budget_ms] if found.budget_ms else []))
+    upwards = _LogAxis([p.share for p in drawn] + [1.0])
     right, bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
 
     def x(value: float) -> float:
@@ -86,7 +86,7 @@ def as_svg(found: DeviceFit, title: str) -> str:
         parts.append(f'<path d="M{fits_until:.1f} {TOP}V{bottom}" stroke="{LINE}" stroke-dasharray="5 3"/>')
         parts.append(f'<text x="{fits_until + 4:.1f}" y="{TOP + 12}">{found.budget_ms:g} ms asked for</text>')
     places = [(point, x(point.milliseconds), y(point.share)) for point in sorted(drawn, key=lambda p: p.milliseconds)]
-    taken = [_Span(at - 6, at + 6, up + 4) for _, at, up in places]
+    taken = [_LatencySpan(at - 6, at + 6, up + 4) for _, at, up in places]
     for point, at, up in places:
         parts += _drawn(point, at, up, x(point.low), x(point.high), taken)
     parts.append(f'<text x="{(LEFT + right) / 2}" y="{HEIGHT - 14}" text-anchor="middle">milliseconds of a run</text>')
@@ -97,28 +97,28 @@ def as_svg(found: DeviceFit, title: str) -> str:
     return "\n".join([*parts, "</svg>", ""])
 
 
-class _Span(NamedTuple):
+class _LatencySpan(NamedTuple):
     """A line of the picture that a name takes, or a point."""
 
     begin: float
     end: float
     base: float
 
-    def is_free(self, taken: Sequence[_Span]) -> bool:
+    def is_free(self, taken: Sequence[_LatencySpan]) -> bool:
         """Whether nothing else is there."""
         near = (other for other in taken if abs(self.base - other.base) < LETTER)
         return not any(self.begin < other.end and other.begin < self.end for other in near)
 
 
-def _drawn(point: Point, at: float, up: float, low: float, high: float, taken: list[_Span]) -> list[str]:
+def _drawn(point: Point, at: float, up: float, low: float, high: float, taken: list[_LatencySpan]) -> list[str]:
     """The error bar, the point, and its name at the first free place near it; ``taken`` gets the place."""
     colour = COLOURS[point.precision]
     name = point.name if len(point.name) <= SHORT else f"{point.name[:SHORT]}…"
     wide = WIDE * len(name)
     begin = at + 8 if at + 8 + wide < WIDTH - 2 else at - 8 - wide
     heights = [up + 4 + LETTER * step * sign for step in range(40) for sign in (-1, 1)]
-    spans = [_Span(begin, begin + wide, height) for height in heights if TOP + LETTER < height < HEIGHT - BOTTOM]
-    span = next((span for span in spans if span.is_free(taken)), _Span(begin, begin + wide, up + 4))
+    spans = [_LatencySpan(begin, begin + wide, height) for height in heights if TOP + LETTER < height < HEIGHT - BOTTOM]
+    span = next((span for span in spans if span.is_free(taken)), _LatencySpan(begin, begin + wide, up + 4))
     taken.append(span)
     said = f"{point.name}, {WORDS[point.precision]}: {point.milliseconds:.3g} ms ({point.low:.3g} to {point.high:.3g})"
     edge = span.begin if begin > at else span.end
@@ -132,7 +132,7 @@ def _drawn(point: Point, at: float, up: float, low: float, high: float, taken: l
     ]
 
 
-class _Axis:
+class _LogAxis:
     """From a value to its place between 0 and 1, by its logarithm."""
 
     def __init__(self, values: Sequence[float]) -> None:

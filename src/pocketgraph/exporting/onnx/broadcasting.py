@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pocketgraph.exporting.onnx.emitter import Emit
+from pocketgraph.exporting.onnx.emitter import OnnxEmit
 from pocketgraph.exporting.onnx.layout import broadcast_first, prefers_first
-from pocketgraph.exporting.onnx.program import Value
+from pocketgraph.exporting.onnx.program import OnnxValue
 from pocketgraph.graph import DType, Shape
 from pocketgraph.graph.shape import UNKNOWN
 
 
-def elementwise(emit: Emit, code: str, values: Sequence[Value], dtype: DType | None = None, **attrs: Any) -> Value:
+def elementwise(
+    emit: OnnxEmit, code: str, values: Sequence[OnnxValue], dtype: DType | None = None, **attrs: Any
+) -> OnnxValue:
     """An operator whose operands broadcast, by default with a result of the first one's element type."""
     shape = broadcast_shape([value.shape for value in values])
     rank = prefers_first(values)
@@ -39,31 +41,31 @@ def broadcast_shape(shapes: Sequence[Shape]) -> Shape:
     return Shape(sizes)
 
 
-def unary(emit: Emit, code: str, value: Value, **attrs: Any) -> Value:
+def unary(emit: OnnxEmit, code: str, value: OnnxValue, **attrs: Any) -> OnnxValue:
     """An operator of one operand."""
     return elementwise(emit, code, [value], **attrs)
 
 
-def add(emit: Emit, a: Value, b: Value) -> Value:
+def add(emit: OnnxEmit, a: OnnxValue, b: OnnxValue) -> OnnxValue:
     """a + b."""
     return elementwise(emit, "Add", [a, b])
 
 
-def sub(emit: Emit, a: Value, b: Value) -> Value:
+def sub(emit: OnnxEmit, a: OnnxValue, b: OnnxValue) -> OnnxValue:
     """a - b."""
     return elementwise(emit, "Sub", [a, b])
 
 
-def mul(emit: Emit, a: Value, b: Value) -> Value:
+def mul(emit: OnnxEmit, a: OnnxValue, b: OnnxValue) -> OnnxValue:
     """a · b."""
     return elementwise(emit, "Mul", [a, b])
 
 
-def div(emit: Emit, a: Value, b: Value) -> Value:
+def div(emit: OnnxEmit, a: OnnxValue, b: OnnxValue) -> OnnxValue:
     """a / b; of whole numbers towards zero."""
     return elementwise(emit, "Div", [a, b])
 
 
-def where(emit: Emit, condition: Value, a: Value, b: Value) -> Value:
+def where(emit: OnnxEmit, condition: OnnxValue, a: OnnxValue, b: OnnxValue) -> OnnxValue:
     """a where the condition holds, else b."""
     return elementwise(emit, "Where", [condition, a, b], a.dtype)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pocketgraph.exporting.onnx.program import Body, Operation, used_by
+from pocketgraph.exporting.onnx.program import Body, OnnxOperation, used_by
 
 
 def cleaned(body: Body) -> Body:
@@ -14,7 +14,7 @@ def cleaned(body: Body) -> Body:
 def _drop(body: Body, wanted: set[int]) -> set[int]:
     """Drops what neither the body's outputs nor ``wanted`` need; gives back what it takes from outside."""
     needed = {id(value) for value in body.outputs} | wanted
-    kept: list[Operation] = []
+    kept: list[OnnxOperation] = []
     for operation in reversed(body.operations):
         if not any(value is not None and id(value) in needed for value in operation.outputs):
             continue

@@ -9,13 +9,15 @@ from pocketgraph.errors import UsageError
 from pocketgraph.exporting.onnx.cleaning import cleaned
 from pocketgraph.exporting.onnx.converting import Conversion
 from pocketgraph.exporting.onnx.preparing import prepared
-from pocketgraph.exporting.onnx.program import Body, Operation, Value, all_operations
+from pocketgraph.exporting.onnx.program import Body, OnnxOperation, OnnxValue, all_operations
 from pocketgraph.exporting.programs import LackingError
 from pocketgraph.graph import DType, Graph, Shape, canonical
 from pocketgraph.graph.collector import collector_paused
 
 FIRST_OPSET, LAST_OPSET, OPSET = 13, 23, 17
 """The versions of ONNX's operators that are written, and the one that is written unless another is asked for."""
+DRAWING = ("Random", "Multinomial")
+"""What the names of operators begin with that draw random numbers."""
 
 
 @dataclass
@@ -27,12 +29,14 @@ class Converted:
         opset: the version of its operators.
         notes: what was left out, a sentence each.
         is_coded: whether it computes with eight-bit codes.
+        draws: the nodes whose random numbers the run time draws.
     """
 
     body: Body
     opset: int
     notes: list[str] = field(default_factory=list)
     is_coded: bool = False
+    draws: tuple[str, ...] = ()
 
 
 @collector_paused()
@@ -77,8 +81,10 @@ def converted(
         raise LackingError(target, ready.graph, conversion.reasons)
     _name_outputs(body, public_outputs)
     body = cleaned(body)
-    is_coded = any(operation.code == "QuantizeLinear" for operation in all_operations(body))
-    return Converted(body, opset, list(dict.fromkeys(conversion.emit.notes)), is_coded)
+    operations = list(all_operations(body))
+    is_coded = any(operation.code == "QuantizeLinear" for operation in operations)
+    draws = dict.fromkeys(operation.node for operation in operations if operation.code.startswith(DRAWING))
+    return Converted(body, opset, list(dict.fromkeys(conversion.emit.notes)), is_coded, tuple(draws))
 
 
 def _name_outputs(body: Body, names: Sequence[str]) -> None:
@@ -90,6 +96,6 @@ def _name_outputs(body: Body, names: Sequence[str]) -> None:
             value.name = name
             given.add(id(value))
             continue
-        copy = Value(name, value.dtype, value.shape, body)
-        body.operations.append(Operation("Identity", [value], [copy], {}, {}, name))
+        copy = OnnxValue(name, value.dtype, value.shape, body)
+        body.operations.append(OnnxOperation("Identity", [value], [copy], {}, {}, name))
         body.outputs[place] = copy

@@ -8,13 +8,13 @@ import numpy as np
 
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.exporting.onnx import registry
-from pocketgraph.exporting.onnx.emitter import Emit, plain_type
+from pocketgraph.exporting.onnx.emitter import OnnxEmit, plain_type
 from pocketgraph.exporting.onnx.guards import Guard, Guards
 from pocketgraph.exporting.onnx.preparing import Prepared
-from pocketgraph.exporting.onnx.program import Body, Operation, Value
+from pocketgraph.exporting.onnx.program import Body, OnnxOperation, OnnxValue
 from pocketgraph.exporting.onnx.recurrent_loops import recurrent
 from pocketgraph.exporting.onnx.scanned import scanned_arrays
-from pocketgraph.exporting.onnx.unsupported import Unsupported
+from pocketgraph.exporting.onnx.unsupported import UnsupportedInOnnx
 from pocketgraph.graph import DType, Shape, canonical
 from pocketgraph.graph.dtype import BFLOAT16, BOOL, FLOAT, INT64, QINT32, RESOURCE
 from pocketgraph.graph.endpoint import Endpoint
@@ -43,14 +43,14 @@ class Conversion:
         self.frames = prepared.frames
         fed = frozenset(map(str, prepared.inputs))
         statics = Statics(prepared.graph, prepared.inferred, fed | prepared.stored)
-        self.emit = Emit(prepared.graph, prepared.inferred, statics, opset)
+        self.emit = OnnxEmit(prepared.graph, prepared.inferred, statics, opset)
         self.emit.taken.update(names.values(), taken)
         self.reasons: dict[str, str] = {}
         self.guards = Guards(prepared)
         for endpoint, (dtype, shape) in prepared.inputs.items():
             plain = plain_type(dtype)
             outside = FLOAT if plain is BFLOAT16 else plain  # run times take and give no bfloat16
-            value = Value(names[str(endpoint)], outside, shape, self.emit.body)
+            value = OnnxValue(names[str(endpoint)], outside, shape, self.emit.body)
             self.emit.body.inputs.append(value)
             self.emit.bound[str(endpoint)] = self.emit.cast(value, plain)
 
@@ -66,7 +66,7 @@ class Conversion:
                     value = self.emit.cast(value, FLOAT) if value.dtype is BFLOAT16 else value
                     self._check_output(endpoint, value)
                     self.emit.body.outputs.append(self.emit.made(value))
-                except Unsupported as refusal:
+                except UnsupportedInOnnx as refusal:
                     self.reasons.setdefault(endpoint.node, refusal.reason)
         return self.emit.body
 
@@ -85,17 +85,17 @@ class Conversion:
             with emit.at(node):
                 try:
                     converter(emit, node)
-                except Unsupported as refusal:
+                except UnsupportedInOnnx as refusal:
                     self.reasons[node.name] = refusal.reason
         emit.graph, emit.inferred, emit.statics = before
 
-    def _check_output(self, endpoint: Endpoint, value: Value) -> None:
+    def _check_output(self, endpoint: Endpoint, value: OnnxValue) -> None:
         """Refuses outputs that a file cannot describe."""
         dtype = self.prepared.inferred.dtype(str(endpoint))
         if dtype is QINT32 and value.dtype is FLOAT:
-            raise Unsupported("its int32 codes are numbers in the exported model; take the output behind it")
+            raise UnsupportedInOnnx("its int32 codes are numbers in the exported model; take the output behind it")
         if value.shape.dims is None:
-            raise Unsupported("how many axes the output has is not known; state the shapes of the inputs")
+            raise UnsupportedInOnnx("how many axes the output has is not known; state the shapes of the inputs")
 
     # Regions
 
@@ -120,7 +120,7 @@ class Conversion:
         """Converts a Merge, with others of the same choice; notes what stands in the way."""
         try:
             return self.branches(first, order, within)
-        except Unsupported as refusal:
+        except UnsupportedInOnnx as refusal:
             blamed = self.items.get(refusal.node, self.items[first])
             self.refuse(blamed, refusal.reason)
             self.refuse(self.items[first], refusal.reason)
@@ -144,9 +144,9 @@ class Conversion:
             try:
                 if converter is None:
                     self.reasons[node.name] = f"there is no ONNX operator for {node.op}"
-                    raise Unsupported(self.reasons[node.name])
+                    raise UnsupportedInOnnx(self.reasons[node.name])
                 converter(self.emit, node)
-            except Unsupported as refusal:
+            except UnsupportedInOnnx as refusal:
                 self.refuse(item, refusal.reason)
             except (PocketgraphError, *MALFORMED) as error:
                 self.refuse(item, f"its attributes or inputs make no sense ({error})")
@@ -171,7 +171,7 @@ class Conversion:
             dtype = self.prepared.inferred.dtype(ref)
             if dtype is None or dtype is RESOURCE:
                 continue
-            self.emit.bound[ref] = Value(self.emit.name(ref), plain_type(dtype), self.prepared.inferred.shape(ref),
+            self.emit.bound[ref] = OnnxValue(self.emit.name(ref), plain_type(dtype), self.prepared.inferred.shape(ref),
                                          self.emit.body)  # fmt: skip
             self._broken.add(ref)
 
@@ -197,7 +197,7 @@ class Conversion:
             is_same = other is not None and other[0] == predicate and self.guards.of(unit) <= within
             if is_same and f"{unit}:0" not in self.emit.bound and self._is_ready(unit, within):
                 joined.append(unit)
-        results: dict[str, list[Value]] = {}
+        results: dict[str, list[OnnxValue]] = {}
         bodies: dict[str, Body] = {}
         picks = {name: self.guards.chosen_by(self.items[name]) for name in joined}
         for side, key in ((True, "then_branch"), (False, "else_branch")):
@@ -271,13 +271,13 @@ class Conversion:
             waiting.extend(endpoint.node for endpoint in item.data)
         return [name for name in self.items if name in found]
 
-    def _own(self, body: Body, value: Value) -> Value:
+    def _own(self, body: Body, value: OnnxValue) -> OnnxValue:
         """A value that a body may give: one that it makes itself, and that it does not give already."""
         value = self.emit.made(value)
         if value.home is body and value not in body.inputs and value not in body.outputs:
             return value
-        made = Value(self.emit.name(f"{value.name}_out"), value.dtype, value.shape, body)
-        body.operations.append(Operation("Identity", [value], [made], {}, {}, "outputs"))
+        made = OnnxValue(self.emit.name(f"{value.name}_out"), value.dtype, value.shape, body)
+        body.operations.append(OnnxOperation("Identity", [value], [made], {}, {}, "outputs"))
         return made
 
     # Loops
@@ -288,7 +288,7 @@ class Conversion:
         start = next(iter(members.values()))
         try:
             self._loop(loop, members)
-        except Unsupported as refusal:
+        except UnsupportedInOnnx as refusal:
             exits = [item for item in members.values() if item.node.op in loops.EXIT]
             blamed = self.items.get(refusal.node, start)
             self.refuse(blamed, refusal.reason)
@@ -316,13 +316,13 @@ class Conversion:
                 heads[name] = (first, self.items[again.node].data[0])
         conditions = [name for name in own if self.items[name].node.op == "LoopCond"]
         if len(conditions) != 1:
-            raise Unsupported("the loop has no condition of its own", loop.members[0])
+            raise UnsupportedInOnnx("the loop has no condition of its own", loop.members[0])
         condition = conditions[0]
         rest = [n for n in own if n not in heads and self.items[n].node.op not in (*loops.ENTER, *loops.NEXT)]
         gate, _ = self._needed_in(rest, [self.items[condition].data[0]], heads)
         carried = {n: pair for n, pair in heads.items() if self._is_a_tensor(Endpoint(n, 0))}
         if not gate.keys() <= set(rest):
-            raise Unsupported("the loop's condition holds another loop", condition)
+            raise UnsupportedInOnnx("the loop's condition holds another loop", condition)
         with emit.at(self.items[condition].node):
             ends = recurrent(self.prepared, members, heads, emit)
         if ends is not None:
@@ -338,15 +338,15 @@ class Conversion:
             self.region(list(gate), [], frozenset())
             begins = emit.made(emit.value(str(self.items[condition].data[0])))
         body = Body(outer=emit.body)
-        turn = Value(emit.name(f"{condition}/turn"), INT64, Shape(()), body)
-        goes_on = Value(emit.name(f"{condition}/holds"), BOOL, Shape(()), body)
+        turn = OnnxValue(emit.name(f"{condition}/turn"), INT64, Shape(()), body)
+        goes_on = OnnxValue(emit.name(f"{condition}/holds"), BOOL, Shape(()), body)
         body.inputs += [turn, goes_on]
         with emit.inside(body):
             for name, value in initial.items():
                 if name in scanned:
                     continue
                 shape = self._carried_shape(name, value)
-                inside = Value(emit.name(f"{name}/before"), value.dtype, shape, body)
+                inside = OnnxValue(emit.name(f"{name}/before"), value.dtype, shape, body)
                 body.inputs.append(inside)
                 emit.bound[f"{name}:0"] = inside
             for name, array in scanned.items():
@@ -370,7 +370,7 @@ class Conversion:
                 body.outputs.append(self._own(body, value))
             for name, piece in pieces.items():
                 if piece is None:
-                    raise Unsupported("an array is written in no round of its loop", name)
+                    raise UnsupportedInOnnx("an array is written in no round of its loop", name)
                 body.outputs.append(self._own(body, emit.made(piece)))
         order = [*following, *pieces]
         shapes: list[Shape | Sequence[int | None] | None] = [
@@ -382,27 +382,27 @@ class Conversion:
             shapes.append(None if piece.shape.dims is None else Shape([None, *piece.shape]))
             types.append(piece.dtype)
         with emit.at(self.items[condition].node):
-            operands: list[Value | None] = [None, begins, *(initial[name] for name in following)]
+            operands: list[OnnxValue | None] = [None, begins, *(initial[name] for name in following)]
             made = dict(zip(order, emit.ops("Loop", operands, len(order), shapes, types, {"body": body}), strict=True))
         for item in exits:
             name = self._left_variable(item, heads)
             if name in made:
                 emit.bound[f"{item.node.name}:0"] = made[name]
 
-    def _as_before(self, value: Value, before: Value) -> Value:
+    def _as_before(self, value: OnnxValue, before: OnnxValue) -> OnnxValue:
         return value if value.dtype is before.dtype else self.emit.cast(value, before.dtype)
 
-    def _carried_shape(self, name: str, initial: Value) -> Shape:
+    def _carried_shape(self, name: str, initial: OnnxValue) -> Shape:
         """The shape that a loop's variable has in every round."""
         dtype = self.prepared.inferred.dtype(f"{name}:0")
         if dtype is not None and plain_type(dtype) is initial.dtype and not self.emit.is_array(initial):
             return self.prepared.inferred.shape(f"{name}:0")
         return initial.shape  # an array keeps its size
 
-    def _begun(self, value: Value) -> Value:
+    def _begun(self, value: OnnxValue) -> OnnxValue:
         """What a loop's variable begins as."""
         if not value.is_made and value.first is None:
-            raise Unsupported("the shape of the array's elements is not known; state the shapes of the inputs")
+            raise UnsupportedInOnnx("the shape of the array's elements is not known; state the shapes of the inputs")
         return self.emit.made(value)
 
     def _left_variable(self, item: Item, heads: Collection[str]) -> str:
@@ -415,7 +415,7 @@ class Conversion:
             if found.node.op not in ("Switch", "Identity"):
                 break
             source = found.data[0].node
-        raise Unsupported("the loop gives something that is none of its variables", item.node.name)
+        raise UnsupportedInOnnx("the loop gives something that is none of its variables", item.node.name)
 
     def _needed_in(
         self, names: Sequence[str], ends: Sequence[Endpoint], heads: Collection[str]

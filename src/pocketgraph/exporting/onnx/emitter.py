@@ -10,8 +10,8 @@ import numpy as np
 
 from pocketgraph.exporting.onnx.channel_order import shape_last, to_last
 from pocketgraph.exporting.onnx.element_types import computed_type
-from pocketgraph.exporting.onnx.program import Body, Operation, Value
-from pocketgraph.exporting.onnx.unsupported import Unsupported
+from pocketgraph.exporting.onnx.program import Body, OnnxOperation, OnnxValue
+from pocketgraph.exporting.onnx.unsupported import UnsupportedInOnnx
 from pocketgraph.graph import DType, Graph, Node, Shape, canonical
 from pocketgraph.graph.dtype import FLOAT, INT64, STRING
 from pocketgraph.graph.shape import UNKNOWN
@@ -19,7 +19,7 @@ from pocketgraph.litert.constant import Array, Constant
 from pocketgraph.litert.statics import Inference, Statics
 
 
-class Emit:
+class OnnxEmit:
     """Collects the operators of a model, node by node.
 
     Attributes:
@@ -41,17 +41,17 @@ class Emit:
         self.statics = statics
         self.opset = opset
         self.body = Body()
-        self.bound: dict[str, Value] = {}
+        self.bound: dict[str, OnnxValue] = {}
         self.notes: list[str] = []
         self.taken: set[str] = set()
-        self.coded: dict[Value, tuple[Callable[..., Value], Callable[..., Value | None]]] = {}
-        self.scanned: dict[str, Value | None] = {}
-        self.arrays: set[Value] = set()
-        self.sizes: dict[Value, Value] = {}
+        self.coded: dict[OnnxValue, tuple[Callable[..., OnnxValue], Callable[..., OnnxValue | None]]] = {}
+        self.scanned: dict[str, OnnxValue | None] = {}
+        self.arrays: set[OnnxValue] = set()
+        self.sizes: dict[OnnxValue, OnnxValue] = {}
         self._node = Node("", "NoOp")
-        self._constants: dict[tuple[Any, ...], Value] = {}
+        self._constants: dict[tuple[Any, ...], OnnxValue] = {}
 
-    def is_array(self, value: Value) -> bool:
+    def is_array(self, value: OnnxValue) -> bool:
         """Whether a value is an array of tensors, all elements in one."""
         return value in self.arrays
 
@@ -68,7 +68,7 @@ class Emit:
             self.body, self.bound = outer, bound
 
     @contextmanager
-    def rebound(self, values: Mapping[str, Value]) -> Iterator[None]:
+    def rebound(self, values: Mapping[str, OnnxValue]) -> Iterator[None]:
         """Some tensors have other values, and what is bound is forgotten afterwards."""
         bound = self.bound
         self.bound = {**bound, **values}
@@ -88,9 +88,9 @@ class Emit:
 
     # Operands
 
-    def unsupported(self, reason: str) -> Unsupported:
+    def unsupported(self, reason: str) -> UnsupportedInOnnx:
         """The error for the node at hand, to be raised."""
-        return Unsupported(reason, self._node.name)
+        return UnsupportedInOnnx(reason, self._node.name)
 
     @property
     def count(self) -> int:
@@ -104,15 +104,15 @@ class Emit:
         except IndexError:
             raise self.unsupported(f"the {self._node.op} has no input {index}") from None
 
-    def input(self, index: int) -> Value:
+    def input(self, index: int) -> OnnxValue:
         """One data input."""
         return self.value(self.ref(index))
 
-    def inputs(self, start: int = 0, stop: int | None = None) -> list[Value]:
+    def inputs(self, start: int = 0, stop: int | None = None) -> list[OnnxValue]:
         """Several data inputs."""
         return [self.value(canonical(ref)) for ref in self._node.data_inputs[start:stop]]
 
-    def value(self, ref: str) -> Value:
+    def value(self, ref: str) -> OnnxValue:
         """The value of a tensor name."""
         known = self.bound.get(ref)
         if known is not None:
@@ -121,7 +121,7 @@ class Emit:
         if constant is None:
             raise self.unsupported(f"its input {ref} is not available here")
         dtype = self.dtype(ref)
-        value = Value(self.name(ref.removesuffix(":0")), dtype, Shape(constant.shape), None, constant)
+        value = OnnxValue(self.name(ref.removesuffix(":0")), dtype, Shape(constant.shape), None, constant)
         self.bound[ref] = value
         return value
 
@@ -169,7 +169,7 @@ class Emit:
             raise self.unsupported(f"{what} {axes} is out of range for rank {rank}")
         return [axis % rank for axis in axes]
 
-    def rank(self, value: Value) -> int:
+    def rank(self, value: OnnxValue) -> int:
         """A value's rank, which must be known."""
         if value.shape.rank is None:
             raise self.unsupported("the rank of its input is not known; state the shapes of the model's inputs")
@@ -191,7 +191,7 @@ class Emit:
 
     # Operators
 
-    def const(self, values: Any, dtype: Any = None) -> Value:
+    def const(self, values: Any, dtype: Any = None) -> OnnxValue:
         """A constant operand; equal small ones are one."""
         array = np.asarray(values, dtype)
         if array.size > 64 or array.dtype == object:
@@ -202,27 +202,27 @@ class Emit:
             found = self._constants[key] = self.constant(Constant.of(array))
         return found
 
-    def ints(self, values: Sequence[int]) -> Value:
+    def ints(self, values: Sequence[int]) -> OnnxValue:
         """A vector of int64, as ONNX wants shapes, axes and the like."""
         return self.const(np.asarray(values, np.int64).reshape(-1))
 
-    def like(self, number: float | int, value: Value) -> Value:
+    def like(self, number: float | int, value: OnnxValue) -> OnnxValue:
         """A scalar of a value's element type."""
         return self.const(np.asarray(number).astype(value.dtype.numpy))
 
-    def constant(self, constant: Constant, name: str = "") -> Value:
+    def constant(self, constant: Constant, name: str = "") -> OnnxValue:
         """A constant operand that is computed when it is written."""
         dtype = plain_type(DType.of_numpy(constant.dtype))
-        return Value(self.name(name or self._made("const")), dtype, Shape(constant.shape), None, constant)
+        return OnnxValue(self.name(name or self._made("const")), dtype, Shape(constant.shape), None, constant)
 
     def op(
         self,
         code: str,
-        inputs: Sequence[Value | None],
+        inputs: Sequence[OnnxValue | None],
         shape: Shape | Sequence[int | None] | None = None,
         dtype: DType | None = None,
         **attrs: Any,
-    ) -> Value:
+    ) -> OnnxValue:
         """Adds an operator with one output, by default of its first input's element type.
 
         Where ONNX Runtime does not compute the operator in that type, it is computed in a wider one: the operands that
@@ -234,13 +234,13 @@ class Emit:
     def ops(
         self,
         code: str,
-        inputs: Sequence[Value | None],
+        inputs: Sequence[OnnxValue | None],
         outputs: int,
         shapes: Sequence[Shape | Sequence[int | None] | None] | None = None,
         dtypes: Sequence[DType | None] | None = None,
         bodies: Mapping[str, Body] | None = None,
         **attrs: Any,
-    ) -> list[Value]:
+    ) -> list[OnnxValue]:
         """Adds an operator with several outputs; types and widening as for ``op``."""
         operands = [None if value is None else self.made(value) for value in inputs]
         place = 1 if code == "Where" else 0
@@ -255,31 +255,31 @@ class Emit:
                 else value
                 for i, value in enumerate(operands)
             ]  # fmt: skip
-        made: list[Value] = []
+        made: list[OnnxValue] = []
         for index in range(outputs):
             shape = None if shapes is None else shapes[index]
             dtype = None if dtypes is None else dtypes[index]
             kind = wide if dtype is None or dtype is main else dtype
-            value = Value(self.name(self._made(code)), kind, _shape(shape), self.body)
+            value = OnnxValue(self.name(self._made(code)), kind, _shape(shape), self.body)
             made.append(value)
-        self.body.operations.append(Operation(code, operands, list(made), attrs, bodies or {}, self._node.name))
+        self.body.operations.append(OnnxOperation(code, operands, list(made), attrs, bodies or {}, self._node.name))
         if wide is main:
             return made
         kept = dtypes or [None] * outputs
         return [self.cast(value, main) if kept[i] in (None, main) else value for i, value in enumerate(made)]
 
-    def made(self, value: Value) -> Value:
+    def made(self, value: OnnxValue) -> OnnxValue:
         """The value itself, made where so far only its channels-first form is."""
         if not value.is_made:
             first, home = value.first, value.home
             assert first is not None
             assert home is not None
             order = to_last(self.rank(first))
-            home.operations.append(Operation("Transpose", [first], [value], {"perm": order}, {}, "layout"))
+            home.operations.append(OnnxOperation("Transpose", [first], [value], {"perm": order}, {}, "layout"))
             value.is_made = True
         return value
 
-    def from_first(self, first: Value, shape: Shape | None = None) -> Value:
+    def from_first(self, first: OnnxValue, shape: Shape | None = None) -> OnnxValue:
         """The value whose channels-first form this is; it is made when somebody needs it.
 
         Args:
@@ -288,12 +288,12 @@ class Emit:
         """
         if shape is None or (first.shape.dims is not None and not shape.is_known):
             shape = UNKNOWN if first.shape.dims is None else shape_last(first.shape)
-        value = Value(self.name(f"{first.name}_last"), first.dtype, shape, self.body)
+        value = OnnxValue(self.name(f"{first.name}_last"), first.dtype, shape, self.body)
         value.first = first
         value.is_made = False
         return value
 
-    def result(self, value: Value, port: int = 0) -> None:
+    def result(self, value: OnnxValue, port: int = 0) -> None:
         """Says what the node at hand yields."""
         ref = f"{self._node.name}:{port}"
         shape = self.inferred.shape(ref)
@@ -302,7 +302,7 @@ class Emit:
             value.shape = shape
         self.bound[ref] = value
 
-    def cast(self, value: Value, dtype: DType) -> Value:
+    def cast(self, value: OnnxValue, dtype: DType) -> OnnxValue:
         """The value in another element type; itself where it has that type."""
         if value.dtype is dtype:
             return value
@@ -314,14 +314,14 @@ class Emit:
                 )
         if value.first is not None:
             return self.from_first(self.cast(value.first, dtype), value.shape)
-        made = Value(self.name(self._made("Cast")), dtype, value.shape, self.body)
+        made = OnnxValue(self.name(self._made("Cast")), dtype, value.shape, self.body)
         attrs = {"to": onnx_type(dtype)}
-        self.body.operations.append(Operation("Cast", [self.made(value)], [made], attrs, {}, self._node.name))
+        self.body.operations.append(OnnxOperation("Cast", [self.made(value)], [made], attrs, {}, self._node.name))
         return made
 
     # Shapes
 
-    def dims(self, value: Value) -> Value:
+    def dims(self, value: OnnxValue) -> OnnxValue:
         """A tensor's shape as a vector of int64: a constant where it is known."""
         if value.shape.is_known:
             return self.ints(value.shape.known)
@@ -331,14 +331,14 @@ class Emit:
         count = None if value.rank is None else value.rank
         return self.op("Shape", [value], [count], INT64)
 
-    def dim(self, value: Value, axis: int) -> Value:
+    def dim(self, value: OnnxValue, axis: int) -> OnnxValue:
         """One size of a tensor as a vector of one int64."""
         size = None if value.shape.dims is None else value.shape.dims[axis]
         if size is not None:
             return self.ints([size])
         return self.op("Gather", [self.dims(value), self.ints([axis])], [1], axis=0)
 
-    def reshape(self, value: Value, shape: Sequence[int | None]) -> Value:
+    def reshape(self, value: OnnxValue, shape: Sequence[int | None]) -> OnnxValue:
         """``value`` in another shape; at most one size may be None."""
         target = [-1 if size is None else size for size in shape]
         if value.shape.is_known and -1 not in target and value.shape.known == tuple(target):
@@ -354,7 +354,7 @@ class Emit:
         extra: dict[str, Any] = {"allowzero": 1} if 0 in target else {}
         return self.op("Reshape", [value, self.ints(target)], list(shape), **extra)
 
-    def transpose(self, value: Value, order: Sequence[int]) -> Value:
+    def transpose(self, value: OnnxValue, order: Sequence[int]) -> OnnxValue:
         """``value`` with its axes permuted; itself when the order stays."""
         axes = [int(axis) for axis in order]
         if axes == list(range(len(axes))):
@@ -366,7 +366,7 @@ class Emit:
         shape = None if value.shape.dims is None else [value.shape.dims[axis] for axis in axes]
         return self.op("Transpose", [value], shape, perm=axes)
 
-    def unsqueeze(self, value: Value, axes: Sequence[int]) -> Value:
+    def unsqueeze(self, value: OnnxValue, axes: Sequence[int]) -> OnnxValue:
         """``value`` with axes of size 1 put in at these places of the result, in ascending order."""
         if not axes:
             return value
@@ -379,7 +379,7 @@ class Emit:
                 return self.reshape(value, shape)
         return self.op("Unsqueeze", [value, self.ints(axes)], shape)
 
-    def squeeze(self, value: Value, axes: Sequence[int]) -> Value:
+    def squeeze(self, value: OnnxValue, axes: Sequence[int]) -> OnnxValue:
         """``value`` without these axes, which have size 1."""
         if not axes:
             return value
@@ -388,7 +388,7 @@ class Emit:
             shape = [size for axis, size in enumerate(value.shape.dims) if axis not in axes]
         return self.op("Squeeze", [value, self.ints(axes)], shape)
 
-    def concat(self, values: Sequence[Value], axis: int = 0) -> Value:
+    def concat(self, values: Sequence[OnnxValue], axis: int = 0) -> OnnxValue:
         """Several values joined along an axis; one of them is itself."""
         if len(values) == 1:
             return values[0]
@@ -401,16 +401,16 @@ class Emit:
             shape[axis] = None if None in sizes else sum(s for s in sizes if s is not None)
         return self.op("Concat", values, shape, axis=axis)
 
-    def as_int64(self, value: Value) -> Value:
+    def as_int64(self, value: OnnxValue) -> OnnxValue:
         """A value of whole numbers as int64."""
         return self.cast(value, INT64)
 
-    def vector(self, value: Value) -> Value:
+    def vector(self, value: OnnxValue) -> OnnxValue:
         """A scalar or vector of whole numbers as a vector of int64, as ONNX wants sizes."""
         value = self.as_int64(value)
         return self.reshape(value, [1]) if value.rank == 0 else value
 
-    def slice(self, value: Value, axis: int, start: int, stop: int) -> Value:
+    def slice(self, value: OnnxValue, axis: int, start: int, stop: int) -> OnnxValue:
         """A range of one axis."""
         shape: list[int | None] | None = None
         if value.shape.dims is not None:
@@ -446,12 +446,12 @@ def onnx_type(dtype: DType) -> int:
     """The number of ONNX's element type.
 
     Raises:
-        Unsupported: it has none.
+        UnsupportedInOnnx: it has none.
     """
     try:
         return _ONNX_TYPES[dtype.name]
     except KeyError:
-        raise Unsupported(f"ONNX has no tensors of type {dtype.name}") from None
+        raise UnsupportedInOnnx(f"ONNX has no tensors of type {dtype.name}") from None
 
 
 _ONNX_TYPES = {

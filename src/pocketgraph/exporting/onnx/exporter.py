@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any
 
@@ -15,7 +15,8 @@ from pocketgraph.exporting.model import Array, EntryPoint, ExportModel, Feeds, W
 from pocketgraph.exporting.onnx.convert import OPSET, Converted, converted
 from pocketgraph.exporting.onnx.writing import LARGEST, constant_bytes, model_proto
 from pocketgraph.graph import DType, Shape
-from pocketgraph.graph.dtype import BFLOAT16, STRING
+from pocketgraph.graph.dtype import BFLOAT16
+from pocketgraph.runtime.onnx_runner import OnnxRunner
 
 BESIDE = ".data"
 """What the name of the file of large constants ends in, behind the model's own."""
@@ -39,13 +40,13 @@ def write(
         LackingError: ONNX has no operators for some nodes; all are listed.
         UsageError: there is no such opset.
     """
-    import pocketgraph
+    from pocketgraph.version import VERSION
 
     entry = model.main
     made = converted_entry(model, entry, opset, fixed=fixed)
     beside = path + BESIDE if external_data or constant_bytes(made.body) > LARGEST else ""
     name = model.about.name or os.path.splitext(os.path.basename(path))[0]
-    proto = model_proto(made.body, opset, name, pocketgraph.__version__, beside=beside)
+    proto = model_proto(made.body, opset, name, VERSION, beside=beside)
     _describe(proto, model)
     data = proto.SerializeToString()
     if len(data) > LARGEST:
@@ -54,7 +55,7 @@ def write(
         file.write(data)
     del data
     _check(path)
-    written = Written(notes=list(made.notes))
+    written = Written(notes=list(made.notes), draws=made.draws)
     others = [other.name for other in model.entries[1:]]
     if others:
         written.notes.append(
@@ -65,7 +66,7 @@ def write(
     if find_spec("onnxruntime") is None:
         written.unchecked = "onnxruntime is not installed (pip install 'pocketgraph[onnx]')"
     else:
-        runner = _Runner(path, entry, model.threads)
+        runner = _CheckRun(path, entry, model.threads)
         written.run, written.seconds = runner.run, runner.seconds
     return written
 
@@ -116,51 +117,30 @@ def _check(path: str) -> None:
         raise UsageError(f"the ONNX checker refuses what was written: {error}", hint="this is a bug of ours") from error
 
 
-class _Runner:
+class _CheckRun:
     """Runs what was written, in ONNX Runtime on the CPU."""
 
     def __init__(self, path: str, entry: EntryPoint, threads: int) -> None:
-        import onnxruntime
-
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.log_severity_level = 4
-        self._session = onnxruntime.InferenceSession(path, options, ["CPUExecutionProvider"])
+        self._file = OnnxRunner(path, threads, where="what was written")
         self._entry = entry
-        self._inputs = {item.name for item in self._session.get_inputs()}
 
     def run(self, name: str, feeds: Feeds) -> dict[str, Array]:
         """The outputs by public name."""
-        results: Sequence[Any] = self._session.run(None, self._given(feeds))
-        found = {}
-        for port, result in zip(self._entry.outputs, results, strict=True):
-            array = np.asarray(result)
-            if port.dtype is STRING:
-                array = np.asarray(np.frompyfunc(_encoded, 1, 1)(array), object)
-            found[port.name] = array.astype(port.dtype.numpy) if port.dtype is BFLOAT16 else array
-        return found
+        results = self._file.run(None, self._given(feeds))
+        return {
+            port.name: result.astype(port.dtype.numpy) if port.dtype is BFLOAT16 else result
+            for port, result in zip(self._entry.outputs, results, strict=True)
+        }
 
     def seconds(self, name: str, feeds: Feeds) -> float:
         """The time of one run."""
-        given = self._given(feeds)
+        given = self._file.prepared(self._given(feeds))
         start = time.perf_counter()
-        self._session.run(None, given)
+        self._file.run(None, given)
         return time.perf_counter() - start
 
     def _given(self, feeds: Feeds) -> Mapping[str, Array]:
-        given: dict[str, Array] = {}
-        for port in self._entry.inputs:
-            if port.name in self._inputs:
-                value = np.asarray(feeds[port.name])
-                if port.dtype is STRING:  # ONNX Runtime takes text, which ONNX says is UTF-8
-                    value = np.asarray(np.frompyfunc(_decoded, 1, 1)(value), object)
-                given[port.name] = value.astype(np.float32) if port.dtype is BFLOAT16 else value
-        return given
-
-
-def _decoded(text: Any) -> str:
-    return text.decode() if isinstance(text, bytes) else str(text)
-
-
-def _encoded(text: Any) -> bytes:
-    return text if isinstance(text, bytes) else str(text).encode()
+        given = {port.name: np.asarray(feeds[port.name]) for port in self._entry.inputs}
+        return {
+            name: value.astype(np.float32) if value.dtype == BFLOAT16.numpy else value for name, value in given.items()
+        }

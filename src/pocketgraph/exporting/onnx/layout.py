@@ -1,8 +1,8 @@
 """Channels first where ONNX wants them: a tensor is made in that form and stays in it as long as converters can use it.
 
 TensorFlow keeps an image's channels last (NHWC), ONNX's convolutions want them second (NCHW). A convolution's result is
-a Value whose ``first`` is what the operator makes; the Value itself is made by a Transpose when somebody asks for it,
-which elementwise operators, pooling, padding, joining and the like do not, as they compute in either form.
+an OnnxValue whose ``first`` is what the operator makes; the OnnxValue itself is made by a Transpose when somebody asks
+for it, which elementwise operators, pooling, padding, joining and the like do not, as they compute in either form.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.exporting.onnx.channel_order import shape_first, to_first
-from pocketgraph.exporting.onnx.emitter import Emit
-from pocketgraph.exporting.onnx.program import Operation, Value
+from pocketgraph.exporting.onnx.emitter import OnnxEmit
+from pocketgraph.exporting.onnx.program import OnnxOperation, OnnxValue
 
 
-def channels_first(emit: Emit, value: Value) -> Value:
+def channels_first(emit: OnnxEmit, value: OnnxValue) -> OnnxValue:
     """A value's channels-first form; a Transpose makes it where there is none yet."""
     if value.first is None:
         rank = emit.rank(value)
@@ -37,20 +37,22 @@ def _one_open(sizes: Sequence[int | None]) -> bool:
     return list(sizes).count(None) <= 1 and 0 not in sizes
 
 
-def _made_at_home(emit: Emit, value: Value, code: str, inputs: Sequence[Value], attrs: dict[str, Any]) -> Value:
+def _made_at_home(
+    emit: OnnxEmit, value: OnnxValue, code: str, inputs: Sequence[OnnxValue], attrs: dict[str, Any]
+) -> OnnxValue:
     """An operator where the value itself is made, so that everybody who sees the value sees its other form too."""
     home = value.home or emit.body
-    first = Value(emit.name(f"{value.name}_first"), value.dtype, shape_first(value.shape), home)
-    home.operations.append(Operation(code, list(inputs), [first], attrs, {}, "layout"))
+    first = OnnxValue(emit.name(f"{value.name}_first"), value.dtype, shape_first(value.shape), home)
+    home.operations.append(OnnxOperation(code, list(inputs), [first], attrs, {}, "layout"))
     return first
 
 
-def is_first(value: Value) -> bool:
+def is_first(value: OnnxValue) -> bool:
     """Whether a value is made channels first."""
     return value.first is not None and (not value.is_made)
 
 
-def prefers_first(values: Sequence[Value]) -> int:
+def prefers_first(values: Sequence[OnnxValue]) -> int:
     """The rank in which values of broadcasting operands are to be computed channels first; 0 where they are not."""
     ranks = [value.rank for value in values]
     if not any(is_first(value) for value in values) or None in ranks:
@@ -60,7 +62,7 @@ def prefers_first(values: Sequence[Value]) -> int:
     return rank if rank >= 3 and all(value.rank == rank for value in leading) else 0
 
 
-def broadcast_first(emit: Emit, value: Value, rank: int) -> Value:
+def broadcast_first(emit: OnnxEmit, value: OnnxValue, rank: int) -> OnnxValue:
     """An operand that broadcasts with channels-first values of this rank as it did with channels-last ones."""
     if value.rank == rank:
         return channels_first(emit, value)

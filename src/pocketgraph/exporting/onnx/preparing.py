@@ -15,7 +15,7 @@ from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.kernels.shapes import Inferred, infer
 from pocketgraph.passes.inlining import inlined
 from pocketgraph.runtime.engines.compilation_units import Plan
-from pocketgraph.runtime.engines.frames import ENTER, ROOT, Frame, is_loop_head, split
+from pocketgraph.runtime.engines.frames import ENTER, ROOT, LoopFrame, is_loop_head, split
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.planning.passes import IN_SEVERAL_CALLS, INEXACT, SpecializedGraph, specialized
 from pocketgraph.runtime.tensor_names import feed_endpoints, fetch_endpoint
@@ -66,7 +66,7 @@ class Prepared(NamedTuple):
         return self.plan.items
 
     @property
-    def frames(self) -> Mapping[str, Frame]:
+    def frames(self) -> Mapping[str, LoopFrame]:
         """The loop that each node runs in."""
         return self.plan.frames
 

@@ -11,7 +11,7 @@ from pocketgraph.graph.shape import UNKNOWN
 from pocketgraph.litert.constant import Constant
 
 
-class Value:
+class OnnxValue:
     """A tensor of the ONNX graph.
 
     Attributes:
@@ -39,7 +39,7 @@ class Value:
         self.shape = shape
         self.home = home
         self.constant = constant
-        self.first: Value | None = None
+        self.first: OnnxValue | None = None
         self.is_made = True
 
     @property
@@ -52,7 +52,7 @@ class Value:
 
 
 @dataclass(eq=False)
-class Operation:
+class OnnxOperation:
     """One ONNX operator.
 
     Attributes:
@@ -65,8 +65,8 @@ class Operation:
     """
 
     code: str
-    inputs: list[Value | None]
-    outputs: list[Value | None]
+    inputs: list[OnnxValue | None]
+    outputs: list[OnnxValue | None]
     attrs: dict[str, Any]
     bodies: Mapping[str, Body]
     node: str
@@ -84,14 +84,14 @@ class Body:
     """
 
     outer: Body | None = None
-    inputs: list[Value] = field(default_factory=list)
-    outputs: list[Value] = field(default_factory=list)
-    operations: list[Operation] = field(default_factory=list)
+    inputs: list[OnnxValue] = field(default_factory=list)
+    outputs: list[OnnxValue] = field(default_factory=list)
+    operations: list[OnnxOperation] = field(default_factory=list)
 
 
-def all_operations(body: Body) -> list[Operation]:
+def all_operations(body: Body) -> list[OnnxOperation]:
     """The operations of a body and of the bodies in it."""
-    found: list[Operation] = []
+    found: list[OnnxOperation] = []
     stack: list[Body] = [body]
     while stack:
         top = stack.pop()
@@ -101,7 +101,7 @@ def all_operations(body: Body) -> list[Operation]:
     return found
 
 
-def used_by(operation: Operation) -> Sequence[Value]:
+def used_by(operation: OnnxOperation) -> Sequence[OnnxValue]:
     """What an operation takes, and what the bodies in it take or give."""
     found = [value for value in operation.inputs if value is not None]
     for body in operation.bodies.values():

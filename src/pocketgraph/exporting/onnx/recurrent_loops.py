@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pocketgraph.exporting.onnx.emitter import Emit
+from pocketgraph.exporting.onnx.emitter import OnnxEmit
 from pocketgraph.exporting.onnx.ops.recurrent import lstm
 from pocketgraph.exporting.onnx.preparing import Prepared
-from pocketgraph.exporting.onnx.program import Value
+from pocketgraph.exporting.onnx.program import OnnxValue
 from pocketgraph.exporting.onnx.trip_counts import behind, counts, outside, trip_count
 from pocketgraph.graph import Shape
 from pocketgraph.graph.endpoint import Endpoint
@@ -52,10 +52,10 @@ class Linear:
     bias: Array | None = None
 
 
-class Cell:
+class RecurrentCell:
     """The body of one loop, looked at as a recurrent cell."""
 
-    def __init__(self, prepared: Prepared, heads: Mapping[str, tuple[Endpoint, Endpoint]], emit: Emit) -> None:
+    def __init__(self, prepared: Prepared, heads: Mapping[str, tuple[Endpoint, Endpoint]], emit: OnnxEmit) -> None:
         self.prepared = prepared
         self.items = prepared.items
         self.heads = heads
@@ -194,7 +194,7 @@ class Cell:
 
     # Cells
 
-    def as_lstm(self, state: str, output: str, x: Value) -> dict[str, Value]:
+    def as_lstm(self, state: str, output: str, x: OnnxValue) -> dict[str, OnnxValue]:
         """The values that the variables of an LSTM leave the loop with, and the outputs of all steps as ``""``."""
         following = {name: self.source(last) for name, (_, last) in self.heads.items()}
         gates: dict[str, Endpoint] = {}
@@ -233,7 +233,7 @@ class Cell:
         sequence, last, cell = lstm(self.emit, x, begins[0], begins[1], weights, bias, order, forget_bias)
         return {"": sequence, output: last, state: cell}
 
-    def as_gru(self, state: str, x: Value) -> dict[str, Value]:
+    def as_gru(self, state: str, x: OnnxValue) -> dict[str, OnnxValue]:
         """As ``as_lstm``, for a GRU whose reset gate comes behind the recurrent product (Keras)."""
         units = self.units(state)
         update, _, candidate = self.mixed(state)
@@ -268,7 +268,7 @@ class Cell:
         weights = from_input.of_input[:, columns], from_state.of_state[:, columns]
         return self.gru(state, x, weights, np.concatenate(biases), resets_behind=True)
 
-    def as_first_gru(self, state: str, x: Value) -> dict[str, Value]:
+    def as_first_gru(self, state: str, x: OnnxValue) -> dict[str, OnnxValue]:
         """As ``as_gru``, for a GRU whose reset gate comes before the recurrent product (TensorFlow 1's GRUCell)."""
         units = self.units(state)
         update, _, candidate = self.mixed(state)
@@ -320,8 +320,8 @@ class Cell:
         return update, old, candidate
 
     def gru(
-        self, state: str, x: Value, weights: tuple[Array, Array], bias: Array, *, resets_behind: bool
-    ) -> dict[str, Value]:
+        self, state: str, x: OnnxValue, weights: tuple[Array, Array], bias: Array, *, resets_behind: bool
+    ) -> dict[str, OnnxValue]:
         """ONNX's GRU; weights of the input and of the last output, the gates in the order update, reset, candidate."""
         emit, units = self.emit, self.units(state)
         begins = emit.made(emit.value(str(self.heads[state][0])))
@@ -336,16 +336,16 @@ class Cell:
 
 
 def recurrent(
-    prepared: Prepared, members: Mapping[str, Item], heads: Mapping[str, tuple[Endpoint, Endpoint]], emit: Emit
-) -> dict[str, Value] | None:
+    prepared: Prepared, members: Mapping[str, Item], heads: Mapping[str, tuple[Endpoint, Endpoint]], emit: OnnxEmit
+) -> dict[str, OnnxValue] | None:
     """What the variables of a loop are when it ends, where it is an LSTM or a GRU over a whole sequence; else None."""
-    cell = Cell(prepared, heads, emit)
+    cell = RecurrentCell(prepared, heads, emit)
     rounds = trip_count(prepared, members, heads)
     states = [n for n in heads if not counts(prepared, n, *heads[n]) and _is_matrix(prepared, n)]
     if rounds is None or not 1 <= len(states) <= 2:
         return None
     one, other = states[0], states[-1]
-    ways: list[Callable[[Value], dict[str, Value]]] = [
+    ways: list[Callable[[OnnxValue], dict[str, OnnxValue]]] = [
         lambda x: cell.as_lstm(one, other, x), lambda x: cell.as_lstm(other, one, x),
     ]  # fmt: skip
     if len(states) == 1:
@@ -364,7 +364,7 @@ def _is_matrix(prepared: Prepared, name: str) -> bool:
     return prepared.inferred.shape(f"{name}:0").rank == 2 and dtype is not None and dtype.is_floating
 
 
-def _sequence(cell: Cell, members: Mapping[str, Item], rounds: int) -> Value:
+def _sequence(cell: RecurrentCell, members: Mapping[str, Item], rounds: int) -> OnnxValue:
     """What the loop reads step by step: [time, batch, inputs]."""
     reads = [item for item in members.values() if item.node.op in READS]
     if len(reads) != 1:
@@ -380,8 +380,8 @@ def _sequence(cell: Cell, members: Mapping[str, Item], rounds: int) -> Value:
 
 
 def _at_the_end(
-    cell: Cell, members: Mapping[str, Item], found: Mapping[str, Value], states: list[str], rounds: int
-) -> dict[str, Value]:
+    cell: RecurrentCell, members: Mapping[str, Item], found: Mapping[str, OnnxValue], states: list[str], rounds: int
+) -> dict[str, OnnxValue]:
     """The values of all variables that somebody takes."""
     emit, result = cell.emit, {name: found[name] for name in states}
     output = next(name for name in states if found[name].shape == found[states[0]].shape and name in found)
@@ -419,7 +419,7 @@ def _at_the_end(
     return result
 
 
-def _is_output(cell: Cell, name: str, states: list[str]) -> bool:
+def _is_output(cell: RecurrentCell, name: str, states: list[str]) -> bool:
     """Whether a state of an LSTM is its output and not its cell."""
     other = next(state for state in states if state != name)
     item = cell.items[cell.source(cell.heads[name][1]).node]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pocketgraph.errors import GraphError
 
 
-class Unsupported(GraphError):  # noqa: N818 - it is an answer to a question more often than an error
+class UnsupportedInOnnx(GraphError):  # noqa: N818 - it is an answer to a question more often than an error
     """A node that ONNX cannot compute, or not as TensorFlow does.
 
     Attributes:

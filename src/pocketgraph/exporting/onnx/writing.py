@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.exporting.onnx.emitter import onnx_type
-from pocketgraph.exporting.onnx.program import Body, Operation, Value, all_operations
+from pocketgraph.exporting.onnx.program import Body, OnnxOperation, OnnxValue, all_operations
 
 LARGEST = 2**31 - 2**24  # bytes of one message; protobuf's own limit is 2**31 - 1
 ALIGNMENT = 4096  # of constants in the file beside, so that run times can map them
@@ -43,6 +43,8 @@ def model_proto(body: Body, opset: int, name: str, producer: str, *, beside: str
         with open(beside, "wb") as file:
             for value in constants:
                 graph.initializer.append(_tensor(value, file, os.path.basename(beside)))
+        if not os.path.getsize(beside):  # no constant is large enough
+            os.remove(beside)
     else:
         for value in constants:
             graph.initializer.append(_tensor(value))
@@ -54,9 +56,9 @@ def constant_bytes(body: Body) -> int:
     return sum(value.constant.nbytes for value in _used(body) if value.constant is not None)
 
 
-def _used(body: Body) -> list[Value]:
+def _used(body: Body) -> list[OnnxValue]:
     """The values that operators take or that bodies give, each once, in order."""
-    found: dict[int, Value] = {}
+    found: dict[int, OnnxValue] = {}
     bodies = [body, *(inner for operation in all_operations(body) for inner in operation.bodies.values())]
     for operation in all_operations(body):
         found.update((id(value), value) for value in operation.inputs if value is not None)
@@ -74,7 +76,7 @@ def _fill(graph: Any, body: Body) -> None:
         _node(graph.node.add(), operation)
 
 
-def _info(info: Any, value: Value) -> None:
+def _info(info: Any, value: OnnxValue) -> None:
     info.name = value.name
     tensor = info.type.tensor_type
     tensor.elem_type = onnx_type(value.dtype)
@@ -89,7 +91,7 @@ def _info(info: Any, value: Value) -> None:
             dim.dim_value = size
 
 
-def _node(node: Any, operation: Operation) -> None:
+def _node(node: Any, operation: OnnxOperation) -> None:
     import onnx
 
     node.op_type = operation.code
@@ -121,7 +123,7 @@ def _node(node: Any, operation: Operation) -> None:
         _fill(attribute.g, body)
 
 
-def _tensor(value: Value, file: Any = None, beside: str = "") -> Any:
+def _tensor(value: OnnxValue, file: Any = None, beside: str = "") -> Any:
     import onnx
 
     assert value.constant is not None

@@ -24,7 +24,7 @@ from pocketgraph.litert.model_file import ModelFile
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.writer import CUSTOM, Contents, EntrySignature, file_pieces
 from pocketgraph.quantization.observing.calibration_checks import check_weights
-from pocketgraph.quantization.serialization.model_file import as_written, unnamed
+from pocketgraph.quantization.serialization.tflite_bytes import as_written, unnamed
 from pocketgraph.quantization.weight_only import with_quantized_weights
 from pocketgraph.runtime.compare import compared
 from pocketgraph.runtime.session import Session

@@ -22,7 +22,7 @@ _NORMS = (GLOBAL, "FusedBatchNorm", "FusedBatchNormV3")
 """Not a trait: the batch norms that the original knows."""
 
 
-class _Match(NamedTuple):
+class _FoldedLayer(NamedTuple):
     norm: Node
     conv: Node
     weights: Node
@@ -74,7 +74,7 @@ def fold_batch_norms(graph: Graph, *, like: Version = "2.x") -> Graph:
     return graph.replace([*kept, *new])
 
 
-def _match(graph: Graph, norm: Node, like: Version) -> _Match | None:
+def _match(graph: Graph, norm: Node, like: Version) -> _FoldedLayer | None:
     if len(norm.data_inputs) != 5:
         return None
     conv, *parameters = (_node(graph, ref) for ref in norm.data_inputs)
@@ -103,15 +103,15 @@ def _match(graph: Graph, norm: Node, like: Version) -> _Match | None:
         if item.tensor.shape != (channels,):
             return _not_folded(norm, f"its {what} has the shape {list(item.tensor.shape)} for {channels} channels")
         found.append(item)
-    return _Match(norm, conv, weights, bias, add, (found[0], found[1], found[2], found[3]))
+    return _FoldedLayer(norm, conv, weights, bias, add, (found[0], found[1], found[2], found[3]))
 
 
-def _not_folded(norm: Node, why: str) -> _Match | None:
+def _not_folded(norm: Node, why: str) -> _FoldedLayer | None:
     log.warning("the batch norm '%s' was not folded: %s (was the graph frozen?)", norm.name, why)
     return None
 
 
-def _folded(match: _Match, like: Version) -> list[Node]:
+def _folded(match: _FoldedLayer, like: Version) -> list[Node]:
     norm, conv = match.norm, match.conv
     mean, variance, beta, gamma = (item.tensor.numpy() for item in match.statistics)
     if match.bias is not None:

@@ -10,7 +10,7 @@ from pocketgraph.freezing.for_inference.batch_norm_folding import CONVOLUTIONS
 from pocketgraph.graph import Graph, Node, Tensor, const, node_name
 
 
-class _Match(NamedTuple):
+class _DecomposedNorm(NamedTuple):
     data: Node
     scale: Node
     gamma: Node | None
@@ -80,7 +80,7 @@ def fuse_decomposed_batch_norms(graph: Graph) -> Graph:
     return graph.replace([*kept, *new])
 
 
-def _match(graph: Graph, node: Node) -> _Match | None:
+def _match(graph: Graph, node: Node) -> _DecomposedNorm | None:
     sides = [_node(graph, ref) for ref in node.data_inputs]
     ops = [side.op if side is not None else "" for side in sides]
     if ops not in (["Mul", "Sub"], ["Sub", "Mul"]):
@@ -109,7 +109,7 @@ def _match(graph: Graph, node: Node) -> _Match | None:
     assert variance is not None
     assert epsilon is not None
     gone = (product.name, difference.name, shift.name, scale.name, root.name, total.name)
-    return _Match(data, scale, gamma, beta, mean, variance, epsilon, data_format, gone)
+    return _DecomposedNorm(data, scale, gamma, beta, mean, variance, epsilon, data_format, gone)
 
 
 def _data_format(graph: Graph, data: Node) -> bytes | None:

@@ -29,7 +29,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Step:
+class AppliedRule:
     """A rule that ran: its name with parameters, and the graphs before and after it."""
 
     rule: str
@@ -54,7 +54,7 @@ def changes(before: Graph, after: Graph) -> dict[str, Change]:
     return found
 
 
-def changes_of_chain(steps: Sequence[Step], by_step: Sequence[Mapping[str, Change]]) -> dict[str, Change]:
+def changes_of_chain(steps: Sequence[AppliedRule], by_step: Sequence[Mapping[str, Change]]) -> dict[str, Change]:
     """What is different between the first graph and the last, with the rules that did it.
 
     Args:

@@ -10,8 +10,8 @@ from pocketgraph.graph import Graph, Node, Tensor
 from pocketgraph.graph.node import parse_ref
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.spelling import print_attr, print_tensor
-from pocketgraph.inspect.view.overlay import Layer, Overlay, layer_in_file
-from pocketgraph.inspect.view.weights import Histogram, histogram_of
+from pocketgraph.inspect.view.overlay import Overlay, OverlayFigures, layer_in_file
+from pocketgraph.inspect.view.weight_histograms import Histogram, histogram_of
 
 HELD = ops_with("constant", "variable", "reference_variable")
 PASSED = ops_with("passes", "reads_handle")
@@ -22,7 +22,7 @@ LARGE = 50_000  # nodes; of more, shapes and operations are not worked out, whic
 
 
 @dataclass
-class Edge:
+class DrawnEdge:
     """An arrow between two nodes that are shown, by their numbers; ``label`` is the type and shape that it carries."""
 
     source: int
@@ -61,7 +61,7 @@ class Shown:
     calls: int = 0
     engine: str = ""
     reason: str = ""
-    layer: Layer | None = None
+    layer: OverlayFigures | None = None
     histogram: Histogram | None = None
 
     @property
@@ -79,7 +79,7 @@ class Shown:
         ]
 
 
-def shown_nodes(graph: Graph, overlay: Overlay = NOTHING) -> tuple[list[Shown], list[Edge]]:
+def shown_nodes(graph: Graph, overlay: Overlay = NOTHING) -> tuple[list[Shown], list[DrawnEdge]]:
     """The nodes of a graph's picture and the arrows between them.
 
     Args:
@@ -124,7 +124,7 @@ def shown_nodes(graph: Graph, overlay: Overlay = NOTHING) -> tuple[list[Shown], 
             came = number.get(source, -1)
             one.inputs.append((ref, came, label))
             if came >= 0:
-                edges.append(Edge(came, at, control, label))
+                edges.append(DrawnEdge(came, at, control, label))
         count = len(inferred.shapes(one.node.name)) if inferred is not None else 0
         one.outputs = [carried(f"{one.node.name}:{port}") or "?" for port in range(count)]
         for port in range(count):
@@ -195,7 +195,7 @@ def _held(node: Node) -> str:
 def _flops(graph: Graph) -> Mapping[str, int | None]:
     """Operations by node, for the shapes that samples would have; None where these cannot be told."""
     from pocketgraph.inspect.flops import count_graph
-    from pocketgraph.runtime.samples import sample_fetches, sample_shapes
+    from pocketgraph.runtime.made_up_feeds import sample_fetches, sample_shapes
 
     try:
         feeds = sample_shapes(graph, sample_fetches(graph))

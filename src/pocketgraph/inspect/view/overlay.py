@@ -12,7 +12,7 @@ import numpy as np
 from pocketgraph.errors import FormatError
 from pocketgraph.formats.files import mapped
 from pocketgraph.graph import Node, node_name
-from pocketgraph.graph.model_file import SCALES, ZERO_POINTS
+from pocketgraph.graph.model_file_graph import SCALES, ZERO_POINTS
 from pocketgraph.runtime import StepTrace
 from pocketgraph.runtime.description import Description
 
@@ -28,7 +28,7 @@ FIGURES = (
 
 
 @dataclass(frozen=True)
-class Layer:
+class OverlayFigures:
     """What eight bits did to a tensor.
 
     Attributes:
@@ -53,10 +53,10 @@ class Overlay:
 
     trace: StepTrace | None = None
     description: Description | None = None
-    layers: Mapping[str, Layer] = field(default_factory=dict)
+    layers: Mapping[str, OverlayFigures] = field(default_factory=dict)
 
 
-def read_layers(path: str) -> dict[str, Layer]:
+def read_layers(path: str) -> dict[str, OverlayFigures]:
     """The layers of the report that ``quantize`` writes as JSON, by name of the node that makes each.
 
     Raises:
@@ -72,7 +72,7 @@ def read_layers(path: str) -> dict[str, Layer]:
         raise FormatError("this is no report of quantize", where=path, hint=hint) from error
 
 
-def layer_in_file(node: Node) -> Layer | None:
+def layer_in_file(node: Node) -> OverlayFigures | None:
     """The scale and the range of an eight-bit tensor of a .tflite file, which are attributes of the node there."""
     scales, zeros, types = (node.attrs.get(key) for key in (SCALES, ZERO_POINTS, "output_types"))
     if not (isinstance(scales, tuple) and isinstance(zeros, tuple) and isinstance(types, tuple)):
@@ -83,10 +83,10 @@ def layer_in_file(node: Node) -> Layer | None:
     low, high = ((code - zeros[0]) * scales[0] for code in (codes.min, codes.max))
     said = [("computed in", "codes"), ("values with codes", f"{low:.4g} … {high:.4g}"), ("scale", f"{scales[0]:.4g}"),
             ("zero point", str(zeros[0]))]  # fmt: skip
-    return Layer(None, tuple(said))
+    return OverlayFigures(None, tuple(said))
 
 
-def _layer(layer: Mapping[str, Any], measure: str) -> Layer:
+def _layer(layer: Mapping[str, Any], measure: str) -> OverlayFigures:
     harm = layer.get(measure)
     said = []
     for low, high, what in (("low", "high", "values seen"), ("chosen_low", "chosen_high", "values with codes")):
@@ -99,4 +99,4 @@ def _layer(layer: Mapping[str, Any], measure: str) -> Layer:
         said.append(("what was done", str(layer["action"])))
     in_float = bool(layer.get("in_float"))
     said.insert(0, ("computed in", "float" if in_float else "codes"))
-    return Layer(None if harm is None or in_float else float(harm), tuple(said))
+    return OverlayFigures(None if harm is None or in_float else float(harm), tuple(said))

@@ -11,7 +11,7 @@ from typing import Any
 from pocketgraph.errors import printable
 from pocketgraph.graph import Graph
 from pocketgraph.inspect.op_families import COLORS, family
-from pocketgraph.inspect.view.changes import KINDS, Change, Step, changes, changes_of_chain
+from pocketgraph.inspect.view.changes import KINDS, AppliedRule, Change, changes, changes_of_chain
 from pocketgraph.inspect.view.nodes import LARGE, NOTHING, Shown, functions_as_graphs, shown_nodes
 from pocketgraph.inspect.view.overlay import Overlay
 from pocketgraph.inspect.view.scope import Scope
@@ -39,7 +39,7 @@ def as_html(graph: Graph, title: str, overlay: Overlay = NOTHING) -> str:
     return _page(page_data(graph, title, overlay))
 
 
-def as_comparison(steps: Sequence[Step], title: str, overlays: Sequence[Overlay] = ()) -> str:
+def as_comparison(steps: Sequence[AppliedRule], title: str, overlays: Sequence[Overlay] = ()) -> str:
     """The page with two graphs side by side, what is different in colours.
 
     Args:
@@ -103,9 +103,9 @@ def page_data(graph: Graph, title: str, overlay: Overlay = NOTHING) -> dict[str,
     return _data(title, summary, notes, graphs, [])
 
 
-def comparison_data(steps: Sequence[Step], title: str, overlays: Sequence[Overlay] = ()) -> dict[str, Any]:
+def comparison_data(steps: Sequence[AppliedRule], title: str, overlays: Sequence[Overlay] = ()) -> dict[str, Any]:
     """What the page with two graphs shows: ``steps`` says which graphs, and what became of each node."""
-    whole = Step("", steps[0].before, steps[-1].after)
+    whole = AppliedRule("", steps[0].before, steps[-1].after)
     rules = len(steps)
     by_step = [changes(step.before, step.after) for step in steps]
     is_cut = rules > 1 and len(whole.before) + sum(len(step.after) for step in steps) > MOST_IN_CHAIN

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pocketgraph.inspect.view.layout import Layout
+from pocketgraph.inspect.view.layered_layout import GraphLayout
 
 NODE, SCOPE, ENTRY, EXIT = range(4)
 """What an item of a scope is; of an entry or exit arrows come from or go to outside."""
 
 
 @dataclass
-class Item:
+class ScopeItem:
     """Something in a scope: its kind and the number of the node or scope that it is."""
 
     kind: int
@@ -47,9 +47,9 @@ class Scope:
     path: str
     label: str
     parent: int
-    items: list[Item] = field(default_factory=list)
+    items: list[ScopeItem] = field(default_factory=list)
     links: list[Link] = field(default_factory=list)
     nodes: int = 0
     copies: int = 1
     is_open: bool = True
-    layout: Layout | None = None
+    layout: GraphLayout | None = None

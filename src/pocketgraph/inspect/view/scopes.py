@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from pocketgraph.errors import printable
-from pocketgraph.inspect.view.layout import layered
-from pocketgraph.inspect.view.nodes import Edge, Shown
-from pocketgraph.inspect.view.repeats import group_repeats
-from pocketgraph.inspect.view.scope import ENTRY, EXIT, NODE, SCOPE, Item, Link, Scope
+from pocketgraph.inspect.view.layered_layout import layered
+from pocketgraph.inspect.view.nodes import DrawnEdge, Shown
+from pocketgraph.inspect.view.repeated_blocks import group_repeats
+from pocketgraph.inspect.view.scope import ENTRY, EXIT, NODE, SCOPE, Link, Scope, ScopeItem
 
 DEEPEST = 12  # scopes in each other; what is nested deeper stands in the last
 MOST_NODES = 20_000  # in a picture
@@ -24,9 +24,9 @@ def label_of(text: str) -> str:
     return text if len(text) <= LETTERS else f"{text[: LETTERS // 2]}…{text[-(LETTERS // 2 - 1) :]}"
 
 
-def flat_scope(shown: Sequence[Shown], edges: Sequence[Edge]) -> tuple[list[Scope], int]:
+def flat_scope(shown: Sequence[Shown], edges: Sequence[DrawnEdge]) -> tuple[list[Scope], int]:
     """One scope with every node, and how many nodes are left out."""
-    scope = Scope("", "", -1, [Item(NODE, number) for number in range(len(shown))], nodes=len(shown))
+    scope = Scope("", "", -1, [ScopeItem(NODE, number) for number in range(len(shown))], nodes=len(shown))
     count = _cut(scope)
     scope.links = _merged((e.source, e.target, e.control, e.label) for e in edges if max(e.source, e.target) < count)
     scope.layout = layered(
@@ -35,7 +35,7 @@ def flat_scope(shown: Sequence[Shown], edges: Sequence[Edge]) -> tuple[list[Scop
     return [scope], len(shown) - count
 
 
-def nested_scopes(shown: Sequence[Shown], edges: Sequence[Edge]) -> tuple[list[Scope], int]:
+def nested_scopes(shown: Sequence[Shown], edges: Sequence[DrawnEdge]) -> tuple[list[Scope], int]:
     """The scopes of a graph, the outermost first, what repeats grouped; and how many nodes are left out."""
     scopes = _tree(shown)
     _without_wrappers(scopes)
@@ -84,9 +84,9 @@ def _tree(shown: Sequence[Shown]) -> list[Scope]:
             if inside is None:
                 inside = numbers[path] = len(scopes)
                 scopes.append(Scope(path, part, at))
-                scopes[at].items.append(Item(SCOPE, inside))
+                scopes[at].items.append(ScopeItem(SCOPE, inside))
             at = inside
-        scopes[at].items.append(Item(NODE, number))
+        scopes[at].items.append(ScopeItem(NODE, number))
     for scope in reversed(scopes):
         scope.nodes += sum(item.kind == NODE for item in scope.items)
         if scope.parent >= 0:
@@ -150,7 +150,9 @@ def _cut(scope: Scope) -> int:
     return len(scope.items)
 
 
-def _link(scopes: list[Scope], edges: Sequence[Edge], where: dict[int, tuple[int, int]], inner: dict[int, int]) -> None:
+def _link(
+    scopes: list[Scope], edges: Sequence[DrawnEdge], where: dict[int, tuple[int, int]], inner: dict[int, int]
+) -> None:
     """Draws each edge where its ends meet, and from there inwards to both, by way of entries and exits."""
     found: list[list[tuple[int, int, bool, str]]] = [[] for _ in scopes]
     bars: dict[tuple[int, int], int] = {}
@@ -165,7 +167,7 @@ def _link(scopes: list[Scope], edges: Sequence[Edge], where: dict[int, tuple[int
     def bar(at: int, kind: int) -> int:
         if (at, kind) not in bars:
             bars[at, kind] = len(scopes[at].items)
-            scopes[at].items.append(Item(kind))
+            scopes[at].items.append(ScopeItem(kind))
         return bars[at, kind]
 
     for edge in edges:

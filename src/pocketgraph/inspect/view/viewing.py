@@ -10,8 +10,8 @@ from pocketgraph.formats import load
 from pocketgraph.formats.files import write_atomically
 from pocketgraph.graph import Graph
 from pocketgraph.inspect.measured import measured
-from pocketgraph.inspect.view.changes import Step
-from pocketgraph.inspect.view.overlay import Layer, Overlay, read_layers
+from pocketgraph.inspect.view.changes import AppliedRule
+from pocketgraph.inspect.view.overlay import Overlay, OverlayFigures, read_layers
 from pocketgraph.inspect.view.page import as_comparison, as_html
 
 Model = Graph | str | os.PathLike[str]
@@ -20,7 +20,7 @@ HEIGHT = 640  # pixels of it there
 
 
 @dataclass(frozen=True)
-class View:
+class ViewPage:
     """A page to walk through a model; in a notebook it shows itself.
 
     Attributes:
@@ -55,7 +55,7 @@ def view(
     compare: Model | None = None,
     measure: bool = False,
     quantization: str | os.PathLike[str] | None = None,
-) -> View:
+) -> ViewPage:
     """Draws a model as a page that opens in any browser, without a network.
 
     >>> from pocketgraph.graph.text import parse
@@ -75,13 +75,13 @@ def view(
     layers = read_layers(os.fspath(quantization)) if quantization is not None else {}
     graph, overlay = _opened(model, measure, layers)
     if compare is None:
-        return View(as_html(graph, _name(model), overlay))
+        return ViewPage(as_html(graph, _name(model), overlay))
     other, beside = _opened(compare, measure, layers)
     title = f"{_name(model)} → {_name(compare)}"
-    return View(as_comparison([Step("", graph, other)], title, (overlay, beside)))
+    return ViewPage(as_comparison([AppliedRule("", graph, other)], title, (overlay, beside)))
 
 
-def _opened(model: Model, measure: bool, layers: dict[str, Layer]) -> tuple[Graph, Overlay]:
+def _opened(model: Model, measure: bool, layers: dict[str, OverlayFigures]) -> tuple[Graph, Overlay]:
     if measure:
         graph, trace, description = measured(model)
         return graph, Overlay(trace, description, layers)

@@ -8,8 +8,8 @@ import numpy as np
 
 from pocketgraph.graph import DType
 from pocketgraph.kernels.arrays import Array, integer, ints, nothing, number, reserve
+from pocketgraph.kernels.range_length import steps_between
 from pocketgraph.kernels.registry import Value, kernel
-from pocketgraph.kernels.steps import steps_between
 from pocketgraph.kernels.variant_arithmetic import holds_values, zeros
 
 

@@ -10,8 +10,8 @@ from pocketgraph.budgets import check_memory
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType
 from pocketgraph.kernels.arrays import Array, ints, reserve
+from pocketgraph.kernels.range_length import steps_between
 from pocketgraph.kernels.registry import kernel
-from pocketgraph.kernels.steps import steps_between
 
 LONG = DType.named("int64")
 

@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from pocketgraph.errors import FormatError
-from pocketgraph.formats.flatbuffers import Reader, Table
+from pocketgraph.formats.flatbuffers import FlatBufferReader, Table
 from pocketgraph.litert import schema
 from pocketgraph.litert.untrusted.file_tables import (
     BITS,
@@ -86,7 +86,7 @@ class _Model:
     """A model file being verified, from the buffers to the operators that read them."""
 
     def __init__(self, data: memoryview) -> None:
-        self.reader = Reader(data, TABLES)
+        self.reader = FlatBufferReader(data, TABLES)
         if len(data) < SHORTEST or bytes(data[4:8]) != schema.IDENTIFIER:
             raise FormatError("it does not begin as LiteRT models do")
         self.root = self.reader.table(self.reader.target(0), "Model")

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from pocketgraph.quantization.core.program_runner import Array
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.quantized_weights import float_weights
 from pocketgraph.quantization.core.value_range import Range
-from pocketgraph.quantization.mixed_precision.sensitivity import SensitivityAnalysis, decibels
+from pocketgraph.quantization.mixed_precision.sensitivity import decibels, noise_of_codes, powers_of_codes
 from pocketgraph.quantization.observing.calibration import observe_tensors
 from pocketgraph.quantization.ranges.range_selection import choose
 
@@ -147,10 +148,9 @@ def apply(state: QuantizationState) -> bool:
         return False
     seen = observe_tensors(state, found.program, [found.new])
     span = choose(seen[found.new], state.range_method)
-    analysis = SensitivityAnalysis(
-        found.program, state.samples, min(state.count, cost_model.MOST_SENSITIVITY_SAMPLES), state.options.threads
-    )
-    noise = analysis.of_codes(found.new, span)
+    samples = islice(state.samples(), min(state.count, cost_model.MOST_SENSITIVITY_SAMPLES))
+    powers = powers_of_codes(found.program, samples, {found.new: span}, threads=state.options.threads)
+    noise = float(noise_of_codes(powers)[0])
     if noise >= state.sensitivity[found.old]:
         return False
     state.program, state.seen, state.ranges = found.program, seen, {**state.ranges, found.new: span}

@@ -53,10 +53,10 @@ def convert(program: Program, recipe: ConversionRecipe) -> ConvertedProgram:
     """
     if recipe.io not in ("float", f"int{recipe.bits}"):
         raise UsageError(f"inputs and outputs are float or int{recipe.bits}, not '{recipe.io}'")
-    return _Conversion(program, recipe).run()
+    return _Int8Conversion(program, recipe).run()
 
 
-class _Conversion:
+class _Int8Conversion:
     def __init__(self, program: Program, recipe: ConversionRecipe) -> None:
         self.program = program
         self.recipe = recipe
@@ -263,14 +263,14 @@ class _Conversion:
         wide = self.recipe.bits == 16  # with a bias of 64 bits
         chosen = self.recipe.weights.get(operation) or rounded(operation, math.inf if wide else data_scale)
         count = len(chosen.scales)
-        scales = tuple(float(scale) for scale in chosen.scales)
         name = operator_rules.weights(operation).name
         kernel = self.kernel(name, chosen)
         limit = 2**47 if wide else 2**31 - 1
         result = operation.outputs[0]
         shift = self.recipe.shifts.get(result, 0.0) * self.quantization(result).scales[0]
         offsets = np.clip(np.rint((chosen.bias + shift) / (chosen.scales * data_scale)), -limit, limit)
-        by_channel = Quantization(tuple(float(np.float32(s * data_scale)) for s in scales), (0,) * count, 0)
+        products = (chosen.scales.astype(np.float64) * data_scale).astype(np.float32)
+        by_channel = Quantization(tuple(products.tolist()), (0,) * count, 0)
         dtype = INT64 if wide else INT32
         bias = Value(f"{name}/bias", dtype, (count,), Constant.of(offsets.astype(dtype.numpy)), by_channel)
         operands = list(operation.inputs) + [None] * (at_bias + 1 - len(operation.inputs))
@@ -280,7 +280,7 @@ class _Conversion:
 
 def quantized_kernel(name: str, chosen: QuantizedWeights) -> Value:
     """Weights as a constant of int8 or int4 codes."""
-    scales = tuple(float(scale) for scale in chosen.scales)
+    scales = tuple(chosen.scales.tolist())
     four = chosen.bits == 4
     constant = Constant.of(packed(chosen.codes) if four else chosen.codes)
     dtype = INT4 if four else INT8

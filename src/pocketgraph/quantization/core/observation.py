@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from copy import copy
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,24 @@ WHOLE = 8  # samples whose extremes are those of all values
 TINY = 1e-30  # what is closer to zero counts as zero: no float32 says how many bins of such a width fit in anything
 HUGE = 1e30  # width of a bin, from which differences do not fit in float32
 BLOCK = 1 << 15  # values whose smallest and largest are found while they are in the cache
+
+
+class TensorSummary(NamedTuple):
+    """What is seen of one array, by whoever ran the program: the rest of the work is taking it in, in order.
+
+    Attributes:
+        low, high: its extremes.
+        channel_low, channel_high: [channels], over some rows; None without channels.
+        counted: some of the values, for the histogram.
+        size: how many there are.
+    """
+
+    low: float
+    high: float
+    channel_low: Array | None
+    channel_high: Array | None
+    counted: Array
+    size: int
 
 
 class Observation:
@@ -72,9 +90,32 @@ class Observation:
         Raises:
             RunError: it holds NaN or infinity.
         """
-        if not values.size:
-            return
-        low, high = self._extremes(values)
+        if values.size:
+            self.take(self.summary(values))
+
+    def summary(self, values: Array) -> TensorSummary:
+        """What is seen of the next sample's array; nothing changes but by ``take``."""
+        low, high, channel_low, channel_high = self._extremes(values)
+        # scores are few, and the rare large ones among them are what counts
+        number = self.samples + 1
+        step = 1 if values.size <= MOST_COUNTED else -(-values.size // _fewer(MOST_COUNTED, number))
+        # an odd step does not keep to the same channels
+        counted = values.reshape(-1)[number % step :: step | 1] if step > 1 else values.reshape(-1)
+        return TensorSummary(low, high, channel_low, channel_high, np.array(counted), values.size)
+
+    def take(self, seen: TensorSummary) -> None:
+        """Takes in what was seen of the next sample.
+
+        Raises:
+            RunError: it holds NaN or infinity.
+        """
+        low, high = seen.low, seen.high
+        if seen.channel_low is not None and seen.channel_high is not None:
+            if self.channel_low is None or self.channel_high is None:
+                self.channel_low, self.channel_high = seen.channel_low, seen.channel_high
+            else:
+                self.channel_low = np.minimum(self.channel_low, seen.channel_low)
+                self.channel_high = np.maximum(self.channel_high, seen.channel_high)
         if not (math.isfinite(low) and math.isfinite(high)):
             raise RunError(
                 f"sample {self.samples + 1} gives a value that is not finite",
@@ -85,7 +126,7 @@ class Observation:
         if self.is_input:
             self.peaks.append(max(-low, high))
         self.low, self.high = min(self.low, low), max(self.high, high)
-        self._count(values)
+        self._count(seen.counted, seen.size)
 
     STATE = ("ends", "bins", "counts", "channel_low", "channel_high", "peaks")
 
@@ -130,30 +171,25 @@ class Observation:
         centres: Array = self._start + self._width * (np.arange(BINS) + 0.5)
         return centres
 
-    def _extremes(self, values: Array) -> tuple[float, float]:
+    def _extremes(self, values: Array) -> tuple[float, float, Array | None, Array | None]:
+        """The smallest and largest value, and those of the channels over some rows."""
         channels = values.shape[-1] if values.ndim else 1
-        if 1 < channels <= MOST_CHANNELS and values.size // channels > 1:
-            rows = values.reshape(-1, channels)
-            step = -(-len(rows) // self._fewer(MOST_ROWS))
-            rows = rows[self.samples % step :: step]
-            low, high = rows.min(axis=0), rows.max(axis=0)
-            if self.channel_low is None or self.channel_high is None:
-                self.channel_low, self.channel_high = low, high
-            else:
-                self.channel_low = np.minimum(self.channel_low, low)
-                self.channel_high = np.maximum(self.channel_high, high)
-            values_low, values_high = float(low.min()), float(high.max())
-            if self.is_derived:
-                return values_low, values_high
-        else:
-            return float(values.min()), float(values.max())
+        if not (1 < channels <= MOST_CHANNELS and values.size // channels > 1):
+            return float(values.min()), float(values.max()), None, None
+        rows = values.reshape(-1, channels)
+        step = -(-len(rows) // _fewer(MOST_ROWS, self.samples))
+        rows = rows[self.samples % step :: step]
+        low, high = rows.min(axis=0), rows.max(axis=0)
+        values_low, values_high = float(low.min()), float(high.max())
+        if self.is_derived:
+            return values_low, values_high, low, high
         floor, ceiling = self.bounds
         if floor < 0:  # ranges hold 0 anyway
             ends = np.array([(block.min(), block.max()) for block in self._blocks(values)])  # NaN stays NaN
-            return float(ends[:, 0].min()), float(ends[:, 1].max())
+            return float(ends[:, 0].min()), float(ends[:, 1].max()), low, high
         if not max(values_high, self.high) >= ceiling:
             values_high = float(np.max([block.max() for block in self._blocks(values)]))
-        return values_low, values_high
+        return values_low, values_high, low, high
 
     def _blocks(self, values: Array) -> Iterator[Array]:
         """The values that the extremes come from: all, but of later large arrays in turn every other block."""
@@ -162,25 +198,18 @@ class Observation:
         for start in range(self.samples % step * BLOCK, flat.size, step * BLOCK):
             yield flat[start : start + BLOCK]
 
-    def _fewer(self, most: int) -> int:
-        """How many of a sample's values or rows to look at, when there are ``most`` of the first ones."""
-        return most if self.samples <= FIRST else most // LATER
-
-    def _count(self, values: Array) -> None:
+    def _count(self, counted: Array, size: int) -> None:
+        """Puts some of ``size`` values into the histogram, for all of them."""
         self._make_room()
         if not self._width:
-            self.counts[0] += values.size
+            self.counts[0] += size
             return
-        # scores are few, and the rare large ones among them are what counts
-        step = 1 if values.size <= MOST_COUNTED else -(-values.size // self._fewer(MOST_COUNTED))
-        # an odd step does not keep to the same channels
-        taken = values.reshape(-1)[self.samples % step :: step | 1] if step > 1 else values.reshape(-1)
         if self._width > HUGE:
-            taken = taken.astype(np.float64)
-        index = ((taken - self._start) * (1 / self._width)).astype(np.int64)
+            counted = counted.astype(np.float64)
+        index = ((counted - self._start) * (1 / self._width)).astype(np.int64)
         np.minimum(index, BINS - 1, out=index)
         np.maximum(index, 0, out=index)
-        self.counts += np.bincount(index, minlength=BINS) * (values.size / max(taken.size, 1))
+        self.counts += np.bincount(index, minlength=BINS) * (size / max(counted.size, 1))
 
     def _make_room(self) -> None:
         """Doubles the width of the bins until they hold every value; the counts move with them."""
@@ -200,3 +229,8 @@ class Observation:
             self.counts = np.concatenate([np.zeros(BINS // 2), self.counts.reshape(-1, 2).sum(axis=1)])
             self._start -= self._width * BINS
             self._width *= 2
+
+
+def _fewer(most: int, samples: int) -> int:
+    """How many of a sample's values or rows to look at, when there are ``most`` of the first ones."""
+    return most if samples <= FIRST else most // LATER

@@ -10,7 +10,7 @@ import numpy as np
 from pocketgraph.litert.program import Program, Value
 from pocketgraph.litert.runner import PlainRunner
 from pocketgraph.quantization.program_pass import subprogram
-from pocketgraph.quantization.serialization.model_file import model_bytes
+from pocketgraph.quantization.serialization.tflite_bytes import model_bytes
 
 Array = np.ndarray[Any, Any]
 Sample: TypeAlias = Sequence[Array]

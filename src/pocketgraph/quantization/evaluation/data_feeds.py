@@ -12,11 +12,11 @@ from pocketgraph.datasets.named_arrays import SampleSource, are_arrays
 from pocketgraph.datasets.recordings import USUAL_RATE, content_at
 from pocketgraph.datasets.sample_reading import SampleReading
 from pocketgraph.graph import Graph, canonical
-from pocketgraph.graph.model_file import numbers
+from pocketgraph.graph.model_file_graph import numbers
 from pocketgraph.quantization.audio_preprocessing import audio_preprocessing_of, input_shapes
 from pocketgraph.quantization.evaluation.runnable_models import check_feeds
 from pocketgraph.runtime.feeds import FeedSpec
-from pocketgraph.runtime.samples import sample_fetches
+from pocketgraph.runtime.made_up_feeds import sample_fetches
 from pocketgraph.runtime.tensor_names import feed_endpoints
 
 

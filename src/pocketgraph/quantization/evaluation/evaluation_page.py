@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from pocketgraph.pages.document import fragment, report
-from pocketgraph.pages.parts import Cell, Column, Row, glossary, notes, section, table, words
-from pocketgraph.pages.parts import Verdict as Finding
+from pocketgraph.pages.parts import Cell, Column, Row, Verdict, glossary, notes, section, table, words
 from pocketgraph.pages.words import WORDS
-from pocketgraph.quantization.evaluation.model_verdict import COLUMNS, Verdict, is_told
+from pocketgraph.quantization.evaluation.model_verdict import COLUMNS, ModelVerdict, is_told
 from pocketgraph.runtime.answer_metrics import interval
 
 MOST = 50  # models and notes in a notebook
@@ -27,7 +26,7 @@ USED = ("top-1", "95 % confident", "same best class", "KL divergence", "signal t
 """The words that a page explains."""
 
 
-def to_html(found: Sequence[Verdict], samples: int, said: Sequence[str], place: str) -> str:
+def to_html(found: Sequence[ModelVerdict], samples: int, said: Sequence[str], place: str) -> str:
     """The page.
 
     Args:
@@ -45,27 +44,27 @@ def to_html(found: Sequence[Verdict], samples: int, said: Sequence[str], place: 
     )
 
 
-def to_fragment(found: Sequence[Verdict], samples: int, said: Sequence[str]) -> str:
+def to_fragment(found: Sequence[ModelVerdict], samples: int, said: Sequence[str]) -> str:
     """Verdict and table for a notebook."""
     return fragment(finding(found, samples).html(), _table(found[:MOST]), notes(said[:MOST]))
 
 
-def finding(found: Sequence[Verdict], samples: int) -> Finding:
+def finding(found: Sequence[ModelVerdict], samples: int) -> Verdict:
     """Which of the models to ship, in plain words, and why."""
     if not found:
-        return Finding("", "No models")
+        return Verdict("", "No models")
     first = found[0]
     few = [f"{samples} samples are few: another hundred may say otherwise."] if samples < FEW else []
     if len(found) == 1:
-        return Finding("", _alone(first), few)
+        return Verdict("", _alone(first), few)
     judged = [(one, *_judged(one, first)) for one in found[1:]]
     order = {"good": 0, "fair": 1, "bad": 2}
     best, kind, _ = min(judged, key=lambda item: (order[item[1]], item[0].size or 0))
     reasons = [f"{one.model}: {why}" for one, _, why in judged]
-    return Finding(kind, SAID[kind].format(best.model), [*reasons, *few])
+    return Verdict(kind, SAID[kind].format(best.model), [*reasons, *few])
 
 
-def _alone(one: Verdict) -> str:
+def _alone(one: ModelVerdict) -> str:
     if one.accuracy is not None:
         low, high = one.accuracy.top1_interval
         return (
@@ -76,7 +75,7 @@ def _alone(one: Verdict) -> str:
     return f"{one.model} ran; the data do not tell what is right"
 
 
-def _judged(one: Verdict, first: Verdict) -> tuple[str, str]:
+def _judged(one: ModelVerdict, first: ModelVerdict) -> tuple[str, str]:
     """``good``, ``fair`` or ``bad``, and why."""
     beside = one.comparison
     assert beside is not None
@@ -97,7 +96,7 @@ def _judged(one: Verdict, first: Verdict) -> tuple[str, str]:
     return kind, "; ".join(said) + "."
 
 
-def _table(found: Sequence[Verdict]) -> str:
+def _table(found: Sequence[ModelVerdict]) -> str:
     rows = [one.as_dict() for one in found]
     used = [column for column in COLUMNS if any(is_told(row.get(column[0])) for row in rows)]
     head = [Column("model"), *(Column(title, MEANS.get(key, WORDS.get(title, ""))) for key, title, _ in used)]

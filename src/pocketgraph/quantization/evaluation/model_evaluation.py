@@ -4,27 +4,28 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
 import numpy as np
 
-from pocketgraph.datasets.dataset import Dataset
+from pocketgraph import cluster
+from pocketgraph.datasets.dataset import Dataset, sample_apart
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.errors import UsageError, option
-from pocketgraph.pages.parts import Verdict as Finding
+from pocketgraph.pages.parts import Verdict
 from pocketgraph.quantization.core.program_runner import Array
 from pocketgraph.quantization.core.quantization_options import Progress, silent
 from pocketgraph.quantization.evaluation import evaluation_page
-from pocketgraph.quantization.evaluation.model_verdict import COLUMNS, Verdict, is_told
+from pocketgraph.quantization.evaluation.model_verdict import COLUMNS, ModelVerdict, is_told
 from pocketgraph.quantization.evaluation.runnable_models import LiteRTModel, RunnableModel
-from pocketgraph.runtime.answer_metrics import Accuracy, Comparison
+from pocketgraph.runtime.answer_metrics import ClassAccuracy, Comparison
 from pocketgraph.runtime.statistic import Statistic
 
 
 @dataclass
-class Evaluation(Sequence["Verdict"]):
+class Evaluation(Sequence["ModelVerdict"]):
     """What is known of models after all samples, one after the other; it prints as a table.
 
     Attributes:
@@ -33,7 +34,7 @@ class Evaluation(Sequence["Verdict"]):
         notes: what the numbers do not say by themselves.
     """
 
-    verdicts: list[Verdict]
+    verdicts: list[ModelVerdict]
     samples: int
     notes: list[str]
 
@@ -41,16 +42,16 @@ class Evaluation(Sequence["Verdict"]):
         return len(self.verdicts)
 
     @overload
-    def __getitem__(self, at: int) -> Verdict: ...
+    def __getitem__(self, at: int) -> ModelVerdict: ...
     @overload
-    def __getitem__(self, at: slice) -> list[Verdict]: ...
-    def __getitem__(self, at: int | slice) -> Verdict | list[Verdict]:
+    def __getitem__(self, at: slice) -> list[ModelVerdict]: ...
+    def __getitem__(self, at: int | slice) -> ModelVerdict | list[ModelVerdict]:
         return self.verdicts[at]
 
     def __repr__(self) -> str:
         return "\n".join(table([verdict.as_dict() for verdict in self.verdicts], self.samples))
 
-    def verdict(self) -> Finding:
+    def verdict(self) -> Verdict:
         """Which of the models to ship, in plain words, and why."""
         return evaluation_page.finding(self.verdicts, self.samples)
 
@@ -85,23 +86,20 @@ def judge_models(
             raise UsageError(
                 f"it takes {_shapes(model)}, and {models[0].path} takes {_shapes(models[0])}", where=model.path
             )
-    verdicts = [Verdict(model.path, model.size, Comparison() if at else None) for at, model in enumerate(models)]
+    verdicts = [ModelVerdict(model.path, model.size, Comparison() if at else None) for at, model in enumerate(models)]
     odd: list[int] = []
     classes: list[int] | None = None
     numbers: Array | None = None
-    for done, sample in enumerate(data.samples()):
-        if not all(np.isfinite(array).all() for array in sample if array.dtype.kind == "f"):
+    key = "" if cluster.current() is None else _key(models, data)
+    for done, row in enumerate(cluster.map_in_order(_Answering(tuple(models)), data.apart(), key=key)):
+        if not row["is_finite"]:
             odd.append(done + 1)
-        reference: Array | None = None
-        for model, verdict in zip(models, verdicts, strict=True):
-            start = time.perf_counter()
-            answer = np.asarray(model.run(sample)[0])
-            took = time.perf_counter() - start
-            verdict.times.append(model.seconds if isinstance(model, LiteRTModel) else took)
-            if reference is None:
-                reference = answer
-                if done == 0:
-                    classes, numbers = _wanted(data, labels, answer.size, verdicts)
+        reference = row["0"]
+        if done == 0:
+            classes, numbers = _wanted(data, labels, reference.size, verdicts)
+        for at, (model, verdict) in enumerate(zip(models, verdicts, strict=True)):
+            answer = row[str(at)]
+            verdict.times.append(float(row["seconds"][at]))
             if answer.size != reference.size:
                 raise UsageError(
                     f"its output is {list(answer.shape)}, that of {models[0].path} {list(reference.shape)}",
@@ -114,15 +112,44 @@ def judge_models(
     return Evaluation(verdicts, len(data), list(notes(verdicts, data, odd)))
 
 
+@dataclass(frozen=True)
+class _Answering:
+    """The first output of each model for a sample; a job for a cluster."""
+
+    models: tuple[RunnableModel, ...]
+
+    def __call__(self) -> Callable[[Dataset | list[Array]], dict[str, Array]]:
+        return self.row
+
+    def row(self, part: Dataset | list[Array]) -> dict[str, Array]:
+        """The outputs by the models' numbers, how long each took, and whether the sample's numbers are finite."""
+        sample = sample_apart(part)
+        found: dict[str, Array] = {}
+        seconds = []
+        for at, model in enumerate(self.models):
+            start = time.perf_counter()
+            found[str(at)] = np.asarray(model.run(sample)[0])
+            took = time.perf_counter() - start
+            seconds.append(model.seconds if isinstance(model, LiteRTModel) else took)
+        found["seconds"] = np.array(seconds)
+        found["is_finite"] = np.array(all(np.isfinite(array).all() for array in sample if array.dtype.kind == "f"))
+        return found
+
+
+def _key(models: Sequence[RunnableModel], data: Dataset) -> str:
+    """What a call that was interrupted is found by."""
+    return cluster.source_key("evaluate", [model.identity() for model in models], data.scaling, data.identity())
+
+
 def _wanted(
-    data: Dataset, labels: Sequence[str] | None, size: int, verdicts: Sequence[Verdict]
+    data: Dataset, labels: Sequence[str] | None, size: int, verdicts: Sequence[ModelVerdict]
 ) -> tuple[list[int] | None, Array | None]:
     """What the data tell of each sample, its class or its numbers; verdicts get room for what is counted."""
     classes = data.truth(labels, size)
     has_classes = classes is not None and size > 1
     numbers = None if has_classes else data.wanted(size)
     for verdict in verdicts:
-        verdict.accuracy = Accuracy() if has_classes else None
+        verdict.accuracy = ClassAccuracy() if has_classes else None
         verdict.errors = None if numbers is None else Statistic()
     return classes, numbers
 
@@ -162,7 +189,7 @@ def table(rows: list[dict[str, Any]], count: int) -> list[str]:
     return lines
 
 
-def notes(verdicts: list[Verdict], data: Dataset, odd: list[int]) -> Iterator[str]:
+def notes(verdicts: list[ModelVerdict], data: Dataset, odd: list[int]) -> Iterator[str]:
     """What the numbers do not say by themselves."""
     if odd:
         which = f"sample {odd[0]} holds" if len(odd) == 1 else f"{len(odd)} samples hold, the first being {odd[0]},"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.quantization.core.program_runner import Array
-from pocketgraph.runtime.answer_metrics import Accuracy, Comparison, interval, mean_interval
+from pocketgraph.runtime.answer_metrics import ClassAccuracy, Comparison, interval, mean_interval
 from pocketgraph.runtime.statistic import Statistic
 
 COLUMNS = (
@@ -32,7 +32,7 @@ COLUMNS = (
 
 
 @dataclass
-class Verdict:
+class ModelVerdict:
     """What is known of one model after all samples.
 
     Attributes:
@@ -47,7 +47,7 @@ class Verdict:
     path: str
     size: int | None = None
     comparison: Comparison | None = None
-    accuracy: Accuracy | None = None
+    accuracy: ClassAccuracy | None = None
     errors: Statistic[float] | None = None
     times: list[float] = field(default_factory=list)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -20,7 +22,7 @@ from pocketgraph.quantization.audio_preprocessing import (
     input_shapes,
 )
 from pocketgraph.quantization.core.program_runner import Array, Sample
-from pocketgraph.runtime.samples import sample_fetches
+from pocketgraph.runtime.made_up_feeds import sample_fetches
 
 IDENTIFIER = b"TFL3"
 SAVED_MODEL = "saved_model.pb"
@@ -38,6 +40,10 @@ class RunnableModel(Protocol):
 
     def run(self, sample: Sample) -> list[Array]:
         """The outputs as numbers for one array an input."""
+        ...
+
+    def identity(self) -> str:
+        """What tells its answers from another model's: a digest of its content, and what is computed."""
         ...
 
 
@@ -172,6 +178,23 @@ class GraphModel:
         feeds = {item.name: array for item, array in zip(self.inputs, sample, strict=True)}
         return self._session.run(self.outputs, {**feeds, **self.values})
 
+    def identity(self) -> str:
+        """Of the graph, its outputs, inputs and other feeds."""
+        from pocketgraph.formats import to_bytes
+
+        graph = hashlib.sha256(bytes(to_bytes(self.graph))).hexdigest()
+        return repr((graph, self.outputs, self.inputs, sorted(self.values.items())))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the session: where the model goes there is a new one, on one core."""
+        return {**self.__dict__, "_session": None, "audio": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        from pocketgraph.runtime import Session
+
+        self.__dict__.update(state)
+        self._session = Session(self.graph, threads=1)
+
 
 class LiteRTModel:
     """A LiteRT file: one of others in a process of its own; codes go in and come out as numbers.
@@ -185,7 +208,9 @@ class LiteRTModel:
     ) -> None:
         """Raises FormatError where the file is damaged, or LiteRT does not take it."""
         self.seconds = 0.0
+        self._wanted = list(outputs or ())
         self._interpreter: IsolatedInterpreter | TrustedInterpreter
+        self._made: bytes | None = None
         if isinstance(model, (str, os.PathLike)):
             self.path = path = os.fspath(model)
             try:
@@ -194,7 +219,7 @@ class LiteRTModel:
             except OSError as error:
                 raise FormatError(f"the file cannot be read: {error.strerror}", where=path) from error
         else:
-            content = model.to_bytes("tflite")
+            self._made = content = model.to_bytes("tflite")
             self.path, self.size = model.name, len(content)
             self._interpreter = TrustedInterpreter(content, threads, model.name)
         self._given = self._interpreter.inputs
@@ -214,6 +239,34 @@ class LiteRTModel:
         numbers = [_number(found[place], self._interpreter.outputs[place]) for place in self._order]
         self.seconds = (asked - start) + self._interpreter.seconds + (time.perf_counter() - answered)
         return numbers
+
+    def identity(self) -> str:
+        """Of the file, and what of it is read first."""
+        return repr((hashlib.sha256(self._content()).hexdigest(), self._wanted))
+
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        """Where the model goes it is opened anew, on one core; a file of others in a process of its own there too."""
+        if isinstance(self._interpreter, IsolatedInterpreter):
+            return LiteRTModel, (self.path, 1, self._wanted)
+        return LiteRTModel, (_LiteRTBytes(self.path, self._content()), 1, self._wanted)
+
+    def _content(self) -> bytes:
+        if self._made is not None:
+            return self._made
+        with open(self.path, "rb") as file:
+            return file.read()
+
+
+@dataclass(frozen=True)
+class _LiteRTBytes:
+    """A model that was made in memory."""
+
+    name: str
+    content: bytes
+
+    def to_bytes(self, form: str) -> bytes:
+        """The file's content."""
+        return self.content
 
 
 def _in_order(names: Sequence[str], wanted: Sequence[str]) -> list[int]:

@@ -170,7 +170,8 @@ def _solved(
         The weights, the biases, the mean of each input [1 or outputs, inputs], and their second moments about it.
     """
     depthwise = wanted.dtype == np.float64
-    target = _product(wanted, matrix) + bias.astype(wanted.dtype)  # [rows, outputs]
+    target = _product(wanted, matrix)  # [rows, outputs]
+    target += bias.astype(wanted.dtype)
     middle = given.mean(axis=1, dtype=np.float64)  # [groups, inputs]
     centred = given - middle[:, np.newaxis].astype(given.dtype)
     if depthwise:
@@ -186,15 +187,20 @@ def _solved(
     low, high = bounds
     solution, offset = matrix, bias
     for _ in range(fit.rounds):
-        reached = _product(given, solution) + offset.astype(given.dtype)
-        goal = np.where((target <= low) & (reached <= low), reached, target)
-        goal = np.where((target >= high) & (reached >= high), reached, goal)
+        reached = _product(given, solution)
+        reached += offset.astype(given.dtype)
+        goal = target
+        if low > -np.inf:
+            goal = np.where((target <= low) & (reached <= low), reached, goal)
+        if high < np.inf:
+            goal = np.where((target >= high) & (reached >= high), reached, goal)
         mean = goal.mean(axis=0, dtype=np.float64)
         if depthwise:
             cross = np.einsum("gri,rg->gi", centred, goal - mean) / len(goal)
             solution = np.einsum("gij,gj->gi", inverse, cross + ridge[:, np.newaxis] * matrix)
         else:
-            cross = (goal - mean.astype(goal.dtype)).T @ centred[0] / len(goal)
+            np.subtract(goal, mean.astype(goal.dtype), out=reached)  # these arrays are large, and new ones cost time
+            cross = reached.T @ centred[0] / len(goal)
             solution = (cross + ridge[0] * matrix) @ inverse[0]
         offset = mean - np.einsum("oi,oi->o", solution, np.broadcast_to(middle, solution.shape))
     return solution, offset, middle, moments

@@ -97,16 +97,22 @@ def _in_order(target: Array, scales: Array, upper: Array, largest: int) -> Array
     shared = len(upper) == 1
     for start in range(0, count, BLOCK):
         end = min(start + BLOCK, count)
-        errors = np.zeros((len(target), end - start))
-        for index in range(start, end):
-            codes[:, index] = np.clip(np.rint(left[:, index] / scales), -largest, largest)
-            apart = (left[:, index] - codes[:, index] * scales) / upper[:, index, index]
-            left[:, index:end] -= apart[:, np.newaxis] * upper[:, index, index:end]
-            errors[:, index - start] = apart
+        columns, factors = _columns(left[:, start:end]), _columns(upper[:, start:end, start:end])
+        errors, chosen = np.zeros_like(columns), np.zeros_like(columns)
+        for index in range(end - start):
+            np.clip(np.rint(columns[index] / scales), -largest, largest, out=chosen[index])
+            apart = np.divide(columns[index] - chosen[index] * scales, factors[index, index], out=errors[index])
+            columns[index:] -= factors[index:, index] * apart
+        codes[:, start:end] = chosen.T
         if end < count:
-            rest = upper[:, start:end, end:]
+            errors, rest = np.ascontiguousarray(errors.T), upper[:, start:end, end:]
             left[:, end:] -= errors @ rest[0] if shared else np.einsum("oi,oij->oj", errors, rest)
     return codes
+
+
+def _columns(block: Array) -> Array:
+    """A block with its last axis first, so that what is computed for one input lies together in memory."""
+    return np.ascontiguousarray(np.moveaxis(block, -1, 0) if block.ndim == 2 else block.transpose(2, 1, 0))
 
 
 def _improve(codes: Array, target: Array, scales: Array, moments: Array, largest: int) -> bool:
@@ -121,15 +127,15 @@ def _improve(codes: Array, target: Array, scales: Array, moments: Array, largest
     for start in range(0, count, BLOCK):
         end = min(start + BLOCK, count)
         block = moments[:, :, start:end]
-        slope = apart @ block[0] if shared else np.einsum("oi,oij->oj", apart, block)
-        for index in range(start, end):
-            own = moments[:, index, index]
-            step = np.rint(-slope[:, index - start] / (own * scales))
-            wanted = np.clip(codes[:, index] + step, -largest, largest)
-            change = (wanted - codes[:, index]) * scales
+        slope = _columns(apart @ block[0] if shared else np.einsum("oi,oij->oj", apart, block))
+        near, present = _columns(block[:, start:end]), _columns(codes[:, start:end])
+        for index in range(end - start):
+            step = np.rint(-slope[index] / (near[index, index] * scales))
+            wanted = np.clip(present[index] + step, -largest, largest)
+            change = (wanted - present[index]) * scales
             if change.any():
                 moved = True
-                codes[:, index] = wanted
-                apart[:, index] += change
-                slope += change[:, np.newaxis] * block[:, index]
+                codes[:, start + index] = wanted
+                apart[:, start + index] += change
+                slope += near[:, index] * change
     return moved

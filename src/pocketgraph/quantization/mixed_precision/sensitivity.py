@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import islice
 
 import numpy as np
@@ -14,14 +14,19 @@ from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.quantization.core import cost_model
 from pocketgraph.quantization.core.conversion_recipe import shared_quantization
 from pocketgraph.quantization.core.operator_rules import OPERATOR_RULES, OperatorRule, is_layer, is_table, weights
-from pocketgraph.quantization.core.program_runner import Array, ProgramRunner, Samples
+from pocketgraph.quantization.core.program_runner import Array, ProgramRunner, Sample, Samples
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.quantized_weights import replace_weights
 from pocketgraph.quantization.core.value_range import Range
+from pocketgraph.quantization.mixed_precision.segmented_execution import SegmentedExecution
 from pocketgraph.quantization.program_pass import copied
 
 FINAL = ("ARG_MAX", "DEQUANTIZE", "LOGISTIC", "LOG_SOFTMAX", "RESHAPE", "SOFTMAX")
 """What may follow the scores of a classifier; errors are measured before it, where they are not squeezed together."""
+
+RESUMED = "sensitivity by sample"
+"""What the powers are kept under for a call that goes on."""
+LEAST_POWER = 1e-30  # of scores that are all the same
 
 
 def scores(program: Program) -> list[Value]:
@@ -37,8 +42,74 @@ def scores(program: Program) -> list[Value]:
     return [value for value in dict.fromkeys(judged) if value.dtype is FLOAT and value.constant is None]
 
 
+def powers_of_codes(
+    program: Program,
+    samples: Iterable[Sample],
+    spans: Mapping[Value, Range],
+    bits: int = 8,
+    threads: int = 1,
+    tell: Callable[[int], None] = lambda done: None,
+) -> Iterator[Array]:
+    """What codes for one tensor alone do to the scores, tensor by tensor.
+
+    Each sample is run once; from behind each tensor it is run on once more with what its codes stand for.
+
+    Args:
+        program: the float program.
+        samples: what to run it on.
+        spans: the tensors in running order, and the range of their codes.
+        bits: of the codes, 8 or 16.
+        threads: how many threads to compute with.
+        tell: how many tensors are done.
+
+    Yields:
+        For each sample the power of its scores and of the noise that each tensor causes, float64
+        [1 + tensors, scores].
+    """
+    judged = scores(program)
+    running = SegmentedExecution(program, spans, judged, threads)
+    done = 0
+    for sample in samples:
+        held, place = running.begin(sample), 0
+        wanted = running.finish(held, 0)
+        noise: dict[Value, list[float]] = {}
+        for value in sorted(spans, key=running.place):
+            while place < running.place(value):
+                held, place = running.advance(held, place), place + 1
+            results = wanted
+            if value in held:  # else nothing reads it
+                back = _through_codes(value, spans[value], bits)([held[value]])[0]
+                results = running.finish({**held, value: back}, place)
+            pairs = zip(wanted, results, strict=True)
+            noise[value] = [_power(a.astype(np.float64) - b.astype(np.float64)) for a, b in pairs]
+            done += 1
+            tell(done)
+        signal = [_power(array.astype(np.float64)) for array in wanted]
+        rows = [signal, *(noise[value] for value in spans)]
+        yield np.array(rows, np.float64).reshape(len(rows), len(judged))
+
+
+def _through_codes(value: Value, span: Range, bits: int) -> ProgramRunner:
+    """Gives a tensor codes, and the numbers that these stand for."""
+    coded = Value(f"{value.name}/codes", INT16 if bits == 16 else INT8, value.shape, None, span.quantization(bits))
+    back = Value(f"{value.name}/back", FLOAT, value.shape)
+    steps = [Operation("QUANTIZE", [value], [coded]), Operation("DEQUANTIZE", [coded], [back])]
+    return ProgramRunner(Program([value], [back], steps))
+
+
+def noise_of_codes(powers: Iterable[Array]) -> Array:
+    """The noise that each tensor causes, as a share of the signal's power, float64 [tensors].
+
+    Args:
+        powers: what ``powers_of_codes`` gave for each sample.
+    """
+    total = sum(powers, np.zeros(()))
+    shares: Array = (total[1:] / np.maximum(total[0], LEAST_POWER)).max(axis=1, initial=0.0)
+    return shares
+
+
 class SensitivityAnalysis:
-    """Measures single changes of a program by their effect on its scores.
+    """Measures other weights of a program by their effect on its scores.
 
     Args:
         program: the float program.
@@ -52,43 +123,28 @@ class SensitivityAnalysis:
         self.threads = threads
         self.judged = scores(program)
         self._samples = [[np.array(array) for array in sample] for sample in islice(samples(), count)]
-        self._wanted = self._results(program, self.judged)
-        self._power = [max(_power(wanted), 1e-30) for wanted in self._wanted]
-
-    def of_codes(self, value: Value, span: Range, bits: int = 8) -> float:
-        """Noise, as a share of the signal's power, that codes of 8 or 16 bits for one tensor alone cause."""
-        changed = copied(self.program)
-        coded = Value(f"{value.name}/codes", INT16 if bits == 16 else INT8, value.shape, None, span.quantization(bits))
-        back = Value(f"{value.name}/back", FLOAT, value.shape)
-        for operation in changed.operations:
-            operation.inputs = [back if operand is value else operand for operand in operation.inputs]
-        at = next((i + 1 for i, op in enumerate(changed.operations) if value in op.outputs), 0)
-        changed.operations[at:at] = [Operation("QUANTIZE", [value], [coded]), Operation("DEQUANTIZE", [coded], [back])]
-        return self._noise(changed, [back if judged is value else judged for judged in self.judged])
+        self._wanted = self._results(program)
+        self._power = [max(sum(map(_power, wanted)), LEAST_POWER) for wanted in self._wanted]
 
     def of_weights(self, operation: Operation, values: Array, bias: Array) -> float:
         """Noise, as a share of the signal's power, that other weights and another bias for one layer alone cause."""
         changed = copied(self.program)
         replace_weights(changed.operations[self.program.operations.index(operation)], values, bias)
-        return self._noise(changed, self.judged)
-
-    def _noise(self, changed: Program, judged: Sequence[Value]) -> float:
-        results = self._results(changed, judged)
         shares = [
-            _power([a - b for a, b in zip(wanted, result, strict=True)]) / power
-            for wanted, result, power in zip(self._wanted, results, self._power, strict=True)
+            sum(_power(a - b) for a, b in zip(wanted, result, strict=True)) / power
+            for wanted, result, power in zip(self._wanted, self._results(changed), self._power, strict=True)
         ]
         return max(shares, default=0.0)
 
-    def _results(self, program: Program, judged: Sequence[Value]) -> list[list[Array]]:
-        running = ProgramRunner(program, judged, self.threads)
+    def _results(self, program: Program) -> list[list[Array]]:
+        running = ProgramRunner(program, self.judged, self.threads)
         rows = [running(sample) for sample in self._samples]
-        return [[row[index].astype(np.float64) for row in rows] for index in range(len(judged))]
+        return [[row[index].astype(np.float64) for row in rows] for index in range(len(self.judged))]
 
 
-def _power(arrays: Sequence[Array]) -> float:
+def _power(array: Array) -> float:
     """Of scores without what all of them have in common, which says nothing; of a single number as it is."""
-    return sum(float(((array - array.mean() if array.size > 1 else array) ** 2).sum()) for array in arrays)
+    return float(((array - array.mean() if array.size > 1 else array) ** 2).sum())
 
 
 def most_sensitive_stretch(
@@ -161,17 +217,24 @@ def measure_sensitivity(state: QuantizationState) -> bool:
     for value, span in ranges.items():  # what is joined has the same codes, whatever range it has by itself
         leader = leaders.get(value, value)
         shared[leader] = shared[leader].union(span) if leader in shared else span
-    known = state.resume.get("sensitivity")
-    analysis: SensitivityAnalysis | None = None
-    found = {}
-    for done, value in enumerate(touched):
-        name = str(done)
-        if name not in known:
-            analysis = analysis or SensitivityAnalysis(program, state.samples, min(state.count, most), options.threads)
-            known[name] = np.array(analysis.of_codes(value, shared[leaders[value]], options.bits))
-            state.resume.put("sensitivity", {name: known[name]})
-        found[value] = float(known[name])
-        state.progress("weighing each tensor", done + 1, len(touched))
+    spans = {value: shared[leaders[value]] for value in touched}
+    count = min(state.count, most)
+    known = state.resume.get(RESUMED)
+    waiting = [at for at in range(count) if str(at) not in known]
+    kept = set(waiting)
+    samples = (sample for at, sample in enumerate(islice(state.samples(), count)) if at in kept)
+    total, before = count * len(touched), (count - len(waiting)) * len(touched)
+
+    def tell(done: int) -> None:
+        state.progress("weighing each tensor", before + done, total)
+
+    measured = powers_of_codes(program, samples, spans, options.bits, options.threads, tell) if spans else ()
+    for at, powers in zip(waiting, measured, strict=False):  # a sample less than was said is no harm
+        known[str(at)] = powers
+        state.resume.put(RESUMED, {str(at): powers})
+    in_order = [known[str(at)] for at in range(count) if str(at) in known]
+    noise = noise_of_codes(in_order) if in_order else ()
+    found = {value: float(share) for value, share in zip(spans, noise, strict=True)} if in_order else {}
     state.sensitivity = found
     return bool(found)
 

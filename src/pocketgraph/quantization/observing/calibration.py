@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import islice
+from typing import Any
 
 import numpy as np
 
+from pocketgraph import cluster
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.program import Program, Value
 from pocketgraph.litert.rewriting.activations import ACTIVATION_BOUNDS
-from pocketgraph.quantization.core.observation import Observation
+from pocketgraph.quantization.core.observation import Observation, TensorSummary
 from pocketgraph.quantization.core.operator_rules import OPERATOR_RULES, OperatorRule
-from pocketgraph.quantization.core.program_runner import ProgramRunner, Samples
+from pocketgraph.quantization.core.program_runner import ProgramRunner, Sample, Samples
 from pocketgraph.quantization.core.quantization_options import Progress, silent
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.resume_state import ResumeState
@@ -67,24 +70,78 @@ def observe(
     if passed:
         for index, value in enumerate(values):
             seen[value].restore({k: a for k in Observation.STATE if (a := before.get(f"{index}/{k}")) is not None})
-    running = ProgramRunner(program, values, threads) if passed < count else None
+    job = _Observing(program, values, [seen[value] for value in values], threads)
 
     def keep(done: int) -> None:
         state = {f"{index}/{k}": a for index, value in enumerate(values) for k, a in seen[value].state().items()}
         kept.put(stage, {DONE: np.array(done), **state})
 
-    for done, sample in enumerate(samples(), 1):
-        if running is None:
-            break
-        if done <= passed:
-            continue
-        running.visit(sample, lambda value, array: seen[value].add(array))
-        tell("calibrating", done, count)
-        if kept.is_due():
-            keep(done)
-    if running is not None:
+    if passed < count:
+        left = islice(enumerate(samples()), passed, None)
+        if cluster.current() is None:
+            steps = map(job.added, left)
+        else:
+            steps = map(job.taken, cluster.map_in_order(job, left))
+        for done, _ in enumerate(steps, passed + 1):
+            tell("calibrating", done, count)
+            if kept.is_due():
+                keep(done)
         keep(count)
     return seen
+
+
+class _Observing:
+    """A program on samples: seen here, or on the workers of a cluster and taken in here."""
+
+    def __init__(
+        self, program: Program, values: Sequence[Value], observations: Sequence[Observation], threads: int
+    ) -> None:
+        self._program, self._values, self._observations, self._threads = program, values, observations, threads
+        self._running: ProgramRunner | None = None
+
+    def added(self, item: tuple[int, Sample]) -> bool:
+        """Runs a sample and takes it in."""
+        seen = dict(zip(self._values, self._observations, strict=True))
+        self._runner().visit(item[1], lambda value, array: seen[value].add(array))
+        return True
+
+    def taken(self, row: Sequence[TensorSummary | None]) -> bool:
+        """Takes in what a worker saw of the next sample."""
+        for observation, summary in zip(self._observations, row, strict=True):
+            if summary is not None:
+                observation.take(summary)
+        return True
+
+    def __call__(self) -> Callable[[tuple[int, Sample]], list[TensorSummary | None]]:
+        """Opens it on a worker."""
+        place = {value: index for index, value in enumerate(self._values)}
+
+        def row(item: tuple[int, Sample]) -> list[TensorSummary | None]:
+            number, sample = item
+            found: list[TensorSummary | None] = [None] * len(place)
+
+            def look(value: Value, array: np.ndarray[Any, Any]) -> None:
+                observation = self._observations[place[value]]
+                observation.samples = number
+                found[place[value]] = observation.summary(array) if array.size else None
+
+            self._runner().visit(sample, look)
+            return found
+
+        return row
+
+    def _runner(self) -> ProgramRunner:
+        if self._running is None:
+            self._running = ProgramRunner(self._program, self._values, self._threads)
+        return self._running
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what runs: a worker has its own, on one core, and observations of nothing yet."""
+        blank = [
+            Observation(one.name, one.bounds, is_derived=one.is_derived, is_input=one.is_input)
+            for one in self._observations
+        ]
+        return {**self.__dict__, "_running": None, "_threads": 1, "_observations": blank}
 
 
 def calibrate(state: QuantizationState) -> bool:

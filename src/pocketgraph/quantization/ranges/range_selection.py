@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from pocketgraph import cluster
 from pocketgraph.errors import UsageError, did_you_mean
 from pocketgraph.quantization.core.observation import Observation
 from pocketgraph.quantization.core.quantization_state import QuantizationState
@@ -133,7 +135,19 @@ def _divergence(seen: Observation, span: Range) -> float:
     return float((full[occupied] * np.log(full[occupied] / shown[occupied])).sum())
 
 
+@dataclass(frozen=True)
+class _RangeChoice:
+    """Chooses ranges by one method; a job for a cluster."""
+
+    method: str
+
+    def __call__(self) -> Callable[[Observation], Range]:
+        return lambda seen: choose(seen, self.method)
+
+
 def select_ranges(state: QuantizationState) -> bool:
     """The step: a range for each tensor that has been seen."""
-    state.ranges = {value: choose(found, state.range_method) for value, found in state.seen.items() if found.samples}
+    seen = {value: found for value, found in state.seen.items() if found.samples}
+    chosen = cluster.map_in_order(_RangeChoice(state.range_method), seen.values())
+    state.ranges = dict(zip(seen, chosen, strict=True))
     return True

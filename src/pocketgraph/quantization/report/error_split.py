@@ -17,7 +17,7 @@ from pocketgraph.quantization.core.program_runner import ProgramRunner, Samples
 from pocketgraph.quantization.fitting.im2col import REDUCIBLE
 from pocketgraph.quantization.pipeline import Outcome
 from pocketgraph.quantization.program_pass import copied
-from pocketgraph.runtime.answer_metrics import Comparison
+from pocketgraph.runtime.answer_metrics import Likeness
 
 
 @dataclass
@@ -29,8 +29,8 @@ class ErrorSplit:
         operand: with the float weights and the operand's codes; empty where it has none.
     """
 
-    weights: Comparison
-    operand: Comparison
+    weights: Likeness
+    operand: Likeness
 
 
 def split_errors(
@@ -68,7 +68,7 @@ def split_errors(
             probed.operations.append(probe)
             outputs.append(probe.outputs[0])
             where.append((operation, kind))
-    found = {operation: ErrorSplit(Comparison(), Comparison()) for operation, kind in where if not kind}
+    found = {operation: ErrorSplit(Likeness(), Likeness()) for operation, kind in where if not kind}
     if not found:
         return found
     running = ProgramRunner(probed, outputs, threads)

@@ -23,7 +23,7 @@ from pocketgraph.quantization.core.value_range import HIGHEST_16
 from pocketgraph.quantization.mixed_precision.sensitivity import decibels
 from pocketgraph.quantization.pipeline import Outcome
 from pocketgraph.quantization.report.error_split import split_errors
-from pocketgraph.runtime.answer_metrics import Comparison
+from pocketgraph.runtime.answer_metrics import Comparison, Likeness
 
 BARS = 64  # of a histogram in the report
 LOUD_DECIBELS = 25.0  # decibels; a tensor whose codes alone leave less is worth a word
@@ -150,7 +150,7 @@ def report_of(
         [*(outcome.converted.values[v] for v in values), *outcome.converted.program.outputs],
         threads,
     )
-    by_tensor = {value: Comparison() for value in values}
+    by_tensor = {value: Likeness() for value in values}
     total = Comparison()
     used = 0
     for sample in islice(samples(), most):
@@ -192,7 +192,7 @@ def _constants(operations: list[Operation]) -> list[Value]:
     return [value for value in found if value.constant is not None]
 
 
-def _layer(outcome: Outcome, operation: Operation, coded: bool, compared: dict[Value, Comparison]) -> LayerReport:
+def _layer(outcome: Outcome, operation: Operation, coded: bool, compared: dict[Value, Likeness]) -> LayerReport:
     value = operation.outputs[0]
     seen = outcome.seen.get(value) or Observation(value.name)
     layer = LayerReport(value.name, operation.code, not coded, math.nan, math.nan)

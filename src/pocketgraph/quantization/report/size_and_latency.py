@@ -12,22 +12,14 @@ from pocketgraph.errors import option
 from pocketgraph.graph.dtype import INT16
 from pocketgraph.litert.program import Program
 from pocketgraph.litert.runner import PlainRunner
+from pocketgraph.pages.quantities import duration
 from pocketgraph.quantization.core.operator_rules import is_layer, weights
 from pocketgraph.quantization.core.program_runner import Array, Samples, as_fed
-from pocketgraph.quantization.serialization.model_file import model_bytes
+from pocketgraph.quantization.serialization.tflite_bytes import model_bytes
 
 TURNS = 5  # in which both programs are timed one after the other; the least time counts
 SECONDS_PER_TURN = 0.03  # seconds of each turn
 SLOWER_RATIO = 1.05  # times the float program's time, from which a word is said; less is chance
-
-
-def duration(seconds: float) -> str:
-    """A time with three digits and the unit that suits it: ``201 us``, ``16.8 ms``, ``1.25 s``."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        number = seconds / size
-        if number >= 0.9995 or unit == "us":
-            return f"{number:.0f} {unit}" if number >= 99.95 else f"{number:.3g} {unit}"
-    raise AssertionError
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ SHORT_FLOAT = Precision(1e-2, 2.0**-9)  # 16-bit floats, which LiteRT keeps as 3
 EIGHT_BITS = Precision(0.15, 2.0**-6)  # codes
 
 
-class Verdict(Enum):
+class Agreement(Enum):
     """What a comparison says: the part is right, it is wrong, or these feeds do not tell."""
 
     RIGHT = "right"
@@ -52,7 +52,7 @@ def judged(
     feeds: Sequence[Array],
     noisy: Noisy,
     precision: Precision = FLOAT,
-) -> Verdict:
+) -> Agreement:
     """The verdict on a compiled part's outputs.
 
     A difference beyond the tolerance is taken for rounding where small noise in the reference engine's own tensors
@@ -67,20 +67,20 @@ def judged(
         precision: how exact the part computes.
     """
     if [(a.shape, a.dtype) for a in given] != [(b.shape, b.dtype) for b in right]:
-        return Verdict.WRONG
+        return Agreement.WRONG
     bounds = [max(TINY, precision.tolerance * _peak(b)) if _is_number(b) else 0.0 for b in right]
     wrong = [_distance(a, b) > bound for a, b, bound in zip(given, right, bounds, strict=True)]
     if not any(mask.any() for mask in wrong):
-        return Verdict.RIGHT
+        return Agreement.RIGHT
     if not all(_is_finite(feed) for feed in feeds):
-        return Verdict.UNCLEAR
+        return Agreement.UNCLEAR
     moved = [np.zeros(b.shape) for b in right]
     for seed in range(DRAWS):
         drawn = noisy(seed, precision.noise)
         if drawn is None:
-            return Verdict.UNCLEAR
+            return Agreement.UNCLEAR
         moved = [np.maximum(m, _distance(d, b)) for m, d, b in zip(moved, drawn, right, strict=True)]
-    found = Verdict.RIGHT
+    found = Agreement.RIGHT
     for a, b, bound, far in zip(given, right, bounds, moved, strict=True):
         if not far.size:
             continue
@@ -88,9 +88,9 @@ def judged(
         allowed = MARGIN * np.maximum(far, far.mean()) if _is_number(b) else np.where(far > 0, np.inf, 0.0)
         beyond = _distance(a, b)
         if np.any(beyond > bound + allowed):
-            return Verdict.WRONG
+            return Agreement.WRONG
         if _is_number(b) and np.any((beyond > bound) & (allowed > CHAOTIC * _peak(b))):
-            found = Verdict.UNCLEAR
+            found = Agreement.UNCLEAR
     return found
 
 

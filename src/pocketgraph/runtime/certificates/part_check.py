@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pocketgraph.budgets import allowance, check_memory, limits, stated_memory
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.litert import cache
 from pocketgraph.litert.cost_model import MOST_NOTED
 from pocketgraph.runtime.certificates import budget
-from pocketgraph.runtime.certificates.agreement import EIGHT_BITS, Array, Precision, Verdict, judged, varied
-from pocketgraph.runtime.certificates.part_reference import PartReference
+from pocketgraph.runtime.certificates.agreement import EIGHT_BITS, Agreement, Array, Precision, judged, varied
+from pocketgraph.runtime.certificates.part_reference import WIDE, PartReference
 
 if TYPE_CHECKING:
     from pocketgraph.litert.executable import Executable
@@ -37,7 +38,7 @@ class CheckedPart:
     """A part that is compared: what to call it, and the last verdict."""
 
     place: str
-    verdict: Verdict | None = None
+    verdict: Agreement | None = None
 
 
 class PartCheck:
@@ -55,93 +56,103 @@ class PartCheck:
         self.part = part
         self.always = always
         self.cache_dir = cache_dir
+        self._memory = stated_memory()
         self._unclear = 0
         self._lock = threading.Lock()
 
     def __call__(self, executable: Executable, feeds: Sequence[Array], results: list[Array]) -> list[Array]:
         """What to answer in place of these results: themselves, or what the reference engine computes."""
-        is_open = self.part.verdict in (None, Verdict.UNCLEAR)
+        engine = executable.engine
+        is_open = self.part.verdict in (None, Agreement.UNCLEAR)
         if is_open and not self.always and not budget.allows(executable.check_time):
             self._later(executable, feeds, results)
             return results
         with self._lock:
-            if self.part.verdict is Verdict.RIGHT and not self.always:
+            if self.part.verdict is Agreement.RIGHT and not self.always:
                 return results
             began = time.thread_time()
-            right = self.compare(executable, feeds, results)
+            right = self.compare(executable, feeds, results, engine)
             if not self.always:
                 budget.spend(time.thread_time() - began)
-        return results if right is None or self.part.verdict is not Verdict.WRONG else right
+        return results if right is None or self.part.verdict is not Agreement.WRONG else right
 
-    def compare(self, executable: Executable, feeds: Sequence[Array], results: Sequence[Array]) -> list[Array] | None:
+    def compare(
+        self, executable: Executable, feeds: Sequence[Array], results: Sequence[Array], engine: str
+    ) -> list[Array] | None:
         """Compares one run, and sees to what follows.
 
         Args:
             executable: what ran.
             feeds: what went in.
             results: what came out.
+            engine: which one computed them, by name and version; "" for LiteRT.
 
         Returns:
             The reference engine's results; None where it refuses the feeds.
         """
-        with np.errstate(all="ignore"):
-            return self._compared(executable, feeds, results)
+        memory = self._memory if stated_memory() is None else None  # what a run has left is less than what it had
+        with limits(memory=memory), np.errstate(all="ignore"):
+            return self._compared(executable, feeds, results, engine)
 
-    def _compared(self, executable: Executable, feeds: Sequence[Array], results: Sequence[Array]) -> list[Array] | None:
+    def _compared(
+        self, executable: Executable, feeds: Sequence[Array], results: Sequence[Array], engine: str
+    ) -> list[Array] | None:
         right: list[Array] | None
         precision = EIGHT_BITS if executable.about.get("eight_bit") else self.reference.precision
         shown = feeds
         try:
             right = self.reference.run(feeds)
             found = self._judged(feeds, results, right, precision)
-            if found is Verdict.RIGHT and self.part.verdict is not found and precision is not EIGHT_BITS:
+            if found is Agreement.RIGHT and self.part.verdict is not found and precision is not EIGHT_BITS:
                 for factor in FACTORS:
                     others = varied(feeds, factor)
-                    if self._varied(executable, others, precision) is Verdict.WRONG:
-                        found, shown = Verdict.WRONG, others
+                    if self._varied(executable, others, precision) is Agreement.WRONG:
+                        found, shown = Agreement.WRONG, others
                         break
         except REFUSALS:
-            right, found = None, Verdict.UNCLEAR
-        if found is Verdict.UNCLEAR:
+            right, found = None, Agreement.UNCLEAR
+        if found is Agreement.UNCLEAR:
             self._unclear += 1
             self.part.verdict = self.part.verdict or found
             if self._unclear >= MOST_UNCLEAR and not self.always:
                 executable.check = None
             return right
         is_news, self.part.verdict = self.part.verdict is not found, found
-        if found is Verdict.WRONG:
+        if found is Agreement.WRONG:
             executable.replace(self.reference.run)
-        elif not self.always:
+        elif not self.always and executable.engine == engine:
             executable.check = None
         if is_news and executable.kept_as is not None:
-            cache.certify(*executable.kept_as, found.value)
-        if is_news and found is Verdict.WRONG:
+            cache.certify(*executable.kept_as, found.value, engine)
+        if is_news and found is Agreement.WRONG:
             self._tell(shown)
         return right
 
     def _judged(
         self, feeds: Sequence[Array], results: Sequence[Array], right: Sequence[Array], precision: Precision
-    ) -> Verdict:
+    ) -> Agreement:
+        held = sum(array.nbytes for array in (*feeds, *results, *right))
+        check_memory(held + WIDE * sum(array.size for array in right), "comparing results")
         return judged(results, right, feeds, partial(self.reference.noisy, feeds), precision)
 
-    def _varied(self, executable: Executable, feeds: Sequence[Array], precision: Precision) -> Verdict:
+    def _varied(self, executable: Executable, feeds: Sequence[Array], precision: Precision) -> Agreement:
         """The verdict on other feeds than those that came, which need not make sense."""
         try:
             return self._judged(feeds, executable.computed(feeds), self.reference.run(feeds), precision)
         except PocketgraphError:
-            return Verdict.UNCLEAR
+            return Agreement.UNCLEAR
 
     def _later(self, executable: Executable, feeds: Sequence[Array], results: Sequence[Array]) -> None:
         """Leaves the comparison to a time at which the process has nothing to do."""
-        executable.check = None
+        executable.check, engine = None, executable.engine
         if executable.kept_as is not None and not executable.is_put_off:
-            cache.certify(*executable.kept_as, "later")
-        if sum(array.nbytes for array in (*feeds, *results)) > MOST_NOTED:
+            cache.certify(*executable.kept_as, "later", engine)
+        if sum(array.nbytes for array in (*feeds, *results)) > min(MOST_NOTED, allowance()):
             return
         from pocketgraph.runtime.certificates import when_idle
 
         taken, given = [array.copy() for array in feeds], [array.copy() for array in results]
-        when_idle.add(lambda: self.compare(executable, taken, given), executable.check_time)
+        when_idle.add(lambda: self.compare(executable, taken, given, engine), executable.check_time)
 
     def _tell(self, feeds: Sequence[Array]) -> None:
         from pocketgraph.runtime.certificates.reproduction import write_reproduction

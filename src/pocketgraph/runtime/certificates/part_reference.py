@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from pocketgraph.budgets import allowance, limits, stated_memory
 from pocketgraph.graph import DType, Graph, Node, Shape
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.registry import evaluate
 from pocketgraph.litert.hints import MAY_QUANTIZE, WHOLE_NUMBERS
 from pocketgraph.litert.narrow_floats import NARROW
 from pocketgraph.runtime.certificates.agreement import EIGHT_BITS, FLOAT, SHORT_FLOAT, Array, Precision
+from pocketgraph.runtime.engines.live_bytes import LiveBytes
+from pocketgraph.runtime.engines.memory_limit import bytes_of_node
 from pocketgraph.runtime.engines.needed import Item, needed
+from pocketgraph.runtime.profile import StepTrace
 
 LARGE = 1e15  # beyond this, digits and powers are near the edges of float32
+WIDE = 4 * 8  # bytes: of the doubles that an element becomes on the way
+SUM_NOISE = 2.0**-30
+"""How much one more number in a sum adds to the noise of its result: a 64th of float32's rounding unit.
+
+With ``agreement.MARGIN`` it comes to half a unit: what n numbers of one sign, added one after the other, may be off (n
+times the unit times the mean partial sum; N. Higham, Accuracy and Stability of Numerical Algorithms, section 4.2)."""
 
 
 class PartReference:
@@ -60,26 +73,47 @@ class PartReference:
         types = {value.base.name for each in attrs for value in each.values() if isinstance(value, DType)}
         return FLOAT if types.isdisjoint(NARROW) else SHORT_FLOAT
 
-    def run(self, arrays: Sequence[Array], change: Callable[[Array], Array] | None = None) -> list[Array]:
+    def run(
+        self,
+        arrays: Sequence[Array],
+        change: Callable[[Array, int], Array] | None = None,
+        trace: StepTrace | None = None,
+    ) -> list[Array]:
         """The outputs for these inputs.
 
         Args:
             arrays: the inputs, which are not changed.
-            change: what becomes of each tensor of floats that goes in or is computed.
+            change: what becomes of each tensor of floats that goes in or is computed; it is told of how many numbers
+                each element is a sum.
+            trace: is filled with the times of the nodes.
 
         Raises:
-            PocketgraphError: the reference engine refuses them.
+            PocketgraphError: the reference engine refuses them, or they take more memory than a stated limit allows.
             MemoryError: there is not enough.
         """
+        ledger = None if stated_memory() is None else LiveBytes(allowance())
         last = {endpoint: place for place, item in enumerate(self._order) for endpoint in item.data}
         last.update(dict.fromkeys(self.outputs, len(self._order)))
         values: dict[Endpoint, Any] = {}
 
-        def keep(endpoint: Endpoint, value: Any) -> None:
+        def computed(node: Node, taken: list[Any]) -> tuple[Any, ...]:
+            if ledger is None:
+                return evaluate(node, taken)
+            with limits(memory=ledger.limit - ledger.live):
+                wanted = bytes_of_node(node, [0], taken)
+                ledger.check(wanted, f"node '{node.name}'", f"comparing the output of this {node.op}")
+                return evaluate(node, taken)
+
+        def keep(endpoint: Endpoint, value: Any, addends: int = 1) -> None:
             is_number = change is not None and isinstance(value, (np.ndarray, np.generic))
             if is_number and change is not None and DType.of_numpy(value.dtype).is_floating:
-                value = change(np.asarray(value))
+                if ledger is not None:
+                    ledger.check(WIDE * value.size, f"node '{endpoint.node}'", "noise for a comparison")
+                value = change(np.asarray(value), addends)
             values[endpoint] = value
+            if ledger is not None:
+                ledger.hold(value)
+                ledger.settle(f"node '{endpoint.node}'")
 
         for endpoint, array in zip(self.inputs, arrays, strict=True):
             view = np.asarray(array).view()
@@ -88,12 +122,17 @@ class PartReference:
         with np.errstate(all="ignore"):
             for place, item in enumerate(self._order):
                 node = item.node
-                for port, value in enumerate(evaluate(node, [values[endpoint] for endpoint in item.data])):
+                taken = [values[endpoint] for endpoint in item.data]
+                began = time.perf_counter_ns()
+                made = computed(node, taken)
+                if trace is not None:
+                    trace.add(node.name, node.op, began, time.perf_counter_ns(), made, "reference")
+                for port, value in enumerate(made):
                     endpoint = Endpoint(node.name, port)
                     if node.op == "Const":
                         values[endpoint] = value
                     elif endpoint in last and endpoint not in values:
-                        keep(endpoint, value)
+                        keep(endpoint, value, 1 if change is None else addends(node.op, taken, value))
                 for endpoint in item.data:
                     if last[endpoint] == place:
                         values.pop(endpoint, None)
@@ -105,7 +144,8 @@ class PartReference:
         Args:
             arrays: the inputs.
             seed: draws other noise.
-            size: of the noise, as a share of each element; a tenth of it as a share of the largest one.
+            size: of the noise, as a share of each element; a tenth of it as a share of the largest one. Sums
+                of many numbers get more.
 
         Returns:
             None where something on the way is not finite or beyond LARGE, so that it is no matter of rounding.
@@ -113,12 +153,15 @@ class PartReference:
         rng = np.random.default_rng(seed)
         is_tame = True
 
-        def moved(array: Array) -> Array:
+        def moved(array: Array, addends: int) -> Array:
             nonlocal is_tame
             wide = array.astype(np.float64)
             peak = float(np.max(np.abs(wide), initial=0.0))
             is_tame = is_tame and peak < LARGE  # a NaN is not
-            wide += size * rng.uniform(-1, 1, wide.shape) * (np.abs(wide) + 0.1 * peak)
+            far = size * (np.abs(wide) + 0.1 * peak)
+            if addends > 1:  # partial sums of a small result may be as large as other results
+                far += SUM_NOISE * addends * (np.abs(wide) + np.sqrt(np.mean(np.square(wide))))
+            wide += far * rng.uniform(-1, 1, wide.shape)
             return wide.astype(array.dtype)
 
         found = self.run(arrays, moved)
@@ -137,3 +180,23 @@ class PartReference:
         outputs = [str(endpoint) for endpoint in self.outputs]
         graph = self.graph.replace(nodes, inputs=tuple(fed.values()), outputs=outputs, signatures={})
         return graph, {fed[e]: array for e, array in zip(self.inputs, arrays, strict=True)}
+
+
+def addends(op: str, taken: Sequence[Any], given: Any) -> int:
+    """How many numbers an element of a node's result is the sum of; 1 for what adds nothing up.
+
+    Args:
+        op: the node's.
+        taken: its inputs.
+        given: its result.
+    """
+    if op in ops_with("adds_up"):
+        return int(np.size(taken[0])) // max(1, np.size(given))
+    if op in ops_with("matrix_product") and len(taken) > 1:
+        rows = np.size(given) // max(1, np.shape(given)[-1]) if np.ndim(given) else 1
+        return int(np.size(taken[0])) // max(1, rows)
+    if op in ops_with("convolution") and len(taken) > 1:
+        weights: tuple[int, ...] = np.shape(taken[1])
+        given_for = slice(-2, None) if "Depthwise" in op else slice(-2, -1) if "Backprop" in op else slice(-1, None)
+        return math.prod(weights) // max(1, math.prod(weights[given_for]))
+    return 1

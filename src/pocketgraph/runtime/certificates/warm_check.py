@@ -41,7 +41,8 @@ class WarmCheck:
             from pocketgraph.runtime.certificates import when_idle
 
             taken, given = [array.copy() for array in feeds], [array.copy() for array in results]
-            when_idle.add(lambda: self._compare(executable, taken, given), PLANNING + executable.check_time)
+            engine = executable.engine
+            when_idle.add(lambda: self._compare(executable, taken, given, engine), PLANNING + executable.check_time)
         return results
 
     @cached_property
@@ -52,7 +53,7 @@ class WarmCheck:
             each.close()
         return found
 
-    def _compare(self, executable: Executable, feeds: Sequence[Array], results: Sequence[Array]) -> None:
+    def _compare(self, executable: Executable, feeds: Sequence[Array], results: Sequence[Array], engine: str) -> None:
         check = self._checks.get(executable.kept_as) if executable.kept_as is not None else None
         if check is not None:
-            check.compare(executable, feeds, results)
+            check.compare(executable, feeds, results, engine)

@@ -10,7 +10,7 @@ from pocketgraph.errors import RunError
 from pocketgraph.graph import Node
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.engines import frames as loops
-from pocketgraph.runtime.engines.frames import Frame, Loop
+from pocketgraph.runtime.engines.frames import Loop, LoopFrame
 from pocketgraph.runtime.engines.needed import Item
 
 
@@ -103,7 +103,7 @@ class Plan:
 
     items: Mapping[str, Item]
     fed: frozenset[Endpoint]
-    frames: Mapping[str, Frame]
+    frames: Mapping[str, LoopFrame]
     parts: dict[str, PartCall]
     library: Functions
     dynamic: DynamicPlanner | None = None

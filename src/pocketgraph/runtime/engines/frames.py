@@ -20,7 +20,7 @@ NEXT = ("NextIteration", "RefNextIteration")
 DEEPEST = 50  # levels of nested loops; real graphs have two or three
 
 
-class Frame(NamedTuple):
+class LoopFrame(NamedTuple):
     """One level of looping; the root frame is not in a loop.
 
     Attributes:
@@ -30,11 +30,11 @@ class Frame(NamedTuple):
     """
 
     name: str = ""
-    parent: Frame | None = None
+    parent: LoopFrame | None = None
     depth: int = 0
 
 
-ROOT = Frame()
+ROOT = LoopFrame()
 
 
 class Loop(NamedTuple):
@@ -45,7 +45,7 @@ class Loop(NamedTuple):
         members: every node of it and of the loops inside it, with its Enter and Exit nodes, in graph order.
     """
 
-    frame: Frame
+    frame: LoopFrame
     members: tuple[str, ...]
 
 
@@ -54,7 +54,7 @@ def has_loops(items: Mapping[str, Item]) -> bool:
     return any(item.node.op in ENTER for item in items.values())
 
 
-def frames_of(items: Mapping[str, Item], fed: Collection[Endpoint]) -> dict[str, Frame]:
+def frames_of(items: Mapping[str, Item], fed: Collection[Endpoint]) -> dict[str, LoopFrame]:
     """The frame in which each node's outputs live: an Enter's are inside the loop, an Exit's outside.
 
     Constants without inputs may be used in any frame and count for the root here.
@@ -62,20 +62,20 @@ def frames_of(items: Mapping[str, Item], fed: Collection[Endpoint]) -> dict[str,
     Raises:
         RunError: a node has inputs from different frames, or an Exit is in no loop.
     """
-    frames: dict[str, Frame] = {}
+    frames: dict[str, LoopFrame] = {}
     reason: dict[str, str] = {}
     consumers: dict[str, list[str]] = {}
     ready: list[str] = []
     outside: list[str] = []
 
-    def place(name: str, source: str, frame: Frame) -> None:
+    def place(name: str, source: str, frame: LoopFrame) -> None:
         """Notes that ``name`` has an input from ``source``, which lives in ``frame``."""
         node = items[name].node
         outputs_in = frame
         if node.op in ENTER:
             if frame.depth >= DEEPEST:
                 raise RunError(f"loops are nested more than {DEEPEST} deep", where=f"node '{name}'")
-            outputs_in = Frame(_text(node.attr("frame_name")), frame, frame.depth + 1)
+            outputs_in = LoopFrame(_text(node.attr("frame_name")), frame, frame.depth + 1)
         elif node.op in EXIT:
             if frame.parent is None:
                 outside.append(name)  # may be the consequence of a mismatch that is found later
@@ -116,7 +116,7 @@ def frames_of(items: Mapping[str, Item], fed: Collection[Endpoint]) -> dict[str,
 
 
 def split(
-    names: Iterable[str], within: Frame, items: Mapping[str, Item], frames: Mapping[str, Frame]
+    names: Iterable[str], within: LoopFrame, items: Mapping[str, Item], frames: Mapping[str, LoopFrame]
 ) -> tuple[list[str], list[Loop]]:
     """Parts the nodes of one region into those that run in ``within`` itself and the loops directly inside it.
 

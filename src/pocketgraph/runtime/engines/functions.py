@@ -97,21 +97,21 @@ class FunctionLibrary:
             RunError: it names a function that the graph does not have.
         """
         if node.op in self.graph.functions:
-            return _FunctionBody(self, Func(node.op, node.attrs), node)
+            return _CompiledBody(self, Func(node.op, node.attrs), node)
         if node.op in CALLS:
-            return _FunctionBody(self, _func(node, "f"), node)
+            return _CompiledBody(self, _func(node, "f"), node)
         if node.op == REMOTE:
-            return _OnDevice(_FunctionBody(self, _func(node, "f"), node))
+            return _OnDevice(_CompiledBody(self, _func(node, "f"), node))
         if node.op in ("If", "StatelessIf"):
             branches = [_func(node, "else_branch"), _func(node, "then_branch")]
-            return _Branches([_FunctionBody(self, func, node) for func in branches], truth)
+            return _Branches([_CompiledBody(self, func, node) for func in branches], truth)
         if node.op in BRANCHES:
-            bodies = [_FunctionBody(self, func, node) for func in node.attr("branches", ()) if isinstance(func, Func)]
+            bodies = [_CompiledBody(self, func, node) for func in node.attr("branches", ()) if isinstance(func, Func)]
             return _Branches(bodies, lambda index: int(index) if 0 <= int(index) < len(bodies) else len(bodies) - 1)
         if node.op == COUNTED:
-            return _For(node.name, _FunctionBody(self, _func(node, "body"), node))
+            return _For(node.name, _CompiledBody(self, _func(node, "body"), node))
         return _While(
-            node.name, _FunctionBody(self, _func(node, "cond"), node), _FunctionBody(self, _func(node, "body"), node)
+            node.name, _CompiledBody(self, _func(node, "cond"), node), _CompiledBody(self, _func(node, "body"), node)
         )
 
     def program(self, func: Func) -> StepProgram:
@@ -169,7 +169,7 @@ class FunctionLibrary:
         )
 
 
-class _FunctionBody:
+class _CompiledBody:
     """Runs one function."""
 
     traces_itself = True
@@ -200,7 +200,7 @@ class _OnDevice:
 
     traces_itself = True
 
-    def __init__(self, body: _FunctionBody) -> None:
+    def __init__(self, body: _CompiledBody) -> None:
         self.body = body
 
     def __call__(self, run: Any, target: Any, *inputs: Any) -> tuple[Any, ...]:
@@ -216,7 +216,7 @@ class _Branches:
 
     traces_itself = True
 
-    def __init__(self, bodies: list[_FunctionBody], choose: Callable[[Any], int]) -> None:
+    def __init__(self, bodies: list[_CompiledBody], choose: Callable[[Any], int]) -> None:
         self.bodies = bodies
         self.choose = choose
 
@@ -229,7 +229,7 @@ class _While:
 
     traces_itself = True
 
-    def __init__(self, name: str, condition: _FunctionBody, body: _FunctionBody) -> None:
+    def __init__(self, name: str, condition: _CompiledBody, body: _CompiledBody) -> None:
         self.name = name
         self.condition = condition
         self.body = body
@@ -246,7 +246,7 @@ class _For:
 
     traces_itself = True
 
-    def __init__(self, name: str, body: _FunctionBody) -> None:
+    def __init__(self, name: str, body: _CompiledBody) -> None:
         self.name = name
         self.body = body
 

@@ -12,7 +12,7 @@ from pocketgraph.runtime.engines.calls import dereferenced
 from pocketgraph.runtime.engines.frames import Loop
 from pocketgraph.runtime.engines.liveness import LIVE, Liveness, together
 from pocketgraph.runtime.engines.needed import Item
-from pocketgraph.runtime.engines.region import WhileLoop
+from pocketgraph.runtime.engines.region import LoopRegion
 from pocketgraph.runtime.engines.region_draft import RegionDraft, Unstructured
 from pocketgraph.runtime.engines.steps import RUN
 
@@ -78,7 +78,7 @@ def loop_call(
     body: Sequence[str],
     *,
     structured: bool,
-) -> tuple[WhileLoop, set[int]]:
+) -> tuple[LoopRegion, set[int]]:
     """Compiles the inside of a loop, once however often the region around it is tried.
 
     Raises:
@@ -106,7 +106,7 @@ def compiled_loop(
     body: Sequence[str],
     *,
     structured: bool,
-) -> tuple[WhileLoop, set[int]]:
+) -> tuple[LoopRegion, set[int]]:
     """What ``loop_call`` gives, made anew.
 
     Raises:
@@ -142,7 +142,7 @@ def compiled_loop(
     hoists = structured and outer.plan.dynamic is not None and outer.plan.uses("loop_invariants")
     steps = inside.parted(entering if hoists else ())
     condition = inside.condition if structured else None
-    call = WhileLoop(loop.frame.name, inside.region(), entering, variables, out_slots, condition, steps)
+    call = LoopRegion(loop.frame.name, inside.region(), entering, variables, out_slots, condition, steps)
     return call, references
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -50,19 +50,21 @@ def bytes_made(step: Step, arguments: Sequence[Any]) -> tuple[int, str]:
     """
     program: Any = getattr(getattr(step.call, "executable", None), "program", None)
     if program is None:
-        return _bytes_of_node(step, arguments), f"the output of this {step.node.op}"
+        ports = [port for port, _ in step.more or ((0, step.out),)]
+        return bytes_of_node(step.node, ports, arguments), f"the output of this {step.node.op}"
     made = [(sum(v.size * v.dtype.size for v in op.outputs), op.nodes) for op in program.operations]
     size, nodes = max(made, default=(0, ()), key=lambda pair: pair[0])
     return size, f"the output of '{nodes[-1]}'" if nodes else "one of its tensors"
 
 
-def _bytes_of_node(step: Step, arguments: Sequence[Any]) -> int:
-    if not all(isinstance(value, np.ndarray) for value in arguments) or step.node.op in SHARING:
+def bytes_of_node(wanted: Node, ports: Iterable[int], arguments: Sequence[Any]) -> int:
+    """Bytes of these outputs of a node on its inputs; 0 where its shape rule does not tell."""
+    if not all(isinstance(value, np.ndarray) for value in arguments) or wanted.op in SHARING:
         return 0
     from pocketgraph.kernels.shapes import infer
 
     names = [f"input_{index}" for index in range(len(arguments))]
-    node = Node(step.node.name, step.node.op, tuple(names), step.node.attrs)
+    node = Node(wanted.name, wanted.op, tuple(names), wanted.attrs)
     if node.name in names:
         return 0
     try:
@@ -74,7 +76,7 @@ def _bytes_of_node(step: Step, arguments: Sequence[Any]) -> int:
         }
         graph = Graph([*(Node(n, "Placeholder", (), {"dtype": feeds[f"{n}:0"][0]}) for n in names), node])
         inferred = infer(graph, _shaped(feeds), known)
-        return sum(_bytes(inferred, f"{node.name}:{port}") for port, _ in step.more or ((0, step.out),))
+        return sum(_bytes(inferred, f"{node.name}:{port}") for port in ports)
     except (PocketgraphError, ValueError, TypeError):
         return 0  # the kernel itself will say what is wrong
 

@@ -24,13 +24,12 @@ class StepList(tuple[Step, ...]):
         """As ``execute``, with the same errors."""
         code = self.code
         if code is None:
+            if not self.may_be_written_out:
+                execute(self, values)
+                return
             self.runs += 1
-            is_worth_it = (
-                self.runs > WRITTEN_OUT_AFTER
-                and self.may_be_written_out
-                and WRITTEN_OUT_FROM <= len(self) <= MOST_STEPS
-            )
-            if not is_worth_it:
+            self.may_be_written_out = WRITTEN_OUT_FROM <= len(self) <= MOST_STEPS
+            if self.runs <= WRITTEN_OUT_AFTER or not self.may_be_written_out:
                 execute(self, values)
                 return
             code = self.code = StepCodegen(self, DEAD)
@@ -117,7 +116,7 @@ class LoopRounds(Protocol):
     def final(self) -> tuple[Step, ...]: ...
 
 
-class WhileLoop:
+class LoopRegion:
     """A TF1 loop as one call: the entering values in, the leaving values out.
 
     Attributes:

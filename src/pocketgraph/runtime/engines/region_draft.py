@@ -13,7 +13,7 @@ from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.runtime.engines.calls import gatherer, same
 from pocketgraph.runtime.engines.common_subexpressions import REPEATED
 from pocketgraph.runtime.engines.compilation_units import Plan
-from pocketgraph.runtime.engines.frames import Frame
+from pocketgraph.runtime.engines.frames import LoopFrame
 from pocketgraph.runtime.engines.liveness import LIVE, Atom, Liveness
 from pocketgraph.runtime.engines.region import Region, StepList
 from pocketgraph.runtime.engines.steps import RUN, Step
@@ -68,7 +68,7 @@ class RegionDraft(ABC):
         kept: slots whose values somebody wants after the steps.
     """
 
-    def __init__(self, plan: Plan, within: Frame, *, structured: bool = True) -> None:
+    def __init__(self, plan: Plan, within: LoopFrame, *, structured: bool = True) -> None:
         self.plan = plan
         self.within = within
         self.structured = structured
@@ -99,7 +99,7 @@ class RegionDraft(ABC):
             Unstructured: not everything hangs on the one condition.
         """
 
-    def inside(self, frame: Frame, *, structured: bool) -> RegionDraft:
+    def inside(self, frame: LoopFrame, *, structured: bool) -> RegionDraft:
         """An empty draft for the inside of a loop."""
         return type(self)(self.plan, frame, structured=structured)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Graph
-from pocketgraph.graph.model_file import is_litert_file, is_model_file
+from pocketgraph.graph.model_file_graph import is_litert_file, is_model_file
 from pocketgraph.runtime.planning.call_key import CallKey, spelled_key
 from pocketgraph.runtime.planning.execution_plan import Execution, ExecutionPlan, Request
 from pocketgraph.runtime.planning.repeated_call import RepeatedCall, repeated_call
@@ -142,7 +142,7 @@ def find(request: Request, graph: Callable[[], Graph]) -> ExecutionPlan | None:
     if not request.key or request.call.is_traced or request.call.is_described:
         return None
     found = _whole(request, graph)
-    if found is None and request.engine is None:
+    if found is None and request.engine in (None, "auto"):
         from pocketgraph.runtime.planning import stored_plan
 
         found = stored_plan.find(request, graph)
@@ -162,12 +162,14 @@ def _whole(request: Request, graph: Callable[[], Graph]) -> ExecutionPlan | None
         specs[str(endpoint)] = (dtype, shape)
     names, fetches = sorted(specs), [str(endpoint) for endpoint in call.fetches]
     found = lookup(
-        call.of_model(request.key), names, fetches, specs, threads=request.threads, cache_dir=request.cache_dir
-    )
+        call.of_model(request.key), names, fetches, specs,
+        threads=request.threads, cache_dir=request.cache_dir, opener=request.opener(),
+    )  # fmt: skip
     if found is None:
         return None
     if not request.may_answer(found, graph):
         found.close()
         return None  # planned anew, the nodes are known with which it is compared
+    request.choose_engine(found, graph)
     order = {name: index for index, name in enumerate(specs)}
     return ExecutionPlan(None, found, tuple([order[name] for name in names]), executables=[found])

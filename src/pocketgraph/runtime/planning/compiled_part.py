@@ -25,7 +25,7 @@ Found: TypeAlias = "tuple[str, list[tuple[str, str, tuple[int, ...]]], list[str]
 """The key, inputs (name, type, shape) and outputs by which a later process finds a part."""
 
 
-class Share(NamedTuple):
+class OperationShare(NamedTuple):
     """One operation's part of the time, and what it makes."""
 
     name: str
@@ -36,7 +36,7 @@ class Share(NamedTuple):
 
 
 class CompiledPart:
-    """A part that LiteRT runs, as a call.
+    """A part that LiteRT, or another engine in its place, runs as a call.
 
     Attributes:
         ops: the op type of each node inside, by name.
@@ -63,7 +63,7 @@ class CompiledPart:
         self.is_whole = is_whole
         self.found_by = found_by
         self.name = "litert segment"
-        self._shares: list[Share] | None = None
+        self._shares: list[OperationShare] | None = None
         self._how = ""
         self._lock = threading.Lock()
         self._calls = 0
@@ -80,6 +80,11 @@ class CompiledPart:
         self.name = f"litert segment {index + 1}"
         inside = frozenset(self.ops if members is None else members)
         return PartCall(Node(self.name, "LiteRT"), inside, self.inputs, self.outputs, self)
+
+    @property
+    def runs_on(self) -> str:
+        """The name of the engine that runs it now."""
+        return getattr(self.executable, "engine", "").partition(" ")[0] or "litert"
 
     @property
     def place(self) -> str:
@@ -108,19 +113,22 @@ class CompiledPart:
             if self._shares is None:
                 self._shares = self._measured(arguments)
                 trace.leave_out(time.perf_counter_ns() - ended)
+        runs_on = self.runs_on
         if not self._shares:
-            trace.add(self.name, "LiteRT", began, ended, outputs, "litert")
+            trace.add(self.name, "LiteRT" if runs_on == "litert" else runs_on, began, ended, outputs, runs_on)
             return
         trace.note(self._how)
         for share in self._shares:
             took = share.part * whole
             trace.nodes.append(
-                NodeTiming(share.name, share.op, position, took, share.output_bytes, "litert", share.outputs)
+                NodeTiming(share.name, share.op, position, took, share.output_bytes, runs_on, share.outputs)
             )
             position += took
 
-    def _measured(self, arguments: Sequence[Array]) -> list[Share]:
+    def _measured(self, arguments: Sequence[Array]) -> list[OperationShare]:
         """The nodes' shares; none when the engine does not tell. A node of several operations has one, at the first."""
+        if self.runs_on != "litert":
+            return self._told_by_engine(arguments)
         measure: Any = getattr(self.executable, "op_times", None)
         found = measure(arguments) if measure is not None else None
         program: Any = getattr(self.executable, "program", None)
@@ -128,7 +136,7 @@ class CompiledPart:
             return []
         times, self._how = found
         total = sum(us for _, _, us in times) or 1.0
-        shares: dict[str, Share] = {}
+        shares: dict[str, OperationShare] = {}
         for place, ((nodes, code, us), operation) in enumerate(zip(times, program.operations, strict=True)):
             name = next((n for n in nodes if self.ops.get(n) in HEAVY), nodes[-1] if nodes else "")
             made = [(value.dtype, tuple(value.shape), value.size) for value in operation.outputs]
@@ -136,5 +144,19 @@ class CompiledPart:
             size = sum(count * dtype.size for dtype, _, count in made)
             key = name or f"{self.name}/{code}_{place}"  # what no node asked for: layouts, types
             before = shares[key].part if key in shares else 0.0
-            shares[key] = Share(key, self.ops.get(name, code), before + us / total, size, outputs)
+            shares[key] = OperationShare(key, self.ops.get(name, code), before + us / total, size, outputs)
+        return list(shares.values())
+
+    def _told_by_engine(self, arguments: Sequence[Array]) -> list[OperationShare]:
+        """The shares by another engine's own profile; none where it does not tell."""
+        from pocketgraph.runtime.part_engines.profiling import operation_times
+
+        times = operation_times(self.executable, arguments)
+        self._how = f"inside of what {self.executable.engine} runs the times are its own profile, scaled to the part's"
+        total = sum(each.microseconds for each in times) or 1.0
+        shares: dict[str, OperationShare] = {}
+        for place, each in enumerate(times):
+            key = each.name or f"{self.name}/{each.op}_{place}"
+            before = shares[key].part if key in shares else 0.0
+            shares[key] = OperationShare(key, self.ops.get(key, each.op), before + each.microseconds / total, 0, ())
         return list(shares.values())

@@ -18,6 +18,8 @@ from pocketgraph.runtime.planning.passes import SpecializedGraph
 if TYPE_CHECKING:
     from pocketgraph.litert.trial import Trial
     from pocketgraph.litert.unsupported import Unsupported
+    from pocketgraph.runtime.certificates.part_check import PartCheck
+    from pocketgraph.runtime.certificates.part_reference import PartReference
 
 MOST_RECUTS = 40  # each gives one more node to the reference engine
 
@@ -62,7 +64,7 @@ def _cut_and_compiled(
         small: list[CutPart] = []
         for part in partition(plan, able, static, request.fetches):
             if part.outputs:
-                is_large = request.engine == "litert" or is_worth_it(part, plan, known.inferred.shape)
+                is_large = request.wants_one_engine or is_worth_it(part, plan, known.inferred.shape)
                 (parts if is_large else small).append(part)
         failed = False
         for part in parts:
@@ -122,6 +124,12 @@ def _compiled(
     key = request.key or None
     if key is not None:  # what is constant in a part may follow from the shapes of feeds that do not enter it
         key = request.call.of_model(key) if is_whole else request.call.of_call(key)
+
+    def nodes() -> PartReference:
+        from pocketgraph.runtime.certificates.part_reference import PartReference
+
+        return PartReference(graph, inputs, outputs)
+
     executable = engine.compile(
         graph,
         [plan.items[name].node for name in part.nodes],
@@ -135,24 +143,25 @@ def _compiled(
         trial=trial,
         without=request.without,
         strict=request.strict,
+        opener=request.opener(nodes),
+        with_program=request.call.is_traced,
     )
     listed = [(name, dtype.name, shape) for name, (dtype, shape) in specs.items()]
     found_by = None if key is None else (key, listed, [str(e) for e in outputs])
     ops = {name: plan.items[name].node.op for name in part.nodes}
     found = CompiledPart(ops, inputs, outputs, executable, is_whole, found_by)
-    if not request.trusts(executable):
+
+    def check() -> PartCheck:
         from pocketgraph.runtime.certificates.part_check import CheckedPart, PartCheck
-        from pocketgraph.runtime.certificates.part_reference import PartReference
 
         checked = CheckedPart(found.place)
-        executable.check = PartCheck(
-            PartReference(graph, inputs, outputs),
-            checked,
-            always=request.check == "always",
-            cache_dir=request.cache_dir,
-        )
         if request.checked is not None:
             request.checked.append(checked)
+        return PartCheck(nodes(), checked, always=request.check == "always", cache_dir=request.cache_dir)
+
+    if not request.trusts(executable):
+        executable.check = check()
+    request.choose_engine(executable, lambda: graph, nodes, check)
     return found
 
 

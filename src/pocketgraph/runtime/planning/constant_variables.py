@@ -43,7 +43,7 @@ def freeze_constant_variables(
         kept: what is fed and fetched.
         state: of the session; the variables that become constants call ``on_change`` when they are assigned again.
     """
-    from pocketgraph.freezing.constants import variables_to_constants
+    from pocketgraph.freezing.constant_substitution import variables_to_constants
 
     found = {name: _settled(item.node, state) for name, item in items.items() if is_variable(item.node)}
     given = {endpoint.node for endpoint in kept}

@@ -84,6 +84,7 @@ class DynamicParts:
             threads=self.request.threads,
             cache_dir=self.request.cache_dir,
             key="" if by_steps else part.key,
+            engine="auto" if self.request.engine == "auto" else None,
             exact=True,
             strict=self.request.strict,
             check=self.request.check,

@@ -13,7 +13,8 @@ from pocketgraph.runtime.description import Description
 from pocketgraph.runtime.planning.call_key import CallKey, Sized
 
 if TYPE_CHECKING:
-    from pocketgraph.litert.executable import Executable
+    from pocketgraph.litert.executable import Check, Executable, Opener
+    from pocketgraph.runtime.certificates.part_reference import PartReference
     from pocketgraph.runtime.engines.reference import StepProgram
 
 Array = np.ndarray[Any, Any]
@@ -53,13 +54,15 @@ class Request(NamedTuple):
         threads: how many threads LiteRT may use.
         cache_dir: where LiteRT's compiled parts are kept; None for the user's cache directory.
         key: names the model across processes; "" when nothing must be kept.
-        engine: None for what is best, ``reference`` or ``litert`` to have that only.
+        engine: None for what is best of LiteRT and the reference engine, ``auto`` for the fastest that is installed, or
+            the name of one to have that only.
         exact: keep the integer arithmetic of eight-bit ops.
         strict: give TensorFlow's values at the edges of types too.
         check: when compiled parts are compared with the reference engine; as for Session.
         checked: is told of the parts that are compared (see certificates/part_check.py).
         planner: plans the parts whose shapes only the run tells.
         without: passes that are switched off (see runtime/passes.py).
+        measure: find out now which engine is the fastest for each part.
     """
 
     graph: Graph
@@ -75,6 +78,12 @@ class Request(NamedTuple):
     checked: list[Any] | None = None
     planner: Planner | None = None
     without: frozenset[str] = frozenset()
+    measure: bool = False
+
+    @property
+    def wants_one_engine(self) -> bool:
+        """Whether one engine other than the reference engine is to run everything."""
+        return self.engine not in (None, "auto", "reference")
 
     @property
     def feeds(self) -> dict[Endpoint, Sized]:
@@ -108,11 +117,56 @@ class Request(NamedTuple):
             if budget.allows(executable.check_time):
                 return False
         if executable.check is None:
-            from pocketgraph.runtime.certificates.warm_check import WarmCheck
-
-            wanted, planner = self._replace(check="always"), self.planner
-            executable.check = WarmCheck(lambda: planner(wanted, graph).executables)
+            self._check_later(executable, graph)
         return True
+
+    def _check_later(self, executable: Executable, graph: Callable[[], Graph]) -> None:
+        from pocketgraph.runtime.certificates.warm_check import WarmCheck
+
+        assert self.planner is not None
+        wanted, planner = self._replace(check="always"), self.planner
+        executable.check = WarmCheck(lambda: planner(wanted, graph).executables)
+
+    def opener(self, nodes: Callable[[], PartReference] | None = None) -> Opener | None:
+        """What opens parts; None for LiteRT.
+
+        Args:
+            nodes: makes what computes a part's nodes on the reference engine, where the graph was read.
+        """
+        if not self.wants_one_engine or self.engine in (None, "litert"):
+            return None
+        from pocketgraph.runtime.part_engines.registry import opener
+
+        return opener(self.engine, nodes)
+
+    def choose_engine(
+        self,
+        executable: Executable,
+        graph: Callable[[], Graph],
+        nodes: Callable[[], PartReference] | None = None,
+        check: Callable[[], Check] | None = None,
+    ) -> None:
+        """Lets a part run on the fastest engine where the session leaves that open (see part_engines/choice.py).
+
+        Args:
+            executable: the part.
+            graph: gives the graph, to compare the part after another engine has taken over.
+            nodes: as for ``opener``.
+            check: makes what compares it, where the graph was read.
+        """
+        if self.engine != "auto" or self.strict:
+            return
+        from pocketgraph.runtime.part_engines.choice import consider
+
+        def certify() -> None:
+            if self.trusts(executable):
+                return
+            if check is not None:
+                executable.check = check()
+            elif self.planner is not None:
+                self._check_later(executable, graph)
+
+        consider(executable, nodes, certify, measure=self.measure, at_once=self.call.is_traced)
 
 
 class ExecutionPlan:

@@ -35,7 +35,7 @@ def without_idle_dropout(graph: Graph, plan: Plan, inferred: Inferred, condition
         inferred: types, shapes and values of its tensors.
         conditional: nodes that do not run in every run; they are left alone.
     """
-    found = _Finder(plan, inferred)
+    found = _MaskFinder(plan, inferred)
     changed: dict[str, Node] = {}
     for name, item in plan.items.items():
         if item.node.op not in (*MULTIPLY, *DIVIDE) or len(item.data) != 2 or name in conditional:
@@ -53,7 +53,7 @@ def without_idle_dropout(graph: Graph, plan: Plan, inferred: Inferred, condition
     return graph.replace([changed.get(node.name, node) for node in graph]) if changed else graph
 
 
-class _Finder:
+class _MaskFinder:
     """Answers questions about the tensors of a plan."""
 
     def __init__(self, plan: Plan, inferred: Inferred) -> None:

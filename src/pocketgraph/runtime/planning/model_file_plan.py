@@ -12,7 +12,7 @@ import numpy as np
 
 from pocketgraph.errors import FormatError, RunError
 from pocketgraph.graph import Graph, Node
-from pocketgraph.graph.model_file import PREFIX, SHAPES, TYPES
+from pocketgraph.graph.model_file_graph import PREFIX, SHAPES, TYPES
 from pocketgraph.litert.program import Operation
 from pocketgraph.runtime.description import DescribedPart, Description
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, Request
@@ -36,8 +36,9 @@ def plan_of_model_file(request: Request, graph: Graph) -> ExecutionPlan:
     from pocketgraph.litert.model_file import ModelFile
     from pocketgraph.litert.untrusted.verifier import fault
 
-    if request.engine == "reference":
-        raise RunError("a LiteRT file runs on LiteRT, not on the reference engine", hint="leave the engine out")
+    if request.engine not in (None, "auto", "litert"):
+        engine = "the reference engine" if request.engine == "reference" else f"'{request.engine}'"
+        raise RunError(f"a LiteRT file runs on LiteRT, not on {engine}", hint="leave the engine out")
     fed, wanted = list(map(str, request.feeds)), list(map(str, request.fetches))
     key = _signature(graph, fed, wanted)
     signature = graph.signatures[key]

@@ -6,15 +6,16 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Sequence
-from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pocketgraph.errors import MissingExtraError, RunError
+from pocketgraph.errors import RunError
+from pocketgraph.formats.onnx_file import FOLDER
 from pocketgraph.graph import Graph
-from pocketgraph.graph.model_file import ONNX_PREFIX
+from pocketgraph.graph.model_file_graph import ONNX_PREFIX
 from pocketgraph.runtime.description import DescribedPart, Description
+from pocketgraph.runtime.onnx_runner import OnnxRunner
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, Request
 from pocketgraph.runtime.profile import NodeTiming, StepTrace
 
@@ -32,11 +33,7 @@ def plan_of_onnx_file(request: Request, graph: Graph) -> ExecutionPlan:
         MissingExtraError: ONNX Runtime is not installed.
         RunError: it asks for tensors between the inputs and outputs, or ONNX Runtime refuses the file.
     """
-    if find_spec("onnxruntime") is None:
-        raise MissingExtraError(
-            "to run an ONNX file needs the package 'onnxruntime'", hint="pip install 'pocketgraph[onnx]'"
-        )
-    if request.engine is not None:
+    if request.engine not in (None, "auto"):
         raise RunError("an ONNX file runs on ONNX Runtime", hint="leave the engine out")
     (signature,) = graph.signatures.values()
     public = {tensor: name for name, tensor in signature.inputs.items()}
@@ -58,24 +55,6 @@ def plan_of_onnx_file(request: Request, graph: Graph) -> ExecutionPlan:
     return ExecutionPlan(None, run, tuple(range(len(fed))), description, [run])
 
 
-def _opened(content: bytes, threads: int, profile: str = "") -> Any:
-    """An ONNX Runtime session; with ``profile`` it writes what its nodes took to files whose names begin so.
-
-    Raises:
-        RunError: ONNX Runtime refuses the file.
-    """
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads, options.log_severity_level = threads, 3
-    if profile:
-        options.enable_profiling, options.profile_file_prefix = True, profile
-    try:
-        return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # ONNX Runtime's exceptions have no family of their own
-        raise RunError(f"ONNX Runtime does not take this file: {' '.join(str(error).split())[:300]}") from error
-
-
 class _Share(NamedTuple):
     """What part of a run a node took, by ONNX Runtime's own profile, and the bytes of its results."""
 
@@ -90,9 +69,14 @@ class _OnnxRun:
 
     def __init__(self, graph: Graph, threads: int, inputs: Sequence[str], outputs: Sequence[str]) -> None:
         self._graph, self._threads = graph, threads
-        self._session: Any = _opened(graph.extra[8:], threads)
+        self._runner: OnnxRunner | None = self._opened()
         self._inputs, self._outputs = list(inputs), list(outputs)
         self._shares: list[_Share] | None = None
+
+    def _opened(self, profile: str = "") -> OnnxRunner:
+        folders = (node.attrs[FOLDER] for node in self._graph if FOLDER in node.attrs)
+        folder = next((os.fsdecode(name) or os.curdir for name in folders if isinstance(name, bytes)), "")
+        return OnnxRunner(self._graph.extra[8:], self._threads, folder=folder, profile=profile)
 
     def watched(self, inputs: Sequence[Array], trace: StepTrace) -> list[Array]:
         """Runs, and notes what each node took: its share of ONNX Runtime's own profile, times the time of this run."""
@@ -112,10 +96,10 @@ class _OnnxRun:
     def _profiled(self, inputs: Sequence[Array]) -> list[_Share]:
         """The share of each node that ONNX Runtime runs, in the quickest of several runs."""
         with tempfile.TemporaryDirectory(prefix="pocketgraph-profile-") as folder:
-            session = _opened(self._graph.extra[8:], self._threads, os.path.join(folder, "run"))
+            runner = self._opened(os.path.join(folder, "run"))
             for _ in range(PROFILED):
-                session.run(self._outputs, dict(zip(self._inputs, inputs, strict=True)))
-            with open(session.end_profiling(), encoding="utf-8") as file:
+                runner.run(self._outputs, dict(zip(self._inputs, inputs, strict=True)))
+            with open(runner.end_profiling(), encoding="utf-8") as file:
                 events = json.load(file)
         runs = [(event["ts"], event["ts"] + event["dur"]) for event in events if event.get("name") == "model_run"]
         begin, end = min(runs, key=lambda run: run[1] - run[0], default=(0, 0))
@@ -134,13 +118,9 @@ class _OnnxRun:
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """The outputs for one array an input."""
-        if self._session is None:
+        if self._runner is None:
             raise RunError("Attempted to use a closed Session", hint="make a new one")
-        try:
-            found = self._session.run(self._outputs, dict(zip(self._inputs, inputs, strict=True)))
-        except Exception as error:
-            raise RunError(f"ONNX Runtime failed: {' '.join(str(error).split())[:300]}") from error
-        return [np.asarray(array) for array in found]
+        return self._runner.run(self._outputs, dict(zip(self._inputs, inputs, strict=True)))
 
     def direct(self, order: Sequence[int]) -> Callable[[list[Array]], list[Array]]:
         """``run`` on arrays of which ``order`` says where each input is."""
@@ -148,7 +128,7 @@ class _OnnxRun:
 
     def close(self) -> None:
         """Gives the memory back."""
-        self._session = None
+        self._runner = None
 
     def describe(self) -> str:
         """One line for people."""

@@ -37,7 +37,7 @@ def prepare(request: Request, items: Mapping[str, Item] | None = None) -> Execut
     if request.engine == "reference":
         return _on_reference(request, items)
     without = request.without
-    if request.engine == "litert":
+    if request.wants_one_engine:
         without |= IN_SEVERAL_CALLS
     if request.exact:
         without |= INEXACT
@@ -53,13 +53,13 @@ def prepare(request: Request, items: Mapping[str, Item] | None = None) -> Execut
     if whole is None or request.call.is_traced:
         dynamic = DynamicParts(request, known.graph, _able_when_run(known), known.static, opened)
         program = _program(request, known.plan.items, parts, dynamic)
-    if request.engine == "litert" and whole is None:
-        raise _refused(known.plan.items, reasons)
+    if request.wants_one_engine and whole is None:
+        raise _refused(request.engine, known.plan.items, reasons)
     found = program.dynamic_parts if program is not None else ()
     check_time("while the graph was planned")
     if whole is None and stored_plan.is_kept(request):
         stored_plan.keep(request, request.graph, known.plan.items, parts, found)
-    description = described(request, known.plan.items, list(cuts), found, reasons, known.applied)
+    description = described(request, known.plan.items, cuts, found, reasons, known.applied)
     if whole is None:
         return ExecutionPlan(program, description=description, executables=opened)
     places = {endpoint: index for index, endpoint in enumerate(request.feeds)}
@@ -72,7 +72,7 @@ def _on_reference(request: Request, items: Mapping[str, Item] | None) -> Executi
         items = needed(request.graph, frozenset(request.feeds), request.fetches, request.targets)
     program = _program(request, items, (), None)
     reasons = dict.fromkeys(items, "the session runs on the reference engine only")
-    return ExecutionPlan(program, description=described(request, items, (), (), reasons))
+    return ExecutionPlan(program, description=described(request, items, {}, (), reasons))
 
 
 def _program(
@@ -111,7 +111,8 @@ def _able_when_run(known: SpecializedGraph) -> frozenset[str]:
     return frozenset(n for n, item in known.plan.items.items() if n not in known.static and is_able(n, item))
 
 
-def _refused(items: Mapping[str, Item], reasons: Mapping[str, str]) -> RunError:
+def _refused(engine: str | None, items: Mapping[str, Item], reasons: Mapping[str, str]) -> RunError:
     left = [(name, reason) for name, reason in reasons.items() if name in items]
     named = "; ".join(f"'{name}' ({items[name].node.op}): {reason}" for name, reason in left[:10])
-    return RunError(f"LiteRT cannot run all of it: {named or 'nothing is left to compute'}", hint="use engine=None")
+    who = "LiteRT" if engine == "litert" else f"the engine '{engine}'"
+    return RunError(f"{who} cannot run all of it: {named or 'nothing is left to compute'}", hint="use engine=None")

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pocketgraph.runtime.description import DescribedPart, Description
 from pocketgraph.runtime.engines.compilation_units import PartCall
 from pocketgraph.runtime.engines.needed import Item
+from pocketgraph.runtime.planning.compiled_part import CompiledPart
 from pocketgraph.runtime.planning.execution_plan import Request
 from pocketgraph.runtime.planning.partitioning import CutPart
 
@@ -14,7 +15,7 @@ from pocketgraph.runtime.planning.partitioning import CutPart
 def described(
     request: Request,
     items: Mapping[str, Item],
-    cuts: Sequence[CutPart],
+    cuts: Mapping[CutPart, CompiledPart],
     later: Sequence[PartCall],
     reasons: Mapping[str, str],
     passes: tuple[str, ...] = (),
@@ -24,15 +25,17 @@ def described(
     Args:
         request: what was asked for.
         items: the needed nodes.
-        cuts: the parts that are compiled.
+        cuts: the parts that are compiled, by the cuts that they are of.
         later: the parts that will be compiled when they run.
         reasons: why a node is in none of them.
         passes: the graph passes that changed something.
     """
     inside = {name for part in cuts for name in part.nodes} | {name for part in later for name in part.members}
     parts = [
-        DescribedPart("litert", part.nodes, tuple(map(str, part.inputs)), tuple(map(str, part.outputs)))
-        for part in cuts
+        DescribedPart(
+            runs_on, part.nodes, tuple(map(str, part.inputs)), tuple(map(str, part.outputs)), measured=measured
+        )
+        for part, (runs_on, measured) in {part: _engine(request, each) for part, each in cuts.items()}.items()
     ]
     for part in later:
         members = tuple(name for name in items if name in part.members)
@@ -53,3 +56,12 @@ def described(
         passes,
         tuple(sorted(request.without)),
     )
+
+
+def _engine(request: Request, part: CompiledPart) -> tuple[str, tuple[str, ...]]:
+    """The engine that runs a part, or will after some runs, and what is known of others."""
+    if request.engine != "auto":
+        return part.runs_on, ()
+    from pocketgraph.runtime.part_engines.choice import told
+
+    return told(part.executable)

@@ -36,7 +36,7 @@ def repeated_call(fetches: Any, feeds: Mapping[Any, Any], targets: Any, executio
         return None
     switches = [(name, switch_of(value)) for name, value in feeds.items() if may_switch(value)]
     kind, wanted = type(fetches), fetches[:] if type(fetches) is list else fetches
-    array = np.ndarray
+    array, nothing = np.ndarray, ()  # which CPython has one of
     if len(names) == 1 and not switches:
         name, dtype, shape = names[0], values[0].dtype, values[0].shape
 
@@ -46,7 +46,7 @@ def repeated_call(fetches: Any, feeds: Mapping[Any, Any], targets: Any, executio
                 and fetches == wanted
                 and type(feeds) is dict
                 and len(feeds) == 1
-                and targets == ()
+                and targets is nothing
             ):
                 value = feeds.get(name)
                 if type(value) is array and value.dtype is dtype and value.shape == shape:
@@ -62,7 +62,7 @@ def repeated_call(fetches: Any, feeds: Mapping[Any, Any], targets: Any, executio
             or fetches != wanted
             or type(feeds) is not dict
             or len(feeds) != count
-            or targets != ()
+            or targets is not nothing
         ):
             return None
         values = []

@@ -109,6 +109,11 @@ class SessionPlans:
                     self._graph = load(self._path)
         return self._graph
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing can be planned any more."""
+        return not self._is_open
+
     def check_open(self) -> None:
         """Raises:
         RunError: the session is closed.
@@ -132,12 +137,14 @@ class SessionPlans:
             self._is_open = False
             self.calls.close()
 
-    def prepare(self, call: ResolvedCall, traced: bool = False, described: bool = False) -> ExecutionPlan:
-        """The plan of a call; a new one is kept for the next time."""
+    def prepare(
+        self, call: ResolvedCall, traced: bool = False, described: bool = False, measure: bool = False
+    ) -> ExecutionPlan:
+        """The plan of a call; a new one is kept for the next time. With ``measure`` it is a new one."""
         traced = traced or self._by_steps
         key = CallKey.of(call.feeds, call.outputs, call.targets, call.switches, traced, described)
         found = self.calls.plans.get(key)
-        if found is not None:
+        if found is not None and not measure:
             return found
         from pocketgraph.runtime.engines.functions import FunctionLibrary
         from pocketgraph.runtime.engines.needed import needed
@@ -145,15 +152,19 @@ class SessionPlans:
 
         with self.lock:
             found = self.calls.plans.get(key)
-            if found is None:
+            if found is not None and measure:
+                for executable in found.executables:
+                    executable.close()
+            if found is None or measure:
                 self.check_open()
                 items = needed(self.graph, frozenset(call.feeds), call.outputs, call.targets)
                 nodes = FunctionLibrary(self.graph).with_bodies(item.node for item in items.values())
                 check_permissions(nodes, self._allowed)
                 graph, items = self._settled(call, items, key)
-                digest = "" if traced or self.engine == "reference" or key in self._of_values else self._model_key()
+                is_kept = not (traced and self.engine in (None, "litert")) and self.engine != "reference"
+                digest = self._model_key() if is_kept and key not in self._of_values else ""
                 graph, items = defer_reads(graph, items, frozenset(call.feeds))
-                request = self._request(graph, key, call.switches, digest)
+                request = self._request(graph, key, call.switches, digest)._replace(measure=measure)
                 with limits(memory=self._memory_limit):
                     found = self.calls.add_plan(key, plan_for(request, lambda: graph, items))
         return found

@@ -154,7 +154,7 @@ class StandIns:
 
 def is_kept(request: Request) -> bool:
     """Whether plans of such requests are kept at all."""
-    return bool(request.key) and request.engine is None and not request.call.is_traced
+    return bool(request.key) and request.engine in (None, "auto") and not request.call.is_traced
 
 
 def find(request: Request, graph: Callable[[], Graph]) -> ExecutionPlan | None:
@@ -205,6 +205,7 @@ def _opened(
         opened.append(found)
         if not request.may_answer(found, whole):
             raise LookupError(stand_in)
+        request.choose_engine(found, whole)
         outputs = tuple(Endpoint(stand_in, port) for port in range(count))
         part = CompiledPart(ops, tuple(map(_endpoint, inputs)), outputs, found)
         parts.append(part.as_step(index, (stand_in,)))

@@ -65,7 +65,7 @@ def fold_affine(graph: Graph, ops: frozenset[str], triggers: frozenset[str]) -> 
     """
     if not any(node.op in triggers for node in graph):
         return graph
-    work = _Work(graph, ops, triggers)
+    work = _AffineFolding(graph, ops, triggers)
     linear = [node.name for node in graph if node.op in LINEAR]
     for name in linear:
         work.fold(name, behind_only=True)
@@ -74,7 +74,7 @@ def fold_affine(graph: Graph, ops: frozenset[str], triggers: frozenset[str]) -> 
     return work.result() if work.changed else graph
 
 
-class _Work:
+class _AffineFolding:
     """The graph while it is changed: every step is local, so the whole is linear in the number of nodes."""
 
     def __init__(self, graph: Graph, ops: frozenset[str], triggers: frozenset[str]) -> None:

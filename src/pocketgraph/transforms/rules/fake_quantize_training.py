@@ -5,8 +5,8 @@ from __future__ import annotations
 from pocketgraph.graph import Graph
 from pocketgraph.transforms.compat import Compat
 from pocketgraph.transforms.parts.constant_folding.flow import Flow, FlowStep, imported
-from pocketgraph.transforms.parts.quantized_training.ranges import Activation, activation_of
-from pocketgraph.transforms.parts.quantized_training.rounding import Rounding, rounding_steps
+from pocketgraph.transforms.parts.quantized_training.activation_ranges import Activation, activation_of
+from pocketgraph.transforms.parts.quantized_training.rounding_nodes import Rounding, rounding_steps
 from pocketgraph.transforms.parts.quantized_training.saver import saved_too
 from pocketgraph.transforms.tool import transform
 

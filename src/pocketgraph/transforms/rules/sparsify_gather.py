@@ -14,8 +14,8 @@ from pocketgraph.graph.pattern import Match, Pattern
 from pocketgraph.transforms.compat import Compat
 from pocketgraph.transforms.parts.constants_of_nodes import checked_constant
 from pocketgraph.transforms.parts.sparse_tables.cleanup import ReaderCounts, without
+from pocketgraph.transforms.parts.sparse_tables.hash_table_nodes import initializer, lookup_nodes
 from pocketgraph.transforms.parts.sparse_tables.stored import saved_slices, table_values
-from pocketgraph.transforms.parts.sparse_tables.table import initializer, lookup_nodes
 from pocketgraph.transforms.tool import transform
 
 TABLE = Pattern("Identity", [Pattern("Const|Variable|VariableV2", name="table")], name="identity")

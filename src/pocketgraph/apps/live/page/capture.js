@@ -1,5 +1,5 @@
 // The camera, the microphone, and photos; what goes wrong is said in words that tell what to do.
-const LONGEST = 640;
+const LONGEST = 640, PATIENCE = 1000;
 const NO_CAMERA = "Pages get a camera or microphone over https or from this machine itself only. "
   + "Open the https address that the command printed, or choose a photo.";
 
@@ -29,7 +29,10 @@ export class Camera {
       throw new Error(reason(error, "camera"));
     }
     for (const track of this.stream.getVideoTracks()) {
-      track.addEventListener("ended", () => this.ended("The camera was unplugged or taken away. Plug it in and try again."));
+      track.addEventListener("ended", () => {
+        this.video.srcObject = null;  // its time would go on, with the last picture
+        this.ended("The camera was unplugged or taken away. Plug it in and try again.");
+      });
     }
     this.video.srcObject = this.stream;
     await this.video.play();
@@ -75,14 +78,23 @@ export class Microphone {
     for (const track of stream.getAudioTracks()) {
       track.addEventListener("ended", () => this.ended("The microphone was unplugged. Plug it in and try again."));
     }
-    const context = new AudioContext(this.rate ? { sampleRate: this.rate } : {});
+    this.stream = stream;
+    const context = this.context = new AudioContext(this.rate ? { sampleRate: this.rate } : {});
     await context.audioWorklet.addModule("recorder.js");
     const recorder = new AudioWorkletNode(context, "recorder");
     recorder.port.onmessage = (event) => this.heard(event.data, context.sampleRate);
     context.createMediaStreamSource(stream).connect(recorder);
-    await context.resume();
+    // Where a click is needed first, resume() ends only after it.
+    await Promise.race([context.resume(), new Promise((resolve) => { setTimeout(resolve, PATIENCE); })]);
     if (context.state !== "running") throw new Error("The browser waits for a click before it listens.");
   }
+}
+
+// Gives the device back before it is opened again.
+export function closed(source) {
+  for (const track of source?.stream?.getTracks() ?? []) track.stop();
+  if (source?.video) source.video.srcObject = null;
+  source?.context?.close();
 }
 
 export async function photoOf(file) {
@@ -93,4 +105,11 @@ export async function photoOf(file) {
   canvas.height = Math.max(1, Math.round(bitmap.height * scale));
   canvas.getContext("2d").drawImage(bitmap, 0, 0, canvas.width, canvas.height);
   return canvas;
+}
+
+// A page cannot write into a folder: what is kept is a download.
+export function keep(blob, name) {
+  const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(blob), download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
 }

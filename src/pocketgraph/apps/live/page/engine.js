@@ -31,10 +31,13 @@ export class Engine {
       this.picture = createImageBitmap(new Blob([data.slice(4)], { type: "image/jpeg" }));
       return;
     }
-    const answer = JSON.parse(data), picture = this.picture;
-    this.picture = null;
+    const answer = JSON.parse(data);
     if (answer.settings) { this.handlers.settings(answer.settings); return; }
+    if (answer.report) { this.reported(answer.report); return; }
     if (answer.ended) { this.handlers.lost("This is the end of it."); return; }
+    if (answer.error && answer.id === undefined) { this.handlers.answered(answer); return; }
+    const picture = this.picture;
+    this.picture = null;
     if (picture) {
       answer.picture = await picture;
       if (this.about.source === "server") this.handlers.frame(answer.picture);
@@ -80,6 +83,11 @@ export class Engine {
   stats() { this.tell({ stats: true }); }
 
   remember(name) { this.tell({ remember: name }); }
+
+  report() {
+    this.tell({ report: true });
+    return new Promise((resolve) => { this.reported = resolve; });
+  }
 
   async save(canvas, label) {
     const blob = await new Promise((resolve) => { canvas.toBlob(resolve, "image/jpeg", 0.95); });

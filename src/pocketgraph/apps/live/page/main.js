@@ -1,5 +1,5 @@
 // The page: what is seen or heard goes to the engine, the newest first; what it answers is drawn.
-import { Camera, Microphone, photoOf } from "./capture.js";
+import { Camera, Microphone, closed, keep, photoOf } from "./capture.js";
 import { draw, drawSound } from "./drawing.js";
 import { Engine } from "./engine.js";
 
@@ -7,6 +7,13 @@ const at = (id) => document.getElementById(id);
 const view = at("view"), pen = view.getContext("2d");
 const settings = { turn: 0, mirror: false, paused: false, details: false };
 const rates = [];
+const SLOW = 2000, LARGEST = 2048;
+const NAMES = {
+  now: "in sight", in: "crossed the line inwards", out: "crossed the line outwards", all: "followed so far", time: "seconds heard",
+  p50: "half of the runs take at most (ms)", p90: "nine in ten (ms)", p99: "99 in 100 (ms)", least: "the quickest (ms)",
+  mean: "on average (ms)", size: "numbers in a vector",
+};
+let began = 0;
 let about, engine, camera, microphone, photo = null, last = null, shown = null, wave = null, stats = [];
 
 function say(text, action, run) {
@@ -24,6 +31,7 @@ function say(text, action, run) {
 // One frame in work at a time: the next is taken when the last one is answered.
 async function step() {
   if (settings.paused || engine.busy || document.hidden) return;
+  began = performance.now();
   if (about.kind === "benchmark") return engine.again();
   const picture = photo || (camera && camera.frame(settings));
   if (picture) {
@@ -34,19 +42,22 @@ async function step() {
 
 function tick() {
   step().catch((error) => say(String(error.message || error)));
+  const since = engine.busy ? performance.now() - began : 0;
+  if (since > SLOW) at("state").textContent = `the model is at work on this one for ${Math.round(since / 1000)} seconds`;
   requestAnimationFrame(tick);
 }
 
 function answered(answer) {
   if (answer.error) { say(answer.error); return; }
   if (!at("message").hidden && !at("message").querySelector("button")) say("");
+  if (last && last.picture && last.picture !== shown) last.picture.close();
   last = answer;
   if (answer.stats) stats = answer.stats;
   const now = performance.now();
   rates.push(now);
   while (rates.length && rates[0] < now - 2000) rates.shift();
   const rate = rates.length > 1 ? (1000 * (rates.length - 1)) / (now - rates[0]) : 0;
-  at("state").textContent = `${rate.toFixed(rate < 10 ? 1 : 0)} frames a second, model ${answer.ms.toFixed(1)} ms`;
+  at("state").textContent = `${rate.toFixed(rate < 10 ? 1 : 0)} ${about.hears ? "answers" : about.kind === "benchmark" ? "runs" : "frames"} a second, model ${answer.ms.toFixed(1)} ms`;
   document.body.dataset.answers = String(1 + Number(document.body.dataset.answers || 0));
   paint(answer);
   listed(answer);
@@ -56,9 +67,22 @@ function paint(answer) {
   if (about.hears) { drawSound(pen, view, wave, answer.values && answer.values.spectrogram); return; }
   const under = answer.picture || shown;
   if (!under) return;
-  const width = shown ? shown.width : under.width, height = shown ? shown.height : under.height;
+  const before = shown || under, larger = Math.max(1, Math.min(under.width / before.width, LARGEST / before.width));
+  const width = Math.round(before.width * larger), height = Math.round(before.height * larger);
   if (view.width !== width || view.height !== height) { view.width = width; view.height = height; }
   draw(pen, view, under, answer);
+  const share = Number(at("share").value);
+  if (share > 0 && under !== before) {
+    pen.drawImage(before, 0, 0, share * before.width, before.height, 0, 0, share * width, height);
+    pen.fillStyle = "#fff";
+    pen.fillRect(share * width - 1, 0, 2, height);
+  }
+}
+
+// A share as such; what is none, as a model without a softmax gives it, as the number that it is.
+function scored(score, all) {
+  if (score === null || !Number.isFinite(score)) return "no number";
+  return all.every((entry) => Math.abs(entry.score) <= 1) ? `${(100 * score).toFixed(1)} %` : score.toFixed(2);
 }
 
 function listed(answer) {
@@ -66,7 +90,7 @@ function listed(answer) {
   list.replaceChildren(...(answer.classes || []).map((entry) => {
     const row = document.createElement("li"), name = document.createElement("span"), score = document.createElement("b");
     name.textContent = entry.label;
-    score.textContent = `${(100 * entry.score).toFixed(1)} %`;
+    score.textContent = scored(entry.score, answer.classes);
     row.style.setProperty("--share", `${Math.max(0, Math.min(100, 100 * entry.score))}%`);
     row.append(name, score);
     return row;
@@ -81,7 +105,7 @@ function listed(answer) {
   for (const [name, value] of Object.entries(answer.values || {})) if (typeof value !== "object") numbers[name] = value;
   at("numbers").replaceChildren(...Object.entries(numbers).flatMap(([name, value]) => {
     const term = document.createElement("dt"), what = document.createElement("dd");
-    term.textContent = name;
+    term.textContent = NAMES[name] ?? name;
     what.textContent = typeof value === "number" ? String(Math.round(value * 1000) / 1000) : value;
     return [term, what];
   }));
@@ -102,7 +126,10 @@ function controls(rows) {
   if (form.contains(document.activeElement) && form.children.length === rows.length) {
     for (const row of rows) {  // the others follow while one is moved
       const field = form.elements[row.name];
-      if (field && field !== document.activeElement) field.value = row.value;
+      if (!field || field === document.activeElement) continue;
+      field.value = row.value;
+      const value = field.parentElement.querySelector("output");
+      if (value) value.textContent = field.value;
     }
     return;
   }
@@ -130,6 +157,7 @@ function controls(rows) {
 
 async function open() {
   say("");
+  closed(camera || microphone);
   try {
     if (about.hears) {
       microphone = new Microphone((samples, rate) => {
@@ -170,6 +198,9 @@ async function begin() {
   at("remember").hidden = about.kind !== "embed";
   at("save").hidden = !about.stills;
   if (about.kind === "benchmark") at("stage").hidden = true;
+  at("report").hidden = about.kind !== "benchmark";
+  at("benchmark").hidden = !about.benchmark;
+  at("split").hidden = !picture || !["stylize", "image"].includes(about.kind);
   if (about.source === "page" && about.kind !== "benchmark") open();
   if (about.source === "page" && !about.hears) tick();
 }
@@ -185,6 +216,16 @@ at("details").onclick = () => {
   stats = [];
   if (settings.details && engine.stats) engine.stats();
   if (last) listed(last);
+};
+at("share").oninput = () => { if (last) paint(last); };
+at("report").onclick = async () => {
+  try {
+    const told = { model: about.name, ...await engine.report() };
+    keep(new Blob([JSON.stringify(told, null, 2)], { type: "application/json" }), `${about.name.replace(/[^\w.-]+/g, "_")}-times.json`);
+    say("These times are a device of your own: pocketgraph fit MODEL --device-file=FILE", "Good", () => {});
+  } catch (error) {
+    say(String(error.message || error));
+  }
 };
 at("remember").onclick = () => { if (at("label").value.trim()) engine.remember(at("label").value.trim()); };
 at("photo").onchange = async (event) => {

@@ -19,14 +19,14 @@ from pocketgraph.exporting.c.operators.convolution import (
     PANEL,
     RANGES,
     ROWS,
-    Window,
+    FilterWindow,
     transposed_window,
 )
 from pocketgraph.exporting.c.operators.elementwise import emit_pairs, known
 from pocketgraph.exporting.c.operators.pictures import resized
 from pocketgraph.exporting.c.operators.shapes import joined, stretched, strides
 from pocketgraph.exporting.c.operators.table import emits, is_code
-from pocketgraph.exporting.c.unit import Constant as Place
+from pocketgraph.exporting.c.unit import CConstant as Place
 from pocketgraph.exporting.c.unit import LackingOperatorError, Unit, array_of, c_type, number, operand
 from pocketgraph.exporting.model import Array
 from pocketgraph.graph.dtype import FLOAT, INT8, INT32
@@ -124,7 +124,7 @@ def conv_2d(unit: Unit, operation: Operation) -> None:
     if has_float_ends(operation, source):
         convolution.conv_2d(unit, with_float_weights(operation, 1))
         return
-    window = Window(operation, source, (kernel.shape[1], kernel.shape[2]))
+    window = FilterWindow(operation, source, (kernel.shape[1], kernel.shape[2]))
     weights = array_of(kernel).reshape(kernel.shape[0], -1, kernel.shape[3])
     emit_layer(unit, operation, window, weights, source, kernel, source.shape[3] // kernel.shape[3])
 
@@ -142,7 +142,7 @@ def fully_connected(unit: Unit, operation: Operation) -> None:
     flat = Operation(
         "CONV_2D", [picture], [Value(result.name, result.dtype, (1, 1, rows, count))], {"padding": "VALID"}
     )
-    window = Window(flat, picture, (1, 1))
+    window = FilterWindow(flat, picture, (1, 1))
     emit_layer(unit, operation, window, array_of(kernel).reshape(count, 1, depth), source, kernel, 1)
 
 
@@ -165,7 +165,7 @@ def with_float_weights(operation: Operation, place: int) -> Operation:
 
 
 def emit_layer(
-    unit: Unit, operation: Operation, window: Window, weights: Array, source: Value, kernel: Value, groups: int
+    unit: Unit, operation: Operation, window: FilterWindow, weights: Array, source: Value, kernel: Value, groups: int
 ) -> None:
     """Calls the kernel for codes of weights of [output channel, tap, input channel]."""
     _, taps, depth = weights.shape
@@ -193,7 +193,7 @@ def depthwise_conv_2d(unit: Unit, operation: Operation) -> None:
     if has_float_ends(operation, source):
         convolution.depthwise_conv_2d(unit, with_float_weights(operation, 1))
         return
-    window = Window(operation, source, (kernel.shape[1], kernel.shape[2]))
+    window = FilterWindow(operation, source, (kernel.shape[1], kernel.shape[2]))
     weights = array_of(kernel).reshape(-1, kernel.shape[3])
     layer = Layer(operation, source, kernel, weights.T[:, :, None], 2)
     unit.call(
@@ -312,7 +312,7 @@ def mean(unit: Unit, operation: Operation) -> None:
 def pool(unit: Unit, operation: Operation) -> None:
     source, result = operand(operation, 0), operation.outputs[0]
     kernel = "pg_max_pool_s8" if operation.code == "MAX_POOL_2D" else "pg_average_pool_s8"
-    window = Window(operation, source, (operation.options["filter_h"], operation.options["filter_w"]))
+    window = FilterWindow(operation, source, (operation.options["filter_h"], operation.options["filter_w"]))
     unit.call(
         "pool_s8.h", kernel, unit.table("pg_conv", window.fields()), *ends(operation), unit.at(source),
         unit.at(result),
@@ -370,7 +370,7 @@ def softmax(unit: Unit, operation: Operation) -> None:
 def table(unit: Unit, operation: Operation) -> None:
     """What LiteRT makes of each of the 256 codes."""
     from pocketgraph.litert.runner import PlainRunner
-    from pocketgraph.quantization.serialization.model_file import model_bytes
+    from pocketgraph.quantization.serialization.tflite_bytes import model_bytes
 
     source, result = operand(operation, 0), operation.outputs[0]
     shape = (1, 1, 1, HIGHEST - LOWEST + 1)

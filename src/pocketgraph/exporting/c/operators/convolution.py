@@ -43,7 +43,7 @@ def leading(size: int, out: int, kernel: int, stride: int, dilation: int, paddin
     return max((out - 1) * stride + (kernel - 1) * dilation + 1 - size, 0) // 2
 
 
-class Window:
+class FilterWindow:
     """The shape of what slides over a picture, as the fields of ``pg_conv``."""
 
     def __init__(self, operation: Operation, source: Value, kernel: tuple[int, int]) -> None:
@@ -98,14 +98,14 @@ def conv_2d(unit: Unit, operation: Operation) -> None:
     result = operation.outputs[0]
     only_floats(operation, source, kernel, result)
     weights = array_of(kernel)
-    window = Window(operation, source, (kernel.shape[1], kernel.shape[2]))
+    window = FilterWindow(operation, source, (kernel.shape[1], kernel.shape[2]))
     groups = source.shape[3] // kernel.shape[3]
     flat = weights.reshape(weights.shape[0], -1, weights.shape[3])
     emit_convolution(unit, operation, window, flat, bias_of(operation, 2, result.shape[3]), groups, source)
 
 
 def emit_convolution(
-    unit: Unit, operation: Operation, window: Window, weights: Array, bias: Array, groups: int, source: Value
+    unit: Unit, operation: Operation, window: FilterWindow, weights: Array, bias: Array, groups: int, source: Value
 ) -> None:
     """Calls the kernel for weights of [output channel, tap, input channel]."""
     _, taps, depth = weights.shape
@@ -139,7 +139,7 @@ def fully_connected(unit: Unit, operation: Operation) -> None:
     made = Operation(
         "CONV_2D", [picture], [Value(result.name, result.dtype, (1, 1, rows, count))], {"padding": "VALID"}
     )
-    window = Window(made, picture, (1, 1))
+    window = FilterWindow(made, picture, (1, 1))
     weights = array_of(kernel).reshape(count, 1, depth)
     emit_convolution(unit, operation, window, weights, bias_of(operation, 2, count), 1, source)
 
@@ -149,7 +149,7 @@ def depthwise_conv_2d(unit: Unit, operation: Operation) -> None:
     source, kernel = operand(operation, 0), operand(operation, 1)
     result = operation.outputs[0]
     only_floats(operation, source, kernel, result)
-    window = Window(operation, source, (kernel.shape[1], kernel.shape[2]))
+    window = FilterWindow(operation, source, (kernel.shape[1], kernel.shape[2]))
     unit.call(
         "depthwise_f32.h", "pg_depthwise_f32", "m->level", unit.table("pg_conv", window.fields()),
         range_of(unit, operation), unit.at(source), unit.constant(array_of(kernel).reshape(-1, result.shape[3]), 64),
@@ -158,11 +158,11 @@ def depthwise_conv_2d(unit: Unit, operation: Operation) -> None:
     )  # fmt: skip
 
 
-def transposed_window(operation: Operation, source: Value, kernel: Value) -> Window:
+def transposed_window(operation: Operation, source: Value, kernel: Value) -> FilterWindow:
     """The window of a transposed convolution: that of the convolution whose gradient it is, turned around."""
     result = operation.outputs[0]
     forward = Operation("CONV_2D", [], [source], operation.options)
-    window = Window(forward, result, (kernel.shape[1], kernel.shape[2]))
+    window = FilterWindow(forward, result, (kernel.shape[1], kernel.shape[2]))
     window.in_h, window.out_h = window.out_h, window.in_h
     window.in_w, window.out_w = window.out_w, window.in_w
     window.in_c, window.out_c = source.shape[3], result.shape[3]

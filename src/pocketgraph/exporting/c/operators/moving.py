@@ -10,7 +10,7 @@ import numpy as np
 from pocketgraph.exporting.c.operators.elementwise import known
 from pocketgraph.exporting.c.operators.shapes import joined, stretched, strides
 from pocketgraph.exporting.c.operators.table import emits, moves
-from pocketgraph.exporting.c.unit import Constant, LackingOperatorError, Pointer, Unit, array_of, number, operand
+from pocketgraph.exporting.c.unit import CConstant, LackingOperatorError, Pointer, Unit, array_of, number, operand
 from pocketgraph.graph import DType
 from pocketgraph.litert.program import Operation, Value
 
@@ -27,7 +27,7 @@ def moved(
         return
     width = source.dtype.size
     sizes, (a, b) = joined(sizes, steps, to)
-    come: Pointer | Constant = unit.at(source, start)
+    come: Pointer | CConstant = unit.at(source, start)
     go = unit.at(result, to_start)
     if len(sizes) == 1 and a == [1] and b == [1]:
         unit.call("support.h", "memcpy", go, come, sizes[0] * width)

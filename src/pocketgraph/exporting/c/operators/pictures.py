@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pocketgraph.exporting.c.operators.convolution import Window, only_floats, range_of
+from pocketgraph.exporting.c.operators.convolution import FilterWindow, only_floats, range_of
 from pocketgraph.exporting.c.operators.table import emits, moves
 from pocketgraph.exporting.c.unit import Unit, operand
 from pocketgraph.litert.program import Operation, Value
@@ -12,7 +12,7 @@ from pocketgraph.litert.program import Operation, Value
 def pool(unit: Unit, operation: Operation) -> None:
     source, result = operand(operation, 0), operation.outputs[0]
     only_floats(operation, source, result)
-    window = Window(operation, source, (operation.options["filter_h"], operation.options["filter_w"]))
+    window = FilterWindow(operation, source, (operation.options["filter_h"], operation.options["filter_w"]))
     unit.call(
         "pool_f32.h", "pg_pool_f32", unit.table("pg_conv", window.fields()), range_of(unit, operation),
         int(operation.code == "AVERAGE_POOL_2D"), unit.at(source), unit.at(result),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pocketgraph.exporting.c.operators import codes
-from pocketgraph.exporting.c.operators.convolution import Window, bias_of, range_of
+from pocketgraph.exporting.c.operators.convolution import FilterWindow, bias_of, range_of
 from pocketgraph.exporting.c.operators.table import Emit, is_code
 from pocketgraph.exporting.c.unit import Argument, Unit, array_of, operand
 from pocketgraph.graph.dtype import FLOAT, INT8
@@ -49,9 +49,9 @@ def layer(unit: Unit, operation: Operation) -> None:
         rows, depth = result.size // count, kernel.shape[1]
         picture = Value(source.name, source.dtype, (1, 1, rows, depth))
         flat = Operation(operation.code, [picture], [Value(result.name, result.dtype, (1, 1, rows, count))])
-        window, groups = Window(flat, picture, (1, 1)), 1
+        window, groups = FilterWindow(flat, picture, (1, 1)), 1
     else:
-        window = Window(operation, source, (kernel.shape[1], kernel.shape[2]))
+        window = FilterWindow(operation, source, (kernel.shape[1], kernel.shape[2]))
         groups = source.shape[3] if is_deep else source.shape[3] // kernel.shape[3]
     table = unit.table("pg_conv", window.fields(groups))
     flags = DEPTHWISE_FLAG if is_deep else 0
@@ -72,7 +72,7 @@ def layer(unit: Unit, operation: Operation) -> None:
 
 def pool(unit: Unit, operation: Operation) -> None:
     source, result = operand(operation, 0), operation.outputs[0]
-    window = Window(operation, source, (operation.options["filter_h"], operation.options["filter_w"]))
+    window = FilterWindow(operation, source, (operation.options["filter_h"], operation.options["filter_w"]))
     name = "pg_xnn_max_pool_f32" if operation.code == "MAX_POOL_2D" else "pg_xnn_average_pool_f32"
     table = unit.table("pg_conv", window.fields())
     emit(unit, name, table, range_of(unit, operation), unit.at(source), unit.at(result))

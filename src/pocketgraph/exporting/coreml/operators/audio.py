@@ -8,11 +8,11 @@ import numpy as np
 
 from pocketgraph.exporting.coreml.table import translates
 from pocketgraph.exporting.coreml.translation import Translation
-from pocketgraph.exporting.onnx.program import Operation
+from pocketgraph.exporting.onnx.program import OnnxOperation
 
 
 @translates("STFT")
-def short_time_spectrum(to: Translation, operation: Operation) -> Any:
+def short_time_spectrum(to: Translation, operation: OnnxOperation) -> Any:
     """Frames gathered, windowed, and multiplied with cosines and sines: [batch, frames, frequencies, 2]."""
     signal = to.input(operation, 0)
     (step,) = to.integers(operation, 1, "how far frames are apart")

@@ -9,19 +9,19 @@ import numpy as np
 from pocketgraph.exporting.coreml.table import translates
 from pocketgraph.exporting.coreml.translation import Translation
 from pocketgraph.exporting.model import Array
-from pocketgraph.exporting.onnx.program import Operation
+from pocketgraph.exporting.onnx.program import OnnxOperation
 
 RANKS = range(3, 6)
 """Axes of an image with one, two or three spatial ones."""
 
 
-def pads(operation: Operation, count: int) -> list[int]:
+def pads(operation: OnnxOperation, count: int) -> list[int]:
     """Core ML's pads, before and after by axis; ONNX has all before and then all after."""
     given = operation.attrs.get("pads") or [0] * 2 * count
     return [int(number) for pair in zip(given[:count], given[count:], strict=True) for number in pair]
 
 
-def window(operation: Operation, count: int) -> dict[str, Any]:
+def window(operation: OnnxOperation, count: int) -> dict[str, Any]:
     """Strides and padding of a convolution or a pool."""
     made: dict[str, Any] = {"strides": list(operation.attrs.get("strides") or [1] * count)}
     if operation.attrs.get("auto_pad") == "SAME_UPPER":
@@ -30,7 +30,7 @@ def window(operation: Operation, count: int) -> dict[str, Any]:
 
 
 @translates("Conv")
-def convolution(to: Translation, operation: Operation) -> Any:
+def convolution(to: Translation, operation: OnnxOperation) -> Any:
     x, weight = to.input(operation, 0), to.input(operation, 1)
     count = weight.rank - 2
     inputs = window(operation, count)
@@ -42,7 +42,7 @@ def convolution(to: Translation, operation: Operation) -> Any:
 
 
 @translates("ConvTranspose")
-def transposed_convolution(to: Translation, operation: Operation) -> Any:
+def transposed_convolution(to: Translation, operation: OnnxOperation) -> Any:
     """What ONNX's padding cuts off is cut off; where less is made than asked for, zeros are put behind."""
     x, weight = to.input(operation, 0), to.input(operation, 1)
     count = weight.rank - 2
@@ -69,7 +69,7 @@ def transposed_convolution(to: Translation, operation: Operation) -> Any:
 
 
 @translates("MatMul")
-def product(to: Translation, operation: Operation) -> Any:
+def product(to: Translation, operation: OnnxOperation) -> Any:
     a, b = to.input(operation, 0), to.input(operation, 1)
     if not to.is_float(a):
         raise to.unsupported("a product of matrices of integers")
@@ -77,7 +77,7 @@ def product(to: Translation, operation: Operation) -> Any:
 
 
 @translates("Gemm")
-def general_product(to: Translation, operation: Operation) -> Any:
+def general_product(to: Translation, operation: OnnxOperation) -> Any:
     attrs = operation.attrs
     made = to.op(
         "matmul", x=to.input(operation, 0), y=to.input(operation, 1), transpose_x=bool(attrs.get("transA")),
@@ -94,13 +94,13 @@ def general_product(to: Translation, operation: Operation) -> Any:
 
 
 @translates("Einsum")
-def einsum(to: Translation, operation: Operation) -> Any:
+def einsum(to: Translation, operation: OnnxOperation) -> Any:
     values = [to.input(operation, index) for index in range(len(operation.inputs))]
     return to.op("einsum", values=values, equation=str(operation.attrs["equation"]))
 
 
 @translates("MaxPool")
-def largest(to: Translation, operation: Operation) -> Any:
+def largest(to: Translation, operation: OnnxOperation) -> Any:
     if len(operation.outputs) > 1:
         raise to.unsupported("where the largest values lie")
     size = list(operation.attrs["kernel_shape"])
@@ -109,7 +109,7 @@ def largest(to: Translation, operation: Operation) -> Any:
 
 
 @translates("AveragePool")
-def average(to: Translation, operation: Operation) -> Any:
+def average(to: Translation, operation: OnnxOperation) -> Any:
     size = list(operation.attrs["kernel_shape"])
     return to.op(
         "avg_pool", x=to.input(operation, 0), kernel_sizes=size, **window(operation, len(size)),
@@ -118,13 +118,13 @@ def average(to: Translation, operation: Operation) -> Any:
 
 
 @translates("GlobalAveragePool")
-def average_of_all(to: Translation, operation: Operation) -> Any:
+def average_of_all(to: Translation, operation: OnnxOperation) -> Any:
     x = to.input(operation, 0)
     return to.op("reduce_mean", x=x, axes=list(range(2, x.rank)), keep_dims=True)
 
 
 @translates("BatchNormalization")
-def batch_norm(to: Translation, operation: Operation) -> Any:
+def batch_norm(to: Translation, operation: OnnxOperation) -> Any:
     x = to.input(operation, 0)
     epsilon = float(operation.attrs.get("epsilon", 1e-5))
     known = [to.static_or_none(operation, index) for index in range(1, 5)]
@@ -142,7 +142,7 @@ def batch_norm(to: Translation, operation: Operation) -> Any:
 
 
 @translates("LRN")
-def local_response(to: Translation, operation: Operation) -> Any:
+def local_response(to: Translation, operation: OnnxOperation) -> Any:
     attrs = operation.attrs
     return to.op(
         "local_response_norm", x=to.input(operation, 0), size=int(attrs["size"]),
@@ -152,7 +152,7 @@ def local_response(to: Translation, operation: Operation) -> Any:
 
 
 @translates("DepthToSpace", "SpaceToDepth")
-def blocks(to: Translation, operation: Operation) -> Any:
+def blocks(to: Translation, operation: OnnxOperation) -> Any:
     kind = "depth_to_space" if operation.code == "DepthToSpace" else "space_to_depth"
     if operation.attrs.get("mode", "DCR") != "DCR":
         raise to.unsupported("blocks that are split by column and row first")
@@ -160,7 +160,7 @@ def blocks(to: Translation, operation: Operation) -> Any:
 
 
 @translates("Resize")
-def resize(to: Translation, operation: Operation) -> Any:
+def resize(to: Translation, operation: OnnxOperation) -> Any:
     """Pictures [n, channels, rows, columns] scaled: by Core ML's own operator where it has this way of counting pixels,
     else by a matrix for the rows and one for the columns."""
     x = to.cast(to.input(operation, 0), "fp32")

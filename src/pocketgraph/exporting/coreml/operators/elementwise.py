@@ -9,7 +9,7 @@ import numpy as np
 from pocketgraph.exporting.coreml.stored_weights import StoredWeights
 from pocketgraph.exporting.coreml.table import translates
 from pocketgraph.exporting.coreml.translation import Translation
-from pocketgraph.exporting.onnx.program import Operation
+from pocketgraph.exporting.onnx.program import OnnxOperation
 
 SAME_NAME = {
     "Abs": "abs", "Acos": "acos", "Asin": "asin", "Atan": "atan", "Atanh": "atanh", "Ceil": "ceil", "Cos": "cos",
@@ -30,7 +30,7 @@ SELU = 1.6732632423543772, 1.0507009873554805
 
 
 @translates(*SAME_NAME)
-def unary(to: Translation, operation: Operation) -> Any:
+def unary(to: Translation, operation: OnnxOperation) -> Any:
     x = to.input(operation, 0)
     kind = SAME_NAME[operation.code]
     if kind == "logical_not":
@@ -41,7 +41,7 @@ def unary(to: Translation, operation: Operation) -> Any:
 
 
 @translates(*PAIRS)
-def binary(to: Translation, operation: Operation) -> Any:
+def binary(to: Translation, operation: OnnxOperation) -> Any:
     if operation.code == "Add" and (shifted := _shifted_codes(to, operation)) is not None:
         return shifted
     kind = PAIRS[operation.code]
@@ -56,7 +56,7 @@ def binary(to: Translation, operation: Operation) -> Any:
     return found
 
 
-def _shifted_codes(to: Translation, operation: Operation) -> Any:
+def _shifted_codes(to: Translation, operation: OnnxOperation) -> Any:
     """Stored codes plus a number, which stay codes."""
     for one, other in (operation.inputs, operation.inputs[::-1]):
         stored = to.held(one)
@@ -71,7 +71,7 @@ def _shifted_codes(to: Translation, operation: Operation) -> Any:
 
 
 @translates("Sum")
-def total(to: Translation, operation: Operation) -> Any:
+def total(to: Translation, operation: OnnxOperation) -> Any:
     found = to.input(operation, 0)
     for index in range(1, len(operation.inputs)):
         found = to.op("add", x=found, y=to.input(operation, index))
@@ -79,7 +79,7 @@ def total(to: Translation, operation: Operation) -> Any:
 
 
 @translates("Div")
-def quotient(to: Translation, operation: Operation) -> Any:
+def quotient(to: Translation, operation: OnnxOperation) -> Any:
     a, b = to.input(operation, 0), to.input(operation, 1)
     if to.is_float(a):
         return to.op("real_div", x=a, y=b)
@@ -88,7 +88,7 @@ def quotient(to: Translation, operation: Operation) -> Any:
 
 
 @translates("Mod")
-def remainder(to: Translation, operation: Operation) -> Any:
+def remainder(to: Translation, operation: OnnxOperation) -> Any:
     a, b = to.input(operation, 0), to.input(operation, 1)
     if not operation.attrs.get("fmod"):
         return to.op("mod", x=a, y=b)
@@ -97,23 +97,23 @@ def remainder(to: Translation, operation: Operation) -> Any:
 
 
 @translates("Neg")
-def negative(to: Translation, operation: Operation) -> Any:
+def negative(to: Translation, operation: OnnxOperation) -> Any:
     x = to.input(operation, 0)
     return to.op("mul", x=x, y=np.float32(-1) if to.is_float(x) else np.int32(-1))
 
 
 @translates("Reciprocal")
-def reciprocal(to: Translation, operation: Operation) -> Any:
+def reciprocal(to: Translation, operation: OnnxOperation) -> Any:
     return to.op("real_div", x=np.float32(1), y=to.input(operation, 0))
 
 
 @translates("Log")
-def logarithm(to: Translation, operation: Operation) -> Any:
+def logarithm(to: Translation, operation: OnnxOperation) -> Any:
     return to.op("log", x=to.input(operation, 0), epsilon=np.float32(0))
 
 
 @translates("Asinh")
-def inverse_hyperbolic_sine(to: Translation, operation: Operation) -> Any:
+def inverse_hyperbolic_sine(to: Translation, operation: OnnxOperation) -> Any:
     """sign(x) · log(|x| + √(x² + 1)), which loses no digits where x is far below zero."""
     x = to.input(operation, 0)
     size = to.op("abs", x=x)
@@ -122,39 +122,39 @@ def inverse_hyperbolic_sine(to: Translation, operation: Operation) -> Any:
 
 
 @translates("Acosh")
-def inverse_hyperbolic_cosine(to: Translation, operation: Operation) -> Any:
+def inverse_hyperbolic_cosine(to: Translation, operation: OnnxOperation) -> Any:
     x = to.input(operation, 0)
     root = to.op("sqrt", x=to.op("sub", x=to.op("mul", x=x, y=x), y=np.float32(1)))
     return to.op("log", x=to.op("add", x=x, y=root), epsilon=np.float32(0))
 
 
 @translates(*WITH_ALPHA)
-def with_alpha(to: Translation, operation: Operation) -> Any:
+def with_alpha(to: Translation, operation: OnnxOperation) -> Any:
     kind, default = WITH_ALPHA[operation.code]
     return to.op(kind, x=to.input(operation, 0), alpha=np.float32(operation.attrs.get("alpha", default)))
 
 
 @translates("Selu")
-def scaled_elu(to: Translation, operation: Operation) -> Any:
+def scaled_elu(to: Translation, operation: OnnxOperation) -> Any:
     alpha, gamma = (operation.attrs.get(name, SELU[place]) for place, name in enumerate(("alpha", "gamma")))
     return to.op("mul", x=to.op("elu", x=to.input(operation, 0), alpha=np.float32(alpha)), y=np.float32(gamma))
 
 
 @translates("HardSigmoid")
-def hard_sigmoid(to: Translation, operation: Operation) -> Any:
+def hard_sigmoid(to: Translation, operation: OnnxOperation) -> Any:
     alpha, beta = (np.float32(operation.attrs.get(*pair)) for pair in (("alpha", 0.2), ("beta", 0.5)))
     return to.op("sigmoid_hard", x=to.input(operation, 0), alpha=alpha, beta=beta)
 
 
 @translates("PRelu")
-def parametric_relu(to: Translation, operation: Operation) -> Any:
+def parametric_relu(to: Translation, operation: OnnxOperation) -> Any:
     x = to.input(operation, 0)
     below = to.op("mul", x=to.op("minimum", x=x, y=np.float32(0)), y=to.input(operation, 1))
     return to.op("add", x=to.op("relu", x=x), y=below)
 
 
 @translates("Clip")
-def clipped(to: Translation, operation: Operation) -> Any:
+def clipped(to: Translation, operation: OnnxOperation) -> Any:
     x, low, high = to.input(operation, 0), to.optional(operation, 1), to.optional(operation, 2)
     known = [value is None or value.val is not None for value in (low, high)]
     if to.is_float(x) and all(known) and low is not None and high is not None:
@@ -168,25 +168,25 @@ def clipped(to: Translation, operation: Operation) -> Any:
 
 
 @translates("Where")
-def where(to: Translation, operation: Operation) -> Any:
+def where(to: Translation, operation: OnnxOperation) -> Any:
     condition, a, b = (to.input(operation, index) for index in range(3))
     condition = to.cast(condition, "bool")
     return to.numbers("select", {"a": a, "b": b}, cond=condition)
 
 
 @translates("IsNaN")
-def is_no_number(to: Translation, operation: Operation) -> Any:
+def is_no_number(to: Translation, operation: OnnxOperation) -> Any:
     x = to.input(operation, 0)
     return to.op("not_equal", x=x, y=x)
 
 
 @translates("IsInf")
-def is_infinite(to: Translation, operation: Operation) -> Any:
+def is_infinite(to: Translation, operation: OnnxOperation) -> Any:
     return to.op("equal", x=to.op("abs", x=to.input(operation, 0)), y=np.float32(np.inf))
 
 
 @translates("Cast")
-def cast(to: Translation, operation: Operation) -> Any:
+def cast(to: Translation, operation: OnnxOperation) -> Any:
     (result,) = operation.outputs
     assert result is not None
     x = to.input(operation, 0)

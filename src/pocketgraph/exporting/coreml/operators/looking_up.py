@@ -8,30 +8,30 @@ import numpy as np
 
 from pocketgraph.exporting.coreml.table import translates
 from pocketgraph.exporting.coreml.translation import Translation
-from pocketgraph.exporting.onnx.program import Operation
+from pocketgraph.exporting.onnx.program import OnnxOperation
 
 
 @translates("Gather")
-def gather(to: Translation, operation: Operation) -> Any:
+def gather(to: Translation, operation: OnnxOperation) -> Any:
     axis = int(operation.attrs.get("axis", 0))
     return to.numbers("gather", {"x": to.input(operation, 0)}, indices=to.input(operation, 1), axis=axis)
 
 
 @translates("GatherND")
-def gather_at_points(to: Translation, operation: Operation) -> Any:
+def gather_at_points(to: Translation, operation: OnnxOperation) -> Any:
     if operation.attrs.get("batch_dims", 0):
         raise to.unsupported("gathering in each of a batch")
     return to.numbers("gather_nd", {"x": to.input(operation, 0)}, indices=to.input(operation, 1))
 
 
 @translates("GatherElements")
-def gather_elements(to: Translation, operation: Operation) -> Any:
+def gather_elements(to: Translation, operation: OnnxOperation) -> Any:
     axis = int(operation.attrs.get("axis", 0))
     return to.numbers("gather_along_axis", {"x": to.input(operation, 0)}, indices=to.input(operation, 1), axis=axis)
 
 
 @translates("ScatterElements")
-def scatter_elements(to: Translation, operation: Operation) -> Any:
+def scatter_elements(to: Translation, operation: OnnxOperation) -> Any:
     values = {"data": to.input(operation, 0), "updates": to.input(operation, 2)}
     axis, mode = int(operation.attrs.get("axis", 0)), str(operation.attrs.get("reduction", "none"))
     how = "update" if mode == "none" else mode
@@ -39,7 +39,7 @@ def scatter_elements(to: Translation, operation: Operation) -> Any:
 
 
 @translates("ScatterND")
-def scatter_at_points(to: Translation, operation: Operation) -> Any:
+def scatter_at_points(to: Translation, operation: OnnxOperation) -> Any:
     mode = str(operation.attrs.get("reduction", "none"))
     how = "update" if mode == "none" else mode
     values = {"data": to.input(operation, 0), "updates": to.input(operation, 2)}
@@ -47,7 +47,7 @@ def scatter_at_points(to: Translation, operation: Operation) -> Any:
 
 
 @translates("OneHot")
-def one_hot(to: Translation, operation: Operation) -> Any:
+def one_hot(to: Translation, operation: OnnxOperation) -> Any:
     (depth,) = to.integers(operation, 1, "how many there are")
     off, on = to.static(operation, 2, "its two values").reshape(-1)
     indices = to.cast(to.input(operation, 0), "int32")

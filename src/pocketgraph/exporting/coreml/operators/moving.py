@@ -10,10 +10,10 @@ import numpy as np
 from pocketgraph.exporting.coreml.stored_weights import StoredWeights
 from pocketgraph.exporting.coreml.table import translates
 from pocketgraph.exporting.coreml.translation import MOST_AXES, Translation
-from pocketgraph.exporting.onnx.program import Operation
+from pocketgraph.exporting.onnx.program import OnnxOperation
 
 
-def moved(to: Translation, operation: Operation, kind: str, **others: Any) -> Any:
+def moved(to: Translation, operation: OnnxOperation, kind: str, **others: Any) -> Any:
     """An operator that moves the first operand's values about."""
     return to.numbers(kind, {"x": to.input(operation, 0)}, **others)
 
@@ -47,7 +47,7 @@ class Unfolded(NamedTuple):
 
 
 @translates("Reshape")
-def reshape(to: Translation, operation: Operation) -> Any:
+def reshape(to: Translation, operation: OnnxOperation) -> Any:
     shape = to.integers(operation, 1, "the shape")
     x = to.held(operation.inputs[0])
     if isinstance(x, Unfolded):
@@ -65,24 +65,24 @@ def reshape(to: Translation, operation: Operation) -> Any:
 
 
 @translates("Flatten")
-def flatten(to: Translation, operation: Operation) -> Any:
+def flatten(to: Translation, operation: OnnxOperation) -> Any:
     return moved(to, operation, "flatten2d", axis=int(operation.attrs.get("axis", 1)))
 
 
 @translates("Squeeze")
-def squeeze(to: Translation, operation: Operation) -> Any:
+def squeeze(to: Translation, operation: OnnxOperation) -> Any:
     if len(operation.inputs) > 1 and operation.inputs[1] is not None:
         return moved(to, operation, "squeeze", axes=to.integers(operation, 1, "the axes"))
     return moved(to, operation, "squeeze")
 
 
 @translates("Unsqueeze")
-def unsqueeze(to: Translation, operation: Operation) -> Any:
+def unsqueeze(to: Translation, operation: OnnxOperation) -> Any:
     return moved(to, operation, "expand_dims", axes=to.integers(operation, 1, "the axes"))
 
 
 @translates("Transpose")
-def transpose(to: Translation, operation: Operation) -> Any:
+def transpose(to: Translation, operation: OnnxOperation) -> Any:
     order = tuple(operation.attrs["perm"])
     held = to.held(operation.inputs[0])
     if isinstance(held, StoredWeights):
@@ -93,13 +93,13 @@ def transpose(to: Translation, operation: Operation) -> Any:
 
 
 @translates("Concat")
-def concat(to: Translation, operation: Operation) -> Any:
+def concat(to: Translation, operation: OnnxOperation) -> Any:
     values = [to.input(operation, index) for index in range(len(operation.inputs))]
     return to.numbers("concat", {"values": values}, axis=int(operation.attrs["axis"]))
 
 
 @translates("Split")
-def split(to: Translation, operation: Operation) -> Any:
+def split(to: Translation, operation: OnnxOperation) -> Any:
     axis = int(operation.attrs.get("axis", 0))
     if len(operation.inputs) > 1 and operation.inputs[1] is not None:
         return moved(to, operation, "split", split_sizes=to.integers(operation, 1, "the sizes"), axis=axis)
@@ -107,7 +107,7 @@ def split(to: Translation, operation: Operation) -> Any:
 
 
 @translates("Slice")
-def slices(to: Translation, operation: Operation) -> Any:
+def slices(to: Translation, operation: OnnxOperation) -> Any:
     x = to.input(operation, 0)
     starts, stops = (to.integers(operation, index, "where the slice lies") for index in (1, 2))
     given = to.static_or_none(operation, 3)
@@ -126,7 +126,7 @@ def slices(to: Translation, operation: Operation) -> Any:
 
 
 @translates("Expand")
-def expand(to: Translation, operation: Operation) -> Any:
+def expand(to: Translation, operation: OnnxOperation) -> Any:
     x = to.input(operation, 0)
     shape = to.integers(operation, 1, "the shape")
     wanted = np.broadcast_shapes(tuple(int(size) for size in x.shape), tuple(shape))
@@ -142,12 +142,12 @@ def _tiled(to: Translation, x: Any, wanted: list[int]) -> Any:
 
 
 @translates("Tile")
-def tile(to: Translation, operation: Operation) -> Any:
+def tile(to: Translation, operation: OnnxOperation) -> Any:
     return moved(to, operation, "tile", reps=to.integers(operation, 1, "how often"))
 
 
 @translates("Pad")
-def pad(to: Translation, operation: Operation) -> Any:
+def pad(to: Translation, operation: OnnxOperation) -> Any:
     x = to.input(operation, 0)
     amounts = to.integers(operation, 1, "the amounts")
     before, after = amounts[: x.rank], amounts[x.rank :]
@@ -176,25 +176,25 @@ def _with_border(to: Translation, x: Any, pairs: list[int], mode: str, number: f
 
 
 @translates("Shape")
-def shape(to: Translation, operation: Operation) -> Any:
+def shape(to: Translation, operation: OnnxOperation) -> Any:
     return to.op("shape", x=to.input(operation, 0))
 
 
 @translates("ConstantOfShape")
-def filled(to: Translation, operation: Operation) -> Any:
+def filled(to: Translation, operation: OnnxOperation) -> Any:
     sizes = to.integers(operation, 0, "the shape")
     value = np.asarray(operation.attrs.get("value", np.float32(0))).reshape(-1)[0]
     return to.op("identity", x=to.plain(np.full(sizes, value)))
 
 
 @translates("Range")
-def numbers_from_to(to: Translation, operation: Operation) -> Any:
+def numbers_from_to(to: Translation, operation: OnnxOperation) -> Any:
     ends = [to.static(operation, index, "its ends").reshape(-1)[0] for index in range(3)]
     return to.op("identity", x=to.plain(np.arange(*ends, dtype=ends[0].dtype)))
 
 
 @translates("ReverseSequence")
-def reverse_sequence(to: Translation, operation: Operation) -> Any:
+def reverse_sequence(to: Translation, operation: OnnxOperation) -> Any:
     attrs = operation.attrs
     return to.numbers(
         "reverse_sequence", {"x": to.input(operation, 0)}, lengths=to.input(operation, 1),

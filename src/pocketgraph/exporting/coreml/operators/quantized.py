@@ -9,11 +9,11 @@ import numpy as np
 from pocketgraph.exporting.coreml.stored_weights import StoredWeights
 from pocketgraph.exporting.coreml.table import translates
 from pocketgraph.exporting.coreml.translation import Translation
-from pocketgraph.exporting.onnx.program import Operation
+from pocketgraph.exporting.onnx.program import OnnxOperation
 
 
 @translates("DequantizeLinear")
-def dequantize(to: Translation, operation: Operation) -> Any:
+def dequantize(to: Translation, operation: OnnxOperation) -> Any:
     steps = to.static(operation, 1, "the step of its codes").astype(np.float32)
     codes = operation.inputs[0]
     assert codes is not None
@@ -27,7 +27,7 @@ def dequantize(to: Translation, operation: Operation) -> Any:
 
 
 @translates("QuantizeLinear")
-def quantize(to: Translation, operation: Operation) -> Any:
+def quantize(to: Translation, operation: OnnxOperation) -> Any:
     steps = to.static(operation, 1, "the step of its codes").astype(np.float32)
     axis = operation.attrs.get("axis") if steps.size > 1 else None
     grid = _grid(to, operation, steps, axis)
@@ -35,7 +35,7 @@ def quantize(to: Translation, operation: Operation) -> Any:
     return to.op("quantize", input=to.input(operation, 0), output_dtype=kind, **grid)
 
 
-def _grid(to: Translation, operation: Operation, steps: Any, axis: int | None) -> dict[str, Any]:
+def _grid(to: Translation, operation: OnnxOperation, steps: Any, axis: int | None) -> dict[str, Any]:
     zeros = to.static_or_none(operation, 2)
     zeros = np.zeros(steps.shape, np.uint8) if zeros is None else zeros
     if axis is None:

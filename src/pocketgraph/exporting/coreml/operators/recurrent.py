@@ -9,7 +9,7 @@ import numpy as np
 from pocketgraph.exporting.coreml.table import translates
 from pocketgraph.exporting.coreml.translation import Translation
 from pocketgraph.exporting.model import Array
-from pocketgraph.exporting.onnx.program import Operation
+from pocketgraph.exporting.onnx.program import OnnxOperation
 
 MOST_STEPS = 256  # of a GRU that are written one after the other
 GATES = "iofc"
@@ -25,7 +25,7 @@ def sorted_gates(array: Array, order: str) -> Array:
 
 
 @translates("LSTM")
-def lstm(to: Translation, operation: Operation) -> Any:
+def lstm(to: Translation, operation: OnnxOperation) -> Any:
     """ONNX: sequence [time, directions, batch, units], last output and state [directions, batch, units]."""
     x = to.input(operation, 0)
     weights, repeated = (to.static(operation, index, "its weights")[0] for index in (1, 2))
@@ -47,7 +47,7 @@ def lstm(to: Translation, operation: Operation) -> Any:
     return [to.op("expand_dims", x=value, axes=[axis]) for value, axis in ((sequence, 1), (last, 0), (cell, 0))]
 
 
-def _initial(to: Translation, operation: Operation, index: int, units: int) -> Any:
+def _initial(to: Translation, operation: OnnxOperation, index: int, units: int) -> Any:
     given = to.optional(operation, index)
     if given is not None:
         return to.op("squeeze", x=given, axes=[0])
@@ -55,7 +55,7 @@ def _initial(to: Translation, operation: Operation, index: int, units: int) -> A
 
 
 @translates("GRU")
-def gru(to: Translation, operation: Operation) -> Any:
+def gru(to: Translation, operation: OnnxOperation) -> Any:
     """ONNX: gates in the order update, reset, candidate; outputs as an LSTM's."""
     x = to.input(operation, 0)
     steps = int(x.shape[0])

@@ -8,7 +8,7 @@ import numpy as np
 
 from pocketgraph.exporting.coreml.table import translates
 from pocketgraph.exporting.coreml.translation import Translation
-from pocketgraph.exporting.onnx.program import Operation
+from pocketgraph.exporting.onnx.program import OnnxOperation
 
 KINDS = {
     "ReduceSum": "reduce_sum", "ReduceMean": "reduce_mean", "ReduceMax": "reduce_max", "ReduceMin": "reduce_min",
@@ -18,7 +18,7 @@ KINDS = {
 
 
 @translates(*KINDS)
-def reduce(to: Translation, operation: Operation) -> Any:
+def reduce(to: Translation, operation: OnnxOperation) -> Any:
     x = to.input(operation, 0)
     axes = operation.attrs.get("axes")
     if axes is None and len(operation.inputs) > 1:
@@ -37,26 +37,26 @@ def reduce(to: Translation, operation: Operation) -> Any:
 
 
 @translates("ArgMax", "ArgMin")
-def place(to: Translation, operation: Operation) -> Any:
+def place(to: Translation, operation: OnnxOperation) -> Any:
     kind = f"reduce_{operation.code.lower()}"
     keep = bool(operation.attrs.get("keepdims", 1))
     return to.op(kind, x=to.input(operation, 0), axis=int(operation.attrs.get("axis", 0)), keep_dims=keep)
 
 
 @translates("Softmax")
-def softmax(to: Translation, operation: Operation) -> Any:
+def softmax(to: Translation, operation: OnnxOperation) -> Any:
     return to.op("softmax", x=to.input(operation, 0), axis=int(operation.attrs.get("axis", -1)))
 
 
 @translates("LogSoftmax")
-def log_softmax(to: Translation, operation: Operation) -> Any:
+def log_softmax(to: Translation, operation: OnnxOperation) -> Any:
     x, axis = to.input(operation, 0), int(operation.attrs.get("axis", -1))
     x = to.op("sub", x=x, y=to.op("reduce_max", x=x, axes=[axis], keep_dims=True))
     return to.op("sub", x=x, y=to.op("reduce_log_sum_exp", x=x, axes=[axis], keep_dims=True))
 
 
 @translates("CumSum")
-def running_sum(to: Translation, operation: Operation) -> Any:
+def running_sum(to: Translation, operation: OnnxOperation) -> Any:
     (axis,) = to.integers(operation, 1, "the axis")
     attrs = operation.attrs
     return to.op(
@@ -66,7 +66,7 @@ def running_sum(to: Translation, operation: Operation) -> Any:
 
 
 @translates("TopK")
-def best(to: Translation, operation: Operation) -> Any:
+def best(to: Translation, operation: OnnxOperation) -> Any:
     (count,) = to.integers(operation, 1, "how many are wanted")
     largest = bool(operation.attrs.get("largest", 1))
     return to.op(

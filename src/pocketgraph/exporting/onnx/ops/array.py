@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.exporting.onnx.channel_order import first_axis, to_first, to_last
-from pocketgraph.exporting.onnx.emitter import Emit, attr_list, attr_text
+from pocketgraph.exporting.onnx.emitter import OnnxEmit, attr_list, attr_text
 from pocketgraph.exporting.onnx.layout import channels_first, is_first
-from pocketgraph.exporting.onnx.program import Value
+from pocketgraph.exporting.onnx.program import OnnxValue
 from pocketgraph.exporting.onnx.registry import converts
 from pocketgraph.graph import Node, Shape
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64
@@ -17,7 +17,7 @@ from pocketgraph.litert.constant import Array
 
 
 @converts("Reshape", "QuantizedReshape")
-def reshape(emit: Emit, node: Node) -> None:
+def reshape(emit: OnnxEmit, node: Node) -> None:
     value = emit.input(0)
     _, shape = emit.output()
     if node.op == "QuantizedReshape":
@@ -38,7 +38,7 @@ def reshape(emit: Emit, node: Node) -> None:
     emit.result(emit.op("Reshape", [value, emit.as_int64(emit.input(1))], shape, **allow_zero(emit)))
 
 
-def allow_zero(emit: Emit) -> dict[str, Any]:
+def allow_zero(emit: OnnxEmit) -> dict[str, Any]:
     """An empty axis is meant where a computed shape has a 0."""
     return {"allowzero": 1} if emit.opset >= 14 else {}
 
@@ -48,7 +48,7 @@ def _is_flat(shape: Shape) -> bool:
 
 
 @converts("Transpose")
-def transpose(emit: Emit, node: Node) -> None:
+def transpose(emit: OnnxEmit, node: Node) -> None:
     value = emit.input(0)
     rank = emit.rank(value)
     order = [axis % rank for axis in emit.static(1, "the permutation").reshape(-1).tolist()] if rank else []
@@ -61,12 +61,12 @@ def transpose(emit: Emit, node: Node) -> None:
 
 
 @converts("ConjugateTranspose")
-def conjugate_transpose(emit: Emit, node: Node) -> None:
+def conjugate_transpose(emit: OnnxEmit, node: Node) -> None:
     transpose(emit, node)
 
 
 @converts("ExpandDims")
-def expand_dims(emit: Emit, node: Node) -> None:
+def expand_dims(emit: OnnxEmit, node: Node) -> None:
     value = emit.input(0)
     axis = int(emit.static(1, "the dimension").reshape(-1)[0])
     if value.rank is None and axis < 0:
@@ -80,7 +80,7 @@ def expand_dims(emit: Emit, node: Node) -> None:
 
 
 @converts("Squeeze")
-def squeeze(emit: Emit, node: Node) -> None:
+def squeeze(emit: OnnxEmit, node: Node) -> None:
     value = emit.input(0)
     rank = emit.rank(value)
     axes = sorted(axis % rank for axis in attr_list(node, "squeeze_dims") or attr_list(node, "axis"))
@@ -100,7 +100,7 @@ def squeeze(emit: Emit, node: Node) -> None:
 
 
 @converts("Pack", "ParallelConcat")
-def pack(emit: Emit, node: Node) -> None:
+def pack(emit: OnnxEmit, node: Node) -> None:
     values = emit.inputs()
     if node.op == "ParallelConcat":
         emit.result(emit.concat(values, 0))
@@ -112,7 +112,7 @@ def pack(emit: Emit, node: Node) -> None:
 
 
 @converts("Unpack")
-def unpack(emit: Emit, node: Node) -> None:
+def unpack(emit: OnnxEmit, node: Node) -> None:
     value = emit.input(0)
     rank = emit.rank(value)
     axis, count = int(node.attr("axis", 0)) % rank, int(node.attr("num", 0))
@@ -120,7 +120,7 @@ def unpack(emit: Emit, node: Node) -> None:
         emit.result(emit.squeeze(part, [axis]), port)
 
 
-def divided(emit: Emit, value: Value, axis: int, sizes: list[int]) -> list[Value]:
+def divided(emit: OnnxEmit, value: OnnxValue, axis: int, sizes: list[int]) -> list[OnnxValue]:
     """A tensor cut into parts of these sizes."""
     if len(sizes) == 1:
         return [value]
@@ -134,7 +134,7 @@ def divided(emit: Emit, value: Value, axis: int, sizes: list[int]) -> list[Value
 
 
 @converts("ConcatV2", "Concat", "QuantizedConcat")
-def concat(emit: Emit, node: Node) -> None:
+def concat(emit: OnnxEmit, node: Node) -> None:
     place = emit.count - 1 if node.op == "ConcatV2" else 0
     values = emit.inputs(0, place) if node.op == "ConcatV2" else emit.inputs(1)
     rank = max((value.rank for value in values if value.rank is not None), default=None)
@@ -149,7 +149,7 @@ def concat(emit: Emit, node: Node) -> None:
 
 
 @converts("Split", "SplitV")
-def split(emit: Emit, node: Node) -> None:
+def split(emit: OnnxEmit, node: Node) -> None:
     place = 0 if node.op == "Split" else 2
     value = emit.input(1 - place // 2)
     rank = emit.rank(value)
@@ -179,13 +179,13 @@ def split(emit: Emit, node: Node) -> None:
 
 
 @converts("Tile")
-def tile(emit: Emit, node: Node) -> None:
+def tile(emit: OnnxEmit, node: Node) -> None:
     _, shape = emit.output()
     emit.result(emit.op("Tile", [emit.input(0), emit.as_int64(emit.input(1))], shape))
 
 
 @converts("Pad", "PadV2", "MirrorPad")
-def pad(emit: Emit, node: Node) -> None:
+def pad(emit: OnnxEmit, node: Node) -> None:
     value = emit.input(0)
     shape = emit.output()[1]
     mode = attr_text(node, "mode").lower()
@@ -212,7 +212,7 @@ def pad(emit: Emit, node: Node) -> None:
     emit.result(emit.op("Pad", [value, emit.ints(pairs.T.reshape(-1)), number], shape, **attrs))
 
 
-def symmetric(emit: Emit, value: Value, pairs: Array) -> Value:
+def symmetric(emit: OnnxEmit, value: OnnxValue, pairs: Array) -> OnnxValue:
     """A border that mirrors the edge too, which ONNX's Pad has not: rows are gathered."""
     for axis, (before, after) in enumerate(pairs.reshape(-1, 2).tolist()):
         if not before and not after:
@@ -228,7 +228,7 @@ def symmetric(emit: Emit, value: Value, pairs: Array) -> Value:
 
 
 @converts("ReverseV2", "Reverse")
-def reverse(emit: Emit, node: Node) -> None:
+def reverse(emit: OnnxEmit, node: Node) -> None:
     value = emit.input(0)
     rank = emit.rank(value)
     if node.op == "Reverse":
@@ -245,7 +245,7 @@ def reverse(emit: Emit, node: Node) -> None:
 
 
 @converts("ReverseSequence")
-def reverse_sequence(emit: Emit, node: Node) -> None:
+def reverse_sequence(emit: OnnxEmit, node: Node) -> None:
     """ONNX reverses along one of the first two axes: others are moved there."""
     value, lengths = emit.inputs()
     rank = emit.rank(value)
@@ -257,13 +257,13 @@ def reverse_sequence(emit: Emit, node: Node) -> None:
 
 
 @converts("Range")
-def number_range(emit: Emit, node: Node) -> None:
+def number_range(emit: OnnxEmit, node: Node) -> None:
     _, shape = emit.output()
     emit.result(emit.op("Range", [emit.reshape(value, []) for value in emit.inputs()], shape))
 
 
 @converts("LinSpace")
-def line(emit: Emit, node: Node) -> None:
+def line(emit: OnnxEmit, node: Node) -> None:
     start, stop, count = emit.inputs()
     steps = emit.cast(emit.op("Range", [emit.like(0, count), count, emit.like(1, count)]), start.dtype)
     last = emit.op(
@@ -274,7 +274,7 @@ def line(emit: Emit, node: Node) -> None:
 
 
 @converts("OneHot")
-def one_hot(emit: Emit, node: Node) -> None:
+def one_hot(emit: OnnxEmit, node: Node) -> None:
     indices, depth, on, off = emit.inputs()
     dtype, shape = emit.output()
     computed = dtype
@@ -291,7 +291,7 @@ def one_hot(emit: Emit, node: Node) -> None:
 
 
 @converts("InvertPermutation")
-def invert_permutation(emit: Emit, node: Node) -> None:
+def invert_permutation(emit: OnnxEmit, node: Node) -> None:
     value = emit.as_int64(emit.input(0))
     count = emit.dim(value, 0)
     places = emit.op("Range", [emit.const(np.int64(0)), emit.reshape(count, []), emit.const(np.int64(1))], value.shape)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from pocketgraph.exporting.onnx.array_origins import WRITES, origin, written
-from pocketgraph.exporting.onnx.emitter import Emit, plain_type
+from pocketgraph.exporting.onnx.emitter import OnnxEmit, plain_type
 from pocketgraph.exporting.onnx.ops.passing import filled
-from pocketgraph.exporting.onnx.program import Value
+from pocketgraph.exporting.onnx.program import OnnxValue
 from pocketgraph.exporting.onnx.registry import converts
 from pocketgraph.graph import DType, Node, Shape, canonical, node_name
 from pocketgraph.graph.dtype import INT32
 
 
 @converts("TensorArrayV3", "TensorArrayV2")
-def array(emit: Emit, node: Node) -> None:
+def array(emit: OnnxEmit, node: Node) -> None:
     size = emit.vector(emit.input(0))
     dtype = plain_type(node.dtype("dtype"))
     if node.attr("dynamic_size", False):
@@ -27,7 +27,7 @@ def array(emit: Emit, node: Node) -> None:
 
 
 @converts("TensorListReserve", "EmptyTensorList")
-def reserved(emit: Emit, node: Node) -> None:
+def reserved(emit: OnnxEmit, node: Node) -> None:
     if node.op == "EmptyTensorList":
         raise emit.unsupported("lists that grow have no ONNX form")
     size = emit.vector(emit.input(1))
@@ -39,7 +39,7 @@ def reserved(emit: Emit, node: Node) -> None:
     emit.result(_begun(emit, node, size, dtype, shape))
 
 
-def _begun(emit: Emit, node: Node, size: Value, dtype: DType, declared: Shape | None) -> Value:
+def _begun(emit: OnnxEmit, node: Node, size: OnnxValue, dtype: DType, declared: Shape | None) -> OnnxValue:
     """An array of zeros; one whose elements' shape is not known yet holds nothing, and takes no writes but a whole."""
     shape = declared if declared is not None and declared.is_known else _element(emit, node)
     count = None if size.constant is None else int(size.constant.numpy()[0])
@@ -47,7 +47,7 @@ def _begun(emit: Emit, node: Node, size: Value, dtype: DType, declared: Shape | 
         made = _unmade(emit, node, dtype)
     else:
         dims = emit.concat([size, emit.ints(shape.known)])
-        like = Value("", dtype, Shape([count, *shape]))
+        like = OnnxValue("", dtype, Shape([count, *shape]))
         made = filled(emit, dims, np.zeros(1, dtype.numpy), like)
         if made.constant is not None:
             made = emit.constant(made.constant, node.name)
@@ -56,15 +56,15 @@ def _begun(emit: Emit, node: Node, size: Value, dtype: DType, declared: Shape | 
     return made
 
 
-def _unmade(emit: Emit, node: Node, dtype: DType) -> Value:
+def _unmade(emit: OnnxEmit, node: Node, dtype: DType) -> OnnxValue:
     """An array of which nothing is known but that it is one; a loop that fills it makes it."""
-    made = Value(emit.name(node.name), dtype, Shape(None), emit.body)
+    made = OnnxValue(emit.name(node.name), dtype, Shape(None), emit.body)
     made.is_made = False
     emit.arrays.add(made)
     return made
 
 
-def _grown(emit: Emit, node: Node, size: int) -> int | None:
+def _grown(emit: OnnxEmit, node: Node, size: int) -> int | None:
     """The size of a growing array at its end; None where a write's index is computed."""
     for other in emit.graph:
         if other.op not in WRITES or origin(emit.graph, canonical(other.data_inputs[0])) != node.name:
@@ -78,7 +78,7 @@ def _grown(emit: Emit, node: Node, size: int) -> int | None:
     return size
 
 
-def _element(emit: Emit, node: Node) -> Shape | None:
+def _element(emit: OnnxEmit, node: Node) -> Shape | None:
     """The shape of an array's elements, by what is written into it."""
     for ref, more in written(emit.graph).get(node.name, ()):
         shape = emit.inferred.shape(ref)
@@ -87,7 +87,7 @@ def _element(emit: Emit, node: Node) -> Shape | None:
     return None
 
 
-def _held(emit: Emit, index: int) -> Value:
+def _held(emit: OnnxEmit, index: int) -> OnnxValue:
     """An array as a tensor."""
     value = emit.input(index)
     if not value.is_made and value.first is None:
@@ -96,7 +96,7 @@ def _held(emit: Emit, index: int) -> Value:
 
 
 @converts("TensorArrayReadV3", "TensorListGetItem", "TensorArrayReadV2")
-def read(emit: Emit, node: Node) -> None:
+def read(emit: OnnxEmit, node: Node) -> None:
     held = _held(emit, 2 if node.op.startswith("TensorArray") else 0)
     index = emit.input(1)
     emit.result(emit.op("Gather", [held, emit.reshape(index, [])], _rows(held.shape), axis=0))
@@ -107,7 +107,7 @@ def _rows(shape: Shape) -> Shape:
 
 
 @converts("TensorArrayWriteV3", "TensorListSetItem", "TensorArrayWriteV2")
-def write(emit: Emit, node: Node) -> None:
+def write(emit: OnnxEmit, node: Node) -> None:
     is_list = node.op == "TensorListSetItem"
     array, value = emit.input(0 if is_list else 3), emit.input(2)
     if node.name in emit.scanned:
@@ -120,7 +120,7 @@ def write(emit: Emit, node: Node) -> None:
     _yield(emit, made, held)
 
 
-def _yield(emit: Emit, made: Value, before: Value) -> None:
+def _yield(emit: OnnxEmit, made: OnnxValue, before: OnnxValue) -> None:
     emit.arrays.add(made)
     if before in emit.sizes:
         emit.sizes[made] = emit.sizes[before]
@@ -128,7 +128,7 @@ def _yield(emit: Emit, made: Value, before: Value) -> None:
 
 
 @converts("TensorArrayGatherV3", "TensorListGather")
-def gather(emit: Emit, node: Node) -> None:
+def gather(emit: OnnxEmit, node: Node) -> None:
     held = _held(emit, 2 if node.op.startswith("TensorArray") else 0)
     indices = emit.input(1)
     known = emit.static_or_none(1)
@@ -141,7 +141,7 @@ def gather(emit: Emit, node: Node) -> None:
     emit.result(emit.op("Gather", [held, emit.vector(indices)], shape, axis=0))
 
 
-def _counts_all(emit: Emit, node: Node) -> bool:
+def _counts_all(emit: OnnxEmit, node: Node) -> bool:
     """Whether the indices are a Range from 0 to the array's own size."""
     source = emit.graph.nodes.get(node_name(node.data_inputs[1]))
     if source is None or source.op != "Range":
@@ -155,12 +155,12 @@ def _counts_all(emit: Emit, node: Node) -> bool:
 
 
 @converts("TensorListStack")
-def stack(emit: Emit, node: Node) -> None:
+def stack(emit: OnnxEmit, node: Node) -> None:
     emit.result(_held(emit, 0))
 
 
 @converts("TensorListFromTensor")
-def from_tensor(emit: Emit, node: Node) -> None:
+def from_tensor(emit: OnnxEmit, node: Node) -> None:
     value = emit.input(0)
     held = value if value.is_made else emit.made(value)
     emit.arrays.add(held)
@@ -169,7 +169,7 @@ def from_tensor(emit: Emit, node: Node) -> None:
 
 
 @converts("TensorArrayScatterV3")
-def scatter(emit: Emit, node: Node) -> None:
+def scatter(emit: OnnxEmit, node: Node) -> None:
     array, value = emit.input(3), emit.made(emit.input(2))
     known = emit.static_or_none(1)
     rows = value.shape[0] if value.shape.dims is not None else None
@@ -186,7 +186,7 @@ def scatter(emit: Emit, node: Node) -> None:
 
 
 @converts("TensorArraySplitV3")
-def split(emit: Emit, node: Node) -> None:
+def split(emit: OnnxEmit, node: Node) -> None:
     """Parts of equal length become elements; of other lengths they have no common shape."""
     value, lengths = emit.input(1), np.asarray(emit.static(2, "the lengths of the parts"))
     if len(set(lengths.tolist())) != 1:
@@ -199,7 +199,7 @@ def split(emit: Emit, node: Node) -> None:
 
 
 @converts("TensorArrayConcatV3")
-def concat(emit: Emit, node: Node) -> None:
+def concat(emit: OnnxEmit, node: Node) -> None:
     held = _held(emit, 1)
     if held.shape.dims is None or not _rows(held.shape).is_known:
         raise emit.unsupported("the shape of the array's elements is not known; state the shapes of the inputs")
@@ -212,7 +212,7 @@ def concat(emit: Emit, node: Node) -> None:
 
 
 @converts("TensorArraySizeV3", "TensorListLength")
-def size(emit: Emit, node: Node) -> None:
+def size(emit: OnnxEmit, node: Node) -> None:
     value = emit.input(1 if node.op.startswith("TensorArray") else 0)
     count = emit.sizes.get(value)
     if count is None:
@@ -221,5 +221,5 @@ def size(emit: Emit, node: Node) -> None:
 
 
 @converts("TensorArrayCloseV3", "TensorArrayCloseV2")
-def close(emit: Emit, node: Node) -> None:
+def close(emit: OnnxEmit, node: Node) -> None:
     return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pocketgraph.errors import option
-from pocketgraph.exporting.onnx.emitter import Emit
+from pocketgraph.exporting.onnx.emitter import OnnxEmit
 from pocketgraph.exporting.onnx.ops.reductions import reduce
 from pocketgraph.exporting.onnx.registry import converts
 from pocketgraph.graph import Node
@@ -17,7 +17,7 @@ STFT_FROM = 17
 
 
 @converts("AudioSpectrogram")
-def spectrogram(emit: Emit, node: Node) -> None:
+def spectrogram(emit: OnnxEmit, node: Node) -> None:
     """A short-time Fourier transform of Hann windows, filled with zeros up to the next power of two."""
     if emit.opset < STFT_FROM:
         raise emit.unsupported("ONNX has spectrograms from opset 17 on; export with opset 17")
@@ -38,7 +38,7 @@ def spectrogram(emit: Emit, node: Node) -> None:
 
 
 @converts("Mfcc")
-def mfcc(emit: Emit, node: Node) -> None:
+def mfcc(emit: OnnxEmit, node: Node) -> None:
     """Mel bands, logarithm, cosine transform: two matrix products."""
     value = emit.input(0)
     rate = emit.static_or_none(1)
@@ -63,5 +63,5 @@ def mfcc(emit: Emit, node: Node) -> None:
 
 
 @converts("DecodeWav", "DecodeRaw", "DecodeJpeg", "DecodePng", "DecodeImage", "DecodeBmp", "DecodeGif", "EncodeWav")
-def files(emit: Emit, node: Node) -> None:
+def files(emit: OnnxEmit, node: Node) -> None:
     raise emit.unsupported(f"ONNX reads no files: start the model behind it, {option('inputs')}={node.name}")

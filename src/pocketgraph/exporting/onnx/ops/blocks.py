@@ -5,30 +5,30 @@ from __future__ import annotations
 import numpy as np
 
 from pocketgraph.exporting.onnx.channel_order import to_first
-from pocketgraph.exporting.onnx.emitter import Emit
+from pocketgraph.exporting.onnx.emitter import OnnxEmit
 from pocketgraph.exporting.onnx.layout import is_first
 from pocketgraph.exporting.onnx.ops.nn import image, yield_image
-from pocketgraph.exporting.onnx.program import Value
+from pocketgraph.exporting.onnx.program import OnnxValue
 from pocketgraph.exporting.onnx.registry import converts
 from pocketgraph.graph import Node, Shape
 from pocketgraph.litert.constant import Array
 
 
 @converts("DepthToSpace")
-def depth_to_space(emit: Emit, node: Node) -> None:
+def depth_to_space(emit: OnnxEmit, node: Node) -> None:
     size = int(node.attr("block_size", 2))
     yield_image(emit, node, emit.op("DepthToSpace", [image(emit, node)], None, blocksize=size, mode="DCR"))
 
 
 @converts("SpaceToDepth")
-def space_to_depth(emit: Emit, node: Node) -> None:
+def space_to_depth(emit: OnnxEmit, node: Node) -> None:
     """ONNX's operator puts the places of a block before the channels, as TensorFlow does."""
     size = int(node.attr("block_size", 2))
     yield_image(emit, node, emit.op("SpaceToDepth", [image(emit, node)], None, blocksize=size))
 
 
 @converts("SpaceToBatchND", "SpaceToBatch")
-def space_to_batch(emit: Emit, node: Node) -> None:
+def space_to_batch(emit: OnnxEmit, node: Node) -> None:
     value = emit.input(0)
     block, pairs = _blocks(emit, node, value, 2 if node.op == "SpaceToBatch" else None)
     spatial = len(block)
@@ -45,7 +45,7 @@ def space_to_batch(emit: Emit, node: Node) -> None:
             value.shape = Shape([None if n is None else n + int(p.sum()) for n, p in zip(before, pads, strict=True)])
     start = 2 if first else 1
     dims = emit.dims(value)
-    sizes: list[Value] = [emit.slice(dims, 0, 0, start)]
+    sizes: list[OnnxValue] = [emit.slice(dims, 0, 0, start)]
     for place, extent in enumerate(block):
         own = emit.slice(dims, 0, start + place, start + place + 1)
         sizes += [_divided(emit, own, extent), emit.ints([extent])]
@@ -68,7 +68,7 @@ def space_to_batch(emit: Emit, node: Node) -> None:
 
 
 @converts("BatchToSpaceND", "BatchToSpace")
-def batch_to_space(emit: Emit, node: Node) -> None:
+def batch_to_space(emit: OnnxEmit, node: Node) -> None:
     value = emit.input(0)
     block, crops = _blocks(emit, node, value, 2 if node.op == "BatchToSpace" else None)
     spatial = len(block)
@@ -107,11 +107,11 @@ def _first_shape(shape: Shape) -> Shape:
     return shape if shape.dims is None else Shape([shape[axis] for axis in to_first(len(shape))])
 
 
-def _divided(emit: Emit, size: Value, by: int) -> Value:
+def _divided(emit: OnnxEmit, size: OnnxValue, by: int) -> OnnxValue:
     return emit.op("Div", [size, emit.ints([by])], [1])
 
 
-def _blocks(emit: Emit, node: Node, value: Value, spatial: int | None) -> tuple[list[int], Array]:
+def _blocks(emit: OnnxEmit, node: Node, value: OnnxValue, spatial: int | None) -> tuple[list[int], Array]:
     """The extents of a block, and pairs of borders or crops."""
     if spatial is None:
         block = [int(n) for n in emit.static(1, "the block")]

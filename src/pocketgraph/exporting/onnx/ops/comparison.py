@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pocketgraph.exporting.onnx.broadcasting import elementwise, unary, where
-from pocketgraph.exporting.onnx.emitter import Emit
-from pocketgraph.exporting.onnx.program import Value
+from pocketgraph.exporting.onnx.emitter import OnnxEmit
+from pocketgraph.exporting.onnx.program import OnnxValue
 from pocketgraph.exporting.onnx.registry import converts
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import BOOL, INT32, INT64, STRING
@@ -17,7 +17,7 @@ LOGIC = {"LogicalAnd": "And", "LogicalOr": "Or"}
 
 
 @converts(*COMPARED)
-def compared(emit: Emit, node: Node) -> None:
+def compared(emit: OnnxEmit, node: Node) -> None:
     a, b = emit.inputs()
     if a.dtype is STRING:
         a, b = same_texts(emit, a, b)
@@ -27,7 +27,7 @@ def compared(emit: Emit, node: Node) -> None:
     emit.result(unary(emit, "Not", found) if node.op == "NotEqual" else found)
 
 
-def same_texts(emit: Emit, a: Value, b: Value) -> tuple[Value, Value]:
+def same_texts(emit: OnnxEmit, a: OnnxValue, b: OnnxValue) -> tuple[OnnxValue, OnnxValue]:
     """Texts that are to be compared; before opset 19, where one side is constant, as the numbers of its texts."""
     if emit.opset >= 19:
         return a, b
@@ -35,24 +35,24 @@ def same_texts(emit: Emit, a: Value, b: Value) -> tuple[Value, Value]:
 
 
 @converts(*LOGIC)
-def logic(emit: Emit, node: Node) -> None:
+def logic(emit: OnnxEmit, node: Node) -> None:
     emit.result(elementwise(emit, LOGIC[node.op], emit.inputs(), BOOL))
 
 
 @converts("LogicalNot")
-def negated(emit: Emit, node: Node) -> None:
+def negated(emit: OnnxEmit, node: Node) -> None:
     emit.result(unary(emit, "Not", emit.input(0)))
 
 
 @converts("ApproximateEqual")
-def nearly_equal(emit: Emit, node: Node) -> None:
+def nearly_equal(emit: OnnxEmit, node: Node) -> None:
     difference = unary(emit, "Abs", elementwise(emit, "Sub", emit.inputs()))
     limit = emit.like(float(node.attr("tolerance", 1e-5)), difference)
     emit.result(elementwise(emit, "Less", [difference, limit], BOOL))
 
 
 @converts("Select")
-def select(emit: Emit, node: Node) -> None:
+def select(emit: OnnxEmit, node: Node) -> None:
     condition, a, b = emit.inputs()
     if condition.rank == 1 and (a.rank is None or a.rank > 1):  # it chooses whole rows
         condition = emit.unsqueeze(condition, list(range(1, emit.rank(a))))
@@ -60,11 +60,11 @@ def select(emit: Emit, node: Node) -> None:
 
 
 @converts("SelectV2")
-def select_v2(emit: Emit, node: Node) -> None:
+def select_v2(emit: OnnxEmit, node: Node) -> None:
     emit.result(chosen(emit, *emit.inputs()))
 
 
-def chosen(emit: Emit, condition: Value, a: Value, b: Value) -> Value:
+def chosen(emit: OnnxEmit, condition: OnnxValue, a: OnnxValue, b: OnnxValue) -> OnnxValue:
     """a where the condition holds, else b; truth values too."""
     if a.dtype is not BOOL:
         return where(emit, condition, a, b)
@@ -75,14 +75,14 @@ BITWISE = {"BitwiseAnd": "BitwiseAnd", "BitwiseOr": "BitwiseOr", "BitwiseXor": "
 
 
 @converts(*BITWISE)
-def bitwise(emit: Emit, node: Node) -> None:
+def bitwise(emit: OnnxEmit, node: Node) -> None:
     if emit.opset < 18:
         raise emit.unsupported("ONNX works on bits from opset 18 on; export with opset 18")
     emit.result(elementwise(emit, BITWISE[node.op], emit.inputs()))
 
 
 @converts("LeftShift", "RightShift")
-def shift(emit: Emit, node: Node) -> None:
+def shift(emit: OnnxEmit, node: Node) -> None:
     a, b = emit.inputs()
     if not a.dtype.name.startswith("uint"):
         raise emit.unsupported("ONNX does not shift the bits of signed numbers")
@@ -90,7 +90,7 @@ def shift(emit: Emit, node: Node) -> None:
 
 
 @converts("Where")
-def places(emit: Emit, node: Node) -> None:
+def places(emit: OnnxEmit, node: Node) -> None:
     value = emit.input(0)
     if value.dtype is not BOOL:
         value = emit.op("Not", [emit.op("Equal", [value, emit.like(0, value)], value.shape, BOOL)], value.shape)

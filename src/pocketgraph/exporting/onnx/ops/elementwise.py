@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from functools import reduce
-from math import pi
+from math import frexp, pi
 
 from pocketgraph.exporting.onnx.broadcasting import add, div, elementwise, mul, sub, unary, where
-from pocketgraph.exporting.onnx.emitter import Emit
+from pocketgraph.exporting.onnx.emitter import OnnxEmit
 from pocketgraph.exporting.onnx.ops.quantized import scaled_codes
-from pocketgraph.exporting.onnx.program import Value
+from pocketgraph.exporting.onnx.program import OnnxValue
 from pocketgraph.exporting.onnx.registry import converts
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import BOOL, FLOAT, STRING
@@ -25,7 +25,7 @@ SELU_ALPHA, SELU_GAMMA = 1.6732632423543772848170429916717, 1.050700987355480493
 
 
 @converts(*SAME)
-def same(emit: Emit, node: Node) -> None:
+def same(emit: OnnxEmit, node: Node) -> None:
     value = emit.input(0)
     if node.op in ("Round", "Rint", "Ceil", "Floor") and not value.dtype.is_floating:
         emit.result(value)
@@ -34,7 +34,7 @@ def same(emit: Emit, node: Node) -> None:
 
 
 @converts("Add", "AddV2", "Sub", "Mul")
-def arithmetic(emit: Emit, node: Node) -> None:
+def arithmetic(emit: OnnxEmit, node: Node) -> None:
     a, b = emit.inputs()
     if a.dtype is STRING:
         emit.result(joined(emit, [a, b]))
@@ -45,12 +45,22 @@ def arithmetic(emit: Emit, node: Node) -> None:
             emit.result(weights)
             return
     code = "Add" if node.op == "AddV2" else node.op
+    if code in ("Add", "Sub") and a.dtype.is_floating and number(b) == 0:
+        emit.result(a)
+        return
     if a.dtype is BOOL:
         code = {"Add": "Or", "Mul": "And", "Sub": "Xor"}[code]
     emit.result(elementwise(emit, code, [a, b]))
 
 
-def joined(emit: Emit, texts: list[Value]) -> Value:
+def number(value: OnnxValue) -> float | None:
+    """The number that a scalar constant is; None for anything else."""
+    if value.constant is None or value.rank != 0 or not value.dtype.is_floating:
+        return None
+    return float(value.constant.numpy())
+
+
+def joined(emit: OnnxEmit, texts: list[OnnxValue]) -> OnnxValue:
     """Texts put together."""
     if emit.opset < 20:
         raise emit.unsupported("ONNX joins texts from opset 20 on; export with opset 20")
@@ -58,27 +68,36 @@ def joined(emit: Emit, texts: list[Value]) -> Value:
 
 
 @converts("AddN", "AccumulateNV2")
-def sums(emit: Emit, node: Node) -> None:
+def sums(emit: OnnxEmit, node: Node) -> None:
     emit.result(reduce(lambda a, b: add(emit, a, b), emit.inputs()))
 
 
 @converts("MulNoNan")
-def product_without_nan(emit: Emit, node: Node) -> None:
+def product_without_nan(emit: OnnxEmit, node: Node) -> None:
     a, b = emit.inputs()
     is_zero = elementwise(emit, "Equal", [b, emit.like(0, b)], BOOL)
     emit.result(where(emit, is_zero, emit.like(0, a), mul(emit, a, b)))
 
 
+MOST_TURNED = 2.0**-14, 2.0**14
+"""Between these a power of two and one divided by it are normal numbers of every type."""
+
+
 @converts("RealDiv", "Div", "TruncateDiv")
-def quotient(emit: Emit, node: Node) -> None:
-    found = div(emit, *emit.inputs())
+def quotient(emit: OnnxEmit, node: Node) -> None:
+    a, b = emit.inputs()
+    divisor = number(b)
+    if divisor and abs(frexp(divisor)[0]) == 0.5 and MOST_TURNED[0] < abs(divisor) < MOST_TURNED[1]:
+        found = mul(emit, a, emit.like(1 / divisor, b))  # of a power of two it is the same, and quicker
+    else:
+        found = div(emit, a, b)
     if node.op == "TruncateDiv" and found.dtype.is_floating:
         found = mul(emit, unary(emit, "Sign", found), unary(emit, "Floor", unary(emit, "Abs", found)))
     emit.result(found)
 
 
 @converts("DivNoNan", "Xdivy", "Xlogy", "Xlog1py")
-def guarded(emit: Emit, node: Node) -> None:
+def guarded(emit: OnnxEmit, node: Node) -> None:
     a, b = emit.inputs()
     if node.op in ("DivNoNan", "Xdivy"):
         found = div(emit, a, b)
@@ -91,7 +110,7 @@ def guarded(emit: Emit, node: Node) -> None:
 
 
 @converts("FloorDiv")
-def floor_quotient(emit: Emit, node: Node) -> None:
+def floor_quotient(emit: OnnxEmit, node: Node) -> None:
     a, b = emit.inputs()
     if a.dtype.is_floating:
         emit.result(unary(emit, "Floor", div(emit, a, b)))
@@ -102,7 +121,7 @@ def floor_quotient(emit: Emit, node: Node) -> None:
     emit.result(div(emit, sub(emit, a, floor_remainder(emit, a, b)), b))
 
 
-def floor_remainder(emit: Emit, a: Value, b: Value) -> Value:
+def floor_remainder(emit: OnnxEmit, a: OnnxValue, b: OnnxValue) -> OnnxValue:
     """The remainder that has the divisor's sign."""
     if not a.dtype.is_floating:
         return elementwise(emit, "Mod", [a, b])
@@ -115,17 +134,17 @@ def floor_remainder(emit: Emit, a: Value, b: Value) -> Value:
 
 
 @converts("FloorMod")
-def floor_mod(emit: Emit, node: Node) -> None:
+def floor_mod(emit: OnnxEmit, node: Node) -> None:
     emit.result(floor_remainder(emit, *emit.inputs()))
 
 
 @converts("Mod", "TruncateMod")
-def truncated_mod(emit: Emit, node: Node) -> None:
+def truncated_mod(emit: OnnxEmit, node: Node) -> None:
     emit.result(elementwise(emit, "Mod", emit.inputs(), fmod=1))
 
 
 @converts("Pow")
-def power(emit: Emit, node: Node) -> None:
+def power(emit: OnnxEmit, node: Node) -> None:
     a, b = emit.inputs()
     if b.constant is not None and b.shape.elements == 1 and a.dtype.is_floating:
         exponent = float(b.constant.numpy().reshape(-1)[0])
@@ -139,29 +158,29 @@ def power(emit: Emit, node: Node) -> None:
 
 
 @converts("Maximum", "Minimum")
-def extreme(emit: Emit, node: Node) -> None:
+def extreme(emit: OnnxEmit, node: Node) -> None:
     emit.result(elementwise(emit, "Max" if node.op == "Maximum" else "Min", emit.inputs()))
 
 
 @converts("Square")
-def square(emit: Emit, node: Node) -> None:
+def square(emit: OnnxEmit, node: Node) -> None:
     value = emit.input(0)
     emit.result(mul(emit, value, value))
 
 
 @converts("SquaredDifference")
-def squared_difference(emit: Emit, node: Node) -> None:
+def squared_difference(emit: OnnxEmit, node: Node) -> None:
     difference = sub(emit, *emit.inputs())
     emit.result(mul(emit, difference, difference))
 
 
 @converts("Rsqrt")
-def inverse_root(emit: Emit, node: Node) -> None:
+def inverse_root(emit: OnnxEmit, node: Node) -> None:
     emit.result(unary(emit, "Reciprocal", unary(emit, "Sqrt", emit.input(0))))
 
 
 @converts("Log1p", "Expm1")
-def shifted(emit: Emit, node: Node) -> None:
+def shifted(emit: OnnxEmit, node: Node) -> None:
     value = emit.input(0)
     one = emit.like(1, value)
     if node.op == "Log1p":
@@ -171,39 +190,39 @@ def shifted(emit: Emit, node: Node) -> None:
 
 
 @converts("Erfc")
-def complementary_error(emit: Emit, node: Node) -> None:
+def complementary_error(emit: OnnxEmit, node: Node) -> None:
     value = emit.input(0)
     emit.result(sub(emit, emit.like(1, value), unary(emit, "Erf", value)))
 
 
 @converts("Relu6")
-def relu6(emit: Emit, node: Node) -> None:
+def relu6(emit: OnnxEmit, node: Node) -> None:
     emit.result(clipped(emit, emit.input(0), 0, 6))
 
 
-def clipped(emit: Emit, value: Value, low: float, high: float) -> Value:
+def clipped(emit: OnnxEmit, value: OnnxValue, low: float, high: float) -> OnnxValue:
     """A value held between two numbers."""
     return elementwise(emit, "Clip", [value, emit.like(low, value), emit.like(high, value)])
 
 
 @converts("ClipByValue")
-def clip(emit: Emit, node: Node) -> None:
+def clip(emit: OnnxEmit, node: Node) -> None:
     value, low, high = emit.inputs()
     emit.result(elementwise(emit, "Max", [elementwise(emit, "Min", [value, high]), low]))
 
 
 @converts("LeakyRelu")
-def leaky_relu(emit: Emit, node: Node) -> None:
+def leaky_relu(emit: OnnxEmit, node: Node) -> None:
     emit.result(unary(emit, "LeakyRelu", emit.input(0), alpha=float(node.attr("alpha", 0.2))))
 
 
 @converts("Selu")
-def selu(emit: Emit, node: Node) -> None:
+def selu(emit: OnnxEmit, node: Node) -> None:
     emit.result(unary(emit, "Selu", emit.input(0), alpha=SELU_ALPHA, gamma=SELU_GAMMA))
 
 
 @converts("Atan2")
-def angle(emit: Emit, node: Node) -> None:
+def angle(emit: OnnxEmit, node: Node) -> None:
     y, x = emit.inputs()
     zero = emit.like(0, x)
     base = unary(emit, "Atan", div(emit, y, x))
@@ -219,7 +238,7 @@ def angle(emit: Emit, node: Node) -> None:
 
 
 @converts("IsFinite", "IsInf", "IsNan")
-def kinds(emit: Emit, node: Node) -> None:
+def kinds(emit: OnnxEmit, node: Node) -> None:
     value = emit.input(0)
     if value.dtype.name not in ("float", "double"):
         value = emit.cast(value, FLOAT)
@@ -233,7 +252,7 @@ def kinds(emit: Emit, node: Node) -> None:
 
 
 @converts("ReluGrad", "Relu6Grad", "SigmoidGrad", "TanhGrad", "RsqrtGrad", "SqrtGrad", "InvGrad", "ReciprocalGrad")
-def gradient(emit: Emit, node: Node) -> None:
+def gradient(emit: OnnxEmit, node: Node) -> None:
     a, b = emit.inputs()
     one = emit.like(1, a)
     if node.op in ("ReluGrad", "Relu6Grad"):

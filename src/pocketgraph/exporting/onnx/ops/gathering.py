@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.exporting.onnx.emitter import Emit
+from pocketgraph.exporting.onnx.emitter import OnnxEmit
 from pocketgraph.exporting.onnx.ops.passing import filled
-from pocketgraph.exporting.onnx.program import Value
+from pocketgraph.exporting.onnx.program import OnnxValue
 from pocketgraph.exporting.onnx.registry import converts
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import BOOL
 
 
 @converts("Gather", "GatherV2", "ResourceGather")
-def gather(emit: Emit, node: Node) -> None:
+def gather(emit: OnnxEmit, node: Node) -> None:
     value, indices = emit.input(0), emit.input(1)
     _, shape = emit.output()
     axis = 0
@@ -32,7 +32,7 @@ def gather(emit: Emit, node: Node) -> None:
     emit.result(emit.op("Gather", [value, indices], shape, axis=axis))
 
 
-def _by_batch(emit: Emit, value: Value, indices: Value, axis: int, batch: int) -> Value:
+def _by_batch(emit: OnnxEmit, value: OnnxValue, indices: OnnxValue, axis: int, batch: int) -> OnnxValue:
     """Each element of the batch has its own indices: GatherND does that along the axis after the batch."""
     batch = batch + emit.rank(indices) if batch < 0 else batch
     if axis != batch:
@@ -42,20 +42,22 @@ def _by_batch(emit: Emit, value: Value, indices: Value, axis: int, batch: int) -
 
 
 @converts("GatherNd")
-def gather_nd(emit: Emit, node: Node) -> None:
+def gather_nd(emit: OnnxEmit, node: Node) -> None:
     value, indices = emit.inputs()
     emit.result(emit.op("GatherND", [value, emit.as_int64(indices)], emit.output()[1]))
 
 
 @converts("ScatterNd")
-def scatter_nd(emit: Emit, node: Node) -> None:
+def scatter_nd(emit: OnnxEmit, node: Node) -> None:
     indices, updates, shape = emit.inputs()
     dtype, found = emit.output()
-    zeros = filled(emit, emit.as_int64(shape), np.zeros(1, dtype.numpy), Value("", dtype, found))
+    zeros = filled(emit, emit.as_int64(shape), np.zeros(1, dtype.numpy), OnnxValue("", dtype, found))
     emit.result(scattered(emit, zeros, indices, updates, "add"))
 
 
-def scattered(emit: Emit, value: Value, indices: Value, updates: Value, reduction: str = "none") -> Value:
+def scattered(
+    emit: OnnxEmit, value: OnnxValue, indices: OnnxValue, updates: OnnxValue, reduction: str = "none"
+) -> OnnxValue:
     """A tensor with elements exchanged, or added to."""
     attrs: dict[str, Any] = {}
     if reduction != "none":
@@ -71,24 +73,24 @@ SCATTERED = {
 
 
 @converts(*SCATTERED)
-def tensor_scatter(emit: Emit, node: Node) -> None:
+def tensor_scatter(emit: OnnxEmit, node: Node) -> None:
     value, indices, updates = emit.inputs()
     emit.result(scattered(emit, value, indices, updates, SCATTERED[node.op]))
 
 
 @converts("TensorScatterSub")
-def tensor_scatter_sub(emit: Emit, node: Node) -> None:
+def tensor_scatter_sub(emit: OnnxEmit, node: Node) -> None:
     value, indices, updates = emit.inputs()
     emit.result(scattered(emit, value, indices, emit.op("Neg", [updates], updates.shape), "add"))
 
 
 @converts("DynamicStitch", "ParallelDynamicStitch")
-def stitched(emit: Emit, node: Node) -> None:
+def stitched(emit: OnnxEmit, node: Node) -> None:
     """Rows in the places that indices give; of several for one place the last one stays."""
     count = emit.count // 2
     _, shape = emit.output()
     indices = [emit.reshape(emit.as_int64(value), [-1]) for value in emit.inputs(0, count)]
-    rows: list[Value] = []
+    rows: list[OnnxValue] = []
     for place, value in enumerate(emit.inputs(count)):
         given = emit.rank(emit.input(place))
         rank = emit.rank(value)
@@ -108,16 +110,16 @@ def stitched(emit: Emit, node: Node) -> None:
         length = emit.ints([size])
     inner_dims = emit.slice(emit.dims(data), 0, 1, 2**31 - 1) if emit.rank(data) > 1 else None
     dims = length if inner_dims is None else emit.concat([length, inner_dims])
-    zeros = filled(emit, dims, np.zeros(1, data.dtype.numpy), Value("", data.dtype, shape))
+    zeros = filled(emit, dims, np.zeros(1, data.dtype.numpy), OnnxValue("", data.dtype, shape))
     emit.result(emit.op("ScatterND", [zeros, emit.unsqueeze(places, [1]), data], shape))
 
 
-def _axes(emit: Emit) -> dict[str, Any]:
+def _axes(emit: OnnxEmit) -> dict[str, Any]:
     return {} if emit.opset >= 18 else {"axes": [0]}
 
 
 @converts("DynamicPartition")
-def partitioned(emit: Emit, node: Node) -> None:
+def partitioned(emit: OnnxEmit, node: Node) -> None:
     value, labels = emit.inputs()
     depth = emit.rank(labels)
     if depth != 1:

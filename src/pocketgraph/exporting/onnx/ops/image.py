@@ -7,17 +7,17 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.exporting.onnx.broadcasting import add, elementwise, mul, sub, unary
-from pocketgraph.exporting.onnx.emitter import Emit, attr_text
+from pocketgraph.exporting.onnx.emitter import OnnxEmit, attr_text
 from pocketgraph.exporting.onnx.layout import channels_first
 from pocketgraph.exporting.onnx.ops.reductions import reduce
-from pocketgraph.exporting.onnx.program import Value
+from pocketgraph.exporting.onnx.program import OnnxValue
 from pocketgraph.exporting.onnx.registry import converts
 from pocketgraph.graph import Node, Shape
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64
 
 
 @converts("ResizeBilinear", "ResizeNearestNeighbor", "ResizeBicubic")
-def resize(emit: Emit, node: Node) -> None:
+def resize(emit: OnnxEmit, node: Node) -> None:
     source = channels_first(emit, emit.input(0))
     dtype, shape = emit.output()
     aligned, centred = bool(node.attr("align_corners", False)), bool(node.attr("half_pixel_centers", False))
@@ -51,9 +51,9 @@ def resize(emit: Emit, node: Node) -> None:
 
 
 @converts("NonMaxSuppression", "NonMaxSuppressionV2", "NonMaxSuppressionV3")
-def suppression(emit: Emit, node: Node) -> None:
+def suppression(emit: OnnxEmit, node: Node) -> None:
     boxes, scores, most = emit.inputs(0, 3)
-    threshold: Value | None
+    threshold: OnnxValue | None
     if node.op == "NonMaxSuppression":
         threshold = emit.const(np.float32(node.attr("iou_threshold", 0.5)))
     else:
@@ -72,7 +72,7 @@ def suppression(emit: Emit, node: Node) -> None:
 
 
 @converts("CropAndResize")
-def crop_and_resize(emit: Emit, node: Node) -> None:
+def crop_and_resize(emit: OnnxEmit, node: Node) -> None:
     """Each box's pixels by index: rows and columns beside each place are gathered and weighed."""
     picture, boxes, which = emit.inputs(0, 3)
     height, width = (int(n) for n in emit.static(3, "the size of the crops"))
@@ -102,7 +102,9 @@ def crop_and_resize(emit: Emit, node: Node) -> None:
     emit.result(emit.op("Where", [inside, found, outside], emit.output()[1], FLOAT))
 
 
-def _places(emit: Emit, picture: Value, boxes: Value, axis: int, low: int, high: int, count: int) -> Value:
+def _places(
+    emit: OnnxEmit, picture: OnnxValue, boxes: OnnxValue, axis: int, low: int, high: int, count: int
+) -> OnnxValue:
     """Where each box's samples lie along one axis, in pixels: [boxes, count]."""
     extent = emit.cast(emit.dim(picture, axis), FLOAT)
     last = emit.op("Sub", [extent, emit.const(np.float32(1))], [1])
@@ -114,14 +116,14 @@ def _places(emit: Emit, picture: Value, boxes: Value, axis: int, low: int, high:
     return mul(emit, mul(emit, add(emit, start, stop), emit.const(np.float32(0.5))), last)
 
 
-def _inside(emit: Emit, picture: Value, places: Value, axis: int) -> Value:
+def _inside(emit: OnnxEmit, picture: OnnxValue, places: OnnxValue, axis: int) -> OnnxValue:
     last = emit.op("Sub", [emit.cast(emit.dim(picture, axis), FLOAT), emit.const(np.float32(1))], [1])
     above = elementwise(emit, "GreaterOrEqual", [places, emit.const(np.float32(0))], BOOL)
     below = elementwise(emit, "LessOrEqual", [places, last], BOOL)
     return elementwise(emit, "And", [above, below], BOOL)
 
 
-def _pixels(emit: Emit, picture: Value, which: Value, rows: Value, columns: Value) -> Value:
+def _pixels(emit: OnnxEmit, picture: OnnxValue, which: OnnxValue, rows: OnnxValue, columns: OnnxValue) -> OnnxValue:
     """The pixels of each box at these rows and columns: [boxes, rows, columns, channels]."""
     held = []
     for places, axis in ((rows, 1), (columns, 2)):
@@ -138,12 +140,12 @@ def _pixels(emit: Emit, picture: Value, which: Value, rows: Value, columns: Valu
     return emit.op("Gather", [emit.reshape(picture, [None, channels]), at], [*at.shape, channels], axis=0)
 
 
-def _between(emit: Emit, a: Value, b: Value, share: Value) -> Value:
+def _between(emit: OnnxEmit, a: OnnxValue, b: OnnxValue, share: OnnxValue) -> OnnxValue:
     return add(emit, a, mul(emit, sub(emit, b, a), share))
 
 
 @converts("AdjustContrastv2")
-def contrast(emit: Emit, node: Node) -> None:
+def contrast(emit: OnnxEmit, node: Node) -> None:
     value, factor = emit.inputs()
     rank = emit.rank(value)
     mean = reduce(emit, "ReduceMean", value, [rank - 3, rank - 2], True)

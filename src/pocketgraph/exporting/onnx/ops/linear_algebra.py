@@ -5,31 +5,31 @@ from __future__ import annotations
 import numpy as np
 
 from pocketgraph.exporting.onnx.broadcasting import elementwise, mul, where
-from pocketgraph.exporting.onnx.emitter import Emit
+from pocketgraph.exporting.onnx.emitter import OnnxEmit
 from pocketgraph.exporting.onnx.ops.reductions import reduce
-from pocketgraph.exporting.onnx.program import Value
+from pocketgraph.exporting.onnx.program import OnnxValue
 from pocketgraph.exporting.onnx.registry import converts
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import BOOL, INT32
 
 
-def _eye(emit: Emit, rows: int | None, columns: int | None) -> Value:
+def _eye(emit: OnnxEmit, rows: int | None, columns: int | None) -> OnnxValue:
     if rows is None or columns is None:
         raise emit.unsupported("the sizes of its matrices must be known beforehand")
     return emit.const(np.eye(rows, columns, dtype=bool))
 
 
-def _sizes(emit: Emit, value: Value) -> tuple[int | None, int | None]:
+def _sizes(emit: OnnxEmit, value: OnnxValue) -> tuple[int | None, int | None]:
     emit.rank(value)
     return value.shape[-2], value.shape[-1]
 
 
-def _plain(emit: Emit, value: Value) -> Value:
+def _plain(emit: OnnxEmit, value: OnnxValue) -> OnnxValue:
     return emit.cast(value, INT32) if value.dtype is BOOL else value
 
 
 @converts("MatrixDiag", "Diag")
-def diagonal(emit: Emit, node: Node) -> None:
+def diagonal(emit: OnnxEmit, node: Node) -> None:
     value = emit.input(0)
     rank = emit.rank(value)
     if node.op == "Diag" and rank != 1:
@@ -40,7 +40,7 @@ def diagonal(emit: Emit, node: Node) -> None:
 
 
 @converts("MatrixDiagPart", "DiagPart")
-def diagonal_part(emit: Emit, node: Node) -> None:
+def diagonal_part(emit: OnnxEmit, node: Node) -> None:
     value = emit.input(0)
     rank = emit.rank(value)
     height, width = _sizes(emit, value)
@@ -53,7 +53,7 @@ def diagonal_part(emit: Emit, node: Node) -> None:
 
 
 @converts("MatrixSetDiag")
-def set_diagonal(emit: Emit, node: Node) -> None:
+def set_diagonal(emit: OnnxEmit, node: Node) -> None:
     value, diagonal_values = emit.inputs()
     rank = emit.rank(value)
     height, width = _sizes(emit, value)
@@ -76,7 +76,7 @@ def set_diagonal(emit: Emit, node: Node) -> None:
 
 
 @converts("MatrixBandPart")
-def band(emit: Emit, node: Node) -> None:
+def band(emit: OnnxEmit, node: Node) -> None:
     value = emit.input(0)
     height, width = _sizes(emit, value)
     if height is None or width is None:
@@ -89,7 +89,7 @@ def band(emit: Emit, node: Node) -> None:
 
 
 @converts("MatrixDeterminant", "LogMatrixDeterminant")
-def determinant(emit: Emit, node: Node) -> None:
+def determinant(emit: OnnxEmit, node: Node) -> None:
     value = emit.input(0)
     shape = value.shape.dims[:-2] if value.shape.dims is not None else None
     made = emit.op("Det", [value], shape)
@@ -101,7 +101,7 @@ def determinant(emit: Emit, node: Node) -> None:
 
 
 @converts("MatrixInverse")
-def inverse(emit: Emit, node: Node) -> None:
+def inverse(emit: OnnxEmit, node: Node) -> None:
     """Gauss and Jordan's way, row by row, with the best row exchanged to the top by a permutation matrix."""
     value = emit.input(0)
     size, _ = _sizes(emit, value)

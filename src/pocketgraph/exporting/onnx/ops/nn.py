@@ -8,13 +8,16 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.exporting.onnx.broadcasting import add, elementwise, mul, sub, unary
-from pocketgraph.exporting.onnx.emitter import Emit, attr_list, attr_text
+from pocketgraph.exporting.onnx.emitter import OnnxEmit, attr_list, attr_text
 from pocketgraph.exporting.onnx.layout import channels_first, is_first
 from pocketgraph.exporting.onnx.ops.reductions import reduce
-from pocketgraph.exporting.onnx.program import Value
+from pocketgraph.exporting.onnx.program import OnnxValue
 from pocketgraph.exporting.onnx.registry import converts
 from pocketgraph.graph import Node, Shape
 from pocketgraph.graph.dtype import FLOAT
+
+MOVES_CODES = ("Reshape", "Transpose", "Flatten", "Squeeze", "Unsqueeze", "MaxPool", "Identity")
+"""Not a trait: operators of ONNX, which ONNX Runtime also runs on codes."""
 
 
 def is_channels_first(node: Node) -> bool:
@@ -28,13 +31,13 @@ def spatial(node: Node, name: str, rank: int) -> list[int]:
     return list(numbers[2:] if is_channels_first(node) else numbers[1:-1])
 
 
-def image(emit: Emit, node: Node, index: int = 0) -> Value:
+def image(emit: OnnxEmit, node: Node, index: int = 0) -> OnnxValue:
     """An input as a channels-first image."""
     value = emit.input(index)
     return value if is_channels_first(node) else channels_first(emit, value)
 
 
-def yield_image(emit: Emit, node: Node, made: Value, port: int = 0) -> None:
+def yield_image(emit: OnnxEmit, node: Node, made: OnnxValue, port: int = 0) -> None:
     """A channels-first image as the node's result."""
     if is_channels_first(node):
         emit.result(made, port)
@@ -46,7 +49,7 @@ def yield_image(emit: Emit, node: Node, made: Value, port: int = 0) -> None:
 
 
 def padding_of(
-    emit: Emit, node: Node, sizes: Sequence[int | None], window: Sequence[int], strides: Sequence[int],
+    emit: OnnxEmit, node: Node, sizes: Sequence[int | None], window: Sequence[int], strides: Sequence[int],
     dilations: Sequence[int],
 ) -> dict[str, Any]:  # fmt: skip
     """TensorFlow's padding as ONNX's attributes: amounts where they are known, else by ONNX's own rule.
@@ -75,7 +78,9 @@ def padding_of(
     return {"pads": [*before, *after]} if any(before) or any(after) else {}
 
 
-def convolve(emit: Emit, node: Node, source: Value, weights: Value, window: Sequence[int], group: int) -> Value:
+def convolve(
+    emit: OnnxEmit, node: Node, source: OnnxValue, weights: OnnxValue, window: Sequence[int], group: int
+) -> OnnxValue:
     """A convolution of a channels-first image with weights in ONNX's order (out, in, …)."""
     rank = len(window) + 2
     strides, dilations = spatial(node, "strides", rank), spatial(node, "dilations", rank)
@@ -89,7 +94,7 @@ def convolve(emit: Emit, node: Node, source: Value, weights: Value, window: Sequ
 
 
 @converts("Conv2D", "Conv3D")
-def convolution(emit: Emit, node: Node) -> None:
+def convolution(emit: OnnxEmit, node: Node) -> None:
     source, weights = image(emit, node), emit.input(1)
     if not weights.shape.is_known:
         raise emit.unsupported("the shape of its filter must be known beforehand")
@@ -102,7 +107,7 @@ def convolution(emit: Emit, node: Node) -> None:
 
 
 @converts("DepthwiseConv2dNative")
-def depthwise(emit: Emit, node: Node) -> None:
+def depthwise(emit: OnnxEmit, node: Node) -> None:
     source, weights = image(emit, node), emit.input(1)
     if not weights.shape.is_known:
         raise emit.unsupported("the shape of its filter must be known beforehand")
@@ -112,7 +117,7 @@ def depthwise(emit: Emit, node: Node) -> None:
 
 
 @converts("Conv2DBackpropInput", "Conv3DBackpropInputV2", "DepthwiseConv2dNativeBackpropInput")
-def transposed_convolution(emit: Emit, node: Node) -> None:
+def transposed_convolution(emit: OnnxEmit, node: Node) -> None:
     weights = emit.input(1)
     source = image(emit, node, 2)
     if not weights.shape.is_known:
@@ -159,7 +164,7 @@ def transposed_convolution(emit: Emit, node: Node) -> None:
 
 
 @converts("BiasAdd", "BiasAddV1")
-def bias_add(emit: Emit, node: Node) -> None:
+def bias_add(emit: OnnxEmit, node: Node) -> None:
     value, bias = emit.inputs()
     if is_channels_first(node):
         rank = emit.rank(value)
@@ -170,42 +175,53 @@ def bias_add(emit: Emit, node: Node) -> None:
 
 
 @converts("MatMul")
-def matrix_product(emit: Emit, node: Node) -> None:
+def matrix_product(emit: OnnxEmit, node: Node) -> None:
     a, b = emit.inputs()
     first, second = bool(node.attr("transpose_a", False)), bool(node.attr("transpose_b", False))
     emit.result(product(emit, a, b, first, second))
 
 
-def product(emit: Emit, a: Value, b: Value, first: bool, second: bool) -> Value:
+def product(emit: OnnxEmit, a: OnnxValue, b: OnnxValue, first: bool, second: bool) -> OnnxValue:
     """A matrix product, of batches too; each operand may be taken with its last two axes exchanged."""
     _, shape = emit.output()
     a, b = (_exchanged(emit, value) if turns else value for value, turns in ((a, first), (b, second)))
-    if b in emit.coded and b.rank == 2 and a.rank is not None and a.rank >= 2:
+    if b in emit.coded and b.rank == 2 and a.rank is not None and a.rank >= 2 and not _is_rounded(a):
         # as a batch of one: ONNX Runtime would round what is multiplied with a matrix of stored codes to eight bits
         batched = emit.op("MatMul", [a, emit.reshape(b, [1, *b.shape])])
         return emit.squeeze(batched, [0]) if a.rank == 2 else batched
     return emit.op("MatMul", [a, b], shape)
 
 
-def _exchanged(emit: Emit, value: Value) -> Value:
+def _is_rounded(value: OnnxValue) -> bool:
+    """Whether a value has just been rounded to codes: ONNX Runtime multiplies those as they are."""
+    for operation in reversed(value.home.operations if value.home else []):
+        if value not in operation.outputs:
+            continue
+        if operation.code not in MOVES_CODES or operation.inputs[0] is None:
+            return operation.code == "DequantizeLinear"
+        value = operation.inputs[0]
+    return False
+
+
+def _exchanged(emit: OnnxEmit, value: OnnxValue) -> OnnxValue:
     rank = emit.rank(value)
     return emit.transpose(value, [*range(rank - 2), rank - 1, rank - 2])
 
 
 @converts("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3")
-def batch_product(emit: Emit, node: Node) -> None:
+def batch_product(emit: OnnxEmit, node: Node) -> None:
     a, b = emit.inputs()
     emit.result(product(emit, a, b, bool(node.attr("adj_x", False)), bool(node.attr("adj_y", False))))
 
 
 @converts("Einsum")
-def einsum(emit: Emit, node: Node) -> None:
+def einsum(emit: OnnxEmit, node: Node) -> None:
     _, shape = emit.output()
     emit.result(emit.op("Einsum", emit.inputs(), shape, equation=attr_text(node, "equation")))
 
 
 @converts("Softmax", "LogSoftmax")
-def softmax(emit: Emit, node: Node) -> None:
+def softmax(emit: OnnxEmit, node: Node) -> None:
     value = emit.input(0)
     if is_first(value) and value.first is not None:
         emit.result(emit.from_first(emit.op(node.op, [value.first], value.first.shape, axis=1), value.shape))
@@ -214,7 +230,7 @@ def softmax(emit: Emit, node: Node) -> None:
 
 
 @converts("SparseSoftmaxCrossEntropyWithLogits", "SoftmaxCrossEntropyWithLogits")
-def cross_entropy(emit: Emit, node: Node) -> None:
+def cross_entropy(emit: OnnxEmit, node: Node) -> None:
     logits, labels = emit.inputs()
     if node.op.startswith("Sparse"):
         values = emit.concat([emit.reshape(emit.like(number, logits), [1]) for number in (0, 1)])
@@ -232,7 +248,7 @@ def cross_entropy(emit: Emit, node: Node) -> None:
 
 
 @converts("BiasAddGrad")
-def bias_gradient(emit: Emit, node: Node) -> None:
+def bias_gradient(emit: OnnxEmit, node: Node) -> None:
     value = emit.input(0)
     rank = emit.rank(value)
     axes = [axis for axis in range(rank) if axis != (1 if is_channels_first(node) else rank - 1)]

@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from pocketgraph.exporting.onnx.broadcasting import add, mul, sub, unary
-from pocketgraph.exporting.onnx.emitter import Emit
+from pocketgraph.exporting.onnx.emitter import OnnxEmit
 from pocketgraph.exporting.onnx.layout import channels_first
 from pocketgraph.exporting.onnx.ops.nn import image, is_channels_first, yield_image
 from pocketgraph.exporting.onnx.ops.reductions import reduce
-from pocketgraph.exporting.onnx.program import Value
+from pocketgraph.exporting.onnx.program import OnnxValue
 from pocketgraph.exporting.onnx.registry import converts
 from pocketgraph.graph import Node
 
 
 @converts("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
-def fused_batch_norm(emit: Emit, node: Node) -> None:
+def fused_batch_norm(emit: OnnxEmit, node: Node) -> None:
     _, scale, offset, mean, variance = emit.inputs()
     epsilon = float(node.attr("epsilon", 1e-4))
     source = image(emit, node)
@@ -29,13 +29,21 @@ def fused_batch_norm(emit: Emit, node: Node) -> None:
 
 
 def normalized(
-    emit: Emit, source: Value, scale: Value, offset: Value, mean: Value, variance: Value, epsilon: float
-) -> Value:
+    emit: OnnxEmit,
+    source: OnnxValue,
+    scale: OnnxValue,
+    offset: OnnxValue,
+    mean: OnnxValue,
+    variance: OnnxValue,
+    epsilon: float,
+) -> OnnxValue:
     """Batch normalization of a channels-first image with known statistics."""
     return emit.op("BatchNormalization", [source, scale, offset, mean, variance], source.shape, epsilon=epsilon)
 
 
-def _by_the_batch(emit: Emit, node: Node, source: Value, scale: Value, offset: Value, epsilon: float) -> None:
+def _by_the_batch(
+    emit: OnnxEmit, node: Node, source: OnnxValue, scale: OnnxValue, offset: OnnxValue, epsilon: float
+) -> None:
     """With the statistics of the batch itself."""
     axes = [axis for axis in range(emit.rank(source)) if axis != 1]
     mean = reduce(emit, "ReduceMean", source, axes, True)
@@ -62,7 +70,7 @@ def _by_the_batch(emit: Emit, node: Node, source: Value, scale: Value, offset: V
 
 
 @converts("BatchNormWithGlobalNormalization")
-def old_batch_norm(emit: Emit, node: Node) -> None:
+def old_batch_norm(emit: OnnxEmit, node: Node) -> None:
     value, mean, variance, offset, scale = emit.inputs()
     if not node.attr("scale_after_normalization", True):
         scale = emit.const(np.ones(scale.shape.known, scale.dtype.numpy))

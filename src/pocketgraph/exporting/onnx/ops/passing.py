@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pocketgraph.exporting.onnx.emitter import Emit, plain_type
-from pocketgraph.exporting.onnx.program import Value
+from pocketgraph.exporting.onnx.emitter import OnnxEmit, plain_type
+from pocketgraph.exporting.onnx.program import OnnxValue
 from pocketgraph.exporting.onnx.registry import converts
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import BOOL, INT32, STRING
@@ -16,47 +16,47 @@ from pocketgraph.litert.constant import Array
     "Identity", "StopGradient", "PreventGradient", "Snapshot", "CheckNumerics", "EnsureShape", "PlaceholderWithDefault",
     "Print", "RefIdentity", "DebugGradientIdentity", "ReadVariableOp", "CheckNumericsV2", "LoopCond",
 )  # fmt: skip
-def passed(emit: Emit, node: Node) -> None:
+def passed(emit: OnnxEmit, node: Node) -> None:
     emit.result(emit.input(0))
 
 
 @converts("IdentityN")
-def passed_many(emit: Emit, node: Node) -> None:
+def passed_many(emit: OnnxEmit, node: Node) -> None:
     for port, value in enumerate(emit.inputs()):
         emit.result(value, port)
 
 
 @converts("Const")
-def const(emit: Emit, node: Node) -> None:
+def const(emit: OnnxEmit, node: Node) -> None:
     emit.value(f"{node.name}:0")
 
 
 @converts("NoOp", "Assert", "PrintV2", "ControlTrigger", "Abort")
-def nothing(emit: Emit, node: Node) -> None:
+def nothing(emit: OnnxEmit, node: Node) -> None:
     if node.op == "Assert":
         emit.notes.append(f"the assertion '{node.name}' is left out")
 
 
 @converts("Shape")
-def shape(emit: Emit, node: Node) -> None:
+def shape(emit: OnnxEmit, node: Node) -> None:
     emit.result(emit.cast(emit.dims(emit.input(0)), node.dtype("out_type", INT32)))
 
 
 @converts("ShapeN")
-def shapes(emit: Emit, node: Node) -> None:
+def shapes(emit: OnnxEmit, node: Node) -> None:
     for port, value in enumerate(emit.inputs()):
         emit.result(emit.cast(emit.dims(value), node.dtype("out_type", INT32)), port)
 
 
 @converts("Size")
-def size(emit: Emit, node: Node) -> None:
+def size(emit: OnnxEmit, node: Node) -> None:
     value = emit.input(0)
     count = emit.op("ReduceProd", [emit.dims(value)], [], keepdims=0)
     emit.result(emit.cast(count, node.dtype("out_type", INT32)))
 
 
 @converts("Rank")
-def rank(emit: Emit, node: Node) -> None:
+def rank(emit: OnnxEmit, node: Node) -> None:
     value = emit.input(0)
     if value.rank is not None:
         emit.result(emit.const(np.int32(value.rank)))
@@ -65,7 +65,7 @@ def rank(emit: Emit, node: Node) -> None:
 
 
 @converts("Cast")
-def cast(emit: Emit, node: Node) -> None:
+def cast(emit: OnnxEmit, node: Node) -> None:
     value, wanted = emit.input(0), plain_type(node.dtype("DstT"))
     if value.dtype.is_floating and wanted.name in ("uint8", "int8", "uint16", "int16"):
         value = emit.cast(value, INT32)  # what lies outside of the type wraps round, as TensorFlow does it
@@ -73,7 +73,7 @@ def cast(emit: Emit, node: Node) -> None:
 
 
 @converts("Bitcast")
-def bitcast(emit: Emit, node: Node) -> None:
+def bitcast(emit: OnnxEmit, node: Node) -> None:
     value, wanted = emit.input(0), plain_type(node.dtype("type"))
     if value.dtype is not wanted:
         raise emit.unsupported("ONNX does not read the bits of one type as another's")
@@ -81,7 +81,7 @@ def bitcast(emit: Emit, node: Node) -> None:
 
 
 @converts("ZerosLike", "OnesLike")
-def filled_like(emit: Emit, node: Node) -> None:
+def filled_like(emit: OnnxEmit, node: Node) -> None:
     value = emit.input(0)
     if value.dtype is STRING:
         raise emit.unsupported("ONNX fills no tensors with texts")
@@ -89,7 +89,7 @@ def filled_like(emit: Emit, node: Node) -> None:
     emit.result(filled(emit, emit.dims(value), number, value))
 
 
-def filled(emit: Emit, dims: Value, number: Array, value: Value) -> Value:
+def filled(emit: OnnxEmit, dims: OnnxValue, number: Array, value: OnnxValue) -> OnnxValue:
     """A tensor of one number."""
     if value.dtype is STRING:
         raise emit.unsupported("ONNX fills no tensors with texts")
@@ -100,19 +100,19 @@ def filled(emit: Emit, dims: Value, number: Array, value: Value) -> Value:
 
 
 @converts("Fill")
-def fill(emit: Emit, node: Node) -> None:
+def fill(emit: OnnxEmit, node: Node) -> None:
     _, shape = emit.output()
     emit.result(emit.op("Expand", [emit.input(1), emit.as_int64(emit.input(0))], shape))
 
 
 @converts("BroadcastTo")
-def broadcast_to(emit: Emit, node: Node) -> None:
+def broadcast_to(emit: OnnxEmit, node: Node) -> None:
     _, shape = emit.output()
     emit.result(emit.op("Expand", [emit.input(0), emit.as_int64(emit.input(1))], shape))
 
 
 @converts("BroadcastArgs")
-def broadcast_args(emit: Emit, node: Node) -> None:
+def broadcast_args(emit: OnnxEmit, node: Node) -> None:
     a, b = (emit.as_int64(value) for value in emit.inputs())
     count = max(_length(emit, a), _length(emit, b))
     a, b = (_filled_up(emit, value, count) for value in (a, b))
@@ -120,13 +120,13 @@ def broadcast_args(emit: Emit, node: Node) -> None:
     emit.result(emit.cast(emit.op("Where", [is_one, b, a], [count], a.dtype), node.dtype("T", INT32)))
 
 
-def _length(emit: Emit, value: Value) -> int:
+def _length(emit: OnnxEmit, value: OnnxValue) -> int:
     length = value.shape[0] if value.rank == 1 else None
     if length is None:
         raise emit.unsupported("the length of a shape must be known beforehand")
     return length
 
 
-def _filled_up(emit: Emit, value: Value, count: int) -> Value:
+def _filled_up(emit: OnnxEmit, value: OnnxValue, count: int) -> OnnxValue:
     missing = count - _length(emit, value)
     return emit.concat([emit.ints([1] * missing), value]) if missing else value

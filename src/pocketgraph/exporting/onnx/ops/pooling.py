@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.exporting.onnx.emitter import Emit, attr_list
+from pocketgraph.exporting.onnx.emitter import OnnxEmit, attr_list
 from pocketgraph.exporting.onnx.ops.nn import image, is_channels_first, padding_of, spatial, yield_image
 from pocketgraph.exporting.onnx.registry import converts
 from pocketgraph.graph import Node
@@ -14,7 +14,7 @@ from pocketgraph.graph.dtype import INT64
 
 
 @converts("MaxPool", "MaxPool3D", "AvgPool", "AvgPool3D", "MaxPoolV2")
-def pooling(emit: Emit, node: Node) -> None:
+def pooling(emit: OnnxEmit, node: Node) -> None:
     source = image(emit, node)
     rank = emit.rank(source)
     if node.op == "MaxPoolV2":
@@ -28,7 +28,7 @@ def pooling(emit: Emit, node: Node) -> None:
     yield_image(emit, node, made)
 
 
-def _window(emit: Emit, node: Node, rank: int) -> list[int]:
+def _window(emit: OnnxEmit, node: Node, rank: int) -> list[int]:
     sizes = attr_list(node, "ksize", (1,) * rank)
     outer = [sizes[0], sizes[1 if is_channels_first(node) else -1]]
     if outer != [1, 1]:
@@ -37,7 +37,7 @@ def _window(emit: Emit, node: Node, rank: int) -> list[int]:
 
 
 @converts("MaxPoolWithArgmax")
-def pooling_with_places(emit: Emit, node: Node) -> None:
+def pooling_with_places(emit: OnnxEmit, node: Node) -> None:
     """ONNX counts places channels first, image by image and channel by channel; TensorFlow channels last."""
     source = image(emit, node)
     window, strides = _window(emit, node, 4), spatial(node, "strides", 4)
@@ -61,7 +61,7 @@ def pooling_with_places(emit: Emit, node: Node) -> None:
 
 
 @converts("LRN")
-def local_response(emit: Emit, node: Node) -> None:
+def local_response(emit: OnnxEmit, node: Node) -> None:
     source = image(emit, node)
     size = 2 * int(node.attr("depth_radius", 5)) + 1
     if float(node.attr("alpha", 1.0)) <= 0:
@@ -74,7 +74,7 @@ def local_response(emit: Emit, node: Node) -> None:
 
 
 @converts("ExtractImagePatches")
-def patches(emit: Emit, node: Node) -> None:
+def patches(emit: OnnxEmit, node: Node) -> None:
     """A convolution whose filters copy one element each."""
     value = emit.input(0)
     depth = value.shape[3] if value.rank == 4 else None

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.exporting.onnx.broadcasting import add, div, elementwise, mul, sub, unary
-from pocketgraph.exporting.onnx.emitter import Emit, attr_text, plain_type
+from pocketgraph.exporting.onnx.emitter import OnnxEmit, attr_text, plain_type
 from pocketgraph.exporting.onnx.layout import channels_first, is_first
 from pocketgraph.exporting.onnx.ops.nn import convolve, padding_of, product, spatial, yield_image
 from pocketgraph.exporting.onnx.ops.reductions import reduce
-from pocketgraph.exporting.onnx.program import Value
+from pocketgraph.exporting.onnx.program import OnnxValue
 from pocketgraph.exporting.onnx.registry import converts
 from pocketgraph.exporting.onnx.stored_codes import FAKES, codes_and_steps
 from pocketgraph.graph import DType, Node
@@ -44,20 +44,22 @@ class Grid:
         rest: what is left where zero is no code; None where nothing is.
     """
 
-    def __init__(self, step: Value, zero: Value, rest: Value | None = None) -> None:
+    def __init__(self, step: OnnxValue, zero: OnnxValue, rest: OnnxValue | None = None) -> None:
         self.step = step
         self.zero = zero
         self.rest = rest
 
 
-def known(emit: Emit, low: Value, high: Value) -> tuple[float, float] | None:
+def known(emit: OnnxEmit, low: OnnxValue, high: OnnxValue) -> tuple[float, float] | None:
     """The ends of a range where they are constants."""
     if low.constant is None or high.constant is None or low.shape.elements != 1 or high.shape.elements != 1:
         return None
     return float(low.constant.numpy().reshape(-1)[0]), float(high.constant.numpy().reshape(-1)[0])
 
 
-def grid(emit: Emit, low: Value, high: Value, dtype: DType, mode: str = "MIN_FIRST", *, narrow: bool = False) -> Grid:
+def grid(
+    emit: OnnxEmit, low: OnnxValue, high: OnnxValue, dtype: DType, mode: str = "MIN_FIRST", *, narrow: bool = False
+) -> Grid:
     """The numbers of eight-bit codes of a range."""
     kind = codes_of(dtype.numpy)
     ends = known(emit, low, high)
@@ -79,33 +81,33 @@ def grid(emit: Emit, low: Value, high: Value, dtype: DType, mode: str = "MIN_FIR
     return Grid(step, emit.cast(held, dtype))
 
 
-def in_numbers(emit: Emit, codes: Value, of: Grid) -> Value:
+def in_numbers(emit: OnnxEmit, codes: OnnxValue, of: Grid) -> OnnxValue:
     """What codes stand for."""
     made = _line(emit, "DequantizeLinear", codes, [of.step, of.zero], FLOAT)
     return made if of.rest is None else add(emit, made, of.rest)
 
 
-def in_codes(emit: Emit, value: Value, of: Grid, dtype: DType) -> Value:
+def in_codes(emit: OnnxEmit, value: OnnxValue, of: Grid, dtype: DType) -> OnnxValue:
     """The codes nearest to numbers."""
     if of.rest is not None:
         value = sub(emit, value, of.rest)
     return _line(emit, "QuantizeLinear", value, [of.step, of.zero], dtype)
 
 
-def _line(emit: Emit, code: str, value: Value, operands: list[Value], dtype: DType) -> Value:
+def _line(emit: OnnxEmit, code: str, value: OnnxValue, operands: list[OnnxValue], dtype: DType) -> OnnxValue:
     if is_first(value) and value.first is not None:
         return emit.from_first(emit.op(code, [value.first, *operands], value.first.shape, dtype), value.shape)
     return emit.op(code, [value, *operands], value.shape, dtype)
 
 
-def stored(emit: Emit, codes: Array, steps: Array, zeros: Array, axis: int | None, rest: float = 0.0) -> Value:
+def stored(emit: OnnxEmit, codes: Array, steps: Array, zeros: Array, axis: int | None, rest: float = 0.0) -> OnnxValue:
     """Weights as codes, with one step for all or one for each entry of an axis; permuted ones stay codes."""
 
-    def permuted(order: tuple[int, ...]) -> Value:
+    def permuted(order: tuple[int, ...]) -> OnnxValue:
         place = None if axis is None else order.index(axis)
         return stored(emit, np.ascontiguousarray(codes.transpose(order)), steps, zeros, place, rest)
 
-    def reshaped(shape: tuple[int, ...]) -> Value | None:
+    def reshaped(shape: tuple[int, ...]) -> OnnxValue | None:
         if axis is None:
             return stored(emit, codes.reshape(shape), steps, zeros, None, rest)
         if codes.shape[axis] == shape[-1] and axis == codes.ndim - 1:
@@ -121,7 +123,7 @@ def stored(emit: Emit, codes: Array, steps: Array, zeros: Array, axis: int | Non
     return made
 
 
-def scaled_codes(emit: Emit, node: Node) -> Value | None:
+def scaled_codes(emit: OnnxEmit, node: Node) -> OnnxValue | None:
     """The weights that a Mul of int8 codes with steps makes; None where it is another Mul."""
     found = codes_and_steps(emit.graph, node)
     if found is None:
@@ -139,7 +141,7 @@ def scaled_codes(emit: Emit, node: Node) -> Value | None:
 
 
 @converts(*FAKES)
-def fake_quantized(emit: Emit, node: Node) -> None:
+def fake_quantized(emit: OnnxEmit, node: Node) -> None:
     value = emit.input(0)
     if node.op == "FakeQuantWithMinMaxArgs":
         low, high = (np.array(node.attr(name, default), F32) for name, default in (("min", -6.0), ("max", 6.0)))
@@ -177,7 +179,7 @@ def fake_quantized(emit: Emit, node: Node) -> None:
     emit.result(made if source is value else emit.from_first(made, value.shape))
 
 
-def _rounded(emit: Emit, value: Value, bottom: Array, top: Array, scale: Array) -> Value:
+def _rounded(emit: OnnxEmit, value: OnnxValue, bottom: Array, top: Array, scale: Array) -> OnnxValue:
     """Other than eight bits: arithmetic in floats."""
     low, high, step = (emit.const(np.asarray(part, F32)) for part in (bottom, top, scale))
     inside = sub(emit, elementwise(emit, "Max", [elementwise(emit, "Min", [value, high]), low]), low)
@@ -186,7 +188,7 @@ def _rounded(emit: Emit, value: Value, bottom: Array, top: Array, scale: Array) 
 
 
 @converts("QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3", "QuantizeAndDequantizeV4")
-def both_ways(emit: Emit, node: Node) -> None:
+def both_ways(emit: OnnxEmit, node: Node) -> None:
     value = emit.input(0)
     signed, narrow = bool(node.attr("signed_input", True)), bool(node.attr("narrow_range", False))
     bits = int(emit.static(3, "the number of bits")) if node.op.endswith("V3") else int(node.attr("num_bits", 8))
@@ -209,7 +211,7 @@ def both_ways(emit: Emit, node: Node) -> None:
 
 
 @converts("QuantizeV2")
-def quantize(emit: Emit, node: Node) -> None:
+def quantize(emit: OnnxEmit, node: Node) -> None:
     value, low, high = emit.inputs(0, 3)
     mode, dtype = attr_text(node, "mode", "MIN_COMBINED"), plain_type(node.dtype("T"))
     if dtype.name not in BYTES or int(node.attr("axis", -1)) != -1:
@@ -232,7 +234,7 @@ def quantize(emit: Emit, node: Node) -> None:
 
 
 @converts("Dequantize")
-def dequantize(emit: Emit, node: Node) -> None:
+def dequantize(emit: OnnxEmit, node: Node) -> None:
     codes, low, high = emit.inputs(0, 3)
     mode = attr_text(node, "mode", "MIN_COMBINED")
     if int(node.attr("axis", -1)) != -1:
@@ -258,7 +260,7 @@ def dequantize(emit: Emit, node: Node) -> None:
     emit.result(in_numbers(emit, codes, of))
 
 
-def numbers_of(emit: Emit, value: Value, low: Value, high: Value) -> Value:
+def numbers_of(emit: OnnxEmit, value: OnnxValue, low: OnnxValue, high: OnnxValue) -> OnnxValue:
     """What an operand of an eight-bit op stands for."""
     if value.dtype is FLOAT:
         return value
@@ -275,7 +277,7 @@ def numbers_of(emit: Emit, value: Value, low: Value, high: Value) -> Value:
     return in_numbers(emit, value, of)
 
 
-def yield_sum(emit: Emit, node: Node, made: Value, a: list[Value], b: list[Value]) -> None:
+def yield_sum(emit: OnnxEmit, node: Node, made: OnnxValue, a: list[OnnxValue], b: list[OnnxValue]) -> None:
     """The range of a sum of products, whose int32 codes are the numbers ``made`` themselves."""
     ends = [known(emit, *pair) for pair in (a, b)]
     if ends[0] is not None and ends[1] is not None:
@@ -290,7 +292,7 @@ def yield_sum(emit: Emit, node: Node, made: Value, a: list[Value], b: list[Value
 
 
 @converts("QuantizedConv2D")
-def quantized_convolution(emit: Emit, node: Node) -> None:
+def quantized_convolution(emit: OnnxEmit, node: Node) -> None:
     source, weights, *ranges = emit.inputs(0, 6)
     image = channels_first(emit, numbers_of(emit, source, *ranges[:2]))
     filters = numbers_of(emit, weights, *ranges[2:])
@@ -301,7 +303,7 @@ def quantized_convolution(emit: Emit, node: Node) -> None:
 
 
 @converts("QuantizedMatMul")
-def quantized_product(emit: Emit, node: Node) -> None:
+def quantized_product(emit: OnnxEmit, node: Node) -> None:
     a, b, *ranges = emit.inputs(0, 6)
     flags = (bool(node.attr("transpose_a", False)), bool(node.attr("transpose_b", False)))
     left, right = numbers_of(emit, a, *ranges[:2]), numbers_of(emit, b, *ranges[2:])
@@ -311,7 +313,7 @@ def quantized_product(emit: Emit, node: Node) -> None:
 
 
 @converts("QuantizedBiasAdd", "QuantizedAdd", "QuantizedMul")
-def quantized_arithmetic(emit: Emit, node: Node) -> None:
+def quantized_arithmetic(emit: OnnxEmit, node: Node) -> None:
     a, b, *ranges = emit.inputs(0, 6)
     left, right = numbers_of(emit, a, *ranges[:2]), numbers_of(emit, b, *ranges[2:])
     made = (mul if node.op == "QuantizedMul" else add)(emit, left, right)
@@ -320,7 +322,7 @@ def quantized_arithmetic(emit: Emit, node: Node) -> None:
 
 
 @converts("QuantizedRelu", "QuantizedRelu6", "QuantizedReluX")
-def quantized_relu(emit: Emit, node: Node) -> None:
+def quantized_relu(emit: OnnxEmit, node: Node) -> None:
     codes, *ranges = emit.inputs()
     tops = {"QuantizedRelu": None, "QuantizedRelu6": emit.const(F32(6))}
     top = tops[node.op] if node.op in tops else ranges.pop(0)
@@ -344,7 +346,7 @@ def quantized_relu(emit: Emit, node: Node) -> None:
 
 
 @converts("QuantizedMaxPool", "QuantizedAvgPool")
-def quantized_pool(emit: Emit, node: Node) -> None:
+def quantized_pool(emit: OnnxEmit, node: Node) -> None:
     """Of codes: the largest, or the mean cut to a whole one."""
     codes, low, high = emit.inputs()
     source = channels_first(emit, codes)
@@ -362,14 +364,14 @@ def quantized_pool(emit: Emit, node: Node) -> None:
 
 
 @converts("RequantizationRange")
-def used_range(emit: Emit, node: Node) -> None:
+def used_range(emit: OnnxEmit, node: Node) -> None:
     value = emit.input(0)
     low, high = _ends_of(emit, value)
     emit.result(low, 0)
     emit.result(high, 1)
 
 
-def _ends_of(emit: Emit, value: Value) -> tuple[Value, Value]:
+def _ends_of(emit: OnnxEmit, value: OnnxValue) -> tuple[OnnxValue, OnnxValue]:
     """The smallest number, at most 0, and the largest."""
     if value.dtype is not FLOAT:
         raise emit.unsupported("its codes come from outside of the model")
@@ -380,7 +382,7 @@ def _ends_of(emit: Emit, value: Value) -> tuple[Value, Value]:
 
 
 @converts("Requantize", "QuantizeDownAndShrinkRange")
-def requantize(emit: Emit, node: Node) -> None:
+def requantize(emit: OnnxEmit, node: Node) -> None:
     value = emit.input(0)
     dtype = plain_type(node.dtype("out_type"))
     if value.dtype is not FLOAT or dtype.name not in BYTES:

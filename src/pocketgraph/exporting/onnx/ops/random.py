@@ -5,19 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from pocketgraph.exporting.onnx.broadcasting import add, mul, sub
-from pocketgraph.exporting.onnx.emitter import Emit, plain_type
-from pocketgraph.exporting.onnx.program import Value
+from pocketgraph.exporting.onnx.emitter import OnnxEmit, plain_type
+from pocketgraph.exporting.onnx.program import OnnxValue
 from pocketgraph.exporting.onnx.registry import converts
 from pocketgraph.graph import DType, Node
 from pocketgraph.graph.dtype import FLOAT, INT32, INT64
 
-NOTE = "random numbers are drawn by the run time's own generator"
 
-
-def drawn(emit: Emit, code: str, dims: Value, dtype: DType, **attrs: float) -> Value:
+def drawn(emit: OnnxEmit, code: str, dims: OnnxValue, dtype: DType, **attrs: float) -> OnnxValue:
     """Random numbers in a shape."""
-    if NOTE not in emit.notes:
-        emit.notes.append(NOTE)
     _, shape = emit.output()
     kind = dtype if dtype.name in ("float", "double") else FLOAT
     number = {"float": 1, "double": 11}[kind.name]
@@ -31,17 +27,17 @@ def drawn(emit: Emit, code: str, dims: Value, dtype: DType, **attrs: float) -> V
 
 
 @converts("RandomUniform", "StatelessRandomUniform", "StatelessRandomUniformV2")
-def uniform(emit: Emit, node: Node) -> None:
+def uniform(emit: OnnxEmit, node: Node) -> None:
     emit.result(drawn(emit, "RandomUniform", emit.as_int64(emit.input(0)), plain_type(node.dtype("dtype", FLOAT))))
 
 
 @converts("RandomStandardNormal", "StatelessRandomNormal", "StatelessRandomNormalV2")
-def normal(emit: Emit, node: Node) -> None:
+def normal(emit: OnnxEmit, node: Node) -> None:
     emit.result(drawn(emit, "RandomNormal", emit.as_int64(emit.input(0)), plain_type(node.dtype("dtype", FLOAT))))
 
 
 @converts("RandomUniformInt")
-def whole(emit: Emit, node: Node) -> None:
+def whole(emit: OnnxEmit, node: Node) -> None:
     low, high = (emit.cast(value, FLOAT) for value in emit.inputs(1, 3))
     numbers = drawn(emit, "RandomUniform", emit.as_int64(emit.input(0)), FLOAT)
     spread = emit.op("Floor", [mul(emit, numbers, sub(emit, high, low))], numbers.shape)
@@ -49,9 +45,8 @@ def whole(emit: Emit, node: Node) -> None:
 
 
 @converts("Multinomial")
-def multinomial(emit: Emit, node: Node) -> None:
+def multinomial(emit: OnnxEmit, node: Node) -> None:
     count = int(np.asarray(emit.static(1, "the number of samples")).reshape(-1)[0])
-    emit.notes.append(NOTE)
     made = emit.op(
         "Multinomial", [emit.cast(emit.input(0), FLOAT)], emit.output()[1], INT32, sample_size=count, dtype_=6
     )

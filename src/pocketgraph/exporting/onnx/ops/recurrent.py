@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from pocketgraph.exporting.onnx.broadcasting import add, mul, sub, unary
-from pocketgraph.exporting.onnx.emitter import Emit
+from pocketgraph.exporting.onnx.emitter import OnnxEmit
 from pocketgraph.exporting.onnx.ops.array import divided
 from pocketgraph.exporting.onnx.ops.elementwise import clipped
-from pocketgraph.exporting.onnx.program import Value
+from pocketgraph.exporting.onnx.program import OnnxValue
 from pocketgraph.exporting.onnx.registry import converts
 from pocketgraph.graph import Node, canonical
 from pocketgraph.kernels.nn.recurrent import CELL_FIRST, FORGET_FIRST
@@ -20,9 +20,9 @@ GATES = "iofc"
 
 
 def lstm_step(
-    emit: Emit, node: Node, x: Value, state: Value, output: Value, weights: Value, bias: Value, peepholes: list[Value],
-    order: str,
-) -> list[Value]:  # fmt: skip
+    emit: OnnxEmit, node: Node, x: OnnxValue, state: OnnxValue, output: OnnxValue, weights: OnnxValue, bias: OnnxValue,
+    peepholes: list[OnnxValue], order: str,
+) -> list[OnnxValue]:  # fmt: skip
     """One step: input gate, state, forget gate, output gate, candidate, squashed state, output."""
     joined = emit.concat([x, output], 1)
     gates = add(emit, emit.op("MatMul", [joined, weights]), bias)
@@ -55,14 +55,14 @@ def cell_clip(node: Node) -> float:
 
 
 @converts("LSTMBlockCell")
-def lstm_cell(emit: Emit, node: Node) -> None:
+def lstm_cell(emit: OnnxEmit, node: Node) -> None:
     x, state, output, weights, *peepholes, bias = emit.inputs()
     for port, value in enumerate(lstm_step(emit, node, x, state, output, weights, bias, peepholes, CELL_FIRST)):
         emit.result(value, port)
 
 
 @converts("GRUBlockCell")
-def gru_cell(emit: Emit, node: Node) -> None:
+def gru_cell(emit: OnnxEmit, node: Node) -> None:
     x, before, gate_weights, weights, gate_bias, bias = emit.inputs()
     units = weights.shape.known[1]
     product = emit.op("MatMul", [emit.concat([x, before], 1), gate_weights], [x.shape[0], 2 * units])
@@ -76,7 +76,7 @@ def gru_cell(emit: Emit, node: Node) -> None:
 
 
 @converts("BlockLSTM", "BlockLSTMV2")
-def lstm_block(emit: Emit, node: Node) -> None:
+def lstm_block(emit: OnnxEmit, node: Node) -> None:
     steps, x, state, output, weights, *peepholes, bias = emit.inputs()
     order = CELL_FIRST if node.op == "BlockLSTM" else FORGET_FIRST
     if _is_whole(emit, steps, x) and cell_clip(node) <= 0 and _only_outputs(emit, node):
@@ -87,7 +87,7 @@ def lstm_block(emit: Emit, node: Node) -> None:
     if count is None or count > MOST_STEPS or known is None:
         raise emit.unsupported("the number of steps must be known beforehand, and not too large, to write them out")
     done = min(count, int(np.asarray(known).reshape(-1)[0]))
-    results: list[list[Value]] = []
+    results: list[list[OnnxValue]] = []
     for part in divided(emit, x, 0, [1] * count)[:done]:
         found = lstm_step(emit, node, emit.squeeze(part, [0]), state, output, weights, bias, peepholes, order)
         state, output = found[1], found[6]
@@ -100,14 +100,14 @@ def lstm_block(emit: Emit, node: Node) -> None:
         emit.result(emit.concat(rows, 0), port)
 
 
-def _is_whole(emit: Emit, steps: Value, x: Value) -> bool:
+def _is_whole(emit: OnnxEmit, steps: OnnxValue, x: OnnxValue) -> bool:
     """Whether all steps are done."""
     if steps.constant is None or x.shape.dims is None or x.shape[0] is None:
         return False
     return int(steps.constant.numpy().reshape(-1)[0]) >= int(x.shape[0])
 
 
-def _only_outputs(emit: Emit, node: Node) -> bool:
+def _only_outputs(emit: OnnxEmit, node: Node) -> bool:
     """Whether nobody takes anything but the outputs of all steps."""
     taken = {
         canonical(ref) for other in emit.graph.consumers.get(node.name, ()) for ref in other.data_inputs
@@ -117,8 +117,8 @@ def _only_outputs(emit: Emit, node: Node) -> bool:
 
 
 def _as_lstm(
-    emit: Emit, node: Node, x: Value, state: Value, output: Value, weights: Value, bias: Value, peepholes: list[Value],
-    order: str,
+    emit: OnnxEmit, node: Node, x: OnnxValue, state: OnnxValue, output: OnnxValue, weights: OnnxValue, bias: OnnxValue,
+    peepholes: list[OnnxValue], order: str,
 ) -> None:  # fmt: skip
     """As ONNX's LSTM; its constants are sorted by gates, and the recurrent ones apart from the others."""
     values = [value.constant for value in (weights, bias, *peepholes)]
@@ -132,9 +132,9 @@ def _as_lstm(
 
 
 def lstm(
-    emit: Emit, x: Value, state: Value, output: Value, weights: Array, bias: Array, order: str, forget_bias: float,
-    peepholes: list[Array] | None = None,
-) -> list[Value]:  # fmt: skip
+    emit: OnnxEmit, x: OnnxValue, state: OnnxValue, output: OnnxValue, weights: Array, bias: Array, order: str,
+    forget_bias: float, peepholes: list[Array] | None = None,
+) -> list[OnnxValue]:  # fmt: skip
     """ONNX's LSTM of a sequence [time, batch, inputs]: the outputs of all steps, the last output and state.
 
     Args:
@@ -147,7 +147,7 @@ def lstm(
     sorted_weights = np.concatenate([weights[:, place[gate]] for gate in GATES], 1).T
     sorted_bias = np.concatenate([bias[place[gate]] + (forget_bias if gate == "f" else 0) for gate in GATES])
     kind = weights.dtype
-    operands: list[Value | None] = [
+    operands: list[OnnxValue | None] = [
         x, emit.const(sorted_weights[None, :, :inputs].astype(kind)),
         emit.const(sorted_weights[None, :, inputs:].astype(kind)),
         emit.const(np.concatenate([sorted_bias, np.zeros_like(sorted_bias)])[None].astype(kind)), None,

@@ -9,9 +9,9 @@ import numpy as np
 
 from pocketgraph.exporting.onnx.broadcasting import mul
 from pocketgraph.exporting.onnx.channel_order import first_axis, to_first
-from pocketgraph.exporting.onnx.emitter import Emit
+from pocketgraph.exporting.onnx.emitter import OnnxEmit
 from pocketgraph.exporting.onnx.layout import is_first
-from pocketgraph.exporting.onnx.program import Value
+from pocketgraph.exporting.onnx.program import OnnxValue
 from pocketgraph.exporting.onnx.registry import converts
 from pocketgraph.graph import Node, Shape
 from pocketgraph.graph.dtype import BOOL, INT32, INT64
@@ -26,7 +26,7 @@ FROM_18 = 18
 
 
 @converts(*REDUCED)
-def reduced(emit: Emit, node: Node) -> None:
+def reduced(emit: OnnxEmit, node: Node) -> None:
     value, code = emit.input(0), REDUCED[node.op]
     keep = bool(node.attr("keep_dims", False))
     axes = emit.static_or_none(1)
@@ -44,7 +44,7 @@ def reduced(emit: Emit, node: Node) -> None:
     emit.result(emit.cast(found, BOOL) if node.op in ("All", "Any") else found)
 
 
-def reduce(emit: Emit, code: str, value: Value, axes: Sequence[int], keep: bool) -> Value:
+def reduce(emit: OnnxEmit, code: str, value: OnnxValue, axes: Sequence[int], keep: bool) -> OnnxValue:
     """A reduction over these axes; over none it is the value itself (its magnitude for a norm)."""
     axes = sorted(set(axes))
     if not axes:
@@ -64,7 +64,9 @@ def reduce(emit: Emit, code: str, value: Value, axes: Sequence[int], keep: bool)
     return _reduce(emit, code, value, axes, keep, shape)
 
 
-def _reduce(emit: Emit, code: str, value: Value, axes: Sequence[int], keep: bool, shape: Shape | None) -> Value:
+def _reduce(
+    emit: OnnxEmit, code: str, value: OnnxValue, axes: Sequence[int], keep: bool, shape: Shape | None
+) -> OnnxValue:
     if shape is None:
         shape = reduced_shape(value.shape, axes, keep)
     if code == "ReduceSum" or emit.opset >= FROM_18:
@@ -72,7 +74,7 @@ def _reduce(emit: Emit, code: str, value: Value, axes: Sequence[int], keep: bool
     return emit.op(code, [value], shape, axes=list(axes), keepdims=int(keep))
 
 
-def by_computed_axes(emit: Emit, code: str, value: Value, axes: Value, keep: bool) -> Value:
+def by_computed_axes(emit: OnnxEmit, code: str, value: OnnxValue, axes: OnnxValue, keep: bool) -> OnnxValue:
     """A reduction whose axes only the run tells."""
     shape = value.shape if keep and value.rank is None else UNKNOWN
     if code != "ReduceSum" and emit.opset < FROM_18:
@@ -91,7 +93,7 @@ def reduced_shape(shape: Shape, axes: Sequence[int], keep: bool) -> Shape:
 
 
 @converts("ArgMax", "ArgMin")
-def place_of_extreme(emit: Emit, node: Node) -> None:
+def place_of_extreme(emit: OnnxEmit, node: Node) -> None:
     value = emit.input(0)
     axis = emit.axes(1, emit.rank(value), "the dimension")[0] if emit.count > 1 else 0
     shape = reduced_shape(value.shape, [axis], False)
@@ -103,21 +105,21 @@ def place_of_extreme(emit: Emit, node: Node) -> None:
 
 
 @converts("L2Loss")
-def half_squares(emit: Emit, node: Node) -> None:
+def half_squares(emit: OnnxEmit, node: Node) -> None:
     value = emit.input(0)
     squares = emit.op("ReduceSumSquare", [value], [], keepdims=0)
     emit.result(mul(emit, squares, emit.like(0.5, value)))
 
 
 @converts("Cumsum")
-def running_sum(emit: Emit, node: Node) -> None:
+def running_sum(emit: OnnxEmit, node: Node) -> None:
     flags: dict[str, Any] = {name: int(bool(node.attr(name, False))) for name in ("exclusive", "reverse")}
     value = emit.input(0)
     emit.result(emit.op("CumSum", [value, emit.input(1)], value.shape, **flags))
 
 
 @converts("Cumprod")
-def running_product(emit: Emit, node: Node) -> None:
+def running_product(emit: OnnxEmit, node: Node) -> None:
     """ONNX has no running product: a lower triangle of copies is multiplied."""
     value = emit.input(0)
     rank = emit.rank(value)

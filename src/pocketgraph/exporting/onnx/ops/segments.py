@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from pocketgraph.exporting.onnx.emitter import Emit
+from pocketgraph.exporting.onnx.emitter import OnnxEmit
 from pocketgraph.exporting.onnx.ops.passing import filled
 from pocketgraph.exporting.onnx.ops.reductions import reduce
-from pocketgraph.exporting.onnx.program import Value
+from pocketgraph.exporting.onnx.program import OnnxValue
 from pocketgraph.exporting.onnx.registry import converts
 from pocketgraph.graph import Node, Shape
 from pocketgraph.graph.dtype import BOOL, INT64
@@ -21,7 +21,7 @@ SCATTERED = {"Sum": ("add", 16), "Prod": ("mul", 16), "Max": ("max", 18), "Min":
     "SegmentSum", "SegmentProd", "SegmentMax", "SegmentMin", "SegmentMean", "UnsortedSegmentSum",
     "UnsortedSegmentProd", "UnsortedSegmentMax", "UnsortedSegmentMin",
 )  # fmt: skip
-def segments(emit: Emit, node: Node) -> None:
+def segments(emit: OnnxEmit, node: Node) -> None:
     kind = node.op.removeprefix("Unsorted").removeprefix("Segment")
     value, labels = emit.input(0), emit.as_int64(emit.input(1))
     depth = emit.rank(labels)
@@ -35,7 +35,7 @@ def segments(emit: Emit, node: Node) -> None:
     emit.result(put_together(emit, kind, rows, labels, count, empty(kind, node, value)))
 
 
-def empty(kind: str, node: Node, value: Value) -> float | int:
+def empty(kind: str, node: Node, value: OnnxValue) -> float | int:
     """What a segment without rows gives: ordered segments give 0, others what changes nothing."""
     if kind in ("Sum", "Mean"):
         return 0
@@ -47,7 +47,9 @@ def empty(kind: str, node: Node, value: Value) -> float | int:
     return kind_of.min if kind == "Max" else kind_of.max
 
 
-def put_together(emit: Emit, kind: str, rows: Value, labels: Value, count: Value, nothing: float | int) -> Value:
+def put_together(
+    emit: OnnxEmit, kind: str, rows: OnnxValue, labels: OnnxValue, count: OnnxValue, nothing: float | int
+) -> OnnxValue:
     """One row for each segment; rows with a negative label are left out."""
     shape = emit.output()[1]
     code, since = SCATTERED.get(kind, ("", 99))
@@ -56,7 +58,7 @@ def put_together(emit: Emit, kind: str, rows: Value, labels: Value, count: Value
         after = emit.op("Add", [sizes[0], emit.ints([1])], [1])  # one more, for those that are left out
         start = filled(
             emit, emit.concat([after, *sizes[1:]]), np.full(1, nothing, rows.dtype.numpy),
-            Value("", rows.dtype, Shape(None) if shape.dims is None else Shape([None, *list(shape)[1:]])),
+            OnnxValue("", rows.dtype, Shape(None) if shape.dims is None else Shape([None, *list(shape)[1:]])),
         )  # fmt: skip
         outside = emit.op("Less", [labels, emit.ints([0])], labels.shape, BOOL)
         places = emit.op("Where", [outside, count, labels], labels.shape, INT64)

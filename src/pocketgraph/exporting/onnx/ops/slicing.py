@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from pocketgraph.exporting.onnx.channel_order import first_axis
-from pocketgraph.exporting.onnx.emitter import Emit
+from pocketgraph.exporting.onnx.emitter import OnnxEmit
 from pocketgraph.exporting.onnx.layout import is_first
-from pocketgraph.exporting.onnx.program import Value
+from pocketgraph.exporting.onnx.program import OnnxValue
 from pocketgraph.exporting.onnx.registry import converts
 from pocketgraph.graph import Node, Shape
 from pocketgraph.graph.dtype import BOOL
@@ -19,7 +19,7 @@ FAR = 2**31 - 1
 
 
 @converts("Slice")
-def slice_of(emit: Emit, node: Node) -> None:
+def slice_of(emit: OnnxEmit, node: Node) -> None:
     value = emit.input(0)
     begins, sizes = emit.static_or_none(1), emit.static_or_none(2)
     _, shape = emit.output()
@@ -37,8 +37,8 @@ def slice_of(emit: Emit, node: Node) -> None:
 
 
 def cut(
-    emit: Emit, value: Value, starts: Sequence[int], ends: Sequence[int], steps: Sequence[int], shape: Shape
-) -> Value:
+    emit: OnnxEmit, value: OnnxValue, starts: Sequence[int], ends: Sequence[int], steps: Sequence[int], shape: Shape
+) -> OnnxValue:
     """A part of a tensor whose limits are known; in whichever layout it is made."""
     axes = [
         axis for axis in range(len(starts))
@@ -61,12 +61,12 @@ def cut(
     return emit.from_first(made, shape)
 
 
-def _size(value: Value, axis: int) -> int | None:
+def _size(value: OnnxValue, axis: int) -> int | None:
     return None if value.shape.dims is None or axis >= len(value.shape) else value.shape[axis]
 
 
 @converts("StridedSlice")
-def strided_slice(emit: Emit, node: Node) -> None:
+def strided_slice(emit: OnnxEmit, node: Node) -> None:
     """Indices as Python has them: each is a range, a place, a new axis or an ellipsis, as the masks say."""
     value = emit.input(0)
     masks = {
@@ -117,9 +117,9 @@ def strided_slice(emit: Emit, node: Node) -> None:
 
 
 def _known_ranges(
-    emit: Emit, value: Value, rows: Sequence[tuple[int, int]], masks: dict[str, int], begins: object, ends: object,
-    steps: object,
-) -> Value:  # fmt: skip
+    emit: OnnxEmit, value: OnnxValue, rows: Sequence[tuple[int, int]], masks: dict[str, int], begins: object,
+    ends: object, steps: object,
+) -> OnnxValue:  # fmt: skip
     first, last, by = (np.asarray(part).reshape(-1).tolist() for part in (begins, ends, steps))
     rank = value.rank if value.rank is not None else max((axis for axis, _ in rows), default=-1) + 1
     start, end, step = [0] * rank, [FAR] * rank, [1] * rank
@@ -144,8 +144,8 @@ def _known_ranges(
 
 
 def _computed_ranges(
-    emit: Emit, value: Value, rows: Sequence[tuple[int, int]], masks: dict[str, int], steps: Sequence[int]
-) -> Value:
+    emit: OnnxEmit, value: OnnxValue, rows: Sequence[tuple[int, int]], masks: dict[str, int], steps: Sequence[int]
+) -> OnnxValue:
     """Ranges whose limits are computed, in part or whole; those that a mask gives are put in their places."""
     begin, end = emit.as_int64(emit.input(1)), emit.as_int64(emit.input(2))
     if not rows:

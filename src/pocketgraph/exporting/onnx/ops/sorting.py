@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pocketgraph.exporting.onnx.emitter import Emit, plain_type
+from pocketgraph.exporting.onnx.emitter import OnnxEmit, plain_type
 from pocketgraph.exporting.onnx.ops.reductions import reduce
 from pocketgraph.exporting.onnx.registry import converts
 from pocketgraph.graph import Node, Shape
@@ -12,7 +12,7 @@ from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64
 
 
 @converts("TopKV2", "TopK")
-def largest(emit: Emit, node: Node) -> None:
+def largest(emit: OnnxEmit, node: Node) -> None:
     value = emit.input(0)
     count = emit.vector(emit.input(1)) if node.op == "TopKV2" else emit.ints([int(node.attr("k", 1))])
     shape = emit.output()[1]
@@ -22,7 +22,7 @@ def largest(emit: Emit, node: Node) -> None:
 
 
 @converts("NthElement")
-def nth(emit: Emit, node: Node) -> None:
+def nth(emit: OnnxEmit, node: Node) -> None:
     value = emit.input(0)
     place = emit.vector(emit.input(1))
     count = emit.op("Add", [place, emit.ints([1])], [1])
@@ -33,7 +33,7 @@ def nth(emit: Emit, node: Node) -> None:
 
 
 @converts("InTopKV2", "InTopK")
-def among_the_largest(emit: Emit, node: Node) -> None:
+def among_the_largest(emit: OnnxEmit, node: Node) -> None:
     scores, targets = emit.inputs(0, 2)
     count = emit.as_int64(emit.input(2)) if node.op == "InTopKV2" else emit.const(np.int64(node.attr("k", 1)))
     rows = emit.unsqueeze(emit.as_int64(targets), [1])
@@ -44,7 +44,7 @@ def among_the_largest(emit: Emit, node: Node) -> None:
 
 
 @converts("Unique", "UniqueV2", "UniqueWithCounts", "UniqueWithCountsV2")
-def unique(emit: Emit, node: Node) -> None:
+def unique(emit: OnnxEmit, node: Node) -> None:
     value = emit.input(0)
     if emit.rank(value) != 1:
         raise emit.unsupported("only the different elements of vectors have an ONNX form")
@@ -57,7 +57,7 @@ def unique(emit: Emit, node: Node) -> None:
 
 
 @converts("Bincount", "DenseBincount")
-def counted(emit: Emit, node: Node) -> None:
+def counted(emit: OnnxEmit, node: Node) -> None:
     """Each number against each bin; numbers beyond the last bin are left out."""
     if node.op == "DenseBincount" and (emit.rank(emit.input(0)) != 1 or node.attr("binary_output", False)):
         raise emit.unsupported("ONNX counts vectors only")
@@ -75,7 +75,7 @@ def counted(emit: Emit, node: Node) -> None:
 
 
 @converts("HistogramFixedWidth")
-def histogram(emit: Emit, node: Node) -> None:
+def histogram(emit: OnnxEmit, node: Node) -> None:
     value, limits, count = emit.inputs()
     value = emit.cast(emit.reshape(value, [-1]), FLOAT)
     low, high = (emit.cast(emit.slice(limits, 0, place, place + 1), FLOAT) for place in (0, 1))
@@ -95,7 +95,7 @@ def histogram(emit: Emit, node: Node) -> None:
 
 
 @converts("ListDiff")
-def without(emit: Emit, node: Node) -> None:
+def without(emit: OnnxEmit, node: Node) -> None:
     value, others = emit.inputs()
     same = emit.op("Equal", [emit.unsqueeze(value, [1]), emit.unsqueeze(others, [0])], [None, None], BOOL)
     hits = reduce(emit, "ReduceMax", emit.cast(same, INT32), [1], False)

@@ -7,7 +7,7 @@ from functools import reduce
 import numpy as np
 
 from pocketgraph.exporting.onnx.broadcasting import elementwise
-from pocketgraph.exporting.onnx.emitter import Emit, attr_text
+from pocketgraph.exporting.onnx.emitter import OnnxEmit, attr_text
 from pocketgraph.exporting.onnx.registry import converts
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import BOOL, FLOAT, STRING
@@ -16,13 +16,13 @@ TEXTS_FROM = 20
 """The opset that has StringConcat, StringSplit and RegexFullMatch first."""
 
 
-def _needs_texts(emit: Emit) -> None:
+def _needs_texts(emit: OnnxEmit) -> None:
     if emit.opset < TEXTS_FROM:
         raise emit.unsupported("ONNX works on texts from opset 20 on; export with opset 20")
 
 
 @converts("StringJoin")
-def joined(emit: Emit, node: Node) -> None:
+def joined(emit: OnnxEmit, node: Node) -> None:
     _needs_texts(emit)
     values = emit.inputs()
     separator = attr_text(node, "separator")
@@ -35,7 +35,7 @@ def joined(emit: Emit, node: Node) -> None:
 
 
 @converts("StringLower", "StringUpper")
-def cased(emit: Emit, node: Node) -> None:
+def cased(emit: OnnxEmit, node: Node) -> None:
     """ONNX's operator takes vectors: others are laid out as one."""
     value = emit.input(0)
     action = "LOWER" if node.op == "StringLower" else "UPPER"
@@ -49,7 +49,7 @@ def cased(emit: Emit, node: Node) -> None:
 
 
 @converts("StaticRegexFullMatch", "RegexFullMatch")
-def matches(emit: Emit, node: Node) -> None:
+def matches(emit: OnnxEmit, node: Node) -> None:
     _needs_texts(emit)
     if node.op == "RegexFullMatch":
         pattern = bytes(emit.static(1, "the pattern").reshape(-1)[0]).decode()
@@ -60,5 +60,5 @@ def matches(emit: Emit, node: Node) -> None:
 
 
 @converts("StringToNumber")
-def number(emit: Emit, node: Node) -> None:
+def number(emit: OnnxEmit, node: Node) -> None:
     emit.result(emit.cast(emit.input(0), node.dtype("out_type", FLOAT)))

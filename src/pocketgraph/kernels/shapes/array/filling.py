@@ -24,7 +24,7 @@ def range_of(call: ShapeCall) -> Shape:
         raise GraphError("a range with a step of 0 has no end")
     if (limit.item() - start.item()) * delta.item() < 0:
         return Shape((None,))  # refused when it runs
-    from pocketgraph.kernels.steps import steps_between
+    from pocketgraph.kernels.range_length import steps_between
 
     return Shape((steps_between(start, limit, delta),))
 

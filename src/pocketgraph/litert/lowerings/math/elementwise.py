@@ -111,6 +111,9 @@ def _flattened(emit: Emit, left: Value, right: Value) -> tuple[Value, Value]:
 def arithmetic(emit: Emit, node: Node) -> None:
     code, dtypes = BINARY[node.op]
     left, right = (emit.require(value, *dtypes) for value in emit.inputs(0, 2))
+    if code == "POW" and right.constant is not None and not right.shape and right.constant.numpy() == 2:
+        emit.result(emit.add("SQUARE", [left], left.shape))  # which XNNPACK has
+        return
     emit.result(binary(emit, code, left, right))
 
 

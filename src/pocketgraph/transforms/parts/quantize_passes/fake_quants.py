@@ -6,7 +6,7 @@ from pocketgraph.graph import Graph, Node
 from pocketgraph.graph.dtype import QINT32
 from pocketgraph.graph.edit import replace_matches
 from pocketgraph.graph.pattern import Match, Pattern
-from pocketgraph.transforms.parts.quantize_passes.parts import dequantize, ports, quantize, requantize
+from pocketgraph.transforms.parts.quantize_passes.code_nodes import dequantize, ports, quantize, requantize
 
 FAKE_QUANT = Pattern("FakeQuantWithMinMaxVars", ["*", "Const", "Const"])
 

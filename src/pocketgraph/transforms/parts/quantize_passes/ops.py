@@ -14,7 +14,7 @@ from pocketgraph.transforms.compat import Compat
 from pocketgraph.transforms.original.matchable import matchable
 from pocketgraph.transforms.original.node_types import input_types, output_types
 from pocketgraph.transforms.parts.convolutions import copied
-from pocketgraph.transforms.parts.quantize_passes.parts import dequantize, ports, quantize, requantize, shared
+from pocketgraph.transforms.parts.quantize_passes.code_nodes import dequantize, ports, quantize, requantize, shared
 
 
 @dataclass(frozen=True)

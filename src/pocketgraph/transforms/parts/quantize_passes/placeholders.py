@@ -5,7 +5,7 @@ from __future__ import annotations
 from pocketgraph.graph import Graph, Node, const
 from pocketgraph.graph.dtype import FLOAT, QUINT8
 from pocketgraph.graph.edit import rename_inputs
-from pocketgraph.transforms.parts.quantize_passes.parts import dequantize
+from pocketgraph.transforms.parts.quantize_passes.code_nodes import dequantize
 
 PENDING = "__RENAMED_PLACEHOLDER__"  # marks the one reference to a placeholder that must not be redirected
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pocketgraph.graph import Graph, Node
 from pocketgraph.graph.edit import replace_matches
 from pocketgraph.graph.pattern import Match, Pattern
-from pocketgraph.transforms.parts.quantize_passes.parts import ports
+from pocketgraph.transforms.parts.quantize_passes.code_nodes import ports
 
 SEARCHED = Pattern("Requantize", ["*", "*", "*", "RequantizationRange", "RequantizationRange"])
 BACK_AND_FORTH = Pattern(

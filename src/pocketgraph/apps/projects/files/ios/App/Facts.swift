@@ -20,8 +20,9 @@ enum Facts {
     static let outputs: [Port] = [
 @outputs@    ]
 @places@
-    /// The largest difference of the test, as a share of an output's largest element.
+    /// The difference that the test allows, as a share of an output's largest element: the largest, or the mean.
     static let tolerance: Float = @tolerance@
+    static let byMean = @by_mean@
 
     /// The name of each class, one a line of labels.txt; empty where there are none.
     static let labels: [String] = {

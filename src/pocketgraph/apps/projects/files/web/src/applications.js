@@ -70,17 +70,23 @@ class Picture extends Application {
 
 class Stylize extends Picture {
   constructor(about) {
-    super(about, about.labels.map((name, i) => row(`style${i}`, name, i === 0 ? 1 : 0)));
-    this.last = 1 % this.rows.length;
+    const styles = about.labels.map((name, i) => row(`style${i}`, name, i === 0 ? 1 : 0));
+    const sizes = (about.sizes ?? []).map(({ size }) => size);
+    super(about, [...(sizes.length ? [choice("size", "Resolution", about.input.width, sizes)] : []), ...styles]);
+    this.styles = styles;
+    this.last = 1 % styles.length;
   }
+
+  // The size that was chosen; nothing where the model has but one.
+  get at() { return this.about.sizes?.find(({ size }) => size === this.value("size")); }
 
   // The others shrink together, what falls to 0.01 becomes 0; where they all are 0, the largest before takes the rest.
   change(name, value) {
-    const moved = this.rows.findIndex((entry) => entry.name === name);
-    if (moved < 0) return;
-    const before = this.rows.map((entry) => entry.value), others = this.rows.filter((_, i) => i !== moved);
+    const moved = this.styles.findIndex((entry) => entry.name === name);
+    if (moved < 0) { super.change(name, value); return; }
+    const before = this.styles.map((entry) => entry.value), others = this.styles.filter((_, i) => i !== moved);
     const total = others.reduce((sum, entry) => sum + entry.value, 0);
-    this.rows[moved].value = value;
+    this.styles[moved].value = value;
     if (total > 0) {
       for (const entry of others) {
         entry.value *= (1 - value) / total;
@@ -88,16 +94,17 @@ class Stylize extends Picture {
       }
       this.last = before.reduce((best, weight, i) => (i !== moved && (best < 0 || weight > before[best]) ? i : best), -1);
     } else if (others.length) {
-      if (this.last === moved) this.last = (moved + 1) % this.rows.length;
-      this.rows[this.last].value = 1 - value;
+      if (this.last === moved) this.last = (moved + 1) % this.styles.length;
+      this.styles[this.last].value = 1 - value;
     }
   }
 
   inputs(frame) {
-    const total = this.rows.reduce((sum, entry) => sum + entry.value, 0);
-    const weights = Float32Array.from(this.rows, (entry) => (total > 0 ? entry.value / total : 1 / this.rows.length));
+    const total = this.styles.reduce((sum, entry) => sum + entry.value, 0);
+    const weights = Float32Array.from(this.styles, (entry) => (total > 0 ? entry.value / total : 1 / this.styles.length));
     const found = [];
-    found[this.about.place] = asInput(frame, this.about.input);
+    const [, height, width] = this.at?.inputs[this.about.place] ?? [];
+    found[this.about.place] = asInput(frame, height ? { ...this.about.input, height, width } : this.about.input);
     found[1 - this.about.place] = weights;
     return found;
   }
@@ -202,9 +209,26 @@ class Benchmark extends Application {
   answer(outputs, shapes, time, frame, took) {
     this.times.push(took);
     if (this.times.length > 1000) this.times.shift();
-    const sorted = [...this.times].sort((a, b) => a - b), at = (share) => sorted[Math.min(sorted.length - 1, Math.floor((share / 100) * sorted.length))];
-    const mean = sorted.reduce((sum, t) => sum + t, 0) / sorted.length;
-    return { values: { p50: at(50), p90: at(90), p99: at(99), runs: sorted.length, least: sorted[0], mean } };
+    const { average, min } = this.statistics(), { p50, p90, p99 } = this.percentiles();
+    return { values: { p50, p90, p99, runs: this.times.length, least: min, mean: average } };
+  }
+
+  percentiles() {
+    const sorted = [...this.times].sort((a, b) => a - b);
+    const at = (share) => sorted[Math.min(sorted.length - 1, Math.floor((share / 100) * sorted.length))];
+    return { p50: at(50), p90: at(90), p99: at(99) };
+  }
+
+  statistics() {
+    const { times } = this, average = times.reduce((sum, t) => sum + t, 0) / times.length;
+    return { count: times.length, min: Math.min(...times), max: Math.max(...times), average };
+  }
+
+  // In microseconds.
+  report() {
+    if (!this.times.length) throw new Error("There is no time yet.");
+    const whole = (found) => Object.fromEntries(Object.entries(found).map(([name, value]) => [name, name === "count" ? value : 1000 * value]));
+    return { no_stats: whole(this.statistics()), percentiles: whole(this.percentiles()) };
   }
 }
 

@@ -10,7 +10,7 @@ function places(size, wanted) {
   return found;
 }
 
-// Numbers of a model's picture out of RGBA pixels; `input` says height, width, channels, mean, std, reversed.
+// Numbers of a model's picture out of RGBA pixels; `input` says height, width, channels, mean, std, reversed, planes.
 export function asInput({ data, width, height }, input, out) {
   const { channels, mean, std } = input;
   const across = places(width, input.width), down = places(height, input.height);
@@ -23,14 +23,16 @@ export function asInput({ data, width, height }, input, out) {
     return Math.round(GRAY[0] * data[at] + GRAY[1] * data[at + 1] + GRAY[2] * data[at + 2]);
   };
   const f = Math.fround;
-  for (const [top, bottom, lower] of down) {
-    for (const [left, right, further] of across) {
+  const area = input.height * input.width;
+  for (const [row, [top, bottom, lower]] of down.entries()) {
+    for (const [column, [left, right, further]] of across.entries()) {
       for (let channel = 0; channel < channels; channel++) {
         const a = value(top, left, channel), b = value(top, right, channel);
         const c = value(bottom, left, channel), d = value(bottom, right, channel);
         const above = f(a + f(f(b - a) * further)), below = f(c + f(f(d - c) * further));
         const mixed = f(above + f(f(below - above) * lower));
-        found[place++] = input.whole ? roundEven(mixed) : f(f(mixed - mean[channel]) / std[channel]);
+        const to = input.planes ? channel * area + row * input.width + column : place++;
+        found[to] = input.whole ? roundEven(mixed) : f(f(mixed - mean[channel]) / std[channel]);
       }
     }
   }

@@ -100,8 +100,9 @@ class Model(context: Context, threads: Int = 4) : AutoCloseable {
         const val CHANNELS = @channels@
         const val GIVES_SCORES = @gives_scores@
 
-        /** The largest difference of the test, as a share of an output's largest element. */
+        /** The difference that the test allows, as a share of an output's largest element: the largest, or the mean. */
         const val TOLERANCE = @tolerance@
+        const val BY_MEAN = @by_mean@
 
         /** How values of pictures, from 0 to 255, are fed: (value - mean) / std, by channel. */
         val MEAN = floatArrayOf(@mean@)

@@ -1,0 +1,213 @@
+// Photos one after the other, a key a class. A decision waits here, and in the browser's store, until it is on the disk.
+import { Outbox } from "./outbox.js";
+import { Panel } from "./panel.js";
+
+const $ = (id) => document.getElementById(id);
+const RESERVED = "uszd";
+const KEYS = [..."1234567890", ..."abcdefghijklmnopqrstuvwxyz"].filter((key) => !RESERVED.includes(key));
+const token = new URLSearchParams(location.search).get("token");
+const address = (path) => path + (token ? `?token=${encodeURIComponent(token)}` : "");
+
+let about, outbox, panels = [], at = 0, history = [], current = 0, disputes = null;
+let drawn = [];     // boxes of the photo on the stage, in shares of its width and height
+
+function tell(text) { $("message").textContent = text; $("message").hidden = !text; }
+
+async function start() {
+  const reply = await fetch(address("about"));
+  if (!reply.ok) { tell(await reply.text()); return; }
+  about = await reply.json();
+  document.body.classList.toggle("boxes", about.boxes);
+  document.title = $("name").textContent = `Labels of ${about.folder}`;
+  $("rater").textContent = about.rater;
+  history = about.history;
+  outbox = new Outbox(`pocketgraph-labels-${about.session}`, address("decide"), tell);
+  const numbers = new Map(about.photos.map((photo, number) => [photo.path, number]));
+  for (const told of outbox.waiting()) {          // of a page that was closed while the server was away
+    const number = numbers.get(told.path);
+    if (number === undefined || told.settles) continue;
+    about.photos[number].said = told.decision === "undo" ? null : told;
+    if (told.decision !== "undo") history.push(number);
+    else history = history.filter((other) => other !== number);
+  }
+  outbox.send();
+  about.classes.forEach((label, place) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.style.setProperty("--hue", hue(label));
+    if (KEYS[place]) button.append(Object.assign(document.createElement("kbd"), { textContent: KEYS[place] }));
+    button.append(Object.assign(document.createElement("span"), { textContent: label }));
+    button.addEventListener("click", () => { choose(place); button.blur(); });
+    $("classes").append(button);
+  });
+  $("hint").textContent = about.boxes
+    ? "Drag a box; a key chooses its class. Backspace removes the last one, ← and → look around, the wheel zooms."
+    : "← and → look around, the wheel zooms where the mouse is, dragging moves.";
+  at = next(-1);
+  show();
+}
+
+function hue(label) { return `hsl(${(about.classes.indexOf(label) * 137.5) % 360} 85% 55%)`; }
+
+function boxesOf(said) { return `${said.boxes.length} ${said.boxes.length === 1 ? "box" : "boxes"}`; }
+
+function next(after) {
+  const open = (number) => !about.photos[number].said;
+  for (let i = 1; i <= about.photos.length; i++) {
+    const number = (after + i + about.photos.length) % about.photos.length;
+    if (open(number)) return number;
+  }
+  return about.photos.length;
+}
+
+function list() { return disputes ? disputes.photos.map((photo) => photo.number) : about.photos.map((_, number) => number); }
+
+function show() {
+  const photos = about.photos, place = disputes ? list()[at] : at, photo = photos[place];
+  const judged = photos.filter((one) => one.said).length, skipped = photos.filter((one) => one.said?.decision === "skip").length;
+  $("progress").max = photos.length;
+  $("progress").value = judged;
+  $("count").textContent = disputes ? `${Math.min(at + 1, list().length)} of ${list().length} disputed`
+    : `${judged} of ${photos.length}${skipped ? `, ${skipped} skipped` : ""}`;
+  $("stage").replaceChildren();
+  panels = [];
+  drawn = [];
+  $("path").textContent = photo ? photo.path : "";
+  $("said").textContent = "";
+  if (!photo) { finished(skipped); mark(null); return; }
+  const views = disputes ? disputes.photos[at].said : [null];
+  for (const view of views) {
+    const panel = new Panel($("stage"), address(`photo/${place}`), about.boxes && (!disputes || view === views[0]));
+    panel.onbox = (box) => { drawn.push({ label: about.classes[current], box }); redraw(); };
+    panel.onbroken = () => { $("said").textContent = "This photo does not open: skip it."; };
+    panel.onready = redraw;
+    if (view) panel.caption(`${view.rater}: ${view.decision === "boxes" ? boxesOf(view) : view.label ?? view.decision}`);
+    panel.view = view;
+    panels.push(panel);
+  }
+  const said = disputes ? null : photo.said;
+  if (said) $("said").textContent = said.decision === "skip" ? "skipped" : said.decision === "label" ? `you said: ${said.label}` : `you drew ${boxesOf(said)}`;
+  else if (photo.suggested && !about.boxes) $("said").textContent = `the model says ${photo.suggested}, in doubt by ${Math.round(100 * photo.doubt)} %`;
+  mark(said?.decision === "label" ? said.label : about.boxes ? about.classes[current] : null, disputes ? null : photo.suggested);
+  if (!disputes) {                                // the next photo is there when it is asked for
+    const following = next(place);
+    if (following < photos.length) new Image().src = address(`photo/${following}`);
+  }
+}
+
+function redraw() {
+  if (about.boxes && !disputes && !panels[0].isFilled) {   // boxes of before come in once, when the photo's size is known
+    panels[0].isFilled = true;
+    const said = about.photos[at].said;
+    drawn = (said?.boxes ?? []).map((one) => ({ label: one.label, box: one.box ?? panels[0].shares(one.pixels) }));
+  }
+  for (const panel of panels) {
+    const theirs = panel.view?.boxes?.map((one) => ({ label: one.label, box: panel.shares(one.pixels) })) ?? [];
+    panel.draw([...theirs, ...(panel === panels[0] ? drawn : [])].map((one) => ({ ...one, hue: hue(one.label) })));
+  }
+}
+
+function mark(chosen, suggested = null) {
+  [...$("classes").children].forEach((button, place) => {
+    button.classList.toggle("chosen", about.classes[place] === chosen);
+    button.classList.toggle("suggested", about.classes[place] === suggested);
+  });
+  const photo = list()[at] !== undefined;
+  $("done").hidden = !about.boxes || !photo;
+  $("accept").hidden = about.boxes || !suggested || !photo;
+  $("accept").querySelector("span").textContent = suggested ? `It is ${suggested}` : "";
+  $("disputed").lastChild.textContent = disputes ? " Back" : " Disputed";
+}
+
+function finished(skipped) {
+  const said = document.createElement("p");
+  said.textContent = disputes ? (settled.length ? "No more photos are disputed." : disputes.raters.length < 2
+      ? "There is one rater so far: nothing can be disputed." : "The raters agree on every photo.")
+    : `All ${about.photos.length} photos are judged${skipped ? `, ${skipped} of them skipped` : ""}. Next: pocketgraph dataset export ${about.labels} …`;
+  $("stage").append(said);
+}
+
+function choose(place) {
+  if (place >= about.classes.length) return;
+  if (about.boxes) { current = place; mark(about.classes[current]); return; }
+  decide({ decision: "label", label: about.classes[place] });
+}
+
+function decide(told) {
+  const number = list()[at];
+  if (number === undefined) return;
+  const photo = about.photos[number];
+  outbox.put({ ...told, path: photo.path, ...(disputes ? { settles: true } : {}) });
+  if (disputes) { disputes.photos.splice(at, 1); at = Math.min(at, disputes.photos.length); settled.push(photo.path); show(); return; }
+  photo.said = told;
+  history.push(number);
+  at = next(number);
+  show();
+}
+
+const settled = [];
+
+function undo() {
+  if (disputes) {
+    const path = settled.pop();
+    if (path) { outbox.put({ decision: "undo", path, settles: true }); dispute(); }
+    return;
+  }
+  const number = history.pop();
+  if (number === undefined) { tell("There is nothing to undo."); setTimeout(() => tell(""), 2000); return; }
+  for (let last = history.length; last >= 0; last = history.lastIndexOf(number)) {   // and what was said of it before
+    outbox.put({ decision: "undo", path: about.photos[number].path });
+    if (last < history.length) history.splice(last, 1);
+  }
+  about.photos[number].said = null;
+  at = number;
+  show();
+}
+
+async function dispute() {
+  await outbox.empty();
+  const reply = await fetch(address("disputed"));
+  if (!reply.ok) { tell(await reply.text()); return; }
+  disputes = await reply.json();
+  at = 0;
+  const table = document.createElement("table");
+  const row = (...cells) => { const tr = table.insertRow(); for (const cell of cells) tr.insertCell().textContent = cell; };
+  const shown = (number) => number === null ? "not defined" : number.toFixed(3);
+  for (const [one, other, count, kappa] of disputes.pairs) row(`${one}, ${other}: ${about.boxes ? "boxes with their like" : "Cohen's kappa"} of ${count} photos`, shown(kappa));
+  if (!about.boxes && disputes.raters.length > 1) row(`all, Fleiss' kappa of ${disputes.shared} photos`, shown(disputes.fleiss));
+  $("agreement").replaceChildren(table);
+  show();
+}
+
+function back() { disputes = null; $("agreement").replaceChildren(); at = next(-1); show(); }
+
+function look(step) {
+  const most = list().length;
+  at = Math.max(0, Math.min(at + step, most - (disputes ? 0 : 1)));
+  show();
+}
+
+const boxesDone = () => decide({ decision: "boxes", boxes: drawn });
+const accept = () => about.photos[at]?.suggested && decide({ decision: "label", label: about.photos[at].suggested });
+const actions = {
+  u: undo, s: () => decide({ decision: "skip" }), z: () => panels.forEach((panel) => panel.zoomIn()),
+  d: () => disputes ? back() : dispute(), ArrowLeft: () => look(-1), ArrowRight: () => look(1),
+  Enter: () => about.boxes ? boxesDone() : !disputes && accept(),
+  Backspace: () => about.boxes ? (drawn.pop(), redraw()) : undo(), Escape: () => disputes && back(),
+};
+
+document.addEventListener("keydown", (event) => {
+  if (!about || event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
+  const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+  const place = KEYS.indexOf(key);
+  if (place >= 0 && place < about.classes.length) choose(place);
+  else if (actions[key] && !(key === "Enter" && event.target.closest?.("button"))) actions[key]();
+  else return;
+  event.preventDefault();
+});
+for (const [id, key] of [["undo", "u"], ["skip", "s"], ["zoom", "z"], ["disputed", "d"], ["done", "Enter"], ["accept", "Enter"]])
+  $(id).addEventListener("click", () => { if (about) actions[key](); $(id).blur(); });
+const dark = matchMedia("(prefers-color-scheme: dark)");
+document.body.classList.toggle("dark", dark.matches);
+$("theme").addEventListener("click", () => document.body.classList.toggle("dark"));
+start().catch(() => tell("The server does not answer: start the command again, then load this page anew."));

@@ -1,0 +1,130 @@
+"""``pocketgraph.verify``: two models on the same feeds, made up, out of files, or a set for each sample of data."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
+from typing import Any, cast
+
+from pocketgraph.apps.file_feeds import Given, feeds_of, is_given
+from pocketgraph.datasets.named_arrays import SampleSource
+from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
+from pocketgraph.errors import UsageError, option
+from pocketgraph.graph import Graph
+from pocketgraph.graph.model_file_graph import is_model_file
+from pocketgraph.quantization.evaluation.data_feeds import data_feeds
+from pocketgraph.runtime import verification
+from pocketgraph.runtime.compared_models import Model, opened
+from pocketgraph.runtime.verification import Report
+
+OF_RUNTIMES = (".tflite", ".onnx")
+
+
+def verify(
+    a: Model,
+    b: Model | None = None,
+    inputs: Given | Iterable[Mapping[str, Any]] | None = None,
+    outputs: Sequence[str] | None = None,
+    tolerance: float | None = None,
+    *,
+    data: SampleSource | None = None,
+    data_inputs: Sequence[str] = (),
+    limit: int = 100,
+    top1: float | None = None,
+    runs: int | None = None,
+    seed: int = 0,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    feeds: Mapping[str, Any] | None = None,
+    partial: bool = False,
+    engine: str | None = None,
+    engines: bool = False,
+    threads: int | None = None,
+    preset: str | None = None,
+    input_mean: float | None = None,
+    input_std: float | None = None,
+    input_width: int | None = None,
+    input_height: int | None = None,
+    sample_rate: int | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+    notify: Notify | None = None,
+) -> Report:
+    """Runs two models on the same feeds and compares their outputs; a ``Report`` is true when they agree.
+
+    An output fails, whatever its numbers, when it depends on other inputs in one model than in the other, or is always
+    the same in one while it varies in the other.
+
+    >>> from pocketgraph.graph.text import parse
+    >>> exact = parse("x = Placeholder(dtype=float, shape=[2])\\ny = Relu(x, T=float)")
+    >>> rough = parse("x = Placeholder(dtype=float, shape=[2])\\ny = Relu6(x, T=float)")
+    >>> report = verify(exact, rough, {"x": [1.0, 8.0]})
+    >>> report.passed, report.outputs[0].largest, report.outputs[0].largest_relative
+    (False, 2.0, 0.25)
+    >>> report
+    <Report: 1 of 1 outputs differ, within 0.0001 of the largest magnitude on 1 set of feeds; y: 2, 0.25 of the peak>
+
+    Args:
+        a: the model that is right: a Graph or a model file, .tflite and .onnx included.
+        b: the model to be judged, likewise; none with ``engines``.
+        inputs: arrays, or paths of pictures, recordings, texts or arrays, by tensor name; several such sets; or the
+            path of an .npz of arrays. By default values made up from the placeholders of ``a``.
+        outputs: the tensors to compare; by default those that ``a`` declares or is likely to have and ``b`` has too.
+        tolerance: the largest difference that passes, as a share of the largest magnitude of the output in ``a``; by
+            default 1e-4, and for eight-bit models agreement, divergence and signal-to-noise ratio on the feeds.
+        data: pictures, recordings, a table or arrays, a set of feeds each, as for ``evaluate``.
+        data_inputs: the tensors that ``data`` is fed to.
+        limit: how many samples of ``data`` to take.
+        top1: the least share of rows whose largest element must be the same.
+        runs: how many sets of made-up feeds; 2 by default.
+        seed: for made-up feeds.
+        shapes: of inputs to make up, by name, where the model leaves sizes open; "" is the only input.
+        feeds: what other placeholders are set to, such as ``{"keep_prob": 1.0}``.
+        partial: whether feeds may cut weights off, which then are not compared.
+        engine, threads: as for Session.
+        engines: run ``a`` on the reference engine, which is right, and ``a`` as sessions do by default.
+        preset, input_mean, input_std, input_width, input_height, sample_rate: see ``SampleReading``.
+        progress: told the stage, how many sets of feeds are done, and of how many.
+        notify: told what is easily overlooked.
+
+    Raises:
+        UsageError: feeds or outputs that the models do not have, feeds that cut weights off, or options that do not go
+            together.
+        RunError: one of them does not run.
+    """
+    if b is None and not engines:
+        raise UsageError("there is nothing to compare with", hint=f"name a second model, or say {option('engines')}")
+    if b is not None and engines:
+        raise UsageError(f"{option('engines')} compares one model with itself", hint="leave the second one out")
+    is_made_up = inputs is None and data is None
+    if not is_made_up and runs is not None:
+        said = f"{option('inputs')} is one set, {option('data')} one for each sample"
+        raise UsageError(f"{option('runs')} is for made-up feeds; {said}")
+    if not is_made_up and shapes:
+        raise UsageError(f"{option('input_shape', 'shapes')} is for made-up feeds; arrays and samples have shapes")
+    if inputs is not None and data is not None:
+        raise UsageError(f"{option('inputs')} and {option('data')} both say what is fed", hint="pass one of them")
+    reading = SampleReading(
+        preset, input_mean, input_std, input_width, input_height, sample_rate, notify or unheard
+    )  # fmt: skip
+    other = a if b is None else b
+    given: Mapping[str, Any] | Iterable[Mapping[str, Any]] | None = None
+    if data is not None:
+        with closing(opened(a, threads, None)) as model:
+            given = data_feeds(
+                model.graph, data, reading, outputs=outputs, inputs=data_inputs, values=feeds, limit=limit,
+                reads_recordings=not _is_of_a_runtime(other),
+            )  # fmt: skip
+    elif inputs is not None and not is_given(inputs):
+        given = [{**some, **(feeds or {})} for some in cast("Iterable[Mapping[str, Any]]", inputs)]
+    elif inputs is not None:
+        with closing(opened(a, threads, None)) as model:
+            given = {**feeds_of(model.graph, cast("Given", inputs), reading, outputs or ()), **(feeds or {})}
+    return verification.verify(
+        a, other, given, outputs, tolerance, top1=top1, runs=2 if runs is None else runs, seed=seed, engine=engine,
+        threads=threads, shapes=shapes, partial=partial, engines=engines, progress=progress,
+    )  # fmt: skip
+
+
+def _is_of_a_runtime(model: Model) -> bool:
+    """Whether a model is of a form that does not read recordings itself."""
+    return is_model_file(model) if isinstance(model, Graph) else os.fspath(model).endswith(OF_RUNTIMES)

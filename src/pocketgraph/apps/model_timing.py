@@ -1,0 +1,191 @@
+"""``pocketgraph.benchmark``: how long a model takes, node by node, and beside other programs."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pocketgraph.apps.file_feeds import Given, feeds_of
+from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
+from pocketgraph.errors import UsageError
+from pocketgraph.graph import DType, Graph, node_name
+from pocketgraph.inspect.benchmark import Limits, time_session
+from pocketgraph.inspect.benchmark_layers import BenchmarkLayer, layers_from_graph
+from pocketgraph.inspect.benchmark_result import Benchmark
+from pocketgraph.inspect.peers import PEERS, PeerResult, check_programs, compare
+from pocketgraph.inspect.step_flops import count_step
+from pocketgraph.runtime import Session
+from pocketgraph.runtime.made_up_feeds import sample_fetches, sample_inputs
+
+
+def benchmark(
+    model: Graph | str | os.PathLike[str],
+    inputs: Given | None = None,
+    outputs: Sequence[str] | None = None,
+    *,
+    targets: Sequence[str] = (),
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    max_runs: int = 1000,
+    max_seconds: float = 10.0,
+    warmup_runs: int = 1,
+    inference_delay: float = -1.0,
+    threads: int | None = None,
+    engine: str | None = None,
+    flops: bool = False,
+    programs: Sequence[str] | str = (),
+    python: str = "",
+    preset: str | None = None,
+    progress: Callable[[str], None] | None = None,
+    notify: Notify | None = None,
+) -> Benchmark:
+    """Times a model: a first run, runs without and runs with the times of nodes.
+
+    >>> from pocketgraph.graph.text import parse
+    >>> result = benchmark(parse("x = Placeholder(dtype=float, shape=[8])\\ny = Exp(x, T=float)"), max_runs=5)
+    >>> result.plain.count, [record.op for record in result.nodes.records.values()]
+    (5, ['Exp'])
+    >>> result
+    <Benchmark: median ..., p95 ..., 5 runs; first run ...; loaded in ...>
+
+    Args:
+        model: a graph, a model file, or the directory of a SavedModel.
+        inputs: arrays by tensor name, or paths of pictures, recordings, texts or arrays; or one file of arrays. The
+            other placeholders get zeros.
+        outputs: tensors to fetch; by default the likely output.
+        targets: nodes to run without fetching them.
+        shapes: of placeholders that get zeros, by name, where the graph leaves sizes open.
+        max_runs, max_seconds: where a phase ends; 0 for no limit.
+        warmup_runs: runs before the timed ones.
+        inference_delay: seconds to sleep after every run.
+        threads, engine: as for Session.
+        flops: count floating point operations too.
+        programs: time these on the same model as well: names from ``inspect.peers.PEERS``, or ``"all"``.
+        python: the interpreter that has those programs.
+        preset: how pictures are scaled.
+        progress: told each line of the original tool.
+        notify: told what is easily overlooked.
+
+    Raises:
+        UsageError: the model's inputs or outputs are not clear, or there are no such programs.
+        RunError: the model does not run.
+    """
+    wanted_programs = programs_of(programs)
+    start = time.perf_counter()
+    with Session(model, threads, engine=engine) as session:
+        graph = session.graph
+        seconds = time.perf_counter() - start
+        chosen = list(outputs) if outputs is not None else likely_output_names(graph) if not targets else []
+        reading = SampleReading(preset=preset, notify=notify or unheard)
+        layers = layers_of(graph, inputs, [*chosen, *targets], reading, shapes)
+        limits = Limits(max_runs, max_seconds, warmup_runs, inference_delay)
+        result = time_session(session, layers, chosen, limits, say=progress or unheard, targets=targets)
+        result.load_seconds = seconds
+        place = "" if isinstance(model, Graph) else os.fspath(model)
+        if flops:
+            feeds = {layer.name: layer.array() for layer in layers}
+            result.flops = count_step(graph, feeds, chosen, targets, place if os.path.isdir(place) else None)
+        if wanted_programs:
+            result.peers = timed_programs(place, session, layers, chosen, limits, wanted_programs, python)
+    return result
+
+
+def layers_of(
+    graph: Graph,
+    given: Given | None,
+    fetches: Sequence[str],
+    reading: SampleReading,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+) -> list[BenchmarkLayer]:
+    """What is given, and zeros for the other placeholders that the fetches need.
+
+    Args:
+        graph: the model.
+        given, reading: see ``feeds_of``.
+        fetches: tensors and nodes to compute.
+        shapes: of the zeros, where the graph leaves sizes open.
+
+    Raises:
+        UsageError: a shape is not known, or a file does not fit.
+    """
+    import numpy as np
+
+    found = feeds_of(graph, given, reading, fetches)
+    arrays = {name: np.asarray(value) for name, value in found.items()}
+    layers = [_layer(graph, name, array.shape, array) for name, array in arrays.items()]
+    layers += [_layer(graph, name, tuple(shape)) for name, shape in (shapes or {}).items()]
+    fed = {node_name(layer.name) for layer in layers}
+    rest = [name for name in sample_inputs(graph, fetches) if node_name(name) not in fed]
+    return [*layers, *layers_from_graph(graph, rest)]
+
+
+def _layer(graph: Graph, name: str, shape: tuple[int, ...], data: Any = None) -> BenchmarkLayer:
+    declared = graph.producer(name).attr("dtype", None)
+    dtype = declared if isinstance(declared, DType) else DType.named("float") if data is None else None
+    if dtype is None:
+        dtype = DType.of_numpy(data.dtype)
+    elif data is not None and data.dtype.kind != "O":
+        data = data.astype(dtype.numpy, copy=False)
+    return BenchmarkLayer(name, dtype, shape, data=data)
+
+
+def likely_output_names(graph: Graph) -> list[str]:
+    """The likeliest output of the graph, for when none was given; of several entry points, those of one of them.
+
+    Raises:
+        UsageError: there is none.
+    """
+    from pocketgraph.errors import option
+    from pocketgraph.graph.entry_points import likely_outputs
+
+    if not graph.outputs and sum(not key.startswith("__") for key in graph.signatures) > 1:
+        return list(sample_fetches(graph))
+    ranked = [name for name, _ in likely_outputs(graph)]
+    if not ranked:
+        hint = f"pass {option('output_layer', 'outputs')}=NAME"
+        raise UsageError("no likely output was found in the graph", hint=hint)
+    return ranked[:1]
+
+
+def programs_of(wanted: Sequence[str] | str) -> list[str]:
+    """The programs to be timed: all, a comma list, or several.
+
+    Raises:
+        UsageError: there is no such program.
+    """
+    listed = wanted.split(",") if isinstance(wanted, str) else wanted
+    found = [name.strip() for name in listed if name.strip()]
+    if found == ["all"]:
+        return list(PEERS)
+    check_programs(found)
+    return found
+
+
+def timed_programs(
+    path: str,
+    session: Session,
+    layers: Sequence[BenchmarkLayer],
+    outputs: Sequence[str],
+    limits: Limits,
+    programs: Sequence[str],
+    python: str = "",
+) -> list[PeerResult]:
+    """Times other programs; a SavedModel is frozen for them, because its variables lie in other files.
+
+    Args:
+        path: of the model; "" for one from memory.
+        session: with the model.
+        layers, outputs, limits: as for the session.
+        programs: their names.
+        python: the interpreter that has them.
+    """
+    from pocketgraph.freezing import freeze
+
+    if not outputs:
+        raise UsageError("programs are compared by what is fetched", hint="name an output")
+    graph = freeze(path, outputs) if os.path.isdir(path) else session.graph
+    return compare(
+        graph, layers, outputs, programs, threads=session.threads, max_runs=limits.max_runs,
+        max_seconds=limits.max_seconds, python=python, beside=path,
+    )  # fmt: skip

@@ -1,0 +1,83 @@
+"""``pocketgraph completion``: has a shell complete what is typed with the Tab key."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from pocketgraph.cli._completion import VARIABLE
+from pocketgraph.cli.shared.output import echo
+from pocketgraph.errors import UsageError
+
+SHELLS = ("bash", "zsh", "fish")
+MARK = "# Tab completion of pocketgraph"
+
+
+@click.group("completion")
+def command() -> None:
+    """Have the Tab key complete commands, options, files, and names of the model that is typed.
+
+    \b
+      pocketgraph completion install
+      pocketgraph completion install zsh
+    """
+
+
+@command.command("install")
+@click.argument("shell", type=click.Choice(SHELLS), required=False)
+def install(shell: str | None) -> None:
+    """Install it for SHELL, by default the one that $SHELL names: a script, and a line that reads it at start-up."""
+    chosen = shell or Path(os.environ.get("SHELL", "")).name
+    if chosen not in SHELLS:
+        raise UsageError("it is not clear which shell this is for", hint="pocketgraph completion install bash")
+    place, started = places(chosen)
+    write(place, script(chosen))
+    echo(f"written: {place}")
+    line = f'. "{place}"  {MARK}'
+    if started is not None:
+        text = started.read_text(encoding="utf-8") if started.exists() else ""
+        if MARK not in text:
+            before = "\n" if text and not text.endswith("\n") else ""
+            write(started, f"{text}{before}{line}\n")
+            echo(f"added to {started}: {line}")
+    echo(f"It works in the next {chosen} that is started.")
+
+
+@command.command("show")
+@click.argument("shell", type=click.Choice(SHELLS))
+def show(shell: str) -> None:
+    """Print the script for SHELL, to be kept wherever it reads such scripts."""
+    echo(script(shell))
+
+
+def script(shell: str) -> str:
+    """What a shell has to read."""
+    from click.shell_completion import get_completion_class
+
+    from pocketgraph.cli.main import group
+
+    kind = get_completion_class(shell)
+    assert kind is not None
+    made = kind(group, {}, "pocketgraph", VARIABLE)
+    return made.source_template % made.source_vars()
+
+
+def places(shell: str) -> tuple[Path, Path | None]:
+    """Where the script goes, and the file that is to read it; None where the shell finds it by its name."""
+    home = Path.home()
+    config = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
+    data = Path(os.environ.get("XDG_DATA_HOME") or home / ".local" / "share")
+    if shell == "fish":
+        return config / "fish" / "completions" / "pocketgraph.fish", None
+    started = home / ".bashrc" if shell == "bash" else Path(os.environ.get("ZDOTDIR") or home) / ".zshrc"
+    return data / "pocketgraph" / f"completion.{shell}", started
+
+
+def write(path: Path, text: str) -> None:
+    """Writes a text file and the folders that it lies in."""
+    from pocketgraph.formats.files import write_atomically
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, text.encode())

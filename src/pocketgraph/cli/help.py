@@ -1,0 +1,93 @@
+"""``pocketgraph help``: the guides of the documentation, and what ``--help`` tells of a command."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from functools import lru_cache
+from pathlib import Path
+
+import click
+
+from pocketgraph.cli.shared.output import WIDTH, echo, wide_console
+from pocketgraph.errors import UsageError, did_you_mean
+
+GUIDES = Path(__file__).with_name("guides.json.gz")
+"""The guides in an installed package; the build puts them there (hatch_build.py)."""
+DOCS = Path(__file__).parents[3] / "docs"
+"""The guides in a checkout."""
+FOR_DEVELOPERS = frozenset(
+    {
+        "architecture",
+        "testing",
+        "releasing",
+        "threat_model",
+        "index",
+        "exactness",
+        "performance",
+        "eight-bit-arithmetic",
+    }
+)
+
+
+@click.command("help")
+@click.argument("topic", required=False)
+@click.pass_context
+def command(context: click.Context, topic: str | None) -> None:
+    """Read the guide on TOPIC, or what --help tells of the command TOPIC; without one: the list of guides.
+
+    \b
+      pocketgraph help
+      pocketgraph help quantization
+    """
+    if topic is None:
+        echo("Guides, `pocketgraph help TOPIC` shows one; `pocketgraph COMMAND --help` tells all of a command:\n")
+        for name, text in guides().items():
+            echo(f"  {name:<22}{title(text)}")
+        return
+    name = topic.removesuffix(".md")
+    for spelling in (name, name.replace("_", "-"), name.replace("-", "_")):
+        if spelling in guides():
+            show(guides()[spelling])
+            return
+    assert context.parent is not None
+    group = context.parent.command
+    assert isinstance(group, click.Group)
+    found = group.get_command(context, topic)
+    if found is None:
+        hint = did_you_mean(topic, [*guides(), *group.list_commands(context)])
+        raise UsageError(f"there is no guide or command '{topic}'", hint=hint or "pocketgraph help lists them")
+    name = found.name or topic
+    echo(found.get_help(click.Context(found, info_name=name, parent=context.parent)))
+
+
+@lru_cache(maxsize=1)
+def guides() -> dict[str, str]:
+    """The guides by name, in Markdown."""
+    if DOCS.joinpath("architecture.md").is_file():
+        return read_guides(DOCS)
+    found: dict[str, str] = json.loads(gzip.decompress(GUIDES.read_bytes()))
+    return found
+
+
+def read_guides(folder: Path) -> dict[str, str]:
+    """The guides for users out of the documents' folder, by name."""
+    found = {path.stem: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.md"))}
+    return {name: text for name, text in found.items() if name not in FOR_DEVELOPERS}
+
+
+def title(text: str) -> str:
+    """The first heading of a guide."""
+    return next((line[2:] for line in text.splitlines() if line.startswith("# ")), "")
+
+
+def show(text: str) -> None:
+    """Prints a guide, laid out on a terminal and as it is elsewhere."""
+    if not sys.stdout.isatty():
+        echo(text)
+        return
+    from rich.markdown import Markdown
+
+    console = wide_console()
+    console.print(Markdown(text, hyperlinks=False), width=min(console.width, WIDTH))

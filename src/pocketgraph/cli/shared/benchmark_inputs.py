@@ -1,0 +1,121 @@
+"""What benchmark_model is to feed and fetch: its flags taken apart and checked, and shown in the original's banner."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pocketgraph.cli.shared.options import named_files, names
+from pocketgraph.errors import GraphError, UsageError
+
+MISMATCH = (
+    "There must be the same number of items in --input_layer, --input_layer_shape, and --input_layer_type, for example "
+    "--input_layer=input1,input2 --input_layer_type=float,float  --input_layer_shape=1,224,224,4:1,20"
+)
+
+
+def number(text: str) -> float:
+    """A flag's number; text that is no number counts as 0, as in the original."""
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0
+
+
+def banner(path: str, layers: list[Any], outputs: list[str], flags: dict[str, Any]) -> list[tuple[str, object]]:
+    """The settings as the original prints them first; two delays, or one when it was asked in the oldest way."""
+    delays: list[tuple[str, object]] = [
+        ("Inter-inference delay (seconds)", flags["inference_delay"]),
+        ("Inter-benchmark delay (seconds)", flags["inter_benchmark_delay"]),
+    ]
+    if flags["fixed_runs"]:
+        delays = [("Inter-run delay (seconds)", flags["inference_delay"])]
+    return [
+        ("Graph", path),
+        ("Input layers", ",".join(layer.name for layer in layers)),
+        ("Input shapes", ":".join(",".join(map(str, layer.shape)) for layer in layers)),
+        ("Input types", ",".join(layer.dtype.name for layer in layers)),
+        ("Output layers", ",".join(outputs)),
+        ("Num runs", flags["max_num_runs"]),
+        *delays,
+        ("Num threads", flags["num_threads"]),
+        ("Benchmark name", flags["benchmark_name"]),
+        ("Output prefix", flags["output_prefix"]),
+        ("Show sizes", int(flags["show_sizes"])),
+        ("Warmup runs", flags["warmup_runs"]),
+    ]
+
+
+def chosen_layers(graph: Any, outputs: list[str], flags: dict[str, Any]) -> list[Any]:
+    """The feeds that the flags describe, or the placeholders that the outputs need."""
+    from pocketgraph.apps.model_timing import layers_of
+    from pocketgraph.cli.shared.data_options import say
+    from pocketgraph.datasets.sample_reading import SampleReading
+    from pocketgraph.inspect.benchmark_layers import BenchmarkLayer, layers_from_graph
+    from pocketgraph.runtime.made_up_feeds import sample_inputs
+
+    layer_names = names(flags["input_layer"])
+    if flags["inputs"]:
+        if layer_names:
+            raise UsageError("--input_layer and --inputs both say what is fed", hint="pass one of them")
+        return layers_of(
+            graph, named_files(flags["inputs"]), outputs, SampleReading(preset=flags["preset"], notify=say)
+        )
+    if not layer_names and not flags["input_layer_shape"]:
+        return list(layers_from_graph(graph, sample_inputs(graph, outputs)))
+    shapes = flags["input_layer_shape"].split(":") if flags["input_layer_shape"] else []
+    if not shapes:
+        return list(layers_from_graph(graph, layer_names))
+    types = names(flags["input_layer_type"]) or [str(graph.producer(n).attr("dtype", "float")) for n in layer_names]
+    if not len(layer_names) == len(shapes) == len(types):
+        counts = ", ".join(
+            f"--{flag}={flags[flag]} ({len(items)} items)"
+            for flag, items in (
+                ("input_layer", layer_names),
+                ("input_layer_type", types),
+                ("input_layer_shape", shapes),
+            )
+        )
+        raise UsageError(MISMATCH, hint=f"here: {counts}")
+    values = flags["input_layer_values"].split(":") if flags["input_layer_values"] else []
+    if len(values) > len(layer_names):
+        raise UsageError(f"--input_layer_values has {len(values)} layers, --input_layer {len(layer_names)}")
+    values += [""] * (len(layer_names) - len(values))
+    return [
+        BenchmarkLayer(name, named_type(kind), sizes(shape), first_values(some))
+        for name, kind, shape, some in zip(layer_names, types, shapes, values, strict=True)
+    ]
+
+
+def named_type(name: str) -> Any:
+    """A type by TensorFlow's name.
+
+    Raises:
+        UsageError: there is no such type.
+    """
+    from pocketgraph.graph import DType
+
+    try:
+        return DType.named(name)
+    except GraphError:
+        raise UsageError(f"{name} was an invalid type", hint="types are float, int32, uint8, bool, string…") from None
+
+
+def sizes(text: str) -> tuple[int, ...]:
+    """A shape such as ``1,224,224,3``; empty for a scalar."""
+    try:
+        dims = tuple(int(part) for part in text.split(",")) if text.strip() else ()
+    except ValueError:
+        raise UsageError(f"Incorrect size string specified: {text}") from None
+    if any(size < 0 for size in dims):
+        raise UsageError(
+            "Any unknown sizes in the shapes (-1's) must be replaced with the size you want to benchmark with."
+        )
+    return dims
+
+
+def first_values(text: str) -> tuple[float, ...]:
+    """Values such as ``0.5,1``."""
+    try:
+        return tuple(float(part) for part in text.split(",")) if text.strip() else ()
+    except ValueError:
+        raise UsageError(f"Incorrect initialization values string specified: {text}") from None

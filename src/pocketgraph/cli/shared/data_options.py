@@ -1,0 +1,132 @@
+"""What the commands that read data have in common: options for pictures, presets, and other feeds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from pocketgraph.cli.shared.options import names
+from pocketgraph.cli.shared.output import echo
+from pocketgraph.errors import UsageError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    from pocketgraph.runtime.session import processors
+
+    return processors()
+
+
+OPTIONS = (
+    click.option("--preset", help="Scaling and layers of a known family; `label_image --preset=list` shows them."),
+    click.option("--input_mean", "--input-mean", type=float, help="Subtract this from each pixel value of 0 to 255."),
+    click.option("--input_std", "--input-std", type=float, help="Then divide by this."),
+    click.option(
+        "--input_width", "--input-width", type=click.IntRange(1, 1 << 14), help="Where the model leaves it open."
+    ),
+    click.option("--input_height", "--input-height", type=click.IntRange(1, 1 << 14), help="Likewise."),
+    click.option(
+        "--sample_rate",
+        "--sample-rate",
+        type=click.IntRange(1000, 192000),
+        help="Samples a second that the model hears; other recordings are resampled; default: the graph's, or 16000.",
+    ),
+    click.option("--inputs", help="Tensors to feed, by commas; default: the placeholders."),
+    click.option("--outputs", help="Tensors to compute, by commas; default: the likely outputs."),
+    click.option("--feed", multiple=True, metavar="NAME=VALUE", help="Set another placeholder, as in keep_prob=1."),
+    click.option(
+        "--threads", type=click.IntRange(1), default=cores, help="Threads to compute with; default: all cores."
+    ),
+)
+PICTURE_MODEL_OPTIONS = (
+    click.option(
+        "--preset", help="Size, scaling and layers of a known family; `label_image --preset=list` shows them."
+    ),
+    click.option("--input_layer", "--input-layer", help="The node that takes the picture."),
+    click.option(
+        "--input_width", "--input-width", "width", type=click.IntRange(1, 1 << 14),
+        help="Resize to this width; where the model leaves it open.",
+    ),
+    click.option("--input_height", "--input-height", "height", type=click.IntRange(1, 1 << 14), help="Likewise."),
+    click.option(
+        "--input_mean", "--input-mean", "mean", type=float, help="Subtract this from each pixel value of 0 to 255."
+    ),
+    click.option("--input_std", "--input-std", "std", type=float, help="Then divide by this."),
+    click.option("--threads", type=click.IntRange(1), help="How many threads to compute with."),
+)  # fmt: skip
+"""By the names that PictureModel's arguments have."""
+READING = 6
+"""How many of the options say how a sample is read."""
+
+
+def data_options(function: F) -> F:
+    """Adds the options."""
+    for option in reversed(OPTIONS):
+        function = option(function)
+    return function
+
+
+def picture_model_options(function: F) -> F:
+    """Adds the options of a model that takes one picture."""
+    for option in reversed(PICTURE_MODEL_OPTIONS):
+        function = option(function)
+    return function
+
+
+def sample_options(function: F) -> F:
+    """Adds those that say how samples are read: all but the tensors and the threads."""
+    for option in reversed((*OPTIONS[:READING], OPTIONS[-2])):
+        function = option(function)
+    return function
+
+
+def reading_options(how: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of ``quantize`` and ``evaluate`` that these options say, by their names there."""
+    plain = ("preset", "input_mean", "input_std", "input_width", "input_height", "sample_rate", "threads")
+    listed = {"inputs": names(how["inputs"]), "outputs": names(how["outputs"]), "feeds": feeds(how["feed"])}
+    return {**{name: how[name] for name in plain}, **listed}
+
+
+def cluster_option(function: F) -> F:
+    """Adds the option that names a cluster."""
+    shared = "Share the work out: local, local:N workers, or ray://HOST:PORT (extra cluster)."
+    return click.option("--cluster", "cluster_address", default="", metavar="local|ray://…", help=shared)(function)
+
+
+def say(text: str) -> None:
+    """Prints a note."""
+    echo(f"note: {text}", err=True)
+
+
+def feeds(texts: tuple[str, ...]) -> dict[str, bool | int | float]:
+    """What other placeholders are set to, of ``keep_prob=1`` and the like."""
+    return dict(_feed(text) for text in texts)
+
+
+def _feed(text: str) -> tuple[str, bool | int | float]:
+    name, _, value = text.rpartition("=")
+    if name and value in ("true", "false"):
+        return name, value == "true"
+    for kind in (int, float):
+        try:
+            if name:
+                return name, kind(value)
+        except ValueError:
+            continue
+    raise UsageError(f"--feed '{text}' is not NAME=VALUE with a number, true or false")
+
+
+def shapes_of(texts: tuple[str, ...]) -> dict[str, tuple[int, ...]]:
+    """Sizes by input name, "" for the only one."""
+    found = {}
+    for text in texts:
+        name, _, sizes = text.rpartition(":")
+        try:
+            found[name] = tuple(int(size) for size in sizes.split(",") if size)
+        except ValueError:
+            raise UsageError(f"--input_shape '{text}' is not NAME:1,224,224,3 or the like") from None
+    return found

@@ -1,0 +1,140 @@
+"""Rewrites a graph so that constants stand where its variables were."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from pocketgraph.errors import FreezeError
+from pocketgraph.freezing.handles import CARRIERS, NodeScope
+from pocketgraph.freezing.variables import HANDLE_OP
+from pocketgraph.freezing.variables_in_calls import CALLS, FrozenFunctions, has_function
+from pocketgraph.graph import DType, Graph, Node, Tensor, const
+from pocketgraph.graph.attr import AttrValue
+
+
+def variables_to_constants(graph: Graph, values: Mapping[str, Tensor]) -> Graph:
+    """Replaces the named variables by constants, and what reads them by what reads constants.
+
+    ::
+
+        v = VariableV2(dtype=float, shape=[2])      ->  v = Const(float [1, 2])
+        h = VarHandleOp(dtype=float, shape=[2])     ->  h = Const(float [1, 2])
+        r = ReadVariableOp(h, ^c)                   ->  r = Identity(h)
+        g = ResourceGather(h, i)                    ->  g = GatherV2(h, i, g/axis), g/axis = Const(0)
+        n = ResourceGatherNd(h, i)                  ->  n = GatherNd(h, i)
+        s = VariableShape(h)                        ->  s = Shape(h)
+        e = Enter(h, T=resource)                    ->  e = Enter(h, T=float), and likewise Identity, Switch, Merge …
+        c = If(p, h, Tin=[resource])                ->  c = If(p, h, Tin=[float]) of functions that take the value
+
+    The rules are those of TensorFlow 1.15's convert_variables_to_constants, node for node; a ``Const`` has the
+    attributes dtype and value and no others. Functions are rewritten as TensorFlow 2 does it: a function that takes a
+    frozen variable becomes one called ``…_frozen_N`` that takes its value. Where it differs from 1.15:
+
+    * a read of a variable that is not replaced stays a read (1.15 makes it an Identity that no longer fits);
+    * all carriers of a handle get the element type (1.15 only those between a variable and a read), and VariableShape,
+      ResourceGatherNd and gathers with batch_dims become ops that take constants (1.15 leaves or refuses them);
+    * ``versions`` is kept (1.15 writes none; 2.x keeps it).
+
+    Args:
+        values: the value by the variable's node name; dtypes are those of the variables. They are not read.
+
+    Raises:
+        FreezeError: a handle goes where no constant can.
+    """
+    scope = NodeScope(tuple(graph), in_function=False)
+    handles = scope.follow(
+        {f"{n.name}:0": n.dtype("dtype").base for n in graph if n.op == HANDLE_OP and n.name in values}
+    )
+    library = FrozenFunctions(graph.functions, rewritten)
+    nodes, _ = rewritten(scope, handles, library, values)
+    return graph.replace(nodes, functions=library.after(nodes))
+
+
+def rewritten(
+    scope: NodeScope, handles: Mapping[str, DType], library: FrozenFunctions, values: Mapping[str, Tensor]
+) -> tuple[list[Node], dict[str, str]]:
+    """The nodes of a scope with the variables in ``values`` replaced and every use of the handles rewritten.
+
+    Returns:
+        The nodes, and new names of tensors where they changed (only in function bodies, where they tell the output).
+    """
+    users = {node.name for node in scope.users(handles)}
+    taken = {node.name for node in scope.nodes}
+    renamed: dict[str, str] = {}
+    nodes: list[Node] = []
+    for node in scope.nodes:
+        if node.name in values:
+            nodes.append(const(node.name, values[node.name]))
+        elif node.name not in users:
+            nodes.append(node)
+        elif node.op in CALLS:
+            nodes.append(library.call(node, scope.taken(node, handles)))
+        else:
+            if node.op == "ReadVariableOp":
+                renamed[f"{node.name}:value:0"] = f"{node.name}:output:0"
+            nodes.extend(_reader(node, scope, handles, taken))
+    if scope.in_function and renamed:
+        nodes = [_redirected(node, renamed) for node in nodes]
+    return nodes, renamed
+
+
+def _reader(node: Node, scope: NodeScope, handles: Mapping[str, DType], taken: set[str]) -> Iterator[Node]:
+    """What a node that takes a handle becomes."""
+    positions = scope.taken(node, handles)
+    dtype = positions.get(0) or positions.get(1)
+    inputs = node.data_inputs
+    colocation: dict[str, AttrValue] = {"_class": node.attrs["_class"]} if "_class" in node.attrs else {}
+    if dtype is None or (0 not in positions and node.op != "Merge"):
+        _refuse_function(node)
+        yield node
+    elif node.op in CARRIERS:
+        kept = {key: value for key, value in node.attrs.items() if key != "_output_shapes"}
+        yield Node(node.name, node.op, node.inputs, {**kept, "T": dtype})
+    elif node.op == "ReadVariableOp":
+        yield Node(node.name, "Identity", inputs[:1], {"T": dtype, **colocation})
+    elif node.op == "ResourceGather":
+        indices = node.dtype("Tindices")
+        batch_dims = node.attr("batch_dims", 0)
+        if not isinstance(batch_dims, int) or batch_dims < 0:
+            raise FreezeError("its batch_dims is no number of dimensions", where=f"node '{node.name}'")
+        axis = _unused(f"{node.name}/axis", taken)
+        yield const(axis, np.array(batch_dims), indices)
+        attrs: dict[str, AttrValue] = {"Tparams": dtype, "Tindices": indices, "Taxis": indices, **colocation}
+        if batch_dims:
+            attrs["batch_dims"] = batch_dims
+        yield Node(node.name, "GatherV2", (*inputs[:2], f"{axis}:output:0" if scope.in_function else axis), attrs)
+    elif node.op == "ResourceGatherNd":
+        indices = node.dtype("Tindices")
+        yield Node(node.name, "GatherNd", inputs[:2], {"Tparams": dtype, "Tindices": indices, **colocation})
+    elif node.op == "VariableShape":
+        out_type = node.dtype("out_type", DType.named("int32"))
+        yield Node(node.name, "Shape", node.inputs, {"T": dtype, "out_type": out_type, **colocation})
+    else:
+        _refuse_function(node)
+        yield node  # an assignment, say; leftovers.py speaks of it
+
+
+def _refuse_function(node: Node) -> None:
+    if has_function(node):
+        raise FreezeError(
+            f"a variable is passed to a function by an op ({node.op}) through which it cannot be followed",
+            where=f"node '{node.name}'",
+            hint="freeze the model with TensorFlow's convert_variables_to_constants_v2 and use the result",
+        )
+
+
+def _redirected(node: Node, renamed: Mapping[str, str]) -> Node:
+    if not any(ref in renamed for ref in node.inputs):
+        return node
+    return node.replace(inputs=[renamed.get(ref, ref) for ref in node.inputs])
+
+
+def _unused(name: str, taken: set[str]) -> str:
+    free, count = name, 0
+    while free in taken:
+        count += 1
+        free = f"{name}_{count}"
+    taken.add(free)
+    return free

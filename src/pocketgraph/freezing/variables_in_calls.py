@@ -1,0 +1,140 @@
+"""Functions that are called with a variable's handle become functions that are called with its value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from pocketgraph.errors import FreezeError
+from pocketgraph.formats import function_def
+from pocketgraph.freezing.handles import LOOPS, NodeScope
+from pocketgraph.graph import DType, Function, Node, Tensor
+from pocketgraph.graph.attr import Func
+from pocketgraph.graph.function_body import called_functions
+
+
+class FunctionCall(NamedTuple):
+    """How an op calls functions: the attributes that name them, where their arguments begin, and the list of types."""
+
+    functions: tuple[str, ...]
+    first: int
+    types: str
+
+
+CALLS = {
+    "PartitionedCall": FunctionCall(("f",), 0, "Tin"),
+    "StatefulPartitionedCall": FunctionCall(("f",), 0, "Tin"),
+    "If": FunctionCall(("then_branch", "else_branch"), 1, "Tin"),
+    "StatelessIf": FunctionCall(("then_branch", "else_branch"), 1, "Tin"),
+    "Case": FunctionCall(("branches",), 1, "Tin"),
+    "StatelessCase": FunctionCall(("branches",), 1, "Tin"),
+    "While": FunctionCall(("cond", "body"), 0, "T"),
+    "StatelessWhile": FunctionCall(("cond", "body"), 0, "T"),
+}
+_NUMBERED = re.compile(r"_\d+$")
+
+Rewrite = Callable[
+    [NodeScope, Mapping[str, DType], "FrozenFunctions", Mapping[str, Tensor]], "tuple[list[Node], dict[str, str]]"
+]
+"""What constants.rewritten does to a scope."""
+
+
+class FrozenFunctions:
+    """The functions of a graph, and those of them that were rewritten for the types of a call."""
+
+    def __init__(self, functions: Mapping[str, Function], rewrite: Rewrite) -> None:
+        self._functions = functions
+        self._rewrite = rewrite
+        self._names: dict[tuple[str, tuple[tuple[int, DType], ...], bool], str] = {}
+        self._taken = set(functions)
+        self._made: dict[str, tuple[str, Function]] = {}  # by name: from which function, and the new one
+
+    def call(self, node: Node, positions: Mapping[int, DType]) -> Node:
+        """The call with the values of variables at these input positions, of functions that take them.
+
+        Raises:
+            FreezeError: a function is missing, returns a handle, or uses it in a way that a constant cannot be used.
+        """
+        spec = CALLS[node.op]
+        types = {position - spec.first: dtype for position, dtype in positions.items()}
+        listed = node.attrs.get(spec.types)
+        if not isinstance(listed, tuple) or any(not 0 <= index < len(listed) for index in types):
+            raise FreezeError(f"its '{spec.types}' does not fit its inputs", where=f"node '{node.name}'")
+        attrs = dict(node.attrs)
+        attrs[spec.types] = tuple(types.get(index, dtype) for index, dtype in enumerate(listed))
+        for name in spec.functions:
+            value = node.attrs.get(name)
+            returns = node.op in LOOPS and name == "body"
+            if isinstance(value, Func):
+                attrs[name] = self._called(value, types, returns)
+            elif isinstance(value, tuple):
+                attrs[name] = tuple(self._called(v, types, returns) if isinstance(v, Func) else v for v in value)
+        return node.replace(attrs=attrs)
+
+    def after(self, nodes: Iterable[Node]) -> dict[str, Function]:
+        """The library of the rewritten graph: a rewritten function takes the place of the one it was made from, which
+        stays only where something still calls it."""
+        if not self._made:
+            return dict(self._functions)
+        made_from: dict[str, list[Function]] = {}
+        for origin, function in self._made.values():
+            made_from.setdefault(origin, []).append(function)
+        kept = [f for name, f in self._functions.items() if name not in made_from]
+        called = {name for node in nodes for name in called_functions(node)}
+        for function in [*kept, *(function for _, function in self._made.values())]:
+            called |= {name for node in function.nodes for name in called_functions(node)}
+        waiting = [name for name in called if name in made_from]
+        while waiting:  # an original that stays keeps the originals it calls
+            for node in self._functions[waiting.pop()].nodes:
+                new = [name for name in called_functions(node) if name in made_from and name not in called]
+                called.update(new)
+                waiting.extend(new)
+        result: dict[str, Function] = {}
+        for name, function in self._functions.items():
+            if name not in made_from or name in called:
+                result[name] = function
+            for new_function in made_from.get(name, ()):
+                result[new_function.name] = new_function
+        return result
+
+    def _called(self, func: Func, types: Mapping[int, DType], returns: bool) -> Func:
+        return Func(self._specialised(func.name, types, returns), func.attrs)
+
+    def _specialised(self, name: str, types: Mapping[int, DType], returns: bool) -> str:
+        """The name of the function for these argument types; ``returns`` for a loop's body, which gives back what it
+        takes."""
+        key = (name, tuple(sorted(types.items(), key=lambda item: item[0])), returns)
+        if key in self._names:
+            return self._names[key]
+        function = self._functions.get(name)
+        if function is None:
+            raise FreezeError(f"the graph's library has no function '{name}'")
+        new_name = self._names[key] = self._unused(_NUMBERED.sub("", name) + "_frozen_")
+        names = function_def.arguments(function)
+        if any(index >= len(names) for index in types):
+            raise FreezeError(f"it takes {len(names)} arguments and is called with more", where=f"function '{name}'")
+        scope = NodeScope(function.nodes, in_function=True)
+        handles = scope.follow({names[index]: dtype for index, dtype in types.items()})
+        given = function_def.results(function)
+        results = {index: handles[tensor] for index, tensor in enumerate(given) if tensor in handles}
+        if results != (dict(types) if returns else {}):
+            raise FreezeError("a function returns a variable, which cannot be followed", where=f"function '{name}'")
+        nodes, renamed = self._rewrite(scope, handles, self, {})
+        made = function_def.retyped(
+            function, new_name, nodes, argument_types=types, result_types=results, renamed=renamed
+        )
+        self._made[new_name] = (name, made)
+        return new_name
+
+    def _unused(self, base: str) -> str:
+        number = len(self._names)
+        while f"{base}{number}" in self._taken:
+            number += 1
+        self._taken.add(f"{base}{number}")
+        return f"{base}{number}"
+
+
+def has_function(node: Node) -> bool:
+    """Whether a node names a function."""
+    return any(called_functions(node))

@@ -1,0 +1,178 @@
+"""``pocketgraph.identify``: what a file or directory is, who wrote it, what is in it, and what to type next."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import shlex
+from dataclasses import dataclass
+from typing import Any
+
+from pocketgraph.errors import PocketgraphError
+from pocketgraph.formats import Kind
+from pocketgraph.formats.facts import FileFacts, GraphFacts, facts
+from pocketgraph.formats.tflite import TensorDetails
+from pocketgraph.pages.quantities import bytes_text
+
+
+@dataclass(frozen=True)
+class IdentifiedFile(FileFacts):
+    """What lies at a path; attributes as for FileFacts."""
+
+    @property
+    def path(self) -> str:
+        """The path, as given."""
+        return self.identity.path
+
+    @property
+    def kind(self) -> Kind:
+        """What it is."""
+        return self.identity.kind
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is there and can be read."""
+        return not self.damage and self.kind is not Kind.MISSING
+
+    @property
+    def next(self) -> str:
+        """What to type next.
+
+        A graph that needs no freezing is looked at; the graph beside a checkpoint need not be named, one of several
+        entry points without a default has to be.
+        """
+        if self.graphs and not any(graph.variables for graph in self.graphs):
+            return f"pocketgraph summarize {shlex.quote(self.path)}"
+        is_directory = self.kind is Kind.CHECKPOINT_DIRECTORY
+        if is_directory or "--input_checkpoint=" in self.identity.next:
+            from pocketgraph.freezing.training_dir import find
+
+            path = shlex.quote(self.path)
+            with contextlib.suppress(PocketgraphError):
+                find(self.path)
+                return f"pocketgraph freeze_graph {path} -o frozen.pb"
+            if is_directory:
+                return f"pocketgraph freeze_graph --input_graph=GRAPH.pb --input_checkpoint={path} -o frozen.pb"
+        signatures = self.graphs[0].signatures if self.graphs else ()
+        if (
+            len(signatures) > 1
+            and "serving_default" not in signatures
+            and "input_saved_model_dir" in self.identity.next
+        ):
+            return f"{self.identity.next} --signature={signatures[0]}"
+        return self.identity.next
+
+    def as_dict(self) -> dict[str, Any]:
+        """The facts for programs."""
+        return {
+            "path": self.path,
+            "kind": self.kind.name.lower(),
+            "description": self.identity.description,
+            "bytes": self.bytes,
+            "graphs": [dataclasses.asdict(graph) for graph in self.graphs],
+            "tensors": self.tensors,
+            "tensor_bytes": self.tensor_bytes,
+            "prefix": self.prefix,
+            "damage": self.damage,
+            "next": self.next,
+            **({"litert": self._litert_dict()} if self.model is not None else {}),
+        }
+
+    def _litert_dict(self) -> dict[str, Any]:
+        """The signatures and metadata of a LiteRT file for programs."""
+        assert self.model is not None
+        sides = {
+            key: {
+                side: {name: dataclasses.asdict(fact) for name, fact in found.items()}
+                for side, found in zip(("inputs", "outputs"), pair, strict=True)
+            }
+            for key, pair in self.model.signatures.items()
+        }
+        runtime = self.model.metadata.get("min_runtime_version", b"").rstrip(b"\0").decode("ascii", "replace")
+        about = dataclasses.asdict(self.metadata) if self.metadata is not None else None
+        return {"signatures": sides, "min_runtime_version": runtime, "metadata": about}
+
+    def _litert_text(self) -> str:
+        """The same for people."""
+        assert self.model is not None
+        parts = []
+        for key, pair in self.model.signatures.items():
+            inputs, outputs = (", ".join(_tensor_text(name, fact) for name, fact in side.items()) for side in pair)
+            parts.append(f"{key if self.model.has_signatures else 'no signature'}: {inputs or 'nothing'} -> {outputs}")
+        about = self.metadata
+        if about is not None:
+            told = [f"metadata of '{about.name}'" if about.name else "metadata"]
+            if about.mean:
+                told.append(
+                    f"mean {','.join(f'{m:g}' for m in about.mean)} std {','.join(f'{s:g}' for s in about.std)}"
+                )
+            told += [f"{len(about.labels)} labels"] if about.labels else []
+            told += [f"by {about.author}"] if about.author else []
+            parts.append(", ".join(told))
+        return "; ".join(parts)
+
+    def __str__(self) -> str:
+        """One line for people."""
+        parts = [self.identity.description]
+        if self.kind is not Kind.MISSING:
+            parts.append(bytes_text(self.bytes))
+        if self.tensors is not None:
+            parts.append(f"{self.tensors} tensors of {bytes_text(self.tensor_bytes)}")
+        text = ", ".join(parts)
+        for graph in self.graphs:
+            tags = f"[{','.join(graph.tags)}] " if graph.tags else ""
+            text += f"; {tags}{', '.join(_graph_parts(graph))}"
+        if self.model is not None:
+            text += f"; {self._litert_text()}"
+        if self.damage:
+            text += f"; cannot be read: {self.damage}"
+        elif self.identity.next:
+            text += f"; next: {self.next}"
+        return f"{self.path}: {text}"
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
+
+def identify(path: str | os.PathLike[str]) -> IdentifiedFile:
+    """Says what a file, directory or checkpoint is, who wrote it, what is in it, and what to type next.
+
+    >>> import pocketgraph
+    >>> from pocketgraph.graph.text import parse
+    >>> pocketgraph.save(parse("x = Placeholder(dtype=float)\\ny = Neg(x, T=float)"), "negative.pb")
+    >>> found = identify("negative.pb")
+    >>> found.kind.name, found.graphs[0].nodes, found.next
+    ('GRAPH_DEF', 2, 'pocketgraph summarize negative.pb')
+
+    A damaged or missing file gives what is known nevertheless; see ``is_whole`` and ``damage``.
+
+    Raises:
+        FormatError: it cannot be opened.
+    """
+    return IdentifiedFile(**vars(facts(path)))
+
+
+def _tensor_text(name: str, fact: TensorDetails) -> str:
+    sizes = ",".join("?" if size is None else str(size) for size in fact.shape)
+    codes = f" of scale {fact.scale:g}, zero point {fact.zero_point}" if fact.scale else ""
+    return f"{name} {fact.dtype}[{sizes}]{codes}"
+
+
+def _graph_parts(graph: GraphFacts) -> list[str]:
+    """What there is to say of one graph, leaving out what it has none of."""
+    wrote = graph.version if graph.version[:1].islower() else f"TensorFlow {graph.version}" if graph.version else ""
+    if not wrote and graph.producer:
+        wrote = f"GraphDef version {graph.producer}"
+    return [
+        *([wrote] if wrote else []),
+        f"{graph.nodes} nodes",
+        *([f"{graph.functions} function{'s' * (graph.functions != 1)}"] if graph.functions else []),
+        *([f"{graph.variables} variable{'s' * (graph.variables != 1)}"] if graph.variables else []),
+        *(
+            [f"{graph.constants} constant{'s' * (graph.constants != 1)} of {bytes_text(graph.const_bytes)}"]
+            if graph.constants
+            else []
+        ),
+        *([f"signatures {', '.join(graph.signatures)}"] if graph.signatures else []),
+    ]

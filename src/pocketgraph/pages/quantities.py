@@ -1,0 +1,25 @@
+"""Quantities with the unit that suits them."""
+
+from __future__ import annotations
+
+
+def duration(seconds: float) -> str:
+    """A time with three digits and the unit that suits it: ``201 us``, ``16.8 ms``, ``1.25 s``."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        number = seconds / size
+        if number >= 0.9995 or unit == "us":
+            return f"{number:.0f} {unit}" if number >= 99.95 else f"{number:.3g} {unit}"
+    raise AssertionError
+
+
+def bytes_text(count: int) -> str:
+    """A size for people: ``512 B``, ``1.95 MB`` (decimal units)."""
+    if count < 1000:
+        return f"{count} B"
+    size = float(count)
+    unit = "B"
+    for unit in ("kB", "MB", "GB"):  # noqa: B007  used after the loop
+        size /= 1000
+        if size < 1000:
+            break
+    return f"{size:.2f} {unit}" if size < 100 else f"{size:.1f} {unit}"

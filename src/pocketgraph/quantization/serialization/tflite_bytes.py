@@ -1,0 +1,51 @@
+"""A program as a LiteRT model file, its operations in the forms that LiteRT runs fastest."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from pocketgraph.litert import writer
+from pocketgraph.litert.program import Program, Value
+from pocketgraph.litert.rewriting.shared import share_constants
+from pocketgraph.quantization.program_pass import CanonicalPass, copied, run_passes
+from pocketgraph.quantization.serialization.activation_requantization import requantize_activations
+from pocketgraph.quantization.serialization.width_packing import pack_width
+
+BYTES_PER_TENSOR = 200
+"""Of a file, for each tensor that is computed, besides its name, about."""
+LONG_NAMES_SHARE = 0.1
+"""Of a file; longer names are left out of it."""
+
+FILE_PASSES = (
+    CanonicalPass(
+        "activation_requantization",
+        "activations on codes become conversions, which XNNPACK has",
+        requantize_activations,
+    ),
+    CanonicalPass("width_packing", "the first convolution takes two columns of a picture as one pixel", pack_width),
+    CanonicalPass("constant_sharing", "equal constants are written once", share_constants),
+)
+"""What is done to a program when it is written, in order."""
+
+
+def model_bytes(program: Program, without: Collection[str] = ()) -> bytes:
+    """The program as a LiteRT model file, the passes of the names in ``without`` left out."""
+    written = as_written(program, without)
+    return b"".join(writer.pieces(written, unnamed(written)))
+
+
+def as_written(program: Program, without: Collection[str] = ()) -> Program:
+    """The program as it is in its file: a copy after the FILE_PASSES, but those of the names in ``without``."""
+    written = copied(program)
+    run_passes(written, FILE_PASSES, without)
+    return written
+
+
+def unnamed(program: Program) -> set[Value]:
+    """The constants, and, where their names would be much of the file, all tensors but those that go in and out."""
+    made = [value for operation in program.operations for value in operation.outputs]
+    constants = {v for o in program.operations for v in o.inputs if v is not None and v.constant is not None}
+    numbers = sum(value.constant.nbytes for value in constants if value.constant is not None)
+    if sum(len(value.name) for value in made) <= LONG_NAMES_SHARE * (numbers + BYTES_PER_TENSOR * len(made)):
+        return constants
+    return constants | (set(made) - set(program.outputs))

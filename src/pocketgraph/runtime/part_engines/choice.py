@@ -1,0 +1,287 @@
+"""Which engine runs a large part: each that is installed is measured beside LiteRT once on this machine.
+
+LiteRT begins, so that no first result waits. Where the cache knows of a faster engine, that one is opened in another
+thread once the runs to come are likely to win back what opening takes; where it does not, the engines are measured when
+the process is idle. What was measured is kept beside the part: for this kind of processor, this number of threads and
+this version of the engine.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import math
+import os
+import statistics
+import threading
+import time
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from pocketgraph.errors import PocketgraphError, RunError
+from pocketgraph.litert import cache
+from pocketgraph.litert.cost_model import LARGE_PART, LEAST_SPEEDUP
+from pocketgraph.litert.sixteen_bits import numpy_type
+from pocketgraph.runtime.part_engines.engine import OfferedPart
+
+if TYPE_CHECKING:
+    from pocketgraph.litert.constant import Array
+    from pocketgraph.litert.executable import Executable
+    from pocketgraph.litert.runner import Runner
+    from pocketgraph.runtime.certificates.part_reference import PartReference
+    from pocketgraph.runtime.part_engines.engine import PartEngine
+
+MEMBER = "engines"
+"""What measurements are kept under, beside a part's model."""
+RUNS = 3  # of a part, before which nothing is measured
+ROUNDS = 7
+UNSTEADY = 1.25  # times its least, from which a typical round says more of the machine than of the engine
+ROUND_SECONDS = 0.02  # that an engine runs in a round, at least
+MEASURING = 1_000_000.0  # µs: about what measuring takes
+
+_busy = threading.Lock()
+"""Is held while another engine computes or is opened in a thread that the process does not wait for."""
+
+
+class EngineTimes(NamedTuple):
+    """What was found of one engine and one part.
+
+    Attributes:
+        ratio: its time as a share of LiteRT's; 0 where it is refused.
+        seconds: of a run on LiteRT.
+        opening: seconds that opening it takes.
+        why: why it is not used; "" where it may be.
+    """
+
+    ratio: float
+    seconds: float
+    opening: float
+    why: str = ""
+
+    @property
+    def is_faster(self) -> bool:
+        """Whether it gains enough to be used."""
+        return not self.why and self.ratio <= LEAST_SPEEDUP
+
+    @property
+    def after(self) -> int:
+        """Runs after which opening it pays if as many are still to come."""
+        return max(RUNS, math.ceil(self.opening / max(1e-9, self.seconds * (1 - self.ratio))))
+
+    def __str__(self) -> str:
+        if self.why:
+            return f"not used, {self.why}"
+        return f"{self.ratio:.2f} of LiteRT's time, measured on this machine"
+
+
+class EngineChoice:
+    """Chooses the engine of one compiled part.
+
+    Args:
+        executable: the part, as LiteRT runs it.
+        nodes: makes what computes its nodes on the reference engine; None where the graph was not read.
+        certify: sees to it that the part is compared with the reference engine, after another engine has taken over.
+    """
+
+    def __init__(
+        self,
+        executable: Executable,
+        nodes: Callable[[], PartReference] | None,
+        certify: Callable[[], object],
+    ) -> None:
+        self.executable = executable
+        self.nodes = nodes
+        self.certify = certify
+
+    def prepare(self) -> None:
+        """Sees to it that the part will run on the fastest engine, and takes no time for it now."""
+        found = fastest(self.executable)
+        if found:
+            after = measurements(self.executable)[found].after
+            self.executable.after(after, lambda: threading.Thread(target=self.decide, daemon=True).start())
+            return
+
+        def measure_later() -> None:
+            from pocketgraph.runtime.certificates import when_idle
+
+            when_idle.add(self.decide, MEASURING)
+
+        self.executable.after(RUNS, measure_later)
+
+    def decide(self, *, again: bool = False) -> None:
+        """Measures what is not measured yet, and lets the fastest engine run the part.
+
+        Args:
+            again: measure anew what was measured, and keep it even where the machine was busy with something else.
+        """
+        from pocketgraph.runtime.part_engines.registry import candidates
+
+        _wait_at_exit()
+        # The part may have been closed meanwhile, its file may be gone, and anything may go wrong in somebody's engine.
+        with _busy, contextlib.suppress(Exception):
+            installed = candidates()
+            for label, engine in installed.items():
+                if again or label not in measurements(self.executable):
+                    found, is_steady = self._measured(label, engine)
+                    if is_steady or again:
+                        self._note(label, found)
+            label = fastest(self.executable)
+            if label not in installed:
+                return
+            runner = self._opened(label, installed[label])
+            if self.executable.run_by(runner, label):
+                self.certify()
+            else:
+                runner.close()
+
+    def _opened(self, label: str, engine: PartEngine) -> Runner:
+        """The engine's runner, after one run.
+
+        Raises:
+            RunError: it does not take the part, or the part's file is gone.
+        """
+        from pocketgraph.runtime.part_engines.registry import loaded
+
+        kept_as = self.executable.kept_as
+        entry = cache.find(*kept_as) if kept_as is not None else None
+        if entry is None:
+            raise RunError("the part is no longer in the cache")
+        runner = loaded(engine, label.partition(" ")[0], OfferedPart(entry, self.nodes), self.executable.threads)
+        self.executable.beside(runner, label).computed(made_up(self.executable))
+        return runner
+
+    def _measured(self, label: str, engine: PartEngine) -> tuple[EngineTimes, bool]:
+        """The engine beside LiteRT, by turns, on made-up inputs; and whether the machine had time for them."""
+        from pocketgraph.runtime.certificates.agreement import Agreement, judged
+
+        began = time.perf_counter()
+        if not self.executable.is_open:
+            raise RunError("the segment is closed")
+        try:
+            runner = self._opened(label, engine)
+            opening = time.perf_counter() - began
+        except Exception as error:  # whatever somebody's engine raises
+            said = error.what if isinstance(error, PocketgraphError) else f"{type(error).__name__}: {error}"
+            return EngineTimes(0.0, 0.0, 0.0, said), True
+        try:
+            other = self.executable.beside(runner, label)
+            feeds = made_up(self.executable)
+            right, given = self.executable.computed(feeds), other.computed(feeds)
+            if judged(given, right, feeds, lambda seed, size: None) is not Agreement.RIGHT:
+                return EngineTimes(0.0, 0.0, opening, "it gives other numbers than LiteRT"), True
+            ours, theirs = by_turns(self.executable, other, feeds)
+        finally:
+            runner.close()
+        least = min(theirs) / min(ours)
+        typical = statistics.median(b / a for a, b in zip(ours, theirs, strict=True))
+        is_steady = all(statistics.median(each) <= UNSTEADY * min(each) for each in (ours, theirs))
+        return EngineTimes(round(max(least, typical), 3), round(min(ours), 6), round(opening, 3)), is_steady
+
+    def _note(self, label: str, found: EngineTimes) -> None:
+        about = self.executable.about
+        about[MEMBER] = {**about.get(MEMBER, {}), f"{cache.cpu()} {self._what(label)}": list(found)}
+        if self.executable.kept_as is not None:
+            cache.note(*self.executable.kept_as, MEMBER, self._what(label), list(found))
+
+    def _what(self, label: str) -> str:
+        return f"{self.executable.threads} {label}"
+
+
+def is_measured(executable: Executable) -> bool:
+    """Whether other engines are tried for a part at all: it is large, of plain numbers, and its file is kept."""
+    about = executable.about
+    return executable.kept_as is not None and about["work"] >= LARGE_PART and not about["eight_bit"]
+
+
+def measurements(executable: Executable) -> dict[str, EngineTimes]:
+    """What is known of each engine (by name and version) on this kind of processor with as many threads."""
+    before = f"{cache.cpu()} {executable.threads} "
+    noted = executable.about.get(MEMBER, {})
+    return {key.removeprefix(before): EngineTimes(*said) for key, said in noted.items() if key.startswith(before)}
+
+
+def fastest(executable: Executable) -> str:
+    """The engine, by name and version, that is known to be faster than LiteRT and not known to be wrong; or ""."""
+    known = measurements(executable)
+    faster = [label for label, found in known.items() if found.is_faster]
+    right = [label for label in faster if cache.certificate(executable.about, label) != "wrong"]
+    return min(right, key=lambda label: known[label].ratio, default="")
+
+
+def told(executable: Executable) -> tuple[str, tuple[str, ...]]:
+    """The name of the engine that a part runs on, at once or in time, and a line for each engine that was looked at."""
+    if not is_measured(executable):
+        return "litert", ()
+    found = fastest(executable)
+    lines = [f"{label}: {known}" for label, known in measurements(executable).items()]
+    if found and not executable.engine:
+        lines.append(f"LiteRT answers the first {measurements(executable)[found].after} runs of a process")
+    return found.partition(" ")[0] or "litert", tuple(lines or ["other engines are not measured yet"])
+
+
+def consider(
+    executable: Executable,
+    nodes: Callable[[], PartReference] | None,
+    certify: Callable[[], object],
+    *,
+    measure: bool = False,
+    at_once: bool = False,
+) -> None:
+    """Lets a part run on the fastest engine in time.
+
+    Args:
+        executable, nodes, certify: as for EngineChoice.
+        measure: do it now, and measure all engines anew.
+        at_once: do it now, with what is known.
+    """
+    if not is_measured(executable):
+        return
+    choice = EngineChoice(executable, nodes, certify)
+    if measure:
+        choice.decide(again=True)
+    elif at_once and fastest(executable):
+        choice.decide()
+    elif not at_once:
+        choice.prepare()
+
+
+def made_up(executable: Executable) -> list[Array]:
+    """Inputs of a part: numbers from 0 to 1 that are unlike their neighbours, and zeros where whole ones are wanted."""
+    found: list[Array] = []
+    for _, name, shape in executable.about["inputs"]:
+        empty = np.zeros(shape, numpy_type(name))
+        if empty.dtype.kind not in "biu":
+            empty[...] = (np.arange(empty.size) * 0.6180339887498949 % 1).reshape(shape).astype(empty.dtype)
+        found.append(empty)
+    return found
+
+
+def by_turns(ours: Executable, other: Executable, feeds: Sequence[Array]) -> tuple[list[float], list[float]]:
+    """The least seconds of a run in each round."""
+    times: tuple[list[float], list[float]] = ([], [])
+    for _ in range(ROUNDS):
+        for each, noted in zip((ours, other), times, strict=True):
+            began, least = time.perf_counter(), math.inf
+            while (start := time.perf_counter()) - began < ROUND_SECONDS:
+                each.computed(feeds)
+                least = min(least, time.perf_counter() - start)
+            noted.append(least)
+    return times
+
+
+@lru_cache(maxsize=1)
+def _wait_at_exit() -> None:
+    """A process does not end while another engine is at work: its native code would run into what is gone."""
+    atexit.register(lambda: _busy.acquire(timeout=60))
+
+
+def _after_fork() -> None:
+    global _busy
+    _busy = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

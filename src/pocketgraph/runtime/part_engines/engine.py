@@ -1,0 +1,148 @@
+"""What an engine is to a session: it says which parts it takes, makes runners of them, and times their operations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+
+from pocketgraph.litert.cache import CacheEntry
+from pocketgraph.litert.runner import Runner
+
+if TYPE_CHECKING:
+    from pocketgraph.graph import Graph
+    from pocketgraph.litert.constant import Array
+    from pocketgraph.runtime.certificates.part_reference import PartReference
+
+
+class PartTensor(NamedTuple):
+    """What a part's file takes or gives in one place: a NumPy dtype and the sizes."""
+
+    dtype: np.dtype[np.generic]
+    shape: tuple[int, ...]
+
+
+class OperationTime(NamedTuple):
+    """How long one operation of a part took.
+
+    Attributes:
+        name: a node of the graph, or what the engine calls the operation.
+        op: what it does, in the engine's words.
+        microseconds: the mean, or the only time.
+    """
+
+    name: str
+    op: str
+    microseconds: float
+
+
+class OfferedPart:
+    """A part of a graph, with fixed shapes, as engines are given it.
+
+    Args:
+        entry: its LiteRT file and what is known of it.
+        nodes: makes what computes the same nodes on the reference engine; None where an earlier process compiled the
+            part and the graph was not read.
+    """
+
+    def __init__(self, entry: CacheEntry, nodes: Callable[[], PartReference] | None = None) -> None:
+        self.entry = entry
+        self._nodes = nodes
+
+    @cached_property
+    def reference(self) -> PartReference | None:
+        """Computes the part's nodes on the reference engine; None where the graph was not read."""
+        return None if self._nodes is None else self._nodes()
+
+    @property
+    def file(self) -> str:
+        """The path of a .tflite file of it, as LiteRT runs it; it may be gone once ``load`` has returned."""
+        return self.entry.model
+
+    @property
+    def inputs(self) -> list[PartTensor]:
+        """What the file takes, in its order."""
+        about = self.entry.about
+        return [_spec(*about["inputs"][index][1:]) for index in about["fed"]]
+
+    @property
+    def outputs(self) -> list[PartTensor]:
+        """What is wanted of it, in the file's order. The file may give the same elements in another shape."""
+        return [_spec(dtype, shape) for shape, dtype in self.entry.about["computed"]]
+
+    @property
+    def work(self) -> int:
+        """About how many multiplications, or steps for an element, a run takes."""
+        return int(self.entry.about["work"])
+
+    @property
+    def is_eight_bit(self) -> bool:
+        """Whether tensors of it are codes."""
+        return bool(self.entry.about["eight_bit"])
+
+    def graph(self) -> Graph | None:
+        """The part in TensorFlow's ops, a graph with a placeholder for each input; None where the graph was not read.
+
+        Its inputs are those of the part, of which the file may not take all.
+        """
+        if self.reference is None:
+            return None
+        given = [np.zeros(shape, dtype) for _, dtype, shape in self.entry.about["inputs"]]
+        return self.reference.as_graph(given)[0]
+
+
+def _spec(dtype: str, shape: Sequence[int]) -> PartTensor:
+    from pocketgraph.litert.sixteen_bits import computed_in
+
+    return PartTensor(np.dtype(computed_in(dtype)), tuple(shape))
+
+
+class PartRunner:
+    """A base for runners (litert.runner.Runner) that compute in ``run``: the rest of what a session asks of one."""
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        """The outputs for these inputs, one new array each, of the shapes that are wanted. One call at a time.
+
+        Raises:
+            RuntimeError: the engine failed.
+        """
+        raise NotImplementedError
+
+    def direct(self, places: Sequence[int]) -> Callable[[Sequence[Array]], list[Array]]:
+        """``run`` with its inputs picked from a longer list."""
+        return lambda arrays: self.run([arrays[place] for place in places])
+
+    def close(self) -> None:
+        """Gives the memory back."""
+
+
+class PartEngine(Protocol):
+    """An engine, as it is registered: built in, or by an entry point of the group ``pocketgraph.engines``.
+
+    Attributes:
+        name: what ``Session(engine=…)`` calls it.
+    """
+
+    name: str
+
+    def version(self) -> str:
+        """Its version; measurements and certificates are kept under it.
+
+        Raises:
+            MissingExtraError: it is not installed.
+        """
+
+    def refuses(self, part: OfferedPart) -> str:
+        """Why it cannot run the part, as far as that can be told quickly; "" where it may."""
+
+    def load(self, part: OfferedPart, threads: int) -> Runner:
+        """Compiles the part for its shapes.
+
+        Raises:
+            RunError: it cannot; any other exception is taken for the same.
+        """
+
+    def profile(self, part: OfferedPart, threads: int, inputs: Sequence[Array]) -> list[OperationTime] | None:
+        """How long the operations of one run take, in running order; None where the engine does not tell."""

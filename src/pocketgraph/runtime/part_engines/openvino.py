@@ -1,0 +1,116 @@
+"""OpenVINO as an engine for parts of floats: it reads the same .tflite file as LiteRT (extra ``openvino``)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pocketgraph.errors import MissingExtraError, RunError
+from pocketgraph.runtime.part_engines.engine import OfferedPart, OperationTime, PartRunner, PartTensor
+
+if TYPE_CHECKING:
+    from pocketgraph.litert.constant import Array
+
+EXACT = {"INFERENCE_PRECISION_HINT": "f32", "EXECUTION_MODE_HINT": "ACCURACY", "PERFORMANCE_HINT": "LATENCY"}
+"""Products and sums in float32, as everybody else computes them; by itself it may take bfloat16."""
+PROFILED_RUNS = 5
+
+
+class OpenVinoRunner(PartRunner):
+    """A compiled model of OpenVINO's processor plugin.
+
+    Args:
+        file: of a .tflite model.
+        threads: how many to compute with.
+        outputs: what is wanted.
+        options: of OpenVINO, besides.
+
+    Raises:
+        RunError: OpenVINO does not take the file.
+    """
+
+    def __init__(self, file: str, threads: int, outputs: Sequence[PartTensor], **options: Any) -> None:
+        try:
+            model = _core().read_model(file)
+            settings = {**EXACT, "INFERENCE_NUM_THREADS": threads, **options}
+            compiled = _core().compile_model(model, "CPU", settings)
+            self.request: Any = compiled.create_infer_request()
+        except RuntimeError as error:
+            said = str(error).strip().splitlines() or [""]
+            raise RunError(f"OpenVINO does not take the part: {' '.join(said[-1].split())[:200]}") from error
+        self.nodes = {op.get_friendly_name(): _tensor_name(op) for op in model.get_ops()}
+        self._outputs = list(outputs)
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        found = self.request.infer(list(inputs), share_inputs=True, share_outputs=True)
+        pairs = zip(found.values(), self._outputs, strict=True)
+        return [np.array(array).reshape(wanted.shape) for array, wanted in pairs]
+
+    def close(self) -> None:
+        self.request = None
+
+
+class OpenVinoEngine:
+    """OpenVINO on processors."""
+
+    name = "openvino"
+
+    def version(self) -> str:
+        if find_spec("openvino") is None:
+            raise MissingExtraError(
+                "the engine 'openvino' is not installed", hint="pip install 'pocketgraph[openvino]'"
+            )
+        from importlib.metadata import version
+
+        return version("openvino")
+
+    def refuses(self, part: OfferedPart) -> str:
+        return "it has eight-bit tensors, which OpenVINO computes with otherwise" if part.is_eight_bit else ""
+
+    def load(self, part: OfferedPart, threads: int) -> OpenVinoRunner:
+        return OpenVinoRunner(part.file, threads, part.outputs)
+
+    def profile(self, part: OfferedPart, threads: int, inputs: Sequence[Array]) -> list[OperationTime] | None:
+        runner = OpenVinoRunner(part.file, threads, part.outputs, PERF_COUNT=True)
+        best: list[Any] = []
+        for _ in range(PROFILED_RUNS):
+            runner.run(inputs)
+            best = min(best or runner.request.profiling_info, runner.request.profiling_info, key=_whole)
+        return [
+            OperationTime(
+                runner.nodes.get(each.node_name) or each.node_name,
+                f"{each.node_type} {each.exec_type}",
+                _microseconds(each),
+            )
+            for each in best
+            if _microseconds(each)
+        ]
+
+
+def _tensor_name(op: Any) -> str:
+    """The tensor of the file that an operation makes, which is named as in the graph; "" where that has no name."""
+    names = [name for output in op.outputs() for name in output.get_names()]
+    return names[0].partition(":")[0] if names else ""
+
+
+def _microseconds(event: Any) -> float:
+    return float(event.real_time.total_seconds() * 1e6)
+
+
+def _whole(events: Sequence[Any]) -> float:
+    return sum(map(_microseconds, events))
+
+
+@lru_cache(maxsize=1)
+def _core() -> Any:
+    """OpenVINO's surroundings, shared by all models of the process."""
+    from openvino import Core
+
+    return Core()
+
+
+ENGINE = OpenVinoEngine()

@@ -1,0 +1,3 @@
+"""The version of the package; the build reads it from here."""
+
+VERSION = "0.2.0"

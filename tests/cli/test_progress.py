@@ -1,0 +1,40 @@
+"""One bar for all the work: it never goes back, and says in a pipe how much is done."""
+
+from __future__ import annotations
+
+import pytest
+
+from pocketgraph.cli.shared import progress
+from pocketgraph.cli.shared.progress import QUANTIZING, SHARES, SHIPPING, Total, progress_bar
+
+
+def test_stages_add_up_to_all_of_it() -> None:
+    total = Total(QUANTIZING)
+    seen = [total.done(stage, done, 10) for stage in QUANTIZING for done in range(11)]
+    assert seen == sorted(seen)
+    assert (seen[0], seen[-1]) == (0, 1)
+    assert set(QUANTIZING) | set(SHIPPING) <= set(SHARES)
+
+
+def test_what_is_left_out_counts_as_done_and_what_is_unknown_adds_nothing() -> None:
+    total = Total(("calibrating", "fitting weights"))
+    assert total.done("fitting weights", 0, 5) == pytest.approx(25 / 60)
+    assert total.done("something else", 3, 5) == pytest.approx(25 / 60)
+
+
+def test_further_rounds_take_of_what_is_left() -> None:
+    total = Total(("calibrating", "judging"), first=0.6)
+    assert total.done("judging", 10, 10) == pytest.approx(0.6)
+    assert total.done("calibrating", 0, 10) == pytest.approx(0.6)
+    assert total.done("judging", 1, 1) == pytest.approx(0.84)
+
+
+def test_a_pipe_gets_lines(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(progress, "SECONDS_A_LINE", 0.0)
+    with progress_bar(("calibrating", "judging")) as tell:
+        tell("calibrating", 1, 2)
+        tell("judging", 2, 2)
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.rpartition(", after")[0] for line in lines] == [
+        "calibrating: 1 of 2, 36% of all", "judging: 2 of 2, 100% of all",
+    ]  # fmt: skip

@@ -1,0 +1,91 @@
+"""The noise of single tensors' codes, measured from behind each tensor on, is that of the whole program."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pocketgraph.graph import Graph, const
+from pocketgraph.graph.dtype import FLOAT, INT8
+from pocketgraph.graph.text import parse
+from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.quantization.core.program_runner import ProgramRunner
+from pocketgraph.quantization.core.value_range import Range
+from pocketgraph.quantization.float_program import float_program
+from pocketgraph.quantization.mixed_precision.segmented_execution import SegmentedExecution
+from pocketgraph.quantization.mixed_precision.sensitivity import noise_of_codes, powers_of_codes
+from pocketgraph.quantization.program_pass import copied
+
+RANDOM = np.random.default_rng(5)
+SAMPLES = [[RANDOM.normal(size=(1, 12, 12, 4)).astype(np.float32)] for _ in range(3)]
+
+
+@pytest.fixture(scope="module")
+def program() -> Program:
+    """A block with a residual sum and two branches that are joined."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1,12,12,4])
+        a = Conv2D(x, v, T=float, strides=[1,1,1,1], padding="SAME")
+        r = Relu(a, T=float)
+        b = Conv2D(r, w, T=float, strides=[1,1,1,1], padding="SAME")
+        s = AddV2(b, r, T=float)
+        left = Conv2D(s, w, T=float, strides=[1,2,2,1], padding="SAME")
+        right = MaxPool(s, T=float, ksize=[1,2,2,1], strides=[1,2,2,1], padding="SAME")
+        axis = Const(int32 3)
+        both = ConcatV2(left, right, axis, T=float, N=2, Tidx=int32)
+        places = Const(int32[2] [1, 2])
+        m = Mean(both, places, T=float, Tidx=int32)
+        y = Softmax(m, T=float)
+    """)
+    weights = [const(n, RANDOM.normal(size=(3, 3, c, 8)).astype(np.float32) / 6) for n, c in (("v", 4), ("w", 8))]
+    return float_program(Graph([*graph, *weights]), ["y"])
+
+
+def through_codes(program: Program, value: Value, span: Range) -> Program:
+    """The whole program with codes for one tensor."""
+    changed = copied(program)
+    coded = Value("codes", INT8, value.shape, None, span.quantization(8))
+    back = Value("back", FLOAT, value.shape)
+    for operation in changed.operations:
+        operation.inputs = [back if operand is value else operand for operand in operation.inputs]
+    at = next((i + 1 for i, operation in enumerate(changed.operations) if value in operation.outputs), 0)
+    changed.operations[at:at] = [Operation("QUANTIZE", [value], [coded]), Operation("DEQUANTIZE", [coded], [back])]
+    return changed
+
+
+def test_the_noise_is_that_of_the_whole_program_with_the_codes_in_it(program: Program) -> None:
+    (before,) = (operation.inputs[0] for operation in program.operations if operation.code == "SOFTMAX")
+    assert before is not None
+    touched = [*program.inputs, *(v for o in program.operations[:-1] for v in o.outputs)]
+    spans = {value: Range(-2.0, 2.5) for value in touched}
+    noise = noise_of_codes(powers_of_codes(program, SAMPLES, spans))
+    exact = [ProgramRunner(program, [before])(sample)[0].astype(np.float64) for sample in SAMPLES]
+    power = sum(((scores - scores.mean()) ** 2).sum() for scores in exact)
+    for value, found in zip(touched, noise, strict=True):
+        if value is before:
+            continue
+        running = ProgramRunner(through_codes(program, value, spans[value]), [before])
+        apart = [wanted - running(sample)[0] for wanted, sample in zip(exact, SAMPLES, strict=True)]
+        wanted = sum(((each - each.mean()) ** 2).sum() for each in apart) / power
+        assert wanted > 0
+        assert found == pytest.approx(wanted, rel=1e-5), value.name
+
+
+def test_segments_give_what_the_program_gives_from_every_cut_on(program: Program) -> None:
+    cuts = [operation.outputs[0] for operation in program.operations[1::2]]
+    running = SegmentedExecution(program, cuts, program.outputs, threads=2)
+    (wanted,) = ProgramRunner(program)(SAMPLES[0])
+    held = running.begin(SAMPLES[0])
+    for place in range(running.place(cuts[-1]) + 1):
+        np.testing.assert_array_equal(running.finish(held, place)[0], wanted)
+        if place < running.place(cuts[-1]):
+            held = running.advance(held, place)
+    assert set(held) <= {v for o in program.operations for v in o.inputs} | set(program.outputs)  # the rest is let go
+
+
+def test_a_tensor_that_nothing_reads_makes_no_noise(program: Program) -> None:
+    unread = Value("unread", FLOAT, program.inputs[0].shape)
+    more = copied(program)
+    more.operations.insert(0, Operation("RELU", [program.inputs[0]], [unread]))
+    noise = noise_of_codes(powers_of_codes(more, SAMPLES, {unread: Range(0.0, 1.0)}))
+    assert noise.tolist() == [0.0]

@@ -1,0 +1,397 @@
+"""Engines behind one interface: built in, a package's own, and the choice among them by measuring."""
+
+from __future__ import annotations
+
+import pathlib
+import subprocess
+import sys
+import textwrap
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from pocketgraph.cli.plan import command
+from pocketgraph.errors import MissingExtraError, RunError, UsageError
+from pocketgraph.formats import save
+from pocketgraph.graph.text import parse
+from pocketgraph.litert import cache
+from pocketgraph.runtime import Session
+from pocketgraph.runtime.certificates import when_idle
+from pocketgraph.runtime.part_engines import choice, openvino, registry
+
+Array = np.ndarray[Any, Any]
+
+GRAPH = parse("""
+    b = Placeholder(dtype=float, shape=[1, 6, 6, 4])
+    a = Placeholder(dtype=float, shape=[1, 6, 6, 2])
+    w = Const(float[3, 3, 2, 4] 0.25)
+    c = Conv2D(a, w, T=float, strides=[1, 1, 1, 1], padding="SAME")
+    s = Add(c, b, T=float)
+    y = Relu(s, T=float)
+    axes = Const(int32[2] [1, 2])
+    z = Mean(c, axes, T=float, Tidx=int32)
+""")
+RANDOM = np.random.default_rng(3)
+FEEDS: dict[str, Array] = {
+    "a": RANDOM.random((1, 6, 6, 2), np.float32),
+    "b": RANDOM.random((1, 6, 6, 4), np.float32) - 2,
+}
+
+MODULE = '''
+"""An engine of somebody's package: LiteRT's interpreter under another name, and with faults by order."""
+
+import numpy as np
+
+from pocketgraph.runtime.part_engines.engine import OperationTime, PartRunner
+
+FAULTS = set()
+LOADED = []
+
+
+class Runner(PartRunner):
+    def __init__(self, part, threads):
+        from ai_edge_litert.interpreter import Interpreter
+
+        self.interpreter = Interpreter(part.file, num_threads=threads)
+        self.interpreter.allocate_tensors()
+        self.outputs = part.outputs
+        for detail, spec in zip(self.interpreter.get_input_details(), part.inputs):
+            assert tuple(detail["shape"]) == spec.shape and detail["dtype"] == spec.dtype
+
+    def run(self, inputs):
+        for detail, array in zip(self.interpreter.get_input_details(), inputs):
+            self.interpreter.set_tensor(detail["index"], array)
+        self.interpreter.invoke()
+        found = [self.interpreter.get_tensor(d["index"]) for d in self.interpreter.get_output_details()]
+        if "wrong" in FAULTS:
+            found = [array + 1 for array in found]
+        return [array.reshape(spec.shape) for array, spec in zip(found, self.outputs)]
+
+
+class Mine:
+    name = "mine"
+
+    def version(self):
+        return "1.5"
+
+    def refuses(self, part):
+        return "it is too blue" if "refuses" in FAULTS else ""
+
+    def load(self, part, threads):
+        if "fails" in FAULTS:
+            raise OSError("no such device")
+        LOADED.append(threads)
+        return Runner(part, threads)
+
+    def profile(self, part, threads, inputs):
+        return [OperationTime("c", "magic convolution", 3.0), OperationTime("", "magic sum", 1.0)]
+
+
+ENGINE = Mine()
+HALF = object()
+'''
+
+
+@pytest.fixture
+def mine(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The module of an installed package that offers two engines, one of which is none."""
+    place = tmp_path / "site"
+    (place / "mine-1.5.dist-info").mkdir(parents=True)
+    (place / "mine-1.5.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1.5\n")
+    (place / "mine-1.5.dist-info" / "entry_points.txt").write_text(
+        "[pocketgraph.engines]\nmine = mine_engine:ENGINE\nhalf = mine_engine:HALF\nbroken = mine_engine:NOTHING\n"
+    )
+    (place / "mine_engine.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(str(place))
+    monkeypatch.delitem(sys.modules, "mine_engine", raising=False)
+    registry.offered.cache_clear()
+    import mine_engine  # type: ignore[import-not-found]
+
+    yield mine_engine
+    registry.offered.cache_clear()
+    sys.modules.pop("mine_engine", None)
+
+
+@pytest.fixture(autouse=True)
+def nothing_waits() -> Iterator[None]:
+    when_idle.finish()
+    yield
+    when_idle.finish()
+
+
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
+    """Every part counts as large, OpenVINO as not installed; what is measured is the ratio under "mine"."""
+    times = {"mine": 0.5}
+    monkeypatch.setattr(choice, "LARGE_PART", 0)
+    monkeypatch.setattr(openvino, "find_spec", lambda name: None)
+    monkeypatch.setattr(choice, "by_turns", lambda ours, other, feeds: ([0.01] * 3, [0.01 * times["mine"]] * 3))
+    return times
+
+
+def right() -> list[Array]:
+    with Session(GRAPH, engine="reference") as session:
+        return session.run(["z", "y"], FEEDS)
+
+
+def assert_right(session: Session) -> None:
+    for given, wanted in zip(session.run(["z", "y"], FEEDS), right(), strict=True):
+        np.testing.assert_allclose(given, wanted, rtol=1e-5, atol=1e-6)
+
+
+def engines_of(session: Session) -> set[str]:
+    plans = session._calls.plans.values()
+    return {executable.engine for plan in plans for executable in plan.executables}  # type: ignore[attr-defined]
+
+
+def certificates(folder: pathlib.Path) -> dict[str, str]:
+    """The verdicts in a cache by the engine, "" for LiteRT."""
+    from pocketgraph.litert.cache_integrity import unsealed
+
+    found: dict[str, str] = {}
+    for path in folder.glob("*.json"):
+        if path.name.startswith("digest"):
+            continue
+        noted = unsealed(str(path)).get(cache.CERTIFICATE, {})
+        found.update({key.partition(" ")[2]: said for key, said in noted.items()})
+    return found
+
+
+def test_an_engine_of_a_package_runs_everything(mine: Any, tmp_path: pathlib.Path) -> None:
+    for how_often in (1, 2):  # compiled, and from the cache
+        with Session(GRAPH, engine="mine", threads=2, cache_dir=tmp_path / "cache") as session:
+            assert_right(session)
+            assert engines_of(session) == {"mine 1.5"}
+            assert [2] * how_often == mine.LOADED
+    assert certificates(tmp_path / "cache") == {"mine 1.5": "right"}
+    with Session(GRAPH, engine="mine", cache_dir="") as session:  # nothing is kept; the engine reads a temporary file
+        assert_right(session)
+
+
+def test_what_it_says_of_times_and_places(mine: Any, tmp_path: pathlib.Path) -> None:
+    with Session(GRAPH, engine="mine", cache_dir=tmp_path) as session:
+        assert str(session.plan(["z", "y"])).splitlines()[1].startswith("mine: ")
+        trace = session.profile(["z", "y"], FEEDS)
+    timed = {node.name: node for node in trace.nodes}
+    assert timed["c"].op == "Conv2D"
+    assert {node.runs_on for node in trace.nodes} == {"mine"}
+    sums = [node.duration_us for node in trace.nodes if node.op == "magic sum"]
+    assert timed["c"].duration_us == pytest.approx(3 * sums[0])
+    assert any("mine 1.5" in note for note in trace.notes)
+
+
+@pytest.mark.parametrize(("fault", "message"), [("refuses", "it is too blue"), ("fails", "OSError: no such device")])
+def test_an_engine_that_refuses(mine: Any, fault: str, message: str, tmp_path: pathlib.Path) -> None:
+    mine.FAULTS.add(fault)
+    with (
+        Session(GRAPH, engine="mine", cache_dir=tmp_path) as session,
+        pytest.raises(RunError, match=rf"the engine 'mine' cannot run all of it.*{message}"),
+    ):
+        session.run("y", FEEDS)
+    with Session(GRAPH, cache_dir=tmp_path) as session:  # what LiteRT makes of the same entry is not touched by it
+        session.run("y", FEEDS)
+
+
+def test_a_litert_file_of_others_runs_on_litert_only(mine: Any, tmp_path: pathlib.Path) -> None:
+    from pocketgraph import export
+
+    save(GRAPH, tmp_path / "model.pb")
+    export(tmp_path / "model.pb", tmp_path / "model.tflite", target="tflite", outputs=["y"])
+    with (
+        Session(tmp_path / "model.tflite", engine="mine") as session,
+        pytest.raises(RunError, match="runs on LiteRT, not on 'mine'"),
+    ):
+        session.run("y", FEEDS)
+    with Session(tmp_path / "model.tflite", engine="auto") as session:
+        (y,) = session.run("y", FEEDS)
+    np.testing.assert_allclose(y, right()[1], rtol=1e-5, atol=1e-6)
+
+
+def test_engines_that_are_none(mine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UsageError, match="no engine 'min'") as told:
+        Session(GRAPH, engine="min")
+    assert "mine" in told.value.hint
+    with pytest.raises(UsageError, match="'half' has no version"):
+        Session(GRAPH, engine="half")
+    with pytest.raises(UsageError, match="'broken' cannot be imported"):
+        Session(GRAPH, engine="broken")
+    monkeypatch.setattr(openvino, "find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError, match="'openvino' is not installed") as told_too:
+        Session(GRAPH, engine="openvino")
+    assert "pocketgraph[openvino]" in told_too.value.hint
+
+
+def test_a_wrong_engine_does_not_answer(mine: Any, tmp_path: pathlib.Path) -> None:
+    mine.FAULTS.add("wrong")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        with Session(GRAPH, engine="mine", cache_dir=tmp_path / "cache") as session:
+            assert_right(session)
+            when_idle.finish()
+            assert_right(session)
+    assert any("gives other numbers" in str(one.message) for one in told)
+    assert certificates(tmp_path / "cache") == {"mine 1.5": "wrong"}
+    with Session(GRAPH, engine="mine", cache_dir=tmp_path / "cache") as session, pytest.raises(RunError, match="other"):
+        session.run(["z", "y"], FEEDS)
+    with Session(GRAPH, cache_dir=tmp_path / "cache") as session:  # LiteRT is as right as before
+        assert_right(session)
+        assert engines_of(session) == {""}
+
+
+def test_auto_takes_the_faster_engine_when_idle(
+    mine: Any, measured: dict[str, float], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(when_idle, "LOOK", 60)
+    path = tmp_path / "model.pb"
+    save(GRAPH, path)
+    with Session(path, engine="auto", threads=2, cache_dir=tmp_path / "cache") as session:
+        for _ in range(choice.RUNS):
+            assert_right(session)
+            assert engines_of(session) == {""}
+        when_idle.finish()
+        assert engines_of(session) == {"mine 1.5"}
+        for _ in range(4):
+            assert_right(session)
+        when_idle.finish()
+        assert_right(session)
+    assert certificates(tmp_path / "cache") == {"": "right", "mine 1.5": "right"}
+    began: list[Any] = []
+    monkeypatch.setattr(choice.threading.Thread, "start", lambda thread: began.append(thread))  # type: ignore[attr-defined]
+    with Session(path, engine="auto", threads=2, cache_dir=tmp_path / "cache") as session:
+        after = next(iter(session.plan(["z", "y"]).parts)).measured
+        assert after[0] == "mine 1.5: 0.50 of LiteRT's time, measured on this machine"
+        while not began:  # as many runs as opening the engine must pay for
+            assert engines_of(session) == {""}
+            assert_right(session)
+        began[0].run()
+        assert "mine 1.5" in engines_of(session)
+        assert_right(session)
+    with Session(path, engine="auto", threads=1, cache_dir=tmp_path / "cache") as session:
+        assert "not measured" in str(session.plan(["z", "y"]))  # with other threads that is another question
+    with Session(path, threads=2, cache_dir=tmp_path / "cache") as session:  # by default it is LiteRT
+        for _ in range(60):
+            session.run(["z", "y"], FEEDS)
+        assert engines_of(session) == {""}
+
+
+@pytest.mark.parametrize(
+    ("ratio", "fault", "said"),
+    [
+        (0.97, "", "0.97 of LiteRT's time"),
+        (2.0, "", "2.00 of LiteRT's time"),
+        (0.5, "wrong", "not used, it gives other numbers than LiteRT"),
+        (0.5, "fails", "not used, the engine 'mine' does not take it: OSError"),
+    ],
+)
+def test_auto_stays_with_litert(
+    mine: Any, measured: dict[str, float], ratio: float, fault: str, said: str, tmp_path: pathlib.Path
+) -> None:
+    measured["mine"] = ratio
+    mine.FAULTS.add(fault)
+    with Session(GRAPH, engine="auto", cache_dir=tmp_path / "cache") as session:
+        (part,) = session.plan(["z", "y"], measure=True).parts
+        assert part.runs_on == "litert"
+        assert said in part.measured[0]
+        for _ in range(5):
+            assert_right(session)
+        assert engines_of(session) == {""}
+
+
+def test_plan_tells_which_engine_is_faster(mine: Any, measured: dict[str, float], tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "model.pb"
+    save(GRAPH, path)
+    result = CliRunner().invoke(command, [str(path), "--engine=auto", "--outputs=y"])
+    assert result.exit_code == 0, result.output
+    assert "mine 1.5: 0.50 of LiteRT's time, measured on this machine" in result.output
+    result = CliRunner().invoke(command, [str(path), "--engine=mime"])
+    assert isinstance(result.exception, UsageError)
+    assert "did you mean 'mine'" in result.exception.hint
+
+
+def test_a_strict_session_and_eight_bits_stay_with_litert(
+    mine: Any, measured: dict[str, float], tmp_path: pathlib.Path
+) -> None:
+    with Session(GRAPH, engine="auto", strict=True, cache_dir=tmp_path) as session:
+        for _ in range(5):
+            session.run("y", FEEDS)
+        when_idle.finish()
+        assert engines_of(session) == {""}
+
+
+def test_the_built_in_engines_side_by_side(tmp_path: pathlib.Path) -> None:
+    from pocketgraph.graph.endpoint import Endpoint
+    from pocketgraph.runtime.certificates.part_reference import PartReference
+    from pocketgraph.runtime.part_engines.engine import OfferedPart
+
+    fetches = ["z", "y"]
+    with Session(GRAPH, cache_dir=tmp_path) as session:
+        wanted = session.run(fetches, FEEDS)
+        (executable,) = next(iter(session._calls.plans.values())).executables
+    entry = cache.find(*executable.kept_as)  # type: ignore[attr-defined]
+    assert entry is not None
+    names = [name for name, _, _ in entry.about["inputs"]]
+    ends = [Endpoint(name.partition(":")[0], 0) for name in names]
+    nodes = PartReference(GRAPH, ends, [Endpoint(name, 0) for name in fetches])
+    part = OfferedPart(entry, lambda: nodes)
+    graph = part.graph()
+    assert graph is not None
+    assert sorted(node.op for node in graph if node.op == "Placeholder") == ["Placeholder"] * 2
+    inputs = [FEEDS[name.partition(":")[0]] for name in names]
+    for name in registry.BUILT_IN:
+        engine = registry.find(name)
+        try:
+            assert engine.version()
+        except MissingExtraError:
+            continue
+        runner = engine.load(part, 1)
+        for given, array in zip(runner.direct([1, 0])(inputs[::-1]), wanted, strict=True):
+            np.testing.assert_allclose(given, array, rtol=1e-5, atol=1e-6)
+        times = engine.profile(part, 1, inputs)
+        runner.close()
+        if times is not None and name != "litert":
+            assert times
+            assert all(each.microseconds >= 0 for each in times)
+    assert registry.find("reference").refuses(OfferedPart(entry)) == "the graph was not read"
+
+
+def test_openvino_computes_in_float32(tmp_path: pathlib.Path) -> None:
+    pytest.importorskip("openvino", reason="OpenVINO is not installed")
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[2, 64])
+        w = Const(float[64, 3] 1.0)
+        m = MatMul(x, w, T=float)
+        flat = Const(int32[1] [-1])
+        y = Reshape(m, flat, T=float, Tshape=int32)
+    """)
+    x = 1 + RANDOM.random((2, 64), np.float32) / 4096  # bfloat16 has no numbers between 1 and 1.0078
+    with Session(graph, engine="openvino", cache_dir=tmp_path / "cache") as session:
+        (y,) = session.run("y", {"x": x})
+        again = session.run("y", {"x": x + 1})
+        assert engines_of(session) == {f"openvino {openvino.ENGINE.version()}"}
+    assert y.shape == (6,)
+    np.testing.assert_allclose(y, np.repeat(x.sum(1, dtype=np.float64), 3), rtol=1e-6)
+    assert not np.shares_memory(y, again[0])
+    np.testing.assert_allclose(y, np.repeat(x.sum(1, dtype=np.float64), 3), rtol=1e-6)  # results stay as they are
+    with Session(GRAPH, engine="openvino", cache_dir=tmp_path / "cache") as session:
+        assert_right(session)
+
+
+def test_a_session_that_asks_for_no_engine_imports_none_of_this(tmp_path: pathlib.Path) -> None:
+    save(GRAPH, tmp_path / "model.pb")
+    code = """
+        import sys
+        import numpy as np
+        from pocketgraph import Session
+        session = Session(sys.argv[1], cache_dir=sys.argv[2])
+        feeds = {"a": np.ones((1, 6, 6, 2), "f4"), "b": np.ones((1, 6, 6, 4), "f4")}
+        for _ in range(5):
+            session.run("y", feeds)
+        print([name for name in sys.modules if "part_engines" in name or name == "openvino"])
+    """
+    for _ in range(2):
+        command = [sys.executable, "-c", textwrap.dedent(code), str(tmp_path / "model.pb"), str(tmp_path / "cache")]
+        assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == "[]"

@@ -1,0 +1,37 @@
+"""Pages of ``app web``, built by npm and served by Node.js for a test."""
+
+import pathlib
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+NPM = shutil.which("npm")
+
+
+def built(site: pathlib.Path) -> None:
+    """npm ci && npm run build; skips where npm or its registry is not there."""
+    if NPM is None:
+        pytest.skip("npm is not installed (apt-get install npm)")
+    fetched = subprocess.run([NPM, "ci"], cwd=site, capture_output=True, text=True, timeout=300)
+    if fetched.returncode != 0 and any(
+        word in fetched.stderr for word in ("ENOTFOUND", "ECONNREFUSED", "EAI_AGAIN", "E404")
+    ):
+        pytest.skip(f"npm's registry is not there: {fetched.stderr.strip().splitlines()[-1]}")
+    assert fetched.returncode == 0, fetched.stderr
+    done = subprocess.run([NPM, "run", "build"], cwd=site, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+@contextmanager
+def served(site: pathlib.Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    node = shutil.which("node")
+    assert node is not None
+    server = subprocess.Popen([node, "serve.mjs", "0"], cwd=site, stdout=subprocess.PIPE, text=True)
+    try:
+        assert server.stdout is not None
+        yield server.stdout.readline().strip(), server
+    finally:
+        server.kill()
