@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
 import importlib.util
-import json
 import os
 import pathlib
 import re
 import tempfile
+from types import ModuleType
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
@@ -16,17 +15,18 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 PLACE = "pocketgraph/litert/code_version"
 GUIDES = "pocketgraph/cli/guides.json.gz"
-FOR_DEVELOPERS = (
-    "architecture",
-    "testing",
-    "releasing",
-    "threat_model",
-    "index",
-    "exactness",
-    "performance",
-    "eight-bit-arithmetic",
-)
-"""As in src/pocketgraph/cli/help.py, which cannot be imported here."""
+
+
+def module(root: str, place: str) -> ModuleType:
+    """A module of the package that imports the standard library alone, without the package."""
+    spec = importlib.util.spec_from_file_location(
+        pathlib.PurePath(place).name, pathlib.Path(root, "src", f"{place}.py")
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
 
 
 class WheelFiles(BuildHookInterface):  # type: ignore[type-arg]
@@ -35,18 +35,11 @@ class WheelFiles(BuildHookInterface):  # type: ignore[type-arg]
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if version == "editable":
             return
-        source = pathlib.Path(self.root, "src", f"{PLACE}.py")
-        spec = importlib.util.spec_from_file_location("code_version", source)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        code = module.content_version(os.path.join(self.root, "src", "pocketgraph"))
-        pages = sorted(pathlib.Path(self.root, "docs").glob("*.md"))
-        guides = {page.stem: page.read_text(encoding="utf-8") for page in pages if page.stem not in FOR_DEVELOPERS}
+        code = module(self.root, PLACE).content_version(os.path.join(self.root, "src", "pocketgraph"))
+        guides = module(self.root, "pocketgraph/cli/shared/guides").packed(pathlib.Path(self.root, "docs"))
         self.written: list[str] = []
         self.add(code.encode(), f"{PLACE}.txt", build_data)
-        self.add(gzip.compress(json.dumps(guides).encode(), mtime=0), GUIDES, build_data)
+        self.add(guides, GUIDES, build_data)
 
     def add(self, content: bytes, place: str, build_data: dict[str, Any]) -> None:
         """Puts a file into the wheel."""

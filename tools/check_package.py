@@ -22,7 +22,7 @@ graph = pocketgraph.freeze(sys.argv[1], outputs=["probabilities"])
 small = pocketgraph.transform(graph, "smallest", inputs=["image"], outputs=["probabilities"])
 report = pocketgraph.verify(graph, small, tolerance=0.1)
 assert report.passed, report
-from pocketgraph.cli.help import guides
+from pocketgraph.cli.shared.guides import guides
 assert "freezing" in guides()
 print(f"pocketgraph {pocketgraph.__version__} froze, transformed and ran a model")
 """

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from pocketgraph.cli._completion import VARIABLE
+from pocketgraph.cli.shared.completed_names import VARIABLE
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import UsageError
 

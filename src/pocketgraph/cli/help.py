@@ -2,33 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import sys
-from functools import lru_cache
-from pathlib import Path
 
 import click
 
+from pocketgraph.cli.shared.guides import guides
 from pocketgraph.cli.shared.output import WIDTH, echo, wide_console
 from pocketgraph.errors import UsageError, did_you_mean
-
-GUIDES = Path(__file__).with_name("guides.json.gz")
-"""The guides in an installed package; the build puts them there (hatch_build.py)."""
-DOCS = Path(__file__).parents[3] / "docs"
-"""The guides in a checkout."""
-FOR_DEVELOPERS = frozenset(
-    {
-        "architecture",
-        "testing",
-        "releasing",
-        "threat_model",
-        "index",
-        "exactness",
-        "performance",
-        "eight-bit-arithmetic",
-    }
-)
 
 
 @click.command("help")
@@ -60,21 +40,6 @@ def command(context: click.Context, topic: str | None) -> None:
         raise UsageError(f"there is no guide or command '{topic}'", hint=hint or "pocketgraph help lists them")
     name = found.name or topic
     echo(found.get_help(click.Context(found, info_name=name, parent=context.parent)))
-
-
-@lru_cache(maxsize=1)
-def guides() -> dict[str, str]:
-    """The guides by name, in Markdown."""
-    if DOCS.joinpath("architecture.md").is_file():
-        return read_guides(DOCS)
-    found: dict[str, str] = json.loads(gzip.decompress(GUIDES.read_bytes()))
-    return found
-
-
-def read_guides(folder: Path) -> dict[str, str]:
-    """The guides for users out of the documents' folder, by name."""
-    found = {path.stem: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.md"))}
-    return {name: text for name, text in found.items() if name not in FOR_DEVELOPERS}
 
 
 def title(text: str) -> str:

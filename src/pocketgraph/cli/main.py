@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from pocketgraph.cli._completion import completes_names, mends_bash
+from pocketgraph.cli.shared.completed_names import completes_names, mends_bash
 from pocketgraph.cli.shared.keys import opens_sealed_models
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.cli.shared.pipes import through_pipes

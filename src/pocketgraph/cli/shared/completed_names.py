@@ -158,7 +158,7 @@ def _signatures(context: click.Context) -> Iterable[str]:
 
 
 def _topics(context: click.Context) -> Iterable[str]:
-    from pocketgraph.cli.help import guides
+    from pocketgraph.cli.shared.guides import guides
 
     group = context.find_root().command
     return [*guides(), *(group.list_commands(context) if isinstance(group, click.Group) else ())]
