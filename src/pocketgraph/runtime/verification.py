@@ -17,12 +17,13 @@ from pocketgraph.graph.model_file_graph import numbers
 from pocketgraph.pages.document import fragment
 from pocketgraph.pages.parts import Cell, Column, Row, Verdict, number, table, words
 from pocketgraph.pages.words import WORDS
-from pocketgraph.runtime.answer_metrics import ACCEPTABLE, Comparison
-from pocketgraph.runtime.compare import TOLERANCE, Difference, compared, plain_values
+from pocketgraph.runtime.answer_metrics import ACCEPTABLE
+from pocketgraph.runtime.compare import TOLERANCE, Difference, plain_values
 from pocketgraph.runtime.compared_models import ComparedModel, Model, opened, reached, weights_cut_off
 from pocketgraph.runtime.counterparts import Counterparts
 from pocketgraph.runtime.feed_files import read_feeds
 from pocketgraph.runtime.made_up_feeds import sample_feeds, sample_fetches
+from pocketgraph.runtime.output_verdict import judged, mute, proves_nothing
 
 Array = np.ndarray[Any, Any]
 Feeds = Mapping[str, Any]
@@ -32,7 +33,6 @@ COLUMNS = (
     Column("top-1", WORDS["top-1"]), Column("KL, nats", WORDS["KL divergence"]),
     Column("signal to noise, dB", WORDS["signal to noise"]), Column("verdict", is_words=True),
 )  # fmt: skip
-LIVELY = 1 / 32  # of the peak: by how much answers vary that an eight-bit model cannot miss
 
 
 @dataclass(frozen=True, repr=False)
@@ -182,9 +182,9 @@ def verify(
             if not partial:
                 _refuse_cuts(first, second, wanted, sets[0], same)
         problems = {name: _independence(first, second, name, sets[0], same) for name in wanted}
-        running = [name for name in wanted if not problems[name]]
+        running = [name for name, problem in problems.items() if not problem]
         depending = [name for name in running if reached(first.graph, name, sets[0])]
-        pairs: list[list[tuple[Array, Array]]] = [[] for _ in running]
+        pairs: dict[str, list[tuple[Array, Array]]] = {name: [] for name in running}
         fed: list[Feeds] = []
 
         def compare(feeds: dict[str, Any]) -> None:
@@ -199,30 +199,31 @@ def verify(
             missing = same.missing(feeds)
             made_by_first = dict(zip(missing, first.run(list(missing.values()), feeds), strict=True)) if missing else {}
             theirs = second.run([same.output(name) for name in running], {**same.feeds(feeds), **made_by_first})
-            for pair, x, y in zip(pairs, ours, theirs, strict=True):
+            for pair, x, y in zip(pairs.values(), ours, theirs, strict=True):
                 pair.append((x, y))
 
         for at, feeds in enumerate(sets if running else ()):
             compare(feeds)
             if progress is not None:
                 progress("comparing", at + 1, len(sets))
-        if inputs is None and depending and _proves_nothing(running, depending, pairs, fed):
+        answers = {name: pairs[name] for name in depending}
+        unanswered = {name: mute(pair, fed) for name, pair in answers.items()}
+        is_idle = inputs is None and proves_nothing(answers, unanswered)
+        if is_idle:
             compare({name: _wider(value) for name, value in sets[0].items()})  # which may wake what noise leaves dead
+            unanswered = {name: mute(pair, fed) for name, pair in answers.items()}
+            is_idle = proves_nothing(answers, unanswered)
     is_eight_bit = tolerance is None and _is_quantization_between(first, second)
     is_eight_bit |= tolerance is None and engines and first.is_eight_bit
     limit = TOLERANCE if tolerance is None else tolerance
     found = {
-        name: _judged(name, pair, limit, top1, is_eight_bit, is_made_up=inputs is None)
-        for name, pair in zip(running, pairs, strict=True)
+        name: judged(name, pair, limit, top1, is_eight_bit, is_made_up=inputs is None) for name, pair in pairs.items()
     }
-    mute = {name: why for name, pair in zip(running, pairs, strict=True) if (why := _mute(pair, fed))}
-    notes = [f"'{name}' {why}" for name, why in mute.items() if name in depending and found[name].passed]
-    if inputs is None and depending and _proves_nothing(running, depending, pairs, fed):
+    silent = {name: why for name, why in unanswered.items() if why and found[name].passed}
+    notes = [] if is_idle else [f"'{name}' {why}" for name, why in silent.items()]
+    if is_idle:
         hint = f"which proves nothing: give it data that it answers, with {option('inputs')}"
-        found |= {
-            n: replace(found[n], problem=f"{mute[n]}, {hint}", passed=False) for n in depending if found[n].passed
-        }
-        notes = []
+        found |= {name: replace(found[name], problem=f"{why}, {hint}", passed=False) for name, why in silent.items()}
     notes += _notes(first.graph, wanted, sets[0])
     return Report(
         tuple(found.get(name) or Difference(name, (), problem=problems[name], passed=False) for name in wanted),
@@ -344,105 +345,7 @@ def _with_made_up(model: ComparedModel, wanted: list[str], feeds: Feeds, before:
         raise RunError(before.what, where=before.where, hint=hint) from before
 
 
-def _judged(
-    name: str,
-    pairs: Sequence[tuple[Array, Array]],
-    tolerance: float,
-    top1: float | None,
-    is_eight_bit: bool,
-    *,
-    is_made_up: bool,
-) -> Difference:
-    """The difference of one output, with the figures of eight-bit models, and the verdict by them where it is one.
-
-    On made-up feeds, of which few models are sure, a class counts as the same when ``a`` itself tells both apart by
-    less than the noise that passes.
-    """
-    found = compared(name, pairs, tolerance, top1)
-    if found.problem or any(a.dtype.kind not in "fiuV" for a, _ in pairs):
-        return found
-    silent = _silent_side(pairs, LIVELY if is_eight_bit else TOLERANCE)
-    if silent:
-        return replace(found, problem=f"always the same in the {silent} model, and not in the other", passed=False)
-    measured = Comparison()
-    with np.errstate(all="ignore"):
-        for a, b in pairs:
-            if a.size:
-                measured.add(a, b)
-    if not measured.count:
-        return found
-    has_classes = measured.width > 1
-    found = replace(found, snr=measured.snr, kl=measured.kl if has_classes else None)
-    if not is_eight_bit:
-        return found
-    if pairs[0][0].dtype.kind in "iu":
-        equal = sum(int(np.count_nonzero(a == b)) for a, b in pairs) / sum(a.size for a, _ in pairs)
-        passed = equal >= ACCEPTABLE.agreement
-    else:
-        standard = ACCEPTABLE
-        if is_made_up and has_classes and _agreement_but_for_ties(pairs) >= ACCEPTABLE.agreement:
-            standard = replace(ACCEPTABLE, agreement=0.0)
-        passed = measured.meets(standard) and math.isfinite(found.largest)
-    passed = passed and (top1 is None or found.top1 is None or found.top1 >= top1)
-    return replace(found, top1=measured.agreement if has_classes else found.top1, passed=passed)
-
-
-def _agreement_but_for_ties(pairs: Sequence[tuple[Array, Array]]) -> float:
-    """The share of rows with the same top class, or with two that are as good as equal in ``a``."""
-    same = rows = 0
-    for a, b in pairs:
-        wanted, given = (np.reshape(values, (-1, a.shape[-1])).astype(np.float64) for values in (a, b))
-        noise = np.sqrt(np.square(wanted).mean(axis=1)) * 10 ** (-ACCEPTABLE.snr / 20)
-        chosen = np.take_along_axis(wanted, given.argmax(axis=1)[:, np.newaxis], axis=1)[:, 0]
-        same += int(np.count_nonzero(wanted.max(axis=1) - chosen <= noise))
-        rows += len(wanted)
-    return same / max(rows, 1)
-
-
-def _proves_nothing(
-    running: Sequence[str],
-    depending: Sequence[str],
-    pairs: Sequence[Sequence[tuple[Array, Array]]],
-    fed: Sequence[Feeds],
-) -> bool:
-    """Whether no output says anything about either model, floats among them: classes may well be the same."""
-    asked = [pair for name, pair in zip(running, pairs, strict=True) if name in depending]
-    return all(_mute(pair, fed) for pair in asked) and any(a.dtype.kind in "fV" for pair in asked for a, _ in pair)
-
-
 def _wider(value: Any) -> Any:
     """A made-up input with the values of pictures, where it has floats."""
     array = np.asarray(value)
     return np.abs(array) * array.dtype.type(255) if array.dtype.kind == "f" and array.ndim else value
-
-
-def _mute(pairs: Sequence[tuple[Array, Array]], fed: Sequence[Feeds]) -> str:
-    """Why answers that agree say nothing about either model; "" where they do."""
-    values = [value for pair in pairs for value in pair]
-    if any(value.dtype.kind not in "biufV" or not value.size for value in values):
-        return ""
-    if not any(np.isfinite(value.astype(np.float64)).any() for value in values):
-        return "holds no finite number in either model"
-    differ = any(not np.array_equal(feeds[name], fed[0][name]) for feeds in fed[1:] for name in feeds)
-    if differ and all(np.array_equal(value, values[0], equal_nan=True) for value in values[1:]):
-        return "is always the same in both models"
-    return ""
-
-
-def _silent_side(pairs: Sequence[tuple[Array, Array]], lively: float) -> str:
-    """Which model answers all sets of feeds alike while the other's answers vary by this share of its peak."""
-    if len({a.shape for a, _ in pairs}) != 1 or not pairs[0][0].size:
-        return ""
-    varies = [_spread([pair[side] for pair in pairs]) for side in (0, 1)]
-    if varies[0] > lively and varies[1] == 0:
-        return "second"
-    return "first" if varies[1] > lively and varies[0] == 0 else ""
-
-
-def _spread(answers: Sequence[Array]) -> float:
-    """How far answers are from the first one, as a share of the largest magnitude."""
-    wide = [answer.astype(np.float64) for answer in answers]
-    peak = max(float(np.max(np.abs(values[np.isfinite(values)]), initial=0.0)) for values in wide)
-    with np.errstate(all="ignore"):
-        apart = max(float(np.max(np.nan_to_num(np.abs(values - wide[0])))) for values in wide)
-    return apart / peak if peak else 0.0

@@ -1,0 +1,117 @@
+"""The verdict on one output of two models, by the answers of both to several sets of feeds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.runtime.answer_metrics import ACCEPTABLE, Comparison
+from pocketgraph.runtime.compare import TOLERANCE, Difference, compared
+
+Array = np.ndarray[Any, Any]
+Pairs = Sequence[tuple[Array, Array]]
+"""The answers of the model that is right, and of the one that is judged, a pair a set of feeds."""
+LIVELY = 1 / 32  # of the peak: by how much answers vary that an eight-bit model cannot miss
+
+
+def judged(
+    name: str,
+    pairs: Pairs,
+    tolerance: float,
+    top1: float | None,
+    is_eight_bit: bool,
+    *,
+    is_made_up: bool,
+) -> Difference:
+    """The difference of one output, with the figures of eight-bit models, and the verdict by them where it is one.
+
+    On made-up feeds, of which few models are sure, a class counts as the same when ``a`` itself tells both apart by
+    less than the noise that passes.
+    """
+    found = compared(name, pairs, tolerance, top1)
+    if found.problem or any(a.dtype.kind not in "fiuV" for a, _ in pairs):
+        return found
+    silent = _silent_side(pairs, LIVELY if is_eight_bit else TOLERANCE)
+    if silent:
+        return replace(found, problem=f"always the same in the {silent} model, and not in the other", passed=False)
+    measured = Comparison()
+    with np.errstate(all="ignore"):
+        for a, b in pairs:
+            if a.size:
+                measured.add(a, b)
+    if not measured.count:
+        return found
+    has_classes = measured.width > 1
+    found = replace(found, snr=measured.snr, kl=measured.kl if has_classes else None)
+    if not is_eight_bit:
+        return found
+    if pairs[0][0].dtype.kind in "iu":
+        equal = sum(int(np.count_nonzero(a == b)) for a, b in pairs) / sum(a.size for a, _ in pairs)
+        passed = equal >= ACCEPTABLE.agreement
+    else:
+        standard = ACCEPTABLE
+        if is_made_up and has_classes and _agreement_but_for_ties(pairs) >= ACCEPTABLE.agreement:
+            standard = replace(ACCEPTABLE, agreement=0.0)
+        passed = measured.meets(standard) and math.isfinite(found.largest)
+    passed = passed and (top1 is None or found.top1 is None or found.top1 >= top1)
+    return replace(found, top1=measured.agreement if has_classes else found.top1, passed=passed)
+
+
+def _agreement_but_for_ties(pairs: Pairs) -> float:
+    """The share of rows with the same top class, or with two that are as good as equal in ``a``."""
+    same = rows = 0
+    for a, b in pairs:
+        wanted, given = (np.reshape(values, (-1, a.shape[-1])).astype(np.float64) for values in (a, b))
+        noise = np.sqrt(np.square(wanted).mean(axis=1)) * 10 ** (-ACCEPTABLE.snr / 20)
+        chosen = np.take_along_axis(wanted, given.argmax(axis=1)[:, np.newaxis], axis=1)[:, 0]
+        same += int(np.count_nonzero(wanted.max(axis=1) - chosen <= noise))
+        rows += len(wanted)
+    return same / max(rows, 1)
+
+
+def proves_nothing(pairs: Mapping[str, Pairs], unanswered: Mapping[str, str]) -> bool:
+    """Whether no output says anything about either model, floats among them: classes may well be the same.
+
+    Args:
+        pairs: the answers of both models by output, of outputs that depend on an input.
+        unanswered: why answers say nothing, by output, where they do.
+    """
+    return all(unanswered[name] for name in pairs) and any(
+        a.dtype.kind in "fV" for one in pairs.values() for a, _ in one
+    )
+
+
+def mute(pairs: Pairs, fed: Sequence[Mapping[str, Any]]) -> str:
+    """Why answers that agree say nothing about either model; "" where they do."""
+    values = [value for pair in pairs for value in pair]
+    if any(value.dtype.kind not in "biufV" or not value.size for value in values):
+        return ""
+    if not any(np.isfinite(value.astype(np.float64)).any() for value in values):
+        return "holds no finite number in either model"
+    differ = any(not np.array_equal(feeds[name], fed[0][name]) for feeds in fed[1:] for name in feeds)
+    if differ and all(np.array_equal(value, values[0], equal_nan=True) for value in values[1:]):
+        return "is always the same in both models"
+    return ""
+
+
+def _silent_side(pairs: Pairs, lively: float) -> str:
+    """Which model answers all sets of feeds alike while the other's answers vary by this share of its peak."""
+    if len({a.shape for a, _ in pairs}) != 1 or not pairs[0][0].size:
+        return ""
+    varies = [_spread([pair[side] for pair in pairs]) for side in (0, 1)]
+    if varies[0] > lively and varies[1] == 0:
+        return "second"
+    return "first" if varies[1] > lively and varies[0] == 0 else ""
+
+
+def _spread(answers: Sequence[Array]) -> float:
+    """How far answers are from the first one, as a share of the largest magnitude."""
+    wide = [answer.astype(np.float64) for answer in answers]
+    peak = max(float(np.max(np.abs(values[np.isfinite(values)]), initial=0.0)) for values in wide)
+    with np.errstate(all="ignore"):
+        apart = max(float(np.max(np.nan_to_num(np.abs(values - wide[0])))) for values in wide)
+    return apart / peak if peak else 0.0
