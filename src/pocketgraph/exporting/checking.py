@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pocketgraph.errors import RunError
-from pocketgraph.exporting.model import Array, EntryPoint, ExportModel, Feeds, Written
+from pocketgraph.exporting.model import CODED_TOLERANCE, Array, EntryPoint, ExportModel, Feeds, Written
 from pocketgraph.exporting.samples import made_feeds
 from pocketgraph.exporting.training.side_by_side import AFTER_A_STEP, trained_side_by_side
 from pocketgraph.runtime.compare import Difference, compared
@@ -20,8 +20,6 @@ MOST_CHECKED = 8
 """Samples that go through both; the reference engine takes its time."""
 COMPUTES_WITH_CODES = re.compile(r"Quantized|Requantize")
 """Ops of a graph in the original's eight bits: what is written in floats rounds elsewhere than they do."""
-CODED_TOLERANCE = 0.02
-"""The mean difference, as a share of the peak, from a graph that computes with codes."""
 LEAST_RUNS, MOST_RUNS = 3, 30
 LONGEST = 1.0  # second of timing
 

@@ -165,6 +165,10 @@ class ExportModel:
         raise UsageError(f"the model has no entry point '{name}'", hint=hint)
 
 
+CODED_TOLERANCE = 0.02
+"""Of a model that computes with few bits: the mean difference from the reference engine, as a share of the peak."""
+
+
 @dataclass
 class Written:
     """What an exporter made.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -240,22 +239,13 @@ def _gives_scores(model: ExportModel) -> bool:
 
 
 def _golden(model: ExportModel) -> tuple[dict[str, Array], dict[str, Array]]:
-    """One set of inputs, and what the graph makes of them, by public name and in the types that the file has.
-
-    A graph that computes with the original's codes is written in floats, which round elsewhere: the export holds its
-    file to the graph, and a device is held to the file.
-    """
+    """One set of inputs, and what the graph makes of them, by public name and in the types that the file has."""
     entry, graph = model.main, model.graph
     feeds = dict(next(iter(model.samples()))) if model.samples is not None else made_feeds(entry)
     given = {}
     for port in entry.inputs:
         array = np.asarray(feeds[port.name])
         given[port.name] = coded(graph, port.tensor, array) if is_litert_file(graph) else array
-    if any(COMPUTES_WITH_CODES.match(node.op) for node in graph):
-        with tempfile.TemporaryDirectory() as folder:
-            written = TARGETS["tflite"].write(model, os.path.join(folder, "model.tflite"))
-            assert written.run is not None
-            return given, written.run(entry.name, given)
     with Session(graph, model.threads, engine="litert" if is_litert_file(graph) else "reference") as session:
         fed = {port.tensor: given[port.name] for port in entry.inputs}
         found = session.run([port.tensor for port in entry.outputs], fed)

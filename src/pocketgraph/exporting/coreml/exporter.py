@@ -20,7 +20,7 @@ from pocketgraph.exporting.coreml.names import feature_names
 from pocketgraph.exporting.coreml.translation import Translation, oldest_ios
 from pocketgraph.exporting.fixed_sizes import check_sizes
 from pocketgraph.exporting.labels import check_labels
-from pocketgraph.exporting.model import Array, ExportModel, Feeds, Normalization, Port, Written
+from pocketgraph.exporting.model import CODED_TOLERANCE, Array, ExportModel, Feeds, Normalization, Port, Written
 from pocketgraph.exporting.onnx.exporter import converted_entry
 from pocketgraph.exporting.onnx.program import Body, OnnxValue
 from pocketgraph.exporting.programs import LackingError
@@ -29,7 +29,6 @@ from pocketgraph.runtime.session import Session
 
 TOLERANCES = {"float32": 1e-4, "float16": 0.02}
 """The largest difference from the reference engine, as a share of the peak."""
-CODED_TOLERANCE = 0.02  # of a model whose tensors are quantized on the way: the mean difference
 CHECKED_HERE = (
     "Core ML itself runs on macOS and iOS alone. What was written was read back and computed by its operators' "
     "definitions; on a Mac, `python3 {script}` runs it (pip install coremltools numpy pillow)"

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.errors import UsageError, option
-from pocketgraph.exporting.model import Array, EntryPoint, ExportModel, Feeds, Written
+from pocketgraph.exporting.model import CODED_TOLERANCE, Array, EntryPoint, ExportModel, Feeds, Written
 from pocketgraph.exporting.onnx.convert import OPSET, Converted, converted
 from pocketgraph.exporting.onnx.writing import LARGEST, constant_bytes, model_proto
 from pocketgraph.graph import DType, Shape
@@ -20,8 +20,6 @@ from pocketgraph.runtime.onnx_runner import OnnxRunner
 
 BESIDE = ".data"
 """What the name of the file of large constants ends in, behind the model's own."""
-CODED_TOLERANCE = 0.02
-"""Of a model in eight bits: the mean difference from the reference engine, as a share of the output's peak."""
 
 
 def write(
