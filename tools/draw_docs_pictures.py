@@ -11,10 +11,13 @@ from __future__ import annotations
 import argparse
 import io
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from PIL import Image
@@ -23,7 +26,9 @@ from docs_site.folder import make
 
 DOCS = pathlib.Path(__file__).resolve().parent.parent / "docs"
 COLORS = 200  # of a palette: flat colours need no more, and the files stay small
-WIDTH, HEIGHT = 1000, 620  # pixels
+WIDTH, HEIGHT, HIGHER = 1000, 620, 740  # pixels
+SCALED = ("--input_mean=0", "--input_std=255")  # as the drawn model takes pixels
+KEPT = 20  # photos of a class, on the page of `dataset check`
 
 
 def pocketgraph(*arguments: object, folder: pathlib.Path | None = None) -> None:
@@ -52,7 +57,42 @@ def pages(models: pathlib.Path, folder: pathlib.Path) -> None:
                 f"--output_labels={made / 'labels.txt'}")  # fmt: skip
     pocketgraph("ship", made / "flowers.pb", f"--data={made / 'photos'}", f"--labels={made / 'labels.txt'}",
                 "--target=android", "-o", folder / "out")  # fmt: skip
+    mislabelled(made / "photos")
+    pocketgraph("dataset", "check", "photos/", "--model=mobilenet.pb", "-o", "check.html", folder=made)
+    pocketgraph("quantize", "flowers.pb", "--calibrate=photos/", "-o", "small.tflite", *SCALED, folder=made)
     retrained_page(models, folder)
+
+
+def mislabelled(photos: pathlib.Path) -> None:
+    """Leaves sharp copies of a few photos, three of them in wrong folders."""
+    for path in sorted(photos.rglob("*.jpg")):
+        picture = Image.open(path).resize((96, 96), Image.Resampling.NEAREST)
+        if int(path.stem[-2:]) >= KEPT:
+            path.unlink()
+        else:
+            picture.save(path, quality=95)
+    (photos / "roses" / "roses_03.jpg").rename(photos / "tulips" / "IMG_0412.jpg")
+    (photos / "daisy" / "daisy_08.jpg").rename(photos / "roses" / "IMG_0519.jpg")
+    (photos / "tulips" / "tulips_05.jpg").rename(photos / "daisy" / "IMG_0533.jpg")
+
+
+@contextmanager
+def live(folder: pathlib.Path) -> Iterator[str]:
+    """The address of the live page."""
+    command = [sys.executable, "-m", "pocketgraph", "live", "small.tflite", "--labels=labels.txt", "--port=0",
+               "--no-browser", *SCALED]  # fmt: skip
+    server = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        said = ""
+        for line in server.stdout or ():
+            said += line
+            if found := re.search(r"http://\S+", line):
+                yield found.group()
+                return
+        sys.exit(f"the live page did not start: {said}")
+    finally:
+        server.terminate()
+        server.wait()
 
 
 def retrained_page(models: pathlib.Path, folder: pathlib.Path) -> None:
@@ -73,6 +113,22 @@ def photograph(page: Any, name: str) -> int:
     path = DOCS / f"{name}.png"
     picture.save(path, optimize=True)
     return path.stat().st_size
+
+
+def live_picture(browsers: Any, chromium: str, folder: pathlib.Path) -> int:
+    """Saves the live page before a made-up camera; gives the file's bytes."""
+    seen = folder / "camera.mjpeg"
+    Image.open(folder / "photo.jpg").resize((320, 240)).save(seen, "JPEG", quality=95)
+    flags = ["--no-sandbox", "--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream",
+             f"--use-file-for-fake-video-capture={seen}"]  # fmt: skip
+    browser = browsers.launch(executable_path=chromium, args=flags)
+    page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT})
+    with live(folder) as address:
+        page.goto(address)
+        page.wait_for_selector("#classes li span")
+        size = photograph(page, "retraining-live")
+    browser.close()
+    return size
 
 
 def main() -> None:
@@ -114,7 +170,14 @@ def main() -> None:
         sizes.append(photograph(page, "tutorial-ship"))
         open_page("retrained.html")
         sizes.append(photograph(page, "seeing-retrained"))
+        open_page("tutorial/check.html")
+        page.set_viewport_size({"width": WIDTH, "height": HIGHER})
+        sizes.append(photograph(page, "retraining-check"))
+        page.set_viewport_size({"width": WIDTH, "height": HEIGHT})
+        open_page("tutorial/small.report.html")
+        sizes.append(photograph(page, "retraining-small"))
         browser.close()
+        sizes.append(live_picture(started.chromium, chromium, folder / "tutorial"))
     print(f"{len(sizes)} pictures in {DOCS}: {sum(sizes):,} bytes")
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from pocketgraph import cluster
 from pocketgraph.apps.embeddings import photos_in
 from pocketgraph.apps.picture_model import PictureModel
-from pocketgraph.apps.retraining.base_model import cut_model, output_of
+from pocketgraph.apps.retraining.base_model import cut_model
 from pocketgraph.apps.retraining.bottlenecks import content_digest
 from pocketgraph.apps.retraining.example_lists import FEW, Example, category_of
 from pocketgraph.apps.training_data.distribution_distance import FEWEST, Distance, distance
@@ -23,7 +23,7 @@ from pocketgraph.apps.training_data.label_errors import held_out_scores, label_e
 from pocketgraph.apps.training_data.photo_measures import Measures, measured
 from pocketgraph.datasets import image_loading
 from pocketgraph.errors import FormatError, UsageError
-from pocketgraph.graph import Graph, canonical
+from pocketgraph.graph import Graph
 
 Array = np.ndarray[Any, Any]
 DARK = 60
@@ -116,7 +116,7 @@ class _Photo:
     example: Example
     name: str
     measures: Measures
-    features: tuple[Array, Array, Array] | None
+    features: tuple[Array, Array] | None
 
 
 @dataclass(frozen=True)
@@ -188,10 +188,7 @@ def check_dataset(
         raise UsageError("how far photos are apart is told by a model", hint="pass one that takes pictures")
     model = None
     if graph is not None:
-        cut, model = cut_model(graph, tensor, **how)
-        if tensor is None:
-            scores = canonical(output_of(graph))
-            model.outputs = [cut.tensor, scores]
+        model = cut_model(graph, tensor, **how)[1]
     total = len(examples) + len(others)
     photos: list[_Photo] = []
     findings: list[Finding] = []
@@ -209,7 +206,7 @@ def check_dataset(
         if "error" in row:
             return FormatError(str(row["error"]), where=entry.path)
         name = os.path.relpath(entry.path, inside).replace(os.sep, "/")
-        features = (row["0"], row["1"], row["2"]) if "0" in row else None
+        features = (row["0"], row["1"]) if "0" in row else None
         if features is not None and not (np.isfinite(features[0]).all() and np.isfinite(features[1]).all()):
             raise UsageError(
                 "the model gives numbers that are not finite", where=entry.path, hint="look at mean and std"
@@ -260,8 +257,7 @@ def _held_out(photos: list[_Photo], classes: Array, count: int) -> Array | None:
     found = [photo.features for photo in photos if photo.features is not None]
     if not found or count < 2 or np.bincount(classes, minlength=count).min() < FEWEST_FOR_LABELS:
         return None
-    features, scores = np.stack([entry[1] for entry in found]), np.stack([entry[2] for entry in found])
-    return held_out_scores(features, scores, classes, count)
+    return held_out_scores(np.stack([entry[1] for entry in found]), classes, count)
 
 
 def _duplicates(photos: list[_Photo], held: Array | None, classes: Array) -> Iterator[Finding]:

@@ -1,6 +1,8 @@
-"""Labels that are likely wrong: confident learning on scores of examples by heads and neighbours without them.
+"""Labels that are likely wrong: confident learning on scores of examples by what was learned without them.
 
-Northcutt, Jiang and Chuang, "Confident Learning: Estimating Uncertainty in Dataset Labels" (2021).
+Northcutt, Jiang and Chuang, "Confident Learning: Estimating Uncertainty in Dataset Labels" (2021). The scores are of
+kernel ridge regression, whose answers without each example have a closed form: Rasmussen and Williams, "Gaussian
+Processes for Machine Learning" (2006), equation 5.12.
 """
 
 from __future__ import annotations
@@ -11,19 +13,24 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.apps.picture_model import PictureModel
-from pocketgraph.apps.retraining.softmax_head import cross_validated
+from pocketgraph.apps.retraining.softmax_head import fold_of
 
 Array = np.ndarray[Any, Any]
-NEIGHBOURS = 20
-STRENGTHS = (0.01,)
-"""A strong penalty: a head that follows every label follows the wrong ones too."""
-SEEDS = (0, 1)
 CROPS = (("whole", 1.0, 0.5, 0.5), ("middle", 0.75, 0.5, 0.5), ("inner", 0.5, 0.5, 0.5), ("above left", 0.7, 0, 0),
          ("above right", 0.7, 0, 1), ("below left", 0.7, 1, 0), ("below right", 0.7, 1, 1))  # fmt: skip
 """Parts of a photo: the share of its sides, and where from 0 to 1 the part lies down and across."""
-LEAST_SCORE = 1e-4
-SURE = 0.65
-"""Of a class's mean score, by which it must fit better; benchmarks/label_errors.py shows what that finds."""
+RIDGE = 0.3
+"""Variance of a label beside the kernel's 1: much, as what follows every label follows the wrong ones too."""
+WHITENING, LEAST_VARIANCE = 0.2, 0.01
+"""Power of an axis's variance that it is divided by; of the largest axis's, what is added to it."""
+ALIKE, WIDER = 0.8, 0.5
+"""Quantile of how well another class fits a class's examples, and the part of it that is no reason for doubt."""
+CLEAR, LITTLE, ROUNDS = 0.5, 0.1, 2
+"""Doubt from which on a label counts for others' by this much only, and how often that is decided anew."""
+SURE = 0.62
+"""Of a class's mean score, the least doubt that is told; benchmarks/label_errors.py shows what that finds."""
+MOST, FEWEST = 2000, 20
+"""Examples that judge each other; of a class, so many of them, or all."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +40,7 @@ class LabelError:
     Attributes:
         place: of the example.
         label: the class that it likely is.
-        doubt: by how much that class's score is above its own label's; 1 at most.
+        doubt: by how much that class fits better than its own label, beyond what is usual between the two.
     """
 
     place: int
@@ -41,15 +48,15 @@ class LabelError:
     doubt: float
 
 
-def of_views(model: PictureModel, pixels: Array) -> tuple[Array, Array, Array]:
+def of_views(model: PictureModel, pixels: Array) -> tuple[Array, Array]:
     """What a model makes of a photo whole, and on average of its parts, mirrored ones too.
 
     Args:
-        model: gives the features, and its own classes' scores behind them if it has some.
+        model: gives the features.
         pixels: uint8 [height, width, 3].
 
     Returns:
-        float32: features of the whole photo [size]; of the parts [size]; logarithms of scores [classes], or [0].
+        float32 [size]: features of the whole photo; of the parts.
     """
     height, width = pixels.shape[:2]
     side = min(height, width)
@@ -59,38 +66,33 @@ def of_views(model: PictureModel, pixels: Array) -> tuple[Array, Array, Array]:
         rows, columns = max(1, int(height * share)), max(1, int(width * share))
         top, left = int((height - rows) * down), int((width - columns) * across)
         views.append(pixels[top : top + rows, left : left + columns])
-    made = []
-    for view in views:
-        made += [_row(model, view), _row(model, view[:, ::-1])]
-    whole = made[2][0]
-    features = np.mean([features for features, _ in made], axis=0)
-    scores = np.mean([scores for _, scores in made], axis=0)
-    usable = scores.size and np.isfinite(scores).all() and scores.min() >= 0
-    return whole, features, np.log(scores + LEAST_SCORE) if usable else scores[:0]
+    made = [_row(model, picture) for view in views for picture in (view, view[:, ::-1])]
+    return made[2], np.mean(made, axis=0)
 
 
-def held_out_scores(features: Array, scores: Array, classes: Array, count: int) -> Array:
-    """For each example the shares of the classes by what was learned without it, float64 [n, count].
+def held_out_scores(features: Array, classes: Array, count: int) -> Array:
+    """How well the classes fit each example by what was learned without it, float64 [n, count]; about 0 to 1.
 
-    Two thirds are votes of the nearest neighbours in the square roots of the features, one third is a cross-validated
-    softmax head on these and the base's own scores.
+    Ridge regression of the classes on the square roots of the features, with a Gaussian kernel as wide as examples
+    are apart. Clear errors among the labels are found in rounds, and then hardly count for other examples. More than
+    ``MOST`` examples are judged in parts, small classes being in each.
 
     Args:
         features: of views, [n, size].
-        scores: logarithms of the base's, [n, base classes]; [n, 0] for none.
         classes: [n] whole numbers.
         count: of the classes.
     """
     roots = np.sign(features) * np.sqrt(np.abs(features.astype(np.float64)))
-    columns = [roots / _spread(roots)]
-    if scores.size:
-        columns.append(scores / _spread(scores))
-    table = np.concatenate(columns, axis=1)
-    heads = np.mean(
-        [cross_validated(table, classes, count, seed=seed, strengths=STRENGTHS)[1] for seed in SEEDS], axis=0
-    )
-    found: Array = (2 * _votes(roots, classes, count) + heads) / 3
-    return found
+    held = np.zeros((len(classes), count))
+    number = -(-len(classes) // MOST)
+    parts = fold_of(classes, number, 0)
+    small = np.bincount(classes, minlength=count)[classes] < FEWEST * number
+    if small.sum() > MOST:
+        small[:] = False
+    for part in range(number):
+        rows = np.flatnonzero(small | (parts == part))
+        held[rows] = _judged(_kernel(_whitened(roots[rows])), classes[rows], count)
+    return held
 
 
 def label_errors(held: Array, classes: Array) -> list[LabelError]:
@@ -105,37 +107,61 @@ def label_errors(held: Array, classes: Array) -> list[LabelError]:
     """
     count = held.shape[1]
     limits = np.array([held[classes == j, j].mean() if (classes == j).any() else np.inf for j in range(count)])
-    best = held.argmax(axis=1)
-    doubts = held.max(axis=1) - held[np.arange(len(held)), classes]
-    rows = np.flatnonzero((best != classes) & (doubts >= SURE * limits[best]))
-    order = np.lexsort((rows, -doubts[rows]))
-    return [LabelError(int(rows[i]), int(best[rows[i]]), float(doubts[rows[i]])) for i in order]
+    best, found = held.argmax(axis=1), doubts(held, classes)
+    rows = np.flatnonzero((best != classes) & (found >= SURE * limits[best]))
+    order = np.lexsort((rows, -found[rows]))
+    return [LabelError(int(rows[i]), int(best[rows[i]]), float(found[rows[i]])) for i in order]
 
 
-def _row(model: PictureModel, view: Array) -> tuple[Array, Array]:
-    found = model.of_pixels(np.ascontiguousarray(view))
-    batch = model.input.batch
-    rows = [np.asarray(part, np.float32) for part in found]
-    rows = [part[0] if batch > 1 and len(part) == batch else part for part in rows]
-    return rows[0].reshape(-1), rows[1].reshape(-1) if len(rows) > 1 else np.zeros(0, np.float32)
+def doubts(held: Array, classes: Array) -> Array:
+    """By how much another class fits each example better than its label, beyond what is usual between the two, [n].
+
+    Roses that look like tulips are common; roses that look like dandelions are rare, and more likely no roses.
+    """
+    better = held - held[np.arange(len(held)), classes][:, None]
+    for label in np.unique(classes):
+        rows = classes == label
+        better[rows] -= WIDER * np.quantile(better[rows], ALIKE, axis=0)
+    better[np.arange(len(held)), classes] = -np.inf
+    found: Array = better.max(axis=1)
+    return found
 
 
-def _votes(features: Array, classes: Array, count: int) -> Array:
-    """Shares of the nearest examples' labels, each weighing its cosine, without the example itself."""
-    unit = features / np.maximum(np.linalg.norm(features, axis=1, keepdims=True), 1e-12)
-    unit = unit - unit.mean(axis=0)
-    unit /= np.maximum(np.linalg.norm(unit, axis=1, keepdims=True), 1e-12)
-    table, wanted = unit.astype(np.float32), np.eye(count)[classes]
-    most = min(NEIGHBOURS, len(table) - 1)
-    found = np.zeros((len(table), count))
-    for row in range(len(table)):
-        like = table @ table[row]
-        like[row] = -np.inf
-        near = np.argpartition(-like, most - 1)[:most]
-        found[row] = np.maximum(like[near], 0) @ wanted[near] + 1e-3 * wanted[near].sum(axis=0)
-    shares: Array = found / found.sum(axis=1, keepdims=True)
-    return shares
+def _row(model: PictureModel, view: Array) -> Array:
+    (made,) = model.of_pixels(np.ascontiguousarray(view))
+    row, batch = np.asarray(made, np.float32), model.input.batch
+    return (row[0] if batch > 1 and len(row) == batch else row).reshape(-1)
 
 
-def _spread(table: Array) -> float:
-    return float(np.sqrt(max(table.var(axis=0, dtype=np.float64).mean(), 1e-12)))
+def _judged(kernel: Array, classes: Array, count: int) -> Array:
+    """The scores of each example without it, the labels that are clearly wrong counting little."""
+    weights = np.ones(len(kernel))
+    for _ in range(ROUNDS):
+        found = doubts(_left_out(kernel, classes, count, weights), classes)
+        weights = np.where(found > CLEAR, LITTLE, 1.0)
+    return _left_out(kernel, classes, count, weights)
+
+
+def _left_out(kernel: Array, classes: Array, count: int, weights: Array) -> Array:
+    """What regression on all examples but one says of that one, for each, [n, count]."""
+    wanted = np.eye(count)[classes]
+    inverse = np.linalg.inv(kernel + np.diag(RIDGE / weights))
+    found: Array = wanted - inverse @ (wanted - wanted.mean(axis=0)) / np.diag(inverse)[:, None]
+    return found
+
+
+def _whitened(table: Array) -> Array:
+    """Principal axes, those of much variance made shorter; so that no few of them decide alone."""
+    turned, lengths, _ = np.linalg.svd(table - table.mean(axis=0), full_matrices=False)
+    variances = lengths**2
+    least = LEAST_VARIANCE * variances.max(initial=0.0) + np.finfo(np.float64).tiny
+    found: Array = turned * lengths / (variances + least) ** WHITENING
+    return found
+
+
+def _kernel(table: Array) -> Array:
+    """exp(-squared distance / its mean), [n, n]."""
+    squares = (table**2).sum(axis=1)
+    apart = np.maximum(squares[:, None] + squares - 2 * table @ table.T, 0)
+    found: Array = np.exp(-apart / max(float(apart.mean()), 1e-12))
+    return found
