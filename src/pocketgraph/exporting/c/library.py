@@ -126,7 +126,8 @@ def built(
     parts |= _links(backend) | board_parts(on_board)
     made |= board_files(name) if on_board else {}
     for path, origin in (
-        (f"{name}_common.h", "common.h"), (f"{name}_main.c", "main.c"), (f"{name}_test.c", "test.c"),
+        (f"{name}_common.h", "common.h"), (f"{name}_pictures.h", "pictures.h"),
+        (f"{name}_main.c", "main.c"), (f"{name}_test.c", "test.c"),
         ("Makefile", "Makefile"), ("CMakeLists.txt", "CMakeLists.txt"), ("README.md", "README.md"),
     ):  # fmt: skip
         made[path] = filled_in(template(origin), name, **parts)

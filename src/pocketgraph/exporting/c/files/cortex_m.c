@@ -1,5 +1,5 @@
-/* Start-up of a Cortex-M7 for `make cortex-m`, without a board's own: vectors, floating point, memory. Files, output and
-   the way out are the debugger's (semihosting), which newlib's librdimon calls. */
+/* Start-up of a Cortex-M7 for `make cortex-m`, without a board's own: vectors, floating point, memory. Files,
+   output and the way out are the debugger's (semihosting), which newlib's librdimon calls. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
