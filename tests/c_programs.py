@@ -63,3 +63,16 @@ def known(array: Any, dtype: Any, quantization: Quantization | None = None) -> V
 def program(operations: Sequence[Operation], inputs: Sequence[Value]) -> Program:
     """Operations whose results all go out."""
     return Program(list(inputs), [value for operation in operations for value in operation.outputs], list(operations))
+
+
+def filled(text: str) -> str:
+    """The text with numbers for constants of which only the shape is written."""
+    rng = np.random.default_rng(11)
+    lines = []
+    for line in text.splitlines():
+        if "Const(float[" in line:
+            shape = [int(size) for size in line.split("[")[1].split("]")[0].split(",")]
+            numbers = rng.normal(0, 0.3, shape).astype(np.float32).tolist()
+            line = f"{line.split('Const')[0]}Const(float {numbers})"
+        lines.append(line)
+    return "\n".join(lines)

@@ -7,7 +7,7 @@ import pathlib
 import numpy as np
 import pytest
 
-from c_programs import LEVELS, library_of, needs_cc, program_of, results
+from c_programs import LEVELS, filled, library_of, needs_cc, program_of, results
 from pocketgraph.exporting.c.building import XNNPACK_LINKS, CExecutable, has_xnnpack, write_files
 from pocketgraph.exporting.opening import opened
 from pocketgraph.exporting.programs import float_program as entry_program
@@ -117,19 +117,6 @@ ARITHMETIC = """
 """
 
 
-def filled(text: str) -> str:
-    """The text with numbers for constants of which only the shape is written."""
-    rng = np.random.default_rng(11)
-    lines = []
-    for line in text.splitlines():
-        if "Const(float[" in line:
-            shape = [int(size) for size in line.split("[")[1].split("]")[0].split(",")]
-            numbers = rng.normal(0, 0.3, shape).astype(np.float32).tolist()
-            line = f"{line.split('Const')[0]}Const(float {numbers})"
-        lines.append(line)
-    return "\n".join(lines)
-
-
 @needs_cc
 @pytest.mark.parametrize(
     ("text", "level"),
@@ -166,7 +153,14 @@ def test_kernels_give_what_the_reference_engine_gives(text: str, level: str, tmp
 
 @pytest.mark.skipif(not has_xnnpack(), reason="XNNPACK is not here")
 def test_layers_by_xnnpack_give_the_same(tmp_path: pathlib.Path) -> None:
-    program = program_of(parse(filled(LAYERS)), ["few", "many", "relu", "dilated", "nine", "dense", "most", "average"])
+    layers = """
+        wide = DepthwiseConv2dNative(deep, d7, T=float, strides=[1, 1, 1, 1], padding="SAME")
+        d7 = Const(float[7, 7, 20, 1])
+        global = AvgPool(deep, T=float, ksize=[1, 7, 7, 1], strides=[1, 1, 1, 1], padding="VALID")
+        sum = Add(few, few, T=float)
+    """
+    names = ["few", "many", "relu", "dilated", "nine", "dense", "most", "average", "wide", "global", "sum"]
+    program = program_of(parse(filled(LAYERS + layers)), names)
     rng = np.random.default_rng(4)
     arrays = [rng.normal(0, 1.5, value.shape).astype(np.float32) for value in program.inputs]
     library = library_of(program, backend="xnnpack")

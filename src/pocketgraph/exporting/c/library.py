@@ -10,6 +10,7 @@ import numpy as np
 
 from pocketgraph.exporting.arena import Layout, Lifetime, planned
 from pocketgraph.exporting.c import operators  # noqa: F401  (fills the table)
+from pocketgraph.exporting.c.cortex_m import board_files, board_parts, fits
 from pocketgraph.exporting.c.operators import xnnpack
 from pocketgraph.exporting.c.operators.table import entry_of, is_coded
 from pocketgraph.exporting.c.source import CTensor, Source, filled_in, template
@@ -98,7 +99,7 @@ def built(
         weights: whether the constants are a C array or a file; ``auto``: a file when they are large.
         picture: see there.
         golden: inputs, and the outputs that must come of them, for the test.
-        backend: what computes layers, pools and sums: kernels of our own, or XNNPACK.
+        backend: what computes layers and pools: kernels of our own, or XNNPACK.
 
     Raises:
         LackingOperatorsError: there is no kernel for an operation.
@@ -120,9 +121,13 @@ def built(
     access = filled_in(template("weights_file.h" if is_file else "weights_array.h"), name)
     made = {f"{name}.h": source_text.header(len(content), access), f"{name}.c": source_text.code(content)}
     parts = _parts(name, is_file, len(content), layout, entering, picture)
-    parts |= _links(backend)
+    outputs_bytes = sum(value.size * value.dtype.size for value in program.outputs)
+    on_board = backend == "plain" and not is_file and fits(len(content), layout.size, outputs_bytes)
+    parts |= _links(backend) | board_parts(on_board)
+    made |= board_files(name) if on_board else {}
     for path, origin in (
-        (f"{name}_common.h", "common.h"), (f"{name}_main.c", "main.c"), (f"{name}_test.c", "test.c"),
+        (f"{name}_common.h", "common.h"), (f"{name}_pictures.h", "pictures.h"),
+        (f"{name}_main.c", "main.c"), (f"{name}_test.c", "test.c"),
         ("Makefile", "Makefile"), ("CMakeLists.txt", "CMakeLists.txt"), ("README.md", "README.md"),
     ):  # fmt: skip
         made[path] = filled_in(template(origin), name, **parts)

@@ -13,24 +13,26 @@ from pocketgraph.litert.program import Operation, Value
 
 KERNEL = "xnnpack.h"
 DEPTHWISE_FLAG = 1  # XNN_FLAG_DEPTHWISE_CONVOLUTION: weights lie as [tap][channel]
+TAPS_AT_ONCE, AVERAGED_AT_ONCE = (
+    25,
+    9,
+)  # taps of a channel; above, XNNPACK goes over a window in parts, and wants memory
 
 
 def emitter(operation: Operation) -> Emit | None:
     """What emits an operation by XNNPACK; None where a kernel of our own has to."""
     if operation.code in ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"):
         source, kernel = operation.inputs[:2]
-        types = {value.dtype for value in (source, operation.outputs[0]) if value is not None}
-        is_known = kernel is not None and kernel.constant is not None and source is not None and source.constant is None
-        if is_known and kernel is not None and types == {kernel.dtype} <= {FLOAT, INT8}:
+        if source is None or kernel is None or source.constant is not None or kernel.constant is None:
+            return None
+        is_large = operation.code == "DEPTHWISE_CONV_2D" and kernel.shape[1] * kernel.shape[2] > TAPS_AT_ONCE
+        if {source.dtype, operation.outputs[0].dtype} == {kernel.dtype} <= {FLOAT, INT8} and not is_large:
             return layer
     elif operation.code in ("MAX_POOL_2D", "AVERAGE_POOL_2D"):
         window = operation.options["filter_h"] * operation.options["filter_w"]
-        if operation.outputs[0].dtype is FLOAT and window > 1:
+        most = AVERAGED_AT_ONCE if operation.code == "AVERAGE_POOL_2D" else window
+        if operation.outputs[0].dtype is FLOAT and 1 < window <= most:
             return pool
-    elif operation.code == "ADD" and operation.outputs[0].dtype is FLOAT:
-        shapes = {value.shape for value in operation.inputs if value is not None}
-        if shapes == {operation.outputs[0].shape}:
-            return add
     return None
 
 
@@ -76,9 +78,3 @@ def pool(unit: Unit, operation: Operation) -> None:
     name = "pg_xnn_max_pool_f32" if operation.code == "MAX_POOL_2D" else "pg_xnn_average_pool_f32"
     table = unit.table("pg_conv", window.fields())
     emit(unit, name, table, range_of(unit, operation), unit.at(source), unit.at(result))
-
-
-def add(unit: Unit, operation: Operation) -> None:
-    left, right, result = operand(operation, 0), operand(operation, 1), operation.outputs[0]
-    bounds = range_of(unit, operation)
-    emit(unit, "pg_xnn_add_f32", result.size, bounds, unit.at(left), unit.at(right), unit.at(result))

@@ -7,11 +7,12 @@
    little-endian. -n runs the model so often and prints the times. */
 #include "facts.h"
 #include "model_common.h"
+#include "model_pictures.h"
 
-#include <math.h>
 #include <time.h>
 #include <unistd.h>
 
+static const picture_feed feed = {mean, deviation, (int)(sizeof mean / sizeof *mean), 1};
 static int top = 3, runs = 1;
 
 static double milliseconds(void) {
@@ -20,45 +21,15 @@ static double milliseconds(void) {
     return 1000.0 * (double)now.tv_sec + (double)now.tv_nsec / 1e6;
 }
 
-static size_t elements(const model_tensor *about) {
-    size_t count = 1;
-    for (int d = 0; d < about->rank; d++) count *= (size_t)about->shape[d];
-    return count;
-}
-
-static float number(const model_tensor *about, const void *from, size_t at) {
-    const float scale = about->scale != 0 ? about->scale : 1;
-    switch (about->type) {
-        case MODEL_FLOAT: return ((const float *)from)[at];
-        case MODEL_INT8: return scale * (float)(((const int8_t *)from)[at] - about->zero_point);
-        case MODEL_UINT8:
-        case MODEL_BOOL: return scale * (float)(((const uint8_t *)from)[at] - about->zero_point);
-        case MODEL_INT32: return (float)((const int32_t *)from)[at];
-        case MODEL_INT64: return (float)((const int64_t *)from)[at];
-        default: return 0;
-    }
-}
-
 static void show_classes(const model_tensor *about, const void *from) {
     const size_t count = elements(about);
-    float below = INFINITY;
-    size_t last = 0;
-    for (int rank = 0; rank < top && (size_t)rank < count; rank++) { /* the best one that has not been shown */
-        size_t best = count;
-        const char *label;
-        for (size_t i = 0; i < count; i++) {
-            const float value = number(about, from, i);
-            const int is_left = rank == 0 || value < below || (value == below && i > last);
-            if (is_left && (best == count || value > number(about, from, best))) best = i;
-        }
-        if (best == count) return;
-        below = number(about, from, best);
-        last = best;
-        label = best + 1 < sizeof labels / sizeof *labels ? labels[best] : 0;
+    size_t best = count;
+    for (int rank = 0; rank < top && (best = next_largest(about, from, best)) < count; rank++) {
+        const char *label = best + 1 < sizeof labels / sizeof *labels ? labels[best] : 0;
         if (label)
-            printf("  %8.4f  %s\n", (double)below, label);
+            printf("  %8.4f  %s\n", (double)element(about, from, best), label);
         else
-            printf("  %8.4f  class %lu\n", (double)below, (unsigned long)best);
+            printf("  %8.4f  class %lu\n", (double)element(about, from, best), (unsigned long)best);
     }
 }
 
@@ -83,78 +54,10 @@ static void run(model *it, const char *input) {
         }
         printf("  %s:", about->name);
         for (size_t at = 0; at < elements(about) && at < 8; at++)
-            printf(" %g", (double)number(about, model_output(it, i), at));
+            printf(" %g", (double)element(about, model_output(it, i), at));
         printf("%s\n", elements(about) > 8 ? " ..." : "");
     }
     fflush(stdout);
-}
-
-static int header_number(FILE *file) {
-    int value = 0, letter = fgetc(file);
-    while (letter == '#' || letter == ' ' || letter == '\n' || letter == '\t' || letter == '\r') {
-        while (letter == '#' && (letter = fgetc(file)) != '\n' && letter != EOF) letter = '#';
-        letter = fgetc(file);
-    }
-    for (; letter >= '0' && letter <= '9' && value < 100000; letter = fgetc(file)) value = 10 * value + letter - '0';
-    return value;
-}
-
-static void put(const model_tensor *about, void *to, size_t at, float value) {
-    const float code = about->scale != 0 ? rintf(value / about->scale) + (float)about->zero_point : rintf(value);
-    if (about->type == MODEL_FLOAT)
-        ((float *)to)[at] = value;
-    else if (about->type == MODEL_INT8)
-        ((int8_t *)to)[at] = (int8_t)(code < -128 ? -128 : code > 127 ? 127 : code);
-    else
-        ((uint8_t *)to)[at] = (uint8_t)(code < 0 ? 0 : code > 255 ? 255 : code);
-}
-
-/* The middle square of a picture; each pixel of the input is the mean of the rectangle that it covers. */
-static void fit(const unsigned char *pixels, int width, int height, const model_tensor *about, void *to) {
-    const int rows = about->shape[1], columns = about->shape[2], channels = about->shape[3];
-    const int side = width < height ? width : height;
-    const int from_left = (width - side) / 2, from_top = (height - side) / 2;
-    for (int y = 0; y < rows; y++)
-        for (int x = 0; x < columns; x++) {
-            const int above = from_top + (int)((long long)y * side / rows);
-            const int before = from_left + (int)((long long)x * side / columns);
-            int below = from_top + (int)((long long)(y + 1) * side / rows);
-            int behind = from_left + (int)((long long)(x + 1) * side / columns);
-            if (below <= above) below = above + 1;
-            if (behind <= before) behind = before + 1;
-            for (int c = 0; c < channels; c++) {
-                float sum = 0;
-                for (int i = above; i < below; i++)
-                    for (int j = before; j < behind; j++)
-                        sum += pixels[((size_t)i * (size_t)width + (size_t)j) * (size_t)channels + (size_t)c];
-                sum /= (float)(below - above) * (float)(behind - before);
-                put(about, to, ((size_t)y * (size_t)columns + (size_t)x) * (size_t)channels + (size_t)c,
-                    (sum - mean[c]) / deviation[c]);
-            }
-        }
-}
-
-/* 1: a picture was read; 0: there are no more; -1: this is none. */
-static int read_picture(FILE *file, const model_tensor *about, void *to) {
-    const int channels = about->shape[3];
-    const int letter = fgetc(file);
-    int width, height, done = -1;
-    unsigned char *pixels;
-    size_t bytes;
-    if (letter == EOF) return 0;
-    if (letter != 'P' || fgetc(file) != (channels == 3 ? '6' : '5')) return -1;
-    width = header_number(file);
-    height = header_number(file);
-    if (header_number(file) != 255 || width < 1 || height < 1 || (size_t)width * (size_t)height >= (size_t)1 << 28)
-        return -1;
-    bytes = (size_t)width * (size_t)height * (size_t)channels;
-    pixels = malloc(bytes);
-    if (pixels && fread(pixels, 1, bytes, file) == bytes) {
-        fit(pixels, width, height, about, to);
-        done = 1;
-    }
-    free(pixels);
-    return done;
 }
 
 static int run_pictures(model *it, const char *path) {
@@ -162,7 +65,7 @@ static int run_pictures(model *it, const char *path) {
     FILE *file = is_stream ? stdin : fopen(path, "rb");
     int got = -1, count = 0;
     if (file) {
-        while ((got = read_picture(file, &model_inputs[0], model_input(it, 0))) > 0) {
+        while ((got = read_picture(file, &model_inputs[0], feed, model_input(it, 0))) > 0) {
             run(it, path);
             count++;
             if (!is_stream) break;

@@ -1,0 +1,124 @@
+/* Pictures as inputs, and elements of outputs as numbers. Programs that use a part of it leave the rest unused. */
+#ifndef @NAME@_PICTURES_H
+#define @NAME@_PICTURES_H
+
+#include "@name@.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* How a picture's values from 0 to 255 are fed: (value - mean) / deviation, by channel or one for all. */
+typedef struct {
+    const float *mean, *deviation;
+    int channels;
+    int is_middle; /* whether only its middle square is */
+} picture_feed;
+
+static inline size_t elements(const @name@_tensor *about) {
+    size_t count = 1;
+    for (int d = 0; d < about->rank; d++) count *= (size_t)about->shape[d];
+    return count;
+}
+
+static inline float element(const @name@_tensor *about, const void *from, size_t at) {
+    const float scale = about->scale != 0 ? about->scale : 1;
+    switch (about->type) {
+        case @NAME@_FLOAT: return ((const float *)from)[at];
+        case @NAME@_INT8: return scale * (float)(((const int8_t *)from)[at] - about->zero_point);
+        case @NAME@_UINT8:
+        case @NAME@_BOOL: return scale * (float)(((const uint8_t *)from)[at] - about->zero_point);
+        case @NAME@_INT32: return (float)((const int32_t *)from)[at];
+        case @NAME@_INT64: return (float)((const int64_t *)from)[at];
+        default: return 0;
+    }
+}
+
+/* The largest element behind `last` in order of size; the first one for `count`, and `count` when there are no more. */
+static inline size_t next_largest(const @name@_tensor *about, const void *from, size_t last) {
+    const size_t count = elements(about);
+    const float below = last < count ? element(about, from, last) : INFINITY;
+    size_t best = count;
+    for (size_t i = 0; i < count; i++) {
+        const float value = element(about, from, i);
+        const int is_left = last == count || value < below || (value == below && i > last);
+        if (is_left && (best == count || value > element(about, from, best))) best = i;
+    }
+    return best;
+}
+
+static inline void put(const @name@_tensor *about, void *to, size_t at, float value) {
+    const float code = about->scale != 0 ? rintf(value / about->scale) + (float)about->zero_point : rintf(value);
+    if (about->type == @NAME@_FLOAT)
+        ((float *)to)[at] = value;
+    else if (about->type == @NAME@_INT8)
+        ((int8_t *)to)[at] = (int8_t)(code < -128 ? -128 : code > 127 ? 127 : code);
+    else
+        ((uint8_t *)to)[at] = (uint8_t)(code < 0 ? 0 : code > 255 ? 255 : code);
+}
+
+/* Each pixel of the input is the mean of the rectangle of the picture that it covers. */
+static inline void put_picture(const unsigned char *pixels, int width, int height, const @name@_tensor *about,
+                               picture_feed feed, void *to) {
+    const int rows = about->shape[1], columns = about->shape[2], channels = about->shape[3];
+    const int side = width < height ? width : height;
+    const int wide = feed.is_middle ? side : width, high = feed.is_middle ? side : height;
+    const int from_left = (width - wide) / 2, from_top = (height - high) / 2;
+    for (int y = 0; y < rows; y++)
+        for (int x = 0; x < columns; x++) {
+            const int top = from_top + (int)((long long)y * high / rows);
+            const int left = from_left + (int)((long long)x * wide / columns);
+            int bottom = from_top + (int)((long long)(y + 1) * high / rows);
+            int right = from_left + (int)((long long)(x + 1) * wide / columns);
+            if (bottom <= top) bottom = top + 1;
+            if (right <= left) right = left + 1;
+            for (int c = 0; c < channels; c++) {
+                const int n = feed.channels > 1 ? c % feed.channels : 0;
+                float sum = 0;
+                for (int i = top; i < bottom; i++)
+                    for (int j = left; j < right; j++)
+                        sum += pixels[((size_t)i * (size_t)width + (size_t)j) * (size_t)channels + (size_t)c];
+                sum /= (float)(bottom - top) * (float)(right - left);
+                put(about, to, ((size_t)y * (size_t)columns + (size_t)x) * (size_t)channels + (size_t)c,
+                    (sum - feed.mean[n]) / feed.deviation[n]);
+            }
+        }
+}
+
+static inline int header_number(FILE *file) {
+    int value = 0, letter = fgetc(file);
+    while (letter == '#' || letter == ' ' || letter == '\n' || letter == '\t' || letter == '\r') {
+        while (letter == '#' && (letter = fgetc(file)) != '\n' && letter != EOF) letter = '#';
+        letter = fgetc(file);
+    }
+    for (; letter >= '0' && letter <= '9' && value < 100000; letter = fgetc(file)) value = 10 * value + letter - '0';
+    return value;
+}
+
+/* Reads a binary .ppm (.pgm for one channel) of 8 bits. 1: it was read; 0: the file is at its end; -1: it is none,
+   or the input takes no pictures. */
+static inline int read_picture(FILE *file, const @name@_tensor *about, picture_feed feed, void *to) {
+    const int channels = about->rank == 4 ? about->shape[3] : 0;
+    const int is_fit = about->type == @NAME@_FLOAT || about->type == @NAME@_INT8 || about->type == @NAME@_UINT8;
+    const int letter = fgetc(file);
+    int width, height, done = -1;
+    unsigned char *pixels;
+    size_t bytes;
+    if (letter == EOF) return 0;
+    if (!is_fit || (channels != 1 && channels != 3)) return -1;
+    if (letter != 'P' || fgetc(file) != (channels == 3 ? '6' : '5')) return -1;
+    width = header_number(file);
+    height = header_number(file);
+    if (header_number(file) != 255 || width < 1 || height < 1 || (size_t)width * (size_t)height >= (size_t)1 << 28)
+        return -1;
+    bytes = (size_t)width * (size_t)height * (size_t)channels;
+    pixels = malloc(bytes);
+    if (pixels && fread(pixels, 1, bytes, file) == bytes) {
+        put_picture(pixels, width, height, about, feed, to);
+        done = 1;
+    }
+    free(pixels);
+    return done;
+}
+
+#endif
