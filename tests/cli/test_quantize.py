@@ -66,7 +66,7 @@ def test_the_same_call_writes_the_same_bytes(small: pathlib.Path) -> None:
     assert (small / "a.tflite").read_bytes() == (small / "b.tflite").read_bytes()
 
 
-@pytest.mark.parametrize("io", ["float", "int8"])
+@pytest.mark.parametrize("io", ["float", "int8", "uint8"])
 @pytest.mark.parametrize("ranges", ["minmax", "percentile", "mse", "entropy"])
 def test_every_way_gives_a_model_that_runs(small: pathlib.Path, capsys: Any, io: str, ranges: str) -> None:
     out = small / "net.tflite"

@@ -58,7 +58,10 @@ def exported(folder: pathlib.Path, *arguments: str) -> Result:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("arguments", [(), ("--mode=static",), ("--mode=static", "--io=int8"), ("--mode=float16",)])
+@pytest.mark.parametrize(
+    "arguments",
+    [(), ("--mode=static",), ("--mode=static", "--io=int8"), ("--mode=static", "--io=uint8"), ("--mode=float16",)],
+)
 def test_what_is_written_is_read_by_every_command(classifier: pathlib.Path, arguments: tuple[str, ...]) -> None:
     result = exported(classifier, *arguments)
     assert "serving_default:" in result.output

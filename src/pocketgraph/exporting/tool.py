@@ -94,7 +94,7 @@ def export(
     Args:
         source: a graph, a model file, or the directory of a SavedModel or training.
         path: the file or folder to write; its suffix says which form unless ``target`` does.
-        target: the name of a target; ``pocketgraph export --targets`` lists them.
+        target: the name of a target; ``pocketgraph export --help`` lists them.
         inputs, outputs, signatures, shapes, values: see ``opening.opened``.
         labels: the name of each class of the first output, or the file that has one a line.
         calibration: of scores, a line for each class, or the file that has them.

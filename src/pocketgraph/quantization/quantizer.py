@@ -61,7 +61,7 @@ def quantize(
     max_accuracy_drop: float | None = None,
     activations: Literal["int8", "int16"] = "int8",
     weights: Literal["int8", "int4"] = "int8",
-    io: Literal["float", "int8", "int16"] = "float",
+    io: Literal["float", "int8", "int16", "uint8"] = "float",
     ranges: Literal["auto", "minmax", "percentile", "mse", "entropy"] = "auto",
     rounding: Literal["fitted", "adaround", "corrected", "nearest"] = "fitted",
     equalize: bool = False,
