@@ -20,6 +20,7 @@ from pocketgraph.exporting.random_draws import check_with_draws_fed
 from pocketgraph.exporting.samples import with_samples
 from pocketgraph.exporting.targets import Target, target_of
 from pocketgraph.graph import Graph
+from pocketgraph.graph.model_file_graph import refuse_finished
 from pocketgraph.pages.quantities import bytes_text
 
 Lines: TypeAlias = "Sequence[str] | str | os.PathLike[str]"
@@ -196,6 +197,7 @@ def export_model(
         tolerance, force: as for ``export``.
     """
     check_target(path, is_folder=target.is_folder, force=force)
+    refuse_finished(model.graph, "export")
     if model.variables and not target.has_variables:
         raise UsageError(
             f"{target.name} has no variables, and the model changes some ('{next(iter(model.variables))}')",
