@@ -66,7 +66,7 @@ def test_the_same_call_writes_the_same_bytes(small: pathlib.Path) -> None:
     assert (small / "a.tflite").read_bytes() == (small / "b.tflite").read_bytes()
 
 
-@pytest.mark.parametrize("io", ["float", "int8"])
+@pytest.mark.parametrize("io", ["float", "int8", "uint8"])
 @pytest.mark.parametrize("ranges", ["minmax", "percentile", "mse", "entropy"])
 def test_every_way_gives_a_model_that_runs(small: pathlib.Path, capsys: Any, io: str, ranges: str) -> None:
     out = small / "net.tflite"
@@ -302,7 +302,7 @@ def test_bad_calibration_data_are_refused_in_one_line(small: pathlib.Path, capsy
         (("-o", "o.pb", "--weights=int4"), "--weights=int4 is for .tflite files"),
         (("-o", "o.pb", "--mode=dynamic"), "--mode=dynamic is for .tflite files"),
         (("-o", "o.pb", "--io=int8"), "float inputs and outputs"),
-        (("-o", "o.tflite", "--io=int16"), "--io is one of float, int8, not 'int16'"),
+        (("-o", "o.tflite", "--io=int16"), "--io is one of float, int8, uint8, not 'int16'"),
         (("-o", "o.tflite", "--max-kl=-1"), "--max-kl must be 0 or more"),
         (("-o", "o.tflite", "--mode=weights", "--max-kl=1"), "--max-kl is for --mode=static"),
         (("-o", "o.tflite", "--float_share=2"), "--float_share is a share from 0 to 1"),

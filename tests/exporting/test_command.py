@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pathlib
 import re
+import shlex
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,10 @@ def exported(folder: pathlib.Path, *arguments: str) -> Result:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("arguments", [(), ("--mode=static",), ("--mode=static", "--io=int8"), ("--mode=float16",)])
+@pytest.mark.parametrize(
+    "arguments",
+    [(), ("--mode=static",), ("--mode=static", "--io=int8"), ("--mode=static", "--io=uint8"), ("--mode=float16",)],
+)
 def test_what_is_written_is_read_by_every_command(classifier: pathlib.Path, arguments: tuple[str, ...]) -> None:
     result = exported(classifier, *arguments)
     assert "serving_default:" in result.output
@@ -89,6 +93,11 @@ def test_sealed_files(classifier: pathlib.Path) -> None:
     run("seal", classifier / "net.tflite", classifier / "net.sealed", f"--new-key={key}")
     said = run("verify", classifier / "net.tflite", classifier / "net.sealed", f"--key-file={key}").output
     assert "equal" in said
+    sealed = classifier / "net.sealed"
+    proposed = run("summarize", sealed, f"--key-file={key}").output.partition("next:\n")[2].splitlines()
+    assert proposed[0].strip() == f"pocketgraph benchmark_model --graph={sealed} --key-file={key}"
+    for line in proposed:
+        run(*shlex.split(line)[1:])
 
 
 def test_what_has_no_graphdef_form(classifier: pathlib.Path) -> None:
@@ -96,6 +105,23 @@ def test_what_has_no_graphdef_form(classifier: pathlib.Path) -> None:
     with pytest.raises(PocketgraphError, match="the operators of a LiteRT file have no GraphDef form"):
         run("convert", classifier / "net.tflite", classifier / "back.pb")
     assert not (classifier / "back.pb").exists()
+
+
+@pytest.mark.parametrize("arguments", [
+    ("export", "MODEL", "-o", "back.tflite"), ("export", "MODEL", "-o", "back.onnx"),
+    ("export", "MODEL", "-o", "back", "--target=c"), ("quantize", "MODEL", "--mode=dynamic", "-o", "small.tflite"),
+    ("ship", "MODEL", "-o", "shipped"),
+])  # fmt: skip
+def test_finished_files_are_not_made_again(
+    classifier: pathlib.Path, arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exported(classifier)
+    given = [classifier / "net.tflite" if a == "MODEL" else a for a in arguments]
+    monkeypatch.chdir(classifier)
+    with pytest.raises(UsageError) as caught:
+        run(*given)
+    said = f"a .tflite file is finished already; {arguments[0]} starts from the graph that it was made from"
+    assert str(caught.value) == f"{said}; give the frozen graph or the SavedModel"
 
 
 def test_bad_calls(classifier: pathlib.Path) -> None:

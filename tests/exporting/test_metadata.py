@@ -13,6 +13,7 @@ import pytest
 import pocketgraph
 from pocketgraph.errors import FormatError, UsageError
 from pocketgraph.exporting import TARGETS, About, Normalization, export_model, opened
+from pocketgraph.exporting.tflite import metadata as writer
 from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.graph.text import parse
 
@@ -125,6 +126,18 @@ def test_a_classifier(tmp_path: pathlib.Path) -> None:
     assert data[start : start + 4] == b"PK\1\2"
     (first,) = struct.unpack_from("<I", data, start + 42)
     assert data[first : first + 4] == b"PK\3\4"
+
+
+@pytest.mark.parametrize(("takes_bytes", "span"), [(False, (-1.0, 1.0)), (True, (0.0, 255.0))])
+def test_the_values_of_a_picture_are_bytes_where_bytes_go_in(takes_bytes: bool, span: tuple[float, float]) -> None:
+    model = replace(opened(CLASSIFIER), normalization=Normalization((127.5,), (127.5,)))
+    made = writer.packed(model, takes_bytes=takes_bytes)
+    assert made is not None
+    (subgraph,) = Bytes(made.content, struct.unpack_from("<I", made.content)[0]).tables(3)
+    (picture,) = subgraph.tables(2)
+    (unit,) = picture.tables(4)
+    assert (unit.table(1).floats(0), unit.table(1).floats(1)) == ([127.5], [127.5])
+    assert (picture.table(5).floats(1), picture.table(5).floats(0)) == ([span[0]], [span[1]])
 
 
 def test_what_we_read_of_it(tmp_path: pathlib.Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import pathlib
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,12 @@ import pytest
 
 import pocketgraph
 from pocketgraph.errors import UsageError
+from pocketgraph.exporting import TARGETS, Normalization, export_model, opened
 from pocketgraph.exporting.programs import LackingError
 from pocketgraph.exporting.tflite.versions import RULES, RUNTIMES, least_runtime
 from pocketgraph.formats.flatbuffers import Table
 from pocketgraph.formats.tflite import OPERATORS, facts
+from pocketgraph.formats.tflite_metadata import metadata as litert_metadata
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.graph import Signature
@@ -212,6 +215,62 @@ def test_eight_bits_with_samples(tmp_path: pathlib.Path) -> None:
     assert info.scale > 0
     found = coded.numbers("serving_default", {"x": given["x"][:1]})["y"]
     np.testing.assert_allclose(found, given["y"][:1], atol=0.1)
+
+
+def test_bytes_go_in_and_out_of_eight_bits(tmp_path: pathlib.Path) -> None:
+    pictures, files = arrays("pictures")["x"], {}
+    for io in ("int8", "uint8"):
+        pocketgraph.export(NET, tmp_path / f"{io}.tflite", mode="static", io=io, samples={"x": pictures})
+        files[io] = ModelFile(tmp_path / f"{io}.tflite")
+    codes, bytes_ = (files[io].signature("serving_default") for io in ("int8", "uint8"))
+    for side in ("inputs", "outputs"):
+        (coded,), (whole,) = getattr(codes, side).values(), getattr(bytes_, side).values()
+        assert (whole.dtype, whole.scale, whole.zero_point) == (np.uint8, coded.scale, coded.zero_point + 128)
+    for picture in pictures:
+        given = bytes_.inputs["x"].coded(picture[None])
+        (found,) = files["uint8"].run("serving_default", {"x": given}).values()
+        (wanted,) = files["int8"].run("serving_default", {"x": (given.astype(int) - 128).astype(np.int8)}).values()
+        np.testing.assert_array_equal(found, wanted.astype(int) + 128)
+
+
+@pytest.mark.parametrize(("mean", "std", "expected"), [
+    (128.0, 64.0, (1 / 64, 128)), (0.0, 255.0, (1 / 255, 0)), ((1, 2, 3), (4, 5, 6), None), (300.0, 9.0, None),
+])  # fmt: skip
+def test_the_bytes_of_pictures_are_the_codes(tmp_path: pathlib.Path, mean: Any, std: Any, expected: Any) -> None:
+    """What cameras and task libraries feed; where each channel has a mean of its own no one scale says it."""
+    path = tmp_path / "net.tflite"
+    pictures = arrays("pictures")["x"]
+    model = opened(pocketgraph.load(NET), shapes={"x": (1, 16, 16, 3)})
+    parts = [value if isinstance(value, tuple) else (value,) for value in (mean, std)]
+    model = replace(
+        model, normalization=Normalization(*parts), samples=lambda: iter([{"x": p[None]} for p in pictures]),
+        sample_count=len(pictures),
+    )  # fmt: skip
+    export_model(model, str(path), TARGETS["tflite"], {"mode": "static", "io": "uint8"}, tolerance=1e9)
+    info = ModelFile(path).signature("serving_default").inputs["x"]
+    assert info.dtype == np.uint8
+    given = (pytest.approx(info.scale), info.zero_point)
+    assert given == expected if expected else info.scale != pytest.approx(1 / 9)
+    told = litert_metadata(path.read_bytes())
+    assert told is not None
+    assert (told.mean, told.std) == tuple(tuple(map(float, part)) for part in parts)
+
+
+def test_what_computes_in_float_beside_the_ends_stays_so(tmp_path: pathlib.Path) -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1, 4])
+        side = Placeholder(dtype=float, shape=[1, 4])
+        w = Const(float [[1.0, 2.0], [0.5, 1.0], [0.25, 3.0], [1.0, 1.0]])
+        y = MatMul(x, w, T=float)
+        z = Sin(side, T=float)
+    """)
+    samples = {name: np.linspace(-1, 1, 32, dtype=np.float32).reshape(8, 4) for name in ("x", "side")}
+    made = pocketgraph.export(
+        graph, tmp_path / "n.tflite", mode="static", io="uint8", samples=samples, outputs=["y", "z"]
+    )
+    assert [note for note in made.notes if "stay float32" in note] == [
+        "'side', 'z' stay float32: what is next to them computes in float"
+    ]
 
 
 def test_eight_bits_need_samples(tmp_path: pathlib.Path) -> None:

@@ -147,5 +147,5 @@ def _show(made: Exported) -> None:
         echo(f"{'note' if made.checks else 'not run here'}: {made.unchecked}")
     for note in made.notes:
         echo(note if note.startswith("warning:") else f"note: {note}", err=True)
-    others = f" and {len(made.files) - 1} more" if len(made.files) > 1 else ""
-    echo(f"written: {made.files[0] if len(made.files) == 1 else made.path}{others}, {made.bytes:,} bytes")
+    count = f", {len(made.files)} files" if len(made.files) > 1 else ""
+    echo(f"written: {made.path}{count}, {made.bytes:,} bytes")

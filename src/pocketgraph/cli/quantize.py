@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     help="Codes of weights; int4 for large layers, in half of the bytes.",
 )  # fmt: skip
 @click.option(
-    "--io", type=click.Choice(["float", "int8", "int16"]), default="float", show_default=True,
-    help="What goes in and out.",
+    "--io", type=click.Choice(["float", "int8", "int16", "uint8"]), default="float", show_default=True,
+    help="What goes in and out; codes have a scale and a zero point in the file.",
 )  # fmt: skip
 @click.option("--max-kl", "--max_kl", type=float, help="Leave layers in float until the mean KL is not above this.")
 @click.option(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pocketgraph.cli.shared.keys import typed_key
 from pocketgraph.cli.shared.output import echo, escape, wide_console
 from pocketgraph.cli.shared.pipes import is_piped
 
@@ -118,7 +119,7 @@ def show(facts: Summary, path: str, all_ops: bool) -> None:
         return  # there is no file that a command could be proposed for
     console.print("next:", style="bold")
     for line in next_commands(facts, path, is_litert=is_model_file(graph)):
-        echo(f"  {line}")
+        echo(f"  {line}{typed_key()}")
 
 
 def beside(path: str) -> str:

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 import numpy as np
 
 from pocketgraph.errors import UsageError, option
-from pocketgraph.exporting.model import EntryPoint, ExportModel
+from pocketgraph.exporting.model import EntryPoint, ExportModel, Normalization, Port
 from pocketgraph.graph import Graph
-from pocketgraph.graph.dtype import BOOL, FLOAT, STRING
+from pocketgraph.graph.dtype import BOOL, FLOAT, STRING, UINT8
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.litert.engine import tried
-from pocketgraph.litert.program import Program
+from pocketgraph.litert.program import Program, Quantization
 from pocketgraph.litert.unsupported import Unsupported
 from pocketgraph.passes.dropout import is_noise_of_dropout
 from pocketgraph.quantization.canonical.canonicalize import canonicalize
@@ -25,6 +25,7 @@ from pocketgraph.runtime.open_shapes import is_divisor
 
 MOST_NAMED = 3
 """Nodes of one op that a message names."""
+MOST_BYTE = 255
 
 
 class LackingError(UsageError):
@@ -119,7 +120,7 @@ def quantized_program(
     Args:
         entry: the entry point, the model's main one.
         model: the model; it has samples.
-        io: ``float``, or the type of the tensors in between (``activations``): what goes in and out.
+        io: what goes in and out: ``float``, the type of the tensors in between (``activations``), or ``uint8``.
         activations: ``int8`` or ``int16``.
         target: as for ``float_program``.
 
@@ -146,7 +147,37 @@ def quantized_program(
         QuantizationOptions(io=io, activations=activations, threads=model.threads),
         model.progress,
     )
-    return outcome.converted.program, list(outcome.notes)
+    program = outcome.converted.program
+    if io == "uint8":
+        take_pixels(program, entry, model.normalization)
+    return program, [*outcome.notes, *_left_in_float(program, entry, io)]
+
+
+def take_pixels(program: Program, entry: EntryPoint, normalization: Normalization | None) -> None:
+    """Lets the bytes of a picture be its codes, where one mean and one deviation normalize all of its channels.
+
+    Cameras and task libraries feed bytes as they are, whatever the scale of the input says.
+    """
+    value, port = program.inputs[0], entry.inputs[0]
+    if value.dtype is not UINT8 or value.quantization is None or normalization is None or not is_picture(port):
+        return
+    means, deviations = set(normalization.mean), set(normalization.std)
+    if len(means) == len(deviations) == 1 and min(deviations) > 0 and 0 <= min(means) <= MOST_BYTE:
+        value.quantization = Quantization((1 / min(deviations),), (round(min(means)),))
+
+
+def is_picture(port: Port) -> bool:
+    """Whether an input has the shape of pictures: [batch, height, width, 1 or 3]."""
+    return len(port.sizes or ()) == 4 and (port.sizes or ())[3] in (1, 3)
+
+
+def _left_in_float(program: Program, entry: EntryPoint, io: str) -> list[str]:
+    """What is to be said of inputs and outputs that stay float although codes were asked for."""
+    if io == "float":
+        return []
+    sides = zip((*entry.inputs, *entry.outputs), (*program.inputs, *program.outputs), strict=True)
+    names = [f"'{port.name}'" for port, value in sides if value.dtype is FLOAT]
+    return [f"{', '.join(names)} stay float32: what is next to them computes in float"] if names else []
 
 
 def _lowered(simple: Simplified, target: str, custom: bool) -> Program:

@@ -20,6 +20,7 @@ from pocketgraph.exporting.random_draws import check_with_draws_fed
 from pocketgraph.exporting.samples import with_samples
 from pocketgraph.exporting.targets import Target, target_of
 from pocketgraph.graph import Graph
+from pocketgraph.graph.model_file_graph import refuse_finished
 from pocketgraph.pages.quantities import bytes_text
 
 Lines: TypeAlias = "Sequence[str] | str | os.PathLike[str]"
@@ -94,7 +95,7 @@ def export(
     Args:
         source: a graph, a model file, or the directory of a SavedModel or training.
         path: the file or folder to write; its suffix says which form unless ``target`` does.
-        target: the name of a target; ``pocketgraph export --targets`` lists them.
+        target: the name of a target; ``pocketgraph export --help`` lists them.
         inputs, outputs, signatures, shapes, values: see ``opening.opened``.
         labels: the name of each class of the first output, or the file that has one a line.
         calibration: of scores, a line for each class, or the file that has them.
@@ -196,6 +197,7 @@ def export_model(
         tolerance, force: as for ``export``.
     """
     check_target(path, is_folder=target.is_folder, force=force)
+    refuse_finished(model.graph, "export")
     if model.variables and not target.has_variables:
         raise UsageError(
             f"{target.name} has no variables, and the model changes some ('{next(iter(model.variables))}')",

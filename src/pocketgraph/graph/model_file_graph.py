@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from pocketgraph.errors import UsageError
 from pocketgraph.graph.graph import Graph
 from pocketgraph.graph.node import parse_ref
 
@@ -31,6 +32,25 @@ def is_model_file(graph: Graph) -> bool:
 def is_litert_file(graph: Graph) -> bool:
     """Whether a graph is that of a LiteRT file."""
     return graph.extra[4:8] == LITERT
+
+
+def refuse_finished(graph: Graph, what: str, hint: str = "") -> None:
+    """Refuses the graph of a LiteRT or ONNX file for what starts from the graph that such files are made from.
+
+    Args:
+        graph: the graph.
+        what: what is to be done, for the message: ``quantize``.
+        hint: what else helps.
+
+    Raises:
+        UsageError: it is that of a file.
+    """
+    if is_model_file(graph):
+        form = "a .tflite file" if is_litert_file(graph) else "an .onnx file"
+        raise UsageError(
+            f"{form} is finished already; {what} starts from the graph that it was made from",
+            hint="give the frozen graph or the SavedModel" + hint,
+        )
 
 
 def coded(graph: Graph, tensor: str, array: Array) -> Array:

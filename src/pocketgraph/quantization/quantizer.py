@@ -17,6 +17,7 @@ from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
 from pocketgraph.errors import UsageError, option
 from pocketgraph.formats import to_bytes
 from pocketgraph.graph import Graph
+from pocketgraph.graph.model_file_graph import refuse_finished
 from pocketgraph.quantization.accuracy_budget import (
     AccuracyBudget,
     ProgramComparison,
@@ -61,7 +62,7 @@ def quantize(
     max_accuracy_drop: float | None = None,
     activations: Literal["int8", "int16"] = "int8",
     weights: Literal["int8", "int4"] = "int8",
-    io: Literal["float", "int8", "int16"] = "float",
+    io: Literal["float", "int8", "int16", "uint8"] = "float",
     ranges: Literal["auto", "minmax", "percentile", "mse", "entropy"] = "auto",
     rounding: Literal["fitted", "adaround", "corrected", "nearest"] = "fitted",
     equalize: bool = False,
@@ -203,6 +204,7 @@ class _Quantizer:
     ) -> None:
         self.model, self.source, self.reading, self.form, self.without = model, samples, reading, form, without
         graph = model if isinstance(model, Graph) else read_graph(os.fspath(model), outputs)
+        refuse_finished(graph, "quantize")
         check_feeds(feeds, [graph])
         self.outputs = list(outputs) or list(sample_fetches(graph))
         self.audio = None if inputs else audio_preprocessing_of(graph, self.outputs, tuple(feeds))

@@ -42,6 +42,24 @@ def operators(path: pathlib.Path) -> list[str]:
     return [operation.type for operation in block.operations if operation.type != "const"]
 
 
+def test_what_kills_an_export_leaves_nothing_among_temporary_files(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """coremltools keeps its first package until Python ends, which a kill prevents."""
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    found = []
+    monkeypatch.setattr(
+        "pocketgraph.exporting.coreml.exporter._readable",
+        lambda path: found.extend((tmp_path / "temporary").glob("*.mlpackage")),
+    )
+    export(parse(CLASSIFIER), tmp_path / "net.mlpackage", input_mean=127.5, input_std=63.75)
+    assert not found
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name != "temporary") == [
+        "net.mlpackage", "net.mlpackage.check.py", "net.mlpackage.golden.npz",
+    ]  # fmt: skip
+
+
 def test_a_classifier_takes_images_and_gives_labels(tmp_path: pathlib.Path) -> None:
     out = tmp_path / "net.mlpackage"
     made = export(

@@ -369,6 +369,62 @@ def test_pictures_are_scaled_in_one_step(means: list[float], deviations: list[fl
     assert_same_numbers(graph, rng.uniform(0, 255, (1, 6, 6, 3)).astype(np.float32))
 
 
+def test_a_number_may_stand_in_front_of_what_it_scales() -> None:
+    graph = scaled(
+        """a = Sub(x, m, T=float)
+        b = RealDiv(a, s, T=float)
+        c = Mul(two, b, T=float)
+        d = AddV2(one, c, T=float)""",
+        m=np.float32([1, 2, 3]), s=np.float32([2, 4, 5]), two=np.float32(2), one=np.float32(-1),
+    )  # fmt: skip
+    assert codes_of(graph) == ["MUL", "ADD", "SIN"]
+    assert_same_numbers(graph, rng.uniform(0, 9, (1, 6, 6, 3)).astype(np.float32))
+
+
+def chosen(axis: int, also: str = "") -> Graph:
+    """The place of the largest share among logits, and what else reads the shares."""
+    return graph_of(
+        f"""
+        x = Placeholder(dtype=float, shape=[4, 6])
+        shares = Softmax(x, T=float)
+        y = ArgMax(shares, axis, T=float, Tidx=int32, output_type=int32)
+        {also}
+        """,
+        axis=np.int32(axis),
+    )
+
+
+@pytest.mark.parametrize(("axis", "left"), [(1, ["ARG_MAX"]), (-1, ["ARG_MAX"]), (0, ["SOFTMAX", "ARG_MAX"])])
+def test_the_largest_share_is_that_of_the_largest_logit(axis: int, left: list[str]) -> None:
+    graph = chosen(axis)
+    assert codes_of(graph) == left
+    assert_same_numbers(graph, rng.normal(0, 30, (4, 6)).astype(np.float32))
+
+
+@pytest.mark.parametrize(("shape", "axis", "left"), [
+    ((2, 2, 6), 2, ["RESHAPE", "ARG_MAX"]), ((4, 2, 3), 2, ["SOFTMAX", "RESHAPE", "ARG_MAX"]),
+    ((4, 6, 1), 1, ["SOFTMAX", "RESHAPE", "ARG_MAX"]),
+])  # fmt: skip
+def test_the_largest_share_is_found_behind_a_reshape_too(shape: tuple[int, ...], axis: int, left: list[str]) -> None:
+    graph = graph_of(
+        """
+        x = Placeholder(dtype=float, shape=[4, 6])
+        shares = Softmax(x, T=float)
+        rows = Reshape(shares, sizes, T=float, Tshape=int32)
+        y = ArgMax(rows, axis, T=float, Tidx=int32, output_type=int32)
+        """,
+        sizes=np.array(shape, np.int32), axis=np.int32(axis),
+    )  # fmt: skip
+    assert codes_of(graph) == left
+    assert_same_numbers(graph, rng.normal(0, 9, (4, 6)).astype(np.float32))
+
+
+def test_shares_that_something_else_reads_are_chosen_from() -> None:
+    program = float_program(chosen(1, "z = Sqrt(shares, T=float)"), ["y", "z"])
+    (choice,) = [operation for operation in program.operations if operation.code == "ARG_MAX"]
+    assert choice.inputs[0] is next(o.outputs[0] for o in program.operations if o.code == "SOFTMAX")
+
+
 @pytest.mark.parametrize(
     "last", ["d = Sub(k, b, T=float)", "d = Mul(b, b, T=float)", "d = RealDiv(b, n, T=float)", "d = Mul(b, i, T=float)"]
 )

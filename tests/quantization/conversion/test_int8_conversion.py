@@ -12,7 +12,7 @@ from pocketgraph.litert.program import Program
 from pocketgraph.quantization.channels.cross_layer_equalization import equalize_across_layers
 from pocketgraph.quantization.conversion.int8_conversion import convert
 from pocketgraph.quantization.core.conversion_recipe import ConversionRecipe
-from pocketgraph.quantization.core.program_runner import ProgramRunner
+from pocketgraph.quantization.core.program_runner import ProgramRunner, as_fed, real
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
 from pocketgraph.quantization.core.value_range import Range
 from pocketgraph.quantization.float_program import float_program
@@ -54,6 +54,26 @@ def test_int8_goes_in_and_comes_out_when_asked(program: Program) -> None:
     wanted = [ProgramRunner(program)(sample)[0] for sample in samples(seed=5)]
     got = [ProgramRunner(converted).numbers(sample)[0] for sample in coded]
     assert np.abs(np.array(wanted) - np.array(got)).max() < 0.15
+
+
+@pytest.mark.parametrize("io", ["int8", "uint8"])
+def test_codes_go_in_and_out_where_floats_did(program: Program, io: str) -> None:
+    """To the last code: what the file with float ends makes of the numbers that the codes stand for."""
+    known = ranges(program)
+    plain, coded = (convert(program, ConversionRecipe(known, io=name)).program for name in ("float", io))
+    assert [v.dtype.name for v in (*coded.inputs, *coded.outputs)] == [io, io]
+    for sample in samples(seed=5):
+        fed = as_fed(sample, coded.inputs)
+        assert fed[0].dtype == io
+        (given,) = ProgramRunner(coded)(fed)
+        assert given.dtype == io
+        (wanted,) = ProgramRunner(plain)([real(coded.inputs[0], fed[0])])
+        np.testing.assert_array_equal(real(coded.outputs[0], given), wanted)
+
+
+def test_bytes_are_no_codes_of_sixteen_bits(program: Program) -> None:
+    with pytest.raises(UsageError, match="inputs and outputs are float or int16, not 'uint8'"):
+        convert(program, ConversionRecipe(ranges(program), io="uint8", bits=16))
 
 
 def test_what_is_kept_in_float_is_float(program: Program) -> None:

@@ -28,7 +28,7 @@ from pocketgraph.exporting.tool import Lines, model_to_export
 from pocketgraph.formats import load
 from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.graph import Graph
-from pocketgraph.graph.model_file_graph import SCALES, coded, is_litert_file, is_model_file
+from pocketgraph.graph.model_file_graph import SCALES, coded, is_litert_file, is_model_file, refuse_finished
 from pocketgraph.runtime.session import Session
 
 NUMBERS = frozenset(("float", "int32", "int64", "uint8", "int8", "bool"))
@@ -136,7 +136,7 @@ def make_project(
         input_height=input_height, sample_rate=sample_rate, threads=threads, progress=progress, notify=notify,
         about=About(name=names.title),
     )  # fmt: skip
-    model, finished = _as_it_is(model, where, built_on)
+    model, finished = _as_it_is(model, where, built_on, chosen.engines)
     notes = [*model.notes, *check_sizes(model.main, "an app")]
     model = with_fixed_shapes(replace(model, entries=(model.main,)))
     project = replace(_project(kind, built_on, names, model, finished, notes), boxes=os.fspath(boxes), app=app)
@@ -150,7 +150,7 @@ def make_project(
     return Made(place, kind, tuple(written), size, project.has_camera, tuple(project.notes))
 
 
-def _as_it_is(model: ExportModel, where: str | None, engine: str) -> tuple[ExportModel, str]:
+def _as_it_is(model: ExportModel, where: str | None, engine: str, engines: Sequence[str]) -> tuple[ExportModel, str]:
     """The model with what a finished file says of itself, and the path of that file; "" where it is to be exported.
 
     Raises:
@@ -159,11 +159,10 @@ def _as_it_is(model: ExportModel, where: str | None, engine: str) -> tuple[Expor
     if not is_model_file(model.graph):
         return model, ""
     if engine != "tflite" or not is_litert_file(model.graph) or where is None:
-        form = "a .tflite file" if is_litert_file(model.graph) else "an .onnx file"
-        raise UsageError(
-            f"{form} is finished already; a project on {engine} is made from the graph",
-            hint="give the frozen graph or the SavedModel",
-        )
+        takes_files = engine != "tflite" and "tflite" in engines and is_litert_file(model.graph)
+        hint = f", or {option('engine')}=tflite" if takes_files else ""
+        refuse_finished(model.graph, f"a project on {engine}", hint)
+    assert where is not None
     told = metadata(model.graph.extra)
     if told is None:
         return model, where

@@ -24,6 +24,7 @@ from pocketgraph.formats import save
 from pocketgraph.formats.files import write_atomically
 from pocketgraph.freezing import freeze
 from pocketgraph.graph import Graph
+from pocketgraph.graph.model_file_graph import refuse_finished
 from pocketgraph.pages.quantities import duration
 from pocketgraph.quantization import evaluate, quantize
 from pocketgraph.quantization.core.quantization_options import Progress, silent
@@ -99,6 +100,7 @@ def ship(
     if os.path.exists(place) and not os.path.isdir(place):
         raise UsageError(f"'{place}' is a file, not a folder for what ships")
     graph = read_graph(source, outputs)
+    refuse_finished(graph, "ship")
     wanted = list(outputs) if outputs else list(sample_fetches(graph))[:1]
     said: set[str] = set()
 

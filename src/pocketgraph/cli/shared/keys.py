@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -32,6 +33,12 @@ def chosen(key_file: str | None, key_env: str | None) -> str:
     return f"file:{key_file}" if key_file else f"env:{key_env}"
 
 
+def typed_key() -> str:
+    """The option with the key as it was typed, a space before it, for commands that are proposed; "" without one."""
+    context = click.get_current_context(silent=True)
+    return "" if context is None else context.meta.get(VARIABLE, "")
+
+
 def opens_sealed_models(command: click.Command) -> None:
     """Gives a command that reads models the two options, if it has not got them.
 
@@ -57,6 +64,7 @@ def _kept(kind: str) -> Callable[[click.Context, click.Parameter, str | None], N
     def keep(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
         if not value:
             return
+        context.meta[VARIABLE] = f" --key-{kind}={shlex.quote(value)}"
         before = os.environ.get(VARIABLE)
         os.environ[VARIABLE] = f"{kind}:{value}"
 

@@ -19,8 +19,6 @@ from pocketgraph.exporting.samples import made_feeds
 from pocketgraph.litert.program import Program
 from pocketgraph.quantization.core.program_runner import ProgramRunner, as_fed, real
 
-LITERT_OPS = "tfl."
-"""How the ops of graphs begin that were read from LiteRT files."""
 TOLERANCES = {"float32": 1e-4, "static": 0.05}
 """The largest difference of floats from the reference engine, as a share of the peak; the mean one of eight bits."""
 
@@ -54,12 +52,6 @@ def write(
     checked_name(prefix)
     if mode != "static" and io != "float":
         raise UsageError(f"{option('io')} is for {option('mode')}=static")
-    if any(node.op.startswith(LITERT_OPS) for node in model.graph):
-        raise UsageError(
-            "a .tflite file is finished already, and its operators' options are not part of the graph that is read",
-            hint=f"export the graph that it was made from; {option('mode')}=static "
-            f"{option('data', 'samples')}=… gives eight bits",
-        )
     check_labels(model)
     notes = check_sizes(model.main, "a C library")
     if len(model.entries) > 1:

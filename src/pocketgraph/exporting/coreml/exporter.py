@@ -6,6 +6,7 @@ import contextlib
 import io
 import logging
 import os
+import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -111,8 +112,9 @@ def write(
         what = "tensors that are quantized on the way" if ios > 16 else "weights that stay eight-bit codes"
         notes.append(f"the package needs iOS {ios} (macOS {ios - 3}), for {what}")
     outputs = [replace(f, is_scalar=v.rank == 0) for f, v in zip(outputs, made.body.outputs, strict=True)]
-    with _quiet():
-        package = _package(model, made.body, inputs, outputs, labels, precision, ios)
+    with _quiet(), tempfile.TemporaryDirectory(dir=os.path.dirname(path)) as folder:
+        first = os.path.join(folder, "first.mlpackage")
+        package = _package(model, made.body, inputs, outputs, labels, precision, ios, first)
         package.save(path)
         _readable(path)
         read = Package(path)
@@ -166,8 +168,9 @@ def _unique(labels: tuple[str, ...], notes: list[str]) -> list[str]:
 
 def _package(
     model: ExportModel, body: Body, inputs: list[Feature], outputs: list[Feature], labels: list[str], precision: str,
-    ios: int,
+    ios: int, path: str,
 ) -> Any:  # fmt: skip
+    """The package, as coremltools makes it at ``path``: in its own folder of temporary files it outlives a kill."""
     import coremltools as ct
     from coremltools.converters.mil.mil import Function, Program
 
@@ -192,7 +195,7 @@ def _package(
     classifier = ct.ClassifierConfig(labels, predicted_probabilities_output=outputs[0].name) if labels else None
     try:
         package = ct.convert(
-            program, convert_to="mlprogram", minimum_deployment_target=target, skip_model_load=True,
+            program, convert_to="mlprogram", minimum_deployment_target=target, skip_model_load=True, package_dir=path,
             inputs=[_described(feature) for feature in inputs], classifier_config=classifier,
             compute_precision=ct.precision.FLOAT16 if precision == "float16" else ct.precision.FLOAT32,
         )  # fmt: skip

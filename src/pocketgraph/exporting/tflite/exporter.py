@@ -18,7 +18,7 @@ from pocketgraph.exporting.tflite.half import with_half_weights
 from pocketgraph.exporting.tflite.open_sizes import Opened, open_program
 from pocketgraph.exporting.tflite.variables import first_values, with_variables
 from pocketgraph.exporting.tflite.zipped import archive
-from pocketgraph.graph.dtype import INT32
+from pocketgraph.graph.dtype import INT32, UINT8
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.model_file import ModelFile
 from pocketgraph.litert.program import Operation, Program, Value
@@ -43,7 +43,7 @@ def write(
     path: str,
     *,
     mode: Mode = "float32",
-    io: Literal["float", "int8", "int16"] = "float",
+    io: Literal["float", "int8", "int16", "uint8"] = "float",
     activations: Literal["int8", "int16"] = "int8",
     fixed: bool = False,
     with_metadata: bool = True,
@@ -56,7 +56,7 @@ def write(
         path: where the file goes.
         mode: float32; float16 weights, expanded when the file is loaded; dynamic: eight-bit weights, LiteRT quantizes
             tensors as they come; static: eight-bit weights and tensors, calibrated with the samples.
-        io: what goes in and out of a static file.
+        io: what goes in and out of a static file; uint8 as old task libraries and cameras have it.
         activations: the codes of tensors in a static file.
         fixed: whether sizes that the graph leaves open are fixed.
         with_metadata: whether the file says what the task libraries read.
@@ -75,6 +75,8 @@ def write(
     how = _How(mode, io, activations, fixed, custom_ops)
     packed = metadata.packed(model) if with_metadata else None
     made = [_subgraph(entry, model, how) for entry in model.entries]
+    if packed is not None and io == "uint8":
+        packed = metadata.packed(model, takes_bytes=made[0].program.inputs[0].dtype is UINT8)
     written = Written(tolerance=TOLERANCES[mode], is_coded=mode in ("dynamic", "static"))
     custom = sorted(
         {o.code.removeprefix(CUSTOM) for m in made for o in m.program.operations if o.code.startswith(CUSTOM)}

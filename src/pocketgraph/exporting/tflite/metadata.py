@@ -51,11 +51,12 @@ class Packed(NamedTuple):
     files: dict[str, bytes]
 
 
-def packed(model: ExportModel) -> Packed | None:
+def packed(model: ExportModel, *, takes_bytes: bool = False) -> Packed | None:
     """The metadata of a model's main entry point; None where there is nothing to tell beyond names and shapes.
 
     Args:
         model: the model; labels that it has must fit.
+        takes_bytes: whether the first input takes uint8 codes for the graph's floats.
 
     Raises:
         UsageError: labels or calibration do not fit the output.
@@ -74,7 +75,7 @@ def packed(model: ExportModel) -> Packed | None:
     files: dict[str, bytes] = {}
     rate = model.sample_rate if model.front is None else None
     inputs = [
-        _input(port, None if at else model.normalization, None if at else rate)
+        _input(port, None if at else model.normalization, None if at else rate, takes_bytes=takes_bytes and not at)
         for at, port in enumerate(model.main.inputs)
     ]
     outputs = _outputs(model, files)
@@ -87,7 +88,7 @@ def packed(model: ExportModel) -> Packed | None:
     return Packed(content, files)
 
 
-def _input(port: Port, normalization: Normalization | None, sample_rate: int | None) -> Table:
+def _input(port: Port, normalization: Normalization | None, sample_rate: int | None, *, takes_bytes: bool) -> Table:
     if sample_rate:
         properties: Table = ((0, "u32", sample_rate), (1, "u32", 1))
         return ((0, "string", "audio_clip"), (3, "table", _content(AUDIO, properties)))
@@ -105,7 +106,7 @@ def _input(port: Port, normalization: Normalization | None, sample_rate: int | N
     low = tuple((0 - m) / s for m, s in zip(mean, std, strict=True))
     high = tuple((255 - m) / s for m, s in zip(mean, std, strict=True))
     entries.append((4, "[table]", [((0, "u8", NORMALIZATION), (1, "table", options))]))
-    return (*entries, (5, "table", _stats(low, high)))
+    return (*entries, (5, "table", _stats((0.0,), (255.0,)) if takes_bytes else _stats(low, high)))
 
 
 def _outputs(model: ExportModel, files: dict[str, bytes]) -> list[Table]:

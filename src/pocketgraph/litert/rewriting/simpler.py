@@ -8,6 +8,7 @@ from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.litert.constant import Array, Constant
 from pocketgraph.litert.cost_model import FEW_PRELU_CHANNELS
 from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.litert.rewriting.view import View
 from pocketgraph.litert.rewriting.widths import MOST_WRITTEN_OUT
 
 MOST_DEPTH = 8  # operations that a negative part is spelled with
@@ -180,6 +181,26 @@ def flatten_inside_products(program: Program) -> None:
         is_same = value.shape == operation.outputs[0].shape[:1] + weights.shape[1:]
         if source is not None and source.constant is None and is_same and source.shape[:1] == value.shape[:1]:
             operation.inputs[0] = source
+    program.drop_unused()
+
+
+def choose_among_logits(program: Program) -> None:
+    """The largest of the shares that logits come to is that of the largest logit, so that nothing normalizes them."""
+    view = View(program)
+    for operation in program.operations:
+        if operation.code != "ARG_MAX":
+            continue
+        shares, axis = operation.inputs
+        if shares is None or axis is None or axis.constant is None:
+            continue
+        reader, softmax = operation, view.only_source(shares)
+        if softmax is not None and softmax.code == "RESHAPE" and softmax.inputs[0] is not None:
+            reader, softmax = softmax, view.only_source(softmax.inputs[0])
+        if softmax is None or softmax.code != "SOFTMAX" or softmax.options.get("beta", 1.0) <= 0:
+            continue
+        is_last = int(axis.constant.numpy().reshape(())) in (-1, len(shares.shape) - 1)
+        if is_last and shares.shape[-1:] == softmax.outputs[0].shape[-1:]:
+            reader.inputs[0] = softmax.inputs[0]
     program.drop_unused()
 
 

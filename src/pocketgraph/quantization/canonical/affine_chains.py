@@ -34,7 +34,7 @@ def merge_affine_chains(program: Program) -> None:
             reader = readers.get(result)
             if reader is None or view.uses[result] != 1 or result in view.outputs or _step(reader) is None:
                 break
-            if chain[-1].options.get("activation") or reader.inputs[0] is not result:
+            if chain[-1].options.get("activation"):
                 break
             chain.append(reader)
         new = _shorter(chain)
@@ -52,7 +52,7 @@ def _step(operation: Operation) -> tuple[Array, Array] | None:
     """(factor, offset) float64 [channels or 1] of an operation that does no more than that; None for any other."""
     if operation.code not in STEPS or len(operation.inputs) != 2:
         return None
-    source, constant = operation.inputs
+    source, constant = _operands(operation)
     result = operation.outputs[0]
     if source is None or constant is None or source.constant is not None or constant.constant is None:
         return None
@@ -69,6 +69,13 @@ def _step(operation: Operation) -> tuple[Array, Array] | None:
     return (numbers if operation.code == "MUL" else 1 / numbers), nothing
 
 
+def _operands(operation: Operation) -> list[Value | None]:
+    """What a step changes and by what, which may stand in front in sums and products."""
+    first = operation.inputs[0]
+    is_turned = operation.code in ("ADD", "MUL") and first is not None and first.constant is not None
+    return operation.inputs[::-1] if is_turned else operation.inputs
+
+
 def _shorter(chain: list[Operation]) -> list[Operation] | None:
     """The operations that do the same; None where they are no fewer, or none at all is left."""
     factor, offset = np.ones(1), np.zeros(1)
@@ -76,7 +83,7 @@ def _shorter(chain: list[Operation]) -> list[Operation] | None:
         step = _step(operation)
         assert step is not None
         factor, offset = factor * step[0], offset * step[0] + step[1]
-    source, result = chain[0].inputs[0], chain[-1].outputs[0]
+    source, result = _operands(chain[0])[0], chain[-1].outputs[0]
     assert source is not None
     if max(np.abs(factor).max(), np.abs(offset).max()) > LARGEST:
         return None

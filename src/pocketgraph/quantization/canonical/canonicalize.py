@@ -23,6 +23,7 @@ from pocketgraph.litert.rewriting.linear import LINEAR, add_missing_biases, fold
 from pocketgraph.litert.rewriting.optimize import merge_reshapes
 from pocketgraph.litert.rewriting.shared import share_constants
 from pocketgraph.litert.rewriting.simpler import (
+    choose_among_logits,
     recognise_leaky_rectifiers,
     reshape_instead_of_transposing,
 )
@@ -278,6 +279,7 @@ CANONICAL_PASSES = (
     CanonicalPass("time_step_batching", "products of a loop's steps with its input are one product", batch_time_steps),
     CanonicalPass("leaky_relu", "a maximum of a value and its multiple is a LEAKY_RELU", recognise_leaky_rectifiers),
     CanonicalPass("prelu", "the same with a factor for each channel is a PRELU", slopes_by_channel),
+    CanonicalPass("argmax_of_logits", "the largest logit is chosen without normalizing them", choose_among_logits),
     CanonicalPass("function_recognition", "GELU and others are found by their values", recognise_functions),
     CanonicalPass(
         "reshape_for_transpose", "a transpose that moves nothing is a reshape", reshape_instead_of_transposing

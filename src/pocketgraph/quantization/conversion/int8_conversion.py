@@ -14,7 +14,7 @@ import numpy as np
 
 from pocketgraph.errors import UsageError
 from pocketgraph.graph import DType
-from pocketgraph.graph.dtype import FLOAT, INT8, INT16, INT32, INT64
+from pocketgraph.graph.dtype import FLOAT, INT8, INT16, INT32, INT64, UINT8
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Program, Quantization, Value
 from pocketgraph.litert.rewriting.linear import LINEAR
@@ -34,6 +34,7 @@ from pocketgraph.quantization.core.operator_rules import (
     float_operands,
     is_layer,
 )
+from pocketgraph.quantization.core.quantization_options import io_types
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.quantized_weights import QuantizedWeights, packed, rounded
 from pocketgraph.quantization.core.value_range import Range, quantized
@@ -49,10 +50,11 @@ def convert(program: Program, recipe: ConversionRecipe) -> ConvertedProgram:
     """The program with codes wherever the recipe and LiteRT's operators allow it; the argument stays as it is.
 
     Raises:
-        UsageError: ``recipe.io`` is neither ``float`` nor the type of the codes.
+        UsageError: ``recipe.io`` is none of the types for codes of these bits.
     """
-    if recipe.io not in ("float", f"int{recipe.bits}"):
-        raise UsageError(f"inputs and outputs are float or int{recipe.bits}, not '{recipe.io}'")
+    types = io_types(f"int{recipe.bits}")
+    if recipe.io not in types:
+        raise UsageError(f"inputs and outputs are {' or '.join(types)}, not '{recipe.io}'")
     return _Int8Conversion(program, recipe).run()
 
 
@@ -73,6 +75,7 @@ class _Int8Conversion:
         self.done: list[Operation] = []
         self.as_codes: dict[Value, Value] = {}
         self.as_floats: dict[Value, Value] = {}
+        self.as_bytes: dict[Value, Value] = {}
         self.constants: dict[tuple[Value, Quantization], Value] = {}
         self.kernels: dict[tuple[str, bytes, Quantization], Value] = {}
 
@@ -152,14 +155,25 @@ class _Int8Conversion:
         if self.recipe.io != "float" and has_codes:
             made = Value(value.name, self.type, value.shape, None, self.quantization(value))
             self.as_codes[value] = made
+            if self.recipe.io == "uint8":
+                given = bytes_of(made)
+                made.name = f"{value.name}/{self.type.name}"
+                self.done.append(Operation("QUANTIZE", [given], [made]))
+                return given
             return made
         self.as_floats[value] = value
         return value
 
     def leaving(self, value: Value) -> Value:
-        if self.recipe.io != "float" and value in self.as_codes:
-            return self.as_codes[value]
-        return self.floats(value)
+        if self.recipe.io == "float" or value not in self.as_codes:
+            return self.floats(value)
+        codes = self.as_codes[value]
+        if self.recipe.io != "uint8":
+            return codes
+        if codes not in self.as_bytes:
+            self.as_bytes[codes] = bytes_of(codes)
+            self.done.append(Operation("QUANTIZE", [codes], [self.as_bytes[codes]]))
+        return self.as_bytes[codes]
 
     def quantization(self, value: Value) -> Quantization:
         return self.quantizations[self.leaders[value]]
@@ -276,6 +290,14 @@ class _Int8Conversion:
         operands = list(operation.inputs) + [None] * (at_bias + 1 - len(operation.inputs))
         operands[at_data], operands[at_weights], operands[at_bias] = source, kernel, bias
         return operands
+
+
+def bytes_of(value: Value) -> Value:
+    """The same numbers as uint8 codes: those of int8, each 128 more."""
+    codes = value.quantization
+    assert codes is not None
+    quantization = replace(codes, zero_points=tuple(zero + 128 for zero in codes.zero_points))
+    return Value(f"{value.name}/uint8", UINT8, value.shape, None, quantization)
 
 
 def quantized_kernel(name: str, chosen: QuantizedWeights) -> Value:

@@ -25,7 +25,7 @@ class ConversionRecipe:
         ranges: what values each tensor takes; a tensor without range is kept in float.
         keep: operations that go on computing in float.
         weights: codes of layers whose weights are not just rounded.
-        io: ``float`` or ``int8``: what goes in and comes out.
+        io: one of ``io_types``: what goes in and comes out.
         hybrid: layers with int8 weights whose operand LiteRT quantizes anew each time and whose results are float.
         bits: of the codes of tensors, 8 or 16; weights have codes of their own.
         shifts: for results of weighted layers, by how many steps each channel's codes lie above their numbers.

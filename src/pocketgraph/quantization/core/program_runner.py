@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from pocketgraph.graph.dtype import UINT8
 from pocketgraph.litert.program import Program, Value
 from pocketgraph.litert.runner import PlainRunner
 from pocketgraph.quantization.program_pass import subprogram
@@ -71,9 +72,14 @@ def real(value: Value, array: Array) -> Array:
 
 def as_fed(sample: Sample, inputs: Sequence[Value]) -> list[Array]:
     """A sample in numbers as a program takes it: in codes where its inputs are such."""
-    from pocketgraph.quantization.core.value_range import quantized
+    from pocketgraph.quantization.core.value_range import quantized, quantized_bytes
 
-    return [
-        array if value.quantization is None else quantized(array, value.quantization, 8 * value.dtype.size)
-        for array, value in zip(sample, inputs, strict=True)
-    ]
+    fed = []
+    for array, value in zip(sample, inputs, strict=True):
+        if value.quantization is None:
+            fed.append(array)
+        elif value.dtype is UINT8:
+            fed.append(quantized_bytes(array, value.quantization))
+        else:
+            fed.append(quantized(array, value.quantization, 8 * value.dtype.size))
+    return fed

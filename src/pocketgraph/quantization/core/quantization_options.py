@@ -19,6 +19,11 @@ RANGE_METHODS = ("minmax", "percentile", "mse", "entropy", "auto")
 ROUNDINGS = ("fitted", "adaround", "corrected", "nearest")
 
 
+def io_types(activations: str) -> tuple[str, ...]:
+    """What may go in and out where tensors have these codes: floats, the codes, or those of eight bits as bytes."""
+    return ("float", "int8", "uint8") if activations == "int8" else ("float", activations)
+
+
 @dataclass(frozen=True)
 class QuantizationOptions:
     """What the caller wants.
@@ -29,7 +34,7 @@ class QuantizationOptions:
         rounding: how weights are: ``fitted`` to the results of their layer, the same with ``adaround`` to choose the
             codes, ``nearest`` with ``corrected`` biases, or just ``nearest``.
         equalize: whether channels are made even across layers first.
-        io: what goes in and comes out: ``float``, or the type of the tensors in between.
+        io: what goes in and comes out, one of ``io_types``.
         keep: names of tensors whose operations stay in float.
         float_share: the largest share of the program's multiplications that may stay in float where eight bits hurt,
             and by what share the weights may grow for it.
@@ -71,7 +76,7 @@ class QuantizationOptions:
             ("ranges", self.ranges, RANGE_METHODS),
             ("activations", self.activations, ("int8", "int16")),
             ("weights", self.weights, ("int8", "int4")),
-            ("io", self.io, ("float", self.activations)),
+            ("io", self.io, io_types(self.activations)),
         ):
             if value not in allowed:
                 raise UsageError(f"{option(name)} is one of {', '.join(allowed)}, not '{value}'")

@@ -69,6 +69,13 @@ def quantized(values: Array, quantization: Quantization, bits: int = 8) -> Array
     return result
 
 
+def quantized_bytes(values: Array, quantization: Quantization) -> Array:
+    """The uint8 codes nearest to ``values``, those outside of the range at its ends; one scale for all."""
+    scaled = np.rint(np.asarray(values, np.float64) / quantization.scales[0]) + quantization.zero_points[0]
+    codes: Array = np.clip(scaled, 0, 255).astype(np.uint8)
+    return codes
+
+
 def dequantized(coded: Array, quantization: Quantization) -> Array:
     """What codes stand for, in float32; one scale for the whole tensor."""
     centred = coded.astype(np.float32) - np.float32(quantization.zero_points[0])

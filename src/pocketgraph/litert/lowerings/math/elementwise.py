@@ -237,14 +237,18 @@ def _narrowed(emit: Emit, source: Value, target: DType) -> Value:
 
 @lowers("Log1p")
 def log_of_one_plus(emit: Emit, node: Node) -> None:
-    """x log(u) / (u - 1) with u = 1 + x, and x where u is 1, which keeps the digits of a small x.
+    """log(u) + (x - (u - 1)) with u = 1 + x: what rounding u took away is put back, so that a small x keeps its digits.
+
+    It is put back where x is at most 1. There u - 1 is exact, and that the difference is not divided by u is an error
+    of half a unit in the last place of x; further up log(u) is right by itself. XNNPACK has all these operators, of
+    choices by value it has none.
 
     Source: Goldberg, "What every computer scientist should know about floating-point arithmetic", theorem 4.
     """
     source = emit.require(emit.input(0), "float")
-    u = binary(emit, "ADD", source, number(emit, 1))
-    is_one = binary(emit, "EQUAL", u, number(emit, 1), BOOL)
-    rest = binary(emit, "SUB", u, number(emit, 1))
-    divisor = emit.add("SELECT_V2", [is_one, emit.constant_like(source, 1), rest], source.shape, source.dtype)
-    large = binary(emit, "MUL", source, binary(emit, "DIV", emit.add("LOG", [u], u.shape), divisor))
-    emit.result(emit.add("SELECT_V2", [is_one, source, large], source.shape, source.dtype))
+    one = number(emit, 1)
+    small = binary(emit, "MINIMUM", source, one)
+    kept = binary(emit, "SUB", binary(emit, "ADD", small, one), one)
+    u = binary(emit, "ADD", source, one)
+    logarithm = emit.add("LOG", [u], u.shape)
+    emit.result(binary(emit, "ADD", logarithm, binary(emit, "SUB", small, kept)))
