@@ -1,8 +1,8 @@
 """Holds one model in one program and times runs of it on request: ``worker.py PROGRAM MODEL THREADS SIDE``.
 
-PROGRAM is pocketgraph, pocketgraph:ENGINE (one engine runs everything), litert (a .tflite file) or tensorflow
-(TensorFlow 2, a session on a .pb). Prints ``ready``,
-then for every line with a number n that it reads, ``us T``: the median time of n runs in microseconds.
+PROGRAM is pocketgraph, pocketgraph:ENGINE (one engine runs everything; auto is measured at first), litert (a .tflite
+file) or tensorflow (TensorFlow 2, a session on a .pb). Prints ``ready``, then for every line with a number n that it
+reads, ``us T``: the median time of n runs in microseconds.
 With a fifth argument ``once`` it runs once and ends: for timing whole processes.
 """
 
@@ -22,6 +22,10 @@ def pocketgraph_runner(model: str, threads: int, side: int, engine: str | None =
 
     session = Session(model, threads=threads, engine=engine)
     feeds = {"input:0": image(np, side)}
+    if engine == "auto":
+        from serving import let_choose
+
+        let_choose(session, ["Identity:0"], feeds)
     return lambda: session.run(["Identity:0"], feeds)
 
 
