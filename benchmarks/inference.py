@@ -1,5 +1,5 @@
 """Session latency beside LiteRT, ONNX Runtime, OpenVINO (all in float32, on the official converters' files) and
-TensorFlow 2's session, in one run; time to the first result and peak memory beside TensorFlow.
+TensorFlow 2's session, in one run; time to the first result and peak memory beside LiteRT and TensorFlow.
 
     python benchmarks/inference.py MODELS --tensorflow PYTHON [--catalogue FOLDERS --official FOLDER] [--rounds 15]
 
@@ -20,7 +20,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 
 from catalogue import WORKER as CATALOGUE_WORKER
@@ -148,36 +148,47 @@ def timed_or_left_out(commands: Mapping[str, Sequence[str]], rounds: int) -> dic
 
 
 def first_result(programs: Mapping[str, Mapping[str, Sequence[str]]], rounds: int) -> None:
+    """Whole processes by turns: ours with an empty cache and with that of an earlier process, LiteRT's on the official
+    converter's file where there is one, and TensorFlow's."""
     rows = []
     for name, commands in programs.items():
-        ours, theirs = ([*(part.format(threads=2) for part in commands[who]), "once"] for who in ("ours", "tensorflow"))
-        cold: list[Whole] = []
-        warm: list[Whole] = []
-        peer: list[Whole] = []
+        once = {who: [*(part.format(threads=2) for part in each), "once"] for who, each in commands.items()}
+        peers = [who for who in ("litert", "tensorflow") if who in once]
+        found: dict[str, list[Whole]] = {who: [] for who in ("cold", "warm", *peers)}
         with tempfile.TemporaryDirectory() as kept, tempfile.TemporaryDirectory() as compiled:
             # An installed package has its bytecode beside it; one that is run from a work tree may not.
             settings = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": compiled}
-            whole_process(ours, {**settings, "POCKETGRAPH_CACHE": kept})
-            whole_process(theirs)
+            whole_process(once["ours"], {**settings, "POCKETGRAPH_CACHE": kept})
+            for who in peers:
+                whole_process(once[who], settings if who == "litert" else None)
             for _ in range(rounds):
                 with tempfile.TemporaryDirectory() as fresh:
-                    cold.append(whole_process(ours, {**settings, "POCKETGRAPH_CACHE": fresh}))
-                warm.append(whole_process(ours, {**settings, "POCKETGRAPH_CACHE": kept}))
-                peer.append(whole_process(theirs))
-        rows.append(
-            [
-                name,
-                *(f"{statistics.median(w.seconds for w in group):.2f}" for group in (cold, warm, peer)),
-                f"{paired([w.seconds for w in cold], [w.seconds for w in peer]):.3f}",
-                f"{paired([w.seconds for w in warm], [w.seconds for w in peer]):.3f}",
-                *(f"{max(w.peak for w in group) / 1e6:.0f}" for group in (cold, warm, peer)),
-                f"{paired([w.peak for w in cold], [w.peak for w in peer]):.3f}",
-                f"{paired([w.peak for w in warm], [w.peak for w in peer]):.3f}",
-            ]
-        )
-    header = ["model", "cold s", "warm s", "TensorFlow s", "cold ratio", "warm ratio"]
-    header += ["cold MB", "warm MB", "TensorFlow MB", "cold memory ratio", "warm memory ratio"]
+                    found["cold"].append(whole_process(once["ours"], {**settings, "POCKETGRAPH_CACHE": fresh}))
+                found["warm"].append(whole_process(once["ours"], {**settings, "POCKETGRAPH_CACHE": kept}))
+                for who in peers:
+                    found[who].append(whole_process(once[who], settings if who == "litert" else None))
+        rows.append([name, *compared(found, lambda each: each.seconds, "{:.2f}")])
+        rows[-1] += compared(found, lambda each: each.peak / 1e6, "{:.0f}")
+    whos = ["cold", "warm", "LiteRT", "TensorFlow"]
+    ratios = [f"{ours}/{peer}" for peer in whos[2:] for ours in whos[:2]]
+    header = [
+        "model",
+        *(f"{who} s" for who in whos),
+        *ratios,
+        *(f"{who} MB" for who in whos),
+        *(f"{r} MB" for r in ratios),
+    ]
     table(f"First result in a new process, from the .pb, 2 threads, median of {rounds} rounds", header, rows)
+
+
+def compared(found: Mapping[str, Sequence[Whole]], measure: Callable[[Whole], float], form: str) -> list[str]:
+    """The median of each program, then the ratios of ours to the peers', round by round."""
+    values = {who: [measure(each) for each in group] for who, group in found.items()}
+    peers = ("litert", "tensorflow")
+    cells = [form.format(statistics.median(values[who])) if who in values else "-" for who in ("cold", "warm", *peers)]
+    for peer in peers:
+        cells += [f"{paired(values[ours], values[peer]):.3f}" if peer in values else "-" for ours in ("cold", "warm")]
+    return cells
 
 
 def main() -> None:

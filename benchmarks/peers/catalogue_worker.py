@@ -2,9 +2,9 @@
 
 PROGRAM is pocketgraph, pocketgraph:ENGINE (one engine runs everything; auto is measured at first), reference (its exact
 engine alone), unchecked (compiled parts are not compared with that engine) or tensorflow (TensorFlow 2, a session on
-the graph). FOLDER has ``model.json``, which names the file, the inputs, the outputs and what to run first, and ``golden.npz`` with the inputs.
-Prints ``ready``, then for every line with a number n that it reads, ``us T``: the median time of n runs in
-microseconds.
+the graph). FOLDER has ``model.json``, which names the file, the inputs, the outputs and what to run first, and
+``golden.npz`` with the inputs. Prints ``ready``, then for every line with a number n that it reads, ``us T``: the
+median time of n runs in microseconds.
 With a fourth argument ``once`` it runs once and ends, for timing whole processes.
 """
 
