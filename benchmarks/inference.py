@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import pathlib
 import statistics
 import subprocess
@@ -31,7 +32,9 @@ WORKER = str(HERE / "peers" / "worker.py")
 TFLITE_WORKER = str(HERE / "peers" / "tflite_worker.py")
 ONNX_WORKER = str(HERE / "peers" / "onnx_worker.py")
 
-
+PROCESSOR_HELP = (
+    "time of processors in place of the clock's, one thread only: for a machine that has other work as well"
+)
 PEERS = {"litert": "LiteRT", "onnxruntime": "ONNX Runtime", "openvino": "OpenVINO", "tensorflow": "TensorFlow"}
 OURS = {
     "ours": "ours",
@@ -107,14 +110,14 @@ def converted(folder: pathlib.Path, official: pathlib.Path, kind: str, tensorflo
     return None
 
 
-def latency(programs: Mapping[str, Mapping[str, Sequence[str]]], rounds: int) -> None:
-    """Every program in turn; of each the least of its rounds' medians."""
+def latency(programs: Mapping[str, Mapping[str, Sequence[str]]], rounds: int, threads_of: Sequence[int]) -> None:
+    """Every program in turn, with so many threads; of each the least of its rounds' medians."""
     rows = []
     ratios: dict[tuple[str, int], list[float]] = {}
     asked = [who for who in (*OURS, *PEERS) if any(who in commands for commands in programs.values())]
     peers = [who for who in asked if who in PEERS]
     for name, commands in programs.items():
-        for threads in (1, 2):
+        for threads in threads_of:
             filled = {who: [part.format(threads=threads) for part in parts] for who, parts in commands.items()}
             least = {who: min(each) / 1000 for who, each in timed_or_left_out(filled, rounds).items()}
             best = min(peers, key=lambda who: least.get(who, math.inf))
@@ -201,7 +204,10 @@ def main() -> None:
     parser.add_argument("--official", type=pathlib.Path, help="where the official converter's files are kept")
     parser.add_argument("--kinds", default="image", help="which of the catalogue, see catalogue.py")
     parser.add_argument("--names", default="", help="only these models")
+    parser.add_argument("--processor", action="store_true", help=PROCESSOR_HELP)
     options = parser.parse_args()
+    if options.processor:
+        os.environ["PROCESSOR_TIME"] = "1"
     names = {name for name in options.names.split(",") if name}
     programs = {
         name: commands
@@ -215,7 +221,7 @@ def main() -> None:
         folders = [folder for group in found.values() for folder in group]
         programs.update(catalogue_models(folders, official, options.tensorflow))
     if options.only != "first":
-        latency(programs, options.rounds)
+        latency(programs, options.rounds, (1,) if options.processor else (1, 2))
     if options.only != "latency":
         first_result(programs, min(5, options.rounds))
 
