@@ -18,13 +18,14 @@ from click.testing import CliRunner
 
 from pocketgraph.cli.plan import command
 from pocketgraph.errors import MissingExtraError, RunError, UsageError
+from pocketgraph.exporting.onnx import openvino_engine as openvino
 from pocketgraph.exporting.onnx import part_engine
 from pocketgraph.formats import save
 from pocketgraph.graph.text import parse
 from pocketgraph.litert import cache
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.certificates import when_idle
-from pocketgraph.runtime.part_engines import choice, openvino, registry
+from pocketgraph.runtime.part_engines import choice, registry
 
 Array = np.ndarray[Any, Any]
 
@@ -346,7 +347,7 @@ def test_the_built_in_engines_side_by_side(tmp_path: pathlib.Path) -> None:
     assert graph is not None
     assert sorted(node.op for node in graph if node.op == "Placeholder") == ["Placeholder"] * 2
     inputs = [FEEDS[name.partition(":")[0]] for name in names]
-    for name in (*registry.BUILT_IN, "onnxruntime"):
+    for name in (*registry.BUILT_IN, "openvino", "onnxruntime"):
         engine = registry.find(name)
         try:
             assert engine.version()
@@ -360,7 +361,7 @@ def test_the_built_in_engines_side_by_side(tmp_path: pathlib.Path) -> None:
         if times is not None and name != "litert":
             assert times
             assert all(each.microseconds >= 0 for each in times)
-    for name in ("reference", "onnxruntime"):
+    for name in ("reference", "onnxruntime", "openvino"):
         assert registry.find(name).refuses(OfferedPart(entry)) == "the graph was not read"
 
 
