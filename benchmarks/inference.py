@@ -1,5 +1,5 @@
 """Session latency beside LiteRT, ONNX Runtime, OpenVINO (all in float32, on the official converters' files) and
-TensorFlow 2's session, in one run; time to the first result and peak memory beside TensorFlow.
+TensorFlow 2's session, in one run; time to the first result and peak memory beside LiteRT and TensorFlow.
 
     python benchmarks/inference.py MODELS --tensorflow PYTHON [--catalogue FOLDERS --official FOLDER] [--rounds 15]
 
@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import pathlib
 import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 
 from catalogue import WORKER as CATALOGUE_WORKER
@@ -31,9 +32,16 @@ WORKER = str(HERE / "peers" / "worker.py")
 TFLITE_WORKER = str(HERE / "peers" / "tflite_worker.py")
 ONNX_WORKER = str(HERE / "peers" / "onnx_worker.py")
 
-
+PROCESSOR_HELP = (
+    "time of processors in place of the clock's, one thread only: for a machine that has other work as well"
+)
 PEERS = {"litert": "LiteRT", "onnxruntime": "ONNX Runtime", "openvino": "OpenVINO", "tensorflow": "TensorFlow"}
-OURS = {"ours": "ours", "ours:openvino": "ours on OpenVINO"}
+OURS = {
+    "ours": "ours",
+    "ours:openvino": "ours on OpenVINO",
+    "ours:onnxruntime": "ours on ONNX Runtime",
+    "ours:auto": "ours, engine='auto'",
+}
 
 Programs = dict[str, dict[str, list[str]]]
 """How each program runs each model, the number of threads left open."""
@@ -45,11 +53,10 @@ def having(module: str, other: str) -> str:
 
 
 def ours(worker: str, *place: str) -> dict[str, list[str]]:
-    """Our session with each engine that is installed."""
-    engines = {"ours": "pocketgraph"}
-    if find_spec("openvino") is not None:
-        engines["ours:openvino"] = "pocketgraph:openvino"
-    return {who: [sys.executable, worker, program, *place] for who, program in engines.items()}
+    """Our session with each engine that is installed, and with the choice among them."""
+    engines = [name for name in ("openvino", "onnxruntime") if find_spec(name) is not None]
+    programs = {"ours": "pocketgraph", **{f"ours:{name}": f"pocketgraph:{name}" for name in [*engines, "auto"]}}
+    return {who: [sys.executable, worker, program, *place] for who, program in programs.items()}
 
 
 def on_onnx(path: pathlib.Path, place: str, tensorflow: str) -> dict[str, list[str]]:
@@ -103,14 +110,14 @@ def converted(folder: pathlib.Path, official: pathlib.Path, kind: str, tensorflo
     return None
 
 
-def latency(programs: Mapping[str, Mapping[str, Sequence[str]]], rounds: int) -> None:
-    """Every program in turn; of each the least of its rounds' medians."""
+def latency(programs: Mapping[str, Mapping[str, Sequence[str]]], rounds: int, threads_of: Sequence[int]) -> None:
+    """Every program in turn, with so many threads; of each the least of its rounds' medians."""
     rows = []
     ratios: dict[tuple[str, int], list[float]] = {}
     asked = [who for who in (*OURS, *PEERS) if any(who in commands for commands in programs.values())]
     peers = [who for who in asked if who in PEERS]
     for name, commands in programs.items():
-        for threads in (1, 2):
+        for threads in threads_of:
             filled = {who: [part.format(threads=threads) for part in parts] for who, parts in commands.items()}
             least = {who: min(each) / 1000 for who, each in timed_or_left_out(filled, rounds).items()}
             best = min(peers, key=lambda who: least.get(who, math.inf))
@@ -120,12 +127,12 @@ def latency(programs: Mapping[str, Mapping[str, Sequence[str]]], rounds: int) ->
                 if peer in least:
                     ratios.setdefault((PEERS[peer], threads), []).append(least["ours"] / least[peer])
             ratios.setdefault(("the best peer", threads), []).append(least["ours"] / least[best])
-            fastest = min(least[who] for who in asked if who in OURS and who in least)
-            ratios.setdefault(("the best peer, with our fastest engine", threads), []).append(fastest / least[best])
-            rows.append([*row, f"{PEERS[best]}, {fastest / least[best]:.3f}"])
+            chosen = least["ours:auto"] / least[best]
+            ratios.setdefault(("the best peer, with engine='auto'", threads), []).append(chosen)
+            rows.append([*row, f"{PEERS[best]}, {chosen:.3f}"])
             print("  ".join(rows[-1]), file=sys.stderr, flush=True)
     header = ["model", "threads", *(f"{ {**OURS, **PEERS}[who] } ms" for who in asked)]
-    header += [*(f"ours/{PEERS[who]}" for who in peers), "best peer, our fastest engine to it"]
+    header += [*(f"ours/{PEERS[who]}" for who in peers), "best peer, engine='auto' to it"]
     table(f"Session latency, least of the medians of {rounds} rounds, by turns", header, rows)
     for (name, threads), each in sorted(ratios.items()):
         print(f"geometric mean, {threads} thread{'s' * (threads > 1)}, {len(each)} models: {mean(each):.3f} x {name}")
@@ -137,43 +144,54 @@ def timed_or_left_out(commands: Mapping[str, Sequence[str]], rounds: int) -> dic
         try:
             return timed(commands, rounds, fewest=3)
         except EndedEarly as error:
-            if error.who == "ours":
+            if error.who in ("ours", "ours:auto"):
                 raise
             print(f"{error.who} does not run this model", file=sys.stderr)
             commands = {who: command for who, command in commands.items() if who != error.who}
 
 
 def first_result(programs: Mapping[str, Mapping[str, Sequence[str]]], rounds: int) -> None:
+    """Whole processes by turns: ours with an empty cache and with that of an earlier process, LiteRT's on the official
+    converter's file where there is one, and TensorFlow's."""
     rows = []
     for name, commands in programs.items():
-        ours, theirs = ([*(part.format(threads=2) for part in commands[who]), "once"] for who in ("ours", "tensorflow"))
-        cold: list[Whole] = []
-        warm: list[Whole] = []
-        peer: list[Whole] = []
+        once = {who: [*(part.format(threads=2) for part in each), "once"] for who, each in commands.items()}
+        peers = [who for who in ("litert", "tensorflow") if who in once]
+        found: dict[str, list[Whole]] = {who: [] for who in ("cold", "warm", *peers)}
         with tempfile.TemporaryDirectory() as kept, tempfile.TemporaryDirectory() as compiled:
             # An installed package has its bytecode beside it; one that is run from a work tree may not.
             settings = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": compiled}
-            whole_process(ours, {**settings, "POCKETGRAPH_CACHE": kept})
-            whole_process(theirs)
+            whole_process(once["ours"], {**settings, "POCKETGRAPH_CACHE": kept})
+            for who in peers:
+                whole_process(once[who], settings if who == "litert" else None)
             for _ in range(rounds):
                 with tempfile.TemporaryDirectory() as fresh:
-                    cold.append(whole_process(ours, {**settings, "POCKETGRAPH_CACHE": fresh}))
-                warm.append(whole_process(ours, {**settings, "POCKETGRAPH_CACHE": kept}))
-                peer.append(whole_process(theirs))
-        rows.append(
-            [
-                name,
-                *(f"{statistics.median(w.seconds for w in group):.2f}" for group in (cold, warm, peer)),
-                f"{paired([w.seconds for w in cold], [w.seconds for w in peer]):.3f}",
-                f"{paired([w.seconds for w in warm], [w.seconds for w in peer]):.3f}",
-                *(f"{max(w.peak for w in group) / 1e6:.0f}" for group in (cold, warm, peer)),
-                f"{paired([w.peak for w in cold], [w.peak for w in peer]):.3f}",
-                f"{paired([w.peak for w in warm], [w.peak for w in peer]):.3f}",
-            ]
-        )
-    header = ["model", "cold s", "warm s", "TensorFlow s", "cold ratio", "warm ratio"]
-    header += ["cold MB", "warm MB", "TensorFlow MB", "cold memory ratio", "warm memory ratio"]
+                    found["cold"].append(whole_process(once["ours"], {**settings, "POCKETGRAPH_CACHE": fresh}))
+                found["warm"].append(whole_process(once["ours"], {**settings, "POCKETGRAPH_CACHE": kept}))
+                for who in peers:
+                    found[who].append(whole_process(once[who], settings if who == "litert" else None))
+        rows.append([name, *compared(found, lambda each: each.seconds, "{:.2f}")])
+        rows[-1] += compared(found, lambda each: each.peak / 1e6, "{:.0f}")
+    whos = ["cold", "warm", "LiteRT", "TensorFlow"]
+    ratios = [f"{ours}/{peer}" for peer in whos[2:] for ours in whos[:2]]
+    header = [
+        "model",
+        *(f"{who} s" for who in whos),
+        *ratios,
+        *(f"{who} MB" for who in whos),
+        *(f"{r} MB" for r in ratios),
+    ]
     table(f"First result in a new process, from the .pb, 2 threads, median of {rounds} rounds", header, rows)
+
+
+def compared(found: Mapping[str, Sequence[Whole]], measure: Callable[[Whole], float], form: str) -> list[str]:
+    """The median of each program, then the ratios of ours to the peers', round by round."""
+    values = {who: [measure(each) for each in group] for who, group in found.items()}
+    peers = ("litert", "tensorflow")
+    cells = [form.format(statistics.median(values[who])) if who in values else "-" for who in ("cold", "warm", *peers)]
+    for peer in peers:
+        cells += [f"{paired(values[ours], values[peer]):.3f}" if peer in values else "-" for ours in ("cold", "warm")]
+    return cells
 
 
 def main() -> None:
@@ -186,7 +204,10 @@ def main() -> None:
     parser.add_argument("--official", type=pathlib.Path, help="where the official converter's files are kept")
     parser.add_argument("--kinds", default="image", help="which of the catalogue, see catalogue.py")
     parser.add_argument("--names", default="", help="only these models")
+    parser.add_argument("--processor", action="store_true", help=PROCESSOR_HELP)
     options = parser.parse_args()
+    if options.processor:
+        os.environ["PROCESSOR_TIME"] = "1"
     names = {name for name in options.names.split(",") if name}
     programs = {
         name: commands
@@ -200,7 +221,7 @@ def main() -> None:
         folders = [folder for group in found.values() for folder in group]
         programs.update(catalogue_models(folders, official, options.tensorflow))
     if options.only != "first":
-        latency(programs, options.rounds)
+        latency(programs, options.rounds, (1,) if options.processor else (1, 2))
     if options.only != "latency":
         first_result(programs, min(5, options.rounds))
 

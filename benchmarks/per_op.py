@@ -2,10 +2,10 @@
 
     python benchmarks/per_op.py MODEL.pb [--onnx MODEL.onnx] [--threads 1] [--rounds 5] [--reference] [--operations 10]
 
-LiteRT, OpenVINO, engines that packages register and, on request, the reference engine run the compiled part that takes
-the longest, with everything that was rewritten in it; ONNX Runtime runs MODEL.onnx (tf2onnx or ``pocketgraph export``
-makes it). Profiles are taken by turns; of each engine the one with the least sum counts. Engines name what they run
-in words of their own, so the table is by kinds of operations; below it are the longest operations of each.
+LiteRT, OpenVINO, ONNX Runtime (from our ONNX), engines that packages register and, on request, the reference engine
+run the compiled part that takes the longest; with --onnx ONNX Runtime runs MODEL.onnx as well (tf2onnx makes it).
+Profiles are taken by turns; of each engine the one with the least sum counts. Engines name what they run in words of
+their own, so the table is by kinds of operations; below it are the longest operations of each.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ from typing import Any
 from measure import table
 from pocketgraph import Session
 from pocketgraph.errors import MissingExtraError
+from pocketgraph.graph import parse_ref
+from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.litert import cache
+from pocketgraph.runtime.certificates.part_reference import PartReference
 from pocketgraph.runtime.made_up_feeds import sample_feeds, sample_fetches
 from pocketgraph.runtime.part_engines.engine import OfferedPart, OperationTime
 from pocketgraph.runtime.part_engines.registry import find, names
@@ -55,7 +58,9 @@ def profiles(model: pathlib.Path, threads: int, with_reference: bool) -> dict[st
         longest = max(executables, key=lambda each: each.about["work"])
     entry = cache.find(*longest.kept_as)
     assert entry is not None
-    part = OfferedPart(entry)
+    takes, gives = [name for name, _, _ in entry.about["inputs"]], list(fetches)
+    nodes = PartReference(session.graph, list(map(endpoint, takes)), list(map(endpoint, gives)))
+    part = OfferedPart(entry, lambda: nodes)
     given = {name.partition(":")[0]: value for name, value in feeds.items()}
     wanted = [entry.about["inputs"][index] for index in entry.about["fed"]]
     if any(name.partition(":")[0] not in given for name, _, _ in wanted):
@@ -73,6 +78,12 @@ def profiles(model: pathlib.Path, threads: int, with_reference: bool) -> dict[st
     if with_reference:
         found["reference"] = lambda: profiled(Session(model, engine="reference"), fetches, feeds)
     return found
+
+
+def endpoint(name: str) -> Endpoint:
+    """The output of a node that a name says, the first where it says none."""
+    ref = parse_ref(name)
+    return Endpoint(ref.name, ref.port)
 
 
 def profiled(session: Session, fetches: Sequence[str], feeds: Mapping[str, Any]) -> list[OperationTime]:
@@ -100,7 +111,7 @@ def main() -> None:
     options = parser.parse_args()
     programs = profiles(options.model, options.threads, options.reference)
     if options.onnx is not None and find_spec("onnxruntime") is not None:
-        programs["onnxruntime"] = lambda: on_onnx_runtime(options.onnx, options.threads)
+        programs[options.onnx.name] = lambda: on_onnx_runtime(options.onnx, options.threads)
     best: dict[str, Sequence[OperationTime]] = {}
     for _ in range(options.rounds):
         for who, profile in programs.items():

@@ -1,10 +1,10 @@
 """Holds a model of the catalogue in one program and times runs of it: ``catalogue_worker.py PROGRAM FOLDER THREADS``.
 
-PROGRAM is pocketgraph, pocketgraph:ENGINE (one engine runs everything), reference (its exact engine alone), unchecked
-(compiled parts are not compared with that engine) or tensorflow (TensorFlow 2, a session on the graph). FOLDER has
-``model.json``, which names the file, the inputs, the outputs and what to run first, and ``golden.npz`` with the inputs.
-Prints ``ready``, then for every line with a number n that it reads, ``us T``: the median time of n runs in
-microseconds.
+PROGRAM is pocketgraph, pocketgraph:ENGINE (one engine runs everything; auto is measured at first), reference (its exact
+engine alone), unchecked (compiled parts are not compared with that engine) or tensorflow (TensorFlow 2, a session on
+the graph). FOLDER has ``model.json``, which names the file, the inputs, the outputs and what to run first, and
+``golden.npz`` with the inputs. Prints ``ready``, then for every line with a number n that it reads, ``us T``: the
+median time of n runs in microseconds.
 With a fourth argument ``once`` it runs once and ends, for timing whole processes.
 """
 
@@ -27,6 +27,10 @@ def pocketgraph_runner(
     session = Session(path, threads=threads, **options)
     for step in first:
         session.run([], step["feeds"], targets=step["targets"])
+    if options["engine"] == "auto":
+        from serving import let_choose
+
+        let_choose(session, fetches, feeds)
     return lambda: session.run(fetches, feeds)
 
 

@@ -1,7 +1,7 @@
-"""Holds an .onnx file in one program and times runs of it: ``onnx_worker.py PROGRAM ONNX THREADS FOLDER|SIDE``.
+"""Holds an .onnx file in one program and times runs of it: ``onnx_worker.py PROGRAM ONNX THREADS FOLDER|SIZE``.
 
 PROGRAM is onnxruntime or openvino, both in float32. FOLDER is a model of a catalogue, whose ``golden.npz`` has the
-inputs (``ONNX.json`` names those that the file takes); SIDE is that of a square picture. The protocol is worker.py's.
+inputs (``ONNX.json`` names those that the file takes); SIZE is as for worker.py. The protocol is worker.py's.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ def inputs(path: str, place: str) -> dict[str, Any]:
     """What the model is fed with."""
     import numpy as np
 
-    if place.isdigit():
+    if place.replace("x", "").isdigit():
         from worker import image
 
-        return {"input": image(np, int(place))}
+        return {"input": image(np, place)}
     with open(path + ".json") as file:
         names = json.load(file)["inputs"]
     with np.load(os.path.join(place, "golden.npz"), allow_pickle=False) as data:

@@ -1,7 +1,9 @@
-"""What workers share: TensorFlow's session on a graph, and how each number that is read is answered: so many runs."""
+"""What workers share: a session's choice of engines, TensorFlow's session on a graph, and how each number that is read
+is answered: so many runs."""
 
 from __future__ import annotations
 
+import os
 import statistics
 import sys
 import time
@@ -10,15 +12,32 @@ from typing import Any
 
 
 def serve(once: Callable[[], object]) -> None:
-    """Says "ready", then "us N" for each line of the standard input, until that ends."""
+    """Says "ready", then "us N" for each line of the standard input, until that ends: time on the clock, or with
+    PROCESSOR_TIME in the environment the time that processors computed for this process."""
+    now = time.process_time_ns if os.environ.get("PROCESSOR_TIME") else time.perf_counter_ns
     print("ready", flush=True)
     for line in sys.stdin:
         times = []
         for _ in range(int(line)):
-            start = time.perf_counter_ns()
+            start = now()
             once()
-            times.append((time.perf_counter_ns() - start) / 1000)
+            times.append((now() - start) / 1000)
         print(f"us {statistics.median(times)}", flush=True)
+
+
+PATIENCE = 60.0
+"""Seconds that a chosen engine may take to be opened."""
+
+
+def let_choose(session: Any, fetches: list[str], feeds: Any) -> None:
+    """Measures which engine is the fastest for each part, and runs until those have taken over."""
+    chosen = {part.runs_on for part in session.plan(fetches, feeds, measure=True).parts}
+    ends = time.perf_counter() + PATIENCE
+    while time.perf_counter() < ends:
+        session.run(fetches, feeds)
+        parts = [part for plan in session._calls.plans.values() for part in plan.executables]
+        if {getattr(part, "engine", "").partition(" ")[0] or "litert" for part in parts} == chosen:
+            return
 
 
 def tensorflow_session(path: str, threads: int) -> Any:

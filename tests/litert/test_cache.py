@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import pathlib
@@ -259,9 +260,24 @@ def test_leftovers_of_crashed_writers_are_removed(tmp_path: pathlib.Path) -> Non
     assert young.exists()
 
 
-def test_a_digest_is_that_of_the_content_and_remembered(tmp_path: pathlib.Path) -> None:
-    import hashlib
+def test_a_large_file_is_hashed_while_it_is_made_ready(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "LARGE", 1000)
+    path, notes = tmp_path / "model.pb", tmp_path / "cache"
+    asked: list[int] = []
+    for size, seen in ((999, 0), (1000, 1)):
+        path = tmp_path / f"{size}.pb"
+        path.write_bytes(bytes(size))
+        wanted = hashlib.sha256(bytes(size)).hexdigest()
+        assert digest.file_digest(path, notes, lambda: asked.append(1)) == wanted
+        assert len(asked) == seen
+    path.write_bytes(b"1" * 2000)  # a path that was seen before is likely to be in the cache
+    assert digest.file_digest(path, notes, lambda: asked.append(1)) == hashlib.sha256(b"1" * 2000).hexdigest()
+    assert len(asked) == 1
+    with pytest.raises(ZeroDivisionError):
+        digest.file_digest(path, "", lambda: 1 / 0)
 
+
+def test_a_digest_is_that_of_the_content_and_remembered(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "model.pb"
     path.write_bytes(b"one")
     notes = tmp_path / "cache"

@@ -6,6 +6,8 @@ import pathlib
 import subprocess
 import sys
 import textwrap
+import threading
+import types
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -16,12 +18,14 @@ from click.testing import CliRunner
 
 from pocketgraph.cli.plan import command
 from pocketgraph.errors import MissingExtraError, RunError, UsageError
+from pocketgraph.exporting.onnx import openvino_engine as openvino
+from pocketgraph.exporting.onnx import part_engine
 from pocketgraph.formats import save
 from pocketgraph.graph.text import parse
 from pocketgraph.litert import cache
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.certificates import when_idle
-from pocketgraph.runtime.part_engines import choice, openvino, registry
+from pocketgraph.runtime.part_engines import choice, registry
 
 Array = np.ndarray[Any, Any]
 
@@ -125,10 +129,11 @@ def nothing_waits() -> Iterator[None]:
 
 @pytest.fixture
 def measured(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
-    """Every part counts as large, OpenVINO as not installed; what is measured is the ratio under "mine"."""
+    """Every part counts as large, the extras as not installed; what is measured is the ratio under "mine"."""
     times = {"mine": 0.5}
     monkeypatch.setattr(choice, "LARGE_PART", 0)
-    monkeypatch.setattr(openvino, "find_spec", lambda name: None)
+    for module in (openvino, part_engine):
+        monkeypatch.setattr(module, "find_spec", lambda name: None)
     monkeypatch.setattr(choice, "by_turns", lambda ours, other, feeds: ([0.01] * 3, [0.01 * times["mine"]] * 3))
     return times
 
@@ -219,10 +224,11 @@ def test_engines_that_are_none(mine: Any, monkeypatch: pytest.MonkeyPatch) -> No
         Session(GRAPH, engine="half")
     with pytest.raises(UsageError, match="'broken' cannot be imported"):
         Session(GRAPH, engine="broken")
-    monkeypatch.setattr(openvino, "find_spec", lambda name: None)
-    with pytest.raises(MissingExtraError, match="'openvino' is not installed") as told_too:
-        Session(GRAPH, engine="openvino")
-    assert "pocketgraph[openvino]" in told_too.value.hint
+    for module, engine, extra in ((openvino, "openvino", "openvino"), (part_engine, "onnxruntime", "onnx")):
+        monkeypatch.setattr(module, "find_spec", lambda name: None)
+        with pytest.raises(MissingExtraError, match=f"'{engine}' is not installed") as told_too:
+            Session(GRAPH, engine=engine)
+        assert f"pocketgraph[{extra}]" in told_too.value.hint
 
 
 def test_a_wrong_engine_does_not_answer(mine: Any, tmp_path: pathlib.Path) -> None:
@@ -341,7 +347,7 @@ def test_the_built_in_engines_side_by_side(tmp_path: pathlib.Path) -> None:
     assert graph is not None
     assert sorted(node.op for node in graph if node.op == "Placeholder") == ["Placeholder"] * 2
     inputs = [FEEDS[name.partition(":")[0]] for name in names]
-    for name in registry.BUILT_IN:
+    for name in (*registry.BUILT_IN, "openvino", "onnxruntime"):
         engine = registry.find(name)
         try:
             assert engine.version()
@@ -355,11 +361,13 @@ def test_the_built_in_engines_side_by_side(tmp_path: pathlib.Path) -> None:
         if times is not None and name != "litert":
             assert times
             assert all(each.microseconds >= 0 for each in times)
-    assert registry.find("reference").refuses(OfferedPart(entry)) == "the graph was not read"
+    for name in ("reference", "onnxruntime", "openvino"):
+        assert registry.find(name).refuses(OfferedPart(entry)) == "the graph was not read"
 
 
-def test_openvino_computes_in_float32(tmp_path: pathlib.Path) -> None:
-    pytest.importorskip("openvino", reason="OpenVINO is not installed")
+@pytest.mark.parametrize("engine", ["openvino", "onnxruntime"])
+def test_engines_compute_in_float32(engine: str, tmp_path: pathlib.Path) -> None:
+    pytest.importorskip(engine, reason=f"{engine} is not installed")
     graph = parse("""
         x = Placeholder(dtype=float, shape=[2, 64])
         w = Const(float[64, 3] 1.0)
@@ -368,16 +376,74 @@ def test_openvino_computes_in_float32(tmp_path: pathlib.Path) -> None:
         y = Reshape(m, flat, T=float, Tshape=int32)
     """)
     x = 1 + RANDOM.random((2, 64), np.float32) / 4096  # bfloat16 has no numbers between 1 and 1.0078
-    with Session(graph, engine="openvino", cache_dir=tmp_path / "cache") as session:
+    with Session(graph, engine=engine, cache_dir=tmp_path / "cache") as session:
         (y,) = session.run("y", {"x": x})
         again = session.run("y", {"x": x + 1})
-        assert engines_of(session) == {f"openvino {openvino.ENGINE.version()}"}
+        assert engines_of(session) == {f"{engine} {registry.find(engine).version()}"}
     assert y.shape == (6,)
     np.testing.assert_allclose(y, np.repeat(x.sum(1, dtype=np.float64), 3), rtol=1e-6)
     assert not np.shares_memory(y, again[0])
     np.testing.assert_allclose(y, np.repeat(x.sum(1, dtype=np.float64), 3), rtol=1e-6)  # results stay as they are
-    with Session(GRAPH, engine="openvino", cache_dir=tmp_path / "cache") as session:
-        assert_right(session)
+    for _ in range(2):  # compiled, and from the cache
+        with Session(GRAPH, engine=engine, cache_dir=tmp_path / "cache") as session:
+            assert_right(session)
+            when_idle.finish()
+            assert_right(session)
+            assert engines_of(session) == {f"{engine} {registry.find(engine).version()}"}
+    assert set(certificates(tmp_path / "cache").values()) == {"right"}
+
+
+def test_what_onnx_runtime_does_not_take(tmp_path: pathlib.Path) -> None:
+    pytest.importorskip("onnxruntime", reason="ONNX Runtime is not installed")
+    narrow = parse("""
+        x = Placeholder(dtype=half, shape=[2, 4])
+        w = Const(half[4, 3] 0.5)
+        y = MatMul(x, w, T=half)
+    """)
+    with Session(narrow, engine="onnxruntime", cache_dir=tmp_path) as session, pytest.raises(RunError, match="16-bit"):
+        session.run("y", {"x": np.ones((2, 4), np.float16)})
+
+
+TWO_LAYERS = """
+    a = Placeholder(dtype=float, shape=[1, 6, 6, 4])
+    w = Const(float[3, 3, 4, 4] 0.125)
+    c = Conv2D(a, w, T=float, strides=[1, 1, 1, 1], padding="SAME")
+    axis = Const(int32 1)
+    p = BETWEEN
+    y = Conv2D(p, w, T=float, strides=[1, 1, 1, 1], padding="SAME")
+"""
+
+
+@pytest.mark.parametrize("between", ["Cumprod(c, axis, T=float, Tidx=int32)", "Relu(c, T=float)"])
+def test_auto_opens_onnx_runtime_in_a_process_that_has_not_read_the_graph(
+    between: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("onnxruntime", reason="ONNX Runtime is not installed")
+    monkeypatch.setattr(choice, "LARGE_PART", 0)
+    monkeypatch.setattr(openvino, "find_spec", lambda name: None)
+    monkeypatch.setattr(choice, "by_turns", lambda ours, other, feeds: ([10.0] * 3, [5.0] * 3))
+    path = tmp_path / "model.pb"
+    save(parse(TWO_LAYERS.replace("BETWEEN", between)), path)
+    feeds = {"a": RANDOM.random((1, 6, 6, 4), np.float32)}
+    with Session(path, engine="reference") as session:
+        (wanted,) = session.run("y", feeds)
+    began: list[threading.Thread] = []
+
+    class Late(threading.Thread):
+        def start(self) -> None:
+            began.append(self)
+
+    monkeypatch.setattr(choice, "threading", types.SimpleNamespace(Thread=Late))
+    for is_cached in (False, True):
+        with Session(path, engine="auto", cache_dir=tmp_path / "cache") as session:
+            for _ in range(2 * choice.RUNS):
+                np.testing.assert_allclose(session.run("y", feeds)[0], wanted, rtol=1e-5, atol=1e-6)
+            assert bool(began) == is_cached
+            while began:
+                began.pop().run()
+            when_idle.finish()
+            assert engines_of(session) == {f"onnxruntime {part_engine.ENGINE.version()}"}
+            np.testing.assert_allclose(session.run("y", feeds)[0], wanted, rtol=1e-5, atol=1e-6)
 
 
 def test_a_session_that_asks_for_no_engine_imports_none_of_this(tmp_path: pathlib.Path) -> None:

@@ -70,8 +70,8 @@ TABLES = ("show_run_order", "run_order_limit", "show_time", "time_limit", "show_
 )
 @flag_bool("--format_as_csv", "--format-as-csv", help="Print the tables as comma-separated values.")
 @click.option("--engine", metavar="NAME", default="auto", show_default=True,
-              help="Which engine runs the model: reference, litert, openvino or another by name; auto: LiteRT and, "
-              "where it cannot, the reference engine.")  # fmt: skip
+              help="Which engine runs the model: reference, litert, openvino, onnxruntime or another by name; auto: "
+              "LiteRT and, where it cannot, the reference engine.")  # fmt: skip
 @click.option("--compare", is_flag=False, flag_value="all", default="",
               help="Time other programs on the same model too: all, or some of reference, litert, auto "
               "(a session's default), tensorflow, onnxruntime, openvino.")  # fmt: skip

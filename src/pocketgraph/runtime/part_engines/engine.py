@@ -10,6 +10,7 @@ import numpy as np
 
 from pocketgraph.litert.cache import CacheEntry
 from pocketgraph.litert.runner import Runner
+from pocketgraph.litert.sixteen_bits import computed_in
 
 if TYPE_CHECKING:
     from pocketgraph.graph import Graph
@@ -82,6 +83,12 @@ class OfferedPart:
         """Whether tensors of it are codes."""
         return bool(self.entry.about["eight_bit"])
 
+    @property
+    def is_narrow(self) -> bool:
+        """Whether it takes or gives 16-bit floats, which the file holds as 32-bit ones."""
+        about = self.entry.about
+        return bool(about["rounded"]) or any(computed_in(dtype) != dtype for _, dtype, _ in about["inputs"])
+
     def graph(self) -> Graph | None:
         """The part in TensorFlow's ops, a graph with a placeholder for each input; None where the graph was not read.
 
@@ -92,10 +99,23 @@ class OfferedPart:
         given = [np.zeros(shape, dtype) for _, dtype, shape in self.entry.about["inputs"]]
         return self.reference.as_graph(given)[0]
 
+    def all_inputs(self, inputs: Sequence[Array]) -> list[Array]:
+        """What the part's graph takes, of what the file does: inputs that no result depends on are made up."""
+        about = self.entry.about
+        given = dict(zip(about["fed"], inputs, strict=True))
+        return [
+            given[place] if place in given else np.zeros(shape, dtype)
+            for place, (_, dtype, shape) in enumerate(about["inputs"])
+        ]
+
+    @cached_property
+    def places(self) -> list[int]:
+        """The place of each of the file's outputs among those of the part's graph."""
+        sources = [tuple(source) for source in self.entry.about["sources"]]
+        return [sources.index(("computed", index)) for index in range(len(self.entry.about["computed"]))]
+
 
 def _spec(dtype: str, shape: Sequence[int]) -> PartTensor:
-    from pocketgraph.litert.sixteen_bits import computed_in
-
     return PartTensor(np.dtype(computed_in(dtype)), tuple(shape))
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pocketgraph.errors import RunError
-from pocketgraph.litert.sixteen_bits import computed_in
 from pocketgraph.runtime.part_engines.engine import OfferedPart, OperationTime, PartRunner
 from pocketgraph.runtime.profile import StepTrace
 
@@ -21,19 +20,12 @@ class ReferenceRunner(PartRunner):
     """The part's nodes in NumPy."""
 
     def __init__(self, part: OfferedPart, reference: PartReference) -> None:
+        self._part = part
         self._reference = reference
-        about = part.entry.about
-        self._made_up = [np.zeros(shape, dtype) for _, dtype, shape in about["inputs"]]
-        self._fed = about["fed"]
-        sources = [tuple(source) for source in about["sources"]]
-        self._wanted = [sources.index(("computed", index)) for index in range(len(about["computed"]))]
 
     def run(self, inputs: Sequence[Array], trace: StepTrace | None = None) -> list[Array]:
-        given = list(self._made_up)
-        for place, array in zip(self._fed, inputs, strict=True):
-            given[place] = array
-        results = self._reference.run(given, trace=trace)
-        return [results[place] for place in self._wanted]
+        results = self._reference.run(self._part.all_inputs(inputs), trace=trace)
+        return [results[place] for place in self._part.places]
 
 
 class ReferenceEngine:
@@ -45,7 +37,7 @@ class ReferenceEngine:
         return str(np.__version__)
 
     def refuses(self, part: OfferedPart) -> str:
-        if part.entry.about["rounded"] or any(is_narrow(dtype) for _, dtype, _ in part.entry.about["inputs"]):
+        if part.is_narrow:
             return "it has 16-bit floats, which the file holds as 32-bit ones"
         return "" if part.reference is not None else "the graph was not read"
 
@@ -58,11 +50,6 @@ class ReferenceEngine:
         trace = StepTrace()
         self.load(part, threads).run(inputs, trace)
         return [OperationTime(node.name, node.op, node.duration_us) for node in trace.nodes if node.op != "Const"]
-
-
-def is_narrow(dtype: str) -> bool:
-    """Whether a NumPy type is a 16-bit float."""
-    return computed_in(dtype) != dtype
 
 
 ENGINE = ReferenceEngine()

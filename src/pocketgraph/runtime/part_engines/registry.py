@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 GROUP = "pocketgraph.engines"
 """The entry point group: ``[project.entry-points."pocketgraph.engines"]`` with ``mine = "package.module:ENGINE"``."""
-BUILT_IN = ("litert", "reference", "openvino")
+BUILT_IN = ("litert", "reference")
 
 
 @lru_cache(maxsize=1)

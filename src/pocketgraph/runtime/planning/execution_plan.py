@@ -166,7 +166,28 @@ class Request(NamedTuple):
             elif self.planner is not None:
                 self._check_later(executable, graph)
 
+        if nodes is None and self.planner is not None:
+
+            def nodes() -> PartReference:
+                return self._nodes_of(executable, graph)
+
         consider(executable, nodes, certify, measure=self.measure, at_once=self.call.is_traced)
+
+    def _nodes_of(self, executable: Executable, graph: Callable[[], Graph]) -> PartReference:
+        """What computes a part's nodes on the reference engine, where an earlier process compiled it: all is planned
+        anew, since the cache does not say which nodes a part is of.
+
+        Raises:
+            LookupError: the plan has another part by now.
+        """
+        assert self.planner is not None
+        made: Sequence[Any] = self.planner(self._replace(check="always", engine=None), graph).executables
+        found = {getattr(each, "kept_as", None): getattr(each, "check", None) for each in made}
+        for each in made:
+            each.close()
+        check: Any = found[executable.kept_as]
+        reference: PartReference = check.reference
+        return reference
 
 
 class ExecutionPlan:

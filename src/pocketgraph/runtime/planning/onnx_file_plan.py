@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import tempfile
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -15,15 +13,11 @@ from pocketgraph.formats.onnx_file import FOLDER
 from pocketgraph.graph import Graph
 from pocketgraph.graph.model_file_graph import ONNX_PREFIX
 from pocketgraph.runtime.description import DescribedPart, Description
-from pocketgraph.runtime.onnx_runner import OnnxRunner
+from pocketgraph.runtime.onnx_runner import OnnxRunner, node_times
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, Request
 from pocketgraph.runtime.profile import NodeTiming, StepTrace
 
 Array = np.ndarray[Any, Any]
-KERNEL = "_kernel_time"
-"""How the events of ONNX Runtime's profile end that are a node's own time."""
-PROFILED = 4
-"""Runs that are profiled; others on the machine make some of them longer."""
 
 
 def plan_of_onnx_file(request: Request, graph: Graph) -> ExecutionPlan:
@@ -95,25 +89,13 @@ class _OnnxRun:
 
     def _profiled(self, inputs: Sequence[Array]) -> list[_Share]:
         """The share of each node that ONNX Runtime runs, in the quickest of several runs."""
-        with tempfile.TemporaryDirectory(prefix="pocketgraph-profile-") as folder:
-            runner = self._opened(os.path.join(folder, "run"))
-            for _ in range(PROFILED):
-                runner.run(self._outputs, dict(zip(self._inputs, inputs, strict=True)))
-            with open(runner.end_profiling(), encoding="utf-8") as file:
-                events = json.load(file)
-        runs = [(event["ts"], event["ts"] + event["dur"]) for event in events if event.get("name") == "model_run"]
-        begin, end = min(runs, key=lambda run: run[1] - run[0], default=(0, 0))
-        timed = [
-            event for event in events
-            if event.get("cat") == "Node" and event["name"].endswith(KERNEL) and begin <= event["ts"] <= end
-        ]  # fmt: skip
-        whole = sum(event["dur"] for event in timed) or 1
+        feeds = dict(zip(self._inputs, inputs, strict=True))
+        timed = node_times(self._opened, self._outputs, feeds)
+        whole = sum(each.microseconds for each in timed) or 1
         found = []
-        for event in timed:
-            name = event["name"].removesuffix(KERNEL)
-            op = self._graph[name].op if name in self._graph else f"{ONNX_PREFIX}{event['args']['op_name']}"
-            size = int(event["args"].get("output_size", 0) or 0)
-            found.append(_Share(name, op, event["dur"] / whole, size))
+        for each in timed:
+            op = self._graph[each.name].op if each.name in self._graph else f"{ONNX_PREFIX}{each.op}"
+            found.append(_Share(each.name, op, each.microseconds / whole, each.size))
         return found
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import weakref
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pocketgraph.budgets import limits
-from pocketgraph.errors import GraphError, RunError
+from pocketgraph.errors import GraphError, PocketgraphError, RunError
 from pocketgraph.graph import DType, Graph, canonical, node_name, parse_ref
 from pocketgraph.graph.collector import collector_paused
 from pocketgraph.graph.endpoint import Endpoint
@@ -279,13 +280,20 @@ class SessionPlans:
             else:
                 from pocketgraph.litert.digest import file_digest
 
-                key = file_digest(self._path, self._cache_dir) if os.path.isfile(self._path) else ""
+                is_file = os.path.isfile(self._path)
+                key = file_digest(self._path, self._cache_dir, self._get_ready) if is_file else ""
             if key:
                 key += " exact" * self.exact + " strict" * self.strict
                 key += "".join(f" {op}" for op in sorted(self._allowed))
                 key += "".join(f" without {name}" for name in sorted(self.without))
             self._key = key
         return self._key
+
+    def _get_ready(self) -> None:
+        """Reads the graph and imports the planner: what a model takes that is not in the cache."""
+        with contextlib.suppress(PocketgraphError, OSError):  # whoever needs the graph will say so
+            if self.graph and self.engine != "reference":
+                from pocketgraph.runtime.planning import compiling, plan  # noqa: F401
 
     def _has_ops(self, ops: frozenset[str]) -> bool:
         """Whether the graph, or a function of it, has one of these ops; found out once for each set of them."""

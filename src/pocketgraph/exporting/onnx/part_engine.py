@@ -1,0 +1,108 @@
+"""ONNX Runtime as an engine for parts of floats, from the ONNX form of their graph (extra ``onnx``)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+
+import numpy as np
+
+from pocketgraph.errors import MissingExtraError, RunError
+from pocketgraph.exporting.model import Array
+from pocketgraph.graph import DType, Graph, Shape
+from pocketgraph.runtime.onnx_runner import OnnxRunner, node_times
+from pocketgraph.runtime.part_engines.engine import OfferedPart, OperationTime, PartRunner
+
+SETTINGS = {"session.force_spinning_stop": "1"}
+"""Threads sleep between runs: the next part may be another engine's, which computes on the same cores."""
+
+
+class OnnxPartRunner(PartRunner):
+    """A part in ONNX Runtime.
+
+    Args:
+        part: it; its graph was read.
+        threads: how many to compute with.
+
+    Raises:
+        LackingError: ONNX has no operators for some nodes.
+        RunError: ONNX Runtime does not take it, or it is larger than an ONNX model without files beside it may be.
+    """
+
+    def __init__(self, part: OfferedPart, threads: int) -> None:
+        content, self._inputs = onnx_form(part)
+        self._part = part
+        self._runner: OnnxRunner | None = OnnxRunner(content, threads, settings=SETTINGS)
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        if self._runner is None:
+            raise RunError("the part is closed")
+        results = self._runner.run(None, dict(zip(self._inputs, self._part.all_inputs(inputs), strict=True)))
+        pairs = zip(results, self._part.outputs, strict=True)
+        return [np.asarray(array, wanted.dtype).reshape(wanted.shape) for array, wanted in pairs]
+
+    def close(self) -> None:
+        self._runner = None
+
+
+class OnnxRuntimeEngine:
+    """ONNX Runtime on processors."""
+
+    name = "onnxruntime"
+
+    def version(self) -> str:
+        if find_spec("onnxruntime") is None or find_spec("onnx") is None:
+            raise MissingExtraError("the engine 'onnxruntime' is not installed", hint="pip install 'pocketgraph[onnx]'")
+        from importlib.metadata import version
+
+        return version("onnxruntime")
+
+    def refuses(self, part: OfferedPart) -> str:
+        if part.is_eight_bit:
+            return "it has eight-bit tensors, which ONNX Runtime computes with otherwise"
+        if part.is_narrow:
+            return "it has 16-bit floats, which ONNX Runtime rounds at other places"
+        return "" if part.reference is not None else "the graph was not read"
+
+    def load(self, part: OfferedPart, threads: int) -> OnnxPartRunner:
+        return OnnxPartRunner(part, threads)
+
+    def profile(self, part: OfferedPart, threads: int, inputs: Sequence[Array]) -> list[OperationTime] | None:
+        content, names = onnx_form(part)
+        found = node_times(
+            lambda to: OnnxRunner(content, threads, profile=to, settings=SETTINGS),
+            None,
+            dict(zip(names, part.all_inputs(inputs), strict=True)),
+        )
+        graph = part.graph()
+        assert graph is not None
+        return [OperationTime(_node_of(each.name, graph), each.op, each.microseconds) for each in found]
+
+
+def _node_of(name: str, graph: Graph) -> str:
+    """The node that an ONNX node is named after, ``NODE/OPERATOR``, as far as ONNX Runtime's fusions leave that."""
+    node = name
+    while node and node not in graph:
+        node = node.rpartition("/")[0]
+    return node or name
+
+
+def onnx_form(part: OfferedPart) -> tuple[bytes, list[str]]:
+    """The ONNX model of a part, and the names under which it takes what ``all_inputs`` gives."""
+    from pocketgraph.exporting.onnx.convert import converted
+    from pocketgraph.exporting.onnx.writing import LARGEST, constant_bytes, model_proto
+    from pocketgraph.version import VERSION
+
+    graph = part.graph()
+    if graph is None:
+        raise RunError("the graph was not read")
+    specs = [(DType.named(kind), Shape(shape)) for _, kind, shape in part.entry.about["inputs"]]
+    inputs = {f"{name}:0": spec for name, spec in zip(graph.inputs, specs, strict=True)}
+    made = converted(graph, inputs, [graph.outputs[place] for place in part.places])
+    if constant_bytes(made.body) > LARGEST:
+        raise RunError("its constants have over 2 GB, which ONNX holds in files beside the model only")
+    content: bytes = model_proto(made.body, made.opset, "part", VERSION).SerializeToString()
+    return content, list(graph.inputs)
+
+
+ENGINE = OnnxRuntimeEngine()
