@@ -24,7 +24,7 @@ from pocketgraph.formats import save
 from pocketgraph.graph.text import parse
 from pocketgraph.litert import cache
 from pocketgraph.runtime import Session
-from pocketgraph.runtime.certificates import when_idle
+from pocketgraph.runtime.certificates import budget, when_idle
 from pocketgraph.runtime.part_engines import choice, registry
 
 Array = np.ndarray[Any, Any]
@@ -166,6 +166,13 @@ def certificates(folder: pathlib.Path) -> dict[str, str]:
     return found
 
 
+@pytest.fixture
+def checked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts are compared at first use, however much of that earlier tests of this process have done."""
+    monkeypatch.setattr(budget, "allows", lambda microseconds: True)
+
+
+@pytest.mark.usefixtures("checked_at_once")
 def test_an_engine_of_a_package_runs_everything(mine: Any, tmp_path: pathlib.Path) -> None:
     for how_often in (1, 2):  # compiled, and from the cache
         with Session(GRAPH, engine="mine", threads=2, cache_dir=tmp_path / "cache") as session:
@@ -231,6 +238,7 @@ def test_engines_that_are_none(mine: Any, monkeypatch: pytest.MonkeyPatch) -> No
         assert f"pocketgraph[{extra}]" in told_too.value.hint
 
 
+@pytest.mark.usefixtures("checked_at_once")
 def test_a_wrong_engine_does_not_answer(mine: Any, tmp_path: pathlib.Path) -> None:
     mine.FAULTS.add("wrong")
     with warnings.catch_warnings(record=True) as told:
