@@ -62,8 +62,11 @@ def base(between: str = "second = Relu(shifted, T=float)") -> Graph:
 
 
 @pytest.fixture
-def stripes(tmp_path: pathlib.Path) -> pathlib.Path:
-    """Upright stripes and level ones: the same colours in the mean, so that the base sees next to no difference."""
+def stripes(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
+    """Upright stripes and level ones: the same colours in the mean, so that the base sees next to no difference.
+
+    Their folder is a relative path: photos are split by the hash of their path, which is the same in every run then.
+    """
     rng = np.random.default_rng(4)
     for number in range(120):
         name = ("level", "upright")[number % 2]
@@ -71,7 +74,8 @@ def stripes(tmp_path: pathlib.Path) -> pathlib.Path:
         line = np.where((np.arange(8) + rng.integers(2)) % 2, 190, 60) + rng.normal(0, 25, (8, 8))
         pixels = np.clip((line if name == "upright" else line.T)[..., None].repeat(3, 2), 0, 255).astype(np.uint8)
         Image.fromarray(pixels).save(tmp_path / "stripes" / name / f"{number}.png")
-    return tmp_path / "stripes"
+    monkeypatch.chdir(tmp_path)
+    return pathlib.Path("stripes")
 
 
 def tuned(photos: pathlib.Path, graph: Graph | None = None, tuning: Tuning = TUNING, **how: Any) -> Retrained:
