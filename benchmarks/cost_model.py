@@ -21,7 +21,7 @@ import numpy as np
 from measure import table
 from pocketgraph import Session
 from pocketgraph.graph import Graph, const
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.litert import cost_model
 from pocketgraph.runtime.engines.region import StepList
 from pocketgraph.runtime.engines.step_codegen import StepCodegen

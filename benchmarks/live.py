@@ -27,7 +27,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests")
 import pocketgraph
 from browsers import browser  # the tests' Chromium
 from pocketgraph.apps.live.answers import Detection
-from pocketgraph.apps.live.choice import application
+from pocketgraph.apps.live.application_choice import application
 from pocketgraph.apps.live.server import LiveServer
 from pocketgraph.apps.live.tracking import Tracker
 

@@ -17,7 +17,7 @@ import numpy as np
 from catalogue import WORKER
 from measure import Worker, table
 from pocketgraph.formats import save
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 
 LENGTH = 2000
 CHAINS = {

@@ -114,7 +114,7 @@ def call_of(path: pathlib.Path) -> tuple[str, list[str], dict[str, Any]]:
 
 def measured(options: argparse.Namespace) -> dict[str, Any]:
     """(latency, first result) without each pass that makes a difference, as ratios."""
-    from pocketgraph.runtime.passes import STEPS, all_passes
+    from pocketgraph.runtime.pass_registry import STEPS, all_passes
 
     model, fetches, feeds = call_of(options.models)
     rows = [row for row in all_passes() if not options.passes or row.name in options.passes.split(",")]

@@ -21,7 +21,7 @@ from pocketgraph.datasets import (
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.exporting import required_ops
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.litert import messages
 from pocketgraph.quantization.core import resume_state
 from pocketgraph.runtime import feed_files

@@ -34,7 +34,7 @@ from pocketgraph.cli.main import main as command_line
 from pocketgraph.formats import sealed
 from pocketgraph.formats.checkpoints.checkpoint_writer import write_checkpoint
 from pocketgraph.graph import Graph, Tensor, const
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 
 WIDE = 400  # of the square weights of the models: 640 kB
 PATIENCE = 300  # seconds for a writer that nobody strikes

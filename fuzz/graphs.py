@@ -34,7 +34,7 @@ import numpy as np
 
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import DType, Graph, Node, Shape, const
-from pocketgraph.graph.text import print_graph
+from pocketgraph.graph.text_format import print_graph
 from random_graphs import breaking
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent

@@ -20,7 +20,7 @@ from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.formats.wire import bytes_field
 from pocketgraph.graph import Func, Graph, Node, Tensor, opdefs
 from pocketgraph.graph.order import topological
-from pocketgraph.graph.text import parse, print_graph
+from pocketgraph.graph.text_format import parse, print_graph
 from pocketgraph.kernels.shapes.infer import infer
 from pocketgraph.litert.untrusted import verifier
 

@@ -14,7 +14,7 @@ from fuzz.data_readers import PICTURE_WORDS, pictures, wav
 from fuzz.mutations import message_changed
 from fuzz.targets import Mutator, Seeds, target
 from pocketgraph.formats.wire import bytes_field
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
 
 X = "x = Placeholder(dtype=string, shape=[])\n"

@@ -34,7 +34,7 @@ import numpy as np
 from pocketgraph import formats
 from pocketgraph.errors import RunError
 from pocketgraph.graph import Graph, const
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
 
 THREADS = 8

@@ -19,7 +19,7 @@ from pocketgraph.errors import PocketgraphError
 from pocketgraph.formats import to_bytes
 from pocketgraph.freezing import binding
 from pocketgraph.graph import canonical
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.transforms import grammar, tool, transform
 
 GRAPH = parse("""

@@ -8,7 +8,7 @@ import numpy as np
 from PIL import Image
 
 from pocketgraph.graph import Graph, Node, Tensor
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 
 
 def base() -> Graph:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pocketgraph.graph import Graph
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.transforms import transform
 
 SUM = """

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pocketgraph import formats
 from pocketgraph.formats import wire
 from pocketgraph.graph import DType, Graph
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 
 
 def with_functions(graph: Graph, lines: Iterable[str]) -> Graph:

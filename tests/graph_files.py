@@ -10,7 +10,7 @@ import pathlib
 from pocketgraph import formats
 from pocketgraph.graph import Graph
 from pocketgraph.graph.graph import Versions
-from pocketgraph.graph.text import parse, print_graph
+from pocketgraph.graph.text_format import parse, print_graph
 
 HEAD = "# producer "
 MOST = 24_000  # characters of a text that is still read

@@ -11,7 +11,7 @@ import pytest
 
 from pocketgraph.graph import Graph, Node, Shape
 from pocketgraph.graph.dtype import DType
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
 
 onnx = pytest.importorskip("onnx", reason="the extra 'onnx' is not installed")
@@ -25,8 +25,8 @@ def exported(
     opset: int = 17,
 ) -> Any:  # fmt: skip
     """The ModelProto of a graph (or its text form), which the ONNX checker has passed."""
-    from pocketgraph.exporting.onnx.convert import converted
-    from pocketgraph.exporting.onnx.writing import model_proto
+    from pocketgraph.exporting.onnx.protobuf_writer import model_proto
+    from pocketgraph.exporting.onnx.to_onnx import converted
 
     graph = parse(graph) if isinstance(graph, str) else graph
     types: dict[str, tuple[DType, Shape]] = {}

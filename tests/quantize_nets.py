@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pocketgraph.graph import Graph, const
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.program import Program
 from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.runtime.answer_metrics import Comparison

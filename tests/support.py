@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from pocketgraph.graph import Graph
-from pocketgraph.graph.text import parse, print_graph
+from pocketgraph.graph.text_format import parse, print_graph
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 

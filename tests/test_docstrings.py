@@ -15,7 +15,7 @@ MODULES = (
     "pocketgraph.graph.graph",
     "pocketgraph.graph.node",
     "pocketgraph.graph.tensor",
-    "pocketgraph.graph.text",
+    "pocketgraph.graph.text_format",
     "pocketgraph.inspect.summarize",
     "pocketgraph.quantization.quantizer",
     "pocketgraph.runtime.verification",

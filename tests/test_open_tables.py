@@ -15,7 +15,7 @@ from pocketgraph.errors import FormatError, UsageError
 from pocketgraph.formats import forms
 from pocketgraph.formats.content import Kind
 from pocketgraph.graph import Graph
-from pocketgraph.graph.text import parse, print_graph
+from pocketgraph.graph.text_format import parse, print_graph
 from pocketgraph.kernels import registry
 from pocketgraph.kernels.shapes import infer, rules
 from pocketgraph.litert.lowering import LOWERINGS, lowers

@@ -14,7 +14,7 @@ from pocketgraph.errors import FormatError, UsageError
 from pocketgraph.formats import to_bytes
 from pocketgraph.formats.checkpoints.checkpoint_writer import write_checkpoint
 from pocketgraph.graph import Graph, const
-from pocketgraph.graph.text import parse, print_graph
+from pocketgraph.graph.text_format import parse, print_graph
 from support import model_dir, needs_shared
 
 TRAINING = parse("""

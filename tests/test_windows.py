@@ -15,7 +15,7 @@ from pocketgraph.cli.shared.options import named_files
 from pocketgraph.datasets.class_labels import read_labels
 from pocketgraph.formats import save
 from pocketgraph.graph import Graph, const
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 
 IMPORT_ALL = """
 import os, signal, sys, mmap, pkgutil, subprocess, tempfile, shutil, multiprocessing, asyncio, socket, threading

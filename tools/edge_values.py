@@ -313,7 +313,7 @@ def main() -> None:
         work(pathlib.Path(options.worker))
         return
     from pocketgraph import Session, save
-    from pocketgraph.graph.text import parse
+    from pocketgraph.graph.text_format import parse
 
     if options.golden:
         FLOATS[:] = [v for v in FLOATS if not 0 < abs(v) < SMALLEST]  # TensorFlow takes subnormal ones for 0

@@ -23,8 +23,8 @@ import numpy as np
 
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.exporting import export_model, opened
-from pocketgraph.exporting.arguments import arguments_of
 from pocketgraph.exporting.model import ExportModel, Run
+from pocketgraph.exporting.target_options import arguments_of
 from pocketgraph.exporting.targets import TARGETS
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.quantization.evaluation.runnable_models import read_graph

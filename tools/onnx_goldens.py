@@ -78,8 +78,8 @@ def compared(case: Case) -> tuple[str, str]:
     import onnx
     import onnxruntime
 
-    from pocketgraph.exporting.onnx.convert import converted
-    from pocketgraph.exporting.onnx.writing import model_proto
+    from pocketgraph.exporting.onnx.protobuf_writer import model_proto
+    from pocketgraph.exporting.onnx.to_onnx import converted
     from pocketgraph.graph import DType, Shape
 
     graph, feeds, wanted = golden_arrays(case)

@@ -143,7 +143,7 @@ def jobs(arguments: argparse.Namespace, wanted: list[list[str]], folder: pathlib
 
 def _small_graphs(folder: pathlib.Path) -> Iterator[tuple[str, list[str], list[str]]]:
     from pocketgraph import formats
-    from pocketgraph.graph.text import parse
+    from pocketgraph.graph.text_format import parse
 
     for path in sorted((ROOT / "tests" / "transforms" / "original").glob("*.graph")):
         graph = parse(path.read_text())

@@ -22,8 +22,8 @@ OPSET = 17
 def ours(
     path: str, inputs: Sequence[str], outputs: Sequence[str], out: str, given: Mapping[str, Sequence[int]]
 ) -> Callable[[], object]:
-    from pocketgraph.exporting.onnx.convert import converted
-    from pocketgraph.exporting.onnx.writing import model_proto
+    from pocketgraph.exporting.onnx.protobuf_writer import model_proto
+    from pocketgraph.exporting.onnx.to_onnx import converted
     from pocketgraph.formats import load
     from pocketgraph.graph import Shape
     from pocketgraph.graph.dtype import FLOAT

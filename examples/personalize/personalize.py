@@ -71,7 +71,7 @@ def retrain(graph: Path, photos: dict[str, np.ndarray]) -> dict[str, np.ndarray]
     """
     import pocketgraph
     from pocketgraph.graph import const
-    from pocketgraph.graph.text import parse
+    from pocketgraph.graph.text_format import parse
 
     with pocketgraph.Session(graph) as session:
         name = bottleneck(session.graph)
@@ -113,7 +113,7 @@ def write(graph: Path, weights: dict[str, np.ndarray], path: Path):
     import pocketgraph
     from pocketgraph.graph import Node, Shape, const
     from pocketgraph.graph.dtype import FLOAT, INT64
-    from pocketgraph.graph.text import parse
+    from pocketgraph.graph.text_format import parse
 
     net = pocketgraph.load(graph)
     features = bottleneck(net)

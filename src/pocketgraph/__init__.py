@@ -21,7 +21,7 @@ The names below load what they need when they are first used; the commands' opti
 * ``formats.open_checkpoint(prefix)``: a mapping of variable name to Tensor.
 
 >>> import pocketgraph
->>> from pocketgraph.graph.text import parse, print_graph
+>>> from pocketgraph.graph.text_format import parse, print_graph
 >>> graph = parse('''
 ...     x = Placeholder(dtype=float, shape=[2])
 ...     kept = Identity(x, T=float)
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from pocketgraph.freezing import freeze
     from pocketgraph.graph import Graph, Node, Tensor
     from pocketgraph.inspect import summarize
-    from pocketgraph.inspect.identity import identify
+    from pocketgraph.inspect.identify import identify
     from pocketgraph.inspect.view.viewing import view
     from pocketgraph.quantization import QuantizedModel, evaluate, quantize
     from pocketgraph.runtime import InferenceInterface, Session, kernel, train
@@ -85,7 +85,7 @@ _HOME = {
     "trainable": "differentiation",
     "benchmark": "apps.model_timing", "label_image": "apps.label_image", "plan": "apps.model_plan",
     "ship": "apps.shipping.ship", "verify": "apps.model_comparison",
-    "summarize": "inspect", "identify": "inspect.identity", "view": "inspect.view.viewing",
+    "summarize": "inspect", "identify": "inspect.identify", "view": "inspect.view.viewing",
     "QuantizedModel": "quantization", "evaluate": "quantization", "quantize": "quantization",
     "Graph": "graph", "Node": "graph", "Tensor": "graph", "PocketgraphError": "errors",
 }  # fmt: skip

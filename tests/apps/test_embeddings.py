@@ -14,7 +14,7 @@ from pocketgraph import Session
 from pocketgraph.apps.embeddings import embed, read_embeddings
 from pocketgraph.errors import FormatError, GraphError, UsageError
 from pocketgraph.formats import save
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 
 
 @pytest.fixture

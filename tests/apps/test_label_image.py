@@ -14,7 +14,7 @@ from pocketgraph.apps.picture_model import find_output
 from pocketgraph.datasets import presets
 from pocketgraph.datasets.class_labels import read_labels
 from pocketgraph.errors import FormatError, RunError, UsageError
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from support import model_dir, model_info, needs_shared, shared
 
 RECORDS = json.loads((pathlib.Path(__file__).parent / "golden" / "label_image.json").read_text())

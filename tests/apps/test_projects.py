@@ -20,15 +20,14 @@ import pytest
 from PIL import Image
 
 from command_line import call
-from pocketgraph.apps.projects import make_project
-from pocketgraph.apps.projects import templates as project_templates
+from pocketgraph.apps.projects import make_project, project_files
+from pocketgraph.apps.projects.app_names import app_name, in_android, in_kotlin, in_swift
 from pocketgraph.apps.projects.kinds import KINDS
-from pocketgraph.apps.projects.names import app_name, in_android, in_kotlin, in_swift
 from pocketgraph.errors import PocketgraphError, UsageError
 from pocketgraph.exporting import export
 from pocketgraph.formats import save
 from pocketgraph.graph import Graph
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
 from support import model_dir, model_info, needs_shared
 
@@ -452,7 +451,7 @@ def test_a_full_disk_leaves_nothing(tmp_path: pathlib.Path, monkeypatch: pytest.
         written.append(place)
         return open(place, mode)
 
-    monkeypatch.setattr(project_templates, "open", full, raising=False)
+    monkeypatch.setattr(project_files, "open", full, raising=False)
     with pytest.raises(PocketgraphError, match="no space left"):
         make_project("pi", graph("classifier"), tmp_path / "out")
     assert len(written) == 3

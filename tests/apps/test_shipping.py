@@ -14,7 +14,7 @@ from command_line import call
 from pocketgraph.apps.shipping.ship import ship
 from pocketgraph.errors import UsageError
 from pocketgraph.graph import Graph, const
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from support import ROOT
 
 DIGITS = ROOT / "examples" / "digits"

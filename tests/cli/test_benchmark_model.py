@@ -13,7 +13,7 @@ from pocketgraph.cli.benchmark_model import command
 from pocketgraph.errors import PocketgraphError, RunError, UsageError
 from pocketgraph.formats import save
 from pocketgraph.formats.protos import message
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.inspect.peer_worker import as_texts, from_texts
 from pocketgraph.inspect.peers import _difference
 

@@ -11,7 +11,7 @@ import pytest
 from command_line import call
 from pocketgraph.formats import save
 from pocketgraph.graph import Graph, const
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 
 
 @pytest.fixture

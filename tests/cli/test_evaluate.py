@@ -12,7 +12,7 @@ import pytest
 from command_line import call
 from pocketgraph.formats import save
 from pocketgraph.graph import Graph, const
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 
 ROWS = np.random.default_rng(0).normal(size=(30, 8)).astype(np.float32)
 

@@ -13,7 +13,7 @@ from command_line import call
 from pocketgraph import formats
 from pocketgraph.datasets import image_loading
 from pocketgraph.graph import Graph, const
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 
 
 @pytest.fixture

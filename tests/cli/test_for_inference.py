@@ -8,7 +8,7 @@ from click.testing import CliRunner, Result
 from pocketgraph import formats
 from pocketgraph.cli import optimize_for_inference, strip_unused
 from pocketgraph.errors import FreezeError, UsageError
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 
 TEXT = """
     image = Placeholder(dtype=float, shape=[?,2])

@@ -11,7 +11,7 @@ from pocketgraph import formats
 from pocketgraph.cli.main import main
 from pocketgraph.formats.checkpoints.checkpoint_writer import write_checkpoint
 from pocketgraph.graph import Tensor
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures" / "freeze"
 GRAPH = """

@@ -13,7 +13,7 @@ from command_line import call
 from pocketgraph.formats import save
 from pocketgraph.graph import Graph, Node
 from pocketgraph.graph.dtype import FLOAT
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 
 needs_graphviz = pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed")
 TEXT = """

@@ -14,7 +14,7 @@ from command_line import call
 from pocketgraph.errors import PocketgraphError, TransformError, printable
 from pocketgraph.graph import Graph, Node
 from pocketgraph.graph.dtype import FLOAT
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.quantization.core.resume_state import ResumeState
 from pocketgraph.runtime import Session
 from support import ROOT

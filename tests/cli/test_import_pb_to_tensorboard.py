@@ -13,7 +13,7 @@ from command_line import call
 from pocketgraph.formats import from_bytes, save
 from pocketgraph.formats.protos import message
 from pocketgraph.graph import Graph, Shape
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from support import model_dir, needs_shared
 
 TEXT = """

@@ -8,7 +8,7 @@ from PIL import Image
 
 import command_line
 from pocketgraph import save
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 
 
 @pytest.fixture

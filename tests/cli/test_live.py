@@ -9,10 +9,10 @@ import pytest
 from PIL import Image
 
 from command_line import call
-from pocketgraph.apps.live.choice import APPLICATIONS
+from pocketgraph.apps.live.application_choice import APPLICATIONS
 from pocketgraph.cli.live import KINDS
 from pocketgraph.formats import save
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 
 COLOURS = """
     x = Placeholder(dtype=float, shape=[1,4,4,3])

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from pocketgraph.formats import load, save
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 
 PROGRAM = [sys.executable, "-m", "pocketgraph"]
 

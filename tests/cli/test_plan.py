@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from pocketgraph.cli.plan import command
 from pocketgraph.errors import UsageError
 from pocketgraph.formats import save
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.lowerings.nn import activations
 from pocketgraph.runtime import Session
 

@@ -13,7 +13,7 @@ from command_line import call
 from pocketgraph import Session
 from pocketgraph.formats import save
 from pocketgraph.graph import Graph, const
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from support import ROOT, model_dir, needs_shared
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from command_line import call
 from pocketgraph.formats import load, save
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from support import model_dir, needs_shared
 
 TABLES = pathlib.Path(__file__).parent.parent / "fixtures" / "saved_models_with_tables"

@@ -10,7 +10,7 @@ import pytest
 import command_line
 from pocketgraph import formats
 from pocketgraph.graph import Graph, const
-from pocketgraph.graph.text import parse, print_graph
+from pocketgraph.graph.text_format import parse, print_graph
 
 GRAPH = """
     x = Placeholder(dtype=float, shape=[2]) @"/gpu:0"

@@ -10,7 +10,7 @@ import pytest
 
 from command_line import call
 from pocketgraph import formats
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.transforms import tool
 
 GRAPH = """

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from pocketgraph.cli.main import group
 from pocketgraph.errors import UsageError
 from pocketgraph.formats import save
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 from command_line import call
 from pocketgraph.formats import save
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 
 TEXT = """
     x = Placeholder(dtype=float, shape=[1, 3])

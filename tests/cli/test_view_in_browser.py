@@ -16,7 +16,7 @@ from pocketgraph.errors import UsageError
 from pocketgraph.formats import save
 from pocketgraph.graph import Function, Graph, Node, const
 from pocketgraph.graph.dtype import FLOAT
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.inspect.view.page import as_html
 from support import model_dir, needs_shared
 

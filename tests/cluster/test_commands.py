@@ -19,7 +19,7 @@ from colours import base, colour_photos
 from command_line import call
 from pocketgraph.apps.embeddings import embed
 from pocketgraph.apps.retraining.tool import retrain
-from pocketgraph.apps.training_data.check import check_dataset
+from pocketgraph.apps.training_data.photo_checks import check_dataset
 from pocketgraph.cluster import connected
 from pocketgraph.formats import save
 from quantize_nets import wide_graph

@@ -10,7 +10,7 @@ from pocketgraph.datasets.picture_input import describe, find_input
 from pocketgraph.errors import GraphError, UsageError
 from pocketgraph.graph import Graph
 from pocketgraph.graph.dtype import UINT8
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 
 
 def described(text: str, width: int | None = None, height: int | None = None, fallback: int | None = None) -> tuple:

@@ -14,7 +14,7 @@ from function_text import with_functions
 from pocketgraph.differentiation.registry import GRADIENTS
 from pocketgraph.errors import GraphError
 from pocketgraph.graph import Graph
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from support import ROOT
 
 FIXTURES = ROOT / "tests" / "fixtures"

@@ -8,7 +8,7 @@ import pytest
 import pocketgraph
 from graph_files import graph_file, graph_names
 from pocketgraph.errors import GraphError
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from support import ROOT
 
 FOLDER = ROOT / "tests" / "fixtures" / "loop_gradients"

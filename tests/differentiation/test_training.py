@@ -12,7 +12,7 @@ import pytest
 import pocketgraph
 from pocketgraph.errors import GraphError, RunError
 from pocketgraph.graph import Graph, const
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from support import ROOT
 
 FIXTURES = ROOT / "tests" / "fixtures"

@@ -18,7 +18,7 @@ from pocketgraph.cli.main import Commands, group
 from pocketgraph.errors import PocketgraphError, UsageError
 from pocketgraph.graph import const
 from pocketgraph.graph.dtype import FLOAT
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from support import ROOT, model_dir, model_info, needs_shared
 
 

@@ -15,7 +15,7 @@ from pocketgraph.errors import FormatError, UsageError
 from pocketgraph.exporting import TARGETS, About, Normalization, export_model, opened
 from pocketgraph.exporting.tflite import metadata as writer
 from pocketgraph.formats.tflite_metadata import metadata
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 
 CLASSIFIER = parse("""
     picture = Placeholder(dtype=float, shape=[1, 4, 4, 3])

@@ -13,7 +13,7 @@ from pocketgraph.cli.print_required_ops import command as required_command
 from pocketgraph.cli.print_selective_registration_header import command as header_command
 from pocketgraph.errors import FormatError, UsageError
 from pocketgraph.exporting.required_ops import kernel_class, litert_operators, ops_list, required
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from support import ROOT
 
 FIXTURES = ROOT / "tests" / "fixtures"

@@ -16,7 +16,7 @@ from pocketgraph.exporting.programs import LackingError
 from pocketgraph.exporting.support import DEVICES, support, targets_of
 from pocketgraph.exporting.targets import TARGETS
 from pocketgraph.formats import save
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from support import model_dir, needs_shared
 
 FINE = "x = Placeholder(dtype=float, shape=[1, 4])\ny = Relu(x, T=float)\nz = Softmax(y, T=float)"

@@ -21,7 +21,7 @@ from pocketgraph.formats.tflite_metadata import metadata as litert_metadata
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.graph import Signature
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.model_file import ModelFile
 from pocketgraph.litert.schema import OPERATORS as EMITTED
 from support import ROOT, golden, model_dir, needs_shared

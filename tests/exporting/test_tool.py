@@ -13,15 +13,15 @@ import pytest
 import pocketgraph
 from pocketgraph.errors import MissingExtraError, PocketgraphError, UsageError
 from pocketgraph.exporting import targets, tool
-from pocketgraph.exporting.arguments import arguments_of, options_of
 from pocketgraph.exporting.checking import DifferenceError
 from pocketgraph.exporting.labels import check_labels
 from pocketgraph.exporting.model import Normalization, Written
 from pocketgraph.exporting.opening import opened, with_fixed_shapes, with_sizes
+from pocketgraph.exporting.target_options import arguments_of, options_of
 from pocketgraph.exporting.targets import TARGETS, Target, target_of
 from pocketgraph.graph import Graph
 from pocketgraph.graph.graph import Signature
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 
 DENSE = parse("""
     x = Placeholder(dtype=float, shape=[?, 3])

@@ -15,7 +15,7 @@ from pocketgraph.cli.main import main
 from pocketgraph.errors import GraphError, PocketgraphError, UsageError
 from pocketgraph.exporting.programs import LackingError
 from pocketgraph.graph import Graph, const
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.model_file import ModelFile
 from support import ROOT
 

@@ -15,7 +15,7 @@ from pocketgraph.errors import FormatError
 from pocketgraph.exporting import export
 from pocketgraph.formats import Kind, identify, wire
 from pocketgraph.graph import Graph, Node, const
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from support import model_dir, needs_shared
 
 GRAPH = Graph([const("w", np.arange(4.0)), Node("y", "Identity", ["w"])])

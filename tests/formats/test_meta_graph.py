@@ -117,7 +117,7 @@ def test_a_real_meta_file() -> None:
 
 def test_a_graph_saved_under_the_name_of_a_meta_graph_keeps_its_signatures(tmp_path: pathlib.Path) -> None:
     from pocketgraph.graph.graph import Signature
-    from pocketgraph.graph.text import parse
+    from pocketgraph.graph.text_format import parse
 
     graph = parse("x = Placeholder(dtype=float, shape=[2])\ny = Neg(x, T=float)")
     signature = Signature({"in": "x:0"}, {"out": "y:0"}, "tensorflow/serving/predict")

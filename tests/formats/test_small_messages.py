@@ -65,7 +65,7 @@ def test_a_damaged_object_graph() -> None:
 
 
 def test_a_checkpoint_of_tensorflow_2_freezes_a_graph_by_names() -> None:
-    from pocketgraph.graph.text import parse
+    from pocketgraph.graph.text_format import parse
 
     graph = parse("dense/kernel = VarHandleOp(dtype=float, shape=[2])\ny = ReadVariableOp(dense/kernel, dtype=float)")
     key = "model/kernel/.ATTRIBUTES/VARIABLE_VALUE"

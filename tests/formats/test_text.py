@@ -12,8 +12,8 @@ from pocketgraph.errors import FormatError
 from pocketgraph.formats import wire
 from pocketgraph.formats.protos import message
 from pocketgraph.graph import DType, Graph, Node, Shape, const
-from pocketgraph.graph.text import parse as parse_short
-from pocketgraph.graph.text import print_graph
+from pocketgraph.graph.text_format import parse as parse_short
+from pocketgraph.graph.text_format import print_graph
 
 TEXT = """
 # exported by hand

@@ -10,7 +10,7 @@ from pocketgraph.errors import FreezeError, UsageError
 from pocketgraph.freezing import freeze, freeze_and_tell
 from pocketgraph.freezing.binding import bound, split, without_known_branches
 from pocketgraph.graph import Graph
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
 from support import ROOT, assert_close, assert_text
 

@@ -6,7 +6,7 @@ import pytest
 from pocketgraph.errors import FreezeError
 from pocketgraph.freezing import extract_sub_graph, variables_to_constants
 from pocketgraph.graph import Graph, Tensor
-from pocketgraph.graph.text import parse, print_graph
+from pocketgraph.graph.text_format import parse, print_graph
 
 PAIR = Tensor.from_numpy(np.array([1.0, 2.0], np.float32))
 

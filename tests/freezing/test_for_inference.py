@@ -14,7 +14,7 @@ from pocketgraph.freezing.for_inference import optimize_for_inference, remove_tr
 from pocketgraph.freezing.for_inference.decomposed_batch_norms import fuse_decomposed_batch_norms
 from pocketgraph.freezing.for_inference.resizes import fuse_resize_and_conv
 from pocketgraph.graph import Graph
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
 from support import assert_close, assert_text, golden, model_dir, model_info, needs_shared
 

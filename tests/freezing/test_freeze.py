@@ -15,7 +15,7 @@ from pocketgraph.formats.checkpoints.checkpoint_writer import write_checkpoint
 from pocketgraph.freezing import freeze, freeze_and_tell
 from pocketgraph.graph import Graph, Tensor
 from pocketgraph.graph.attr import same_attrs
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
 from support import model_dir, needs_shared
 

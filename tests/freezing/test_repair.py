@@ -10,7 +10,7 @@ from pocketgraph.freezing.repair import REPAIRS, chosen, repaired
 from pocketgraph.freezing.repair.updates import is_update
 from pocketgraph.freezing.settle import without_idle_dropout
 from pocketgraph.graph import Graph
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
 from support import ROOT, assert_text, model_dir, model_info, needs_shared
 

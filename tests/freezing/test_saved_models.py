@@ -15,7 +15,7 @@ from pocketgraph.freezing import freeze, freeze_and_tell
 from pocketgraph.graph import Graph, Tensor
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.graph import Signature
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
 from support import assert_close, model_dir, model_info, needs_shared, shared
 

@@ -8,7 +8,7 @@ from pocketgraph.errors import GraphError
 from pocketgraph.graph import Graph, Node
 from pocketgraph.graph.edit import remove_attributes, rename_inputs, replace_matches
 from pocketgraph.graph.pattern import Match, Pattern
-from pocketgraph.graph.text import parse, print_graph
+from pocketgraph.graph.text_format import parse, print_graph
 
 RELU_OF_ADD = Pattern("Relu", [Pattern("Add", ["*", "*"])])
 

@@ -6,7 +6,7 @@ import pytest
 
 from pocketgraph.graph import Signature
 from pocketgraph.graph.entry_points import likely_inputs, likely_outputs, sole_outputs
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from support import model_dir, needs_shared
 
 MNIST = """

@@ -7,7 +7,7 @@ import pytest
 from pocketgraph.errors import GraphError
 from pocketgraph.graph import Graph
 from pocketgraph.graph.order import reachable, topological
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 
 
 def names(graph: Graph, **options: bool) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pocketgraph.graph.pattern import Pattern, find_matches
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 
 SCALED = Pattern("Mul", [Pattern("Conv2D|MatMul", ["*", Pattern("Const", name="weights")], name="product"), "Const"])
 

@@ -14,7 +14,7 @@ from pocketgraph.errors import GraphError
 from pocketgraph.graph import Func, Node, Opaque, Parameter, Shape, Tensor, const
 from pocketgraph.graph.attr import same_attrs
 from pocketgraph.graph.dtype import BFLOAT16, COMPLEX64, FLOAT, QUINT8, STRING, DType
-from pocketgraph.graph.text import parse, print_graph, print_node
+from pocketgraph.graph.text_format import parse, print_graph, print_node
 
 
 def same_node(a: Node, b: Node) -> bool:

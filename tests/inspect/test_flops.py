@@ -8,7 +8,7 @@ import pytest
 from kernels.cases import cases, from_list
 from pocketgraph.formats.tflite import OPERATORS
 from pocketgraph.graph import opdefs
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.inspect.flop_formulas import FORMULAS
 from pocketgraph.inspect.flops import ORIGINAL, count, count_graph
 from pocketgraph.inspect.free_ops import FREE

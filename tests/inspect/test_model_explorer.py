@@ -14,7 +14,7 @@ from pocketgraph.errors import FormatError
 from pocketgraph.formats import load, save
 from pocketgraph.graph import Graph, Node
 from pocketgraph.graph.dtype import FLOAT
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.inspect.model_explorer import graph_collection, harm_of_report, write_model_explorer
 from pocketgraph.inspect.output_shapes import SHAPES
 

@@ -9,7 +9,7 @@ import pytest
 
 from pocketgraph.errors import TransformError, UsageError
 from pocketgraph.graph import Graph, const
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.inspect.rule_check import RuleCheck
 from pocketgraph.transforms import tool
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from pocketgraph.cli.benchmark_model import command
 from pocketgraph.formats import save
 from pocketgraph.graph import Graph
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.inspect.step_flops import count_step
 
 LOOP = """

@@ -7,7 +7,7 @@ import pytest
 import pocketgraph
 from pocketgraph.cli.main import main
 from pocketgraph.errors import GraphError
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.inspect.summarize import original_report, structure, summarize
 from support import model_dir, model_info, needs_shared
 

@@ -16,7 +16,7 @@ from pocketgraph.formats.protos import message
 from pocketgraph.formats.run_records import benchmark_entries
 from pocketgraph.graph import Graph, Node, Tensor
 from pocketgraph.graph.dtype import FLOAT
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.inspect.tracing import step_stats_of, write_trace
 from pocketgraph.runtime import Session, StepTrace
 

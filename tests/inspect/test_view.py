@@ -12,7 +12,7 @@ import pytest
 
 from pocketgraph.graph import Graph, Node
 from pocketgraph.graph.dtype import FLOAT
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.inspect.op_families import family
 from pocketgraph.inspect.view import nodes, scopes
 from pocketgraph.inspect.view.nodes import shown_nodes

@@ -9,7 +9,7 @@ import pytest
 
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Node, Shape, opdefs
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels import evaluate, find
 from pocketgraph.runtime import Session
 

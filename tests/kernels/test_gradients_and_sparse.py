@@ -11,7 +11,7 @@ from kernels.cases import from_list
 from pocketgraph.errors import PocketgraphError, RunError
 from pocketgraph.graph import Node, Shape
 from pocketgraph.graph.dtype import FLOAT, INT32
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels import evaluate
 from pocketgraph.kernels.shapes import rules
 from pocketgraph.runtime import Session

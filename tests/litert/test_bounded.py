@@ -11,7 +11,7 @@ import pytest
 from pocketgraph import Session
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.dtype import FLOAT
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.program import Operation
 from pocketgraph.runtime.eight_bit import exact_or_fast as eight_bit_choice
 from pocketgraph.transforms.tool import run

@@ -15,7 +15,7 @@ import pytest
 
 from pocketgraph import formats
 from pocketgraph.graph import DType, Graph, const
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.litert import cache, digest, engine, executable, graph_content
 from pocketgraph.litert.runner import PackedRunner, PlainRunner
 from support import assert_close

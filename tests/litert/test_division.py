@@ -14,7 +14,7 @@ import pytest
 
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.litert import engine
 from pocketgraph.runtime.session import Session
 
@@ -22,7 +22,7 @@ CHILD = """
 import json, sys
 import numpy as np
 from pocketgraph.errors import RunError
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
 
 op, kind, divisor, dividends, divisors = json.loads(sys.argv[1])

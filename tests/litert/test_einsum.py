@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pocketgraph.graph import Graph, const
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
 
 SIZES = {"a": 2, "b": 3, "c": 4, "d": 5, "e": 2, "f": 3}

@@ -10,7 +10,7 @@ import pytest
 from litert.single_ops import run_graph
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Graph, Node, Shape, const
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.litert import engine
 from support import assert_close

@@ -6,7 +6,7 @@ from math import erf, erfc
 
 import numpy as np
 
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.quantization.float_program import float_program
 

@@ -14,7 +14,7 @@ import pytest
 
 import pocketgraph
 from pocketgraph.graph import Graph, const
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.litert import cache, disk_room, executable
 from pocketgraph.runtime import Session
 

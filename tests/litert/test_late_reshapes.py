@@ -7,7 +7,7 @@ import pytest
 
 from pocketgraph.graph import Graph, Shape
 from pocketgraph.graph.dtype import FLOAT
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.litert.engine import lowered
 from pocketgraph.litert.program import Program

@@ -7,7 +7,7 @@ import pytest
 
 from litert.single_ops import run_graph, run_reference
 from pocketgraph.graph import Graph, const
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from support import assert_close
 
 random = np.random.default_rng(5)

@@ -11,7 +11,7 @@ from litert.single_ops import run_graph, run_reference
 from pocketgraph import Session
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.dtype import FLOAT
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.litert import engine
 from pocketgraph.litert.program import Operation
 from pocketgraph.litert.rewriting import widths

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pocketgraph.graph.dtype import FLOAT
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.litert import engine, profiler
 from pocketgraph.litert.attribution import shared_out
 from pocketgraph.litert.profiler import Timed

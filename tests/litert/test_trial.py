@@ -3,7 +3,7 @@
 import numpy as np
 
 from pocketgraph.graph import DType, Graph, Shape
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.litert import engine
 from pocketgraph.litert.program import Program

@@ -10,6 +10,7 @@ from itertools import pairwise
 import pytest
 
 from pocketgraph.pages.document import fragment, report
+from pocketgraph.pages.page_glossary import WORDS
 from pocketgraph.pages.parts import (
     Cell,
     Column,
@@ -25,7 +26,6 @@ from pocketgraph.pages.parts import (
     words,
 )
 from pocketgraph.pages.repeats import alike
-from pocketgraph.pages.words import WORDS
 
 HOSTILE = "<script>alert(1)</script>\" onload='x' \u202e"
 COLUMNS = (Column("layer"), Column("dB", 'more than "one" word', falls=True))

@@ -13,7 +13,7 @@ from command_line import call
 from pocketgraph.formats import save
 from pocketgraph.graph import Graph, Node
 from pocketgraph.graph.dtype import FLOAT
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.inspect.benchmark_result import Benchmark
 from pocketgraph.quantization.evaluation.evaluation_page import finding
 from pocketgraph.quantization.evaluation.model_verdict import ModelVerdict

@@ -5,7 +5,7 @@ import pytest
 
 from pocketgraph import Session
 from pocketgraph.errors import GraphError
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.passes.batch_norms import affine_of, arranged
 
 PARAMETERS = """

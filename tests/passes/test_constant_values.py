@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.passes.constant_values import MOST_NODES, ConstantValues
 
 GRAPH = parse("""

@@ -8,8 +8,8 @@ import pytest
 
 from pocketgraph import Session
 from pocketgraph.freezing import extract_sub_graph
-from pocketgraph.graph.text import parse
-from pocketgraph.passes.dropout import without_dropout
+from pocketgraph.graph.text_format import parse
+from pocketgraph.passes.dropout_removal import without_dropout
 from support import assert_text
 
 DRAWN = """

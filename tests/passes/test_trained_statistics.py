@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.passes.trained_statistics import trained_statistics
 
 PARAMETERS = """

@@ -9,7 +9,7 @@ import pytest
 
 from pocketgraph.errors import RunError, UsageError
 from pocketgraph.graph import Graph, const
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.program import Program
 from pocketgraph.quantization.accuracy_budget import (
     AccuracyBudget,

@@ -10,7 +10,7 @@ import pytest
 import pocketgraph
 from pocketgraph.errors import UsageError
 from pocketgraph.graph import Graph, const
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.quantization import quantization_steps
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
 from pocketgraph.quantization.core.quantization_state import QuantizationState

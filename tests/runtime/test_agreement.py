@@ -8,7 +8,7 @@ import numpy as np
 
 from pocketgraph.graph import parse_ref
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime.certificates.agreement import EIGHT_BITS, Agreement, Precision, judged, varied
 from pocketgraph.runtime.certificates.part_reference import PartReference, addends
 

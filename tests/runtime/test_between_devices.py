@@ -8,7 +8,7 @@ import pytest
 from function_text import with_functions
 from pocketgraph.errors import MissingKernelError, RunError
 from pocketgraph.graph import DType, Func, Graph, Node
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
 
 FLOAT = DType.named("float")

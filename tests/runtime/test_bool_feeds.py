@@ -9,7 +9,7 @@ import pytest
 
 from pocketgraph import Session
 from pocketgraph.errors import RunError
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 
 GRAPH = parse("""
     x = Placeholder(dtype=bool, shape=[2])

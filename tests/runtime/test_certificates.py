@@ -18,7 +18,7 @@ import pytest
 
 from pocketgraph.errors import UsageError
 from pocketgraph.formats import load, save
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.litert import cache
 from pocketgraph.litert.lowerings.nn import activations
 from pocketgraph.runtime import Session

@@ -8,7 +8,7 @@ import pytest
 from pocketgraph.errors import RunError, UsageError
 from pocketgraph.formats import save
 from pocketgraph.graph import Graph
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import verify
 from pocketgraph.runtime.compare import compared
 from pocketgraph.runtime.feed_files import read_feeds

@@ -6,8 +6,8 @@ import pytest
 from pocketgraph import Session
 from pocketgraph.graph import DType, Graph
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.text import parse
-from pocketgraph.runtime.planning.passes import specialized
+from pocketgraph.graph.text_format import parse
+from pocketgraph.runtime.planning.graph_passes import specialized
 
 X = np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4)
 TWICE = """

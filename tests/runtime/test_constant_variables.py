@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pocketgraph.graph import Graph
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
 from support import model_dir, needs_shared
 

@@ -9,7 +9,7 @@ import pytest
 from graph_files import graph_file
 from pocketgraph.errors import PocketgraphError, RunError
 from pocketgraph.graph import Graph
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
 
 GRAPHS = pathlib.Path(__file__).parent / "graphs"

@@ -10,7 +10,7 @@ import pytest
 
 from pocketgraph.errors import RunError
 from pocketgraph.formats import save
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.litert import cache
 from pocketgraph.runtime import Session
 

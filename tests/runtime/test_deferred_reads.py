@@ -7,7 +7,7 @@ import pytest
 
 from pocketgraph.graph import Graph
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.engines.needed import needed
 from pocketgraph.runtime.planning.deferred_reads import defer_reads

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.litert import suppression
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.planning import dynamic_parts

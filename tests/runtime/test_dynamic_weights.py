@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pocketgraph.graph import Graph
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
 
 X = np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4)

@@ -12,7 +12,7 @@ import pytest
 from pocketgraph import Session
 from pocketgraph.graph import Graph, Node, const
 from pocketgraph.graph.dtype import FLOAT
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels.quantized.eight_bit_arithmetic import width
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Value

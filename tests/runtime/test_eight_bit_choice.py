@@ -10,7 +10,7 @@ import pytest
 from pocketgraph.graph import Graph, Node, const
 from pocketgraph.graph.dtype import QUINT8
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels.quantized.layers import _shifted_window
 from pocketgraph.kernels.windows import window
 from pocketgraph.runtime.eight_bit import exact_or_fast as eight_bit_choice

@@ -13,7 +13,7 @@ from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph, Node, const
 from pocketgraph.graph.dtype import FLOAT, INT8, QUINT8
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels.quantized.eight_bit_arithmetic import (
     half_away,
 )

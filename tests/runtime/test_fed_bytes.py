@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
 
 

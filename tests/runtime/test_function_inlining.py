@@ -9,7 +9,7 @@ from graph_files import graph_file
 from pocketgraph.errors import RunError
 from pocketgraph.graph import Function, Graph
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.engines.needed import needed
 from pocketgraph.runtime.planning.function_inlining import inline_calls

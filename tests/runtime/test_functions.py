@@ -9,7 +9,7 @@ import pytest
 from graph_files import graph_file
 from pocketgraph.errors import MissingKernelError, RunError
 from pocketgraph.graph import DType, Func, Function, Graph, Node
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.passes.inlining import inlined
 from pocketgraph.runtime import Session
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pocketgraph import Session
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 
 OLD = """
 x = Placeholder(dtype=float, shape=[2,50])

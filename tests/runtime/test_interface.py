@@ -10,7 +10,7 @@ import pytest
 import pocketgraph
 from pocketgraph.errors import RunError
 from pocketgraph.formats import save, to_bytes
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import InferenceInterface
 
 GRAPH = parse("""

@@ -9,7 +9,7 @@ import pytest
 
 from graph_files import graph_file, graph_names
 from pocketgraph.errors import RunError
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.unrolling import loops
 from pocketgraph.runtime.unrolling.partial_unrolling import PartialUnrolling

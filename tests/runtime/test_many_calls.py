@@ -10,7 +10,7 @@ import pytest
 from function_text import with_functions
 from pocketgraph.errors import DeadlineError, RunError
 from pocketgraph.graph import Graph
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import RunOptions, Session
 from pocketgraph.runtime.engines.functions import FunctionLibrary
 from pocketgraph.runtime.planning import function_inlining

@@ -13,7 +13,7 @@ from kernels.cases import FAMILIES, cases
 from pocketgraph import budgets
 from pocketgraph.budgets import limits
 from pocketgraph.errors import RunError
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels.registry import evaluate, find
 from pocketgraph.runtime import Session
 

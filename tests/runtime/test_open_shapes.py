@@ -7,7 +7,7 @@ import pytest
 
 from pocketgraph import Session
 from pocketgraph.graph import Graph, const
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime.made_up_feeds import sample_feeds, sample_shapes
 
 

@@ -21,11 +21,11 @@ from pocketgraph.errors import MissingExtraError, RunError, UsageError
 from pocketgraph.exporting.onnx import openvino_engine as openvino
 from pocketgraph.exporting.onnx import part_engine
 from pocketgraph.formats import save
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.litert import cache
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.certificates import budget, when_idle
-from pocketgraph.runtime.part_engines import choice, registry
+from pocketgraph.runtime.part_engines import engine_choice, registry
 
 Array = np.ndarray[Any, Any]
 
@@ -50,7 +50,7 @@ MODULE = '''
 
 import numpy as np
 
-from pocketgraph.runtime.part_engines.engine import OperationTime, PartRunner
+from pocketgraph.runtime.part_engines.part_engine import OperationTime, PartRunner
 
 FAULTS = set()
 LOADED = []
@@ -131,10 +131,10 @@ def nothing_waits() -> Iterator[None]:
 def measured(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
     """Every part counts as large, the extras as not installed; what is measured is the ratio under "mine"."""
     times = {"mine": 0.5}
-    monkeypatch.setattr(choice, "LARGE_PART", 0)
+    monkeypatch.setattr(engine_choice, "LARGE_PART", 0)
     for module in (openvino, part_engine):
         monkeypatch.setattr(module, "find_spec", lambda name: None)
-    monkeypatch.setattr(choice, "by_turns", lambda ours, other, feeds: ([0.01] * 3, [0.01 * times["mine"]] * 3))
+    monkeypatch.setattr(engine_choice, "by_turns", lambda ours, other, feeds: ([0.01] * 3, [0.01 * times["mine"]] * 3))
     return times
 
 
@@ -263,7 +263,7 @@ def test_auto_takes_the_faster_engine_when_idle(
     path = tmp_path / "model.pb"
     save(GRAPH, path)
     with Session(path, engine="auto", threads=2, cache_dir=tmp_path / "cache") as session:
-        for _ in range(choice.RUNS):
+        for _ in range(engine_choice.RUNS):
             assert_right(session)
             assert engines_of(session) == {""}
         when_idle.finish()
@@ -274,7 +274,7 @@ def test_auto_takes_the_faster_engine_when_idle(
         assert_right(session)
     assert certificates(tmp_path / "cache") == {"": "right", "mine 1.5": "right"}
     began: list[Any] = []
-    monkeypatch.setattr(choice.threading.Thread, "start", lambda thread: began.append(thread))  # type: ignore[attr-defined]
+    monkeypatch.setattr(engine_choice.threading.Thread, "start", lambda thread: began.append(thread))  # type: ignore[attr-defined]
     with Session(path, engine="auto", threads=2, cache_dir=tmp_path / "cache") as session:
         after = next(iter(session.plan(["z", "y"]).parts)).measured
         assert after[0] == "mine 1.5: 0.50 of LiteRT's time, measured on this machine"
@@ -339,7 +339,7 @@ def test_a_strict_session_and_eight_bits_stay_with_litert(
 def test_the_built_in_engines_side_by_side(tmp_path: pathlib.Path) -> None:
     from pocketgraph.graph.endpoint import Endpoint
     from pocketgraph.runtime.certificates.part_reference import PartReference
-    from pocketgraph.runtime.part_engines.engine import OfferedPart
+    from pocketgraph.runtime.part_engines.part_engine import OfferedPart
 
     fetches = ["z", "y"]
     with Session(GRAPH, cache_dir=tmp_path) as session:
@@ -427,9 +427,9 @@ def test_auto_opens_onnx_runtime_in_a_process_that_has_not_read_the_graph(
     between: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("onnxruntime", reason="ONNX Runtime is not installed")
-    monkeypatch.setattr(choice, "LARGE_PART", 0)
+    monkeypatch.setattr(engine_choice, "LARGE_PART", 0)
     monkeypatch.setattr(openvino, "find_spec", lambda name: None)
-    monkeypatch.setattr(choice, "by_turns", lambda ours, other, feeds: ([10.0] * 3, [5.0] * 3))
+    monkeypatch.setattr(engine_choice, "by_turns", lambda ours, other, feeds: ([10.0] * 3, [5.0] * 3))
     path = tmp_path / "model.pb"
     save(parse(TWO_LAYERS.replace("BETWEEN", between)), path)
     feeds = {"a": RANDOM.random((1, 6, 6, 4), np.float32)}
@@ -441,10 +441,10 @@ def test_auto_opens_onnx_runtime_in_a_process_that_has_not_read_the_graph(
         def start(self) -> None:
             began.append(self)
 
-    monkeypatch.setattr(choice, "threading", types.SimpleNamespace(Thread=Late))
+    monkeypatch.setattr(engine_choice, "threading", types.SimpleNamespace(Thread=Late))
     for is_cached in (False, True):
         with Session(path, engine="auto", cache_dir=tmp_path / "cache") as session:
-            for _ in range(2 * choice.RUNS):
+            for _ in range(2 * engine_choice.RUNS):
                 np.testing.assert_allclose(session.run("y", feeds)[0], wanted, rtol=1e-5, atol=1e-6)
             assert bool(began) == is_cached
             while began:

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from pocketgraph.graph import Graph, Node, Shape, const
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime.engines.compilation_units import PartCall, Plan
 from pocketgraph.runtime.engines.frames import ROOT
 from pocketgraph.runtime.engines.functions import FunctionLibrary
 from pocketgraph.runtime.engines.needed import needed
-from pocketgraph.runtime.engines.reference import Run, StepProgram
+from pocketgraph.runtime.engines.step_program import Run, StepProgram
 from pocketgraph.runtime.planning.partitioning import CutPart, is_worth_it, partition
 
 

@@ -16,10 +16,10 @@ from pocketgraph.cli.plan import command
 from pocketgraph.errors import UsageError
 from pocketgraph.formats import save
 from pocketgraph.graph import Graph, const
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.rewriting import optimize
-from pocketgraph.runtime.passes import ENVIRONMENT, all_passes, switched_off
-from pocketgraph.runtime.planning import passes
+from pocketgraph.runtime.pass_registry import ENVIRONMENT, all_passes, switched_off
+from pocketgraph.runtime.planning import graph_passes
 from recorded_runs import assert_repeats
 
 HERE = pathlib.Path(__file__).parent
@@ -68,7 +68,7 @@ X = np.random.default_rng(4).random((1, 9, 9, 3), np.float32)
 def _checked(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     seen: list[str] = []
 
-    def graph_too(name: str, state: passes.GraphState) -> None:
+    def graph_too(name: str, state: graph_passes.GraphState) -> None:
         seen.append(name)
         check_graph(name, state)
 
@@ -76,7 +76,7 @@ def _checked(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         seen.append(name)
         check_program(name, program)
 
-    monkeypatch.setattr(passes, "after_each", graph_too)
+    monkeypatch.setattr(graph_passes, "after_each", graph_too)
     monkeypatch.setattr(optimize, "after_each", program_too)
     yield
     assert seen
@@ -152,6 +152,6 @@ def test_plan_tells_passes(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPat
 def test_the_check_finds_faults(text: str, fault: str) -> None:
     from pocketgraph.graph.endpoint import Endpoint
 
-    state = passes.GraphState(parse(text), {}, {}, [Endpoint("y", 0)], ())
+    state = graph_passes.GraphState(parse(text), {}, {}, [Endpoint("y", 0)], ())
     with pytest.raises(AssertionError, match=fault):
         check_graph("a pass", state)

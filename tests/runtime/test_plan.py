@@ -5,7 +5,7 @@ import pytest
 
 from pocketgraph.errors import RunError, UsageError
 from pocketgraph.graph import Graph
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
 
 SANDWICH = """

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from function_text import with_functions
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
 
 FIRST = [

@@ -9,7 +9,7 @@ import numpy as np
 
 from pocketgraph import Session
 from pocketgraph.graph import Node
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels.quantized.eight_bit_arithmetic import (
     BYTE,
     WIDE,

@@ -9,7 +9,7 @@ import pytest
 
 from pocketgraph import Session
 from pocketgraph.errors import RunError
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime.planning.call_cache import MOST_SPELLINGS
 
 TWO = parse("""

@@ -10,7 +10,7 @@ import pytest
 
 from pocketgraph.errors import RunError
 from pocketgraph.graph import Graph
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.engines import region
 

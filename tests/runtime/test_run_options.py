@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pocketgraph.errors import DeadlineError, RunError, UsageError
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import RunOptions, Session, StepTrace
 
 ENDLESS = parse("""

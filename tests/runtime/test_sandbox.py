@@ -12,7 +12,7 @@ from pocketgraph.formats import from_bytes, open_checkpoint
 from pocketgraph.formats.checkpoints.checkpoint_merge import parse_slice
 from pocketgraph.formats.protos import message
 from pocketgraph.graph import DType, Graph, Node, Tensor, opdefs
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.permissions import GROUPS
 from pocketgraph.runtime.sandbox import Directory

@@ -17,7 +17,7 @@ from pocketgraph.formats.checkpoints.sstable import SortedTable
 from pocketgraph.formats.files import mapped
 from pocketgraph.formats.wire import varint
 from pocketgraph.graph import DType, Graph, Tensor
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures" / "checkpoints" / "v1"

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from pocketgraph.graph import Node
-from pocketgraph.runtime.engines.calls import bound, holding
 from pocketgraph.runtime.engines.scalar_arithmetic import NUMBERS
 from pocketgraph.runtime.engines.small_tensor_fills import FILLING
 from pocketgraph.runtime.engines.small_tensor_math import MATH
 from pocketgraph.runtime.engines.specialized_kernels import prepared
+from pocketgraph.runtime.engines.step_calls import bound, holding
 from runtime.test_small_tensor_math import both
 
 LOGICAL = ("LogicalAnd", "LogicalOr")

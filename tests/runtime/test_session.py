@@ -10,7 +10,7 @@ import pytest
 from graph_files import graph_file
 from pocketgraph.errors import MissingKernelError, RunError, UsageError
 from pocketgraph.graph import Graph, Versions
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session, StepTrace
 
 LINEAR = """

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from pocketgraph.errors import RunError, UsageError
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import InferenceInterface, Session
 from pocketgraph.runtime.description import OPEN_SHAPE
 from pocketgraph.runtime.signatures import chosen

@@ -6,7 +6,7 @@ import pytest
 from pocketgraph.errors import RunError
 from pocketgraph.graph import Graph
 from pocketgraph.graph.graph import Signature
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session, StepTrace
 
 GRAPH = parse("""

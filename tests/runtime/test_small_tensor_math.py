@@ -11,9 +11,9 @@ from hypothesis.extra import numpy as arrays
 
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import FLOAT, INT32
-from pocketgraph.runtime.engines.calls import bound
 from pocketgraph.runtime.engines.small_tensor_math import MATH
 from pocketgraph.runtime.engines.specialized_kernels import prepared
+from pocketgraph.runtime.engines.step_calls import bound
 
 SPECIAL = np.array([[np.nan, 1, -0.0], [np.inf, -np.inf, 0.0]], np.float32)
 KINDS = (np.float32, np.float64, np.int32, np.bool_)

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from pocketgraph.errors import RunError
 from pocketgraph.graph import Graph, Node, const
 from pocketgraph.graph.dtype import BOOL, FLOAT, HALF, INT32, INT64, UINT8, DType
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.cost_model import WRITTEN_OUT_AFTER
-from pocketgraph.runtime.engines.calls import bound
 from pocketgraph.runtime.engines.specialized_kernels import MAKERS, prepared
+from pocketgraph.runtime.engines.step_calls import bound
 from pocketgraph.runtime.session import Session
 
 ROWS = np.arange(24, dtype=np.float32).reshape(4, 6)

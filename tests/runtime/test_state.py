@@ -5,7 +5,7 @@ import pytest
 
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Node, Shape
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels.registry import Context, evaluate
 from pocketgraph.kernels.state.tensor_array import TensorArray
 from pocketgraph.kernels.state.variables import Variable

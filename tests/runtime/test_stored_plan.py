@@ -10,9 +10,9 @@ import pytest
 
 from pocketgraph.errors import RunError
 from pocketgraph.formats import save
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
-from pocketgraph.runtime.planning import plan
+from pocketgraph.runtime.planning import planner
 
 WEIGHTS = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)
 GRAPH = f"""
@@ -51,7 +51,7 @@ def refuse(*_: Any) -> Any:
 
 def test_the_next_session_does_not_plan(model: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = run(model, 2)
-    monkeypatch.setattr(plan, "compile_parts", refuse)
+    monkeypatch.setattr(planner, "compile_parts", refuse)
     np.testing.assert_array_equal(run(model, 2), first)
 
 
@@ -60,7 +60,7 @@ def test_another_request_is_another_plan(
     model: pathlib.Path, monkeypatch: pytest.MonkeyPatch, rows: int, fetch: str
 ) -> None:
     run(model, 2)
-    monkeypatch.setattr(plan, "compile_parts", refuse)
+    monkeypatch.setattr(planner, "compile_parts", refuse)
     with pytest.raises(AssertionError, match="planned again"):
         run(model, rows, fetch)
 
@@ -105,7 +105,7 @@ def test_the_next_session_reads_neither_the_graph_nor_kernels_it_does_not_run(
 ) -> None:
     first = run(model, 2)
     monkeypatch.setattr("pocketgraph.formats.load", refuse)
-    monkeypatch.setattr("pocketgraph.runtime.planning.plan.prepare", refuse)
+    monkeypatch.setattr("pocketgraph.runtime.planning.planner.prepare", refuse)
     np.testing.assert_array_equal(run(model, 2), first)
     program = (
         "import sys, numpy\n"
@@ -119,8 +119,8 @@ def test_the_next_session_reads_neither_the_graph_nor_kernels_it_does_not_run(
     loaded = set(done.stdout.split())
     assert "pocketgraph.runtime.planning.stored_plan" in loaded
     assert not loaded & {
-        "pocketgraph.runtime.planning.plan",
-        "pocketgraph.runtime.planning.passes",
+        "pocketgraph.runtime.planning.planner",
+        "pocketgraph.runtime.planning.graph_passes",
         "pocketgraph.kernels.shapes",
         "pocketgraph.kernels.nn.convolution",
         "pocketgraph.graph.opdefs",
@@ -216,7 +216,7 @@ LOOP = f"""
 
 
 def test_dynamic_parts_are_not_looked_for_again(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pocketgraph.runtime.engines import builder
+    from pocketgraph.runtime.engines import step_builder
     from pocketgraph.runtime.planning.dynamic_part import DynamicPart
 
     save(parse(LOOP), tmp_path / "loop.pb")
@@ -224,8 +224,8 @@ def test_dynamic_parts_are_not_looked_for_again(tmp_path: pathlib.Path, monkeypa
     results = []
     for again in (False, True):
         if again:
-            monkeypatch.setattr(builder, "dynamic_parts", refuse)
-            monkeypatch.setattr(plan, "compile_parts", refuse)
+            monkeypatch.setattr(step_builder, "dynamic_parts", refuse)
+            monkeypatch.setattr(planner, "compile_parts", refuse)
             monkeypatch.setattr(DynamicPart, "graph", property(refuse))
         with Session(tmp_path / "loop.pb", cache_dir=tmp_path / "cache") as session:
             results.append(session.run(["y"], {"x": x, "limit": np.array(7, np.int32)})[0])
@@ -254,7 +254,7 @@ def test_a_dynamic_part_that_takes_a_truth_value_is_found_again(
     results = []
     for again in (False, True):
         if again:
-            monkeypatch.setattr(plan, "compile_parts", refuse)
+            monkeypatch.setattr(planner, "compile_parts", refuse)
         with Session(tmp_path / "loop.pb", cache_dir=tmp_path / "cache") as session:
             results.append(session.run(["y"], {"x": x, "limit": np.array(5, np.int32)})[0])
     expected = x

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from pocketgraph.errors import RunError
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.edges import OPERATORS, OPS, edge_of
 from pocketgraph.runtime import InferenceInterface, Session
 from support import model_dir, model_info, needs_shared

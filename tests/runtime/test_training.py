@@ -7,7 +7,7 @@ import pytest
 
 from pocketgraph.formats import load, open_checkpoint
 from pocketgraph.graph import Graph
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]

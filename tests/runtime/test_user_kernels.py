@@ -14,7 +14,7 @@ import pocketgraph
 from function_text import with_functions
 from pocketgraph.errors import GraphError, MissingKernelError, PocketgraphError, RunError, UsageError
 from pocketgraph.graph import Graph, Shape, Tensor, op_spec, opdefs
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels.registry import KERNELS
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.runtime import Session, remove_kernel

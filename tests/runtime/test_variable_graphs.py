@@ -7,7 +7,7 @@ import pytest
 
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Node, Shape
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels import evaluate
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.kernels.state.tensor_array import TensorArray

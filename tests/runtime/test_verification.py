@@ -9,7 +9,7 @@ from pocketgraph.errors import FormatError, RunError, UsageError
 from pocketgraph.exporting import export
 from pocketgraph.formats import save
 from pocketgraph.graph import Graph
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import verify
 from pocketgraph.runtime.compared_models import opened
 from pocketgraph.runtime.made_up_feeds import sample_shapes

@@ -12,7 +12,7 @@ from pocketgraph import formats
 from pocketgraph.cli.transform_graph import command
 from pocketgraph.errors import TransformError, UsageError
 from pocketgraph.graph import Graph, Versions
-from pocketgraph.graph.text import parse, print_graph
+from pocketgraph.graph.text_format import parse, print_graph
 from pocketgraph.transforms import Compat, TransformGraph, tool, transform
 
 GRAPH = """

@@ -9,7 +9,7 @@ import re
 import pytest
 
 from function_text import with_functions
-from pocketgraph.graph.text import parse, print_graph
+from pocketgraph.graph.text_format import parse, print_graph
 from pocketgraph.transforms import tool, transform
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pocketgraph.errors import TransformError
-from pocketgraph.graph.text import parse, print_graph
+from pocketgraph.graph.text_format import parse, print_graph
 from pocketgraph.transforms import transform
 
 PRODUCT = """

@@ -10,7 +10,7 @@ import pytest
 from folding import SUM, fold, lines, wiring
 from pocketgraph.graph import Graph, Node, Shape, Tensor, const, opdefs
 from pocketgraph.graph.dtype import FLOAT, QUINT8
-from pocketgraph.graph.text import parse, print_graph
+from pocketgraph.graph.text_format import parse, print_graph
 from pocketgraph.runtime import Session
 from pocketgraph.transforms import transform
 from pocketgraph.transforms.original.hash_order import hash_order

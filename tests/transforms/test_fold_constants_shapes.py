@@ -6,7 +6,7 @@ import numpy as np
 
 from folding import fold, lines, wiring
 from pocketgraph.graph import Shape
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.transforms import transform
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from pocketgraph.errors import TransformError
 from pocketgraph.graph import Graph
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.transforms import transform
 
 NORM = """

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pocketgraph.errors import PocketgraphError, UsageError
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.transforms import Compat, transform
 from pocketgraph.transforms.tool import parse_transforms
 

@@ -8,7 +8,7 @@ import pytest
 from function_text import with_functions
 from pocketgraph.errors import TransformError
 from pocketgraph.graph import Graph
-from pocketgraph.graph.text import parse, print_graph
+from pocketgraph.graph.text_format import parse, print_graph
 from pocketgraph.runtime import Session
 from pocketgraph.transforms import transform
 

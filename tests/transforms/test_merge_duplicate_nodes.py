@@ -7,7 +7,7 @@ import pytest
 
 from pocketgraph.errors import TransformError
 from pocketgraph.graph import Function, Graph, const
-from pocketgraph.graph.text import parse, print_graph
+from pocketgraph.graph.text_format import parse, print_graph
 from pocketgraph.transforms import transform
 
 

@@ -16,7 +16,7 @@ import pytest
 from oracle_compare import assert_same_as_original, first_difference, model_graph, models, records
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.transforms import transform
 from support import needs_shared
 

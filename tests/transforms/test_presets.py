@@ -10,7 +10,7 @@ import pytest
 from pocketgraph import formats
 from pocketgraph.graph import Graph, Node, const
 from pocketgraph.graph.dtype import FLOAT, INT32
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
 from pocketgraph.transforms import tool, transform
 from pocketgraph.transforms.parts import repeated_rules, signal_to_noise, weight_rules

@@ -8,7 +8,7 @@ import pytest
 
 from pocketgraph.errors import GraphError, TransformError
 from pocketgraph.graph import Graph
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
 from pocketgraph.transforms import transform
 

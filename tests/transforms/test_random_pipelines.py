@@ -9,7 +9,7 @@ import pytest
 
 from pocketgraph.errors import PocketgraphError, TransformError, UsageError
 from pocketgraph.graph import Graph, const
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels import evaluate
 from pocketgraph.runtime import Session
 from pocketgraph.transforms import tool, transform

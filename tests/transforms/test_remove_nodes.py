@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from pocketgraph.graph import Graph
-from pocketgraph.graph.text import parse, print_graph
+from pocketgraph.graph.text_format import parse, print_graph
 from pocketgraph.transforms import tool, transform
 
 

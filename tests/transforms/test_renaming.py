@@ -7,7 +7,7 @@ import gc
 import pytest
 
 from pocketgraph.errors import TransformError, UsageError
-from pocketgraph.graph.text import parse, print_graph
+from pocketgraph.graph.text_format import parse, print_graph
 from pocketgraph.transforms import transform
 
 GRAPH = "x = Placeholder(dtype=float)\ny = Relu(x, ^x, T=float, U=half)"

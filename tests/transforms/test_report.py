@@ -8,7 +8,7 @@ import pytest
 
 from pocketgraph import formats
 from pocketgraph.graph import Graph
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.inspect.transform_page import as_html, as_json
 from pocketgraph.transforms import tool
 from pocketgraph.transforms.transform_report import Recorder, RuleEntry

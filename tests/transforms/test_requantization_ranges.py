@@ -8,7 +8,7 @@ import pytest
 
 from pocketgraph.errors import GraphError, TransformError
 from pocketgraph.graph import Graph
-from pocketgraph.graph.text import parse, print_graph
+from pocketgraph.graph.text_format import parse, print_graph
 from pocketgraph.transforms import transform
 
 GRAPH = """

@@ -9,7 +9,7 @@ import pytest
 
 from pocketgraph.errors import TransformError
 from pocketgraph.graph import Graph, Node
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.transforms import tool, transform
 
 CHAIN = "x = Placeholder(dtype=float)\na = Relu(x, T=float)\nb = Relu(a, T=float)\ny = Relu(b, T=float)"

@@ -12,7 +12,7 @@ from pocketgraph import formats
 from pocketgraph.errors import TransformError
 from pocketgraph.formats.checkpoints.checkpoint_writer import write_checkpoint
 from pocketgraph.graph import Graph, Tensor
-from pocketgraph.graph.text import parse, print_graph
+from pocketgraph.graph.text_format import parse, print_graph
 from pocketgraph.runtime import Session
 from pocketgraph.transforms import transform
 

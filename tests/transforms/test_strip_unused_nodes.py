@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pocketgraph.errors import TransformError
-from pocketgraph.graph.text import parse, print_graph
+from pocketgraph.graph.text_format import parse, print_graph
 from pocketgraph.transforms import transform
 
 GRAPH = """

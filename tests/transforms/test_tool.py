@@ -11,7 +11,7 @@ import pytest
 from pocketgraph import formats
 from pocketgraph.errors import FormatError, TransformError, UsageError
 from pocketgraph.graph import Function, Graph, Versions
-from pocketgraph.graph.text import parse, print_graph
+from pocketgraph.graph.text_format import parse, print_graph
 from pocketgraph.transforms import TransformGraph, tool, transform
 
 GRAPH = """

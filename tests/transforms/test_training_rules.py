@@ -10,7 +10,7 @@ import pytest
 from graph_files import graph_file
 from pocketgraph.errors import TransformError
 from pocketgraph.graph import Graph, Tensor
-from pocketgraph.graph.text import parse, print_graph
+from pocketgraph.graph.text_format import parse, print_graph
 from pocketgraph.runtime import Session
 from pocketgraph.transforms import transform
 

@@ -9,7 +9,7 @@ import pytest
 
 from pocketgraph.errors import TransformError, UsageError
 from pocketgraph.graph import Graph
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.transforms import rule_files, tool, transform
 
 FILE = '''

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pocketgraph.errors import TransformError
 from pocketgraph.graph import Graph, Node, Tensor, const
 from pocketgraph.graph.dtype import FLOAT, QUINT8
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels.quantized.eight_bit_arithmetic import byte_codes
 from pocketgraph.transforms import transform
 from pocketgraph.transforms.rules.quantize_weights import quantization_range

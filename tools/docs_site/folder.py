@@ -17,7 +17,7 @@ from docs_site.blocks import ROOT
 from pocketgraph import Session, export, save, trainable, transform
 from pocketgraph.formats.checkpoints.checkpoint_writer import write_checkpoint
 from pocketgraph.graph import Graph, const
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels.audio.wav import encode_wav
 
 CLASSES = ("daisy", "roses", "tulips")

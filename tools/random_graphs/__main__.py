@@ -34,7 +34,7 @@ import numpy as np
 from pocketgraph import formats
 from pocketgraph.graph import Graph, canonical, const
 from pocketgraph.graph.order import reachable
-from pocketgraph.graph.text import print_graph
+from pocketgraph.graph.text_format import print_graph
 from random_graphs import broken_runs, features, gaps, gradient_runs, judging, making, program_runs, python_runs
 from random_graphs.asking import asked, emptied
 from random_graphs.growth import Growth

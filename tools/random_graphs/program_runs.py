@@ -12,7 +12,7 @@ import numpy as np
 
 from pocketgraph import Session, formats
 from pocketgraph.graph import DType, Graph, const
-from pocketgraph.graph.text import print_graph
+from pocketgraph.graph.text_format import print_graph
 from random_graphs import flow_programs as flow_programs
 from random_graphs import keeping_programs as keeping_programs
 from random_graphs import net_programs as net_programs

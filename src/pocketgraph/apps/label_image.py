@@ -79,7 +79,7 @@ def label_image(
     """Says what is in pictures with an image classifier.
 
     >>> import numpy as np
-    >>> from pocketgraph.graph.text import parse
+    >>> from pocketgraph.graph.text_format import parse
     >>> averages = parse('''
     ...     x = Placeholder(dtype=float, shape=[1,2,2,3])
     ...     axes = Const(int32 [1, 2])

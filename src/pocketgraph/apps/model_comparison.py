@@ -54,7 +54,7 @@ def verify(
     An output fails, whatever its numbers, when it depends on other inputs in one model than in the other, or is always
     the same in one while it varies in the other.
 
-    >>> from pocketgraph.graph.text import parse
+    >>> from pocketgraph.graph.text_format import parse
     >>> exact = parse("x = Placeholder(dtype=float, shape=[2])\\ny = Relu(x, T=float)")
     >>> rough = parse("x = Placeholder(dtype=float, shape=[2])\\ny = Relu6(x, T=float)")
     >>> report = verify(exact, rough, {"x": [1.0, 8.0]})

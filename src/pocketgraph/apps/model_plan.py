@@ -31,7 +31,7 @@ def plan(
 ) -> Description:
     """Says which parts of a model run on LiteRT, which on the reference engine, and why.
 
-    >>> from pocketgraph.graph.text import parse
+    >>> from pocketgraph.graph.text_format import parse
     >>> print(plan(parse("x = Placeholder(dtype=float, shape=[8])\\ny = Exp(x, T=float)")))
     y:0 from x:0 float[8]
     litert: 1 node, x:0 -> y:0

@@ -42,7 +42,7 @@ def benchmark(
 ) -> Benchmark:
     """Times a model: a first run, runs without and runs with the times of nodes.
 
-    >>> from pocketgraph.graph.text import parse
+    >>> from pocketgraph.graph.text_format import parse
     >>> result = benchmark(parse("x = Placeholder(dtype=float, shape=[8])\\ny = Exp(x, T=float)"), max_runs=5)
     >>> result.plain.count, [record.op for record in result.nodes.records.values()]
     (5, ['Exp'])

@@ -54,9 +54,9 @@ def check(
 
     Nothing is changed. Wrong labels are found with --model, by what a head and neighbours learn of the other photos.
     """
-    from pocketgraph.apps.training_data.check import KINDS, check_dataset
     from pocketgraph.apps.training_data.check_page import as_html, verdict
     from pocketgraph.apps.training_data.decisions import write_decisions
+    from pocketgraph.apps.training_data.photo_checks import KINDS, check_dataset
     from pocketgraph.cli.shared.progress import progress_bar
     from pocketgraph.cluster import connected
     from pocketgraph.formats import load
@@ -177,9 +177,9 @@ def export(labels: str, photos: str, output: str | None) -> None:
     Of several raters the majority counts, or what was settled on the page; photos without one are left out and named.
     """
     from pocketgraph.apps.embeddings import photos_in
-    from pocketgraph.apps.labelling.agreement import agreement
     from pocketgraph.apps.labelling.exports import as_coco, as_csv, as_folders, settle
     from pocketgraph.apps.labelling.labels_file import LabelsFile
+    from pocketgraph.apps.labelling.rater_agreement import agreement
     from pocketgraph.formats.files import check_place
 
     file = LabelsFile(labels, must_exist=True)

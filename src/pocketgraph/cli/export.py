@@ -23,7 +23,7 @@ class ExportCommand(click.Command):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The targets with their options."""
-        from pocketgraph.exporting.arguments import options_of
+        from pocketgraph.exporting.target_options import options_of
         from pocketgraph.exporting.targets import TARGETS
 
         with formatter.section("Targets"):
@@ -39,7 +39,7 @@ _made: list[click.Parameter] = []
 
 
 def _target_options() -> list[click.Parameter]:
-    from pocketgraph.exporting.arguments import options_of
+    from pocketgraph.exporting.target_options import options_of
     from pocketgraph.exporting.targets import TARGETS
 
     if not _made:

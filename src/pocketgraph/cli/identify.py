@@ -20,7 +20,7 @@ def command(paths: tuple[str, ...], as_json: bool) -> None:
     \b
       pocketgraph identify model.pb training/*
     """
-    from pocketgraph.inspect.identity import identify
+    from pocketgraph.inspect.identify import identify
 
     found = [identify(path) for path in paths]
     if as_json:

@@ -82,7 +82,7 @@ def command(
 
 def _application(model: str, threshold: float | None, how: dict[str, Any]) -> Application:
     """The application that the flags describe."""
-    from pocketgraph.apps.live.choice import APPLICATIONS, application, misfit
+    from pocketgraph.apps.live.application_choice import APPLICATIONS, application, misfit
     from pocketgraph.cli.shared.data_options import feeds
     from pocketgraph.datasets.class_labels import read_labels
     from pocketgraph.formats import load
@@ -128,9 +128,9 @@ def _application(model: str, threshold: float | None, how: dict[str, Any]) -> Ap
 def _write(application: Application, source: str, output: str) -> None:
     """Answers in files."""
     from pocketgraph.apps.live.answers import Sound
+    from pocketgraph.apps.live.file_output import writer
     from pocketgraph.apps.live.newest import Newest
     from pocketgraph.apps.live.sources import is_endless, stream
-    from pocketgraph.apps.live.writing import writer
     from pocketgraph.errors import FormatError
 
     failures: list[FormatError] = []

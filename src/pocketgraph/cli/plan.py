@@ -174,13 +174,13 @@ def show_passes(description: Description, all_passes: bool) -> None:
         if description.without:
             console.print(f"passes switched off: {', '.join(description.without)}", soft_wrap=True)
         return
-    from pocketgraph.runtime import passes
+    from pocketgraph.runtime import pass_registry
 
     table = Table(title="passes", title_justify="left")
     for title in ("pass", "over", "what it does", "here"):
         table.add_column(title, overflow="fold")
-    for row in passes.all_passes():
-        here = "changed it" if row.name in description.passes else "" if row.over == passes.GRAPH else "on"
+    for row in pass_registry.all_passes():
+        here = "changed it" if row.name in description.passes else "" if row.over == pass_registry.GRAPH else "on"
         table.add_row(row.name, row.over, row.does, "off" if row.name in description.without else here)
     console.print(table)
 

@@ -40,7 +40,7 @@ def command(model: str, data: str | None, folder: str, outputs: str, **how: Any)
       pocketgraph ship frozen.pb --data=photos/ -o out/
       pocketgraph ship training/ --data=photos/ --labels=labels.txt --max_accuracy_drop=0.5 -o out/
     """
-    from pocketgraph.apps.shipping.page import cost
+    from pocketgraph.apps.shipping.report_page import cost
     from pocketgraph.apps.shipping.ship import ship
     from pocketgraph.apps.shipping.shipment import MODEL
     from pocketgraph.cli.shared.progress import SHIPPING, progress_bar

@@ -176,7 +176,7 @@ def is_random(graph: Graph, output: str) -> bool:
     from pocketgraph.graph import const
     from pocketgraph.graph.op_traits import ops_with
     from pocketgraph.graph.order import reachable
-    from pocketgraph.passes.dropout import without_dropout
+    from pocketgraph.passes.dropout_removal import without_dropout
     from pocketgraph.runtime.open_shapes import is_divisor
 
     if graph.dangling():

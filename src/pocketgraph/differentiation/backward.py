@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.differentiation.builder import GraphBuilder
+from pocketgraph.differentiation.node_builder import GraphBuilder
 from pocketgraph.errors import GraphError
 from pocketgraph.graph import AttrValue, DType, Node, Shape, Tensor, opdefs
 from pocketgraph.graph.dtype import INT32

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pocketgraph.differentiation.backpropagation import GradientTarget, backpropagate, carries, checked_ref
-from pocketgraph.differentiation.builder import GraphBuilder
-from pocketgraph.differentiation.calls import without_calls
+from pocketgraph.differentiation.inlined_functions import without_calls
+from pocketgraph.differentiation.node_builder import GraphBuilder
 from pocketgraph.errors import GraphError
 from pocketgraph.graph import Graph
 from pocketgraph.graph.dtype import RESOURCE
@@ -27,7 +27,7 @@ def gradients(
     The nodes are TensorFlow's own (Conv2DBackpropInput, FusedBatchNormGradV3, …), in the scope ``gradients/``, so that
     the graph runs here and in TensorFlow 1.15 and 2.
 
-    >>> from pocketgraph.graph.text import parse
+    >>> from pocketgraph.graph.text_format import parse
     >>> from pocketgraph.runtime import Session
     >>> graph = parse('''
     ...     x = Placeholder(dtype=float, shape=[2])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pocketgraph.differentiation.backpropagation import checked_ref
-from pocketgraph.differentiation.builder import GraphBuilder
+from pocketgraph.differentiation.node_builder import GraphBuilder
 from pocketgraph.errors import GraphError
 from pocketgraph.graph import Graph, Shape
 from pocketgraph.graph.dtype import INT64

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pocketgraph.differentiation.backpropagation import GradientTarget, backpropagate, carries, checked_ref
-from pocketgraph.differentiation.builder import GraphBuilder
-from pocketgraph.differentiation.calls import without_calls
+from pocketgraph.differentiation.inlined_functions import without_calls
+from pocketgraph.differentiation.node_builder import GraphBuilder
 from pocketgraph.differentiation.optimizers import OPTIMIZERS, Optimizer
-from pocketgraph.differentiation.variables import (
+from pocketgraph.differentiation.variable_nodes import (
     GLOBAL_STEP,
     VARIABLES,
     add_variable,

@@ -11,7 +11,7 @@ GRADIENTS = {
         "SpaceToBatchND BatchToSpaceND SpaceToBatch BatchToSpace Slice StridedSlice StridedSliceGrad Pad PadV2 "
         "MirrorPad MirrorPadGrad MatrixDiag MatrixDiagPart MatrixSetDiag Diag DiagPart MatrixBandPart"
     ),
-    "array.passing": (
+    "array.pass_through": (
         "StopGradient Shape ShapeN Rank Size ZerosLike OnesLike Const Where OneHot BroadcastGradientArgs "
         "InvertPermutation ConcatOffset Unique UniqueWithCounts NonMaxSuppression NonMaxSuppressionV2 "
         "NonMaxSuppressionV3 NonMaxSuppressionV4 NonMaxSuppressionV5 Identity Snapshot CheckNumerics EnsureShape "
@@ -55,11 +55,11 @@ GRADIENTS = {
         "FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3 BatchNormWithGlobalNormalization LRN BlockLSTM"
     ),
     "nn.pooling": "MaxPool MaxPool3D MaxPoolV2 MaxPoolWithArgmax AvgPool AvgPool3D AvgPoolGrad",
-    "state.tensor_arrays": (
+    "state.tensor_array": (
         "TensorArrayV3 TensorArraySizeV3 TensorArrayGradV3 TensorArrayCloseV3 TensorArrayReadV3 TensorArrayWriteV3 "
         "TensorArrayGatherV3 TensorArrayScatterV3 TensorArrayConcatV3 TensorArraySplitV3"
     ),
-    "state.tensor_lists": (
+    "state.tensor_list": (
         "TensorListReserve EmptyTensorList TensorListLength TensorListElementShape TensorListGetItem TensorListSetItem "
         "TensorListStack TensorListFromTensor TensorListPushBack TensorListPopBack"
     ),

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
 from pocketgraph.differentiation.backpropagation import checked_ref
-from pocketgraph.differentiation.builder import GraphBuilder
-from pocketgraph.differentiation.variables import VARIABLES, value_of
+from pocketgraph.differentiation.node_builder import GraphBuilder
+from pocketgraph.differentiation.variable_nodes import VARIABLES, value_of
 from pocketgraph.errors import GraphError, did_you_mean
 from pocketgraph.graph import Graph, Node, node_name
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from pocketgraph.differentiation.builder import GraphBuilder
-from pocketgraph.differentiation.variables import (
+from pocketgraph.differentiation.node_builder import GraphBuilder
+from pocketgraph.differentiation.variable_nodes import (
     GLOBAL_STEP,
     VARIABLES,
     add_variable,
@@ -35,7 +35,7 @@ def add_schedule(
 ) -> Graph:
     """Adds a learning rate that ``minimize`` takes by its name, and the variable ``global_step`` that it depends on.
 
-    >>> from pocketgraph.graph.text import parse
+    >>> from pocketgraph.graph.text_format import parse
     >>> from pocketgraph.runtime import Session
     >>> graph = add_schedule(parse("x = Placeholder(dtype=float)"), "exponential", 0.5, decay_steps=10, decay_rate=0.1)
     >>> with Session(graph) as session:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
-from pocketgraph.differentiation.builder import GraphBuilder
+from pocketgraph.differentiation.node_builder import GraphBuilder
 from pocketgraph.differentiation.unfolded_batch_norms import with_unfolded_batch_norms
-from pocketgraph.differentiation.variables import add_variable, read_variable, with_initialization
+from pocketgraph.differentiation.variable_nodes import add_variable, read_variable, with_initialization
 from pocketgraph.errors import GraphError, did_you_mean
 from pocketgraph.graph import Graph, Node, Shape, node_name
 from pocketgraph.graph.edit import rename_inputs
@@ -30,7 +30,7 @@ def trainable(
     A constant ``w`` becomes the variable ``w``, with ``w/initial_value``, ``w/Assign`` and, where it is not read by an
     Identity yet, ``w/read``. The operation ``init`` initializes all of them.
 
-    >>> from pocketgraph.graph.text import parse, print_graph
+    >>> from pocketgraph.graph.text_format import parse, print_graph
     >>> graph = parse('''
     ...     x = Placeholder(dtype=float, shape=[1,2])
     ...     w = Const(float [[0.5], [-1.0]])

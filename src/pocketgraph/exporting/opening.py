@@ -16,7 +16,7 @@ from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, canonical, node
 from pocketgraph.graph.dtype import FLOAT, STRING
 from pocketgraph.graph.graph import Signature
 from pocketgraph.kernels.shapes import Inferred, infer
-from pocketgraph.passes.dropout import without_dropout
+from pocketgraph.passes.dropout_removal import without_dropout
 from pocketgraph.quantization.audio_preprocessing import (
     AudioPreprocessing,
     audio_preprocessing_of,

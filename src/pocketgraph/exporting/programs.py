@@ -15,7 +15,7 @@ from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.litert.engine import tried
 from pocketgraph.litert.program import Program, Quantization
 from pocketgraph.litert.unsupported import Unsupported
-from pocketgraph.passes.dropout import is_noise_of_dropout
+from pocketgraph.passes.dropout_removal import is_noise_of_dropout
 from pocketgraph.quantization.canonical.canonicalize import canonicalize
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
 from pocketgraph.quantization.float_program import Simplified, simplified

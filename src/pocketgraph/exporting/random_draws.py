@@ -17,7 +17,7 @@ from pocketgraph.exporting.samples import made_feeds
 from pocketgraph.graph import Shape
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.kernels.shapes import infer
-from pocketgraph.passes.dropout import is_noise_of_dropout
+from pocketgraph.passes.dropout_removal import is_noise_of_dropout
 from pocketgraph.passes.inlining import inlined
 from pocketgraph.runtime.session import Session
 

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 from pocketgraph.datasets.sample_reading import SampleReading
 from pocketgraph.errors import MissingExtraError, PocketgraphError, UsageError, did_you_mean
 from pocketgraph.exporting import tfmobile
-from pocketgraph.exporting.arguments import arguments_of
 from pocketgraph.exporting.model import Source
 from pocketgraph.exporting.opening import Sizes, opened
 from pocketgraph.exporting.programs import LackingError, help_with
 from pocketgraph.exporting.samples import with_samples
+from pocketgraph.exporting.target_options import arguments_of
 from pocketgraph.exporting.targets import TARGETS, target_of
 from pocketgraph.exporting.tool import export_model
 from pocketgraph.graph import Graph, node_name

@@ -11,13 +11,13 @@ from pocketgraph.datasets.class_labels import read_labels
 from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
 from pocketgraph.errors import UsageError
-from pocketgraph.exporting.arguments import arguments_of
 from pocketgraph.exporting.checking import Checked, check
 from pocketgraph.exporting.model import About, ExportModel, Progress, Source
 from pocketgraph.exporting.opening import Sizes, opened
 from pocketgraph.exporting.placing import check_target, put_in_place, workshop
 from pocketgraph.exporting.random_draws import check_with_draws_fed
 from pocketgraph.exporting.samples import with_samples
+from pocketgraph.exporting.target_options import arguments_of
 from pocketgraph.exporting.targets import Target, target_of
 from pocketgraph.graph import Graph
 from pocketgraph.graph.model_file_graph import refuse_finished
@@ -86,7 +86,7 @@ def export(
     """Writes a model in a form that a device runs, and proves that it is the same model.
 
     >>> import numpy as np, pocketgraph
-    >>> from pocketgraph.graph.text import parse
+    >>> from pocketgraph.graph.text_format import parse
     >>> graph = parse("x = Placeholder(dtype=float, shape=[1, 2])\\ny = Relu(x, T=float)")
     >>> made = pocketgraph.export(graph, "small.tflite", samples=np.float32([[-1, 2]]))
     >>> made.checks[0].passed, made.target

@@ -122,7 +122,7 @@ def save(graph: Graph, path: PathLike, text: bool | None = None, *, form: str = 
 
     The path may be the file that the graph was loaded from. What is written does not depend on anything but the graph.
 
-    >>> from pocketgraph.graph.text import parse
+    >>> from pocketgraph.graph.text_format import parse
     >>> save(parse("x = Placeholder(dtype=float)\\ny = Neg(x, T=float)"), "small.pbtxt")
     >>> load("small.pbtxt")["y"]
     y = Neg(x, T=float)

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from pocketgraph.errors import FreezeError
+from pocketgraph.freezing.graph_variables import HANDLE_OP
 from pocketgraph.freezing.handles import CARRIERS, NodeScope
-from pocketgraph.freezing.variables import HANDLE_OP
 from pocketgraph.freezing.variables_in_calls import CALLS, FrozenFunctions, has_function
 from pocketgraph.graph import DType, Graph, Node, Tensor, const
 from pocketgraph.graph.attr import AttrValue

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pocketgraph.errors import FreezeError, option
+from pocketgraph.freezing.graph_variables import variable_behind
 from pocketgraph.freezing.subgraph import output_nodes
-from pocketgraph.freezing.variables import variable_behind
 from pocketgraph.graph import Graph, Tensor, node_name
 
 _ASSIGNS = ("Assign", "AssignVariableOp")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pocketgraph.formats.function_def import arguments
-from pocketgraph.freezing.variables import variable_behind
+from pocketgraph.freezing.graph_variables import variable_behind
 from pocketgraph.freezing.variables_in_calls import CALLS
 from pocketgraph.graph import Graph, Node, Tensor, parse_ref
 from pocketgraph.graph.attr import Func

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pocketgraph.freezing.binding import without_known_branches
 from pocketgraph.freezing.subgraph import extract_sub_graph
 from pocketgraph.graph import Graph
-from pocketgraph.passes.dropout import without_dropout
+from pocketgraph.passes.dropout_removal import without_dropout
 from pocketgraph.passes.inlining import ControlFlow, inlined
 
 

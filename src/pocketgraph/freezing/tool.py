@@ -14,6 +14,7 @@ from pocketgraph.freezing import training_dir
 from pocketgraph.freezing.binding import bound, without_idle_waits
 from pocketgraph.freezing.checkpoint_values import values_of
 from pocketgraph.freezing.constant_substitution import variables_to_constants
+from pocketgraph.freezing.graph_variables import is_variable, variables
 from pocketgraph.freezing.initializers import initialized, refuse_computed
 from pocketgraph.freezing.leftovers import leftovers
 from pocketgraph.freezing.savers import SavedAs, saved_names
@@ -21,7 +22,6 @@ from pocketgraph.freezing.settle import settled, without_idle_dropout
 from pocketgraph.freezing.subgraph import extract_sub_graph
 from pocketgraph.freezing.tables import with_assets
 from pocketgraph.freezing.training_batch_norms import refuse_training_batch_norms, untrained_batch_norms
-from pocketgraph.freezing.variables import is_variable, variables
 from pocketgraph.graph import Graph, Node, Signature, Tensor, node_name
 from pocketgraph.graph.collector import collector_paused
 from pocketgraph.graph.entry_points import likely_outputs, sole_outputs
@@ -80,7 +80,7 @@ def freeze(
 
     >>> import numpy as np
     >>> from pocketgraph import Tensor, freeze
-    >>> from pocketgraph.graph.text import parse, print_graph
+    >>> from pocketgraph.graph.text_format import parse, print_graph
     >>> graph = parse('''
     ...     x = Placeholder(dtype=float, shape=[2])
     ...     w = VariableV2(dtype=float, shape=[2])

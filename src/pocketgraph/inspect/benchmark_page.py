@@ -9,6 +9,7 @@ from typing import Any
 from pocketgraph.inspect.benchmark_result import Benchmark, figures_of, kinds_table, nodes_table
 from pocketgraph.inspect.peers import PeerResult
 from pocketgraph.pages.document import report
+from pocketgraph.pages.page_glossary import WORDS
 from pocketgraph.pages.parts import (
     Cell,
     Column,
@@ -23,7 +24,6 @@ from pocketgraph.pages.parts import (
     table,
     words,
 )
-from pocketgraph.pages.words import WORDS
 
 POINTS = 400  # runs in the plot, evenly chosen
 PEERS = (

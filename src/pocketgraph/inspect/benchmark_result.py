@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pocketgraph.pages.document import fragment
+from pocketgraph.pages.page_glossary import WORDS
 from pocketgraph.pages.parts import Cell, Column, Row, Verdict, cards, meter, number, table, words
 from pocketgraph.pages.quantities import bytes_text, duration
-from pocketgraph.pages.words import WORDS
 from pocketgraph.runtime import StepTrace
 from pocketgraph.runtime.stat_summarizer import Stat, StatSummarizer
 

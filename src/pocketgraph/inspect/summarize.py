@@ -146,7 +146,7 @@ class Summary:
 def summarize(graph: Graph) -> Summary:
     """Facts about a graph, each computed when it is asked for; no weight is read.
 
-    >>> from pocketgraph.graph.text import parse
+    >>> from pocketgraph.graph.text_format import parse
     >>> facts = summarize(parse('''
     ...     x = Placeholder(dtype=float, shape=[?, 2])
     ...     w = Const(float [[1.0], [2.0]])

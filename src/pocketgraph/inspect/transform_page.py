@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pocketgraph.pages.document import report, text
+from pocketgraph.pages.page_glossary import WORDS
 from pocketgraph.pages.parts import (
     Cell,
     Column,
@@ -22,7 +23,6 @@ from pocketgraph.pages.parts import (
     table,
 )
 from pocketgraph.pages.quantities import bytes_text
-from pocketgraph.pages.words import WORDS
 from pocketgraph.transforms.near_miss import Miss
 from pocketgraph.transforms.transform_report import RuleEntry
 

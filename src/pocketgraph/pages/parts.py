@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from pocketgraph.pages.document import text
+from pocketgraph.pages.page_glossary import WORDS
 from pocketgraph.pages.repeats import alike
-from pocketgraph.pages.words import WORDS
 
 MOST_ROWS = 3000  # of a table in a page
 LABELLED = 5  # points of a curve that are named in it

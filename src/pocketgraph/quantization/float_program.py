@@ -17,7 +17,7 @@ from pocketgraph.quantization.canonical.canonicalize import canonicalize
 from pocketgraph.quantization.canonical.weight_sharing import share_weights
 from pocketgraph.runtime.feeds import FeedSpec
 from pocketgraph.runtime.made_up_feeds import sample_fetches, sample_shapes
-from pocketgraph.runtime.planning.passes import IN_SEVERAL_CALLS, INEXACT, SpecializedGraph, specialized
+from pocketgraph.runtime.planning.graph_passes import IN_SEVERAL_CALLS, INEXACT, SpecializedGraph, specialized
 from pocketgraph.runtime.tensor_names import feed_endpoints, fetch_endpoint
 
 Shapes = Mapping[str, tuple[int, ...]]

@@ -116,7 +116,7 @@ def quantize(
 
     >>> import numpy as np, pocketgraph
     >>> from pocketgraph.graph import Graph, const
-    >>> from pocketgraph.graph.text import parse
+    >>> from pocketgraph.graph.text_format import parse
     >>> nodes = parse('''
     ...     x = Placeholder(dtype=float, shape=[?,16])
     ...     hidden = MatMul(x, a, T=float)

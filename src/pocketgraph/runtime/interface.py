@@ -43,7 +43,7 @@ class InferenceInterface:
     an interface.
 
     >>> from pocketgraph import InferenceInterface
-    >>> from pocketgraph.graph.text import parse
+    >>> from pocketgraph.graph.text_format import parse
     >>> graph = parse('''
     ...     x = Placeholder(dtype=float, shape=[?, 2])
     ...     y = Relu(x, T=float)

@@ -12,7 +12,7 @@ import numpy as np
 from pocketgraph.errors import FreezeError, PocketgraphError, RunError
 from pocketgraph.formats import open_checkpoint
 from pocketgraph.formats.meta_graph import asset_files, init_op, read_saved_model, saved_model_file, with_tags
-from pocketgraph.freezing import variables
+from pocketgraph.freezing import graph_variables
 from pocketgraph.freezing.checkpoint_values import values_of
 from pocketgraph.freezing.savers import saved_names
 from pocketgraph.freezing.tables import with_assets
@@ -51,7 +51,7 @@ def restore(folder: str, graph: Graph, state: dict[str, Any]) -> None:
     found = find(folder)
     if found.checkpoint is not None:
         store, saved = open_checkpoint(found.checkpoint), saved_names(graph)
-        for name, variable in variables.variables(graph).items():
+        for name, variable in graph_variables.variables(graph).items():
             with contextlib.suppress(FreezeError):
                 value = values_of([variable], store, saved, savers_first=found.has_saver)[name]
                 key, held = _held(graph[name], variable)
@@ -75,7 +75,7 @@ def _fill_ensembles(checkpoint: str, graph: Graph, state: dict[str, Any]) -> Non
         raise RunError(f"the trees of the SavedModel cannot be restored: {error.what}", where=checkpoint) from error
 
 
-def _held(node: Node, stored: variables.VariableNode) -> tuple[str, Variable]:
+def _held(node: Node, stored: graph_variables.VariableNode) -> tuple[str, Variable]:
     """How a session keeps the variable, and under which key."""
     container = node.attr("container", b"")
     assert isinstance(container, bytes)

@@ -11,12 +11,12 @@ import numpy as np
 
 from pocketgraph.errors import RunError
 from pocketgraph.graph import Graph
-from pocketgraph.runtime.arguments import check_arguments, check_options, model_path
 from pocketgraph.runtime.execution import STEP_LIMIT, Running
-from pocketgraph.runtime.passes import switched_off
+from pocketgraph.runtime.pass_registry import switched_off
 from pocketgraph.runtime.permissions import allowed_ops
 from pocketgraph.runtime.planning.session_plans import SessionPlans
 from pocketgraph.runtime.resolved_call import Array, resolve_call, resolve_call_by_shape
+from pocketgraph.runtime.session_arguments import check_arguments, check_options, model_path
 from pocketgraph.runtime.tensor_names import Fetched, TensorName, before_rounds, fetched, listed
 
 if TYPE_CHECKING:
@@ -51,13 +51,13 @@ class Session:
         check: when a compiled part is compared with the reference engine: ``"first"``, once, on its first feeds where
             that takes little beside compiling, else when the process is idle; ``"always"``, each time it runs; or
             ``"never"``. One that is found wrong is not used, and a warning says so.
-        without: passes that are switched off, by their names (see ``pocketgraph.runtime.passes``), besides those that
-            ``POCKETGRAPH_WITHOUT`` names; results are the same, but come later.
+        without: passes that are switched off, by their names (see ``pocketgraph.runtime.pass_registry``), besides those
+            that ``POCKETGRAPH_WITHOUT`` names; results are the same, but come later.
 
     A session may be used from several threads at once. Variables live as long as the session.
 
     >>> from pocketgraph import Session
-    >>> from pocketgraph.graph.text import parse
+    >>> from pocketgraph.graph.text_format import parse
     >>> graph = parse('''
     ...     x = Placeholder(dtype=float, shape=[?])
     ...     y = Relu(x, T=float)

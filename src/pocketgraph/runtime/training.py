@@ -31,7 +31,7 @@ def train(
     """Makes a step for each batch.
 
     >>> import pocketgraph
-    >>> from pocketgraph.graph.text import parse
+    >>> from pocketgraph.graph.text_format import parse
     >>> graph = parse('''
     ...     x = Placeholder(dtype=float, shape=[?,1])
     ...     w = Const(float [[0.0]])

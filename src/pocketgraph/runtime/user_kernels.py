@@ -69,7 +69,7 @@ def kernel(
     >>> @pocketgraph.kernel("Halve", inputs=["x: float"], outputs=["y: float"], shape=lambda call: call.shape(0))
     ... def halve(x):
     ...     return x * np.float32(0.5)
-    >>> from pocketgraph.graph.text import parse
+    >>> from pocketgraph.graph.text_format import parse
     >>> graph = parse('''
     ...     x = Placeholder(dtype=float, shape=[2])
     ...     y = Halve(x)

@@ -15,8 +15,8 @@ from pocketgraph.errors import RunError, UsageError, did_you_mean, option
 from pocketgraph.graph import Graph, node_name
 from pocketgraph.graph.model_file_graph import numbers
 from pocketgraph.pages.document import fragment
+from pocketgraph.pages.page_glossary import WORDS
 from pocketgraph.pages.parts import Cell, Column, Row, Verdict, number, table, words
-from pocketgraph.pages.words import WORDS
 from pocketgraph.runtime.answer_metrics import ACCEPTABLE
 from pocketgraph.runtime.compare import TOLERANCE, Difference, plain_values
 from pocketgraph.runtime.compared_models import ComparedModel, Model, opened, reached, weights_cut_off
@@ -131,7 +131,7 @@ def verify(
     the same in one while it varies in the other. On made-up feeds it also fails where all outputs, some of them floats,
     are always the same, or hold no finite number, in both.
 
-    >>> from pocketgraph.graph.text import parse
+    >>> from pocketgraph.graph.text_format import parse
     >>> exact = parse("x = Placeholder(dtype=float, shape=[2])\\ny = Relu(x, T=float)")
     >>> rough = parse("x = Placeholder(dtype=float, shape=[2])\\ny = Relu6(x, T=float)")
     >>> report = verify(exact, rough, {"x": [1.0, 8.0]})

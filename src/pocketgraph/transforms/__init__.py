@@ -22,7 +22,7 @@ def transform(
 ) -> Graph:
     """The graph after these transforms.
 
-    >>> from pocketgraph.graph.text import parse, print_graph
+    >>> from pocketgraph.graph.text_format import parse, print_graph
     >>> graph = parse('''
     ...     x = Placeholder(dtype=float, shape=[2])
     ...     one = Const(float [1.0, 2.0])
@@ -64,7 +64,7 @@ def TransformGraph(  # noqa: N802 - the original's name
     """The call of TensorFlow's Graph Transform Tool.
 
     >>> from pocketgraph import formats
-    >>> from pocketgraph.graph.text import parse, print_graph
+    >>> from pocketgraph.graph.text_format import parse, print_graph
     >>> graph_def = formats.to_bytes(parse('''
     ...     x = Placeholder(dtype=float)
     ...     same = Identity(x, T=float)

@@ -20,7 +20,7 @@ from pocketgraph.apps.federated.participant import LocalTraining, Participant, a
 from pocketgraph.apps.federated.tool import Rounds, simulate
 from pocketgraph.errors import GraphError, MissingExtraError, RunError, UsageError
 from pocketgraph.graph import Graph
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 
 Data = dict[str, np.ndarray]
 

@@ -13,9 +13,9 @@ from PIL import Image
 from colours import base, colour_photos
 from command_line import call
 from pocketgraph.apps.label_image import Labeler
-from pocketgraph.apps.labelling.agreement import agreement, cohen_kappa, fleiss_kappa, matched
 from pocketgraph.apps.labelling.exports import settle
 from pocketgraph.apps.labelling.labels_file import AGREED, Box, Judgement, LabelsFile
+from pocketgraph.apps.labelling.rater_agreement import agreement, cohen_kappa, fleiss_kappa, matched
 from pocketgraph.apps.labelling.suggestions import in_doubt_first, suggestions
 from pocketgraph.errors import FormatError, UsageError
 

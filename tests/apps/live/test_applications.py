@@ -8,13 +8,13 @@ import pytest
 import pocketgraph
 from pocketgraph.apps.label_image import Labeler
 from pocketgraph.apps.live.answers import Frame, Sound
-from pocketgraph.apps.live.choice import application, chosen
+from pocketgraph.apps.live.application_choice import application, chosen
 from pocketgraph.apps.live.classification import DecayingAverage
 from pocketgraph.apps.live.pictures import as_pixels, slid
 from pocketgraph.apps.picture_model import PictureModel
 from pocketgraph.datasets.image_loading import read
 from pocketgraph.errors import RunError, UsageError
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from support import golden, model_dir, model_info, needs_shared
 
 KINDS = {

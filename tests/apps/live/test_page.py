@@ -16,11 +16,11 @@ from browsers import FAKE, browser, until, watched
 from moved_things import REDNESS, crossings, moved_things
 from pocketgraph.apps.label_image import Labeler
 from pocketgraph.apps.live.answers import Answer, Frame
-from pocketgraph.apps.live.choice import application
+from pocketgraph.apps.live.application_choice import application
 from pocketgraph.apps.live.classification import Classification
 from pocketgraph.datasets.class_labels import read_labels
 from pocketgraph.exporting.devices.device_fit import fit
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from support import model_dir, needs_shared
 
 pytest.importorskip("uvicorn", reason="uvicorn is not installed (pocketgraph[live])")

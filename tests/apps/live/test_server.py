@@ -14,10 +14,10 @@ import pytest
 
 from pocketgraph.apps.label_image import Labeler
 from pocketgraph.apps.live.answers import Answer, Frame
-from pocketgraph.apps.live.choice import application
+from pocketgraph.apps.live.application_choice import application
 from pocketgraph.apps.live.classification import Classification
 from pocketgraph.apps.live.stills import jpeg
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 
 pytest.importorskip("starlette", reason="Starlette is not installed (pocketgraph[live])")
 pytest.importorskip("uvicorn", reason="uvicorn is not installed (pocketgraph[live])")

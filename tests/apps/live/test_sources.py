@@ -17,7 +17,7 @@ from pocketgraph.apps.live.answers import Frame, Sound
 from pocketgraph.apps.live.sources import stream
 from pocketgraph.errors import FormatError
 from pocketgraph.formats import save
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels.audio.wav import encode_wav
 
 

@@ -9,12 +9,12 @@ import pytest
 import pocketgraph
 from command_line import call
 from pocketgraph.apps.live.answers import Answer, Frame, Sound
-from pocketgraph.apps.live.choice import application
+from pocketgraph.apps.live.application_choice import application
 from pocketgraph.apps.live.classification import Classification
 from pocketgraph.apps.live.wake import WakeApp
 from pocketgraph.errors import UsageError
 from pocketgraph.formats import save
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels.audio.wav import encode_wav, read_wav
 from support import model_dir, needs_shared
 

@@ -9,10 +9,10 @@ from pocketgraph.apps.patterns import neighbours
 from pocketgraph.apps.patterns.cascade import Cascade, wake_word
 from pocketgraph.apps.patterns.neighbours import Neighbours
 from pocketgraph.apps.patterns.signals import spectrogram_picture
-from pocketgraph.apps.patterns.steps import Stepper
-from pocketgraph.apps.patterns.windows import PictureWindow, classified, proposals, windows
+from pocketgraph.apps.patterns.sliding_windows import PictureWindow, classified, proposals, windows
+from pocketgraph.apps.patterns.stepwise_sequence import Stepper
 from pocketgraph.errors import MissingExtraError, UsageError
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 
 
 def scene() -> np.ndarray:

@@ -12,11 +12,11 @@ import pytest
 from PIL import Image
 
 from browsers import FAKE, browser, until
-from pocketgraph.apps.live.choice import APPLICATIONS, application
+from pocketgraph.apps.live.application_choice import APPLICATIONS, application
 from pocketgraph.apps.live.server import LiveServer
 from pocketgraph.apps.projects import make_project
 from pocketgraph.graph import Graph
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from web_sites import NPM, built, served
 
 INPUT = "x = Placeholder(dtype=float, shape=[1,24,32,3])\n"

@@ -16,7 +16,7 @@ from pocketgraph.apps.projects import make_project
 from pocketgraph.datasets.class_labels import read_labels
 from pocketgraph.errors import UsageError
 from pocketgraph.exporting.devices.device_fit import fit
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from support import model_dir, needs_shared
 from web_sites import built, served
 

@@ -16,7 +16,7 @@ from pocketgraph.apps.retraining.tool import HEAD_ALONE, Retrained, retrain
 from pocketgraph.errors import GraphError, RunError
 from pocketgraph.formats import save, to_bytes
 from pocketgraph.graph import Graph, Tensor
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 
 TUNING = Tuning(2, steps=120, rate=0.02, batch=16, variants=3)
 NO_DISTORTION = Distortions(brightness=5)

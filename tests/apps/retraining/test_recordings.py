@@ -15,7 +15,7 @@ from pocketgraph.apps.retraining.tool import retrain
 from pocketgraph.errors import UsageError
 from pocketgraph.formats import save
 from pocketgraph.graph import Graph, Tensor
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels.audio.wav import encode_wav
 
 

@@ -21,7 +21,7 @@ from pocketgraph.apps.retraining.softmax_head import cross_validated, fold_of, m
 from pocketgraph.apps.retraining.tool import retrain
 from pocketgraph.errors import FormatError, UsageError
 from pocketgraph.formats import save
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from support import model_dir, model_info, needs_shared
 
 

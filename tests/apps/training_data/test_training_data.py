@@ -12,10 +12,10 @@ from PIL import Image, ImageFilter
 from colours import base, colour_photos
 from command_line import call
 from pocketgraph.apps.retraining.example_lists import category_of
-from pocketgraph.apps.training_data.check import DatasetReport, check_dataset
 from pocketgraph.apps.training_data.decisions import apply_decisions, read_decisions
 from pocketgraph.apps.training_data.distribution_distance import area_under_curve, distance
 from pocketgraph.apps.training_data.duplicates import groups_of
+from pocketgraph.apps.training_data.photo_checks import DatasetReport, check_dataset
 from pocketgraph.apps.training_data.photo_measures import filled_share, perceptual_hash
 from pocketgraph.errors import FormatError, UsageError
 from pocketgraph.formats import save

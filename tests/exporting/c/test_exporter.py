@@ -16,7 +16,7 @@ from c_programs import STRICT, needs_cc
 from pocketgraph.errors import PocketgraphError, UsageError
 from pocketgraph.exporting.c import building, exporter
 from pocketgraph.exporting.programs import LackingError
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 
 NET = parse("""
     picture = Placeholder(dtype=float, shape=[1, 4, 4, 3])

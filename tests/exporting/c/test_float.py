@@ -12,7 +12,7 @@ from pocketgraph.exporting.c.building import XNNPACK_LINKS, CExecutable, has_xnn
 from pocketgraph.exporting.opening import opened
 from pocketgraph.exporting.programs import float_program as entry_program
 from pocketgraph.formats import load
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.runtime import Session
 from support import assert_close, golden, model_dir, needs_shared

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pocketgraph.errors import UsageError
-from pocketgraph.exporting.names import KEYWORDS, checked_name, comment, identifiers, literal
+from pocketgraph.exporting.c_identifiers import KEYWORDS, checked_name, comment, identifiers, literal
 
 
 @pytest.mark.parametrize("name", ["int", "class", "2x", "a-b", "", "exp", "pg_model", "x" * 41, "größe", "uint8_t"])

@@ -18,7 +18,7 @@ from pocketgraph.errors import UsageError
 from pocketgraph.exporting import About, export
 from pocketgraph.exporting.programs import LackingError
 from pocketgraph.formats import save
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from support import ROOT, model_dir, needs_shared
 
 coremltools = pytest.importorskip("coremltools", reason="the extra 'coreml' is not installed")

@@ -30,7 +30,7 @@ from pocketgraph.exporting.devices.memory_plan import in_eight_bits, memory_plan
 from pocketgraph.formats import save
 from pocketgraph.graph import Node, Tensor
 from pocketgraph.graph.dtype import FLOAT
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Program, Value
 

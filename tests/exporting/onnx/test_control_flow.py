@@ -7,7 +7,7 @@ import pytest
 
 from function_text import with_functions
 from onnx_runs import assert_same, operators
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 
 DOUBLING = """
     x = Placeholder(dtype=float, shape=[2])

@@ -14,7 +14,7 @@ from pocketgraph.errors import MissingExtraError, UsageError
 from pocketgraph.exporting import targets
 from pocketgraph.exporting.model import About
 from pocketgraph.graph import Graph, Signature, const
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 
 
 def net(side: int = 64) -> Graph:

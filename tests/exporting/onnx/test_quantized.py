@@ -7,7 +7,7 @@ import pytest
 
 from onnx_runs import assert_near, assert_same, exported, onnx, operators, reference, run
 from pocketgraph.graph import Graph
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.transforms import transform
 
 DRAWN = np.random.default_rng(3)

@@ -7,7 +7,7 @@ import pytest
 
 from onnx_runs import assert_same, operators
 from pocketgraph.graph import Graph, const
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 
 UNITS, INPUTS, STEPS = 24, 5, 30
 FRAME = 'frame_name="rnn", parallel_iterations=32'

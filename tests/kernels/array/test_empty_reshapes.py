@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pocketgraph.errors import RunError
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
 
 GRAPH = parse("""

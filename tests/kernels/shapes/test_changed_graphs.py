@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pocketgraph.graph import DType, Graph, Node, Shape, const
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels.shapes import Inferred, infer
 
 FLOAT = DType.named("float")

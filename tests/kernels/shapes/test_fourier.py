@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels.shapes import infer
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pocketgraph.errors import GraphError
 from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, Versions, const, opdefs
 from pocketgraph.graph.dtype import FLOAT, INT32
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels.shapes import infer, shape_rule
 from pocketgraph.kernels.shapes.algebra import broadcast, window
 from pocketgraph.kernels.shapes.array.slicing import sliced

@@ -10,7 +10,7 @@ import pytest
 
 from pocketgraph import formats
 from pocketgraph.errors import PocketgraphError
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
 
 FOLDER = pathlib.Path(__file__).parents[2] / "fixtures" / "csr_matrices"

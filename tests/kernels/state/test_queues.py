@@ -10,7 +10,7 @@ import pytest
 from pocketgraph import Session
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Node, Shape
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels import Context, evaluate
 
 FLOAT, INT32 = DType.named("float"), DType.named("int32")

@@ -12,7 +12,7 @@ import pytest
 
 from pocketgraph import Session
 from pocketgraph.errors import RunError
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 
 CASES = json.loads((pathlib.Path(__file__).parents[2] / "fixtures" / "forest_trees.json").read_text())
 GRAPH = """

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pocketgraph.graph import Graph, const
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.quantization.float_program import float_program, lowered_graph
 from pocketgraph.runtime import Session

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pocketgraph.graph import Graph, const
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.program import Program
 from pocketgraph.quantization.canonical.depthwise_affine import with_depthwise_affine
 from pocketgraph.quantization.channels.channel_equalization import equalize_channels

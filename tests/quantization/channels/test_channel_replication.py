@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pocketgraph.graph import Graph, const
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.quantization.channels.channel_replication import (
     ChannelChain,

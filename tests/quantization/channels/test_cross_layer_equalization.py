@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pocketgraph.graph import Graph, const
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.program import Program
 from pocketgraph.quantization.channels.cross_layer_equalization import CLIPPED, equalize_across_layers
 from pocketgraph.quantization.core.cost_model import RELU6_ROOM

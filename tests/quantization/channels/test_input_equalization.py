@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pocketgraph.graph import Graph, const
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.program import Program
 from pocketgraph.quantization.conversion.to_graphdef import to_graphdef
 from pocketgraph.quantization.core.program_runner import ProgramRunner

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pocketgraph.graph import Graph
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.program import Operation, Program
 from pocketgraph.quantization.conversion.average_pooling import average_pool_of_codes
 from pocketgraph.quantization.conversion.int8_conversion import convert

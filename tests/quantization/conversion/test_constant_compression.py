@@ -7,7 +7,7 @@ import pytest
 
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.dtype import FLOAT
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.quantization.conversion.constant_compression import with_compressed_constants

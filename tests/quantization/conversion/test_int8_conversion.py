@@ -7,7 +7,7 @@ import pytest
 
 from pocketgraph.errors import RunError, UsageError
 from pocketgraph.graph import Graph
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.program import Program
 from pocketgraph.quantization.channels.cross_layer_equalization import equalize_across_layers
 from pocketgraph.quantization.conversion.int8_conversion import convert

@@ -12,7 +12,7 @@ import pocketgraph
 from pocketgraph import Session
 from pocketgraph.graph import Graph, Node, const
 from pocketgraph.graph.dtype import FLOAT
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.program import Program
 from pocketgraph.quantization.canonical.canonicalize import canonicalize
 from pocketgraph.quantization.core.operator_rules import weights

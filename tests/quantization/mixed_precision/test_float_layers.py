@@ -8,7 +8,7 @@ import numpy as np
 
 from pocketgraph import Session
 from pocketgraph.graph import Graph, const
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.program import Program
 from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.mixed_precision.float_layers import float_ends, last_normalizations

@@ -9,7 +9,7 @@ import pytest
 
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.dtype import FLOAT
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.quantization.core import cost_model
 from pocketgraph.quantization.core.operator_rules import can_quantize

@@ -7,7 +7,7 @@ import pytest
 
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.dtype import FLOAT, INT8
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.quantization.core.value_range import Range

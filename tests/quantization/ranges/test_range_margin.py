@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.graph import Graph, const
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.program import Program, Value
 from pocketgraph.quantization.core.cost_model import SCORE_MARGIN_SHARE
 from pocketgraph.quantization.core.observation import Observation

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pocketgraph.graph import Graph, const
-from pocketgraph.graph.text import parse
+from pocketgraph.graph.text_format import parse
 from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
 from pocketgraph.quantization.float_program import float_program

@@ -11,7 +11,7 @@ import numpy as np
 from pocketgraph.datasets.named_arrays import SampleSource, arrays_of
 from pocketgraph.datasets.stored_arrays import SampleArray, whole
 from pocketgraph.errors import GraphError, RunError, UsageError
-from pocketgraph.freezing.variables import variables
+from pocketgraph.freezing.graph_variables import variables
 from pocketgraph.graph import Graph
 from pocketgraph.graph.order import reachable
 from pocketgraph.runtime import Session, train

@@ -10,8 +10,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from pocketgraph.apps.labelling.agreement import same
 from pocketgraph.apps.labelling.labels_file import AGREED, Judgement, LabelsFile
+from pocketgraph.apps.labelling.rater_agreement import same
 from pocketgraph.apps.training_data.decisions import Decision, apply_decisions
 from pocketgraph.errors import FormatError, UsageError
 from pocketgraph.formats.files import write_atomically

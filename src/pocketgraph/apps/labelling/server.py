@@ -10,9 +10,9 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from pocketgraph.apps.labelling.agreement import agreement
 from pocketgraph.apps.labelling.exports import size_of
 from pocketgraph.apps.labelling.labels_file import AGREED, Box, Judgement, LabelsFile
+from pocketgraph.apps.labelling.rater_agreement import agreement
 from pocketgraph.apps.labelling.suggestions import Suggestion
 from pocketgraph.apps.page_server import PageServer, Place, body_of
 from pocketgraph.errors import FormatError, PocketgraphError, UsageError

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.apps.projects.names import AppName
+from pocketgraph.apps.projects.app_names import AppName
 from pocketgraph.apps.projects.sound import MfccParameters
 from pocketgraph.exporting.model import Array, ExportModel, Port
 from pocketgraph.exporting.targets import TARGETS

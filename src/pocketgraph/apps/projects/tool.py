@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from pocketgraph.apps.projects.app_names import app_name
 from pocketgraph.apps.projects.kinds import kind_of
-from pocketgraph.apps.projects.names import app_name
 from pocketgraph.apps.projects.project import CODED_TOLERANCE, TOLERANCE, PictureFacts, Project
 from pocketgraph.apps.projects.sound import sound_of
 from pocketgraph.datasets.named_arrays import SampleSource

@@ -14,7 +14,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pocketgraph.apps.shipping.page import as_html
+from pocketgraph.apps.shipping.report_page import as_html
 from pocketgraph.apps.shipping.shipment import FROZEN, MODEL, STATE, TARGETS, Shipment, Tried
 from pocketgraph.datasets.sample_reading import Notify, SampleReading
 from pocketgraph.errors import PocketgraphError, RunError, UsageError, option

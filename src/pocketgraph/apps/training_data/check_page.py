@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from pocketgraph.apps.photo_figures import figure, thumbnail
-from pocketgraph.apps.training_data.check import KINDS, DatasetReport, Finding
+from pocketgraph.apps.training_data.photo_checks import KINDS, DatasetReport, Finding
 from pocketgraph.pages.document import report as page
 from pocketgraph.pages.document import text
 from pocketgraph.pages.parts import Column, Row, Verdict, cards, number, paragraph, section, table, words

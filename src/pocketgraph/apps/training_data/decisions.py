@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pocketgraph.apps.retraining.example_lists import label_of
-from pocketgraph.apps.training_data.check import Finding
+from pocketgraph.apps.training_data.photo_checks import Finding
 from pocketgraph.errors import FormatError, PocketgraphError, UsageError
 from pocketgraph.formats.files import reason, write_atomically
 from pocketgraph.part_files import part_name

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from pocketgraph.differentiation.builder import GraphBuilder
 from pocketgraph.differentiation.control_flow.while_loops import LoopVariable, WhileLoop
+from pocketgraph.differentiation.node_builder import GraphBuilder
 from pocketgraph.errors import GraphError
 from pocketgraph.graph import AttrValue, DType, Node, canonical, const, node_name, parse_ref
 from pocketgraph.graph.dtype import INT32, RESOURCE

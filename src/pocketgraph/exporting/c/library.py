@@ -16,8 +16,8 @@ from pocketgraph.exporting.c.operators.table import entry_of, is_coded
 from pocketgraph.exporting.c.source import CTensor, Source, filled_in, template
 from pocketgraph.exporting.c.storage import Storage
 from pocketgraph.exporting.c.unit import C_TYPES, LackingOperatorError, Unit, number
+from pocketgraph.exporting.c_identifiers import literal
 from pocketgraph.exporting.model import Array
-from pocketgraph.exporting.names import literal
 from pocketgraph.litert.program import Operation, Program, Value
 
 LARGE = 4 << 20  # bytes of weights from which they are a file: compilers take minutes over larger arrays

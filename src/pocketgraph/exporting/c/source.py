@@ -12,7 +12,7 @@ from typing import NamedTuple
 from pocketgraph.exporting.arena import ALIGNMENT, Layout
 from pocketgraph.exporting.c.storage import Buffer
 from pocketgraph.exporting.c.unit import C_TYPES, Argument, Call, CConstant, Pointer, Unit, number
-from pocketgraph.exporting.names import comment, identifiers, literal
+from pocketgraph.exporting.c_identifiers import comment, identifiers, literal
 from pocketgraph.exporting.templates import filled
 from pocketgraph.litert.program import Value
 

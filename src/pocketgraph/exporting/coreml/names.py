@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pocketgraph.exporting.c_identifiers import identifiers
 from pocketgraph.exporting.model import Port
-from pocketgraph.exporting.names import identifiers
 
 TAKEN = frozenset(
     """any bool program func tensor list dict tuple true false string bf16 fp16 fp32 fp64 int8 int16 int32 int64 uint8

@@ -12,8 +12,8 @@ import numpy as np
 
 from pocketgraph.errors import UsageError, option
 from pocketgraph.exporting.model import CODED_TOLERANCE, Array, EntryPoint, ExportModel, Feeds, Written
-from pocketgraph.exporting.onnx.convert import OPSET, Converted, converted
-from pocketgraph.exporting.onnx.writing import LARGEST, constant_bytes, model_proto
+from pocketgraph.exporting.onnx.protobuf_writer import LARGEST, constant_bytes, model_proto
+from pocketgraph.exporting.onnx.to_onnx import OPSET, Converted, converted
 from pocketgraph.graph import DType, Shape
 from pocketgraph.graph.dtype import BFLOAT16
 from pocketgraph.runtime.onnx_runner import OnnxRunner

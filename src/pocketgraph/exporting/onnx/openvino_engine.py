@@ -15,7 +15,7 @@ import numpy as np
 
 from pocketgraph.errors import MissingExtraError, PocketgraphError, RunError
 from pocketgraph.exporting.onnx.part_engine import onnx_form
-from pocketgraph.runtime.part_engines.engine import OfferedPart, OperationTime, PartRunner, PartTensor
+from pocketgraph.runtime.part_engines.part_engine import OfferedPart, OperationTime, PartRunner, PartTensor
 
 if TYPE_CHECKING:
     from pocketgraph.litert.constant import Array

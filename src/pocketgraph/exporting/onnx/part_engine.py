@@ -11,7 +11,7 @@ from pocketgraph.errors import MissingExtraError, RunError
 from pocketgraph.exporting.model import Array
 from pocketgraph.graph import DType, Graph, Shape
 from pocketgraph.runtime.onnx_runner import OnnxRunner, node_times
-from pocketgraph.runtime.part_engines.engine import OfferedPart, OperationTime, PartRunner
+from pocketgraph.runtime.part_engines.part_engine import OfferedPart, OperationTime, PartRunner
 
 SETTINGS = {"session.force_spinning_stop": "1"}
 """Threads sleep between runs: the next part may be another engine's, which computes on the same cores."""
@@ -89,8 +89,8 @@ def _node_of(name: str, graph: Graph) -> str:
 
 def onnx_form(part: OfferedPart) -> tuple[bytes, list[str]]:
     """The ONNX model of a part, and the names under which it takes what ``all_inputs`` gives."""
-    from pocketgraph.exporting.onnx.convert import converted
-    from pocketgraph.exporting.onnx.writing import LARGEST, constant_bytes, model_proto
+    from pocketgraph.exporting.onnx.protobuf_writer import LARGEST, constant_bytes, model_proto
+    from pocketgraph.exporting.onnx.to_onnx import converted
     from pocketgraph.version import VERSION
 
     graph = part.graph()

@@ -17,7 +17,7 @@ from pocketgraph.passes.inlining import inlined
 from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.engines.frames import ENTER, ROOT, LoopFrame, is_loop_head, split
 from pocketgraph.runtime.engines.needed import Item
-from pocketgraph.runtime.planning.passes import IN_SEVERAL_CALLS, INEXACT, SpecializedGraph, specialized
+from pocketgraph.runtime.planning.graph_passes import IN_SEVERAL_CALLS, INEXACT, SpecializedGraph, specialized
 from pocketgraph.runtime.tensor_names import feed_endpoints, fetch_endpoint
 
 MOST_GUESSES = 12  # of the shapes that go round in loops; each guess is more general than the one before it

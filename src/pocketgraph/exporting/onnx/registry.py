@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 F = TypeVar("F", bound=Callable[..., None])
 
 MODULES = (
-    "passing", "elementwise", "comparison", "reductions", "array", "slicing", "gathering", "nn", "pooling",
+    "pass_through", "elementwise", "comparison", "reductions", "array", "slicing", "gathering", "nn", "pooling",
     "normalization", "image", "blocks", "random", "segments", "sorting", "linear_algebra", "arrays_of_tensors",
     "recurrent", "quantized", "audio", "text",
 )  # fmt: skip

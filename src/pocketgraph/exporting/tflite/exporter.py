@@ -16,7 +16,7 @@ from pocketgraph.exporting.samples import made_feeds
 from pocketgraph.exporting.tflite import metadata, versions
 from pocketgraph.exporting.tflite.half import with_half_weights
 from pocketgraph.exporting.tflite.open_sizes import Opened, open_program
-from pocketgraph.exporting.tflite.variables import first_values, with_variables
+from pocketgraph.exporting.tflite.variable_subgraphs import first_values, with_variables
 from pocketgraph.exporting.tflite.zipped import archive
 from pocketgraph.graph.dtype import INT32, UINT8
 from pocketgraph.litert.constant import Constant

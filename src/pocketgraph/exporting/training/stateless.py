@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pocketgraph.differentiation.builder import GraphBuilder
+from pocketgraph.differentiation.node_builder import GraphBuilder
 from pocketgraph.errors import UsageError
 from pocketgraph.exporting.training.update_rules import UPDATES, Nodes
 from pocketgraph.graph import AttrValue, DType, Graph, Node, Shape, Signature, canonical, node_name, opdefs, parse_ref

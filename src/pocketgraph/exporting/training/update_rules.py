@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
-from pocketgraph.differentiation.builder import GraphBuilder
+from pocketgraph.differentiation.node_builder import GraphBuilder
 from pocketgraph.graph import AttrValue
 
 

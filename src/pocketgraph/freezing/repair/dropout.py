@@ -1,5 +1,5 @@
 """Dropout is taken out of a graph: what went in comes out."""
 
-from pocketgraph.passes.dropout import without_dropout as repaired
+from pocketgraph.passes.dropout_removal import without_dropout as repaired
 
 __all__ = ["repaired"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from pocketgraph.freezing.graph_variables import REFERENCE_CARRIERS, is_variable
 from pocketgraph.freezing.handles import CARRIERS
-from pocketgraph.freezing.variables import REFERENCE_CARRIERS, is_variable
 from pocketgraph.graph import Graph, Node, node_name, opdefs
 from pocketgraph.graph.edit import rename_inputs
 

@@ -58,7 +58,7 @@ def view(
 ) -> ViewPage:
     """Draws a model as a page that opens in any browser, without a network.
 
-    >>> from pocketgraph.graph.text import parse
+    >>> from pocketgraph.graph.text_format import parse
     >>> page = view(parse("x = Placeholder(dtype=float, shape=[2])\\ny = Relu(x, T=float)"))
     >>> page.save("relu.html")
 

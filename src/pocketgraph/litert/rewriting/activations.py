@@ -6,7 +6,7 @@ import math
 
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.litert.rewriting.view import View
+from pocketgraph.litert.rewriting.value_uses import View
 
 ACTIVATION_BOUNDS = {"RELU": (0.0, math.inf), "RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0)}
 """Between which values an activation keeps its results."""

@@ -7,7 +7,7 @@ import numpy as np
 from pocketgraph.graph.dtype import INT32
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.litert.rewriting.view import View
+from pocketgraph.litert.rewriting.value_uses import View
 
 CONVOLUTIONS = ("CONV_2D", "DEPTHWISE_CONV_2D")
 

@@ -24,7 +24,7 @@ from pocketgraph.litert.program import Operation, Program, Quantization, Value
 from pocketgraph.litert.rewriting.bounded import add_bounded_grids
 from pocketgraph.litert.rewriting.coded_weights import coded_weights, unit_of
 from pocketgraph.litert.rewriting.shifted_codes import shifts_codes
-from pocketgraph.litert.rewriting.view import View
+from pocketgraph.litert.rewriting.value_uses import View
 from pocketgraph.litert.rewriting.whole_products import multiply_whole_numbers
 from pocketgraph.litert.rewriting.wide_weights import widened
 

@@ -15,7 +15,7 @@ import numpy as np
 from pocketgraph.graph.dtype import INT32
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.litert.rewriting.view import View
+from pocketgraph.litert.rewriting.value_uses import View
 
 UNARY = frozenset((
     "ABS", "ELU", "EXP", "LEAKY_RELU", "LOGISTIC", "NEG", "RELU", "RELU6", "RELU_N1_TO_1", "SQUARE", "TANH",

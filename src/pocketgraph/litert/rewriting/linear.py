@@ -7,7 +7,7 @@ import numpy as np
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.constant import Array, Constant
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.litert.rewriting.view import View
+from pocketgraph.litert.rewriting.value_uses import View
 
 LINEAR = {
     "CONV_2D": (0, 1, 2),

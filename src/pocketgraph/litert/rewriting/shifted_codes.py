@@ -12,7 +12,7 @@ import numpy as np
 from pocketgraph.graph.dtype import INT8, INT32
 from pocketgraph.litert.constant import Array, Constant
 from pocketgraph.litert.program import Operation, Program, Quantization, Value
-from pocketgraph.litert.rewriting.view import View
+from pocketgraph.litert.rewriting.value_uses import View
 
 ONE = 64  # the code of a weight of 1: the bias has steps of 1/64 of the codes'
 

@@ -12,7 +12,7 @@ import numpy as np
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.litert.rewriting.view import View
+from pocketgraph.litert.rewriting.value_uses import View
 from pocketgraph.quantization.core.program_runner import Array
 
 STEPS = ("ADD", "DIV", "MUL", "SUB")

@@ -28,7 +28,7 @@ from pocketgraph.litert.rewriting.simpler import (
     reshape_instead_of_transposing,
 )
 from pocketgraph.litert.rewriting.transposed import turn_transposed_convolutions
-from pocketgraph.litert.rewriting.view import View
+from pocketgraph.litert.rewriting.value_uses import View
 from pocketgraph.litert.rewriting.whole_rows import take_whole_rows
 from pocketgraph.quantization.canonical.affine_chains import merge_affine_chains
 from pocketgraph.quantization.canonical.function_recognition import recognise_functions

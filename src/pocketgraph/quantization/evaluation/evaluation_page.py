@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from pocketgraph.pages.document import fragment, report
+from pocketgraph.pages.page_glossary import WORDS
 from pocketgraph.pages.parts import Cell, Column, Row, Verdict, glossary, notes, section, table, words
-from pocketgraph.pages.words import WORDS
 from pocketgraph.quantization.evaluation.model_verdict import COLUMNS, ModelVerdict, is_told
 from pocketgraph.runtime.answer_metrics import interval
 

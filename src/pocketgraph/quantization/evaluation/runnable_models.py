@@ -126,7 +126,7 @@ def read_graph(path: str, outputs: Sequence[str] | None = None) -> Graph:
     """
     from pocketgraph.formats import load
     from pocketgraph.freezing import freeze
-    from pocketgraph.freezing.variables import is_variable
+    from pocketgraph.freezing.graph_variables import is_variable
 
     if not os.path.isdir(path):
         return load(path)

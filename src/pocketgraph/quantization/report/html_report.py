@@ -10,6 +10,7 @@ from typing import Any
 
 from pocketgraph.pages.document import fragment, text
 from pocketgraph.pages.document import report as page
+from pocketgraph.pages.page_glossary import WORDS
 from pocketgraph.pages.parts import (
     LABELLED,
     Cell,
@@ -29,7 +30,6 @@ from pocketgraph.pages.parts import (
     table,
     words,
 )
-from pocketgraph.pages.words import WORDS
 from pocketgraph.quantization.report.layer_report import LayerReport, QuantizationReport
 from pocketgraph.quantization.report.size_and_latency import SizeAndLatency
 from pocketgraph.runtime.answer_metrics import Comparison

@@ -15,7 +15,7 @@ from pocketgraph.graph import AttrValue, Func, Function, Graph, Node, Parameter
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.runtime.engines.compilation_units import DynamicPlanner
-from pocketgraph.runtime.engines.reference import StepProgram
+from pocketgraph.runtime.engines.step_program import StepProgram
 
 CALLS = ops_with("call") | {"BatchFunction"}
 BRANCHES = ops_with("branch")

@@ -8,12 +8,12 @@ from typing import Any
 from pocketgraph.errors import RunError
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.engines import frames as loops
-from pocketgraph.runtime.engines.calls import dereferenced
 from pocketgraph.runtime.engines.frames import Loop
 from pocketgraph.runtime.engines.liveness import LIVE, Liveness, together
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.engines.region import LoopRegion
 from pocketgraph.runtime.engines.region_draft import RegionDraft, Unstructured
+from pocketgraph.runtime.engines.step_calls import dereferenced
 from pocketgraph.runtime.engines.steps import RUN
 
 

@@ -10,12 +10,12 @@ from pocketgraph.errors import RunError
 from pocketgraph.graph import Node
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
-from pocketgraph.runtime.engines.calls import gatherer, same
 from pocketgraph.runtime.engines.common_subexpressions import REPEATED
 from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.engines.frames import LoopFrame
 from pocketgraph.runtime.engines.liveness import LIVE, Atom, Liveness
 from pocketgraph.runtime.engines.region import Region, StepList
+from pocketgraph.runtime.engines.step_calls import gatherer, same
 from pocketgraph.runtime.engines.steps import RUN, Step
 from pocketgraph.runtime.op_weights import HEAVY
 

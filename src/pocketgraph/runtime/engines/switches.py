@@ -6,10 +6,10 @@ from functools import partial
 
 from pocketgraph.graph import Node
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.runtime.engines.calls import branch_marks, case_marks, dereferenced, same
 from pocketgraph.runtime.engines.liveness import Liveness, Way, together
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.engines.region_draft import RegionDraft
+from pocketgraph.runtime.engines.step_calls import branch_marks, case_marks, dereferenced, same
 
 
 def add_switch(builder: RegionDraft, item: Item, live: Liveness) -> None:

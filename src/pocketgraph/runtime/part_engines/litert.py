@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pocketgraph.litert.cache import engine_version
 from pocketgraph.litert.executable import runner_for
 from pocketgraph.litert.runner import Runner
-from pocketgraph.runtime.part_engines.engine import OfferedPart, OperationTime
+from pocketgraph.runtime.part_engines.part_engine import OfferedPart, OperationTime
 
 if TYPE_CHECKING:
     from pocketgraph.litert.constant import Array

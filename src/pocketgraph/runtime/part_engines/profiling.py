@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.litert import cache
-from pocketgraph.runtime.part_engines.engine import OfferedPart, OperationTime
+from pocketgraph.runtime.part_engines.part_engine import OfferedPart, OperationTime
 from pocketgraph.runtime.part_engines.registry import find
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pocketgraph.errors import RunError
-from pocketgraph.runtime.part_engines.engine import OfferedPart, OperationTime, PartRunner
+from pocketgraph.runtime.part_engines.part_engine import OfferedPart, OperationTime, PartRunner
 from pocketgraph.runtime.profile import StepTrace
 
 if TYPE_CHECKING:

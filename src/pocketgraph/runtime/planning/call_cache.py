@@ -127,7 +127,7 @@ def plan_for(request: Request, graph: Callable[[], Graph], items: dict[str, Item
         from pocketgraph.runtime.planning.model_file_plan import plan_of_model_file
 
         return plan_of_model_file(request, whole)
-    from pocketgraph.runtime.planning.plan import prepare  # takes as long to import as all that a warm start needs
+    from pocketgraph.runtime.planning.planner import prepare  # takes as long to import as all that a warm start needs
 
     return prepare(request._replace(graph=whole), items)
 

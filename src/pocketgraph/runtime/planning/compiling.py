@@ -12,8 +12,8 @@ from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.planning.compiled_part import CompiledPart
 from pocketgraph.runtime.planning.execution_plan import Request
+from pocketgraph.runtime.planning.graph_passes import SpecializedGraph
 from pocketgraph.runtime.planning.partitioning import CutPart, is_worth_it, partition
-from pocketgraph.runtime.planning.passes import SpecializedGraph
 
 if TYPE_CHECKING:
     from pocketgraph.litert.trial import Trial

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from pocketgraph.errors import PocketgraphError
-from pocketgraph.freezing.variables import HANDLE_OP, is_variable
+from pocketgraph.freezing.graph_variables import HANDLE_OP, is_variable
 from pocketgraph.graph import Graph, Node, Tensor, opdefs
 from pocketgraph.graph.dtype import RESOURCE
 from pocketgraph.graph.endpoint import Endpoint

@@ -21,7 +21,7 @@ from pocketgraph.graph import DType, Graph, const
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.engines.functions import FunctionLibrary
-from pocketgraph.runtime.engines.reference import StepProgram
+from pocketgraph.runtime.engines.step_program import StepProgram
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan
 
 Array = np.ndarray[Any, Any]

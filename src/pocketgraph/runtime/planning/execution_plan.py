@@ -15,7 +15,7 @@ from pocketgraph.runtime.planning.call_key import CallKey, Sized
 if TYPE_CHECKING:
     from pocketgraph.litert.executable import Check, Executable, Opener
     from pocketgraph.runtime.certificates.part_reference import PartReference
-    from pocketgraph.runtime.engines.reference import StepProgram
+    from pocketgraph.runtime.engines.step_program import StepProgram
 
 Array = np.ndarray[Any, Any]
 Execution: TypeAlias = "Callable[[list[Any]], list[Array]]"
@@ -61,7 +61,7 @@ class Request(NamedTuple):
         check: when compiled parts are compared with the reference engine; as for Session.
         checked: is told of the parts that are compared (see certificates/part_check.py).
         planner: plans the parts whose shapes only the run tells.
-        without: passes that are switched off (see runtime/passes.py).
+        without: passes that are switched off (see runtime/pass_registry.py).
         measure: find out now which engine is the fastest for each part.
     """
 
@@ -146,7 +146,7 @@ class Request(NamedTuple):
         nodes: Callable[[], PartReference] | None = None,
         check: Callable[[], Check] | None = None,
     ) -> None:
-        """Lets a part run on the fastest engine where the session leaves that open (see part_engines/choice.py).
+        """Lets a part run on the fastest engine where the session leaves that open (see part_engines/engine_choice.py).
 
         Args:
             executable: the part.
@@ -156,7 +156,7 @@ class Request(NamedTuple):
         """
         if self.engine != "auto" or self.strict:
             return
-        from pocketgraph.runtime.part_engines.choice import consider
+        from pocketgraph.runtime.part_engines.engine_choice import consider
 
         def certify() -> None:
             if self.trusts(executable):

@@ -1,8 +1,8 @@
 """Takes arithmetic out that changes nothing for the values known: a dropout that keeps everything, a division by one.
 
-What a mask is tells passes/dropout.py; here it is decided where in a plan a product with ones may go. Inside of a loop
-(a DropoutWrapper around a cell) that is where a value is dead, after the last round, without the mask as well: what
-goes round would go round once more otherwise.
+What a mask is tells passes/dropout_removal.py; here it is decided where in a plan a product with ones may go. Inside of
+a loop (a DropoutWrapper around a cell) that is where a value is dead, after the last round, without the mask as well:
+what goes round would go round once more otherwise.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pocketgraph.graph import Graph, Node, parse_ref
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes import Inferred
-from pocketgraph.passes.dropout import is_number, mask_of
+from pocketgraph.passes.dropout_removal import is_number, mask_of
 from pocketgraph.runtime.engines.compilation_units import Plan
 
 MULTIPLY, DIVIDE = ops_with("product"), ops_with("quotient")

@@ -8,8 +8,8 @@ from typing import Any
 from pocketgraph.budgets import timed
 from pocketgraph.graph import Graph, Node, parse_ref
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.runtime.engines.builder import STRUCTURAL
 from pocketgraph.runtime.engines.compilation_units import Plan
+from pocketgraph.runtime.engines.step_builder import STRUCTURAL
 
 
 def with_known_values(

@@ -62,6 +62,6 @@ def _engine(request: Request, part: CompiledPart) -> tuple[str, tuple[str, ...]]
     """The engine that runs a part, or will after some runs, and what is known of others."""
     if request.engine != "auto":
         return part.runs_on, ()
-    from pocketgraph.runtime.part_engines.choice import told
+    from pocketgraph.runtime.part_engines.engine_choice import told
 
     return told(part.executable)

@@ -293,7 +293,7 @@ class SessionPlans:
         """Reads the graph and imports the planner: what a model takes that is not in the cache."""
         with contextlib.suppress(PocketgraphError, OSError):  # whoever needs the graph will say so
             if self.graph and self.engine != "reference":
-                from pocketgraph.runtime.planning import compiling, plan  # noqa: F401
+                from pocketgraph.runtime.planning import compiling, planner  # noqa: F401
 
     def _has_ops(self, ops: frozenset[str]) -> bool:
         """Whether the graph, or a function of it, has one of these ops; found out once for each set of them."""

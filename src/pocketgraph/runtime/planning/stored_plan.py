@@ -19,12 +19,12 @@ from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.kernels import registry
 from pocketgraph.litert import cache
 from pocketgraph.litert.executable import lookup
-from pocketgraph.runtime.engines.builder import STRUCTURAL
-from pocketgraph.runtime.engines.calls import PLAIN, is_plain
 from pocketgraph.runtime.engines.compilation_units import PartCall
 from pocketgraph.runtime.engines.functions import FunctionLibrary
 from pocketgraph.runtime.engines.needed import Item, item_of, needed
-from pocketgraph.runtime.engines.reference import StepProgram
+from pocketgraph.runtime.engines.step_builder import STRUCTURAL
+from pocketgraph.runtime.engines.step_calls import PLAIN, is_plain
+from pocketgraph.runtime.engines.step_program import StepProgram
 from pocketgraph.runtime.planning.compiled_part import CompiledPart
 from pocketgraph.runtime.planning.dynamic_part import DynamicPart, ValueKeyedPart
 from pocketgraph.runtime.planning.dynamic_parts import DynamicParts

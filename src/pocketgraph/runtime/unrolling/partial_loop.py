@@ -11,7 +11,7 @@ from pocketgraph.graph import DType, Graph, Node, Shape, parse_ref
 from pocketgraph.graph.dtype import FLOAT, INT32, RESOURCE
 from pocketgraph.kernels.shapes import Inferred, infer
 from pocketgraph.runtime.unrolling.symbolic_values import CannotUnrollError
-from pocketgraph.runtime.unrolling.tensor_arrays import TensorArrays
+from pocketgraph.runtime.unrolling.tensor_array_elimination import TensorArrays
 
 Fact = tuple[DType, Shape]
 """What is known of a tensor: its type and its shape, which is known whole."""

@@ -6,6 +6,6 @@ from pocketgraph.exporting.c.operators import (  # noqa: F401
     elementwise,
     looking_up,
     moving,
-    pictures,
+    pooling_and_resizing,
     reducing,
 )

@@ -23,7 +23,7 @@ from pocketgraph.exporting.c.operators.convolution import (
     transposed_window,
 )
 from pocketgraph.exporting.c.operators.elementwise import emit_pairs, known
-from pocketgraph.exporting.c.operators.pictures import resized
+from pocketgraph.exporting.c.operators.pooling_and_resizing import resized
 from pocketgraph.exporting.c.operators.shapes import joined, stretched, strides
 from pocketgraph.exporting.c.operators.table import emits, is_code
 from pocketgraph.exporting.c.unit import CConstant as Place

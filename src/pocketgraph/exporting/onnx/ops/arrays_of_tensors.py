@@ -6,7 +6,7 @@ import numpy as np
 
 from pocketgraph.exporting.onnx.array_origins import WRITES, origin, written
 from pocketgraph.exporting.onnx.emitter import OnnxEmit, plain_type
-from pocketgraph.exporting.onnx.ops.passing import filled
+from pocketgraph.exporting.onnx.ops.pass_through import filled
 from pocketgraph.exporting.onnx.program import OnnxValue
 from pocketgraph.exporting.onnx.registry import converts
 from pocketgraph.graph import DType, Node, Shape, canonical, node_name

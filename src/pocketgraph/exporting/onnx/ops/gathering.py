@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.exporting.onnx.emitter import OnnxEmit
-from pocketgraph.exporting.onnx.ops.passing import filled
+from pocketgraph.exporting.onnx.ops.pass_through import filled
 from pocketgraph.exporting.onnx.program import OnnxValue
 from pocketgraph.exporting.onnx.registry import converts
 from pocketgraph.graph import Node

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pocketgraph.exporting.onnx.emitter import OnnxEmit
-from pocketgraph.exporting.onnx.ops.passing import filled
+from pocketgraph.exporting.onnx.ops.pass_through import filled
 from pocketgraph.exporting.onnx.ops.reductions import reduce
 from pocketgraph.exporting.onnx.program import OnnxValue
 from pocketgraph.exporting.onnx.registry import converts

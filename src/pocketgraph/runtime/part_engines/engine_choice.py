@@ -25,14 +25,14 @@ from pocketgraph.errors import PocketgraphError, RunError
 from pocketgraph.litert import cache
 from pocketgraph.litert.cost_model import LARGE_PART, LEAST_SPEEDUP
 from pocketgraph.litert.sixteen_bits import numpy_type
-from pocketgraph.runtime.part_engines.engine import OfferedPart
+from pocketgraph.runtime.part_engines.part_engine import OfferedPart
 
 if TYPE_CHECKING:
     from pocketgraph.litert.constant import Array
     from pocketgraph.litert.executable import Executable
     from pocketgraph.litert.runner import Runner
     from pocketgraph.runtime.certificates.part_reference import PartReference
-    from pocketgraph.runtime.part_engines.engine import PartEngine
+    from pocketgraph.runtime.part_engines.part_engine import PartEngine
 
 MEMBER = "engines"
 """What measurements are kept under, beside a part's model."""

@@ -13,17 +13,6 @@ from pocketgraph.graph import Node
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.runtime.engines import frames as loops
-from pocketgraph.runtime.engines.calls import (
-    bound,
-    dereferenced,
-    first_live,
-    holding,
-    is_reference_output,
-    not_fed,
-    reference_inputs,
-    same,
-    takes_run,
-)
 from pocketgraph.runtime.engines.common_subexpressions import REPEATED, subexpression_key
 from pocketgraph.runtime.engines.compilation_units import PartCall, Unit, first_name, in_order, waits_of
 from pocketgraph.runtime.engines.dynamic_part_search import dynamic_parts
@@ -34,6 +23,17 @@ from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.engines.region_draft import RegionDraft, Unstructured
 from pocketgraph.runtime.engines.small_tensor_math import MATH
 from pocketgraph.runtime.engines.specialized_kernels import MAKERS, prepared, row_at, takes_row
+from pocketgraph.runtime.engines.step_calls import (
+    bound,
+    dereferenced,
+    first_live,
+    holding,
+    is_reference_output,
+    not_fed,
+    reference_inputs,
+    same,
+    takes_run,
+)
 from pocketgraph.runtime.engines.steps import RUN
 from pocketgraph.runtime.engines.switches import add_switch, add_switch_of_many
 

@@ -30,7 +30,7 @@ def all_passes() -> tuple[PassRow, ...]:
     """Every pass once, in the order in which they run first."""
     from pocketgraph.litert.rewriting.optimize import FOR_LATENCY, OPTIMIZE
     from pocketgraph.runtime.engines.step_passes import STEP_PASSES
-    from pocketgraph.runtime.planning.passes import BESIDES, PASSES
+    from pocketgraph.runtime.planning.graph_passes import BESIDES, PASSES
 
     rows = [PassRow(name, GRAPH, does) for name, does in BESIDES.items()]
     rows += [PassRow(each.name, GRAPH, each.does) for each in PASSES]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pocketgraph.differentiation.builder import GraphBuilder
+from pocketgraph.differentiation.node_builder import GraphBuilder
 from pocketgraph.graph import AttrValue, DType, Graph, Node, Shape
 from pocketgraph.graph.dtype import RESOURCE
 from pocketgraph.graph.op_traits import ops_with

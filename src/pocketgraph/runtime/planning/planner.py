@@ -13,14 +13,14 @@ from pocketgraph.errors import RunError
 from pocketgraph.graph.collector import collector_paused
 from pocketgraph.runtime.engines.functions import FunctionLibrary
 from pocketgraph.runtime.engines.needed import Item, needed
-from pocketgraph.runtime.engines.reference import StepProgram
+from pocketgraph.runtime.engines.step_program import StepProgram
 from pocketgraph.runtime.planning import stored_plan
 from pocketgraph.runtime.planning.compiled_part import CompiledPart
 from pocketgraph.runtime.planning.compiling import compile_parts
 from pocketgraph.runtime.planning.dynamic_parts import DynamicParts, may_be_dynamic
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, Request, Runnable
+from pocketgraph.runtime.planning.graph_passes import IN_SEVERAL_CALLS, INEXACT, SpecializedGraph, specialized
 from pocketgraph.runtime.planning.missing import check_kernels
-from pocketgraph.runtime.planning.passes import IN_SEVERAL_CALLS, INEXACT, SpecializedGraph, specialized
 from pocketgraph.runtime.planning.plan_description import described
 
 

@@ -16,11 +16,11 @@ from pocketgraph.errors import RunError
 from pocketgraph.graph import Graph
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.kernels.state.variables import Variable
-from pocketgraph.runtime.engines.builder import Builder
 from pocketgraph.runtime.engines.compilation_units import DynamicPlanner, Functions, PartCall, Plan
 from pocketgraph.runtime.engines.frames import ROOT, frames_of, has_loops
 from pocketgraph.runtime.engines.needed import Item, needed
 from pocketgraph.runtime.engines.region import take
+from pocketgraph.runtime.engines.step_builder import Builder
 from pocketgraph.runtime.engines.steps import DEAD, Run
 
 __all__ = ["PartCall", "Run", "StepProgram"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from pocketgraph.differentiation.backpropagation import checked_ref
-from pocketgraph.differentiation.builder import GraphBuilder
-from pocketgraph.differentiation.variables import INIT, VARIABLES, value_of
+from pocketgraph.differentiation.node_builder import GraphBuilder
+from pocketgraph.differentiation.variable_nodes import INIT, VARIABLES, value_of
 from pocketgraph.errors import GraphError
 from pocketgraph.graph import Graph, Node, Shape, Signature, canonical, node_name
 from pocketgraph.graph.dtype import STRING

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from pocketgraph.errors import UsageError
 from pocketgraph.exporting.onnx.cleaning import cleaned
-from pocketgraph.exporting.onnx.converting import Conversion
+from pocketgraph.exporting.onnx.graph_conversion import Conversion
 from pocketgraph.exporting.onnx.preparing import prepared
 from pocketgraph.exporting.onnx.program import Body, OnnxOperation, OnnxValue, all_operations
 from pocketgraph.exporting.programs import LackingError

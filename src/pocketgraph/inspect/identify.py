@@ -139,7 +139,7 @@ def identify(path: str | os.PathLike[str]) -> IdentifiedFile:
     """Says what a file, directory or checkpoint is, who wrote it, what is in it, and what to type next.
 
     >>> import pocketgraph
-    >>> from pocketgraph.graph.text import parse
+    >>> from pocketgraph.graph.text_format import parse
     >>> pocketgraph.save(parse("x = Placeholder(dtype=float)\\ny = Neg(x, T=float)"), "negative.pb")
     >>> found = identify("negative.pb")
     >>> found.kind.name, found.graphs[0].nodes, found.next

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
 from pocketgraph.errors import UsageError, option
-from pocketgraph.exporting.names import KEYWORDS as C_KEYWORDS
+from pocketgraph.exporting.c_identifiers import KEYWORDS as C_KEYWORDS
 
 JAVA_KEYWORDS = frozenset(
     """abstract assert boolean break byte case catch char class const continue default do double else enum extends final
