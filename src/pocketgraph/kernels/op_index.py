@@ -181,9 +181,9 @@ KERNELS = {
     ),
     "quantized.layers": (
         "QuantizedConv2D QuantizedMatMul QuantizedMul QuantizedAdd QuantizedBiasAdd QuantizedRelu QuantizedRelu6 "
-        "QuantizedReluX QuantizedMaxPool QuantizedAvgPool QuantizedReshape QuantizedConcat QuantizedConcatV2 "
-        "QuantizedInstanceNorm QuantizedBatchNormWithGlobalNormalization"
+        "QuantizedReluX QuantizedMaxPool QuantizedAvgPool QuantizedReshape QuantizedConcat QuantizedConcatV2"
     ),
+    "quantized.normalization": "QuantizedInstanceNorm QuantizedBatchNormWithGlobalNormalization",
     "quantized.quantize_dequantize": (
         "QuantizeV2 Dequantize QuantizeAndDequantize QuantizeAndDequantizeV2 QuantizeAndDequantizeV4 "
         "QuantizeAndDequantizeV3 QuantizeAndDequantizeV4Grad"

@@ -1,9 +1,13 @@
-"""Which element types ONNX Runtime's CPU kernels compute in; what is of another type is computed in a wider one."""
+"""Element types: what ONNX calls them, and which ONNX Runtime's CPU kernels compute in.
+
+What is of another type is computed in a wider one.
+"""
 
 from __future__ import annotations
 
 from functools import cache
 
+from pocketgraph.exporting.onnx.unsupported import UnsupportedInOnnx
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import BOOL, DOUBLE, FLOAT, INT32, INT64, STRING, UINT8
 
@@ -61,3 +65,31 @@ def computed_type(code: str, dtype: DType) -> DType | None:
     else:
         order = (INT32, INT64, FLOAT)
     return next((wider for wider in order if wider.name in allowed), None)
+
+
+def plain_type(dtype: DType) -> DType:
+    """The type that ONNX has for one of TensorFlow's: references as what they refer to, quantized types as integers."""
+    base = dtype.base
+    if base.is_quantized:
+        return DType.of_numpy(base.numpy)
+    return base
+
+
+def onnx_type(dtype: DType) -> int:
+    """The number of ONNX's element type.
+
+    Raises:
+        UnsupportedInOnnx: it has none.
+    """
+    try:
+        return _ONNX_TYPES[dtype.name]
+    except KeyError:
+        raise UnsupportedInOnnx(f"ONNX has no tensors of type {dtype.name}") from None
+
+
+_ONNX_TYPES = {
+    "float": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7, "string": 8, "bool": 9,
+    "half": 10, "double": 11, "uint32": 12, "uint64": 13, "complex64": 14, "complex128": 15, "bfloat16": 16,
+    "float8_e4m3fn": 17, "float8_e5m2": 19, "uint4": 21, "int4": 22,
+}  # fmt: skip
+"""TensorProto.DataType of the ONNX standard, by TensorFlow's names."""

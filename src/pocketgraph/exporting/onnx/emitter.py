@@ -1,4 +1,4 @@
-"""What a converter is given: operands as values, what is known of them, and a place to put ONNX operators."""
+"""What a converter is given: the operands of its node, and a place to put ONNX operators."""
 
 from __future__ import annotations
 
@@ -9,25 +9,22 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.exporting.onnx.channel_order import shape_last, to_last
-from pocketgraph.exporting.onnx.element_types import computed_type
+from pocketgraph.exporting.onnx.element_types import computed_type, onnx_type, plain_type
+from pocketgraph.exporting.onnx.operands import Operands
 from pocketgraph.exporting.onnx.program import Body, OnnxOperation, OnnxValue
-from pocketgraph.exporting.onnx.unsupported import UnsupportedInOnnx
-from pocketgraph.graph import DType, Graph, Node, Shape, canonical
+from pocketgraph.graph import DType, Graph, Shape
 from pocketgraph.graph.dtype import FLOAT, INT64, STRING
 from pocketgraph.graph.shape import UNKNOWN
-from pocketgraph.litert.constant import Array, Constant
+from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.statics import Inference, Statics
 
 
-class OnnxEmit:
+class OnnxEmit(Operands):
     """Collects the operators of a model, node by node.
 
     Attributes:
-        graph: the graph being exported.
-        inferred: what is known of its tensors.
         opset: the version of ONNX's operators.
         body: where operators go at the moment.
-        bound: the value of each tensor name (``n:0``) that is known so far.
         notes: what was left out on the way, for people.
         coded: how weights that are stored as codes are permuted and reshaped.
         scanned: what the writes of the loop at hand put into arrays that the loop itself collects, by the write's name.
@@ -36,19 +33,14 @@ class OnnxEmit:
     """
 
     def __init__(self, graph: Graph, inferred: Inference, statics: Statics, opset: int) -> None:
-        self.graph = graph
-        self.inferred = inferred
-        self.statics = statics
+        super().__init__(graph, inferred, statics)
         self.opset = opset
         self.body = Body()
-        self.bound: dict[str, OnnxValue] = {}
         self.notes: list[str] = []
-        self.taken: set[str] = set()
         self.coded: dict[OnnxValue, tuple[Callable[..., OnnxValue], Callable[..., OnnxValue | None]]] = {}
         self.scanned: dict[str, OnnxValue | None] = {}
         self.arrays: set[OnnxValue] = set()
         self.sizes: dict[OnnxValue, OnnxValue] = {}
-        self._node = Node("", "NoOp")
         self._constants: dict[tuple[Any, ...], OnnxValue] = {}
 
     def is_array(self, value: OnnxValue) -> bool:
@@ -76,118 +68,6 @@ class OnnxEmit:
             yield
         finally:
             self.bound = bound
-
-    @contextmanager
-    def at(self, node: Node) -> Iterator[None]:
-        """Operators belong to ``node``."""
-        before, self._node = self._node, node
-        try:
-            yield
-        finally:
-            self._node = before
-
-    # Operands
-
-    def unsupported(self, reason: str) -> UnsupportedInOnnx:
-        """The error for the node at hand, to be raised."""
-        return UnsupportedInOnnx(reason, self._node.name)
-
-    @property
-    def count(self) -> int:
-        """How many data inputs the node at hand has."""
-        return len(self._node.data_inputs)
-
-    def ref(self, index: int) -> str:
-        """The tensor name of one data input."""
-        try:
-            return canonical(self._node.data_inputs[index])
-        except IndexError:
-            raise self.unsupported(f"the {self._node.op} has no input {index}") from None
-
-    def input(self, index: int) -> OnnxValue:
-        """One data input."""
-        return self.value(self.ref(index))
-
-    def inputs(self, start: int = 0, stop: int | None = None) -> list[OnnxValue]:
-        """Several data inputs."""
-        return [self.value(canonical(ref)) for ref in self._node.data_inputs[start:stop]]
-
-    def value(self, ref: str) -> OnnxValue:
-        """The value of a tensor name."""
-        known = self.bound.get(ref)
-        if known is not None:
-            return known
-        constant = self.known(ref)
-        if constant is None:
-            raise self.unsupported(f"its input {ref} is not available here")
-        dtype = self.dtype(ref)
-        value = OnnxValue(self.name(ref.removesuffix(":0")), dtype, Shape(constant.shape), None, constant)
-        self.bound[ref] = value
-        return value
-
-    def known(self, ref: str) -> Constant | None:
-        """The constant that a tensor name stands for, if it does."""
-        bound = self.bound.get(ref)
-        if bound is not None:
-            return bound.constant
-        found = self.statics.constant(ref)
-        return found if found is not None else self._text(ref)
-
-    def _text(self, ref: str) -> Constant | None:
-        node = self.graph.nodes.get(ref.removesuffix(":0"))
-        while node is not None and node.op in ("Identity", "StopGradient") and node.data_inputs:
-            node = self.graph.nodes.get(node.data_inputs[0])
-        if node is None or node.op != "Const" or node.tensor.dtype is not STRING:
-            return None
-        return Constant.of(node.tensor.numpy())
-
-    def static(self, index: int, what: str) -> Array:
-        """A data input that must be known when exporting; ``what`` names it in the reason."""
-        array = self.static_or_none(index)
-        if array is None:
-            raise self.unsupported(f"{what} must be known beforehand, but is computed")
-        return array
-
-    def static_or_none(self, index: int) -> Array | None:
-        """A data input as an array where it is known when exporting."""
-        constant = self.known(self.ref(index))
-        return None if constant is None else constant.numpy()
-
-    def numbers(self, index: int) -> list[int | None] | None:
-        """The elements of an integer vector of which some may be known; None where not even their count is."""
-        array = self.static_or_none(index)
-        if array is not None:
-            return [int(number) for number in np.asarray(array).reshape(-1)]
-        find = getattr(self.inferred, "numbers", None)
-        found: list[int | None] | None = None if find is None else find(self.ref(index))
-        return found
-
-    def axes(self, index: int, rank: int, what: str = "the axis") -> list[int]:
-        """A static input that names axes, each from 0 to ``rank`` - 1."""
-        axes = [int(axis) for axis in np.asarray(self.static(index, what)).reshape(-1)]
-        if any(not -rank <= axis < rank for axis in axes):
-            raise self.unsupported(f"{what} {axes} is out of range for rank {rank}")
-        return [axis % rank for axis in axes]
-
-    def rank(self, value: OnnxValue) -> int:
-        """A value's rank, which must be known."""
-        if value.shape.rank is None:
-            raise self.unsupported("the rank of its input is not known; state the shapes of the model's inputs")
-        return value.shape.rank
-
-    # Facts
-
-    def dtype(self, ref: str) -> DType:
-        """The element type of a tensor name, which must be known."""
-        dtype = self.inferred.dtype(ref)
-        if dtype is None:
-            raise self.unsupported(f"the element type of {ref} is not known")
-        return plain_type(dtype)
-
-    def output(self, port: int = 0) -> tuple[DType, Shape]:
-        """The element type and what is known of the shape of one output of the node at hand."""
-        ref = f"{self._node.name}:{port}"
-        return self.dtype(ref), self.inferred.shape(ref)
 
     # Operators
 
@@ -419,62 +299,8 @@ class OnnxEmit:
             shape[axis] = None if size is None else len(range(*slice(start, stop).indices(size)))
         return self.op("Slice", [value, self.ints([start]), self.ints([stop]), self.ints([axis])], shape)
 
-    # Names
-
-    def name(self, wanted: str) -> str:
-        """A name that nothing else has: the one wanted, or with a number after it."""
-        name, number = wanted, 0
-        while name in self.taken or not name:
-            number += 1
-            name = f"{wanted}_{number}"
-        self.taken.add(name)
-        return name
-
-    def _made(self, what: str) -> str:
-        return f"{self._node.name}/{what}" if self._node.name else what
-
-
-def plain_type(dtype: DType) -> DType:
-    """The type that ONNX has for one of TensorFlow's: references as what they refer to, quantized types as integers."""
-    base = dtype.base
-    if base.is_quantized:
-        return DType.of_numpy(base.numpy)
-    return base
-
-
-def onnx_type(dtype: DType) -> int:
-    """The number of ONNX's element type.
-
-    Raises:
-        UnsupportedInOnnx: it has none.
-    """
-    try:
-        return _ONNX_TYPES[dtype.name]
-    except KeyError:
-        raise UnsupportedInOnnx(f"ONNX has no tensors of type {dtype.name}") from None
-
-
-_ONNX_TYPES = {
-    "float": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7, "string": 8, "bool": 9,
-    "half": 10, "double": 11, "uint32": 12, "uint64": 13, "complex64": 14, "complex128": 15, "bfloat16": 16,
-    "float8_e4m3fn": 17, "float8_e5m2": 19, "uint4": 21, "int4": 22,
-}  # fmt: skip
-"""TensorProto.DataType of the ONNX standard, by TensorFlow's names."""
-
 
 def _shape(shape: Shape | Sequence[int | None] | None) -> Shape:
     if shape is None:
         return UNKNOWN
     return shape if isinstance(shape, Shape) else Shape(shape)
-
-
-def attr_text(node: Node, name: str, default: str = "") -> str:
-    """A string attribute as text."""
-    value = node.attr(name)
-    return value.decode("ascii", "replace") if isinstance(value, bytes) else default
-
-
-def attr_list(node: Node, name: str, default: Sequence[int] = ()) -> tuple[int, ...]:
-    """A list attribute."""
-    value = node.attr(name)
-    return tuple(value) if isinstance(value, tuple) and value else tuple(default)

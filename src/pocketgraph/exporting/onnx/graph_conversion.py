@@ -8,7 +8,8 @@ import numpy as np
 
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.exporting.onnx import registry
-from pocketgraph.exporting.onnx.emitter import OnnxEmit, plain_type
+from pocketgraph.exporting.onnx.element_types import plain_type
+from pocketgraph.exporting.onnx.emitter import OnnxEmit
 from pocketgraph.exporting.onnx.guards import Guard, Guards
 from pocketgraph.exporting.onnx.preparing import Prepared
 from pocketgraph.exporting.onnx.program import Body, OnnxOperation, OnnxValue

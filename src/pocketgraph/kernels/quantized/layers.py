@@ -22,9 +22,7 @@ from pocketgraph.kernels.quantized.eight_bit_arithmetic import (
     bias_range,
     codes_of,
     dequantized_first,
-    from_codes,
     joint_range,
-    limited,
     limited_code,
     moved,
     moved_on_line,
@@ -32,7 +30,6 @@ from pocketgraph.kernels.quantized.eight_bit_arithmetic import (
     quantized_first,
     sum_range,
     to_code,
-    to_codes,
 )
 from pocketgraph.kernels.quantized.range_checks import checked, ends, flushed
 from pocketgraph.kernels.registry import kernel
@@ -42,6 +39,7 @@ Quantized = tuple[Array, Array, Array]
 
 
 def ranged(codes: Array, low: float, high: float) -> Quantized:
+    """Codes with the ends of their range."""
     return codes, np.array(low, dtype=F32), np.array(high, dtype=F32)
 
 
@@ -57,7 +55,7 @@ def _product_range(a: Array, low_a: Array, high_a: Array, b: Array, low_b: Array
     return checked(*product_range(first, codes_of(a.dtype), second, codes_of(b.dtype)))
 
 
-def _check_widths(**ranges: tuple[Array, Array]) -> None:
+def check_widths(**ranges: tuple[Array, Array]) -> None:
     """Refuses ranges of no width; one of which an end is no number has none."""
     for name, limits in ranges.items():
         low, high = (flushed(number(end)) for end in limits)
@@ -65,7 +63,7 @@ def _check_widths(**ranges: tuple[Array, Array]) -> None:
             raise RunError(f"max_{name} must be larger than min_{name}.")
 
 
-def _int32(values: Array) -> Array:
+def to_int32(values: Array) -> Array:
     """Exact whole numbers as int32, wrapping round as machine arithmetic does."""
     return np.asarray(values.astype(np.int64).astype(np.int32))
 
@@ -122,7 +120,7 @@ def quantized_conv2d(
     for index, where in taps(spans):
         total += x[where] @ weights[index]
     low, high = _product_range(input, min_input, max_input, filter, min_filter, max_filter)
-    return ranged(_int32(total), low, high)
+    return ranged(to_int32(total), low, high)
 
 
 @kernel("QuantizedMatMul")
@@ -141,23 +139,23 @@ def quantized_mat_mul(
     for name, value in (("In[0]", a), ("In[1]", b)):
         if value.ndim != 2:
             raise RunError(f"{name} is not a matrix")
-    _check_widths(a=(min_a, max_a), b=(min_b, max_b))
+    check_widths(a=(min_a, max_a), b=(min_b, max_b))
     x, y = centered(a, min_a, max_a), centered(b, min_b, max_b)
     x, y = x.T if transpose_a else x, y.T if transpose_b else y
     if x.shape[1] != y.shape[0]:
         raise RunError(f"Matrix size-incompatible: In[0]: {list(a.shape)}, In[1]: {list(b.shape)}")
     reserve((x.shape[0], y.shape[1]), np.int64)
-    return ranged(_int32(x @ y), *_product_range(a, min_a, max_a, b, min_b, max_b))
+    return ranged(to_int32(x @ y), *_product_range(a, min_a, max_a, b, min_b, max_b))
 
 
 @kernel("QuantizedMul")
 def quantized_mul(
     x: Array, y: Array, min_x: Array, max_x: Array, min_y: Array, max_y: Array, *, Toutput: DType = QINT32
 ) -> Quantized:
-    _check_widths(x=(min_x, max_x), y=(min_y, max_y))
+    check_widths(x=(min_x, max_x), y=(min_y, max_y))
     reserve(np.broadcast_shapes(x.shape, y.shape), np.int64)
     values = centered(x, min_x, max_x) * centered(y, min_y, max_y)
-    return ranged(_int32(values), *_product_range(x, min_x, max_x, y, min_y, max_y))
+    return ranged(to_int32(values), *_product_range(x, min_x, max_x, y, min_y, max_y))
 
 
 @kernel("QuantizedAdd")
@@ -165,7 +163,7 @@ def quantized_add(
     x: Array, y: Array, min_x: Array, max_x: Array, min_y: Array, max_y: Array, *, Toutput: DType = QINT32
 ) -> Quantized:
     """int32 sums in a wide range."""
-    _check_widths(x=(min_x, max_x), y=(min_y, max_y))
+    check_widths(x=(min_x, max_x), y=(min_y, max_y))
     if not x.size or not y.size:
         raise RunError("Must have some elements to add")
     reserve(np.broadcast_shapes(x.shape, y.shape), np.int64)
@@ -179,7 +177,7 @@ def quantized_add(
         else moved_on_line(codes, limits, codes_of(codes.dtype), wanted)
         for codes, limits, single in zip((x, y), (first, second), is_single, strict=True)
     ]
-    return ranged(_int32(terms[0] + terms[1]), *wanted)
+    return ranged(to_int32(terms[0] + terms[1]), *wanted)
 
 
 @kernel("QuantizedBiasAdd")
@@ -201,7 +199,7 @@ def quantized_bias_add(
     for codes, limits in ((input, first), (bias, second)):
         floats = dequantized_first(codes, *limits, codes_of(codes.dtype))
         total = total + quantized_first(floats, low, high, WIDE)
-    return ranged(_int32(total), low, high)
+    return ranged(to_int32(total), low, high)
 
 
 def _between(features: Array, low: Array, high: Array, top: float | None) -> Quantized:
@@ -324,86 +322,3 @@ def _joined(
         for codes, span in zip(values, spans, strict=True)
     ]
     return ranged(concatenated(tuple(converted), axis), *to)
-
-
-@kernel("QuantizedInstanceNorm")
-def quantized_instance_norm(
-    x: Array,
-    x_min: Array,
-    x_max: Array,
-    *,
-    output_range_given: bool = False,
-    given_y_min: float = 0.0,
-    given_y_max: float = 0.0,
-    variance_epsilon: float = 1e-5,
-    min_separation: float = 1e-3,
-) -> Quantized:
-    """Each channel of each image less its mean, over its standard deviation.
-
-    TensorFlow takes the reciprocal root from the processor's estimate, so that its range may differ in the last place.
-    """
-    if x.ndim != 4 or not x.size:
-        raise RunError(f"QuantizedInstanceNorm takes images with pixels, not {list(x.shape)}")
-    _check_widths(x=(x_min, x_max))
-    bottom, top = ends(x_min, x_max)
-    scale = F32((F32(top) - F32(bottom)) / F32(255))
-    pixels = x.reshape(x.shape[0], -1, x.shape[3]).astype(F32)
-    distance = scale * (pixels - _mean(pixels))
-    with np.errstate(over="ignore"):
-        values = distance * (F32(1) / np.sqrt(_mean(distance * distance) + F32(variance_epsilon)))
-    low, high = (given_y_min, given_y_max) if output_range_given else (float(values.min()), float(values.max()))
-    if high - low < min_separation:
-        high = float(F32(low) + F32(min_separation))
-    return ranged(quantized_first(values.reshape(x.shape), low, high, codes_of(x.dtype)), low, high)
-
-
-def _mean(pixels: Array) -> Array:
-    """The means over the second of three axes, summed in float32 one after another, as Eigen does it."""
-    total = np.add.accumulate(pixels, axis=1, dtype=F32)[:, -1:]
-    return np.asarray(total / F32(pixels.shape[1]))
-
-
-@kernel("QuantizedBatchNormWithGlobalNormalization")
-def quantized_batch_norm(
-    t: Array,
-    t_min: Array,
-    t_max: Array,
-    m: Array,
-    m_min: Array,
-    m_max: Array,
-    v: Array,
-    v_min: Array,
-    v_max: Array,
-    beta: Array,
-    beta_min: Array,
-    beta_max: Array,
-    gamma: Array,
-    gamma_min: Array,
-    gamma_max: Array,
-    *,
-    variance_epsilon: float,
-    scale_after_normalization: bool,
-) -> Quantized:
-    """The batch norm as scale and offset on int32 codes of the fixed range -2^20…2^20; products wrap round."""
-    high = float(1 << 20)
-    wide = -high, high
-    floats = [
-        from_codes(codes, *ends(low, top), codes_of(codes.dtype))
-        for codes, low, top in (
-            (m, m_min, m_max),
-            (v, v_min, v_max),
-            (beta, beta_min, beta_max),
-            (gamma, gamma_min, gamma_max),
-        )
-    ]
-    mean, variance, shift, gain = floats
-    with np.errstate(all="ignore"):
-        scale = F32(1) / np.sqrt(variance + F32(variance_epsilon))
-        if scale_after_normalization:
-            scale = scale * gain
-        offset = -mean * scale + shift
-    by, plus = (np.asarray(limited(to_codes(values, *wide, WIDE), WIDE)) for values in (scale, offset))
-    one = limited_code(1.0, *wide, WIDE)
-    x = moved(t, ends(t_min, t_max), codes_of(t.dtype), wide, WIDE)
-    products = (x * by).astype(np.int32).astype(np.int64)
-    return ranged(_int32(np.sign(products) * (np.abs(products) // one) + plus), *wide)

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.exporting.onnx.channel_order import first_axis, to_first, to_last
-from pocketgraph.exporting.onnx.emitter import OnnxEmit, attr_list, attr_text
+from pocketgraph.exporting.onnx.emitter import OnnxEmit
 from pocketgraph.exporting.onnx.layout import channels_first, is_first
+from pocketgraph.exporting.onnx.operands import attr_list, attr_text
 from pocketgraph.exporting.onnx.program import OnnxValue
 from pocketgraph.exporting.onnx.registry import converts
 from pocketgraph.graph import Node, Shape

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from pocketgraph.exporting.onnx.array_origins import WRITES, origin, written
-from pocketgraph.exporting.onnx.emitter import OnnxEmit, plain_type
+from pocketgraph.exporting.onnx.element_types import plain_type
+from pocketgraph.exporting.onnx.emitter import OnnxEmit
 from pocketgraph.exporting.onnx.ops.pass_through import filled
 from pocketgraph.exporting.onnx.program import OnnxValue
 from pocketgraph.exporting.onnx.registry import converts

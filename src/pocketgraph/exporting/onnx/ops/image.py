@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.exporting.onnx.broadcasting import add, elementwise, mul, sub, unary
-from pocketgraph.exporting.onnx.emitter import OnnxEmit, attr_text
+from pocketgraph.exporting.onnx.emitter import OnnxEmit
 from pocketgraph.exporting.onnx.layout import channels_first
+from pocketgraph.exporting.onnx.operands import attr_text
 from pocketgraph.exporting.onnx.ops.reductions import reduce
 from pocketgraph.exporting.onnx.program import OnnxValue
 from pocketgraph.exporting.onnx.registry import converts

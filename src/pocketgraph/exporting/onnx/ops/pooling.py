@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.exporting.onnx.emitter import OnnxEmit, attr_list
+from pocketgraph.exporting.onnx.emitter import OnnxEmit
+from pocketgraph.exporting.onnx.operands import attr_list
 from pocketgraph.exporting.onnx.ops.nn import image, is_channels_first, padding_of, spatial, yield_image
 from pocketgraph.exporting.onnx.registry import converts
 from pocketgraph.graph import Node

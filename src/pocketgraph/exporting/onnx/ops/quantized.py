@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.exporting.onnx.broadcasting import add, div, elementwise, mul, sub, unary
-from pocketgraph.exporting.onnx.emitter import OnnxEmit, attr_text, plain_type
+from pocketgraph.exporting.onnx.element_types import plain_type
+from pocketgraph.exporting.onnx.emitter import OnnxEmit
 from pocketgraph.exporting.onnx.layout import channels_first, is_first
+from pocketgraph.exporting.onnx.operands import attr_text
 from pocketgraph.exporting.onnx.ops.nn import convolve, padding_of, product, spatial, yield_image
 from pocketgraph.exporting.onnx.ops.reductions import reduce
 from pocketgraph.exporting.onnx.program import OnnxValue

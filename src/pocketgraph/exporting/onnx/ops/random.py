@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from pocketgraph.exporting.onnx.broadcasting import add, mul, sub
-from pocketgraph.exporting.onnx.emitter import OnnxEmit, plain_type
+from pocketgraph.exporting.onnx.element_types import plain_type
+from pocketgraph.exporting.onnx.emitter import OnnxEmit
 from pocketgraph.exporting.onnx.program import OnnxValue
 from pocketgraph.exporting.onnx.registry import converts
 from pocketgraph.graph import DType, Node

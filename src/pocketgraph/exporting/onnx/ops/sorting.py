@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pocketgraph.exporting.onnx.emitter import OnnxEmit, plain_type
+from pocketgraph.exporting.onnx.element_types import plain_type
+from pocketgraph.exporting.onnx.emitter import OnnxEmit
 from pocketgraph.exporting.onnx.ops.reductions import reduce
 from pocketgraph.exporting.onnx.registry import converts
 from pocketgraph.graph import Node, Shape

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from pocketgraph.budgets import check_time
-from pocketgraph.kernels.text.regex import syntax
+from pocketgraph.kernels.text.regex import syntax_tree
 from pocketgraph.kernels.text.regex.character_classes import Ranges, utf8_sequences
+from pocketgraph.kernels.text.regex.syntax import PatternError
 
 MOST_STEPS = 100_000
 """Of one pattern: some 25 MB. RE2 has a bound of this order too."""
@@ -66,7 +67,7 @@ class Nfa:
         has_conditions: whether any step looks at where in the text it is.
     """
 
-    def __init__(self, expression: syntax.Expression, groups: int) -> None:
+    def __init__(self, expression: syntax_tree.Expression, groups: int) -> None:
         self.steps: list[Step] = [Accept()]
         self.groups = groups
         self._same: dict[Take, int] = {}
@@ -75,36 +76,36 @@ class Nfa:
 
     def _add(self, step: Step) -> int:
         if len(self.steps) >= MOST_STEPS:
-            raise syntax.PatternError("pattern too large - compile failed")
+            raise PatternError("pattern too large - compile failed")
         if not len(self.steps) & 0x3FF:
             check_time()
         self.steps.append(step)
         return len(self.steps) - 1
 
-    def _of(self, part: syntax.Expression, then: int) -> int:
+    def _of(self, part: syntax_tree.Expression, then: int) -> int:
         """Adds the steps of a part, before the step ``then``; gives the first of them."""
-        if isinstance(part, syntax.Characters):
+        if isinstance(part, syntax_tree.Characters):
             return self._of_sequences(utf8_sequences(part.ranges), then)
-        if isinstance(part, syntax.AnyByte):
+        if isinstance(part, syntax_tree.AnyByte):
             return self._add(Take(((0, 255, then),)))
-        if isinstance(part, syntax.Assertion):
+        if isinstance(part, syntax_tree.Assertion):
             return self._add(Check(CONDITIONS[part.kind], then))
-        if isinstance(part, syntax.Sequence):
+        if isinstance(part, syntax_tree.Sequence):
             for each in reversed(part.parts):
                 then = self._of(each, then)
             return then
-        if isinstance(part, syntax.Choice):
+        if isinstance(part, syntax_tree.Choice):
             ways = [self._of(each, then) for each in reversed(part.parts)]
             first = ways[0]
             for way in ways[1:]:
                 first = self._add(Fork(way, first))
             return first
-        if isinstance(part, syntax.Group):
+        if isinstance(part, syntax_tree.Group):
             end = self._add(Save(2 * part.number + 1, then))
             return self._add(Save(2 * part.number, self._of(part.part, end)))
         return self._of_repeat(part, then)
 
-    def _of_repeat(self, part: syntax.Repeat, then: int) -> int:
+    def _of_repeat(self, part: syntax_tree.Repeat, then: int) -> int:
         entry, least = then, part.least
         if part.most is None:
             loop = self._add(Accept())  # until it is known what it forks to
@@ -141,17 +142,17 @@ class Nfa:
         return self._same[step]
 
 
-def may_be_empty(part: syntax.Expression) -> bool:
+def may_be_empty(part: syntax_tree.Expression) -> bool:
     """Whether a part can match without a character."""
-    if isinstance(part, (syntax.Characters, syntax.AnyByte)):
+    if isinstance(part, (syntax_tree.Characters, syntax_tree.AnyByte)):
         return False
-    if isinstance(part, syntax.Sequence):
+    if isinstance(part, syntax_tree.Sequence):
         return all(map(may_be_empty, part.parts))
-    if isinstance(part, syntax.Choice):
+    if isinstance(part, syntax_tree.Choice):
         return any(map(may_be_empty, part.parts))
-    if isinstance(part, syntax.Repeat):
+    if isinstance(part, syntax_tree.Repeat):
         return part.least == 0 or may_be_empty(part.part)
-    return may_be_empty(part.part) if isinstance(part, syntax.Group) else True
+    return may_be_empty(part.part) if isinstance(part, syntax_tree.Group) else True
 
 
 def conditions_at(text: bytes, place: int) -> int:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from pocketgraph.budgets import allowance
-from pocketgraph.kernels.text.regex import syntax
+from pocketgraph.kernels.text.regex import syntax_tree
 from pocketgraph.kernels.text.regex.character_classes import utf8_sequences
 from pocketgraph.kernels.text.regex.matcher import Spans
 from pocketgraph.kernels.text.regex.nfa import may_be_empty
@@ -34,7 +34,7 @@ class PlainMatcher:
         groups: how many groups it has.
     """
 
-    def __init__(self, expression: syntax.Expression, groups: int) -> None:
+    def __init__(self, expression: syntax_tree.Expression, groups: int) -> None:
         self.groups = groups
         self._pattern = re.compile(_spelled(expression), re.DOTALL)
         self._may_be_empty = may_be_empty(expression)
@@ -58,34 +58,34 @@ class PlainMatcher:
         return self._pattern.sub(b"".join(rewrite), text)
 
 
-def is_plain(part: syntax.Expression) -> bool:
+def is_plain(part: syntax_tree.Expression) -> bool:
     """Whether Python's matcher takes time linear in the text."""
-    while isinstance(part, syntax.Group):
+    while isinstance(part, syntax_tree.Group):
         part = part.part
-    if isinstance(part, syntax.Choice):
+    if isinstance(part, syntax_tree.Choice):
         return len(part.parts) <= MOST_WAYS and all(map(_is_row, part.parts))
     return _is_row(part)
 
 
-def _is_row(part: syntax.Expression) -> bool:
-    parts = part.parts if isinstance(part, syntax.Sequence) else (part,)
-    if parts and isinstance(parts[-1], syntax.Repeat):
+def _is_row(part: syntax_tree.Expression) -> bool:
+    parts = part.parts if isinstance(part, syntax_tree.Sequence) else (part,)
+    if parts and isinstance(parts[-1], syntax_tree.Repeat):
         last = parts[-1].part
-        return all(map(_is_fixed, parts[:-1])) and isinstance(last, (syntax.Characters, syntax.AnyByte))
+        return all(map(_is_fixed, parts[:-1])) and isinstance(last, (syntax_tree.Characters, syntax_tree.AnyByte))
     return all(map(_is_fixed, parts))
 
 
-def _is_fixed(part: syntax.Expression) -> bool:
-    if isinstance(part, syntax.Group):
+def _is_fixed(part: syntax_tree.Expression) -> bool:
+    if isinstance(part, syntax_tree.Group):
         return _is_fixed(part.part)
-    if isinstance(part, syntax.Sequence):
+    if isinstance(part, syntax_tree.Sequence):
         return all(map(_is_fixed, part.parts))
-    return isinstance(part, (syntax.Characters, syntax.AnyByte, syntax.Assertion))
+    return isinstance(part, (syntax_tree.Characters, syntax_tree.AnyByte, syntax_tree.Assertion))
 
 
-def _spelled(part: syntax.Expression) -> bytes:
+def _spelled(part: syntax_tree.Expression) -> bytes:
     """The pattern in Python's syntax, over bytes."""
-    if isinstance(part, syntax.Characters):
+    if isinstance(part, syntax_tree.Characters):
         sequences = utf8_sequences(part.ranges)
         single = b"".join(b"\\x%02x-\\x%02x" % row[0] for row in sequences if len(row) == 1)
         rows = [b"[%s]" % single] if single else []
@@ -93,15 +93,15 @@ def _spelled(part: syntax.Expression) -> bytes:
             return b"(?!)"
         rows += [b"".join(b"[\\x%02x-\\x%02x]" % span for span in row) for row in sequences if len(row) > 1]
         return b"(?:%s)" % b"|".join(rows) if len(rows) > 1 or not single else rows[0]
-    if isinstance(part, syntax.AnyByte):
+    if isinstance(part, syntax_tree.AnyByte):
         return b"."
-    if isinstance(part, syntax.Assertion):
+    if isinstance(part, syntax_tree.Assertion):
         return SPELLED[part.kind]
-    if isinstance(part, syntax.Sequence):
+    if isinstance(part, syntax_tree.Sequence):
         return b"".join(map(_spelled, part.parts))
-    if isinstance(part, syntax.Choice):
+    if isinstance(part, syntax_tree.Choice):
         return b"(?:%s)" % b"|".join(map(_spelled, part.parts))
-    if isinstance(part, syntax.Group):
+    if isinstance(part, syntax_tree.Group):
         return b"(%s)" % _spelled(part.part)
     most = b"" if part.most is None else b"%d" % part.most
     return b"%s{%d,%s}%s" % (_spelled(part.part), part.least, most, b"" if part.is_greedy else b"?")

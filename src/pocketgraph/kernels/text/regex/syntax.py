@@ -6,7 +6,7 @@ it: nothing matches them in linear time.
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from pocketgraph.kernels.text.regex.character_classes import (
     LAST,
@@ -18,6 +18,16 @@ from pocketgraph.kernels.text.regex.character_classes import (
     unicode_class,
     union,
 )
+from pocketgraph.kernels.text.regex.syntax_tree import (
+    AnyByte,
+    Assertion,
+    Characters,
+    Choice,
+    Expression,
+    Group,
+    Repeat,
+    Sequence,
+)
 
 MOST_REPEATS = 1000
 DEEPEST = 200  # groups in groups
@@ -27,53 +37,6 @@ OCTAL = "01234567"
 
 class PatternError(ValueError):
     """A pattern that RE2 does not take; the message is RE2's."""
-
-
-class Characters(NamedTuple):
-    """One character out of a set of code points."""
-
-    ranges: Ranges
-
-
-class AnyByte(NamedTuple):
-    """One byte, whatever it is (``\\C``)."""
-
-
-class Assertion(NamedTuple):
-    """A place in the text: ``\\A``, ``\\z``, ``^`` and ``$`` of lines, ``\\b``, ``\\B``."""
-
-    kind: str
-
-
-class Sequence(NamedTuple):
-    """One after the other; nothing at all when there are none."""
-
-    parts: tuple[Expression, ...] = ()
-
-
-class Choice(NamedTuple):
-    """One of several, the first that leads to a match."""
-
-    parts: tuple[Expression, ...]
-
-
-class Repeat(NamedTuple):
-    """Again and again, ``least`` to ``most`` times (None: any number), as often or as seldom as it can."""
-
-    part: Expression
-    least: int
-    most: int | None
-    is_greedy: bool
-
-
-class Group(NamedTuple):
-    """What a rewrite can refer to by ``number``."""
-
-    part: Expression
-    number: int
-
-
-Expression: TypeAlias = Characters | AnyByte | Assertion | Sequence | Choice | Repeat | Group
 
 
 class Flags(NamedTuple):
