@@ -239,3 +239,22 @@ def test_damaged_records_never_do_worse_than_an_error() -> None:
         with pytest.raises(RunError, match="Could not parse example input"):
             evaluate(case.node, [np.array(whole[:length], object), *case.inputs[1:]])
     assert 0 < refused < 300
+
+
+@pytest.mark.parametrize(("kind", "dtype"), [(1, STRING), (2, FLOAT), (3, INT64)])
+@pytest.mark.parametrize("size", [5, 200, 3000])
+def test_large_batches_and_long_features_hold_what_their_records_do(kind: int, dtype: DType, size: int) -> None:
+    """However few or many values a record has, which decides how they are read."""
+    random = np.random.default_rng(size)
+    rows = [random.integers(0, 2**33, random.integers(0, size)).tolist() for _ in range(30_000 // size)]
+    rows = [[b"%d" % value for value in row] for row in rows] if kind == 1 else rows
+    rows = [[float(np.float32(value)) for value in row] for row in rows] if kind == 2 else rows
+    records = []
+    for row in rows:
+        entry = b"\x0a\x01z\x12" + length(len(spelled(kind, row))) + spelled(kind, row)
+        features = b"\x0a" + length(len(entry)) + entry
+        records.append(b"\x0a" + length(len(features)) + features)
+    places, values, shape, _ = batch(*records, sparse=dtype, default=np.array([1], np.float32))
+    assert values.tolist() == [value for row in rows for value in row]
+    assert places.tolist() == [[number, place] for number, row in enumerate(rows) for place in range(len(row))]
+    assert shape.tolist() == [len(rows), max(len(row) for row in rows)]

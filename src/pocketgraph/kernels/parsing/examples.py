@@ -19,8 +19,6 @@ from pocketgraph.kernels.parsing.example_records import LIST_NAMES
 from pocketgraph.kernels.parsing.record_batches import Batch, batch_of, listed, packed_rows, shown, texts
 from pocketgraph.kernels.registry import kernel
 
-MOST_QUICK = 1024  # values of a feature over all records that are more quickly collected in lists
-
 
 def dense(batch: Batch, key: bytes, dtype: DType, shape: Shape, default: Array, number: int) -> Array:
     """One dense feature: [records, *shape]; a first dimension that is open is as long as the longest record's.
@@ -74,8 +72,9 @@ def quick_rows(batch: Batch, key: bytes, dtype: DType, dims: Sequence[int | None
     if packed is not None:
         return np.asarray(packed.reshape(len(batch.records), *fixed))
     lists = batch.lists(key, dtype)
-    if lists is None or not size or len(lists) * size > MOST_QUICK:
+    if lists is None or not size:
         return None
+    reserve((len(lists), *fixed), dtype.numpy)
     flat: list[Any] = []
     for values in lists:
         if values is None and default.size == size:
@@ -148,11 +147,11 @@ def sparse(batch: Batch, key: bytes, dtype: DType) -> tuple[Array, Array, Array]
     lists = batch.lists(key, dtype)
     if lists is not None and not batch.single:
         each = tuple([len(found) if found else 0 for found in lists])
-        if sum(each) <= MOST_QUICK:
-            flat = [value for found in lists if found for value in found]
-            quick = strings(flat, (len(flat),)) if dtype is STRING else np.array(flat, dtype.numpy)
-            places, sizes = _places(each)
-            return places, quick, sizes
+        flat = [value for found in lists if found for value in found]
+        shape = reserve((len(flat),), dtype.numpy)
+        quick = strings(flat, shape) if dtype is STRING else np.array(flat, dtype.numpy)
+        places, sizes = _places(each)
+        return places, quick, sizes
     values, counts = listed_values(batch, key, dtype)
     along = np.concatenate([np.arange(n, dtype=np.int64) for n in counts] or [np.empty(0, np.int64)])
     if batch.single:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.graph import DType
-from pocketgraph.graph.dtype import FLOAT, STRING
+from pocketgraph.graph.dtype import FLOAT, INT64, STRING
 from pocketgraph.kernels.arrays import Array, strings
 from pocketgraph.kernels.parsing.example_records import (
     ENTRY,
@@ -26,6 +26,8 @@ from pocketgraph.kernels.wire_format import LEN, MalformedRecordError
 TAGS = {dtype: number << 3 | LEN for number, dtype in LISTS.items()}
 """What an encoded Feature of a type begins with."""
 MOST_SHOWN = 80  # bytes of a record that an error repeats
+MOST_LISTED = {FLOAT: 128, INT64: 4096, STRING: 4096}
+"""How many bytes a record a feature may take to be more quickly read into lists than into an array for each record."""
 MOST_PACKED = 30  # floats whose list says its length in one byte
 
 
@@ -78,12 +80,17 @@ class Batch:
             raise ValueError(f"{place}Can't parse serialized Example{why}") from None
 
     def lists(self, key: bytes, dtype: DType) -> list[list[Any] | None] | None:
-        """The values of a feature in each record, None where a record has none; None for all if one is not right."""
+        """The values of a feature in each record, None where a record has none; None for all if one is not right.
+
+        None also where arrays are quicker.
+        """
         found: list[list[Any] | None] = []
         tag = TAGS[dtype]
+        features = [record.get(key) for record in self.records]
+        if sum([len(feature) for feature in features if feature]) > MOST_LISTED[dtype] * len(features):
+            return None
         try:
-            for features in self.records:
-                feature = features.get(key)
+            for feature in features:
                 if feature is None:
                     found.append(None)
                 elif feature[0] != tag:
