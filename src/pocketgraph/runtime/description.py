@@ -50,7 +50,7 @@ class Description(NamedTuple):
             ``unclear``.
     """
 
-    feeds: Mapping[str, tuple[str, tuple[int, ...]]]
+    feeds: Mapping[str, tuple[str, tuple[int | None, ...]]]
     fetches: tuple[str, ...]
     parts: tuple[DescribedPart, ...]
     reasons: Mapping[str, str]

@@ -28,7 +28,7 @@ from pocketgraph.litert.cost_model import (
 from pocketgraph.runtime.eight_bit.operands import operands
 
 LAYERS = ("QuantizedConv2D", "QuantizedMatMul")
-Feeds = Mapping[Endpoint, tuple[DType | None, tuple[int, ...]]]
+Feeds = Mapping[Endpoint, tuple[DType | None, tuple[int | None, ...]]]
 
 
 def shapes_of(graph: Graph, feeds: Feeds) -> Inferred:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pocketgraph.errors import RunError
-from pocketgraph.graph import DType, Graph
+from pocketgraph.graph import DType, Graph, Shape
 from pocketgraph.graph.model_file_graph import is_litert_file, is_model_file
 from pocketgraph.runtime.planning.call_key import CallKey, spelled_key
 from pocketgraph.runtime.planning.execution_plan import Execution, ExecutionPlan, Request
@@ -157,9 +157,9 @@ def _whole(request: Request, graph: Callable[[], Graph]) -> ExecutionPlan | None
         return None
     specs: dict[str, tuple[DType, tuple[int, ...]]] = {}
     for endpoint, (dtype, shape) in call.feeds:
-        if dtype is None:
+        if dtype is None or None in shape:
             return None
-        specs[str(endpoint)] = (dtype, shape)
+        specs[str(endpoint)] = (dtype, Shape(shape).known)
     names, fetches = sorted(specs), [str(endpoint) for endpoint in call.fetches]
     found = lookup(
         call.of_model(request.key), names, fetches, specs,

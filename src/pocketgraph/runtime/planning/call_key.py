@@ -12,7 +12,8 @@ from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.feeds import is_switch
 
 Array = np.ndarray[Any, Any]
-Sized: TypeAlias = "tuple[DType | None, tuple[int, ...]]"
+Sized: TypeAlias = "tuple[DType | None, tuple[int | None, ...]]"
+"""Type and shape of a fed tensor; a size that is left open (open_sizes.py) is None."""
 
 
 class CallKey(NamedTuple):
@@ -55,6 +56,11 @@ class CallKey(NamedTuple):
         """Likewise for calls with these feeds' types and shapes too, in whatever order they are fed."""
         given = sorted((str(e), dtype.name if dtype else "?", tuple(shape)) for e, (dtype, shape) in self.feeds)
         return f"{self.of_model(digest)} {given}"
+
+    @property
+    def has_open_sizes(self) -> bool:
+        """Whether some size is left open."""
+        return any(None in shape for _, (_, shape) in self.feeds)
 
     @property
     def wanted(self) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pocketgraph.budgets import check_time
-from pocketgraph.graph import DType, Graph
+from pocketgraph.graph import DType, Graph, Shape
 from pocketgraph.graph.dtype import RESOURCE, VARIANT
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.engines.compilation_units import Plan
@@ -117,10 +117,13 @@ def _compiled(
     feeds = request.feeds
     for endpoint in inputs:
         name = str(endpoint)
-        dtype, shape = feeds.get(endpoint) or (inferred.dtype(name), inferred.shape(name).known)
+        dtype = feeds[endpoint][0] if endpoint in feeds else inferred.dtype(name)
         if dtype is None:
             raise engine.Unsupported(f"the type of '{name}' is not known", "")
-        specs[name] = (dtype, shape)
+        shape = Shape(feeds[endpoint][1]) if endpoint in feeds else inferred.shape(name)
+        if not shape.is_known:
+            raise engine.Unsupported(f"a size of '{name}' is open", "")
+        specs[name] = (dtype, shape.known)
     key = request.key or None
     if key is not None:  # what is constant in a part may follow from the shapes of feeds that do not enter it
         key = request.call.of_model(key) if is_whole else request.call.of_call(key)

@@ -199,6 +199,7 @@ class ExecutionPlan:
         whole_inputs: the feed that goes into each input of it.
         description: for ``Session.plan``.
         executables: what has to be closed.
+        ran: is told how long each run took, in seconds; None: nobody wants to know.
     """
 
     def __init__(
@@ -208,12 +209,18 @@ class ExecutionPlan:
         whole_inputs: tuple[int, ...] = (),
         description: Description = NOTHING,
         executables: Sequence[Runnable] = (),
+        ran: Callable[[float], None] | None = None,
     ) -> None:
         self.program = program
         self.whole = whole
         self.whole_inputs = whole_inputs
         self.description = description
         self.executables = executables
+        self.ran = ran
+
+    def timed(self, ran: Callable[[float], None]) -> ExecutionPlan:
+        """The same plan, whose runs are told of."""
+        return ExecutionPlan(self.program, self.whole, self.whole_inputs, self.description, self.executables, ran)
 
     def directly(self) -> Execution:
         """The quickest way to run ``whole``, on arrays of just its inputs' types and shapes."""

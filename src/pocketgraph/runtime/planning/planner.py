@@ -51,7 +51,7 @@ def prepare(request: Request, items: Mapping[str, Item] | None = None) -> Execut
     whole = parts[0] if len(parts) == 1 and parts[0].is_whole else None
     program: StepProgram | None = None
     if whole is None or request.call.is_traced:
-        dynamic = DynamicParts(request, known.graph, _able_when_run(known), known.static, opened)
+        dynamic = DynamicParts(request, known.graph, _able_when_run(request, known), known.static, opened)
         program = _program(request, known.plan.items, parts, dynamic)
     if request.wants_one_engine and whole is None:
         raise _refused(request.engine, known.plan.items, reasons)
@@ -100,13 +100,14 @@ def _program(
     )
 
 
-def _able_when_run(known: SpecializedGraph) -> frozenset[str]:
-    """The nodes that may be planned when they run: in loops and on branches, and those that wait for a shape."""
+def _able_when_run(request: Request, known: SpecializedGraph) -> frozenset[str]:
+    """The nodes that may be planned when they run: in loops and on branches, and those that wait for a shape, where
+    that is not left open on purpose."""
 
     def is_able(name: str, item: Item) -> bool:
         if known.plan.frames[name].depth or name in known.conditional:
             return True
-        return may_be_dynamic(item, known.inferred.shape, known.inferred.dtype)
+        return not request.call.has_open_sizes and may_be_dynamic(item, known.inferred.shape, known.inferred.dtype)
 
     return frozenset(n for n, item in known.plan.items.items() if n not in known.static and is_able(n, item))
 

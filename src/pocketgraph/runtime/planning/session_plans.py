@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+import time
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +25,7 @@ from pocketgraph.runtime.permissions import check_permissions
 from pocketgraph.runtime.planning.call_cache import CallCache, find, plan_for
 from pocketgraph.runtime.planning.call_key import CallKey, Sized
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, Request
+from pocketgraph.runtime.planning.open_sizes import OpenSizes, may_be_open
 from pocketgraph.runtime.tensor_names import spelled
 
 if TYPE_CHECKING:
@@ -92,6 +95,7 @@ class SessionPlans:
         self._key: str | None = None
         self._is_open = True
         self._declared: set[str] = set()
+        self._sizes = OpenSizes()
         _living.add(self)
 
     @property
@@ -147,28 +151,61 @@ class SessionPlans:
         found = self.calls.plans.get(key)
         if found is not None and not measure:
             return found
-        from pocketgraph.runtime.engines.functions import FunctionLibrary
-        from pocketgraph.runtime.engines.needed import needed
-        from pocketgraph.runtime.planning.deferred_reads import defer_reads
-
         with self.lock:
             found = self.calls.plans.get(key)
             if found is not None and measure:
                 for executable in found.executables:
                     executable.close()
             if found is None or measure:
-                self.check_open()
-                items = needed(self.graph, frozenset(call.feeds), call.outputs, call.targets)
-                nodes = FunctionLibrary(self.graph).with_bodies(item.node for item in items.values())
-                check_permissions(nodes, self._allowed)
-                graph, items = self._settled(call, items, key)
-                is_kept = not (traced and self.engine in (None, "litert")) and self.engine != "reference"
-                digest = self._model_key() if is_kept and key not in self._of_values else ""
-                graph, items = defer_reads(graph, items, frozenset(call.feeds))
-                request = self._request(graph, key, call.switches, digest)._replace(measure=measure)
-                with limits(memory=self._memory_limit):
-                    found = self.calls.add_plan(key, plan_for(request, lambda: graph, items))
+                found = self._planned(call, key, measure)
         return found
+
+    def _planned(self, call: ResolvedCall, key: CallKey, measure: bool) -> ExecutionPlan:
+        """A plan for the call's shapes, or that with open sizes where there have been many."""
+        self.check_open()
+        if not measure and self._runs_open(key):
+            opened = self._sizes.of(key).opened(key)
+            plan = self.calls.plans.get(opened)
+            if plan is None and may_be_open(self.graph, self._needed(call)):
+                plan = self._made(call, opened)
+            if plan is not None:
+                return plan.timed(partial(self._ran_open, key))
+            self._sizes.of(key).refused = True
+        began = time.perf_counter()
+        plan = self._made(call, key, measure)
+        self._sizes.note_planned(key, time.perf_counter() - began)
+        return plan
+
+    def _needed(self, call: ResolvedCall) -> dict[str, Item]:
+        from pocketgraph.runtime.engines.needed import needed
+
+        return needed(self.graph, frozenset(call.feeds), call.outputs, call.targets)
+
+    def _made(self, call: ResolvedCall, key: CallKey, measure: bool = False) -> ExecutionPlan:
+        from pocketgraph.runtime.engines.functions import FunctionLibrary
+        from pocketgraph.runtime.planning.deferred_reads import defer_reads
+
+        items = self._needed(call)
+        nodes = FunctionLibrary(self.graph).with_bodies(item.node for item in items.values())
+        check_permissions(nodes, self._allowed)
+        graph, items = self._settled(call, items, key)
+        is_kept = not (key.is_traced and self.engine in (None, "litert")) and self.engine != "reference"
+        digest = self._model_key() if is_kept and key not in self._of_values else ""
+        graph, items = defer_reads(graph, items, frozenset(call.feeds))
+        request = self._request(graph, key, call.switches, digest)._replace(measure=measure)
+        with limits(memory=self._memory_limit):
+            return self.calls.add_plan(key, plan_for(request, lambda: graph, items))
+
+    def _runs_open(self, key: CallKey) -> bool:
+        """Whether a call is to be run with open sizes, as far as its key tells."""
+        if self.engine not in (None, "auto") or key.is_traced or key.is_described or "open_sizes" in self.without:
+            return False
+        return self._sizes.of(key).is_due(key)
+
+    def _ran_open(self, key: CallKey, seconds: float) -> None:
+        with self.lock:
+            if self._sizes.note_run(key, seconds):
+                self.calls.forget()
 
     def _request(self, graph: Graph, key: CallKey, values: Mapping[str, Array], digest: str) -> Request:
         return Request(
@@ -236,10 +273,12 @@ class SessionPlans:
         nodes = [node_name(name) for name in targets]
         key = CallKey.of(feeds, [_endpoint(name) for name in wanted], nodes, switches)
         plan = self.calls.plans.get(key)
-        if plan is None:
+        if plan is None and not self._runs_open(key):
+            began = time.perf_counter()
             plan = find(self._request(NO_GRAPH, key, switches, self._model_key()), lambda: self.graph)
             if plan is not None:
                 self.calls.add_plan(key, plan)
+                self._sizes.note_planned(key, time.perf_counter() - began)
         return plan
 
     def _converted(self, values: Mapping[str, Any], labels: Mapping[str, str]) -> dict[str, Array] | None:

@@ -1,0 +1,88 @@
+"""Models whose inputs come in many lengths: what each new length costs, beside runs of one length.
+
+python benchmarks/lengths.py MODEL.pb … [--first 10] [--lengths 100]
+
+Each row is three new processes' work without a cache: so many runs of one length; the same number of runs, each of
+another length; and these without the pass ``open_sizes``. Open sizes of inputs are the length, but for the first axis.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import pathlib
+import tempfile
+import time
+from concurrent.futures import ProcessPoolExecutor
+from typing import Any
+
+import numpy as np
+
+import pocketgraph
+from pocketgraph.runtime import Session
+
+Array = np.ndarray[Any, Any]
+
+
+def fed(session: Session, length: int) -> dict[str, Array]:
+    """Values for all inputs, whose open sizes are ``length``; whole numbers are small, or in a vector the length."""
+    random = np.random.default_rng(length)
+    values: dict[str, Array] = {}
+    for name, spec in session.inputs.items():
+        open_sizes = [1 if axis == 0 else length for axis in range(len(spec.shape or ()))]
+        shape = [own if size is None else size for size, own in zip(spec.shape or (), open_sizes, strict=True)]
+        kind = spec.dtype.numpy
+        if kind.kind == "f":
+            values[name] = random.standard_normal(shape).astype(kind)
+        else:
+            values[name] = (random.integers(0, 9, shape) if len(shape) > 1 else np.full(shape, length)).astype(kind)
+    return values
+
+
+def seconds(model: str, lengths: list[int], without: tuple[str, ...] = ()) -> list[float]:
+    """The time of each run of a new session without a cache."""
+    found = []
+    with (
+        tempfile.TemporaryDirectory() as cache,
+        Session(model, threads=1, cache_dir=cache, without=without) as session,
+    ):
+        outputs = list(session.outputs)
+        for length in lengths:
+            values = fed(session, length)
+            began = time.perf_counter()
+            session.run(outputs, values)
+            found.append(time.perf_counter() - began)
+    return found
+
+
+def in_new_process(model: str, lengths: list[int], without: tuple[str, ...] = ()) -> list[float]:
+    """``seconds`` where nothing was imported before."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(seconds, model, lengths, without).result()
+
+
+def main() -> None:
+    """Prints a row a model."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("models", nargs="+")
+    parser.add_argument("--first", type=int, default=10)
+    parser.add_argument("--lengths", type=int, default=100)
+    options = parser.parse_args()
+    lengths = list(range(options.first, options.first + options.lengths))
+    print(f"pocketgraph {pocketgraph.__version__}")
+    count = len(lengths)
+    print(f"| model | first s | second, of it | {count} runs of one length s | of {count} lengths, of it | without |")
+    print("|---|---|---|---|---|---|")
+    for model in options.models:
+        one = sum(in_new_process(model, [lengths[count // 2]] * count))
+        each = in_new_process(model, lengths)
+        without = sum(in_new_process(model, lengths, ("open_sizes",)))
+        print(
+            f"| {pathlib.Path(model).name} | {each[0]:.2f} | {each[1] / each[0]:.2f} | {one:.2f} "
+            f"| {sum(each) / one:.2f} | {without / one:.2f} |",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""Calls whose sizes change from run to run: a plan for each size, or one for all.
+
+A plan for fixed shapes is the quickest to run, and takes as long to make as tens or hundreds of runs. Texts and
+recordings come in any length, so after a few lengths a plan is made in which the changing sizes are open: loops stay
+loops, whose bodies are compiled, and what depends on the length runs in NumPy. A length that comes so often that its
+runs have cost as much as a plan of its own gets that (the rule for renting or buying: at most twice the best).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pocketgraph.graph import Graph, node_name
+from pocketgraph.graph.model_file_graph import is_model_file
+from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.runtime.engines.needed import Item
+from pocketgraph.runtime.planning.call_key import CallKey
+
+LEAST_PLANS = 3  # shapes that have plans of their own before sizes are left open
+LEAST_SPENT = 0.1  # seconds: what planning has to have taken for all but the first
+MOST_SHAPES = 4096  # whose time is counted; more are forgotten
+CONVOLUTIONS = ops_with("convolution")
+PASSED = ops_with("passes", "view")
+
+
+@dataclass
+class SizedCalls:
+    """What is known of calls that differ in shapes alone.
+
+    Attributes:
+        first: the key of the first one.
+        changing: which sizes change: (feed, axis).
+        plans: how many plans for single shapes were made.
+        seconds: what these took, but for the first.
+        spent: how long each shape has run with open sizes, in seconds.
+        refused: running with open sizes takes longer than planning.
+    """
+
+    first: CallKey
+    changing: set[tuple[int, int]] = field(default_factory=set)
+    plans: int = 0
+    seconds: float = 0.0
+    spent: dict[CallKey, float] = field(default_factory=dict)
+    refused: bool = False
+
+    @property
+    def price(self) -> float:
+        """Seconds: what a plan for one more shape takes."""
+        return self.seconds / max(self.plans - 1, 1)
+
+    def is_due(self, key: CallKey) -> bool:
+        """Whether a call is better run with open sizes than planned for."""
+        if self.refused or self.plans < LEAST_PLANS or self.seconds < LEAST_SPENT:
+            return False
+        return self.spent.get(key, 0.0) < self.price
+
+    def opened(self, key: CallKey) -> CallKey:
+        """The key with the sizes left open that have changed so far."""
+        for feed, ((_, (_, size)), (_, (_, first))) in enumerate(zip(key.feeds, self.first.feeds, strict=True)):
+            self.changing |= {
+                (feed, axis) for axis, pair in enumerate(zip(size, first, strict=True)) if pair[0] != pair[1]
+            }
+        return key._replace(
+            feeds=tuple([
+                (end, (dtype, tuple([None if (feed, axis) in self.changing else n for axis, n in enumerate(size)])))
+                for feed, (end, (dtype, size)) in enumerate(key.feeds)
+            ])
+        )  # fmt: skip
+
+
+class OpenSizes:
+    """Decides, for the calls of one session, which are planned for their shapes. Is asked under the session's lock."""
+
+    def __init__(self) -> None:
+        self._calls: dict[CallKey, SizedCalls] = {}
+
+    def of(self, key: CallKey) -> SizedCalls:
+        """What is known of calls like this one, whatever their shapes."""
+        ranks = key._replace(feeds=tuple([(end, (dtype, (len(size),))) for end, (dtype, size) in key.feeds]))
+        return self._calls.setdefault(ranks, SizedCalls(key))
+
+    def note_planned(self, key: CallKey, seconds: float) -> None:
+        """Notes what a plan for these shapes took, be it to make or to read."""
+        known = self.of(key)
+        known.seconds += seconds if known.plans else 0.0
+        known.plans += 1
+
+    def note_run(self, key: CallKey, seconds: float) -> bool:
+        """Notes a run with open sizes; says whether the next one is to be planned for."""
+        known = self.of(key)
+        known.refused |= not known.spent and seconds > known.price
+        if len(known.spent) >= MOST_SHAPES:
+            known.spent.clear()
+        known.spent[key] = known.spent.get(key, 0.0) + seconds
+        return not known.is_due(key)
+
+
+def may_be_open(graph: Graph, items: Mapping[str, Item]) -> bool:
+    """Whether NumPy takes at most some times as long as LiteRT where sizes are open: no convolution over planes."""
+    return not is_model_file(graph) and not any(
+        item.node.op in CONVOLUTIONS and not _is_along_a_line(item, graph) for item in items.values()
+    )
+
+
+def _is_along_a_line(item: Item, graph: Graph) -> bool:
+    node = graph.nodes.get(item.data[1].node)
+    while node is not None and node.op in PASSED and node.data_inputs:
+        node = graph.nodes.get(node_name(node.data_inputs[0]))
+    if node is None or node.op != "Const":
+        return False
+    return len(node.tensor.shape) == 3 or 1 in node.tensor.shape[:2]  # three: that of a Conv1D, before it is expanded

@@ -1,0 +1,155 @@
+"""Calls whose sizes change from run to run: after some plans, one with open sizes; for a size that stays, its own."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graph_files import graph_names
+from pocketgraph.formats import save
+from pocketgraph.graph import Graph
+from pocketgraph.graph.text_format import parse
+from pocketgraph.runtime import Session
+from pocketgraph.runtime.planning import open_sizes
+from pocketgraph.runtime.planning.call_key import CallKey
+from recorded_runs import assert_repeats
+
+Array = np.ndarray[Any, Any]
+
+TEXT = parse("""
+    x = Placeholder(dtype=float, shape=[1, ?, 4])
+    w = Const(float[4, 4] 0.25)
+    s = Shape(x, T=float, out_type=int32)
+    rows = Const(int32[2] [-1, 4])
+    flat = Reshape(x, rows, T=float, Tshape=int32)
+    h = MatMul(flat, w, T=float, transpose_a=false, transpose_b=false)
+    back = Reshape(h, s, T=float, Tshape=int32)
+    axis = Const(int32[1] [1])
+    m = Mean(back, axis, T=float, Tidx=int32, keep_dims=true)
+    y = Sub(back, m, T=float)
+""")
+PICTURE = parse("""
+    x = Placeholder(dtype=float, shape=[1, ?, ?, 2])
+    w = Const(float[3, 3, 2, 4] 0.25)
+    y = Conv2D(x, w, T=float, strides=[1, 1, 1, 1], padding="SAME")
+""")
+LINE = parse("""
+    x = Placeholder(dtype=float, shape=[1, 1, ?, 2])
+    w = Const(float[1, 3, 2, 4] 0.25)
+    y = Conv2D(x, w, T=float, strides=[1, 1, 1, 1], padding="SAME")
+""")
+HERE = pathlib.Path(__file__).parent
+NAMES = {folder: graph_names(HERE / folder) for folder in ("recurrent", "loops", "lookups")}
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(open_sizes, "LEAST_SPENT", 0.0)
+
+
+def text(length: int) -> Array:
+    return np.random.default_rng(length).standard_normal((1, length, 4), np.float32)
+
+
+def opened(session: Session) -> list[tuple[int | None, ...]]:
+    """The shapes that plans leave open."""
+    return [shape for key in session._calls.plans for _, (_, shape) in key.feeds if None in shape]
+
+
+def asked(session: Session, values: Array) -> Array:
+    (found,) = session.run(["y"], {"x": values})
+    return np.asarray(found)
+
+
+def test_after_some_lengths_one_plan_serves_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(open_sizes.SizedCalls, "price", 1e9)
+    with Session(TEXT) as session, Session(TEXT, engine="reference") as reference:
+        for length in (*range(2, 40), *range(2, 40)):
+            np.testing.assert_allclose(asked(session, text(length)), asked(reference, text(length)), atol=1e-5)
+        assert opened(session) == [(1, None, 4)]
+        assert len(session._calls.plans) == open_sizes.LEAST_PLANS + 1
+        assert not opened(reference)
+
+
+def test_a_length_that_stays_gets_a_plan_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(open_sizes.SizedCalls, "price", 1e9)
+    with Session(TEXT) as session:
+        for length in range(2, 8):
+            asked(session, text(length))
+        before = len(session._calls.plans)
+        expected = asked(session, text(30))
+        assert len(session._calls.plans) == before
+        monkeypatch.setattr(open_sizes.SizedCalls, "price", 0.0)
+        asked(session, text(30))  # paid for with this run
+        np.testing.assert_allclose(asked(session, text(30)), expected, atol=1e-5)
+        assert len(session._calls.plans) == before + 1
+
+
+def test_what_takes_longer_than_planning_is_not_done_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(open_sizes.SizedCalls, "price", 1e-12)
+    with Session(TEXT) as session:
+        for length in range(2, 12):
+            asked(session, text(length))
+        assert len(session._calls.plans) == 9 + 1  # one length ran so, and was not planned for
+        assert len(opened(session)) == 1
+
+
+def test_another_size_that_begins_to_change_is_left_open_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(open_sizes.SizedCalls, "price", 1e9)
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?, ?, 4])
+        axis = Const(int32[1] [1])
+        m = Mean(x, axis, T=float, Tidx=int32, keep_dims=true)
+        y = Sub(x, m, T=float)
+    """)
+    with Session(graph) as session:
+        for length in range(2, 9):
+            asked(session, text(length))
+        for batch in (2, 3, 2):
+            values = text(10 * batch).reshape(batch, 10, 4)
+            np.testing.assert_allclose(asked(session, values), values - values.mean(axis=1, keepdims=True), atol=1e-6)
+        assert opened(session) == [(1, None, 4), (None, None, 4)]
+
+
+@pytest.mark.parametrize(("folder", "name"), [(f, n) for f in ("recurrent", "loops", "lookups") for n in NAMES[f]])
+def test_equals_tensorflow_with_all_sizes_open(folder: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def all_open(calls: open_sizes.SizedCalls, key: CallKey) -> CallKey:
+        return key._replace(feeds=tuple([(end, (dtype, (None,) * len(size))) for end, (dtype, size) in key.feeds]))
+
+    monkeypatch.setattr(open_sizes.SizedCalls, "opened", all_open)
+    monkeypatch.setattr(open_sizes.SizedCalls, "price", 1e9)
+    monkeypatch.setattr(open_sizes, "LEAST_PLANS", 0)
+    assert_repeats(HERE / folder, name)
+
+
+@pytest.mark.parametrize(("graph", "is_open"), [(PICTURE, False), (LINE, True)])
+def test_convolutions_over_planes_are_planned_for(graph: Graph, is_open: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(open_sizes.SizedCalls, "price", 1e9)
+    with Session(graph) as session, Session(graph, engine="reference") as reference:
+        for width in range(4, 12):
+            values = np.random.default_rng(width).standard_normal((1, 1 if is_open else 5, width, 2), np.float32)
+            np.testing.assert_allclose(asked(session, values), asked(reference, values), atol=1e-4)
+        assert bool(opened(session)) == is_open
+
+
+def test_it_is_switched_off_by_its_name() -> None:
+    with Session(TEXT, without=["open_sizes"]) as session:
+        for length in range(2, 12):
+            asked(session, text(length))
+        assert not opened(session)
+        assert len(session._calls.plans) == 10
+
+
+def test_a_later_process_does_likewise(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(open_sizes.SizedCalls, "price", 1e9)
+    save(TEXT, tmp_path / "text.pb")
+    made = []
+    for _ in range(2):
+        with Session(tmp_path / "text.pb", cache_dir=tmp_path / "cache") as session:
+            made.append([asked(session, text(length)) for length in range(2, 12)])
+            assert opened(session) == [(1, None, 4)]
+    for first, second in zip(*made, strict=True):
+        np.testing.assert_array_equal(first, second)
