@@ -284,6 +284,27 @@ def test_pi_says_what_is_wrong(tmp_path: pathlib.Path) -> None:
     assert "is off by" in made.stderr
 
 
+def test_what_is_no_number_in_the_golden_outputs_must_be_none_here(tmp_path: pathlib.Path) -> None:
+    out = project("plain", "pi", "tflite", tmp_path / "out")
+    arrays = {name: array.copy() for name, array in np.load(out / "golden.npz").items()}
+    plain = arrays["input_0"].copy()
+    arrays["input_0"].flat[0] = np.nan
+    np.savez(out / "golden.npz", **arrays)
+    ran([sys.executable, "-c", """if True:
+        import numpy as np
+        from model import HERE, Model
+        model, golden = Model(), dict(np.load(HERE / "golden.npz"))
+        found = model.run([golden[f"input_{place}"] for place in range(len(model.inputs))])
+        assert any(np.isnan(array).any() for array in found)
+        np.savez(HERE / "golden.npz", **golden | {f"output_{n}": array for n, array in enumerate(found)})
+    """], out)  # fmt: skip
+    assert ran([sys.executable, "test_model.py"], out).endswith("passed\n")
+    np.savez(out / "golden.npz", **dict(np.load(out / "golden.npz")) | {"input_0": plain})
+    made = subprocess.run([sys.executable, "test_model.py"], cwd=out, capture_output=True, text=True, timeout=300)
+    assert made.returncode == 1
+    assert "is off by nan" in made.stderr
+
+
 def test_pi_runs_any_other_model(tmp_path: pathlib.Path) -> None:
     out = project("plain", "pi", "tflite", tmp_path / "out")
     assert ran([sys.executable, "test_model.py"], out).endswith("passed\n")

@@ -156,3 +156,17 @@ def length(content: bytes) -> bytes:
     while size > 127:
         size, found = size >> 7, found + bytes([size & 127 | 128])
     return found + bytes([size])
+
+
+def test_identify_names_what_goes_in_and_comes_out(model: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = pocketgraph.identify(model)
+    assert found.is_whole
+    told = found.as_dict()["onnx"]["signatures"][""]
+    assert told["inputs"]["x"]["dtype"] == "float"
+    assert tuple(told["inputs"]["x"]["shape"]) == (4, 6)
+    assert list(told["outputs"]) == ["y"]
+    assert call("identify", str(model)) == 0
+    assert "opset 17" in (printed := capsys.readouterr().out)
+    assert "x float[4,6] -> y float[" in printed
+    model.with_name("half.onnx").write_bytes(model.read_bytes()[: model.stat().st_size // 2])
+    assert pocketgraph.identify(model.with_name("half.onnx")).damage

@@ -6,18 +6,21 @@ import dataclasses
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from pocketgraph.errors import FormatError
-from pocketgraph.formats import load, meta_graph, tflite
+from pocketgraph.formats import load, meta_graph, onnx_file, tflite
 from pocketgraph.formats.checkpoints import checkpoint, checkpoint_base
 from pocketgraph.formats.checkpoints.bundle_proto import BundleEntry
 from pocketgraph.formats.checkpoints.checkpoint_state import STATE_FILE, find_prefix, prefixes
 from pocketgraph.formats.detect import Identity, Kind, identify
 from pocketgraph.formats.files import PathLike, mapped
 from pocketgraph.formats.meta_graph import VARIABLE_OPS
-from pocketgraph.formats.tflite import ModelFacts
+from pocketgraph.formats.tflite import ModelFacts, TensorDetails
 from pocketgraph.formats.tflite_metadata import Metadata, metadata
 from pocketgraph.graph import DType, Graph, Tensor
+from pocketgraph.graph.model_file_graph import ONNX_PREFIX, SHAPES, TYPES
+from pocketgraph.graph.node import Ref, parse_ref
 
 GRAPHS = frozenset((Kind.GRAPH_DEF, Kind.GRAPH_DEF_TEXT, Kind.META_GRAPH, Kind.META_GRAPH_TEXT, Kind.MEMMAPPED))
 SAVED_MODELS = frozenset((Kind.SAVED_MODEL, Kind.SAVED_MODEL_FILE, Kind.SAVED_MODEL_TEXT))
@@ -65,7 +68,7 @@ class FileFacts:
         tensor_bytes: of these, without strings.
         prefix: of the checkpoint.
         damage: why it cannot be read, "" when it can.
-        model: the signatures of a LiteRT file; None for other kinds.
+        model: the signatures of a LiteRT or ONNX file; None for other kinds.
         metadata: what a LiteRT file tells the task libraries, where it does.
     """
 
@@ -97,6 +100,8 @@ def facts(path: PathLike) -> FileFacts:
             return FileFacts(identity, size, tuple(of_meta(meta) for meta in metas))
         if identity.kind is Kind.TFLITE:
             return of_litert(identity, size)
+        if identity.kind is Kind.ONNX:
+            return of_onnx(identity, size)
         if identity.kind in CHECKPOINTS:
             return of_checkpoint(identity)
     except FormatError as error:
@@ -110,6 +115,32 @@ def of_litert(identity: Identity, size: int) -> FileFacts:
     model = tflite.facts(buffer, identity.path)
     graph = of_graph(tflite.parse(buffer, identity.path), model.description)
     return FileFacts(identity, size, (graph,), model=model, metadata=metadata(buffer, identity.path))
+
+
+def of_onnx(identity: Identity, size: int) -> FileFacts:
+    """The facts of an ONNX file."""
+    buffer = mapped(identity.path)
+    graph = onnx_file.parse(buffer, identity.path)
+    entry = graph.signatures[onnx_file.DEFAULT]
+
+    def details(names: Mapping[str, str]) -> dict[str, TensorDetails]:
+        return {name: _details(name, graph, parse_ref(ref)) for name, ref in names.items()}
+
+    model = ModelFacts({"": (details(entry.inputs), details(entry.outputs))}, False, onnx_file.description(buffer), {})
+    made = [node for node in graph if node.op not in ("Placeholder", f"{ONNX_PREFIX}initializer")]
+    constants = len(graph) - len(made) - len(entry.inputs)
+    return FileFacts(identity, size, (GraphFacts(model.description, 0, len(made), 0, 0, constants, 0),), model=model)
+
+
+def _details(name: str, graph: Graph, ref: Ref) -> TensorDetails:
+    attrs: Mapping[str, Any] = graph[ref.name].attrs
+    if "shape" in attrs:  # a Placeholder
+        dtype, shape = attrs["dtype"], attrs["shape"]
+    elif TYPES in attrs:
+        dtype, shape = attrs[TYPES][ref.port], attrs[SHAPES][ref.port]
+    else:
+        return TensorDetails(name, "?", ())
+    return TensorDetails(name, dtype.name, shape.dims or ())
 
 
 def graphs_of(name: str, kind: Kind) -> list[GraphFacts]:

@@ -50,6 +50,23 @@ def parse(buffer: Buffer, where: str = "") -> Graph:
         raise FormatError(f"the ONNX file is damaged: {error}", where=where) from None
 
 
+def description(buffer: Buffer) -> str:
+    """What a file says of itself: the versions of its operators and of the format, and who wrote it.
+
+    Raises:
+        WireError: it is damaged.
+    """
+    parts, versions = list(_parts(buffer, 0, len(buffer))), []
+    for number, value, stop in parts:
+        if number == 8:
+            domain = "".join(_texts(buffer, value, stop, 1))
+            opset = _numbers(buffer, value, stop).get(2, 0)
+            versions.append(f"opset {opset}" + f" of {domain}" * (domain not in ("", "ai.onnx")))
+    ir = _numbers(buffer, 0, len(buffer)).get(1, 0)
+    wrote = " ".join(_texts(buffer, 0, len(buffer), 2) + _texts(buffer, 0, len(buffer), 3)).strip()
+    return ", ".join([*versions, *([f"ir_version {ir}"] if ir else []), *([f"by {wrote}"] if wrote else [])])
+
+
 def _parts(buffer: Buffer, start: int, end: int) -> Iterator[tuple[int, int, int]]:
     """(number, start, end) of the fields of a message that are messages, texts or bytes."""
     for _, number, kind, value, stop in wire.fields(buffer, start, end):

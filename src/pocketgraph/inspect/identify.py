@@ -76,11 +76,12 @@ class IdentifiedFile(FileFacts):
             "prefix": self.prefix,
             "damage": self.damage,
             "next": self.next,
-            **({"litert": self._litert_dict()} if self.model is not None else {}),
+            **({self.kind.name.lower(): self._model_dict()} if self.kind is Kind.ONNX and self.model else {}),
+            **({"litert": self._model_dict()} if self.kind is Kind.TFLITE and self.model else {}),
         }
 
-    def _litert_dict(self) -> dict[str, Any]:
-        """The signatures and metadata of a LiteRT file for programs."""
+    def _model_dict(self) -> dict[str, Any]:
+        """The signatures and metadata of a LiteRT or ONNX file for programs."""
         assert self.model is not None
         sides = {
             key: {
@@ -93,13 +94,14 @@ class IdentifiedFile(FileFacts):
         about = dataclasses.asdict(self.metadata) if self.metadata is not None else None
         return {"signatures": sides, "min_runtime_version": runtime, "metadata": about}
 
-    def _litert_text(self) -> str:
+    def _model_text(self) -> str:
         """The same for people."""
         assert self.model is not None
         parts = []
         for key, pair in self.model.signatures.items():
             inputs, outputs = (", ".join(_tensor_text(name, fact) for name, fact in side.items()) for side in pair)
-            parts.append(f"{key if self.model.has_signatures else 'no signature'}: {inputs or 'nothing'} -> {outputs}")
+            named = "" if self.kind is Kind.ONNX else f"{key if self.model.has_signatures else 'no signature'}: "
+            parts.append(f"{named}{inputs or 'nothing'} -> {outputs}")
         about = self.metadata
         if about is not None:
             told = [f"metadata of '{about.name}'" if about.name else "metadata"]
@@ -124,7 +126,7 @@ class IdentifiedFile(FileFacts):
             tags = f"[{','.join(graph.tags)}] " if graph.tags else ""
             text += f"; {tags}{', '.join(_graph_parts(graph))}"
         if self.model is not None:
-            text += f"; {self._litert_text()}"
+            text += f"; {self._model_text()}"
         if self.damage:
             text += f"; cannot be read: {self.damage}"
         elif self.identity.next:

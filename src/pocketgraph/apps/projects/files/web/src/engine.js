@@ -55,9 +55,11 @@ export class Model {
       const wanted = scale ? Float32Array.from(codes, (code) => scale * (code - zero)) : codes;
       let peak = 1e-12, off = 0, sum = 0;
       for (let k = 0; k < wanted.length; k++) {
-        peak = Math.max(peak, Math.abs(wanted[k]));
-        off = Math.max(off, Math.abs(wanted[k] - found[i][k]));
-        sum += Math.abs(wanted[k] - found[i][k]);
+        const same = wanted[k] === found[i][k] || (Number.isNaN(wanted[k]) && Number.isNaN(found[i][k]));
+        const apart = same ? 0 : Math.abs(wanted[k] - found[i][k]);
+        if (Number.isFinite(wanted[k])) peak = Math.max(peak, Math.abs(wanted[k]));
+        off = Math.max(off, apart);
+        sum += apart;
       }
       if (this.about.by_mean) off = sum / Math.max(1, wanted.length);
       worst = Math.max(worst, Number.isNaN(off + sum) ? Infinity : off / peak);
