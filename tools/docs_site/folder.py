@@ -2,7 +2,8 @@
 
 ``photos/`` holds drawn pictures of three made-up flowers, ``frozen.pb`` a small net that tells them apart (input ``x``,
 output ``softmax``), ``training/`` a graph and a checkpoint of it, ``speech.pb`` a net of drawn weights that takes
-recordings, and ``digits/`` what the training of examples/digits left behind. Nothing is downloaded.
+recordings, ``birds.csv`` a table of made-up birds, and ``digits/`` what the training of examples/digits left behind.
+Nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ def make(folder: pathlib.Path) -> pathlib.Path:
     write_models(folder, classifier(pictures))
     np.savez(folder / "feeds.npz", x=scaled(pictures["roses"][:1]))
     write_recordings(folder, rng)
+    write_table(folder / "birds.csv")
     for example in (ROOT / "examples").iterdir():
         (folder / "examples").mkdir(exist_ok=True)
         (folder / "examples" / example.name).symlink_to(example)
@@ -96,6 +98,15 @@ def write_recordings(folder: pathlib.Path, rng: np.random.Generator) -> None:
     (folder / "yes.wav").write_bytes(recording(440))
     (folder / "talk.wav").write_bytes(recording(440, seconds=4))
     (folder / "talk.txt").write_text("yes, 1000\nno, 3000\n")
+
+
+def write_table(path: pathlib.Path) -> None:
+    """Weight, span and length of birds of three kinds."""
+    rng = np.random.default_rng(2)
+    lines = ["grams,span_cm,length_cm,class"]
+    for name, *means in (("crow", 500, 90, 45), ("kite", 800, 150, 60), ("wren", 10, 14, 10)):
+        lines += [",".join([*(f"{value:.1f}" for value in means * rng.normal(1, 0.2, 3)), name]) for _ in range(60)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def flower(rng: np.random.Generator, name: str) -> Image.Image:

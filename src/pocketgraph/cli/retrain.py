@@ -27,13 +27,13 @@ TUNING = ("learning_rate", "train_batch_size")
     "--image-dir",
     "--data",
     "image_dir",
-    help="A folder with one folder of photos, or .wav files, a class.",
+    help="A folder with one folder of photos, or .wav files, a class; or a table (.csv, .tsv, .npz) with classes.",
 )
 @click.option(
     "--model",
     "--architecture",
     "model",
-    help="The base: any classifier of pictures or recordings, .pb, .tflite or a SavedModel.",
+    help="The base: any classifier of pictures, recordings or rows, .pb, .tflite or a SavedModel.",
 )
 @click.option("--output_graph", "--output-graph", "-o", default="retrained_graph.pb", show_default=True)
 @click.option("--output_labels", "--output-labels", help="Default: beside the graph, labels.txt.")
@@ -112,7 +112,7 @@ def command(
     Which photos train, validate and test follows from their names, as in the original: a photo never changes sides, and
     photos whose names differ only behind _nohash_ stay together. The layer is solved to convergence; with
     --train_layers the base's last ones are then trained on with it. A call that was interrupted goes on where it was
-    when it is made again.
+    when it is made again. A table needs no BASE: its columns are made alike, and the layer takes them.
 
     \b
       pocketgraph retrain mobilenet.pb --image_dir=flowers/ -o flowers.pb
@@ -121,6 +121,7 @@ def command(
     from pocketgraph.apps.retraining.distortions import Distortions
     from pocketgraph.apps.retraining.fine_tuning import Tuning
     from pocketgraph.apps.retraining.report_page import as_html, next_commands
+    from pocketgraph.apps.retraining.table_features import is_table
     from pocketgraph.apps.retraining.tool import ITERATIONS, retrain
     from pocketgraph.cli.shared.progress import progress_bar
     from pocketgraph.cluster import connected
@@ -129,9 +130,9 @@ def command(
     from pocketgraph.formats.files import check_place, write_atomically
 
     base = base or model
-    if not base:
+    if not base and not (image_dir and is_table(image_dir)):
         raise UsageError("no base model is given", hint="pocketgraph retrain BASE.pb --image_dir=PHOTOS")
-    if not os.path.exists(base):
+    if base and not os.path.exists(base):
         raise UsageError(
             f"there is no model '{base}'", hint="the base is a file; architectures are not downloaded any more"
         )
@@ -157,7 +158,7 @@ def command(
         echo("note: going on from an interrupted call", err=True)
     with connected(cluster_address), progress_bar() as tell, _removed_on_errors(unfinished):
         made = retrain(
-            load(base),
+            load(base) if base else None,
             image_dir,
             testing=testing_percentage,
             validation=validation_percentage,
@@ -188,7 +189,8 @@ def command(
                 write_scalars(os.path.join(summaries_dir, run), points)
     shutil.rmtree(unfinished, ignore_errors=True)
     counts = made.counts
-    echo(f"{len(made.labels)} classes, {counts['training']} photos to train on; cut at '{made.cut.tensor}'")
+    kind = "rows" if is_table(image_dir) else "photos" if made.scaling else "recordings"
+    echo(f"{len(made.labels)} classes, {counts['training']} {kind} to train on; cut at '{made.cut.tensor}'")
     if made.trained_layers:
         echo(f"{len(made.trained_layers)} layers of the base were trained too, from '{made.trained_layers[0]}' on")
     for name, text in (
@@ -206,7 +208,7 @@ def command(
         for mistake in made.mistakes:
             echo(f"{mistake.path:>70}  {mistake.answer}")
     if made.wants_more_photos:
-        echo("accuracy still rose with the second half of the photos: more of them would help")
+        echo(f"accuracy still rose with the second half of the {kind}: more of them would help")
     if made.left_out:
         echo(f"{len(made.left_out)} files did not open and were left out")
     echo(f"{output_graph}, {labels_file}, {page}; next:")

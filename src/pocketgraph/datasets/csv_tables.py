@@ -30,13 +30,7 @@ def read_table(path: str, sizes: Sequence[int]) -> tuple[list[Array], list[str]]
         FormatError: it cannot be read, or a cell is no number.
         UsageError: it has no rows, or rows of another length.
     """
-    try:
-        with open(path, newline="", encoding="utf-8-sig") as file:
-            rows = [row for row in csv.reader(file, delimiter="\t" if path.endswith(".tsv") else ",") if row]
-    except OSError as error:
-        raise FormatError(f"the table cannot be read: {error.strerror or error}", where=path) from None
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise FormatError(f"this is no table ({error})", where=path) from None
+    rows = _rows(path)
     head = rows.pop(0) if rows and not any(_is_number(cell) for cell in rows[0]) else []
     if not rows:
         raise UsageError("there are no samples here", where=path)
@@ -61,6 +55,29 @@ def read_table(path: str, sizes: Sequence[int]) -> tuple[list[Array], list[str]]
             classes.append(_class(row[at]))
     ends = np.cumsum([0, *sizes])
     return [numbers[:, first:last] for first, last in pairwise(ends)], classes
+
+
+def columns_of(path: str) -> int:
+    """How many columns a table has, by its first row.
+
+    Raises:
+        FormatError: it cannot be read.
+        UsageError: it has no rows.
+    """
+    rows = _rows(path)
+    if not rows:
+        raise UsageError("there are no samples here", where=path)
+    return len(rows[0])
+
+
+def _rows(path: str) -> list[list[str]]:
+    try:
+        with open(path, newline="", encoding="utf-8-sig") as file:
+            return [row for row in csv.reader(file, delimiter="\t" if path.endswith(".tsv") else ",") if row]
+    except OSError as error:
+        raise FormatError(f"the table cannot be read: {error.strerror or error}", where=path) from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise FormatError(f"this is no table ({error})", where=path) from None
 
 
 def _is_number(cell: str) -> bool:

@@ -45,8 +45,7 @@ class Bottlenecks:
             FormatError: it cannot be read.
         """
         try:
-            with open(path, "rb") as file:
-                content = file.read()
+            content = self._model.content(path)
         except OSError as error:
             raise FormatError(f"the picture cannot be read: {error.strerror or error}", where=path) from None
         key = hashlib.sha256(f"{self.identity} {list(variants)}".encode() + content).hexdigest()[:24]

@@ -25,11 +25,18 @@ class Example:
         path: as it is opened.
         label: of its class.
         category: "training", "testing" or "validation".
+        key: what it shares with those that must stay on its side; "" for its path before ``_nohash_``.
     """
 
     path: str
     label: str
     category: str
+    key: str = ""
+
+    @property
+    def group(self) -> str:
+        """What examples that stay together have in common."""
+        return self.key or self.path.partition("_nohash_")[0]
 
 
 def label_of(folder: str) -> str:
@@ -78,8 +85,7 @@ def examples_of(
     """
     if not os.path.isdir(folder):
         raise FormatError(f"Image directory '{folder}' not found.", where=folder)
-    if testing < 0 or validation < 0 or testing + validation >= 100:
-        raise UsageError(f"{testing:g} and {validation:g} per cent leave nothing to train on")
+    check_shares(testing, validation)
     found: dict[str, list[Example]] = {}
     for name in sorted(os.listdir(folder)):
         inner = os.path.join(folder, name)
@@ -107,6 +113,12 @@ def examples_of(
     for label, entries in found.items():
         check_counts(label, entries)
     return list(found), [entry for entries in found.values() for entry in entries]
+
+
+def check_shares(testing: float, validation: float) -> None:
+    """Raises UsageError when the percentages leave nothing to train on."""
+    if testing < 0 or validation < 0 or testing + validation >= 100:
+        raise UsageError(f"{testing:g} and {validation:g} per cent leave nothing to train on")
 
 
 def check_counts(label: str, entries: Sequence[Example]) -> None:

@@ -38,6 +38,13 @@ class FeatureModel(Protocol):
     def rank(self) -> int:
         """How many axes the tensor has, that of examples included."""
 
+    def content(self, path: str) -> bytes:
+        """What tells one example from others.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+
     def of(self, path: str, content: bytes, variants: Sequence[int]) -> list[Array]:
         """The tensor for each variant of one example, float32, without the axis of examples.
 
@@ -52,6 +59,12 @@ class FeatureModel(Protocol):
         """What runs the model on an example that is read already, to see how long that takes."""
 
 
+def file_content(path: str) -> bytes:
+    """The bytes of an example that is a file."""
+    with open(path, "rb") as file:
+        return file.read()
+
+
 class PhotoFeatures:
     """What a model makes of photos.
 
@@ -60,6 +73,8 @@ class PhotoFeatures:
         distortions: what the distorted variants are.
         seed: of the distortions.
     """
+
+    content = staticmethod(file_content)
 
     def __init__(self, model: PictureModel, distortions: Distortions | None = None, seed: int = 0) -> None:
         self.model, self._distortions, self._seed = model, distortions or Distortions(), seed

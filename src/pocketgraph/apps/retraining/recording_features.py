@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.apps.live.speech import SoundModel
-from pocketgraph.apps.retraining.photo_features import PLAIN
+from pocketgraph.apps.retraining.photo_features import PLAIN, file_content
 from pocketgraph.datasets.recordings import samples_at
 from pocketgraph.graph import Graph
 
@@ -35,6 +35,7 @@ class RecordingFeatures:
     """
 
     scaling = None
+    content = staticmethod(file_content)
 
     def __init__(
         self, graph: Graph, tensor: str, *, rate: int | None = None, threads: int | None = None, seed: int = 0

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from pocketgraph.apps.photo_figures import figure, thumbnail
 from pocketgraph.apps.retraining.judgement import Array, Mistake, gain_of_last_half
+from pocketgraph.apps.retraining.table_features import is_table
 from pocketgraph.apps.retraining.tool import HEAD_ALONE, Retrained
 from pocketgraph.datasets import presets
 from pocketgraph.pages.document import report, text
@@ -105,21 +106,21 @@ def next_commands(made: Retrained, graph: str, labels: str, folder: str) -> list
     Args:
         made: what ``retrain`` gave.
         graph, labels: the files that were written.
-        folder: the photos.
+        folder: the photos, recordings or table.
     """
     preset = presets.recognise(made.graph)
     scaling = []
     if made.scaling is not None and (preset is None or (preset.mean, preset.std) != made.scaling):
         scaling = [f"--input_mean={made.scaling[0]:g}", f"--input_std={made.scaling[1]:g}"]
     stem = os.path.splitext(graph)[0]
-    return [
-        shlex.join(["pocketgraph", *words, *scaling])
-        for words in (
-            ["quantize", graph, f"--calibrate={folder}", "-o", f"{stem}_small.tflite"],
-            ["live", graph, f"--labels={labels}"],
-            ["export", graph, "-o", f"{stem}.tflite", f"--labels={labels}", f"--data={folder}"],
-        )
+    first = [
+        ["quantize", graph, f"--calibrate={folder}", "-o", f"{stem}_small.tflite"],
+        ["live", graph, f"--labels={labels}"],
     ]
+    if is_table(folder):
+        first = [["evaluate", graph, f"--data={folder}", f"--labels={labels}"]]
+    last = ["export", graph, "-o", f"{stem}.tflite", f"--labels={labels}", f"--data={folder}"]
+    return [shlex.join(["pocketgraph", *words, *scaling]) for words in (*first, last)]
 
 
 def _judges(made: Retrained) -> str:

@@ -33,6 +33,14 @@ from pocketgraph.apps.retraining.photo_features import DISTORTED, MIRRORED, PLAI
 from pocketgraph.apps.retraining.recording_features import RECORDINGS, RecordingFeatures
 from pocketgraph.apps.retraining.retrained_graph import with_head
 from pocketgraph.apps.retraining.softmax_head import Head, cross_validated, joined, solved
+from pocketgraph.apps.retraining.table_features import (
+    TableFeatures,
+    columns_alike,
+    examples_of_table,
+    is_table,
+    read_table,
+    taken_by,
+)
 from pocketgraph.errors import FormatError, UsageError, option
 from pocketgraph.graph import Graph
 
@@ -118,7 +126,7 @@ class Retrained:
 
 
 def retrain(
-    graph: Graph,
+    graph: Graph | None,
     folder: str | os.PathLike[str],
     *,
     testing: float = 10,
@@ -143,8 +151,10 @@ def retrain(
     the base makes of the photos, and of the photos mirrored. The same photos, base and seed give the same bytes.
 
     Args:
-        graph: the base: any classifier of pictures, or of recordings.
-        folder: one sub-folder a class.
+        graph: the base: any classifier of pictures, recordings or rows of numbers; None for a table alone, whose
+            columns are made alike.
+        folder: one sub-folder a class; or a table: a .csv or .tsv file with a column of classes, or an .npz file with
+            ``labels`` and one other array.
         testing, validation: percentages of photos that are held back, by a hash of their names.
         final: the name of the scores.
         bottleneck: the tensor that the layer takes; by default what the base's last layer with weights takes.
@@ -166,14 +176,27 @@ def retrain(
         FormatError: there is no such folder, or none of a class's photos opens.
     """
     place = os.fspath(folder)
-    kind = RECORDINGS if hears(graph) else SUFFIXES
-    labels, examples = examples_of(place, testing=testing, validation=validation, suffixes=kind, warn=notify)
-    if hears(graph):
-        distortions = replace(distortions, flip=False)
-    if tuning is not None:
+    rows = None
+    if is_table(place):
+        distortions = Distortions()
+        rows = read_table(place, None if graph is None else taken_by(graph, _cut(graph, bottleneck).tensor))
+        labels, examples = examples_of_table(rows, testing=testing, validation=validation, warn=notify)
+        graph, cut = (graph, _cut(graph, bottleneck)) if graph is not None else columns_alike(rows, examples)
+        source: FeatureModel = TableFeatures(graph, cut.tensor, rows, threads=how.get("threads"))
+        bottleneck_dir = ""  # rows are quick, and many
+        tuning = tuning and replace(tuning, plain=(PLAIN,), variants=1)
+    elif graph is None:
+        raise UsageError("no base model is given", where=place, hint="only a table (.csv, .tsv, .npz) needs none")
+    else:
+        kind = RECORDINGS if hears(graph) else SUFFIXES
+        labels, examples = examples_of(place, testing=testing, validation=validation, suffixes=kind, warn=notify)
+        if hears(graph):
+            distortions = replace(distortions, flip=False)
+    if tuning is not None and rows is None:
         distortions = distortions if distortions else replace(distortions, phone=True)
         tuning = replace(tuning, plain=(PLAIN, MIRRORED) if distortions.flip else (PLAIN,))
-    cut, source = _source(graph, bottleneck, distortions, seed, sample_rate, how)
+    if rows is None:
+        cut, source = _source(graph, bottleneck, distortions, seed, sample_rate, how)
     left_out: list[str] = []
 
     def broken(error: FormatError) -> None:
@@ -195,7 +218,7 @@ def retrain(
     more += range(DISTORTED, DISTORTED + copies) if distortions and tuning is None else []
     variants = cached.all(chosen, more, progress=progress and partial(progress, "variants"))[1] if more else None
     weights = _class_weights(y, len(labels)) if class_weights else None
-    groups = [entry.path.partition("_nohash_")[0] for entry in chosen]
+    groups = [entry.group for entry in chosen]
     strength, held = cross_validated(
         x, y, len(labels), variants=variants, groups=groups, seed=seed, class_weights=weights
     )
@@ -270,6 +293,10 @@ def _rank(source: FeatureModel, cut: Cut) -> int:
     return rank
 
 
+def _cut(graph: Graph, bottleneck: str | None) -> Cut:
+    return found_cut(graph, output_of(graph) if bottleneck is None else bottleneck, bottleneck)
+
+
 def _source(
     graph: Graph, bottleneck: str | None, distortions: Distortions, seed: int, rate: int | None, how: dict[str, Any]
 ) -> tuple[Cut, FeatureModel]:
@@ -277,5 +304,5 @@ def _source(
     if not hears(graph):
         cut, model = cut_model(graph, bottleneck, **how)
         return cut, PhotoFeatures(model, distortions, seed)
-    cut = found_cut(graph, output_of(graph) if bottleneck is None else bottleneck, bottleneck)
+    cut = _cut(graph, bottleneck)
     return cut, RecordingFeatures(graph, cut.tensor, rate=rate, threads=how.get("threads"), seed=seed)
