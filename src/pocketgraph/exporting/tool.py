@@ -124,17 +124,18 @@ def export(
     check_target(
         place, is_folder=chosen.is_folder, force=force, source=None if isinstance(source, Graph) else os.fspath(source)
     )
+    reading = SampleReading(preset, input_mean, input_std, input_width, input_height, sample_rate, notify or unheard)
     model = model_to_export(
-        source, inputs=inputs, outputs=outputs, signatures=signatures, shapes=shapes, values=values, labels=labels,
-        calibration=calibration, about=about, samples=samples, limit=limit, preset=preset, input_mean=input_mean,
-        input_std=input_std, input_width=input_width, input_height=input_height, sample_rate=sample_rate,
-        threads=threads, progress=progress, notify=notify,
+        source, reading, inputs=inputs, outputs=outputs, signatures=signatures, shapes=shapes, values=values,
+        labels=labels, calibration=calibration, about=about, samples=samples, limit=limit, threads=threads,
+        progress=progress,
     )  # fmt: skip
     return export_model(model, place, chosen, arguments, tolerance=tolerance, force=force)
 
 
 def model_to_export(
     source: Source,
+    reading: SampleReading,
     *,
     inputs: Sequence[str] | None = None,
     outputs: Sequence[str] | None = None,
@@ -146,22 +147,14 @@ def model_to_export(
     about: About | None = None,
     samples: SampleSource | None = None,
     limit: int = 100,
-    preset: str | None = None,
-    input_mean: float | None = None,
-    input_std: float | None = None,
-    input_width: int | None = None,
-    input_height: int | None = None,
-    sample_rate: int | None = None,
     threads: int = 1,
     progress: Progress | None = None,
-    notify: Notify | None = None,
 ) -> ExportModel:
-    """A model with everything that goes with it, as ``export`` takes these arguments.
+    """A model with everything that goes with it, as ``export`` takes these arguments; ``reading`` is of its samples.
 
     Raises:
         UsageError, FormatError, FreezeError: as ``export``.
     """
-    reading = SampleReading(preset, input_mean, input_std, input_width, input_height, sample_rate, notify or unheard)
     model = opened(source, inputs=inputs, outputs=outputs, signatures=signatures, shapes=shapes, values=values)
     if model.front is not None:
         reading.notify(
@@ -169,7 +162,7 @@ def model_to_export(
         )
     return replace(
         with_samples(model, samples, reading, limit), labels=_lines(labels), calibration=_lines(calibration),
-        about=about or About(), sample_rate=sample_rate, threads=threads, progress=progress or model.progress,
+        about=about or About(), sample_rate=reading.sample_rate, threads=threads, progress=progress or model.progress,
     )  # fmt: skip
 
 

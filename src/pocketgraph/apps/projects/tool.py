@@ -14,7 +14,7 @@ from pocketgraph.apps.projects.kinds import kind_of
 from pocketgraph.apps.projects.project import CODED_TOLERANCE, TOLERANCE, PictureFacts, Project
 from pocketgraph.apps.projects.sound import sound_of
 from pocketgraph.datasets.named_arrays import SampleSource
-from pocketgraph.datasets.sample_reading import Notify
+from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
 from pocketgraph.errors import RunError, UsageError, option
 from pocketgraph.exporting.checking import COMPUTES_WITH_CODES
 from pocketgraph.exporting.fixed_sizes import check_sizes
@@ -130,11 +130,10 @@ def make_project(
         graph = source if isinstance(source, Graph) else load(os.fspath(source))
         outputs = wanted(graph, app)
         source = source if outputs is None or is_model_file(graph) else graph
+    reading = SampleReading(preset, input_mean, input_std, input_width, input_height, sample_rate, notify or unheard)
     model = model_to_export(
-        source, inputs=inputs, outputs=outputs, signatures=signatures, shapes=shapes, values=values, labels=labels,
-        samples=samples, preset=preset, input_mean=input_mean, input_std=input_std, input_width=input_width,
-        input_height=input_height, sample_rate=sample_rate, threads=threads, progress=progress, notify=notify,
-        about=About(name=names.title),
+        source, reading, inputs=inputs, outputs=outputs, signatures=signatures, shapes=shapes, values=values,
+        labels=labels, samples=samples, threads=threads, progress=progress, about=About(name=names.title),
     )  # fmt: skip
     model, finished = _as_it_is(model, where, built_on, chosen.engines)
     notes = [*model.notes, *check_sizes(model.main, "an app")]
