@@ -4,7 +4,7 @@ python benchmarks/retraining.py BASE.pb PHOTOS [--cuttings 2] [--train_layers 20
 
 The second and third are here in a few lines: 4,000 steps of gradient descent (rate 0.01, batches of 100, classes drawn
 evenly), and LogisticRegressionCV where scikit-learn is installed. With --train_layers, a fifth row: the last layers
-trained too, a tenth of each fold's photos for training being left to validation.
+trained too, on the same photos, none of them being left to validation (--validation_percentage=0).
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from pocketgraph.apps.retraining.base_model import cut_model
 from pocketgraph.apps.retraining.bottlenecks import Bottlenecks
 from pocketgraph.apps.retraining.distortions import Distortions
 from pocketgraph.apps.retraining.example_lists import examples_of
-from pocketgraph.apps.retraining.fine_tuning import FineTuning, Tuning, tail_of
+from pocketgraph.apps.retraining.fine_tuning import FineTuning, Tuning
 from pocketgraph.apps.retraining.photo_features import DISTORTED, MIRRORED, PLAIN, PhotoFeatures
 from pocketgraph.apps.retraining.softmax_head import cross_validated, fold_of, joined, softmax, solved
+from pocketgraph.apps.retraining.trained_tail import tail_of
 
 Array = np.ndarray[Any, Any]
 
@@ -74,15 +75,10 @@ class Tuned:
 
     def right(self, x: Array, mirrored: Array, y: Array, inside: Array, count: int, seed: int) -> float:
         """The accuracy on photos that are not inside."""
-        rng = np.random.default_rng(seed)
-        held = np.flatnonzero(inside)[rng.permutation(int(inside.sum()))[: int(inside.sum()) // 10]]
-        train = inside.copy()
-        train[held] = False
-        strength, _ = cross_validated(x[train], y[train], count, variants=mirrored[train], seed=seed)
-        head, _ = solved(*joined(x, y, mirrored, train), count, strength)
+        strength, _ = cross_validated(x[inside], y[inside], count, variants=mirrored[inside], seed=seed)
+        head, _ = solved(*joined(x, y, mirrored, inside), count, strength)
         training = FineTuning(self.tail, self.cut, head, self.shape, self.tuning)
-        validation = self.rows[held, 0], y[held]
-        training.run(self.rows[train], y[train], validation=validation, seed=seed)
+        training.run(self.rows[inside], y[inside], seed=seed)
         return float((training.logits(self.rows[~inside, 0]).argmax(axis=1) == y[~inside]).mean())
 
 

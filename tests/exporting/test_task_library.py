@@ -42,20 +42,26 @@ def answers(file: pathlib.Path, pixels: np.ndarray[Any, Any]) -> np.ndarray[Any,
     with Session(file, threads=1) as session:
         (signature,) = session.graph.signatures.values()
         (fed,), (wanted,) = signature.inputs.values(), signature.outputs.values()
-        given = ((pixels - 127.5) / 127.5).astype(np.float32)[None]
-        (result,) = session.run([wanted], {fed: coded(session.graph, fed, given)})
+        given = coded(session.graph, fed, ((pixels - 127.5) / 127.5).astype(np.float32)[None])
+        if given.dtype == np.uint8:  # the bytes of a picture, as they are
+            given = pixels.astype(np.uint8)[None]
+        (result,) = session.run([wanted], {fed: given})
         return numbers(session.graph, wanted, result)[0]
 
 
 @needs_shared
 @pytest.mark.skipif(not PYTHON, reason="MediaPipe is not here (set POCKETGRAPH_MEDIAPIPE to a Python that has it)")
-@pytest.mark.parametrize("mode", ["float32", "static"])
-def test_labels_and_scores_are_ours(mode: str, tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize(
+    "how",
+    [{"mode": "float32"}, {"mode": "static"}, {"mode": "static", "io": "uint8"}],
+    ids=["float32", "int8", "uint8"],
+)
+def test_labels_and_scores_are_ours(how: dict[str, Any], tmp_path: pathlib.Path) -> None:
     model, photos = model_dir("mobilenet_v1_025_128"), model_dir("data_tflite_support_images")
     labels = (model / "labels.txt").read_text().splitlines()
     file = tmp_path / "model.tflite"
     pocketgraph.export(
-        model / "frozen_graph.pb", file, mode=mode, labels=labels, preset="mobilenet", samples=photos, limit=4
+        model / "frozen_graph.pb", file, **how, labels=labels, preset="mobilenet", samples=photos, limit=4
     )
     whole, small, wanted = [], [], []
     for name in PHOTOS:

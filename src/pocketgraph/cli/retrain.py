@@ -40,7 +40,7 @@ TUNING = ("learning_rate", "train_batch_size")
 @click.option("--report", metavar="FILE.html", help="The page about it; default: beside the graph, under its name.")
 @click.option("--summaries_dir", "--summaries-dir", help="Where figures.json and curves for TensorBoard go.")
 @click.option("--how_many_training_steps", "--how-many-training-steps", type=click.IntRange(1),
-              help="Steps of --train_layers (800), or iterations of the solver (500), at most.")  # fmt: skip
+              help="Steps of --train_layers (1500), or iterations of the solver (500), at most.")  # fmt: skip
 @click.option("--train_layers", "--train-layers", type=click.IntRange(0), default=0, show_default=True,
               help="Train so many of the base's last layers too, on distorted photos.")  # fmt: skip
 @click.option(
@@ -74,7 +74,7 @@ TUNING = ("learning_rate", "train_batch_size")
 @cluster_option
 @picture_model_options
 @click.option("--learning_rate", "--learning-rate", type=click.FloatRange(0, min_open=True),
-              help="Of --train_layers, at its highest; default: 0.0015.")  # fmt: skip
+              help="Of --train_layers, at its highest; default: 0.001.")  # fmt: skip
 @click.option("--train_batch_size", "--train-batch-size", type=click.IntRange(1),
               help="Of --train_layers; default: 32.")  # fmt: skip
 @click.option("--test_batch_size", "--test-batch-size", type=int, hidden=True)

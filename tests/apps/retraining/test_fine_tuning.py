@@ -9,10 +9,12 @@ from PIL import Image
 
 from command_line import call
 from pocketgraph import Session
+from pocketgraph.apps.retraining import fine_tuning
 from pocketgraph.apps.retraining.distortions import Distortions
-from pocketgraph.apps.retraining.fine_tuning import FineTuning, Tuning, tail_of
+from pocketgraph.apps.retraining.fine_tuning import FineTuning, Tuning
 from pocketgraph.apps.retraining.softmax_head import Head
 from pocketgraph.apps.retraining.tool import HEAD_ALONE, Retrained, retrain
+from pocketgraph.apps.retraining.trained_tail import tail_of
 from pocketgraph.errors import GraphError, RunError
 from pocketgraph.formats import save, to_bytes
 from pocketgraph.graph import Graph, Tensor
@@ -105,6 +107,20 @@ def test_the_last_layers_learn_what_the_new_layer_cannot_see(stripes: pathlib.Pa
         pixels = np.asarray(Image.open(path), np.float32)[None] / 255
         (scores,) = session.run(["final_result"], {"input": pixels})
         assert made.labels[int(scores.argmax())] == "upright"
+
+
+def test_what_comes_out_lies_between_what_was_trained_and_where_it_began(
+    stripes: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = {}
+    for share in (0.0, 0.25, 1.0):
+        monkeypatch.setattr(fine_tuning, "START_SHARE", share)
+        made = tuned(stripes, tuning=Tuning(1, steps=40, rate=0.02, batch=16, variants=3))
+        found[share] = made.graph["w2"].tensor.numpy(), made.head.weights
+    for part in range(2):
+        expected = 0.75 * found[0.0][part] + 0.25 * found[1.0][part]
+        np.testing.assert_allclose(found[0.25][part], expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(found[1.0][0], base()["w2"].tensor.numpy(), rtol=1e-5)
 
 
 def test_a_call_that_was_stopped_goes_on_and_gives_the_same_bytes(

@@ -15,26 +15,19 @@ from pocketgraph.apps.retraining.bottlenecks import Bottlenecks, content_digest
 from pocketgraph.apps.retraining.example_lists import Example
 from pocketgraph.apps.retraining.photo_features import DISTORTED, MIRRORED, PLAIN, FeatureModel
 from pocketgraph.apps.retraining.softmax_head import Head
+from pocketgraph.apps.retraining.trained_tail import HEAD, LABELS, LOGITS, RATE, Tail, network_of
 from pocketgraph.differentiation import add_loss, minimize, trainable
 from pocketgraph.differentiation.trainable import weights
-from pocketgraph.differentiation.unfolded_batch_norms import with_unfolded_batch_norms
 from pocketgraph.errors import RunError, UsageError, option
-from pocketgraph.graph import Graph, Node, Shape, Tensor, canonical, const, node_name
-from pocketgraph.graph.dtype import FLOAT, INT32
-from pocketgraph.graph.op_traits import ops_with
-from pocketgraph.graph.order import reachable, topological
-from pocketgraph.kernels.shapes import infer
+from pocketgraph.graph import Graph, Node, Shape, Tensor, node_name
+from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.quantization.core.resume_state import ResumeState
 from pocketgraph.runtime import Session, train
-from pocketgraph.transforms import TransformGraph
 
 Array = np.ndarray[Any, Any]
-LAYERS = ops_with("matrix_product", "convolution")
 ONE_AT_A_TIME = "the base's layers take one example at a time, and training needs several"
-SCOPE = "retrain"
-FEATURES, LOGITS, LABELS, RATE = (f"{SCOPE}/{name}" for name in ("features", "logits", "labels", "rate"))
-HEAD = (f"{SCOPE}/weights", f"{SCOPE}/biases")
 WARM_UP, AVERAGED_FROM, AVERAGED_EVERY = 0.06, 0.4, 10
+START_SHARE = 0.25  # of the weights that training begins with, in those that come out
 """Of the steps: while the rate rises; from which on weights are averaged; how often, in steps."""
 PLAIN_SHARE = 0.25  # of a batch
 MOST_BYTES, FEWEST_VARIANTS = 1 << 30, 4  # of distorted examples that are kept in memory
@@ -58,61 +51,11 @@ class Tuning:
     """
 
     layers: int
-    steps: int = 800
-    rate: float = 1.5e-3
+    steps: int = 1500
+    rate: float = 1e-3
     batch: int = 32
     variants: int = 24
     plain: tuple[int, ...] = (PLAIN, MIRRORED)
-
-
-@dataclass(frozen=True)
-class Tail:
-    """The part of a base that is trained.
-
-    Attributes:
-        graph: the whole base, its constants folded.
-        start: the tensor that the part takes.
-        layers: names of the layers in it.
-    """
-
-    graph: Graph
-    start: str
-    layers: tuple[str, ...]
-
-
-def tail_of(graph: Graph, source: str, cut: str, layers: int) -> Tail:
-    """Where training begins: the last tensor through which all goes and behind which so many layers are.
-
-    Args:
-        graph: the base.
-        source: the tensor that the picture goes in by.
-        cut: the tensor that the head takes.
-        layers: at least so many; all where there are fewer.
-
-    Raises:
-        UsageError: there is no layer with weights before the cut.
-    """
-    needed = reachable(graph, [cut])
-    fed = [node.name for node in graph if node.name in needed and node.op in ops_with("placeholder")]
-    folded = TransformGraph(graph, fed, [cut], ["fold_constants"])
-    behind = _behind(folded, source, cut)
-    trained = {node.name for node in behind if node.op in LAYERS}
-    if not trained:
-        raise UsageError("the base has no layers with weights before its cut", where=f"node '{node_name(cut)}'")
-    last_use = {canonical(ref): i for i, node in enumerate(behind) for ref in node.data_inputs}
-    last_use[canonical(cut)] = len(behind)
-    made, start, left = {node.name for node in behind} | {node_name(source)}, canonical(source), len(trained)
-    open_tensors = {canonical(source)}
-    for i, node in enumerate(behind):
-        open_tensors |= {tensor for tensor in last_use if node_name(tensor) == node.name}
-        open_tensors = {tensor for tensor in open_tensors if last_use.get(tensor, -1) > i and node_name(tensor) in made}
-        left -= node.name in trained
-        if left < min(layers, len(trained)):
-            break
-        if len(open_tensors) == 1:
-            (start,) = open_tensors
-    names = tuple(node.name for node in _behind(folded, start, cut) if node.name in trained)
-    return Tail(folded, start, names)
 
 
 def fine_tuned(
@@ -200,7 +143,8 @@ class FineTuning:
 
     Adam on softmax cross entropy, the rate rising first and falling as a cosine to 0; what comes out is the mean of the
     weights over the later steps (Izmailov et al., "Averaging Weights Leads to Wider Optima and Better Generalization",
-    2018). Weights and offsets are trained; scales and statistics of batch norms stay as they are.
+    2018), and a quarter of the way back to where they began (Wortsman et al., "Robust fine-tuning of zero-shot models",
+    2022). Weights and offsets are trained; scales and statistics of batch norms stay as they are.
 
     Args:
         tail: the part that is trained.
@@ -218,8 +162,9 @@ class FineTuning:
         self, tail: Tail, cut: str, head: Head, shape: Sequence[int], tuning: Tuning, threads: int | None = None
     ) -> None:
         self._tail, self._tuning, self._strength, self._shape = tail, tuning, head.strength, tuple(shape)
-        network, self._scales = _network(tail, cut, head, self._shape)
-        self._trained = [node.name for node in weights(network) if not node.name.endswith("/gamma")]
+        network, self._scales = network_of(tail, cut, head, self._shape)
+        self._first = {node.name: node.tensor.numpy() for node in weights(network) if not node.name.endswith("/gamma")}
+        self._trained = list(self._first)
         graph = add_loss(trainable(network, self._trained), LOGITS, labels=LABELS)
         rate = Node(RATE, "Placeholder", (), {"dtype": FLOAT, "shape": Shape(())})
         graph = minimize(graph.replace([*graph, rate]), graph.outputs[0], "adam", learning_rate=RATE)
@@ -275,7 +220,7 @@ class FineTuning:
             told(done, figures)
             if progress is not None:
                 progress(done, steps)
-        return self._made(self._means())
+        return self._made(self._outcome())
 
     def check(self, examples: Array) -> None:
         """Raises UsageError when several examples at a time are not answered as each alone is."""
@@ -289,8 +234,8 @@ class FineTuning:
             raise UsageError(ONE_AT_A_TIME, where=f"node '{node_name(self._tail.start)}'")
 
     def logits(self, examples: Array) -> Array:
-        """Of examples, [n, size], with the means of the weights so far."""
-        feeds = {f"{name}/read:0": mean for name, mean in self._means().items()}
+        """Of examples, [n, size], with the weights that would come out now."""
+        feeds = {f"{name}/read:0": value for name, value in self._outcome().items()}
         rows = [
             self._session.run([LOGITS], {self._tail.start: self._fed(examples[i : i + BATCH]), **feeds})[0]
             for i in range(0, len(examples), BATCH)
@@ -338,12 +283,17 @@ class FineTuning:
             self._sums[name] = self._sums.get(name, 0.0) + values[name].astype(np.float64)
         self._count += 1
 
-    def _means(self) -> dict[str, Array]:
-        """The means of the weights; the weights where there are none yet."""
-        if not self._count:
-            values = self._session.variables()
-            return {name: values[name] for name in self._trained}
-        return {name: (total / self._count).astype(np.float32) for name, total in self._sums.items()}
+    def _outcome(self) -> dict[str, Array]:
+        """The means of the weights, or the weights where there are none yet, and a share of the first ones."""
+        values = self._session.variables() if not self._count else {}
+        return {
+            name: np.asarray(
+                START_SHARE * first
+                + (1 - START_SHARE) * (self._sums[name] / self._count if self._count else values[name]),
+                np.float32,
+            )
+            for name, first in self._first.items()
+        }
 
     def _made(self, trained: Mapping[str, Array]) -> tuple[Graph, Head]:
         """The base with these constants, and the head."""
@@ -358,53 +308,3 @@ class FineTuning:
             return node if made is None else node.replace(attrs={**node.attrs, "value": Tensor.from_numpy(made)})
 
         return self._tail.graph.map_nodes(changed), Head(table, biases, self._strength)
-
-
-def _network(tail: Tail, cut: str, head: Head, shape: tuple[int, ...]) -> tuple[Graph, dict[str, Array]]:
-    """The tail with a head behind it, for any number of examples; the scales that its layers' weights were divided by.
-
-    Layers that a batch norm was folded into get weights of like size in each channel, so that one rate suits all.
-    """
-    graph, start = tail.graph, node_name(tail.start)
-    behind = _behind(graph, tail.start, cut)
-    needed = reachable(graph, [cut], stop=[start])
-    sizes = infer(graph)
-    nodes = {node.name: node for node in graph if node.name in needed and node.name != start}
-    for node in behind:
-        if node.op == "Reshape" and (rest := sizes.shape(node.name).dims) and None not in rest[1:]:
-            sized = const(f"{SCOPE}/sizes/{node.name}", np.array([-1, *rest[1:]], np.int32))
-            nodes[sized.name] = sized
-            nodes[node.name] = node.replace(inputs=(node.inputs[0], sized.name), attrs={**node.attrs, "Tshape": INT32})
-    fed = Node(start, "Placeholder", (), {"dtype": FLOAT, "shape": Shape((None, *shape))})
-    network, gammas = with_unfolded_batch_norms(graph.replace([fed, *nodes.values()], outputs=(cut,), signatures={}))
-    scales = {}
-    for name in gammas:
-        layer = network[name.removesuffix("/gamma")]
-        gamma = network[name].tensor.numpy()
-        holder = network.producer(layer.data_inputs[1])
-        while holder.op != "Const":
-            holder = network.producer(holder.data_inputs[0])
-        wide = gamma.reshape(holder.tensor.shape[-2:]) if layer.op.startswith("Depthwise") else gamma
-        scales[holder.name] = wide
-    table, biases = HEAD
-    made = [
-        const(f"{FEATURES}/shape", np.array([-1, len(head.weights)], np.int32)),
-        Node(FEATURES, "Reshape", (cut, f"{FEATURES}/shape"), {"T": FLOAT, "Tshape": INT32}),
-        const(table, head.weights),
-        const(biases, head.biases),
-        Node(f"{SCOPE}/product", "MatMul", (FEATURES, table), {"T": FLOAT, "transpose_a": False, "transpose_b": False}),
-        Node(LOGITS, "BiasAdd", (f"{SCOPE}/product", biases), {"T": FLOAT}),
-    ]
-    return network.replace([*network, *made], outputs=(LOGITS,)), scales
-
-
-def _behind(graph: Graph, source: str, cut: str) -> list[Node]:
-    """The nodes on the way from a tensor to another, in an order in which they can run."""
-    needed = reachable(graph, [cut], stop=[node_name(source)])
-    found: set[str] = {node_name(source)}
-    result = []
-    for node in topological(graph, partial=True):
-        if node.name in needed and node.name not in found and any(node_name(ref) in found for ref in node.data_inputs):
-            found.add(node.name)
-            result.append(node)
-    return result

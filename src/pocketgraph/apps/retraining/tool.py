@@ -17,7 +17,7 @@ from pocketgraph.apps.retraining.base_model import Cut, cut_model, found_cut, ou
 from pocketgraph.apps.retraining.bottlenecks import Bottlenecks, content_digest
 from pocketgraph.apps.retraining.distortions import Distortions
 from pocketgraph.apps.retraining.example_lists import CATEGORIES, SUFFIXES, by_category, check_counts, examples_of
-from pocketgraph.apps.retraining.fine_tuning import Tuning, fine_tuned, tail_of
+from pocketgraph.apps.retraining.fine_tuning import Tuning, fine_tuned
 from pocketgraph.apps.retraining.judgement import (
     STILL_RISING,
     Certainty,
@@ -41,6 +41,7 @@ from pocketgraph.apps.retraining.table_features import (
     read_table,
     taken_by,
 )
+from pocketgraph.apps.retraining.trained_tail import tail_of
 from pocketgraph.errors import FormatError, UsageError, option
 from pocketgraph.graph import Graph
 
