@@ -12,7 +12,7 @@ from pocketgraph.budgets import allowance
 from pocketgraph.graph import DType, Graph, Node, canonical
 from pocketgraph.kernels.ranks import RANKS, wrong_input
 from pocketgraph.litert import schema
-from pocketgraph.litert.constant import Array, Constant
+from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.edges import OPS, edge_of
 from pocketgraph.litert.hints import MAY_QUANTIZE, WHOLE_NUMBERS
 from pocketgraph.litert.lowering import LOWERINGS
@@ -23,6 +23,7 @@ from pocketgraph.litert.narrow_floats import (
     widened,
     widened_constant,
 )
+from pocketgraph.litert.operands import Operands
 from pocketgraph.litert.program import Operation, Value
 from pocketgraph.litert.statics import Inference, Statics
 from pocketgraph.litert.unsupported import Unsupported
@@ -34,7 +35,7 @@ COMPUTABLE = schema.TENSOR_TYPES.keys() - {
 LARGEST = 2**31 - 1  # bytes of one tensor: some kernels count them in 32 bits
 
 
-class Emit:
+class Emit(Operands[Value]):
     """Collects the operations of a segment, node by node.
 
     Attributes:
@@ -50,6 +51,7 @@ class Emit:
     ) -> None:
         """In a ``trial`` every operand that is not yet known is made up from what was inferred of it; ``strict`` is to
         refuse what differs from TensorFlow at the edges."""
+        super().__init__()
         self.graph = graph
         self.inferred = inferred
         self.statics = statics
@@ -60,7 +62,6 @@ class Emit:
         self.cells: dict[tuple[Any, ...], tuple[Constant, Value]] = {}
         self.computed: set[Value] = set()
         self.unrounded: set[Value] = set()
-        self._node = Node("", "NoOp")
         self._rounds = False
         self._narrow: dict[str, DType] = {}
         self._rounded: dict[tuple[Value, DType], Value] = {}
@@ -99,21 +100,6 @@ class Emit:
     def unsupported(self, reason: str) -> Unsupported:
         """The error for the node at hand, to be raised."""
         return Unsupported(reason, self._node.name)
-
-    def ref(self, index: int) -> str:
-        """The tensor name of one data input."""
-        try:
-            return canonical(self._node.data_inputs[index])
-        except IndexError:
-            raise self.unsupported(f"{self._node.op} has no input {index}") from None
-
-    def input(self, index: int) -> Value:
-        """One data input."""
-        return self.value(self.ref(index))
-
-    def inputs(self, start: int = 0, stop: int | None = None) -> list[Value]:
-        """Several data inputs."""
-        return [self.value(canonical(ref)) for ref in self._node.data_inputs[start:stop]]
 
     def value(self, ref: str) -> Value:
         """The value of a tensor name."""
@@ -175,28 +161,10 @@ class Emit:
             if self._is_narrow(ref) and (dtype := self.inferred.dtype(ref)) is not None
         }
 
-    def static(self, index: int, what: str) -> Array:
-        """A data input that must be known when compiling; ``what`` names it in the reason."""
-        array = self.static_or_none(index)
-        if array is None:
-            raise self.unsupported(f"{what} must be known beforehand, but is computed")
-        return array
-
-    def static_or_none(self, index: int) -> Array | None:
-        """A data input as an array when it is known when compiling."""
-        ref = self.ref(index)
+    def known(self, ref: str) -> Constant | None:
+        """The constant that a tensor name stands for, if it does."""
         known = self.values.get(ref)
-        if known is not None:
-            return None if known.constant is None else known.constant.numpy()
-        constant = self.statics.constant(ref)
-        return None if constant is None else constant.numpy()
-
-    def axes(self, index: int, rank: int, what: str = "the axis") -> list[int]:
-        """A static input that names axes, each from 0 to ``rank`` - 1."""
-        axes = [int(axis) for axis in np.asarray(self.static(index, what)).reshape(-1)]
-        if any(not -rank <= axis < rank for axis in axes):
-            raise self.unsupported(f"{what} {axes} is out of range for rank {rank}")
-        return [axis % rank for axis in axes]
+        return self.statics.constant(ref) if known is None else known.constant
 
     # Facts
 

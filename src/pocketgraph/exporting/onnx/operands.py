@@ -10,13 +10,14 @@ import numpy as np
 from pocketgraph.exporting.onnx.element_types import plain_type
 from pocketgraph.exporting.onnx.program import OnnxValue
 from pocketgraph.exporting.onnx.unsupported import UnsupportedInOnnx
-from pocketgraph.graph import DType, Graph, Node, Shape, canonical
+from pocketgraph.graph import DType, Graph, Node, Shape
 from pocketgraph.graph.dtype import STRING
-from pocketgraph.litert.constant import Array, Constant
+from pocketgraph.litert.constant import Constant
+from pocketgraph.litert.operands import Operands
 from pocketgraph.litert.statics import Inference, Statics
 
 
-class Operands:
+class OnnxOperands(Operands[OnnxValue]):
     """Reads what a node takes.
 
     Attributes:
@@ -27,12 +28,12 @@ class Operands:
     """
 
     def __init__(self, graph: Graph, inferred: Inference, statics: Statics) -> None:
+        super().__init__()
         self.graph = graph
         self.inferred = inferred
         self.statics = statics
         self.bound: dict[str, OnnxValue] = {}
         self.taken: set[str] = set()
-        self._node = Node("", "NoOp")
 
     @contextmanager
     def at(self, node: Node) -> Iterator[None]:
@@ -53,21 +54,6 @@ class Operands:
     def count(self) -> int:
         """How many data inputs the node at hand has."""
         return len(self._node.data_inputs)
-
-    def ref(self, index: int) -> str:
-        """The tensor name of one data input."""
-        try:
-            return canonical(self._node.data_inputs[index])
-        except IndexError:
-            raise self.unsupported(f"the {self._node.op} has no input {index}") from None
-
-    def input(self, index: int) -> OnnxValue:
-        """One data input."""
-        return self.value(self.ref(index))
-
-    def inputs(self, start: int = 0, stop: int | None = None) -> list[OnnxValue]:
-        """Several data inputs."""
-        return [self.value(canonical(ref)) for ref in self._node.data_inputs[start:stop]]
 
     def value(self, ref: str) -> OnnxValue:
         """The value of a tensor name."""
@@ -98,18 +84,6 @@ class Operands:
             return None
         return Constant.of(node.tensor.numpy())
 
-    def static(self, index: int, what: str) -> Array:
-        """A data input that must be known when exporting; ``what`` names it in the reason."""
-        array = self.static_or_none(index)
-        if array is None:
-            raise self.unsupported(f"{what} must be known beforehand, but is computed")
-        return array
-
-    def static_or_none(self, index: int) -> Array | None:
-        """A data input as an array where it is known when exporting."""
-        constant = self.known(self.ref(index))
-        return None if constant is None else constant.numpy()
-
     def numbers(self, index: int) -> list[int | None] | None:
         """The elements of an integer vector of which some may be known; None where not even their count is."""
         array = self.static_or_none(index)
@@ -118,13 +92,6 @@ class Operands:
         find = getattr(self.inferred, "numbers", None)
         found: list[int | None] | None = None if find is None else find(self.ref(index))
         return found
-
-    def axes(self, index: int, rank: int, what: str = "the axis") -> list[int]:
-        """A static input that names axes, each from 0 to ``rank`` - 1."""
-        axes = [int(axis) for axis in np.asarray(self.static(index, what)).reshape(-1)]
-        if any(not -rank <= axis < rank for axis in axes):
-            raise self.unsupported(f"{what} {axes} is out of range for rank {rank}")
-        return [axis % rank for axis in axes]
 
     def rank(self, value: OnnxValue) -> int:
         """A value's rank, which must be known."""
