@@ -68,7 +68,7 @@ ROAD = {
         "live": "Run a model on a camera or microphone: a page, or annotated pictures, GIF, JSON lines.",
     },
     "Teach": {
-        "retrain": "Teach a classifier classes of one's own, out of photos in folders.",
+        "retrain": "Teach a classifier classes of one's own, out of photos, recordings or a table.",
         "dataset": "Label photos by keyboard; check them before training; apply what was decided.",
         "federated": "Train one graph on data of many that stay where they are: server, client, simulation.",
         "embed": "Write what a model makes of photos at any of its tensors, as vectors.",
