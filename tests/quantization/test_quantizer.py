@@ -7,10 +7,12 @@ import pathlib
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import pocketgraph
 from command_line import call
 from pocketgraph.errors import UsageError
+from pocketgraph.graph.model_file_graph import numbers
 from quantize_nets import net, samples
 
 IMAGES = np.concatenate([sample[0] for sample in samples(40)])
@@ -116,3 +118,31 @@ def test_what_is_wrong_is_said(how: dict[str, object], said: str) -> None:
     given = {"samples": IMAGES, "outputs": ["y"], **how}
     with pytest.raises(UsageError, match=said):
         pocketgraph.quantize(net(), **given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("mean", "std", "zero_point"), [(127.5, 127.5, 128), (0.0, 255.0, 0), (-20.0, 60.0, None)])
+def test_the_bytes_of_a_picture_are_codes_as_they_are(
+    mean: float, std: float, zero_point: int | None, tmp_path: pathlib.Path
+) -> None:
+    """Whatever the photos' own range is; where a mean is no byte, the calibrated scale stays."""
+    rng = np.random.default_rng(3)
+    side = IMAGES.shape[1]
+    for number in range(12):
+        pixels = rng.integers(60, 190, (side, side, 3)).astype(np.uint8)
+        Image.fromarray(pixels).save(tmp_path / f"{number}.png")
+    made = pocketgraph.quantize(net(), tmp_path, outputs=["y"], io="uint8", input_mean=mean, input_std=std)
+    made.save(tmp_path / "net.tflite")
+    (given,) = pocketgraph.identify(tmp_path / "net.tflite").model.signatures["serving_default"][0].values()
+    assert given.dtype == "uint8"
+    if zero_point is None:
+        assert given.scale != pytest.approx(1 / std, rel=1e-3)
+    else:
+        assert (given.scale, given.zero_point) == (pytest.approx(1 / std), zero_point)
+    if zero_point is not None:
+        pixels = np.asarray(Image.open(tmp_path / "3.png"))[None]
+        (exact,) = pocketgraph.Session(net()).run("y", {"x": ((pixels - mean) / std).astype(np.float32)})
+        with pocketgraph.Session(tmp_path / "net.tflite") as session:
+            (name,), (wanted,) = session.inputs, session.outputs
+            (codes,) = session.run(wanted, {name: pixels})
+            found = numbers(session.graph, session.graph.outputs[0], codes)
+        np.testing.assert_allclose(found, exact, atol=0.1 * np.abs(exact).max())

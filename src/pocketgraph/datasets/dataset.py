@@ -69,10 +69,8 @@ class Dataset:
                 yield [heard.astype(item.dtype).reshape(item.shape)]
         elif self.files:
             picture = picture_input(self.inputs, self.scaling)
-            mean = DEFAULT_MEAN if self.scaling.mean is None else self.scaling.mean
-            std = DEFAULT_STD if self.scaling.std is None else self.scaling.std
             for path in self.files:
-                yield [picture.feed(path, mean, std).reshape(self.inputs[0].shape)]
+                yield [picture.feed(path, *self.pixel_scaling).reshape(self.inputs[0].shape)]
         else:
             for index in range(len(self)):
                 yield [self._sample(array, index, item) for array, item in zip(self.arrays, self.inputs, strict=True)]
@@ -94,6 +92,17 @@ class Dataset:
             values = image_loading.normalise(values, self.scaling.mean or 0.0, self.scaling.std or 1.0)
         result: Array = values.astype(item.dtype).reshape(item.shape)
         return result
+
+    @property
+    def are_pictures(self) -> bool:
+        """Whether the samples are files of pictures."""
+        return bool(self.files) and self.front is None and not self._are_recordings
+
+    @property
+    def pixel_scaling(self) -> tuple[float, float]:
+        """Mean and std: of a picture, ``(value - mean) / std`` is fed."""
+        mean, std = self.scaling.mean, self.scaling.std
+        return DEFAULT_MEAN if mean is None else mean, DEFAULT_STD if std is None else std
 
     @property
     def _are_recordings(self) -> bool:

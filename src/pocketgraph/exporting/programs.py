@@ -8,15 +8,16 @@ from collections.abc import Mapping
 import numpy as np
 
 from pocketgraph.errors import UsageError, option
-from pocketgraph.exporting.model import EntryPoint, ExportModel, Normalization, Port
+from pocketgraph.exporting.model import EntryPoint, ExportModel
 from pocketgraph.graph import Graph
-from pocketgraph.graph.dtype import BOOL, FLOAT, STRING, UINT8
+from pocketgraph.graph.dtype import BOOL, FLOAT, STRING
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.litert.engine import tried
-from pocketgraph.litert.program import Program, Quantization
+from pocketgraph.litert.program import Program
 from pocketgraph.litert.unsupported import Unsupported
 from pocketgraph.passes.dropout_removal import is_noise_of_dropout
 from pocketgraph.quantization.canonical.canonicalize import canonicalize
+from pocketgraph.quantization.conversion.int8_conversion import take_pixels
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
 from pocketgraph.quantization.float_program import Simplified, simplified
 from pocketgraph.quantization.pipeline import quantize_program
@@ -25,7 +26,6 @@ from pocketgraph.runtime.open_shapes import is_divisor
 
 MOST_NAMED = 3
 """Nodes of one op that a message names."""
-MOST_BYTE = 255
 
 
 class LackingError(UsageError):
@@ -148,27 +148,10 @@ def quantized_program(
         model.progress,
     )
     program = outcome.converted.program
-    if io == "uint8":
-        take_pixels(program, entry, model.normalization)
+    how = model.normalization
+    if io == "uint8" and how is not None and len({*how.mean}) == len({*how.std}) == 1:
+        take_pixels(program, how.mean[0], how.std[0])
     return program, [*outcome.notes, *_left_in_float(program, entry, io)]
-
-
-def take_pixels(program: Program, entry: EntryPoint, normalization: Normalization | None) -> None:
-    """Lets the bytes of a picture be its codes, where one mean and one deviation normalize all of its channels.
-
-    Cameras and task libraries feed bytes as they are, whatever the scale of the input says.
-    """
-    value, port = program.inputs[0], entry.inputs[0]
-    if value.dtype is not UINT8 or value.quantization is None or normalization is None or not is_picture(port):
-        return
-    means, deviations = set(normalization.mean), set(normalization.std)
-    if len(means) == len(deviations) == 1 and min(deviations) > 0 and 0 <= min(means) <= MOST_BYTE:
-        value.quantization = Quantization((1 / min(deviations),), (round(min(means)),))
-
-
-def is_picture(port: Port) -> bool:
-    """Whether an input has the shape of pictures: [batch, height, width, 1 or 3]."""
-    return len(port.sizes or ()) == 4 and (port.sizes or ())[3] in (1, 3)
 
 
 def _left_in_float(program: Program, entry: EntryPoint, io: str) -> list[str]:

@@ -27,6 +27,7 @@ from pocketgraph.quantization.accuracy_budget import (
 from pocketgraph.quantization.audio_preprocessing import audio_preprocessing_of, input_shapes
 from pocketgraph.quantization.canonical.canonicalize import canonicalize
 from pocketgraph.quantization.canonical.depthwise_affine import with_depthwise_affine
+from pocketgraph.quantization.conversion.int8_conversion import take_pixels
 from pocketgraph.quantization.conversion.to_graphdef import inner_operations, to_graphdef
 from pocketgraph.quantization.core.program_runner import Samples
 from pocketgraph.quantization.core.quantization_options import Progress, QuantizationOptions, silent
@@ -286,6 +287,8 @@ class _Quantizer:
         except KeyboardInterrupt:
             kept.save()
             raise
+        if options.io == "uint8" and data.are_pictures:
+            take_pixels(outcome.converted.program, *data.pixel_scaling)
         outcome.judged, outcome.are_unseen = found.comparison, judging is not data
         if not budget.is_set:
             which = "that it had not seen" if outcome.are_unseen else "that it was calibrated with (others do worse)"

@@ -39,6 +39,8 @@ from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.quantized_weights import QuantizedWeights, packed, rounded
 from pocketgraph.quantization.core.value_range import Range, quantized
 
+MOST_BYTE = 255
+
 ADDITIONS = ("ADD", "SUB", "SQUARED_DIFFERENCE")
 MOST_SCALE_RATIO = 2.0**14  # times that an operand's step may be the result's; LiteRT ends the process at 2^19
 MOST_SCALE_RATIO_INT16 = 2.0**12  # of int16 codes; there it does so at 2^14
@@ -298,6 +300,17 @@ def bytes_of(value: Value) -> Value:
     assert codes is not None
     quantization = replace(codes, zero_points=tuple(zero + 128 for zero in codes.zero_points))
     return Value(f"{value.name}/uint8", UINT8, value.shape, None, quantization)
+
+
+def take_pixels(program: Program, mean: float, std: float) -> None:
+    """Lets the bytes of a picture be the codes of a program that takes uint8, where ``(byte - mean) / std`` is fed.
+
+    Cameras and task libraries feed bytes as they are, whatever the scale of the input says.
+    """
+    value = program.inputs[0]
+    is_picture = len(value.shape) == 4 and value.shape[3] in (1, 3)
+    if value.dtype is UINT8 and value.quantization is not None and is_picture and std > 0 and 0 <= mean <= MOST_BYTE:
+        value.quantization = Quantization((1 / std,), (round(mean),))
 
 
 def quantized_kernel(name: str, chosen: QuantizedWeights) -> Value:
