@@ -9,22 +9,21 @@ runs have cost as much as a plan of its own gets that (the rule for renting or b
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from pocketgraph.graph import Graph, node_name
 from pocketgraph.graph.model_file_graph import is_model_file
 from pocketgraph.graph.op_traits import ops_with
-from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.planning.call_key import CallKey
+
+if TYPE_CHECKING:
+    from pocketgraph.runtime.engines.needed import Item
 
 LEAST_PLANS = 3  # shapes that have plans of their own before sizes are left open
 LEAST_SPENT = 0.1  # seconds: what planning has to have taken for all but the first
 MOST_SHAPES = 4096  # whose time is counted; more are forgotten
-CONVOLUTIONS = ops_with("convolution")
-PASSED = ops_with("passes", "view")
 
 
-@dataclass
 class SizedCalls:
     """What is known of calls that differ in shapes alone.
 
@@ -37,12 +36,12 @@ class SizedCalls:
         refused: running with open sizes takes longer than planning.
     """
 
-    first: CallKey
-    changing: set[tuple[int, int]] = field(default_factory=set)
-    plans: int = 0
-    seconds: float = 0.0
-    spent: dict[CallKey, float] = field(default_factory=dict)
-    refused: bool = False
+    def __init__(self, first: CallKey) -> None:
+        self.first = first
+        self.changing: set[tuple[int, int]] = set()
+        self.plans, self.seconds = 0, 0.0
+        self.spent: dict[CallKey, float] = {}
+        self.refused = False
 
     @property
     def price(self) -> float:
@@ -98,14 +97,16 @@ class OpenSizes:
 
 def may_be_open(graph: Graph, items: Mapping[str, Item]) -> bool:
     """Whether NumPy takes at most some times as long as LiteRT where sizes are open: no convolution over planes."""
+    convolutions = ops_with("convolution")
     return not is_model_file(graph) and not any(
-        item.node.op in CONVOLUTIONS and not _is_along_a_line(item, graph) for item in items.values()
+        item.node.op in convolutions and not _is_along_a_line(item, graph) for item in items.values()
     )
 
 
 def _is_along_a_line(item: Item, graph: Graph) -> bool:
+    passed = ops_with("passes", "view")
     node = graph.nodes.get(item.data[1].node)
-    while node is not None and node.op in PASSED and node.data_inputs:
+    while node is not None and node.op in passed and node.data_inputs:
         node = graph.nodes.get(node_name(node.data_inputs[0]))
     if node is None or node.op != "Const":
         return False
