@@ -380,3 +380,33 @@ def test_a_power_of_two_is_a_square(tmp_path: pathlib.Path) -> None:
     made = pocketgraph.export(graph, tmp_path / "a.tflite", outputs=["y"])
     assert made.checks[0].outputs[0].largest == 0
     assert [node.op for node in pocketgraph.load(tmp_path / "a.tflite") if node.op.startswith("tfl.")] == ["tfl.square"]
+
+
+ASSERTED = """
+    x = Placeholder(dtype=float, shape=[1,8])
+    limit = Const(float 100.0)
+    axes = Const(int32 [0, 1])
+    small = Less(x, limit, T=float)
+    all = All(small, axes, Tidx=int32)
+    check = Assert(all, x, T=[float], summarize=3)
+    one = Sigmoid(x, T=float)
+    two = Sigmoid(x, ^check, T=float)
+    y = DivNoNan(one, two, T=float)
+"""
+
+
+@pytest.mark.parametrize("suffix", ["tflite", "onnx"])
+def test_assertions_are_left_out_and_said(tmp_path: pathlib.Path, suffix: str) -> None:
+    if suffix == "onnx":
+        pytest.importorskip("onnx")
+    made = pocketgraph.export(parse(ASSERTED), tmp_path / f"net.{suffix}")
+    assert [note for note in made.notes if "check" in note] == [
+        "assertions are left out (1): devices do not check 'check'"
+    ]
+    assert made.checks[0].passed
+
+
+def test_equal_work_is_done_once(tmp_path: pathlib.Path) -> None:
+    made = pocketgraph.export(parse(ASSERTED), tmp_path / "net.tflite")
+    graph = pocketgraph.load(made.path)
+    assert [node.op for node in graph if node.op == "tfl.logistic"] == ["tfl.logistic"]

@@ -193,3 +193,12 @@ def test_a_library_in_c_that_was_exported(tmp_path: pathlib.Path) -> None:
     assert found.next == f"make -C {folder} check"
     (folder / "Makefile").unlink()
     assert identify(folder).kind is Kind.DIRECTORY
+
+
+def test_a_core_ml_package_is_told_from_other_folders(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "net.mlpackage" / "Data" / "com.apple.CoreML").mkdir(parents=True)
+    assert identify(tmp_path / "net.mlpackage").kind is Kind.DIRECTORY
+    (tmp_path / "net.mlpackage" / "Manifest.json").write_text("{}")
+    identity = identify(tmp_path / "net.mlpackage")
+    assert identity.kind is Kind.CORE_ML
+    assert "Xcode" in identity.next

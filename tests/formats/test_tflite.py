@@ -148,3 +148,14 @@ def test_times_by_operator() -> None:
     assert [timing.name for timing in trace.nodes] in (operators, ["y"])
     assert sum(timing.duration_us for timing in trace.nodes) == pytest.approx(trace.total_us, rel=1e-3)
     assert trace.notes
+
+
+@pytest.mark.parametrize("name", ["pictures", "numbers"])
+def test_open_sizes_become_those_that_the_file_stores(name: str) -> None:
+    content = (ROOT / "tests" / "fixtures" / "tflite" / f"{name}.tflite").read_bytes()
+    fixed = tflite.with_fixed_sizes(content)
+    assert len(fixed) == len(content)
+    shapes = [item.shape for item in tflite.facts(fixed).signatures["serving_default"][0].values()]
+    assert all(size > 0 for shape in shapes for size in shape)
+    with pytest.raises(FormatError):
+        tflite.with_fixed_sizes(content[: len(content) // 2])

@@ -247,3 +247,22 @@ def test_a_shape_that_is_computed_from_a_shape_is_a_constant() -> None:
     """  # fmt: skip
     zero, one = np.array([0], np.int32), np.array([1], np.int32)
     check(graph(text, zero=zero, one=one, rest=np.int32(-1)), ["RESHAPE", "SOFTMAX"], 1, 6, 6, 3)
+
+
+def test_equal_operations_on_equal_operands_are_one() -> None:
+    text = (
+        "x = Placeholder(dtype=float, shape=[1,6,6,3])\n"
+        "m = Const(int32 [[0,0],[1,1],[1,1],[0,0]])\nn = Const(int32 [[0,0],[1,1],[1,1],[0,0]])\n"
+        "other = Const(int32 [[0,0],[2,0],[1,1],[0,0]])\n"
+        "a = Pad(x, m, T=float, Tpaddings=int32)\nb = Pad(x, n, T=float, Tpaddings=int32)\n"
+        "c = Pad(x, other, T=float, Tpaddings=int32)\n"
+        "d = Tanh(a, T=float)\ne = Tanh(b, T=float)\nf = Sub(d, c, T=float)\ny = Add(f, e, T=float)\n"
+    )
+    check(graph(text), ["PAD", "TANH", "PAD", "SUB", "ADD"], 1, 6, 6, 3)
+
+
+def test_equal_outcomes_stay_two_where_both_are_asked_for() -> None:
+    model = graph("x = Placeholder(dtype=float, shape=[4])\na = Tanh(x, T=float)\nb = Tanh(x, T=float)\n")
+    values, codes = run_graph(model, {"x:0": floats(4)}, ["a:0", "b:0"])
+    assert codes == ["TANH", "TANH"]
+    np.testing.assert_array_equal(*values)

@@ -233,3 +233,29 @@ def test_an_onnx_output_depends_on_what_its_branches_read(tmp_path: pathlib.Path
     assert set(model.graph["y"].inputs) == {"x", "p"}
     (y,) = model.run(["y:0"], {"x:0": np.array([-1.0, 2.0], np.float32), "p:0": np.array(False)})
     np.testing.assert_array_equal(y, [1.0, 2.0])
+
+
+SEVERAL = """
+    x = Placeholder(dtype=float, shape=[?,3])
+    w = Const(float [[1.0, 2.0], [3.0, -4.0], [0.5, 0.25]])
+    product = MatMul(x, w, T=float)
+    chances = Softmax(product, T=float)
+    parts = Sigmoid(product, T=float)
+    call = IdentityN(product, chances, parts, T=[float, float, float])
+"""
+
+
+@pytest.mark.parametrize("kind", ["tflite", "onnx"])
+def test_each_of_a_nodes_results_is_compared_with_the_files_output_of_its_name(
+    kind: str, tmp_path: pathlib.Path
+) -> None:
+    """A SavedModel with several outputs ends in such a node once it is frozen."""
+    if kind == "onnx":
+        pytest.importorskip("onnx")
+    made = tmp_path / f"net.{kind}"
+    export(parse(SEVERAL), made)
+    report = verify(parse(SEVERAL), str(made))
+    assert [output.name for output in report.outputs] == ["call", "call:1", "call:2"]
+    assert report.passed
+    mixed = parse(SEVERAL.replace("product, chances, parts", "product, parts, chances"))
+    assert [output.passed for output in verify(mixed, str(made)).outputs] == [True, False, False]

@@ -131,7 +131,8 @@ def _layer(graph: Graph, name: str, shape: tuple[int, ...], data: Any = None) ->
 
 
 def likely_output_names(graph: Graph) -> list[str]:
-    """The likeliest output of the graph, for when none was given; of several entry points, those of one of them.
+    """All that the likeliest output's node gives, for when no output was given; of several entry points, the outputs of
+    one of them.
 
     Raises:
         UsageError: there is none.
@@ -145,7 +146,7 @@ def likely_output_names(graph: Graph) -> list[str]:
     if not ranked:
         hint = f"pass {option('output_layer', 'outputs')}=NAME"
         raise UsageError("no likely output was found in the graph", hint=hint)
-    return ranked[:1]
+    return [name for name in ranked if node_name(name) == node_name(ranked[0])]
 
 
 def programs_of(wanted: Sequence[str] | str) -> list[str]:

@@ -12,6 +12,7 @@ import click
 from pocketgraph.cli.shared.keys import typed_key
 from pocketgraph.cli.shared.output import echo, escape, wide_console
 from pocketgraph.cli.shared.pipes import is_piped
+from pocketgraph.graph.node import node_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -131,13 +132,14 @@ def next_commands(facts: Summary, path: str, *, is_litert: bool = False) -> list
     """What to paste next, with this graph's own names."""
     fed = fed_inputs(facts)
     inputs = ",".join(e.name for e in fed)
-    outputs = ",".join(e.name for e in facts.outputs[:1])
+    outputs = ",".join(likeliest_outputs(facts))
     model = shlex.quote(path)
     if facts.variables or facts.resource_variables:
         if not outputs or not (os.path.isdir(path) or os.path.isfile(beside(path))):
             return [f"pocketgraph view {model}"]  # its values are elsewhere
+        nodes = ",".join(dict.fromkeys(map(node_name, likeliest_outputs(facts))))
         return [
-            f"pocketgraph freeze_graph --input_graph={model} --output_node_names={shlex.quote(outputs)} "
+            f"pocketgraph freeze_graph --input_graph={model} --output_node_names={shlex.quote(nodes)} "
             "--output_graph=frozen.pb"
         ]
     if not outputs:
@@ -158,7 +160,13 @@ def next_commands(facts: Summary, path: str, *, is_litert: bool = False) -> list
     ]
     if loops_by_numbers(facts.graph, fed):
         return [commands[0], f"pocketgraph view {model}"]
-    return [commands[0], commands[2]] if is_random(facts.graph, outputs) else commands
+    return [commands[0], commands[2]] if is_random(facts.graph, facts.outputs[0].name) else commands
+
+
+def likeliest_outputs(facts: Summary) -> list[str]:
+    """All that the likeliest output's node gives, or what the file says of it."""
+    listed = [e.name for e in facts.outputs]
+    return [name for name in listed if node_name(name) == node_name(listed[0])]
 
 
 def loops_by_numbers(graph: Graph, fed: Sequence[EndpointSummary]) -> bool:
@@ -214,8 +222,8 @@ def fed_inputs(facts: Summary) -> list[EndpointSummary]:
     return [
         end
         for end in facts.inputs
-        if end.name in before
-        and (end.op != "PlaceholderWithDefault" or wants_a_feed(facts.graph, facts.graph[end.name]))
+        if node_name(end.name) in before
+        and (end.op != "PlaceholderWithDefault" or wants_a_feed(facts.graph, facts.graph.producer(end.name)))
     ]
 
 
@@ -224,13 +232,13 @@ def benchmark_flags(facts: Summary, fed: Sequence[EndpointSummary]) -> str:
     from pocketgraph.runtime.encoded_samples import decoder_of
     from pocketgraph.runtime.open_shapes import is_divisor
 
-    output = facts.outputs[0].name
+    outputs = shlex.quote(",".join(likeliest_outputs(facts)))
     if all(
         (e.shape.dims is not None and None not in e.shape.dims[1:]) or decoder_of(facts.graph, e.name) is not None
         for e in fed
     ):
-        return f" --output_layer={shlex.quote(output)}"
-    shapes = open_shapes(facts, output)
+        return f" --output_layer={outputs}"
+    shapes = open_shapes(facts, facts.outputs[0].name)
     fed = [e for e in fed if e.name in shapes]
     sizes = ":".join(",".join(map(str, shapes[e.name])) for e in fed)
     types = ",".join(e.dtype.name if e.dtype else "float" for e in fed)
@@ -238,7 +246,7 @@ def benchmark_flags(facts: Summary, fed: Sequence[EndpointSummary]) -> str:
     values = f" --input_layer_values={ones}" if "1" in ones else ""
     return (
         f" --input_layer={shlex.quote(','.join(e.name for e in fed))} --input_layer_shape={sizes}"
-        f" --input_layer_type={types}{values} --output_layer={shlex.quote(output)}"
+        f" --input_layer_type={types}{values} --output_layer={outputs}"
     )
 
 

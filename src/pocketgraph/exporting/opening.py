@@ -15,6 +15,7 @@ from pocketgraph.exporting.training.training_models import TrainingModel, traini
 from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT, STRING
 from pocketgraph.graph.graph import Signature
+from pocketgraph.graph.order import reachable
 from pocketgraph.kernels.shapes import Inferred, infer
 from pocketgraph.passes.dropout_removal import without_dropout
 from pocketgraph.quantization.audio_preprocessing import (
@@ -96,7 +97,16 @@ def opened(
         inside = {name: tensor for name, tensor in signature.inputs.items() if node_name(tensor) not in fixed}
         entries.append(_entry(graph, key, Signature(inside, signature.outputs, signature.method), sizes, unused))
     _check_sizes_used(unused, entries)
+    notes += _unchecked_assertions(graph, [port.tensor for entry in entries for port in entry.outputs])
     return ExportModel(graph, tuple(entries), front=front, notes=tuple(notes))
+
+
+def _unchecked_assertions(graph: Graph, outputs: Sequence[str]) -> list[str]:
+    """What is to be said of assertions, which devices do not check."""
+    found = [name for name in reachable(graph, outputs) if graph[name].op == "Assert"]
+    if not found:
+        return []
+    return [f"assertions are left out ({len(found)}): devices do not check '{min(found)}'" + ", …" * (len(found) > 1)]
 
 
 def _opened_training(training: TrainingModel, shapes: Sizes, fixed: dict[str, Any]) -> ExportModel:

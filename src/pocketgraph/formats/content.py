@@ -48,8 +48,15 @@ class Kind(Enum):
     SEALED = ("a sealed (encrypted) file", "pocketgraph unseal {} OUT --key-file=KEY")
     TFLITE = ("a LiteRT (TensorFlow Lite) model", "pocketgraph benchmark_model --graph={}")
     ONNX = ("an ONNX model", "pocketgraph benchmark_model --graph={}")
-    HDF5 = ("an HDF5 file, as Keras saves models and weights in", "save the model as a SavedModel from Keras")
-    KERAS = ("a Keras 3 model archive", "save the model as a SavedModel with model.export() from Keras")
+    CORE_ML = ("a Core ML package", "open it in Xcode; pocketgraph writes such packages and does not read them")
+    HDF5 = (
+        "an HDF5 file, as Keras saves models and weights in",
+        "where it is a whole model, in Python with Keras: keras.models.load_model('{}').export('saved_model')",
+    )
+    KERAS = (
+        "a Keras 3 model archive",
+        "in Python with Keras: keras.models.load_model('{}').export('saved_model')",
+    )
     IMAGE = ("an image", "pocketgraph label_image --graph=GRAPH.pb --image={}")
     SOUND = ("a sound file", "give the model file instead")
     EVENTS = ("an event file of TensorBoard", "give the model file instead")

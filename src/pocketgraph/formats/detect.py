@@ -80,6 +80,8 @@ def of_directory(path: str) -> Kind:
         names = os.listdir(path)
     except OSError:
         return Kind.DIRECTORY
+    if "Manifest.json" in names and os.path.isdir(os.path.join(path, "Data", "com.apple.CoreML")):
+        return Kind.CORE_ML
     if "checkpoint" in names or prefixes(path):
         return Kind.CHECKPOINT_DIRECTORY
     libraries = {name.removesuffix("_common.h") for name in names if name.endswith("_common.h")}

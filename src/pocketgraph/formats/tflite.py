@@ -28,6 +28,8 @@ DEFAULT = "serving_default"
 METADATA = "TFLITE_METADATA"
 CUSTOM = 32
 MOST_NODES = 1 << 20
+SUBGRAPHS, TENSORS, OPEN_SHAPE = 2, 0, 7
+"""Slots of the model, of a subgraph, of a tensor."""
 
 ELEMENTS = (
     "float", "half", "int32", "uint8", "int64", "string", "bool", "int16", "complex64", "int8", "double", "complex128",
@@ -239,6 +241,25 @@ def parse(buffer: Buffer, where: str = "") -> Graph:
         signatures=made,
         extra=bytes(buffer),
     )
+
+
+def with_fixed_sizes(content: bytes) -> bytes:
+    """A file whose tensors have the sizes that it stores for those that are left open, such as a batch of 1.
+
+    Where they are open, LiteRT's C interface does not tell how large inputs are. Layouts of tables lose the slot of the
+    open shape in place.
+
+    Raises:
+        FormatError: it is damaged.
+    """
+    fixed = bytearray(content)
+    root = Table.root(content)
+    for subgraph in root.tables(SUBGRAPHS):
+        for tensor in subgraph.tables(TENSORS):
+            if tensor.place(OPEN_SHAPE):
+                layout = tensor.at - int(tensor.reader.scalar(tensor.at, "i32"))
+                fixed[layout + 4 + 2 * OPEN_SHAPE : layout + 6 + 2 * OPEN_SHAPE] = bytes(2)
+    return bytes(fixed)
 
 
 def _nodes(file: _File, subgraph: _SubgraphTable, prefix: str, nodes: list[Node], taken: set[str]) -> dict[int, str]:

@@ -6,29 +6,33 @@ import re
 from functools import cached_property
 from typing import NamedTuple
 
+from pocketgraph.errors import GraphError
 from pocketgraph.graph.graph import Graph, Signature
 from pocketgraph.graph.node import Node, canonical, node_name, parse_ref
 from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.opdefs import output_dtypes
 from pocketgraph.graph.tensor import Tensor
 
 
 class LikelyEntry(NamedTuple):
-    """A likely input or output: the node's name, and why it was chosen, in a few words."""
+    """A likely input or output: its tensor (``node``, or ``node:1`` and so on for what is not a node's first result),
+    and why it was chosen, in a few words."""
 
     name: str
     why: str
 
 
 def likely_outputs(graph: Graph) -> list[LikelyEntry]:
-    """The nodes whose results a user of the model would want, most likely first.
+    """The results that a user of the model would want, most likely first; of a node with several, all of them.
 
     Stated outputs (the graph's own, or its signatures') come first. Then the ends of the part that depends on the
     model's inputs and not on labels, gradients, savers or summaries, ranked by what they end in and how they are
     called. In a training graph, for an end that only picks the best class, what it picks from is listed as well.
     """
     stated = _stated(graph, list(graph.outputs), [s.outputs.values() for s in _entry_points(graph)], "output")
-    ranked = [LikelyEntry(r.name, r.why) for r in _Survey(graph).outputs()]
-    return stated + [end for end in ranked if end.name not in {name for name, _ in stated}]
+    known = {node_name(name) for name, _ in stated}
+    ranked = [r for r in _Survey(graph).outputs() if r.name not in known]
+    return stated + [LikelyEntry(name, r.why) for r in ranked for name in _results(graph, r.name)]
 
 
 def likely_inputs(graph: Graph) -> list[LikelyEntry]:
@@ -40,15 +44,29 @@ def likely_inputs(graph: Graph) -> list[LikelyEntry]:
 
 
 def sole_outputs(graph: Graph) -> list[str] | None:
-    """The outputs when there is no doubt about them: the graph's own, its signatures', or the one that stands out; else
-    None."""
+    """The outputs when there is no doubt about them: the graph's own, its signatures', or the results of the one node
+    that stands out; else None."""
     own = [name for name in graph.outputs if node_name(name) in graph]
     if own:
         return own
     stated = _stated(graph, list(graph.outputs), [s.outputs.values() for s in _entry_points(graph)], "output")
     if stated:
         return [name for name, _ in stated]
-    return _Survey(graph).sole_output()
+    sole = _Survey(graph).sole_output()
+    return None if sole is None else _results(graph, sole)
+
+
+def _results(graph: Graph, name: str) -> list[str]:
+    """What a node at the end of a graph gives that is wanted: all that it gives, or the first where the rest serves
+    something else."""
+    node = graph[name]
+    if _SIDE_RESULTS.match(node.op) or _OTHER_BRANCH.match(node.op):
+        return [name]
+    try:
+        number = len(output_dtypes(node))
+    except GraphError:
+        number = 1
+    return [name, *(f"{name}:{port}" for port in range(1, number))]
 
 
 def _entry_points(graph: Graph) -> list[Signature]:
@@ -59,12 +77,16 @@ def _entry_points(graph: Graph) -> list[Signature]:
 def _stated(graph: Graph, own: list[str], signatures: list[object], kind: str) -> list[LikelyEntry]:
     found: dict[str, LikelyEntry] = {}
     for name in own:
-        found.setdefault(node_name(name), LikelyEntry(node_name(name), f"stated {kind}"))
+        found.setdefault(_brief(name), LikelyEntry(_brief(name), f"stated {kind}"))
     for values in signatures:
         assert hasattr(values, "__iter__")
         for tensor in values:
-            found.setdefault(node_name(tensor), LikelyEntry(node_name(tensor), f"signature {kind}"))
-    return [end for name, end in found.items() if name in graph]
+            found.setdefault(_brief(tensor), LikelyEntry(_brief(tensor), f"signature {kind}"))
+    return [end for name, end in found.items() if node_name(name) in graph]
+
+
+def _brief(name: str) -> str:
+    return canonical(name).removesuffix(":0")
 
 
 _PLACEHOLDERS = ops_with("placeholder")
@@ -88,7 +110,7 @@ _TRAINING_SCOPES = re.compile(
     r"(^|/)(gradients(_\d+)?|save(_\d+)?|report_uninitialized_variables(_\d+)?|init(_\d+)?|Initializer|init_op|"
     r"global_step|ExponentialMovingAverage|AssignMovingAvg(_\d+)?|Regularizer|weight_decay|Assert(_\d+)?)(/|$)"
 )
-_OF_SAVERS = re.compile(r"(^|/)save(_\d+)?/(Const|filename)(_\d+)?$")
+_OF_SAVERS = re.compile(r"(^|/)save(_\d+)?/(Const|filename)(_\d+)?$|^saver_filename$")
 """The file names that checkpoints are saved under."""
 _TRIVIAL = frozenset(
     {"Identity", "CheckNumerics", "Reshape", "Squeeze", "ExpandDims", "StopGradient", "Flatten", "Exit", "Pack"}
@@ -116,6 +138,8 @@ _POOR_OPS = frozenset({
 """Not a trait: ends that nobody wants as results, because graphs leave them over."""
 _SIDE_RESULTS = re.compile(r"(Stateless)?If$|FusedBatchNorm|Merge$|Unique|SparseSoftmax")
 """Ops whose second and later results serve training."""
+_OTHER_BRANCH = re.compile(r"(Ref)?Switch|.*Quantize|SoftmaxCross")
+"""Ops whose second and later results stand beside the first only for the ops behind them."""
 _CLEAR = 4.0  # so much less likely than the best is no rival: a named softmax against an unnamed sum
 _CREDIBLE = 2.5  # an end that scores this and does not lead to the best, or come from it, is a rival
 
@@ -190,7 +214,7 @@ class _Survey:
                     found.setdefault(ranked.name, ranked)
         return sorted(found.values(), key=lambda ranked: -ranked.score)
 
-    def sole_output(self) -> list[str] | None:
+    def sole_output(self) -> str | None:
         ranked = self.outputs()
         if not ranked:
             return None
@@ -207,14 +231,14 @@ class _Survey:
                 continue
             if rival.score >= min(_CREDIBLE, best.score) and not self._related(best.name, rival.name):
                 return None
-        return [best.name]
+        return best.name
 
     @cached_property
     def _sources(self) -> set[tuple[str, int]]:
         """Where values come in, by node and output."""
         found = set()
         for node in self._model:
-            if node.op in _PLACEHOLDERS:
+            if node.op in _PLACEHOLDERS and not _OF_SAVERS.search(node.name):
                 found.add((node.name, 0))
             elif PIPELINES.match(node.op):
                 found |= {(node.name, port) for port, _ in self._users.get(node.name, ())}

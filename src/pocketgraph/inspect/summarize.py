@@ -10,7 +10,7 @@ from itertools import chain
 
 from pocketgraph.errors import GraphError, PocketgraphError
 from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, entry_points
-from pocketgraph.graph.node import node_name
+from pocketgraph.graph.node import canonical, node_name
 from pocketgraph.inspect.numbers import debug_string, human_readable
 
 NOT_OUTPUTS = ("Const", "Assign", "NoOp", "Placeholder")
@@ -133,13 +133,13 @@ class Summary:
         except PocketgraphError:
             inferred = None  # a broken graph still has names worth showing
         for name, why in ranked:
-            node = self.graph[name]
+            node = self.graph.producer(name)
             declared = node.attrs.get("dtype")
             dtype = declared if isinstance(declared, DType) else None
             shape = Shape(None)
             if inferred is not None:
-                dtype = dtype or inferred.dtype(f"{name}:0")
-                shape = inferred.shape(f"{name}:0")
+                dtype = dtype or inferred.dtype(canonical(name))
+                shape = inferred.shape(canonical(name))
             yield EndpointSummary(name, node.op, dtype, shape, why)
 
 

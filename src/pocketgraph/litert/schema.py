@@ -127,6 +127,7 @@ OPTIONS: dict[str, OptionFields] = {
     "ReverseV2": _options(81),
     "GatherNd": _options(83),
     "Cos": _options(84),
+    "ReverseSequence": _options(87, "0:sequence_axis:i32 1:batch_axis:i32"),
     "DepthToSpace": _options(94, "0:block_size:i32"),
     "ScatterNd": _options(97),
     "SelectV2": _options(98),
@@ -138,6 +139,7 @@ OPTIONS: dict[str, OptionFields] = {
     "ReadVariable": _options(112),
     "AssignVariable": _options(113),
     "Gelu": _options(116, "0:approximate:bool"),
+    "ATan2": _options(122),
     "Sign": _options(123),
 }
 
@@ -178,6 +180,7 @@ OPERATORS: dict[str, Operator] = {
         ("CALL_ONCE", 129, "CallOnce"), ("VAR_HANDLE", 142, "VarHandle"), ("READ_VARIABLE", 143, "ReadVariable"),
         ("ASSIGN_VARIABLE", 144, "AssignVariable"), ("BROADCAST_TO", 130, "BroadcastTo"),
         ("REDUCE_ALL", 140, "Reducer"),
-        ("GELU", 150, "Gelu"), ("SIGN", 158, "Sign"),
+        ("REVERSE_SEQUENCE", 112, "ReverseSequence"), ("GELU", 150, "Gelu"), ("ATAN2", 156, "ATan2"),
+        ("SIGN", 158, "Sign"),
     )
 }  # fmt: skip

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pocketgraph.errors import UsageError, option
-from pocketgraph.graph import DType, Graph, Node, Tensor, canonical
+from pocketgraph.graph import DType, Graph, Node, Tensor, canonical, node_name, opdefs
 from pocketgraph.graph.dtype import BOOL, FLOAT, STRING
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.litert.engine import lowered
 from pocketgraph.litert.program import Program
 from pocketgraph.litert.unsupported import Unsupported
@@ -21,6 +22,8 @@ from pocketgraph.runtime.planning.graph_passes import IN_SEVERAL_CALLS, INEXACT,
 from pocketgraph.runtime.tensor_names import feed_endpoints, fetch_endpoint
 
 Shapes = Mapping[str, tuple[int, ...]]
+ASSERTIONS = frozenset(("Assert", "PrintV2"))
+"""Not a trait: ops that look at values; devices have nobody to tell."""
 
 
 def float_program(
@@ -82,8 +85,18 @@ class Simplified(NamedTuple):
 
     @property
     def nodes(self) -> list[Node]:
-        """The nodes that compute the outputs."""
-        return [item.node for item in self.known.plan.items.values()]
+        """The nodes that compute the outputs; not assertions and prints, nor what only these need."""
+        items = self.known.plan.items
+        needed: set[str] = set()
+        waiting = [node_name(name) for name in self.outputs]
+        while waiting:
+            name = waiting.pop()
+            if name in items and name not in needed:
+                needed.add(name)
+                waiting += [endpoint.node for endpoint in items[name].data]
+        if any(_changes_something(item.node) for name, item in items.items() if name not in needed):
+            return [item.node for item in items.values()]
+        return [item.node for name, item in items.items() if name in needed]
 
     def lowered(self, *, custom: bool = False) -> Program:
         """The graph in LiteRT's terms, equal weights once; with ``custom`` see ``engine.lowered``.
@@ -104,6 +117,7 @@ def simplified(graph: Graph, outputs: Sequence[str], shapes: Shapes, *, may_hold
 
     With ``may_hold_codes`` eight-bit parts of the graph become what LiteRT computes them with, as in a session.
     """
+    graph = graph.map_nodes(lambda node: Node(node.name, "NoOp") if node.op in ASSERTIONS else node)
     specs = {}
     for (endpoint, label), shape in zip(feed_endpoints(graph, shapes).items(), shapes.values(), strict=True):
         dtype = FeedSpec.of(graph, endpoint, label).dtype or FLOAT
@@ -115,6 +129,12 @@ def simplified(graph: Graph, outputs: Sequence[str], shapes: Shapes, *, may_hold
         str(endpoint): (dtype, shape) for endpoint, (dtype, shape) in specs.items() if dtype is not None
     }
     return Simplified(known, inputs, [str(fetch) for fetch in fetches])
+
+
+def _changes_something(node: Node) -> bool:
+    """Whether a node that only others wait for does more than to look at values."""
+    definition = opdefs.find(node.op)
+    return definition is None or (definition.stateful and node.op not in ops_with("effect"))
 
 
 def _hint(graph: Graph, name: str) -> str:

@@ -121,5 +121,5 @@ def _paired(
 
 
 def _plain(name: str) -> str:
-    """A name without its port, and without what formats write differently."""
-    return re.sub(r"\W+", "_", node_name(name))
+    """A name without what formats write differently: ``a/b:0`` is ``a_b``, ``a/b:1`` is ``a_b_1``."""
+    return re.sub(r"\W+", "_", canonical(name).removesuffix(":0"))

@@ -183,6 +183,8 @@ def test_sizes_labels_and_types_that_do_not_fit(tmp_path: pathlib.Path) -> None:
         export(parse(CLASSIFIER), out, labels=["a", "b", "c"])
     with pytest.raises(UsageError, match="type string"):
         export(parse("x = Placeholder(dtype=string, shape=[1])\ny = StringToNumber(x, out_type=float)"), out)
+    with pytest.raises(UsageError, match=r"ends in .mlpackage, not 'net'.*-o net.mlpackage"):
+        export(parse(CLASSIFIER), tmp_path / "net", target="coreml")
     assert list(tmp_path.iterdir()) == []
 
 

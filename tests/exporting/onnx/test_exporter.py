@@ -129,3 +129,23 @@ def test_arithmetic_with_some_constants_is_made_quicker(tmp_path: pathlib.Path) 
     made = pocketgraph.export(graph, tmp_path / "a.onnx", outputs=["y"])
     assert made.checks[0].outputs[0].largest == 0
     assert [node.op_type for node in onnx.load(tmp_path / "a.onnx").graph.node] == ["Mul", "Div"]
+
+
+def test_equal_weights_and_equal_work_are_in_the_file_once(tmp_path: pathlib.Path) -> None:
+    text = """
+        image = Placeholder(dtype=float, shape=[1,8,8,3])
+        w = Const(float 0.0)
+        v = Const(float 0.0)
+        a = Conv2D(image, w, T=float, strides=[1,1,1,1], padding="SAME")
+        b = Conv2D(a, v, T=float, strides=[1,1,1,1], padding="SAME")
+        c = Sigmoid(b, T=float)
+        d = Sigmoid(b, T=float)
+        y = Add(c, d, T=float)
+    """
+    weights = np.random.default_rng(1).normal(size=(3, 3, 3, 3)).astype(np.float32)
+    graph = parse(text).map_nodes(lambda node: const(node.name, weights) if node.name in "wv" else node)
+    made = pocketgraph.export(graph, tmp_path / "net.onnx")
+    assert made.checks[0].passed
+    model = onnx.load(made.path)
+    assert [list(item.dims) for item in model.graph.initializer].count([3, 3, 3, 3]) == 1
+    assert [node.op_type for node in model.graph.node].count("Sigmoid") == 1

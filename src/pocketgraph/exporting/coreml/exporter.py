@@ -28,6 +28,7 @@ from pocketgraph.exporting.programs import LackingError
 from pocketgraph.exporting.samples import made_feeds
 from pocketgraph.runtime.session import Session
 
+SUFFIX = ".mlpackage"
 TOLERANCES = {"float32": 1e-4, "float16": 0.02}
 """The largest difference from the reference engine, as a share of the peak."""
 CHECKED_HERE = (
@@ -90,8 +91,12 @@ def write(
 
     Raises:
         LackingError: Core ML has no operators for some nodes; all are listed.
-        UsageError: sizes are open, a type is none of Core ML's, or labels do not fit.
+        UsageError: the path does not end in .mlpackage, sizes are open, a type is none of Core ML's, or labels do not
+            fit.
     """
+    if not path.endswith(SUFFIX):
+        name = os.path.basename(path)
+        raise UsageError(f"a Core ML package has a name that ends in {SUFFIX}, not '{name}'", hint=f"-o {name}{SUFFIX}")
     check_labels(model)
     entry = model.main
     notes = check_sizes(entry, "a Core ML package")
@@ -113,7 +118,7 @@ def write(
         notes.append(f"the package needs iOS {ios} (macOS {ios - 3}), for {what}")
     outputs = [replace(f, is_scalar=v.rank == 0) for f, v in zip(outputs, made.body.outputs, strict=True)]
     with _quiet(), tempfile.TemporaryDirectory(dir=os.path.dirname(path)) as folder:
-        first = os.path.join(folder, "first.mlpackage")
+        first = os.path.join(folder, f"first{SUFFIX}")
         package = _package(model, made.body, inputs, outputs, labels, precision, ios, first)
         package.save(path)
         _readable(path)

@@ -5,8 +5,9 @@ SHAPE_RULES = {
         "ReverseSequence Roll Pack ParallelConcat Unpack ConcatV2 Concat Split SplitV Tile Reverse ReverseV2 TileGrad"
     ),
     "array.diagonals": (
-        "MatrixBandPart MatrixDiag MatrixDiagV2 MatrixDiagPart MatrixSetDiag MatrixSetDiagV2 MatrixSetDiagV3 Diag "
-        "DiagPart"
+        "MatrixBandPart BatchMatrixBandPart MatrixDiag BatchMatrixDiag MatrixDiagV2 MatrixDiagV3 MatrixDiagPart "
+        "BatchMatrixDiagPart MatrixDiagPartV2 MatrixDiagPartV3 MatrixSetDiag BatchMatrixSetDiag MatrixSetDiagV2 "
+        "MatrixSetDiagV3 Diag DiagPart"
     ),
     "array.filling": "OnesLike ZerosLike Fill Range LinSpace",
     "array.gather_scatter": (

@@ -2,6 +2,11 @@
 
 LOWERINGS = {
     "array.concat_split": "ConcatV2 Concat Pack Unpack Split SplitV",
+    "array.element_moves": (
+        "MatrixDiag BatchMatrixDiag MatrixDiagV2 MatrixDiagV3 MatrixDiagPart BatchMatrixDiagPart MatrixDiagPartV2 "
+        "MatrixDiagPartV3 MatrixSetDiag BatchMatrixSetDiag MatrixSetDiagV2 MatrixSetDiagV3 MatrixBandPart "
+        "BatchMatrixBandPart Diag DiagPart Roll ExtractImagePatches TensorScatterUpdate"
+    ),
     "array.gather_scatter": "Gather GatherV2 GatherNd OneHot ScatterNd",
     "array.identity": (
         "CheckNumerics EnsureShape Identity PlaceholderWithDefault PreventGradient Snapshot StopGradient IdentityN"
@@ -10,23 +15,24 @@ LOWERINGS = {
     "array.reshaping": (
         "Reshape ExpandDims Squeeze Shape ShapeN Size Rank ZerosLike OnesLike Fill BroadcastTo Transpose Tile"
     ),
-    "array.slicing": "Slice StridedSlice ReverseV2 StridedSliceGrad",
+    "array.slicing": "Slice StridedSlice ReverseV2 ReverseSequence StridedSliceGrad",
     "array.sorting": "TopK TopKV2",
     "array.space_to_depth": "DepthToSpace SpaceToDepth SpaceToBatchND BatchToSpaceND SpaceToBatch BatchToSpace",
     "control_flow.assertions": "NoOp",
     "image.bicubic_and_area": "ResizeBicubic ResizeArea",
     "image.resizing": "ResizeBilinear ResizeNearestNeighbor",
-    "math.division": "Div FloorDiv FloorMod",
+    "math.division": "Div FloorDiv TruncateDiv FloorMod TruncateMod DivNoNan MulNoNan Xdivy Xlogy Xlog1py",
     "math.einsum": "Einsum",
     "math.elementwise": (
         "Sigmoid Tanh Exp Log Sqrt Abs Neg Floor Ceil Round Rint Sin Cos Sign LogicalNot Add AddV2 Sub Mul RealDiv "
         "Maximum Minimum Pow SquaredDifference Equal NotEqual Less LessEqual Greater GreaterEqual LogicalAnd LogicalOr "
-        "Square Rsqrt AddN Reciprocal Inv ClipByValue Select SelectV2 Cast Log1p"
+        "Square Rsqrt AddN AccumulateNV2 Reciprocal Inv ClipByValue Select SelectV2 Cast Log1p Expm1 IsNan IsInf "
+        "IsFinite"
     ),
     "math.gradients": "SigmoidGrad TanhGrad SqrtGrad RsqrtGrad InvGrad ReciprocalGrad",
     "math.matrix_product": "MatMul BatchMatMul BatchMatMulV2 BatchMatMulV3",
     "math.reductions": "Mean Sum Prod Max Min Any All ArgMax ArgMin Cumsum L2Loss",
-    "math.special_functions": "Erf Erfc",
+    "math.special_functions": "Erf Erfc Tan Atan2 Atan Asin Acos",
     "nn.activation_gradients": "ReluGrad Relu6Grad LeakyReluGrad EluGrad SeluGrad SoftplusGrad SoftsignGrad",
     "nn.activations": "Relu Relu6 Elu LeakyRelu Softmax LogSoftmax Softplus Softsign Selu",
     "nn.computed_weights": "Conv2DBackpropFilter",

@@ -17,7 +17,7 @@ from pocketgraph.litert.rewriting.large_windows import cut_large_windows
 from pocketgraph.litert.rewriting.late_reshapes import reshape_later
 from pocketgraph.litert.rewriting.layout import sink_transposes
 from pocketgraph.litert.rewriting.linear import add_missing_biases, fold_affine
-from pocketgraph.litert.rewriting.shared import share_constants
+from pocketgraph.litert.rewriting.shared import merge_equal_operations, share_constants
 from pocketgraph.litert.rewriting.simpler import (
     flatten_inside_products,
     recognise_leaky_rectifiers,
@@ -102,6 +102,9 @@ RECOGNISE = ProgramPass(
 FUSE = ProgramPass("fuse_activations", "activations become part of the operator before", fuse_activations)
 
 OPTIMIZE: tuple[ProgramPass, ...] = (
+    ProgramPass(
+        "merge_equal_operations", "equal operations on equal operands are computed once", merge_equal_operations
+    ),
     SINK,
     MERGE,
     AFFINE,

@@ -116,6 +116,7 @@ class _SignatureRun:
 
     def _profiled(self, inputs: Sequence[Array]) -> list[tuple[Node, float]]:
         """The share of the time that each operator of the file takes; one entry where that is not known."""
+        from pocketgraph.formats.tflite import with_fixed_sizes
         from pocketgraph.litert.attribution import shared_out
         from pocketgraph.litert.profiler import profile
 
@@ -124,7 +125,7 @@ class _SignatureRun:
         if len(self._graph.signatures) > 1 or self._graph.secret:
             return whole
         with tempfile.NamedTemporaryFile(suffix=".tflite", delete=False) as file:
-            file.write(self._graph.extra)
+            file.write(with_fixed_sizes(self._graph.extra))
         try:
             events = profile(file.name, self._threads, list(inputs))
         finally:

@@ -106,6 +106,15 @@ def _reversed(emit: Emit, value: Value, axes: list[int]) -> Value:
     return value
 
 
+@lowers("ReverseSequence")
+def reversed_in_part(emit: Emit, node: Node) -> None:
+    source = emit.require(emit.input(0), "float", "int32", "int64", "uint8", "int16")
+    lengths = emit.require(emit.input(1), "int32", "int64")
+    sequence, batch = int(node.attr("seq_dim", 0)), int(node.attr("batch_dim", 0))
+    made = emit.add("REVERSE_SEQUENCE", [source, lengths], source.shape, sequence_axis=sequence, batch_axis=batch)
+    emit.result(made)
+
+
 @lowers("StridedSliceGrad")
 def of_a_slice(emit: Emit, node: Node) -> None:
     """What was cut out, at its places, with zeros around and between."""

@@ -13,22 +13,18 @@ from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import BOOL, FLOAT
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.lowering import lowers
-from pocketgraph.litert.lowerings.math.elementwise import MOST_DIMENSIONS, binary
+from pocketgraph.litert.lowerings.math.elementwise import MOST_DIMENSIONS, binary, log_of_one_more
 from pocketgraph.litert.program import Value
 
 
-@lowers("Div", "FloorDiv")
+@lowers("Div", "FloorDiv", "TruncateDiv")
 def quotient(emit: Emit, node: Node) -> None:
     left, right = (emit.require(value, "float", "int32") for value in emit.inputs(0, 2))
     if left.dtype is not FLOAT:
-        code = "DIV" if node.op == "Div" else "FLOOR_DIV"
-        if _is_safe(emit):
-            emit.result(binary(emit, code, left, right))
-            return
-        negates, safe = _apart(emit, left, right)
-        divided, negated = binary(emit, code, left, safe), emit.add("NEG", [left], left.shape)
-        emit.result(emit.add("SELECT_V2", [negates, negated, divided], divided.shape, divided.dtype))
+        emit.result(_whole_quotient(emit, "FLOOR_DIV" if node.op == "FloorDiv" else "DIV", left, right))
         return
+    if node.op == "TruncateDiv":
+        raise emit.unsupported("a division of floats, cut towards 0")
     ratio = binary(emit, "DIV", left, right)  # LiteRT's FLOOR_DIV refuses to divide floats by 0
     emit.result(ratio if node.op == "Div" else emit.add("FLOOR", [ratio], ratio.shape))
 
@@ -39,6 +35,15 @@ def remainder(emit: Emit, node: Node) -> None:
     if left.dtype is not FLOAT and not _is_safe(emit):
         _, right = _apart(emit, left, right)
     emit.result(binary(emit, "FLOOR_MOD", left, right))
+
+
+def _whole_quotient(emit: Emit, code: str, left: Value, right: Value) -> Value:
+    """Integers divided: DIV cuts towards 0, as C does."""
+    if _is_safe(emit):
+        return binary(emit, code, left, right)
+    negates, safe = _apart(emit, left, right)
+    divided, negated = binary(emit, code, left, safe), emit.add("NEG", [left], left.shape)
+    return emit.add("SELECT_V2", [negates, negated, divided], divided.shape, divided.dtype)
 
 
 def _is_safe(emit: Emit) -> bool:
@@ -54,3 +59,31 @@ def _apart(emit: Emit, left: Value, right: Value) -> tuple[Value, Value]:
     minus, one = (emit.const(number, right.dtype.numpy) for number in (-1, 1))
     negates = binary(emit, "EQUAL", right, minus, BOOL)
     return negates, emit.add("SELECT_V2", [negates, one, right], right.shape, right.dtype)
+
+
+@lowers("TruncateMod")
+def cut_remainder(emit: Emit, node: Node) -> None:
+    left, right = (emit.require(value, "float", "int32") for value in emit.inputs(0, 2))
+    if left.dtype is FLOAT:
+        raise emit.unsupported("a division of floats, cut towards 0")
+    whole = binary(emit, "MUL", _whole_quotient(emit, "DIV", left, right), right)
+    emit.result(binary(emit, "SUB", left, whole))
+
+
+@lowers("DivNoNan", "MulNoNan", "Xdivy", "Xlogy", "Xlog1py")
+def guarded(emit: Emit, node: Node) -> None:
+    """0 wherever the operand that guards is 0, whatever the other one is there."""
+    left, right = (emit.require(value, "float") for value in emit.inputs(0, 2))
+    guard = right if node.op in ("DivNoNan", "MulNoNan") else left
+    if node.op in ("DivNoNan", "Xdivy"):
+        value = binary(emit, "DIV", left, right)
+    elif node.op == "MulNoNan":
+        value = binary(emit, "MUL", left, right)
+    else:
+        factor = emit.add("LOG", [right], right.shape) if node.op == "Xlogy" else log_of_one_more(emit, right)
+        value = binary(emit, "MUL", left, factor)
+    if len(value.shape) > MOST_DIMENSIONS:
+        raise emit.unsupported(f"a choice by value in rank {len(value.shape)}")
+    zero = emit.const(0, np.float32)
+    is_zero = binary(emit, "EQUAL", guard, zero, BOOL)
+    emit.result(emit.add("SELECT_V2", [is_zero, zero, value], value.shape, FLOAT))

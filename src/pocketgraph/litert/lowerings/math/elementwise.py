@@ -141,7 +141,7 @@ def reciprocal_root(emit: Emit, node: Node) -> None:
     emit.result(binary(emit, "DIV", emit.const(1, np.float32), root))
 
 
-@lowers("AddN")
+@lowers("AddN", "AccumulateNV2")
 def add_n(emit: Emit, node: Node) -> None:
     first, *others = (emit.require(value, *_NUMBERS) for value in emit.inputs())
     total = first
@@ -237,6 +237,10 @@ def _narrowed(emit: Emit, source: Value, target: DType) -> Value:
 
 @lowers("Log1p")
 def log_of_one_plus(emit: Emit, node: Node) -> None:
+    emit.result(log_of_one_more(emit, emit.require(emit.input(0), "float")))
+
+
+def log_of_one_more(emit: Emit, source: Value) -> Value:
     """log(u) + (x - (u - 1)) with u = 1 + x: what rounding u took away is put back, so that a small x keeps its digits.
 
     It is put back where x is at most 1. There u - 1 is exact, and that the difference is not divided by u is an error
@@ -245,10 +249,35 @@ def log_of_one_plus(emit: Emit, node: Node) -> None:
 
     Source: Goldberg, "What every computer scientist should know about floating-point arithmetic", theorem 4.
     """
-    source = emit.require(emit.input(0), "float")
     one = number(emit, 1)
     small = binary(emit, "MINIMUM", source, one)
     kept = binary(emit, "SUB", binary(emit, "ADD", small, one), one)
     u = binary(emit, "ADD", source, one)
     logarithm = emit.add("LOG", [u], u.shape)
-    emit.result(binary(emit, "ADD", logarithm, binary(emit, "SUB", small, kept)))
+    return binary(emit, "ADD", logarithm, binary(emit, "SUB", small, kept))
+
+
+@lowers("Expm1")
+def exponential_less_one(emit: Emit, node: Node) -> None:
+    """2 t / (1 - t) with t = tanh(x / 2) from -1 to 1, so that a small x keeps its digits; exp(x) - 1 elsewhere.
+
+    Source: the definition of tanh by exponentials.
+    """
+    source = emit.require(emit.input(0), "float")
+    one, half = number(emit, 1), number(emit, 0.5)
+    small = binary(emit, "MINIMUM", binary(emit, "MAXIMUM", source, number(emit, -1)), one)
+    t = emit.add("TANH", [binary(emit, "MUL", small, half)], source.shape)
+    near = binary(emit, "DIV", binary(emit, "ADD", t, t), binary(emit, "SUB", one, t))
+    far = binary(emit, "SUB", emit.add("EXP", [source], source.shape), one)
+    is_near = binary(emit, "EQUAL", small, source, BOOL)
+    emit.result(emit.add("SELECT_V2", [is_near, near, far], source.shape, FLOAT))
+
+
+@lowers("IsNan", "IsInf", "IsFinite")
+def kind_of_number(emit: Emit, node: Node) -> None:
+    source = emit.require(emit.input(0), "float")
+    if node.op == "IsNan":
+        emit.result(binary(emit, "NOT_EQUAL", source, source, BOOL))
+        return
+    size = emit.add("ABS", [source], source.shape)
+    emit.result(binary(emit, "EQUAL" if node.op == "IsInf" else "LESS", size, number(emit, np.inf), BOOL))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import BOOL
 from pocketgraph.litert.emitter import Emit
@@ -44,3 +46,33 @@ def tail(emit: Emit, size: Value) -> Value:
         polynomial = binary(emit, "MUL", binary(emit, "ADD", polynomial, number(emit, coefficient)), t)
     decayed = emit.add("EXP", [emit.add("NEG", [binary(emit, "MUL", size, size)], size.shape)], size.shape)
     return binary(emit, "MUL", polynomial, decayed)
+
+
+@lowers("Tan")
+def tangent(emit: Emit, node: Node) -> None:
+    source = emit.require(emit.input(0), "float")
+    sine, cosine = (emit.add(code, [source], source.shape) for code in ("SIN", "COS"))
+    emit.result(binary(emit, "DIV", sine, cosine))
+
+
+@lowers("Atan2", "Atan")
+def angle(emit: Emit, node: Node) -> None:
+    height = emit.require(emit.input(0), "float")
+    if node.op == "Atan":
+        emit.result(emit.add("ATAN2", [height, emit.constant_like(height, 1)], height.shape))
+        return
+    width = emit.require(emit.input(1), "float")
+    shape = emit.output()[1]
+    one = emit.const(np.ones(shape, np.float32))  # a product with it keeps the sign of 0, by which the angle turns
+    sides = [value if value.shape == shape else binary(emit, "MUL", value, one) for value in (height, width)]
+    emit.result(emit.add("ATAN2", sides, shape))
+
+
+@lowers("Asin", "Acos")
+def angle_of_ratio(emit: Emit, node: Node) -> None:
+    """By the other side of the right-angled triangle, the root of (1 - x) (1 + x), which keeps its digits near 1."""
+    ratio = emit.require(emit.input(0), "float")
+    one = number(emit, 1)
+    product = binary(emit, "MUL", binary(emit, "SUB", one, ratio), binary(emit, "ADD", one, ratio))
+    other = emit.add("SQRT", [product], ratio.shape)
+    emit.result(emit.add("ATAN2", [ratio, other] if node.op == "Asin" else [other, ratio], ratio.shape))

@@ -1,0 +1,67 @@
+"""Lowerings of ops that only put elements elsewhere, to places that are known beforehand.
+
+Where each element comes from is found by the op's own kernel, run on the numbers of the elements in place of them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pocketgraph.errors import RunError
+from pocketgraph.graph import Node
+from pocketgraph.graph.dtype import INT64
+from pocketgraph.kernels.registry import evaluate
+from pocketgraph.litert.emitter import Emit
+from pocketgraph.litert.lowering import lowers
+from pocketgraph.litert.lowerings.pieces import MOVED
+
+MOST_MOVED = 1 << 20  # elements, whose places are a constant of four bytes each
+
+_ELEMENTS = {
+    **dict.fromkeys(("MatrixSetDiag", "BatchMatrixSetDiag", "MatrixSetDiagV2", "MatrixSetDiagV3"), (0, 1)),
+    "TensorScatterUpdate": (0, 2),
+}
+"""Which inputs are elements to be moved, where it is not the first alone; the others say where to."""
+_FILLED = {"MatrixDiagV2": 4, "MatrixDiagV3": 4, "MatrixDiagPartV2": 2, "MatrixDiagPartV3": 2}
+"""Which input stands where no element goes; of other ops it is 0."""
+
+
+@lowers(
+    "MatrixDiag", "BatchMatrixDiag", "MatrixDiagV2", "MatrixDiagV3", "MatrixDiagPart", "BatchMatrixDiagPart",
+    "MatrixDiagPartV2", "MatrixDiagPartV3", "MatrixSetDiag", "BatchMatrixSetDiag", "MatrixSetDiagV2",
+    "MatrixSetDiagV3", "MatrixBandPart", "BatchMatrixBandPart", "Diag", "DiagPart", "Roll", "ExtractImagePatches",
+    "TensorScatterUpdate",
+)  # fmt: skip
+def moved(emit: Emit, node: Node) -> None:
+    """
+    Given:   x = Placeholder(dtype=float, shape=[2])
+             d = MatrixDiag(x, T=float)
+    Result:  flat = CONCATENATION([0], x)
+             d = RESHAPE(GATHER(flat, [1, 0, 0, 2]), [2, 2])
+    """
+    dtype, shape = emit.output()
+    taken = _ELEMENTS.get(node.op, (0,))
+    values = {at: emit.require(emit.input(at), *MOVED) for at in taken}
+    emit.require(values[0], dtype.name)
+    if int(np.prod(shape)) > MOST_MOVED:
+        raise emit.unsupported(f"moving more than {MOST_MOVED:,} elements")
+    begun, arrays = 1, []
+    for at in range(len(node.data_inputs)):
+        if at in values:
+            count = values[at].size
+            arrays.append(np.arange(begun, begun + count).reshape(values[at].shape))
+            begun += count
+        else:
+            arrays.append(np.asarray(emit.static(at, "where the elements go")))
+    fill = np.zeros((), dtype.numpy)
+    if node.op in _FILLED:
+        fill = arrays[_FILLED[node.op]].astype(dtype.numpy)
+        arrays[_FILLED[node.op]] = np.zeros((), np.int64)
+    try:
+        (places,) = evaluate(node.replace(attrs={**node.attrs, "T": INT64}), arrays)
+    except (RunError, ValueError) as error:
+        raise emit.unsupported(str(error)) from error
+    flat = [emit.const(fill.reshape(1)), *(emit.reshape(value, (value.size,)) for value in values.values())]
+    joined = emit.add("CONCATENATION", flat, (begun,), dtype, axis=0, activation="")
+    where = emit.const(np.asarray(places).reshape(-1), np.int32)
+    emit.result(emit.reshape(emit.add("GATHER", [joined, where], where.shape, axis=0), shape))
