@@ -28,7 +28,7 @@ STATIC: dict[str, tuple[int, ...]] = {
     "Conv2DBackpropFilter": (1,), "DepthwiseConv2dNativeBackpropInput": (0,),
     "DepthwiseConv2dNativeBackpropFilter": (1,), "Tile": (1,), "TopKV2": (1,), "Transpose": (1,),
     "Conv3DBackpropInputV2": (0, 1), "LSTMBlockCell": (3, 7), "GRUBlockCell": (2, 3, 4, 5),
-    "MatrixBandPart": (1, 2), "MatrixDiagPartV2": (1, 2), "MatrixDiagPartV3": (1, 2), "MatrixDiagV2": (1, 2, 3, 4),
+    "MatrixDiagPartV2": (1, 2), "MatrixDiagPartV3": (1, 2), "MatrixDiagV2": (1, 2, 3, 4),
     "MatrixDiagV3": (1, 2, 3, 4), "MatrixSetDiagV2": (2,), "MatrixSetDiagV3": (2,), "Roll": (1, 2),
     "TensorScatterUpdate": (1,),
     **dict.fromkeys(("BlockLSTM", "BlockLSTMV2"), (0, 4, 8)),

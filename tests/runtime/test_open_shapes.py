@@ -60,3 +60,18 @@ def test_sizes_that_fit_stay_what_they_were() -> None:
     assert sample_shapes(graph(text, w=(3, 3, 3, 4)), ["y"]) == {"x": (1, 224, 224, 3)}
     plain = parse("x = Placeholder(dtype=float, shape=[?,?])\ny = Relu(x, T=float)")
     assert sample_shapes(plain, ["y"]) == {"x": (1, 1)}
+
+
+def test_a_sequence_is_as_long_as_what_is_cut_off_asks_for() -> None:
+    model = graph(
+        """
+        x = Placeholder(dtype=float, shape=[?,?,4])
+        begin = Const(int32 [0, 5000, 0])
+        end = Const(int32 [0, -5000, 0])
+        strides = Const(int32 [1, 1, 1])
+        y = StridedSlice(x, begin, end, strides, T=float, Index=int32, begin_mask=5, end_mask=5)
+        """
+    )
+    assert sample_shapes(model, ["y"]) == {"x": (1, 16384, 4)}
+    with Session(model) as session:
+        assert session.run("y", sample_feeds(model, ["y"]))[0].shape == (1, 6384, 4)

@@ -45,6 +45,8 @@ SIDES = (
     8,
 )
 """Pixels of a picture's side, in the order in which they are tried."""
+LENGTHS = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
+"""Steps of a sequence, tried where no smaller number leads to a result, as with networks that cut off long borders."""
 COLOURS = 3  # channels of a picture of which nothing else is known
 FARTHEST = 8  # operations behind an input
 MOST_TRIED = 60  # shapes
@@ -98,7 +100,7 @@ def candidates(graph: Graph, name: str, dims: Dims | None) -> Iterator[tuple[int
     if not places:
         yield tuple(1 if size is None else size for size in dims)
         return
-    for side in SIDES if len(dims) == 4 else (1, *reversed(SIDES)):
+    for side in SIDES if len(dims) == 4 else (1, *reversed(SIDES), *LENGTHS):
         yield tuple(1 if at == 0 and size is None else side if size is None else size for at, size in enumerate(dims))
 
 

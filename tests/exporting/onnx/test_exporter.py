@@ -149,3 +149,26 @@ def test_equal_weights_and_equal_work_are_in_the_file_once(tmp_path: pathlib.Pat
     model = onnx.load(made.path)
     assert [list(item.dims) for item in model.graph.initializer].count([3, 3, 3, 3]) == 1
     assert [node.op_type for node in model.graph.node].count("Sigmoid") == 1
+
+
+def test_open_sizes_are_fixed_where_onnx_has_operators_for_nothing_else(tmp_path: pathlib.Path) -> None:
+    """The borders of a dilated convolution that TensorFlow 1 computes from the length."""
+    text = """
+        x = Placeholder(dtype=float, shape=[?,?,4])
+        shape = Shape(x, T=float, out_type=int32)
+        one = Const(int32 [1])
+        two = Const(int32 [2])
+        length = StridedSlice(shape, one, two, one, T=int32, Index=int32, shrink_axis_mask=1)
+        block = Const(int32 [2])
+        left = Const(int32 2)
+        odd = FloorMod(length, two0, T=int32)
+        two0 = Const(int32 2)
+        right = Add(odd, left, T=int32)
+        pair = Pack(left, right, N=2, T=int32, axis=0)
+        axis = Const(int32 0)
+        borders = ExpandDims(pair, axis, T=int32, Tdim=int32)
+        y = SpaceToBatchND(x, block, borders, T=float, Tblock_shape=int32, Tpaddings=int32)
+    """
+    made = pocketgraph.export(parse(text), tmp_path / "net.onnx")
+    assert made.checks[0].passed
+    assert any(note.startswith("open sizes are fixed (x [1, ") for note in made.notes)

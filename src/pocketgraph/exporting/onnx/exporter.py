@@ -14,6 +14,7 @@ from pocketgraph.errors import UsageError, option
 from pocketgraph.exporting.model import CODED_TOLERANCE, Array, EntryPoint, ExportModel, Feeds, Written
 from pocketgraph.exporting.onnx.protobuf_writer import LARGEST, constant_bytes, model_proto
 from pocketgraph.exporting.onnx.to_onnx import OPSET, Converted, converted
+from pocketgraph.exporting.programs import LackingError
 from pocketgraph.graph import DType, Shape
 from pocketgraph.graph.dtype import BFLOAT16
 from pocketgraph.runtime.onnx_runner import OnnxRunner
@@ -31,7 +32,8 @@ def write(
         model: the model; ONNX has one entry point a file, the first one.
         path: where the file goes.
         opset: the version of ONNX's operators, from 13 to 23.
-        fixed: whether sizes that the graph leaves open are fixed.
+        fixed: whether sizes that the graph leaves open are fixed; they are also where ONNX has operators for nothing
+            else, which is noted.
         external_data: whether constants go into a file beside it, ``….onnx.data``; those over 2 GB always do.
 
     Raises:
@@ -41,7 +43,16 @@ def write(
     from pocketgraph.version import VERSION
 
     entry = model.main
-    made = converted_entry(model, entry, opset, fixed=fixed)
+    notes = []
+    try:
+        made = converted_entry(model, entry, opset, fixed=fixed)
+    except LackingError as refusal:
+        is_open = not all(port.is_fixed for port in entry.inputs)
+        if fixed or not is_open:
+            raise
+        made = converted_entry(model, entry, opset, fixed=True)
+        sizes = ", ".join(f"{port.name} {list(port.sizes or ())}" for port in entry.inputs if not port.is_fixed)
+        notes.append(f"open sizes are fixed ({sizes}): with others, {next(iter(refusal.reasons.values()))}")
     beside = path + BESIDE if external_data or constant_bytes(made.body) > LARGEST else ""
     name = model.about.name or os.path.splitext(os.path.basename(path))[0]
     proto = model_proto(made.body, opset, name, VERSION, beside=beside)
@@ -53,7 +64,7 @@ def write(
         file.write(data)
     del data
     _check(path)
-    written = Written(notes=list(made.notes), draws=made.draws)
+    written = Written(notes=[*notes, *made.notes], draws=made.draws)
     others = [other.name for other in model.entries[1:]]
     if others:
         written.notes.append(

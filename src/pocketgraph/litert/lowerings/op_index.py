@@ -4,8 +4,8 @@ LOWERINGS = {
     "array.concat_split": "ConcatV2 Concat Pack Unpack Split SplitV",
     "array.element_moves": (
         "MatrixDiag BatchMatrixDiag MatrixDiagV2 MatrixDiagV3 MatrixDiagPart BatchMatrixDiagPart MatrixDiagPartV2 "
-        "MatrixDiagPartV3 MatrixSetDiag BatchMatrixSetDiag MatrixSetDiagV2 MatrixSetDiagV3 MatrixBandPart "
-        "BatchMatrixBandPart Diag DiagPart Roll ExtractImagePatches TensorScatterUpdate"
+        "MatrixDiagPartV3 MatrixSetDiag BatchMatrixSetDiag MatrixSetDiagV2 MatrixSetDiagV3 Diag DiagPart Roll "
+        "ExtractImagePatches TensorScatterUpdate"
     ),
     "array.gather_scatter": "Gather GatherV2 GatherNd OneHot ScatterNd",
     "array.identity": (
