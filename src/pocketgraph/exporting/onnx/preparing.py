@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import reduce
 from typing import NamedTuple
 
-from pocketgraph.exporting.onnx.array_origins import reads, written
 from pocketgraph.exporting.onnx.stored_codes import stored_codes
 from pocketgraph.exporting.onnx.trip_counts import heads_of, trip_count
 from pocketgraph.graph import DType, Graph, Shape, node_name
@@ -15,13 +13,12 @@ from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.kernels.shapes import Inferred, infer
 from pocketgraph.passes.inlining import inlined
 from pocketgraph.runtime.engines.compilation_units import Plan
-from pocketgraph.runtime.engines.frames import ENTER, ROOT, LoopFrame, is_loop_head, split
+from pocketgraph.runtime.engines.frames import ROOT, LoopFrame, split
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.planning.graph_passes import IN_SEVERAL_CALLS, INEXACT, SpecializedGraph, specialized
 from pocketgraph.runtime.tensor_names import feed_endpoints, fetch_endpoint
-
-MOST_GUESSES = 12  # of the shapes that go round in loops; each guess is more general than the one before it
-
+from pocketgraph.runtime.unrolling.array_origins import reads
+from pocketgraph.runtime.unrolling.loop_shapes import with_loop_shapes
 
 MOST_UNROLLED = 1200  # nodes that a loop may become
 MOST_OF_CELLS = 150  # likewise of one that may be an LSTM or a GRU, which ONNX has as a whole
@@ -99,10 +96,9 @@ def prepared(
         known = specialized(graph, feeds, {}, fetches, (), without=without)  # type: ignore[arg-type]
     plan = known.plan
     inferred = known.inferred
-    array_reads = list(reads(known.graph))
-    if array_reads or any(frame.depth for frame in plan.frames.values()):
+    if any(reads(known.graph)) or any(frame.depth for frame in plan.frames.values()):
         types = {str(endpoint): (dtype, Shape(dims)) for endpoint, (dtype, dims) in feeds.items()}
-        inferred = _with_loop_shapes(known.graph, plan, types, inferred, array_reads)
+        inferred = with_loop_shapes(known.graph, plan, types, inferred)
     return Prepared(known.graph, plan, inferred, ports, fetches, graph, stored, stored_types)
 
 
@@ -120,55 +116,3 @@ def _is_worth_unrolling(known: SpecializedGraph, without_loops: bool) -> bool:
         if rounds is not None and rounds * len(members) > most:
             return False
     return True
-
-
-def _with_loop_shapes(
-    graph: Graph,
-    plan: Plan,
-    types: Mapping[str, tuple[DType, Shape]],
-    inferred: Inferred,
-    array_reads: Sequence[tuple[str, str, int]],
-) -> Inferred:
-    """What is known of shapes when a loop's variables are taken to keep the shapes that they begin with, as far as
-    that is so."""
-    heads: dict[str, list[str]] = {}
-    enters: dict[str, str] = {}
-    for name, item in plan.items.items():
-        if item.node.op in ENTER:
-            enters[name] = str(item.data[0])
-        elif is_loop_head(item, plan.items):
-            heads[name] = [str(endpoint) for endpoint in item.data]
-    writes = written(graph)
-    guesses: dict[str, Shape] = {}
-    is_optimistic = True  # at first a variable has the shape that it begins with, whatever comes round
-    for _ in range(MOST_GUESSES):
-        given = dict(types)
-        for name, shape in guesses.items():
-            dtype = inferred.dtype(f"{name}:0")
-            if dtype is not None:
-                given[f"{name}:0"] = (dtype, shape)
-        inferred = infer(graph, given, outputs=list(plan.items), complete=True)
-        found = {name: inferred.shape(source) for name, source in enters.items()}
-        for name, sources in heads.items():
-            first, again = sorted(sources, key=lambda ref: node_name(ref) not in enters)
-            begins = found.get(node_name(first)) or inferred.shape(first)
-            found[name] = begins if is_optimistic else _common(begins, inferred.shape(again))
-        for name, array, more in array_reads:
-            elements = [Shape(s.dims[less:]) for ref, less in writes.get(array, ())
-                        for s in [inferred.shape(ref)] if s.dims is not None]  # fmt: skip
-            if elements and name in plan.items:
-                shape = Shape([*[None] * more, *reduce(_common, elements)])
-                found[name] = shape if inferred.shape(name).dims is None or name in guesses else inferred.shape(name)
-        if found == guesses:
-            if not is_optimistic:
-                return inferred
-            is_optimistic = False
-        guesses = found
-    return infer(graph, dict(types), outputs=list(plan.items), complete=True)
-
-
-def _common(one: Shape, other: Shape) -> Shape:
-    """What two shapes have in common."""
-    if one.dims is None or other.dims is None or len(one) != len(other):
-        return Shape(None)
-    return Shape([a if a == b else None for a, b in zip(one, other, strict=True)])
