@@ -1,5 +1,4 @@
-"""Draws the pictures of README.md, docs/seeing.md, tutorial.md and retraining.md, saved as small PNG files: the demo's own,
-and pages in Chromium.
+"""Draws the pictures of README.md, docs/seeing.md, tutorial.md and retraining.md: the demo's, and pages in Chromium.
 
 python tools/draw_docs_pictures.py MODELS
 
