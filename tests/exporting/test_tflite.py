@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import pocketgraph
+from graph_files import graph_file
 from pocketgraph.errors import UsageError
 from pocketgraph.exporting import TARGETS, Normalization, export_model, opened
 from pocketgraph.exporting.programs import LackingError
@@ -141,15 +142,15 @@ TWO = two_ways()
 @pytest.mark.parametrize("name", ["keras_lstm", "keras_gru", "keras_two_ways"])
 def test_recurrent_nets_keep_their_batch_open(tmp_path: pathlib.Path, name: str) -> None:
     """States of zeros, which grow with the batch, are broadcast; slices take what there is."""
-    path = ROOT / "tests" / "runtime" / "recurrent" / f"{name}.pb"
-    made = pocketgraph.export(path, tmp_path / "net.tflite")
+    graph = graph_file(ROOT / "tests" / "runtime" / "recurrent", name)
+    made = pocketgraph.export(graph, tmp_path / "net.tflite")
     assert not made.notes
     file = ModelFile(tmp_path / "net.tflite")
     ((fed, info),) = file.signature("serving_default").inputs.items()
     assert info.shape[0] == -1 or -1 in info.shape
     x = np.random.default_rng(4).standard_normal([5 if size < 0 else size for size in info.shape]).astype(np.float32)
     found = file.run("serving_default", {fed: x})
-    with pocketgraph.Session(path, engine="reference") as session:
+    with pocketgraph.Session(graph, engine="reference") as session:
         for key, value in found.items():
             (wanted,) = session.run(key, {fed: x})
             np.testing.assert_allclose(value, wanted, atol=1e-5)
