@@ -9,8 +9,9 @@
     add = AddV2(counter, one:output:0, T=int32)
 
 A head, with ``stateful`` before it where the function is: arguments; results, each with the tensor of the body that it
-is; nodes that run whenever the function does, behind a ``^``. ``-> add:z:0, x`` is short for results of type float
-called result0 and result1. Then what the definition says besides, of the function and of arguments, and the nodes.
+is; nodes that run whenever the function does, behind a ``^``. A type ``$T`` is the call's attribute; ``-> add:z:0, x``
+is short for results of type float called result0 and result1. Then what the definition says besides, of the function
+and of arguments, and the nodes.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from pocketgraph.graph import AttrValue, DType, Function, Graph, Node
 from pocketgraph.graph.text_format import parse, print_node
 
 HEAD = re.compile(r"(stateful )?([\w./>-]+)\((.*)\) -> (.*)")
-RESULT = re.compile(r"(?:(\w+): (\w+) = )?(\S+)")
+RESULT = re.compile(r"(?:(\w+): (\$?\w+) = )?(\S+)")
 STATEFUL, CONTROL_OUTPUT = 17, 20  # fields of OpDef
 ARG, ATTRS = "Argument", "Function"
 
@@ -51,7 +52,7 @@ def function_lines(function: Function, line: Callable[[Node], str] = print_node)
         line: prints a node of the body.
     """
     data, stateful, attrs = function.encoded, False, dict[str, AttrValue]()
-    types: dict[int, list[DType]] = {function_def.INPUT_ARG: [], function_def.OUTPUT_ARG: []}
+    types: dict[int, list[str]] = {function_def.INPUT_ARG: [], function_def.OUTPUT_ARG: []}
     arguments = function_def.arguments(function)
     effects: list[str] = []
     extra: list[Node] = []
@@ -71,14 +72,14 @@ def function_lines(function: Function, line: Callable[[Node], str] = print_node)
             extra += [Node(arguments[index], ARG, (), dict(sorted(said.items())))] if said else []
         else:
             assert number in (3, function_def.RET), number
-    given = ", ".join(f"{name}: {t.name}" for name, t in zip(arguments, types[function_def.INPUT_ARG], strict=True))
+    given = ", ".join(f"{name}: {dtype}" for name, dtype in zip(arguments, types[function_def.INPUT_ARG], strict=True))
     results = zip(
         function_def.result_names(function),
         types[function_def.OUTPUT_ARG],
         function_def.results(function),
         strict=True,
     )
-    outputs = ", ".join([*(f"{name}: {dtype.name} = {tensor}" for name, dtype, tensor in results), *effects])
+    outputs = ", ".join([*(f"{name}: {dtype} = {tensor}" for name, dtype, tensor in results), *effects])
     yield f"{'stateful ' * stateful}{function.name}({given}) -> {outputs}"
     if attrs:
         yield print_node(Node("attributes", ATTRS, (), dict(sorted(attrs.items()))), full=True)
@@ -125,13 +126,18 @@ def _attrs(number: int, maps: Sequence[Mapping[str, AttrValue]]) -> list[bytes]:
 
 
 def _argument(name: str, dtype: str) -> bytes:
+    if dtype.startswith("$"):
+        return wire.bytes_field(1, name) + wire.bytes_field(function_def.ARG_TYPE_ATTR, dtype[1:])
     return wire.bytes_field(1, name) + wire.number_field(function_def.ARG_TYPE, DType.named(dtype).number)
 
 
-def _argument_type(data: bytes) -> DType:
-    numbers = [value for _, number, _, value, _ in wire.fields(data, 0, len(data)) if number == function_def.ARG_TYPE]
-    assert len(numbers) == 1, "a type that the call gives has no text"
-    return DType.of(numbers[0])
+def _argument_type(data: bytes) -> str:
+    for number, value, stop in _fields(data):
+        if number == function_def.ARG_TYPE:
+            return DType.of(value).name
+        if number == function_def.ARG_TYPE_ATTR:
+            return f"${data[value:stop].decode()}"
+    raise AssertionError("an argument without a type")
 
 
 def _argument_attrs(data: bytes) -> tuple[int, dict[str, AttrValue]]:
