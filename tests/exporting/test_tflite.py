@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import pathlib
 from dataclasses import replace
 from typing import Any
@@ -25,7 +24,7 @@ from pocketgraph.graph.graph import Signature
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.model_file import ModelFile
 from pocketgraph.litert.schema import OPERATORS as EMITTED
-from support import ROOT, golden, model_dir, needs_shared
+from support import ROOT, golden, model_dir, needs_shared, script
 
 FIXTURES = ROOT / "tests" / "fixtures" / "tflite"
 NET = FIXTURES / "pictures.pb"
@@ -354,11 +353,7 @@ def test_weights_over_two_gigabytes(tmp_path: pathlib.Path, monkeypatch: pytest.
 @needs_shared
 def test_the_catalogue(capsys: pytest.CaptureFixture[str]) -> None:
     """Every model whose loops end and whose weights are there gives TensorFlow's numbers in LiteRT's interpreter."""
-    spec = importlib.util.spec_from_file_location("export_catalogue", ROOT / "tools" / "export_catalogue.py")
-    assert spec is not None
-    assert spec.loader is not None
-    tool = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tool)
+    tool = script(ROOT / "tools" / "export_catalogue.py")
     not_exported = {
         "aggregator_v1", "aggregator_v2_contrib", "aiy_visionkit_detect", "mtcnn_blaueck",  # loops of unknown length
         "enet_segmentation", "haensel_frozen",  # dropout that is active
