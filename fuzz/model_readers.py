@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import functools
 import pathlib
+import sys
 import tempfile
 from collections.abc import Iterable
 
 from fuzz.mutations import message_changed
-from fuzz.targets import files, stored, target
+from fuzz.targets import ROOT, files, stored, target
 from pocketgraph import formats
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.exporting import required_ops
@@ -24,6 +25,11 @@ from pocketgraph.graph.text_format import parse, print_graph
 from pocketgraph.kernels.shapes.infer import infer
 from pocketgraph.litert.untrusted import verifier
 
+sys.path.insert(0, str(ROOT / "tests"))
+
+from graph_files import graph_file
+
+FUNCTIONS = ROOT / "tests" / "runtime" / "functions"
 LOOKED_AT = 1 << 20  # elements; what a small file makes of a larger tensor is only described
 KEY = bytes(32)
 GRAPH = """
@@ -97,7 +103,8 @@ def of_kinds(kinds: Iterable[content.Kind], *patterns: str, most: int = 2048) ->
 
 
 def graph_defs() -> list[bytes]:
-    return [written()["graphdef"], *of_kinds([content.Kind.GRAPH_DEF], "*.pb")]
+    calls = [formats.to_bytes(graph_file(FUNCTIONS, name)) for name in ("branches", "by_name", "calls", "cases")]
+    return [written()["graphdef"], *calls, *of_kinds([content.Kind.GRAPH_DEF], "*.pb")]
 
 
 @target(FORMS, graph_defs, PROTO_WORDS, message_changed)

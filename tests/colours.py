@@ -10,6 +10,26 @@ from PIL import Image
 from pocketgraph.graph import Graph, Node, Tensor
 from pocketgraph.graph.text_format import parse
 
+COLOURS = """
+    x = Placeholder(dtype=float, shape=[1,4,4,3])
+    axes = Const(int32 [1, 2])
+    mean = Mean(x, axes, T=float, Tidx=int32, keep_dims=false)
+    scores = Softmax(mean, T=float)
+"""
+"""Answers with how much of each colour there is in a picture of 4 x 4 pixels."""
+
+
+def strongest_colour() -> Graph:
+    """Answers with the strongest colour of a picture of 4 x 4 pixels."""
+    return parse("""
+        picture = Placeholder(dtype=float, shape=[1,4,4,3])
+        axes = Const(int32 [1, 2])
+        colour = Mean(picture, axes, T=float, Tidx=int32)
+        w = Const(float [[8, 0, 0], [0, 8, 0], [0, 0, 8]])
+        scores = MatMul(colour, w, T=float)
+        y = Softmax(scores, T=float)
+    """)
+
 
 def base() -> Graph:
     """A "classifier" whose last layer takes six features of a picture: means of colours, as they are and squared."""

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import pathlib
+import sys
+import threading
+from collections.abc import Callable, Iterable
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -52,6 +57,29 @@ def golden(folder: pathlib.Path) -> tuple[dict[str, np.ndarray], dict[str, np.nd
     feeds = {spelled[k[3:]]: v for k, v in arrays.items() if k.startswith("in_") and k[3:] in spelled}
     wanted = {spelled[k[4:]]: v for k, v in arrays.items() if k.startswith("out_") and k[4:] in spelled}
     return feeds, wanted
+
+
+def script(path: pathlib.Path) -> ModuleType:
+    """A file outside of the package as a module, with its folder's other files to import."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(path.parent))
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(path.parent))
+    return module
+
+
+def in_threads(work: Callable[..., object], arguments: Iterable[tuple[Any, ...]]) -> None:
+    """Calls ``work`` with each of these arguments in a thread of its own, and waits for all."""
+    threads = [threading.Thread(target=work, args=given) for given in arguments]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 def assert_text(graph: Graph, text: str) -> None:

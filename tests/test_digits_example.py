@@ -1,11 +1,9 @@
 """The walk on examples/digits: every variant of the model is as right as TensorFlow's own frozen graph of it."""
 
 import glob
-import importlib.util
 import os
 import pathlib
 import shlex
-import sys
 from types import ModuleType
 
 import numpy as np
@@ -15,7 +13,7 @@ from PIL import Image
 import pocketgraph
 from pocketgraph.apps.label_image import Prediction
 from pocketgraph.cli.main import main
-from support import ROOT
+from support import ROOT, script
 
 DIGITS = ROOT / "examples" / "digits"
 PNGS = sorted((DIGITS / "data" / "png").glob("*.png"))
@@ -25,15 +23,7 @@ ENOUGH = 0.97  # of the held-out digits named rightly
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
     """examples/digits/demo.py as a module, writing into a folder of the tests."""
-    sys.path.insert(0, str(DIGITS))
-    try:
-        spec = importlib.util.spec_from_file_location("digits_demo", DIGITS / "demo.py")
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-    finally:
-        sys.path.remove(str(DIGITS))
+    module = script(DIGITS / "demo.py")
     module.OUT = tmp_path_factory.mktemp("digits")  # type: ignore[attr-defined]
     return module
 

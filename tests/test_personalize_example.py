@@ -1,25 +1,19 @@
 """The walk on examples/personalize: a new class is learned in LiteRT's interpreter, and old ones are kept."""
 
-import importlib.util
 import pathlib
 import sys
 from types import ModuleType
 
 import pytest
 
-from support import ROOT, needs_shared, shared
+from support import ROOT, needs_shared, script, shared
 
 SCRIPT = ROOT / "examples" / "personalize" / "personalize.py"
 
 
 @pytest.fixture(scope="module")
 def example() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("personalize", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script(SCRIPT)
 
 
 @needs_shared

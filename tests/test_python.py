@@ -10,10 +10,10 @@ import pytest
 from PIL import Image
 
 import pocketgraph
+from colours import strongest_colour
 from pocketgraph.errors import FormatError, UsageError
 from pocketgraph.formats import to_bytes
 from pocketgraph.formats.checkpoints.checkpoint_writer import write_checkpoint
-from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse, print_graph
 from support import model_dir, needs_shared
 
@@ -28,15 +28,7 @@ WEIGHTS = np.float32([[1, 2, 3], [4, 5, 6]])
 
 @pytest.fixture
 def colours(tmp_path: pathlib.Path) -> pathlib.Path:
-    """Answers with the strongest colour of a picture of 4 x 4 pixels."""
-    graph = parse("""
-        picture = Placeholder(dtype=float, shape=[1,4,4,3])
-        axes = Const(int32 [1, 2])
-        colour = Mean(picture, axes, T=float, Tidx=int32)
-        scores = MatMul(colour, w, T=float)
-        y = Softmax(scores, T=float)
-    """)
-    pocketgraph.save(Graph([*graph, const("w", (8 * np.eye(3)).astype(np.float32))]), tmp_path / "colours.pb")
+    pocketgraph.save(strongest_colour(), tmp_path / "colours.pb")
     return tmp_path / "colours.pb"
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from typing import Any
 
 import pytest
 
 import pocketgraph
-from support import ROOT
+from support import ROOT, script
 
 PROJECT = (ROOT / "pyproject.toml").read_text()
 
@@ -20,11 +19,7 @@ def test_the_version_has_a_section_for_users() -> None:
 
 def test_the_long_description_has_whole_links() -> None:
     pytest.importorskip("hatchling", reason="the build's own package is not installed")
-    spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = script(ROOT / "hatch_build.py")
     metadata: dict[str, Any] = {"urls": {"Repository": "https://example.org/it"}, "version": "1.2"}
     module.LongDescription(str(ROOT), {}).update(metadata)
     links = re.findall(r"\]\(([^)\s]+)\)", metadata["readme"]["text"])

@@ -1,4 +1,7 @@
-"""Keeps graphs of TensorFlow 1.15 with its results, for the tests: what several make_…_graphs.py share."""
+"""Keeps graphs of TensorFlow 1.15 with its results, for the tests: what several make_…_graphs.py share.
+
+tests/graph_files.py then makes text of the graphs.
+"""
 
 import os
 

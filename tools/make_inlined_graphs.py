@@ -2,8 +2,8 @@
 
     python tools/make_inlined_graphs.py OUT_DIR
 
-Each case becomes CASE.pb, its control flow as functions, and CASE.npz: inputs ``in_…`` and TensorFlow's results
-``out_…`` by tensor name, with ``_`` for ``:``.
+Each case becomes CASE.pb, its control flow as functions, of which tests/graph_files.py makes text, and CASE.npz:
+inputs ``in_…`` and TensorFlow's results ``out_…`` by tensor name, with ``_`` for ``:``.
 """
 
 from __future__ import annotations

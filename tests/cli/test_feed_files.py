@@ -9,25 +9,16 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from colours import strongest_colour
 from command_line import call
 from pocketgraph import formats
 from pocketgraph.datasets import image_loading
-from pocketgraph.graph import Graph, const
-from pocketgraph.graph.text_format import parse
 
 
 @pytest.fixture
 def classifier(tmp_path: pathlib.Path) -> pathlib.Path:
-    """Answers with the strongest colour of a picture of 4 x 4 pixels."""
-    graph = parse("""
-        picture = Placeholder(dtype=float, shape=[1,4,4,3])
-        axes = Const(int32 [1, 2])
-        colour = Mean(picture, axes, T=float, Tidx=int32)
-        scores = MatMul(colour, w, T=float)
-        y = Softmax(scores, T=float)
-    """)
     path = tmp_path / "colour.pb"
-    formats.save(Graph([*graph, const("w", (8 * np.eye(3)).astype(np.float32))]), path)
+    formats.save(strongest_colour(), path)
     return path
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pathlib
-import sys
 from typing import Any
 
 import numpy as np
@@ -13,29 +12,7 @@ import pocketgraph
 from pocketgraph.errors import GraphError, RunError
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
-from support import ROOT
-
-FIXTURES = ROOT / "tests" / "fixtures"
-sys.path.insert(0, str(FIXTURES))
-from training_net import L1, L2, OPTIMIZERS, SCHEDULES, STEPS, values  # noqa: E402
-
-GOLDEN = dict(np.load(FIXTURES / "training_steps.npz"))
-WEIGHTS = ("filters", "bias", "weights", "offset")
-NET = """
-    x = Placeholder(dtype=float, shape=[?,5,5,2])
-    conv = Conv2D(x, filters, T=float, strides=[1,1,1,1], padding="VALID")
-    biased = BiasAdd(conv, bias, T=float)
-    relu = Relu(biased, T=float)
-    sizes = Const(int32 [-1, 36])
-    flat = Reshape(relu, sizes, T=float, Tshape=int32)
-    product = MatMul(flat, weights, T=float)
-    logits = Add(product, offset, T=float)
-"""
-
-
-def frozen() -> Graph:
-    given = values()
-    return parse(NET).replace([*(const(name, given[name]) for name in WEIGHTS), *parse(NET)])
+from training_graph import GOLDEN, L1, L2, NET, OPTIMIZERS, SCHEDULES, STEPS, WEIGHTS, frozen, values
 
 
 @pytest.mark.parametrize("kind", ["reference", "resource"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import pathlib
 from dataclasses import replace
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 
 import pocketgraph
+from graph_files import graph_file
 from pocketgraph.errors import UsageError
 from pocketgraph.exporting import TARGETS, Normalization, export_model, opened
 from pocketgraph.exporting.programs import LackingError
@@ -24,7 +24,7 @@ from pocketgraph.graph.graph import Signature
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.model_file import ModelFile
 from pocketgraph.litert.schema import OPERATORS as EMITTED
-from support import ROOT, golden, model_dir, needs_shared
+from support import ROOT, golden, model_dir, needs_shared, script
 
 FIXTURES = ROOT / "tests" / "fixtures" / "tflite"
 NET = FIXTURES / "pictures.pb"
@@ -141,15 +141,15 @@ TWO = two_ways()
 @pytest.mark.parametrize("name", ["keras_lstm", "keras_gru", "keras_two_ways"])
 def test_recurrent_nets_keep_their_batch_open(tmp_path: pathlib.Path, name: str) -> None:
     """States of zeros, which grow with the batch, are broadcast; slices take what there is."""
-    path = ROOT / "tests" / "runtime" / "recurrent" / f"{name}.pb"
-    made = pocketgraph.export(path, tmp_path / "net.tflite")
+    graph = graph_file(ROOT / "tests" / "runtime" / "recurrent", name)
+    made = pocketgraph.export(graph, tmp_path / "net.tflite")
     assert not made.notes
     file = ModelFile(tmp_path / "net.tflite")
     ((fed, info),) = file.signature("serving_default").inputs.items()
     assert info.shape[0] == -1 or -1 in info.shape
     x = np.random.default_rng(4).standard_normal([5 if size < 0 else size for size in info.shape]).astype(np.float32)
     found = file.run("serving_default", {fed: x})
-    with pocketgraph.Session(path, engine="reference") as session:
+    with pocketgraph.Session(graph, engine="reference") as session:
         for key, value in found.items():
             (wanted,) = session.run(key, {fed: x})
             np.testing.assert_allclose(value, wanted, atol=1e-5)
@@ -353,11 +353,7 @@ def test_weights_over_two_gigabytes(tmp_path: pathlib.Path, monkeypatch: pytest.
 @needs_shared
 def test_the_catalogue(capsys: pytest.CaptureFixture[str]) -> None:
     """Every model whose loops end and whose weights are there gives TensorFlow's numbers in LiteRT's interpreter."""
-    spec = importlib.util.spec_from_file_location("export_catalogue", ROOT / "tools" / "export_catalogue.py")
-    assert spec is not None
-    assert spec.loader is not None
-    tool = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tool)
+    tool = script(ROOT / "tools" / "export_catalogue.py")
     not_exported = {
         "aggregator_v1", "aggregator_v2_contrib", "aiy_visionkit_detect", "mtcnn_blaueck",  # loops of unknown length
         "enet_segmentation", "haensel_frozen",  # dropout that is active

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pathlib
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -18,35 +17,18 @@ from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.model_file import ModelFile
 from support import ROOT
+from training_graph import FIXTURES, GOLDEN, NET, OPTIMIZERS, STEPS, WEIGHTS, frozen, values
 
-FIXTURES = ROOT / "tests" / "fixtures"
-sys.path.insert(0, str(FIXTURES))
-from training_net import OPTIMIZERS, STEPS, values  # noqa: E402
-
-GOLDEN = dict(np.load(FIXTURES / "training_steps.npz"))
 DIGITS = ROOT / "examples" / "digits"
 FOLD = """
     strip_unused_nodes(type=float, shape="?,8,8,1") remove_nodes(op=Identity, op=CheckNumerics)
     fold_constants(ignore_errors=true) fold_batch_norms fold_old_batch_norms
 """
-NET = """
-    x = Placeholder(dtype=float, shape=[?,5,5,2])
-    conv = Conv2D(x, filters, T=float, strides=[1,1,1,1], padding="VALID")
-    biased = BiasAdd(conv, bias, T=float)
-    relu = Relu(biased, T=float)
-    sizes = Const(int32 [-1, 36])
-    flat = Reshape(relu, sizes, T=float, Tshape=int32)
-    product = MatMul(flat, weights, T=float)
-    logits = Add(product, offset, T=float)
-"""
 SIZES = {"train/x": (6, 5, 5, 2), "train/labels": (6,)}
 
 
 def net(kind: str = "reference") -> Graph:
-    given = values()
-    weights = [const(name, given[name]) for name in ("filters", "bias", "weights", "offset")]
-    graph = pocketgraph.trainable(parse(NET).replace([*weights, *parse(NET)]), kind=kind)
-    return pocketgraph.add_loss(graph, "logits")
+    return pocketgraph.add_loss(pocketgraph.trainable(frozen(), kind=kind), "logits")
 
 
 def training(optimizer: str = "sgd", rate: float = 0.1, kind: str = "reference", **parameters: Any) -> Graph:
@@ -67,7 +49,7 @@ def test_twenty_steps_are_tensorflows(name: str, kind: str, tmp_path: pathlib.Pa
     losses = [file.run("train", batch)["loss"] for _ in range(STEPS)]
     np.testing.assert_allclose(losses, GOLDEN[f"{name}/losses"], rtol=1e-4)
     saved = file.run("save", {})
-    for weight in ("filters", "bias", "weights", "offset"):
+    for weight in WEIGHTS:
         want = GOLDEN[f"{name}/{weight}"]
         np.testing.assert_allclose(saved[weight], want, rtol=0, atol=1e-4 * np.abs(want).max())
     again = ModelFile(tmp_path / "net.tflite")
@@ -134,7 +116,7 @@ def test_a_saved_model_of_tensorflow_2_that_trains(tmp_path: pathlib.Path, capfd
 def test_features_and_triplets(tmp_path: pathlib.Path) -> None:
     """The net below the features runs once a sample; the loss is of other operators."""
     given = values()
-    weights = [const(name, given[name]) for name in ("filters", "bias", "weights", "offset")]
+    weights = [const(name, given[name]) for name in WEIGHTS]
     graph = pocketgraph.trainable(parse(NET).replace([*weights, *parse(NET)]), ["weights", "offset"])
     graph = pocketgraph.add_loss(graph, "logits", "triplet")
     graph = pocketgraph.minimize(graph, graph.outputs[0], "momentum", learning_rate=0.05)
@@ -225,7 +207,7 @@ def test_bad_calls_write_nothing(
 def test_what_litert_lacks_is_named(tmp_path: pathlib.Path) -> None:
     text = NET.replace("relu = Relu(biased", "digamma = Digamma(biased, T=float)\n    relu = Relu(digamma")
     given = values()
-    weights = [const(name, given[name]) for name in ("filters", "bias", "weights", "offset")]
+    weights = [const(name, given[name]) for name in WEIGHTS]
     graph = pocketgraph.add_loss(pocketgraph.trainable(parse(text).replace([*weights, *parse(text)])), "logits")
     graph = pocketgraph.add_signatures(pocketgraph.minimize(graph, graph.outputs[0]), "logits")
     with pytest.raises(LackingError, match=r"Digamma \('digamma'\)"):

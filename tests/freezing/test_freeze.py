@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import pocketgraph
+from graph_files import graph_file
 from pocketgraph import formats
 from pocketgraph.errors import FormatError, FreezeError, UsageError
 from pocketgraph.formats import function_def
@@ -43,11 +44,11 @@ def assert_same_nodes(actual: Graph, expected: Graph) -> None:
         assert same_attrs(ours.attrs, theirs.attrs), f"{ours} instead of {theirs}"
 
 
-@pytest.mark.parametrize("case", [name for name in CASES if (FIXTURES / name / "frozen.pb").exists()])
+@pytest.mark.parametrize("case", [name for name in CASES if (FIXTURES / name / "frozen.graph").exists()])
 def test_equal_to_tensorflow_node_for_node(case: str) -> None:
     folder = FIXTURES / case
     frozen = freeze(folder / "model.ckpt.meta", CASES[case]["outputs"])
-    assert_same_nodes(frozen, formats.load(folder / "frozen.pb"))
+    assert_same_nodes(frozen, graph_file(folder, "frozen"))
     assert frozen.outputs == tuple(CASES[case]["outputs"])
 
 
@@ -206,7 +207,7 @@ def test_savers_and_plain_names() -> None:
 def test_partitions_without_their_saver() -> None:
     folder = FIXTURES / "partitions"
     bare = [n for n in formats.load(folder / "model.ckpt.meta") if not n.name.startswith("save")]
-    assert_same_nodes(freeze(Graph(bare), "y", folder / "model.ckpt"), formats.load(folder / "frozen.pb"))
+    assert_same_nodes(freeze(Graph(bare), "y", folder / "model.ckpt"), graph_file(folder, "frozen"))
     whole = {"cut/w": Tensor.from_numpy(np.zeros((7, 2), np.float32)), "cut/r": VALUES["w"]}
     with pytest.raises(FreezeError, match="models containing partition variables need their saver"):
         freeze(Graph(bare), "y", whole)

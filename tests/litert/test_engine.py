@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-
 import numpy as np
 import pytest
 
@@ -13,7 +11,7 @@ from pocketgraph.graph import DType, Graph, Node, Shape, const
 from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.litert import engine
-from support import assert_close
+from support import assert_close, in_threads
 
 FLOAT = DType.named("float")
 
@@ -190,11 +188,7 @@ def test_threads_may_share_a_segment() -> None:
         results = [running.run([np.full((2, 3), number, np.float32)])[0] for _ in range(50)]
         wrong.extend(number for result in results if not np.allclose(result, np.exp(number), rtol=1e-5))
 
-    workers = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
+    in_threads(work, [(number,) for number in range(4)])
     assert not wrong
 
 

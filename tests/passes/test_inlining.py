@@ -1,185 +1,172 @@
 """Inlining and lowering of functions: every kind of call, and libraries that are made to do harm."""
 
-import pathlib
 from typing import Any
 
 import numpy as np
 import pytest
 
-from pocketgraph import formats
-from pocketgraph.errors import FormatError, FreezeError, GraphError
+from function_text import with_functions
+from pocketgraph.errors import FormatError, FreezeError, GraphError, PocketgraphError
 from pocketgraph.freezing import freeze
 from pocketgraph.graph import Graph
+from pocketgraph.graph.text_format import parse
 from pocketgraph.passes.inlining import inlined
 from pocketgraph.runtime import Session
+from support import assert_text
 
-T = 'attr { key: "T" value { type: DT_FLOAT } }'
-TYPES = """attr { key: "Tin" value { list { type: DT_FLOAT } } }
-    attr { key: "Tout" value { list { type: DT_FLOAT } } }"""
-
-
-def func(key: str, name: str) -> str:
-    return f'attr {{ key: "{key}" value {{ func {{ name: "{name}" }} }} }}'
-
-
-def call(name: str, function: str, argument: str, op: str = "StatefulPartitionedCall") -> str:
-    return f'name: "{name}" op: "{op}" input: "{argument}" {TYPES} {func("f", function)}'
+DOUBLE = """
+    double(x: float) -> y: float = sum:z:0
+    sum = Add(x, x, T=float)
+"""
+NEGATE = """
+    negate(x: float) -> y: float = n:y:0
+    n = Neg(x, T=float)
+"""
 
 
-def function(name: str, *nodes: str, result: str, effects: str = "") -> str:
-    """A function of one float x that gives one float y."""
-    body = "\n".join(f"node_def {{ {node} }}" for node in nodes)
-    done = f'control_ret {{ key: "done" value: "{effects}" }}' if effects else ""
-    return f"""function {{
-        signature {{ name: "{name}"
-            input_arg {{ name: "x" type: DT_FLOAT }} output_arg {{ name: "y" type: DT_FLOAT }} }}
-        {body}
-        ret {{ key: "y" value: "{result}" }} {done} }}"""
+def graph(nodes: str, functions: str) -> Graph:
+    """These nodes behind a placeholder x of floats, and a library."""
+    lines = (line.strip() for line in functions.splitlines())
+    return with_functions(parse("x = Placeholder(dtype=float)\n" + nodes), filter(None, lines))
 
 
-def graph(tmp_path: pathlib.Path, nodes: list[str], functions: list[str]) -> Graph:
-    text = 'node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }\n'
-    text += "\n".join(f"node {{ {node} }}" for node in nodes)
-    text += f"\nlibrary {{ {' '.join(functions)} }}\n"
-    (tmp_path / "graph.pbtxt").write_text(text)
-    return formats.load(tmp_path / "graph.pbtxt")
+def call(function: str, *inputs: str) -> str:
+    return f"StatefulPartitionedCall({', '.join(inputs)}, Tin=[float], Tout=[float], f=func({function}))"
 
 
 def value(graph: Graph, output: str, x: Any) -> Any:
     return Session(graph).run([output], {"x:0": np.array(x, np.float32)})[0].tolist()
 
 
-DOUBLE = function("double", f'name: "sum" op: "Add" input: "x" input: "x" {T}', result="sum:z:0")
-
-
-def test_calls_of_calls(tmp_path: pathlib.Path) -> None:
-    four = function(
-        "four", call("once", "double", "x"), call("twice", "double", "once:output:0"), result="twice:output:0"
-    )
-    before = graph(tmp_path, [call("c", "four", "x"), f'name: "y" op: "Neg" input: "c" {T}'], [DOUBLE, four])
+def test_calls_of_calls() -> None:
+    four = f"""
+        four(x: float) -> y: float = twice:output:0
+        once = {call("double", "x")}
+        twice = {call("double", "once:output:0")}
+    """
+    before = graph(f"c = {call('four', 'x')}\ny = Neg(c, T=float)", DOUBLE + four)
     after = inlined(before, ["y"])
-    assert [node.name for node in after] == ["x", "c/once/sum", "c/twice/sum", "y"]
+    assert_text(
+        after,
+        """
+        x = Placeholder(dtype=float)
+        c/once/sum = Add(x, x, T=float)
+        c/twice/sum = Add(c/once/sum, c/once/sum, T=float)
+        y = Neg(c/twice/sum, T=float)
+        """,
+    )
     assert not after.functions
     assert value(after, "y:0", 3) == -12
     kept = inlined(before, ["c:0"])
     assert (kept["c"].op, kept["c"].inputs) == ("Identity", ("c/twice/sum",))
 
 
-def test_an_op_that_is_the_name_of_a_function(tmp_path: pathlib.Path) -> None:
-    legacy = 'name: "c" op: "double" input: "x"'
-    after = inlined(graph(tmp_path, [legacy, f'name: "y" op: "Neg" input: "c:0" {T}'], [DOUBLE]), ["y"])
+def test_an_op_that_is_the_name_of_a_function() -> None:
+    after = inlined(graph("c = double(x)\ny = Neg(c:0, T=float)", DOUBLE), ["y"])
     assert value(after, "y:0", 3) == -6
 
 
-def test_attributes_of_the_call_fill_the_body(tmp_path: pathlib.Path) -> None:
-    cast = (
-        'name: "cast" op: "Cast" input: "x" attr { key: "SrcT" value { type: DT_FLOAT } } '
-        'attr { key: "DstT" value { placeholder: "U" } }'
+def test_attributes_of_the_call_fill_the_body() -> None:
+    to = """
+        to(x: float) -> y: $U = cast:y:0
+        cast = Cast(x, SrcT=float, DstT=$U)
+    """
+    assert_text(
+        inlined(graph("c = to(x, U=int32)", to), ["c"]),
+        """
+        x = Placeholder(dtype=float)
+        c/cast = Cast(x, DstT=int32, SrcT=float)
+        c = Identity(c/cast, T=int32)
+        """,
     )
-    text = function("to", cast, result="cast:y:0").replace('name: "y" type: DT_FLOAT', 'name: "y" type_attr: "U"')
-    legacy = 'name: "c" op: "to" input: "x" attr { key: "U" value { type: DT_INT32 } }'
-    after = inlined(graph(tmp_path, [legacy], [text]), ["c"])
-    assert (after["c"].op, after["c"].dtype().name) == ("Identity", "int32")
-    assert after["c/cast"].dtype("DstT").name == "int32"
     with pytest.raises(FormatError, match="function 'to': the type of result 0 is not known"):
-        inlined(graph(tmp_path, ['name: "c" op: "to" input: "x"'], [text]), ["y"])
+        inlined(graph("c = to(x)", to), ["y"])
 
 
-def test_a_function_that_gives_its_argument_back(tmp_path: pathlib.Path) -> None:
-    same = function("same", result="x")
-    after = inlined(graph(tmp_path, [call("c", "same", "x"), f'name: "y" op: "Neg" input: "c" {T}'], [same]), ["y"])
-    assert after["y"].inputs == ("x",)
-    circle = graph(tmp_path, [call("c", "same", "c")], [same])
+def test_a_function_that_gives_its_argument_back() -> None:
+    same = "same(x: float) -> y: float = x"
+    after = inlined(graph(f"c = {call('same', 'x')}\ny = Neg(c, T=float)", same), ["y"])
+    assert_text(after, "x = Placeholder(dtype=float)\ny = Neg(x, T=float)")
     with pytest.raises(GraphError, match="a function's result is its own argument"):
-        inlined(graph(tmp_path, [call("c", "same", "c"), f'name: "y" op: "Neg" input: "c" {T}'], [same]), ["y"])
-    assert "c" in circle
+        inlined(graph(f"c = {call('same', 'c')}\ny = Neg(c, T=float)", same), ["y"])
 
 
-def test_effects_run_for_those_who_wait(tmp_path: pathlib.Path) -> None:
-    body = function(
-        "checked",
-        'name: "ok" op: "Const" attr { key: "dtype" value { type: DT_BOOL } } '
-        'attr { key: "value" value { tensor { dtype: DT_BOOL tensor_shape { } bool_val: true } } }',
-        'name: "assert" op: "Assert" input: "ok:output:0" input: "x" '
-        'attr { key: "T" value { list { type: DT_FLOAT } } }',
-        f'name: "z" op: "Neg" input: "x" {T}',
-        result="z:y:0",
-        effects="assert",
-    )
-    nodes = [call("c", "checked", "x"), f'name: "y" op: "Neg" input: "x" input: "^c" {T}']
-    after = inlined(graph(tmp_path, nodes, [body]), ["y"])
+def test_effects_run_for_those_who_wait() -> None:
+    checked = """
+        checked(x: float) -> y: float = z:y:0, ^done = assert
+        ok = Const(bool true)
+        assert = Assert(ok:output:0, x, T=[float])
+        z = Neg(x, T=float)
+    """
+    after = inlined(graph(f"c = {call('checked', 'x')}\ny = Neg(x, ^c, T=float)", checked), ["y"])
     assert after["y"].inputs == ("x", "^c/done")
     assert after["c/done"].inputs == ("^c/assert", "^c/z")
 
 
-def test_what_a_call_waits_for_its_copy_waits_for(tmp_path: pathlib.Path) -> None:
-    nodes = ['name: "first" op: "NoOp"', call("c", "double", "x") + ' input: "^first"']
-    after = inlined(graph(tmp_path, nodes, [DOUBLE]), ["c"])
+def test_what_a_call_waits_for_its_copy_waits_for() -> None:
+    after = inlined(graph(f"first = NoOp()\nc = {call('double', 'x', '^first')}", DOUBLE), ["c"])
     assert after["c/input_0"].inputs == ("x", "^first")
     assert after["c/sum"].inputs == ("c/input_0", "c/input_0")
 
 
-def test_names_that_are_taken(tmp_path: pathlib.Path) -> None:
-    nodes = [
-        call("c", "double", "x"),
-        f'name: "c/sum" op: "Neg" input: "x" {T}',
-        f'name: "y" op: "Add" input: "c" input: "c/sum" {T}',
-    ]
-    after = inlined(graph(tmp_path, nodes, [DOUBLE]), ["y"])
+def test_names_that_are_taken() -> None:
+    nodes = f"""
+        c = {call("double", "x")}
+        c/sum = Neg(x, T=float)
+        y = Add(c, c/sum, T=float)
+    """
+    after = inlined(graph(nodes, DOUBLE), ["y"])
     assert "c_1/sum" in after
     assert value(after, "y:0", 3) == 3
 
 
-def test_functions_that_call_themselves(tmp_path: pathlib.Path) -> None:
-    again = function("again", call("c", "other", "x"), result="c:output:0")
-    other = function("other", call("d", "again", "x"), result="d:output:0")
-    before = graph(tmp_path, [call("y", "again", "x")], [again, other])
+def test_functions_that_call_themselves() -> None:
+    circle = f"""
+        again(x: float) -> y: float = c:output:0
+        c = {call("other", "x")}
+        other(x: float) -> y: float = d:output:0
+        d = {call("again", "x")}
+    """
+    before = graph(f"y = {call('again', 'x')}", circle)
     with pytest.raises(FreezeError, match=r"node 'y/c/d': the function 'again' calls itself \(again → other → again\)"):
         inlined(before, ["y"])
     with pytest.raises(FreezeError, match="calls itself"):
         freeze(before, "y", {}, control_flow="lower", bind={"x": 1.0})
 
 
-def test_functions_that_double_at_every_step(tmp_path: pathlib.Path) -> None:
+def test_functions_that_double_at_every_step(monkeypatch: pytest.MonkeyPatch) -> None:
     bomb = [
-        function(f"f{i}", call("a", f"f{i + 1}", "x"), call("b", f"f{i + 1}", "a:output:0"), result="b:output:0")
+        f"f{i}(x: float) -> y: float = b:output:0\na = {call(f'f{i + 1}', 'x')}\nb = {call(f'f{i + 1}', 'a:output:0')}"
         for i in range(40)
     ]
-    bomb.append(function("f40", f'name: "n" op: "Neg" input: "x" {T}', result="n:y:0"))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pocketgraph.passes.inlining.MOST_NODES", 5000)
-        with pytest.raises(FreezeError, match="its functions make more than 5,000 nodes"):
-            inlined(graph(tmp_path, [call("y", "f0", "x")], bomb), ["y"])
+    monkeypatch.setattr("pocketgraph.passes.inlining.MOST_NODES", 5000)
+    with pytest.raises(FreezeError, match="its functions make more than 5,000 nodes"):
+        inlined(graph(f"y = {call('f0', 'x')}", "\n".join(bomb) + NEGATE.replace("negate", "f40")), ["y"])
 
 
-def test_libraries_that_lie(tmp_path: pathlib.Path) -> None:
-    with pytest.raises(FreezeError, match="no function 'doubl'; did you mean 'double'"):
-        inlined(graph(tmp_path, [call("y", "doubl", "x")], [DOUBLE]), ["y"])
-    with pytest.raises(GraphError, match="takes 1 values and is called with 2"):
-        inlined(graph(tmp_path, [call("y", "double", "x") + ' input: "x"'], [DOUBLE]), ["y"])
-    stray = function("stray", f'name: "n" op: "Neg" input: "nobody:output:0" {T}', result="n:y:0")
-    with pytest.raises(GraphError, match="its input 'nobody:output:0' is not in it"):
-        inlined(graph(tmp_path, [call("y", "stray", "x")], [stray]), ["y"])
-    twice = function(
-        "twice", f'name: "n" op: "Neg" input: "x" {T}', f'name: "n" op: "Abs" input: "x" {T}', result="n:y:0"
-    )
-    with pytest.raises(GraphError, match="two of its nodes or arguments have one name"):
-        inlined(graph(tmp_path, [call("y", "twice", "x")], [twice]), ["y"])
-    port = function("port", f'name: "n" op: "Neg" input: "x" {T}', result="n:nothing:0")
-    with pytest.raises(GraphError, match="a Neg has no output 'nothing'"):
-        inlined(graph(tmp_path, [call("y", "port", "x")], [port]), ["y"])
+@pytest.mark.parametrize(
+    ("functions", "called", "error", "problem"),
+    [
+        (DOUBLE, call("doubl", "x"), FreezeError, "no function 'doubl'; did you mean 'double'"),
+        (DOUBLE, call("double", "x", "x"), GraphError, "takes 1 values and is called with 2"),
+        (NEGATE.replace("Neg(x", "Neg(nobody:output:0"), "", GraphError, "its input 'nobody:output:0' is not in it"),
+        (NEGATE.replace("n = ", "x = "), "", GraphError, "two of its nodes or arguments have one name"),
+        (NEGATE.replace("n:y:0", "n:nothing:0"), "", GraphError, "a Neg has no output 'nothing'"),
+    ],
+)
+def test_libraries_that_lie(functions: str, called: str, error: type[PocketgraphError], problem: str) -> None:
+    with pytest.raises(error, match=problem):
+        inlined(graph(f"y = {called or call('negate', 'x')}", functions), ["y"])
 
 
-NEGATE = function("negate", f'name: "n" op: "Neg" input: "x" {T}', result="n:y:0")
-CHOICE = (
-    'name: "c" op: "StatelessIf" input: "p" input: "x" attr { key: "Tcond" value { type: DT_FLOAT } } '
-    + TYPES + func("then_branch", "double") + func("else_branch", "negate")
-)  # fmt: skip
-PREDICATE = 'name: "p" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }'
+CHOICE = """
+    p = Placeholder(dtype=float)
+    c = StatelessIf(p, x, Tcond=float, Tin=[float], Tout=[float], then_branch=func(double), else_branch=func(negate))
+"""
 
 
-def test_a_branch_on_a_number(tmp_path: pathlib.Path) -> None:
-    before = graph(tmp_path, [PREDICATE, CHOICE], [DOUBLE, NEGATE])
+def test_a_branch_on_a_number() -> None:
+    before = graph(CHOICE, DOUBLE + NEGATE)
     after = inlined(before, ["c"], "lower")
     session = Session(after)
     for number, expected in ((0.0, -3), (0.5, 6)):
@@ -188,59 +175,45 @@ def test_a_branch_on_a_number(tmp_path: pathlib.Path) -> None:
     assert inlined(before, ["c"], "keep")["c"].op == "StatelessIf"
 
 
-def test_a_branch_that_is_decided(tmp_path: pathlib.Path) -> None:
-    before = graph(tmp_path, [PREDICATE, CHOICE], [DOUBLE, NEGATE])
+def test_a_branch_that_is_decided() -> None:
+    before = graph(CHOICE, DOUBLE + NEGATE)
     for number, expected in ((0.0, -3), (0.5, 6)):
         after = freeze(before, "c", {}, bind={"p": number})
         assert not after.functions
         assert value(after, "c:0", 3) == expected
 
 
-def test_a_loop_whose_value_does_not_hang_on_the_turn(tmp_path: pathlib.Path) -> None:
-    args = 'input_arg { name: "i" type: DT_FLOAT } input_arg { name: "k" type: DT_FLOAT }'
-    body = f"""function {{ signature {{ name: "body" {args}
-            output_arg {{ name: "a" type: DT_FLOAT }} output_arg {{ name: "b" type: DT_FLOAT }} }}
-        node_def {{ name: "n" op: "Neg" input: "k" {T} }}
-        ret {{ key: "a" value: "n:y:0" }} ret {{ key: "b" value: "k" }} }}"""
-    cond = f"""function {{ signature {{ name: "cond" {args} output_arg {{ name: "go" type: DT_BOOL }} }}
-        node_def {{ name: "g" op: "Greater" input: "i" input: "k" {T} }} ret {{ key: "go" value: "g:z:0" }} }}"""
-    loop = (
-        'name: "w" op: "StatelessWhile" input: "x" input: "k" '
-        'attr { key: "T" value { list { type: DT_FLOAT type: DT_FLOAT } } }'
-        + func("cond", "cond")
-        + func("body", "body")
-    )
-    k = PREDICATE.replace('"p"', '"k"')
-    after = inlined(graph(tmp_path, [k, loop], [cond, body]), ["w"], "lower")
+def test_a_loop_whose_value_does_not_hang_on_the_turn() -> None:
+    nodes = """
+        k = Placeholder(dtype=float)
+        w = StatelessWhile(x, k, T=[float,float], cond=func(cond), body=func(body))
+    """
+    functions = """
+        body(i: float, k: float) -> a: float = n:y:0, b: float = k
+        n = Neg(k, T=float)
+        cond(i: float, k: float) -> go: bool = g:z:0
+        g = Greater(i, k, T=float)
+    """
+    after = inlined(graph(nodes, functions), ["w"], "lower")
     got = Session(after).run(["w:0", "w:1"], {"x:0": np.float32(9), "k:0": np.float32(2)})
     assert [item.tolist() for item in got] == [-2, 2]
 
 
-def test_calls_and_branches_in_a_loop_stay_in_it(tmp_path: pathlib.Path) -> None:
+def test_calls_and_branches_in_a_loop_stay_in_it() -> None:
     """Constants of functions that a loop's body calls must belong to the loop, or TensorFlow refuses the graph."""
-    constant = (
-        'attr { key: "dtype" value { type: %s } } '
-        'attr { key: "value" value { tensor { dtype: %s tensor_shape { } %s } } }'
-    )
-    one = 'name: "one" op: "Const" ' + constant % ("DT_FLOAT", "DT_FLOAT", "float_val: 1")
-    index = (
-        'name: "i" op: "Cast" input: "x" attr { key: "SrcT" value { type: DT_FLOAT } } '
-        'attr { key: "DstT" value { type: DT_INT32 } }'
-    )
-    add = function("add", one, f'name: "s" op: "Add" input: "x" input: "one:output:0" {T}', result="s:z:0")
-    choose = (
-        'name: "c" op: "Case" input: "i:y:0" input: "a:output:0" ' + TYPES
-        + 'attr { key: "branches" value { list { func { name: "add" } func { name: "add" } } } }'
-    )  # fmt: skip
-    body = function("body", index, call("a", "add", "x"), choose, result="c:output:0")
-    limit = 'name: "l" op: "Const" ' + constant % ("DT_FLOAT", "DT_FLOAT", "float_val: 5")
-    cond = function("cond", limit, f'name: "g" op: "Less" input: "x" input: "l:output:0" {T}', result="g:z:0")
-    cond = cond.replace('name: "y" type: DT_FLOAT', 'name: "y" type: DT_BOOL')
-    loop = (
-        'name: "w" op: "While" input: "x" attr { key: "T" value { list { type: DT_FLOAT } } }'
-        + func("cond", "cond") + func("body", "body")
-    )  # fmt: skip
-    before = graph(tmp_path, [loop], [cond, add, body])
+    functions = f"""
+        cond(x: float) -> y: bool = g:z:0
+        l = Const(float 5.0)
+        g = Less(x, l:output:0, T=float)
+        add(x: float) -> y: float = s:z:0
+        one = Const(float 1.0)
+        s = Add(x, one:output:0, T=float)
+        body(x: float) -> y: float = c:output:0
+        i = Cast(x, SrcT=float, DstT=int32)
+        a = {call("add", "x")}
+        c = Case(i:y:0, a:output:0, Tin=[float], Tout=[float], branches=[func(add),func(add)])
+    """
+    before = graph("w = While(x, T=[float], cond=func(cond), body=func(body))", functions)
     after = inlined(before, ["w"], "lower")
     assert value(after, "w:0", 0) == value(before, "w:0", 0) == 6
     for node in after:

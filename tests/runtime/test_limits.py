@@ -1,6 +1,5 @@
 """Bad input to a run: what is refused, in which words, and that the session is sound afterwards."""
 
-import threading
 import time
 
 import numpy as np
@@ -9,6 +8,7 @@ import pytest
 from pocketgraph.errors import RunError, UsageError
 from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session, StepTrace
+from support import in_threads
 
 CHAIN = parse("""
     x = Placeholder(dtype=float, shape=[?, 4])
@@ -149,11 +149,7 @@ def test_inter_op_threads_let_so_many_compute_at_once() -> None:
     fed = {"x": X, "again": np.ones((2, 3), np.float32)}
     wanted = session.run("y", fed)[0]
     found: list[np.ndarray] = []
-    threads = [threading.Thread(target=lambda: found.append(session.run("y", fed)[0])) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(lambda: found.append(session.run("y", fed)[0]), [()] * 4)
     assert len(found) == 4
     for value in found:
         np.testing.assert_array_equal(value, wanted)

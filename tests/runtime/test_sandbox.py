@@ -2,15 +2,14 @@
 
 import os
 import pathlib
-from typing import Any
 
 import numpy as np
 import pytest
 
+from function_text import with_functions
 from pocketgraph.errors import FormatError, RunError
-from pocketgraph.formats import from_bytes, open_checkpoint
+from pocketgraph.formats import open_checkpoint
 from pocketgraph.formats.checkpoints.checkpoint_merge import parse_slice
-from pocketgraph.formats.protos import message
 from pocketgraph.graph import DType, Graph, Node, Tensor, opdefs
 from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
@@ -46,20 +45,10 @@ def test_one_op_alone_can_be_allowed(tmp_path: pathlib.Path) -> None:
 
 
 def test_refused_inside_of_functions_too() -> None:
-    encoded: Any = message("tensorflow.GraphDef")()
-    leaky = encoded.library.function.add()
-    leaky.signature.name = "leaky"
-    leaky.signature.input_arg.add(name="name", type=7)
-    leaky.signature.output_arg.add(name="text", type=7)
-    leaky.node_def.add(name="read", op="ReadFile", input=["name"])
-    leaky.ret["text"] = "read:contents:0"
-    constant = encoded.node.add(name="name", op="Const")
-    constant.attr["dtype"].type = 7
-    constant.attr["value"].tensor.dtype = 7
-    constant.attr["value"].tensor.tensor_shape.SetInParent()
-    constant.attr["value"].tensor.string_val.append(b"a.txt")
-    encoded.node.add(name="call", op="leaky", input=["name"])
-    graph = from_bytes(encoded.SerializeToString())
+    graph = with_functions(
+        parse('name = Const(string "a.txt")\n call = leaky(name)'),
+        ["leaky(name: string) -> text: string = read:contents:0", "read = ReadFile(name)"],
+    )
     with pytest.raises(RunError, match=r"may not do unasked: .*ReadFile"):
         Session(graph).run("call")
 

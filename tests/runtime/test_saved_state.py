@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import pathlib
 import shutil
-import threading
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ import pytest
 
 from pocketgraph.errors import PocketgraphError, RunError
 from pocketgraph.runtime import Session
-from support import assert_close, model_dir, needs_shared, shared
+from support import assert_close, in_threads, model_dir, needs_shared, shared
 
 COUNTER = "sm_counter/saved_model_counter/00000123"
 
@@ -66,11 +65,7 @@ def test_variables_change_and_start_again_in_another_session() -> None:
 @needs_shared
 def test_threads_share_one_start() -> None:
     session = Session(model_dir(COUNTER))
-    threads = [threading.Thread(target=session.run_signature, args=({}, "incr_counter")) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(session.run_signature, [({}, "incr_counter")] * 8)
     assert session.run_signature({}, "get_counter")["output"] == 8
 
 

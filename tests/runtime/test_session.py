@@ -1,7 +1,6 @@
 """Sessions: names, feeds, fetches, targets, errors in TensorFlow's words, threads, closing."""
 
 import pathlib
-import threading
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from pocketgraph.errors import MissingKernelError, RunError, UsageError
 from pocketgraph.graph import Graph, Versions
 from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session, StepTrace
+from support import in_threads
 
 LINEAR = """
     x = Placeholder(dtype=float, shape=[?,2])
@@ -364,11 +364,7 @@ def test_concurrent_runs() -> None:
             if not np.allclose(y, x @ [[1, 2], [3, 4]] + [0.5, -0.5], atol=1e-5):
                 wrong.append((x, y))
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work, [(seed,) for seed in range(4)])
     assert not wrong
 
 

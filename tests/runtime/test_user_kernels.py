@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels.registry import KERNELS
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.runtime import Session, remove_kernel
+from support import in_threads
 
 ENGINES = pytest.mark.parametrize("engine", ["reference", None])
 
@@ -370,11 +370,7 @@ def test_many_threads_register_and_run() -> None:
         except BaseException as error:
             failures.append(error)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work, [(number,) for number in range(8)])
     assert not failures
     assert len(KERNELS.given) == 8
 
@@ -389,11 +385,7 @@ def test_one_op_registered_by_many_threads_at_once_has_one_kernel() -> None:
         except UsageError:
             outcomes.append("refused")
 
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work, [()] * 8)
     assert sorted(outcomes) == ["refused"] * 7 + ["registered"]
 
 

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-from types import ModuleType
 
 from pocketgraph.transforms import tool
-from support import ROOT
-
-
-def builder() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("build_transform_docs", ROOT / "tools" / "build_transform_docs.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+from support import ROOT, script
 
 
 def test_the_pages_are_up_to_date() -> None:
-    stale = builder().out_of_date(builder().build())
+    builder = script(ROOT / "tools" / "build_transform_docs.py")
+    stale = builder.out_of_date(builder.build())
     assert not stale, "run python tools/build_transform_docs.py"
 
 

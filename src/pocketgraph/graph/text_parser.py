@@ -1,4 +1,4 @@
-"""Reads the text form of a graph; ``graph.text`` describes and prints it."""
+"""Reads the text form of a graph; ``graph.text_format`` describes and prints it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ESCAPES = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b'"': b'"', b"\\": b"\\"}
 
 
 def parse(text: str, *, inputs: Iterable[str] = (), outputs: Iterable[str] = ()) -> Graph:
-    """The graph that a text in the form of ``graph.text`` describes.
+    """The graph that a text in the form of ``graph.text_format`` describes.
 
     Attributes stay as they are written: none is invented, save ``dtype`` and ``value`` of ``Const(float [0.5])``.
     Blank lines, and what follows a ``#``, are skipped; between parentheses a line may break.

@@ -12,15 +12,15 @@ import numpy as np
 from pocketgraph.errors import RunError
 from pocketgraph.graph import Graph
 from pocketgraph.runtime.execution import STEP_LIMIT, Running
+from pocketgraph.runtime.new_calls import NewCalls
 from pocketgraph.runtime.pass_registry import switched_off
 from pocketgraph.runtime.permissions import allowed_ops
 from pocketgraph.runtime.planning.session_plans import SessionPlans
-from pocketgraph.runtime.resolved_call import Array, resolve_call, resolve_call_by_shape
-from pocketgraph.runtime.session_arguments import check_arguments, check_options, model_path
-from pocketgraph.runtime.tensor_names import Fetched, TensorName, before_rounds, fetched, listed
+from pocketgraph.runtime.resolved_call import Array, resolve_call_by_shape
+from pocketgraph.runtime.session_arguments import check_arguments, model_path
+from pocketgraph.runtime.tensor_names import TensorName, fetched, listed
 
 if TYPE_CHECKING:
-    from pocketgraph.budgets import Deadline
     from pocketgraph.runtime.description import Description
     from pocketgraph.runtime.profile import StepTrace
     from pocketgraph.runtime.run_options import RunOptions
@@ -112,8 +112,7 @@ class Session:
             without=switched_off(without),
         )
         self._calls = self._plans.calls
-
-    # Using it
+        self._new_calls = NewCalls(self._plans, self._running)
 
     @property
     def graph(self) -> Graph:
@@ -192,7 +191,10 @@ class Session:
                     return seen[0](seen[1])
             if feeds is not None and not isinstance(feeds, Mapping):
                 raise RunError(f"feeds are a mapping of tensor names to values, not a {type(feeds).__name__}")
-            return self._run(fetches, feeds or {}, targets, trace, options)
+            self._plans.check_open()
+            if self._saved is not None:
+                self._restore()
+            return self._new_calls.run(self.run, fetches, feeds or {}, targets, trace, options)
         except Exception:
             self._plans.check_open()  # closed while it ran; what else failed of that is no news
             raise
@@ -362,97 +364,6 @@ class Session:
             TypeError: always, as pickle's own refusals are.
         """
         raise TypeError("a Session cannot be pickled or copied: give its model's path and make a new Session there")
-
-    # Running
-
-    def _run(
-        self,
-        fetches: Any,
-        feeds: Mapping[Any, Any],
-        targets: Any,
-        trace: StepTrace | None,
-        options: RunOptions | None,
-    ) -> list[Array]:
-        """A run of names, types or shapes not seen before, or of values that need converting, or a traced one."""
-        self._plans.check_open()
-        if self._saved is not None:
-            self._restore()
-        if options is not None:
-            check_options(options)
-            trace, milliseconds = options.wanted(trace), options.timeout_in_ms
-            if milliseconds > 0:
-                from pocketgraph.budgets import Deadline, limits
-
-                deadline = Deadline(milliseconds)
-                with limits(deadline):
-                    return self._planned_run(fetches, feeds, targets, trace, deadline)
-        return self._planned_run(fetches, feeds, targets, trace)
-
-    def _planned_run(
-        self,
-        fetches: Any,
-        feeds: Mapping[Any, Any],
-        targets: Any,
-        trace: StepTrace | None,
-        deadline: Deadline | None = None,
-    ) -> list[Array]:
-        """As ``_run``, with what its options ask for."""
-        wanted, goals = listed(fetches), listed(targets)
-        if not wanted and not goals:
-            raise RunError("Must specify at least one target to fetch or execute")
-        known = self._calls.fetched.get(wanted)
-        if known is not None:
-            return self._with_operations(known, feeds, goals, trace, deadline)
-        if trace is None and deadline is None:
-            earlier = self._plans.earlier(wanted, feeds, goals)
-            if earlier is not None:
-                prepared, values = earlier
-                execution = self._running.execution(prepared)
-                is_same = all(given is value for given, value in zip(feeds.values(), values, strict=True))
-                if is_same and all(value.dtype.kind != "O" for value in values):  # strings are looked at each time
-                    self._calls.remember(fetches, feeds, targets, execution)
-                return execution(values)
-        found = fetched(self.graph, wanted)
-        if found.places:
-            self._calls.note_fetched(wanted, found)
-            return self._with_operations(found, feeds, goals, trace, deadline)
-        call = resolve_call(self.graph, wanted, feeds, goals)
-        prepared = self._plans.prepare(call)
-        if trace is not None or deadline is not None:
-            if trace is not None and prepared.executables:
-                # What came from the cache does not know its operations, so it is compiled again, once.
-                prepared = self._plans.prepare(call, traced=True)
-            results = self._running.watched(prepared, call, trace, deadline)
-            if trace is not None:
-                trace.rename(lambda name: name if name in self.graph.nodes else before_rounds(name)[0])
-            return results
-        execution = self._running.execution(prepared)
-        changed = [name for (name, given), value in zip(feeds.items(), call.values, strict=True) if given is not value]
-        if changed:
-            self._plans.keep_declared(feeds)
-        else:
-            self._calls.remember(fetches, feeds, targets, execution)
-        return execution(call.values)
-
-    def _with_operations(
-        self,
-        found: Fetched,
-        feeds: Mapping[Any, Any],
-        goals: tuple[str, ...],
-        trace: StepTrace | None,
-        deadline: Deadline | None,
-    ) -> list[Array]:
-        """A run some of whose fetches are operations without outputs."""
-        targets = (*goals, *found.operations)
-        is_plain = trace is None and deadline is None
-        results: list[Any] = (
-            self.run(found.tensors, feeds, targets=targets)
-            if is_plain
-            else self._planned_run(found.tensors, feeds, targets, trace, deadline)
-        )
-        for place in found.places:
-            results.insert(place, None)
-        return results
 
     def _restore(self) -> None:
         """Gives variables and tables what the model's directory holds for them; once, before the first run."""

@@ -13,6 +13,7 @@ from PIL import Image
 
 import pocketgraph
 from browsers import FAKE, browser, until, watched
+from colours import COLOURS
 from moved_things import REDNESS, crossings, moved_things
 from pocketgraph.apps.label_image import Labeler
 from pocketgraph.apps.live.answers import Answer, Frame
@@ -27,13 +28,6 @@ pytest.importorskip("uvicorn", reason="uvicorn is not installed (pocketgraph[liv
 pytest.importorskip("starlette", reason="Starlette is not installed (pocketgraph[live])")
 
 from pocketgraph.apps.live.server import LiveServer, Place
-
-BRIGHTNESS = """
-    x = Placeholder(dtype=float, shape=[1,4,4,3])
-    axes = Const(int32 [1, 2])
-    mean = Mean(x, axes, T=float, Tidx=int32, keep_dims=false)
-    scores = Softmax(mean, T=float)
-"""
 
 
 def as_video(place: pathlib.Path, pictures: Sequence[Image.Image], frames: int = 25) -> pathlib.Path:
@@ -100,7 +94,7 @@ def answers_go_on(page: Any) -> None:
 
 def test_a_camera_that_is_kept_back_says_what_to_do_and_recovers() -> None:
     with (
-        served(application(parse(BRIGHTNESS), labels=["red", "green", "blue"])) as (url, _),
+        served(application(parse(COLOURS), labels=["red", "green", "blue"])) as (url, _),
         browser(("--deny-permission-prompts", "--use-fake-device-for-media-stream")) as chromium,
     ):
         page = chromium.new_page()
@@ -114,7 +108,7 @@ def test_a_camera_that_is_kept_back_says_what_to_do_and_recovers() -> None:
 
 
 def test_a_camera_that_is_pulled_says_what_to_do_and_recovers() -> None:
-    with served(application(parse(BRIGHTNESS))) as (url, _), browser(FAKE) as chromium:
+    with served(application(parse(COLOURS))) as (url, _), browser(FAKE) as chromium:
         page = chromium.new_page()
         page.add_init_script("""
             const open = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
@@ -142,7 +136,7 @@ def test_a_camera_that_is_pulled_says_what_to_do_and_recovers() -> None:
 
 
 def test_a_command_that_is_stopped_says_so_and_its_page_comes_back() -> None:
-    app = application(parse(BRIGHTNESS))
+    app = application(parse(COLOURS))
     with browser(FAKE) as chromium:
         page = chromium.new_page()
         with served(app) as (url, server):
@@ -164,7 +158,7 @@ def test_a_slow_model_says_that_it_is_at_work() -> None:
             self.begun = True
             return super().__call__(given)
 
-    with served(Slow(Labeler(parse(BRIGHTNESS)))) as (url, _), browser(FAKE) as chromium:
+    with served(Slow(Labeler(parse(COLOURS)))) as (url, _), browser(FAKE) as chromium:
         page = chromium.new_page()
         page.goto(url)
         until(page, "document.querySelector('#state').textContent.includes('at work on this one for 2 seconds')")
@@ -173,7 +167,7 @@ def test_a_slow_model_says_that_it_is_at_work() -> None:
 
 
 def test_a_hidden_tab_rests() -> None:
-    with served(application(parse(BRIGHTNESS))) as (url, _), browser(FAKE) as chromium:
+    with served(application(parse(COLOURS))) as (url, _), browser(FAKE) as chromium:
         page = chromium.new_page()
         page.add_init_script("Object.defineProperty(document, 'hidden', { get: () => Boolean(window.away) })")
         page.goto(url)
@@ -198,7 +192,7 @@ def test_a_mistake_in_the_program_reaches_the_page_which_goes_on() -> None:
 
     told: list[Exception] = []
     with (
-        served(Mistaken(Labeler(parse(BRIGHTNESS))), tell=told.append) as (url, _),
+        served(Mistaken(Labeler(parse(COLOURS))), tell=told.append) as (url, _),
         browser(FAKE) as chromium,
     ):
         page = chromium.new_page()
@@ -223,7 +217,7 @@ def test_things_that_are_moved_by_a_known_path_keep_their_numbers(tmp_path: path
 def test_without_a_camera_a_photo_can_be_chosen(tmp_path: pathlib.Path) -> None:
     Image.new("RGB", (64, 48), (0, 0, 255)).save(tmp_path / "blue.png")
     with (
-        served(application(parse(BRIGHTNESS), labels=["red", "green", "blue"])) as (url, _),
+        served(application(parse(COLOURS), labels=["red", "green", "blue"])) as (url, _),
         browser(("--use-fake-ui-for-media-stream",)) as chromium,
     ):
         page = chromium.new_page()
@@ -279,7 +273,7 @@ def test_a_spoken_word_is_heard_and_no_other(tmp_path: pathlib.Path) -> None:
 
 
 def test_the_benchmark_counts_runs_and_its_times_are_a_device_for_fit(tmp_path: pathlib.Path) -> None:
-    graph = parse(BRIGHTNESS)
+    graph = parse(COLOURS)
     with served(application(graph, "benchmark")) as (url, _), browser() as chromium:
         page = chromium.new_page()
         page.goto(url)

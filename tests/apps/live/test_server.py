@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from colours import COLOURS
 from pocketgraph.apps.label_image import Labeler
 from pocketgraph.apps.live.answers import Answer, Frame
 from pocketgraph.apps.live.application_choice import application
@@ -26,12 +27,6 @@ client = pytest.importorskip("websockets.asyncio.client", reason="websockets is 
 from pocketgraph.apps.live.server import LiveServer, Place  # noqa: E402 (after the skips)
 from pocketgraph.apps.live.viewer import unexpected  # noqa: E402
 
-COLOURS = """
-    x = Placeholder(dtype=float, shape=[1,4,4,3])
-    axes = Const(int32 [1, 2])
-    mean = Mean(x, axes, T=float, Tidx=int32, keep_dims=false)
-    scores = Softmax(mean, T=float)
-"""
 RED, BLUE = (np.full((48, 64, 3), colour, np.uint8) for colour in ((255, 0, 0), (0, 0, 255)))
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from colours import COLOURS
 from command_line import call
 from pocketgraph.apps.live.answers import Frame, Sound
 from pocketgraph.apps.live.sources import stream
@@ -139,12 +140,6 @@ def test_another_kind_names_the_extra(tmp_path: pathlib.Path, monkeypatch: pytes
         frames(tmp_path / "x.mp4")
 
 
-COLOURS = """
-    x = Placeholder(dtype=float, shape=[1,4,4,3])
-    axes = Const(int32 [1, 2])
-    mean = Mean(x, axes, T=float, Tidx=int32, keep_dims=false)
-    scores = Softmax(mean, T=float)
-"""
 PICAMERA = """
 import numpy as np
 

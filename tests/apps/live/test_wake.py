@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import pocketgraph
+from colours import COLOURS
 from command_line import call
 from pocketgraph.apps.live.answers import Answer, Frame, Sound
 from pocketgraph.apps.live.application_choice import application
@@ -19,12 +20,6 @@ from pocketgraph.kernels.audio.wav import encode_wav, read_wav
 from support import model_dir, needs_shared
 
 WORDS = ["_silence_", "_unknown_", "yes", "no", "up", "down", "left", "right", "on", "off", "stop", "go"]
-COLOURS = """
-    x = Placeholder(dtype=float, shape=[1,4,4,3])
-    axes = Const(int32 [1, 2])
-    mean = Mean(x, axes, T=float, Tidx=int32, keep_dims=false)
-    scores = Softmax(mean, T=float)
-"""
 RED, BLUE = (np.full((8, 8, 3), colour, np.uint8) for colour in ((255, 0, 0), (0, 0, 255)))
 
 

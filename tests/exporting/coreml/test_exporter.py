@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import pathlib
 import runpy
-import sys
 import types
 from types import ModuleType
 from typing import Any
@@ -19,7 +17,7 @@ from pocketgraph.exporting import About, export
 from pocketgraph.exporting.programs import LackingError
 from pocketgraph.formats import save
 from pocketgraph.graph.text_format import parse
-from support import ROOT, model_dir, needs_shared
+from support import ROOT, model_dir, needs_shared, script
 
 coremltools = pytest.importorskip("coremltools", reason="the extra 'coreml' is not installed")
 
@@ -215,16 +213,7 @@ def test_the_command(tmp_path: pathlib.Path, capsys: Any) -> None:
 
 
 def tool() -> ModuleType:
-    sys.path.insert(0, str(ROOT / "tools"))
-    try:
-        found = importlib.util.spec_from_file_location("coreml_goldens", ROOT / "tools" / "coreml_goldens.py")
-        assert found is not None
-        assert found.loader is not None
-        module = importlib.util.module_from_spec(found)
-        found.loader.exec_module(module)
-    finally:
-        sys.path.pop(0)
-    return module
+    return script(ROOT / "tools" / "coreml_goldens.py")
 
 
 @needs_shared

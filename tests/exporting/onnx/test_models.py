@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections import Counter
 from types import ModuleType
 
 import pytest
 
-from support import ROOT, needs_shared
+from support import ROOT, needs_shared, script
 
 pytest.importorskip("onnxruntime", reason="the extra 'onnx' is not installed")
 
 
 def tool() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("onnx_goldens", ROOT / "tools" / "onnx_goldens.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script(ROOT / "tools" / "onnx_goldens.py")
 
 
 @needs_shared

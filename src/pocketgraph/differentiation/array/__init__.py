@@ -1,1 +1,1 @@
-"""Gradients of the family array."""
+"""Gradients of tensors reshaped, joined, cut and gathered."""

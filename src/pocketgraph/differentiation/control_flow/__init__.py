@@ -1,1 +1,1 @@
-"""Gradients of the family control flow."""
+"""Gradients of branches and loops."""

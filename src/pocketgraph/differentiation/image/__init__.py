@@ -1,1 +1,1 @@
-"""Gradients of the family image."""
+"""Gradients of resizing."""

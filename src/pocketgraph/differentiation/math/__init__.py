@@ -1,1 +1,1 @@
-"""Gradients of the family math."""
+"""Gradients of arithmetic, reductions, products of matrices and linear algebra."""

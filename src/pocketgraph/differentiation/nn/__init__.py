@@ -1,1 +1,1 @@
-"""Gradients of the family nn."""
+"""Gradients of layers of neural networks."""

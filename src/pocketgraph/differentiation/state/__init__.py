@@ -1,1 +1,1 @@
-"""Gradients of the family state."""
+"""Gradients of variables and arrays of tensors."""

@@ -1,0 +1,1 @@
+"""Which ONNX operators a node becomes, a module a family."""
