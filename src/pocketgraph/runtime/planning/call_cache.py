@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Graph, Shape
-from pocketgraph.graph.model_file_graph import is_litert_file, is_model_file
+from pocketgraph.graph.model_file_graph import is_model_file
 from pocketgraph.runtime.planning.call_key import CallKey, spelled_key
 from pocketgraph.runtime.planning.execution_plan import Execution, ExecutionPlan, Request
 from pocketgraph.runtime.planning.repeated_call import RepeatedCall, repeated_call
@@ -119,10 +119,6 @@ def plan_for(request: Request, graph: Callable[[], Graph], items: dict[str, Item
     whole = graph()
     if request.strict and is_model_file(whole):
         raise RunError("this file runs as it was compiled, with no choice of values", hint="leave strict out")
-    if is_model_file(whole) and not is_litert_file(whole):
-        from pocketgraph.runtime.planning.onnx_file_plan import plan_of_onnx_file
-
-        return plan_of_onnx_file(request, whole)
     if is_model_file(whole):
         from pocketgraph.runtime.planning.model_file_plan import plan_of_model_file
 
