@@ -140,7 +140,7 @@ def call_of(path: pathlib.Path) -> tuple[str, list[str], dict[str, Any]]:
         about = json.loads((path / "model.json").read_text())
         golden = np.load(path / "golden.npz")
         feeds = {name: golden["in_" + name.replace(":", "_")] for name in about["inputs"]}
-        texts = [name for name, its in about["inputs"].items() if its["dtype"] == "string"]
+        texts = [name for name, its in about["inputs"].items() if its.get("dtype") == "string"]
         return (
             str(path / about["file"]), list(about["outputs"]),
             {name: value.tobytes() if name in texts and value.dtype == np.uint8 else value
