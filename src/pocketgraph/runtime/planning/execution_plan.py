@@ -112,9 +112,9 @@ class Request(NamedTuple):
         if self.check == "always" or self.planner is None:
             return False
         if not executable.is_put_off:
-            from pocketgraph.runtime.certificates import budget
+            from pocketgraph.runtime.certificates import check_schedule
 
-            if budget.allows(executable.check_time):
+            if check_schedule.allows(executable.check_time):
                 return False
         if executable.check is None:
             self._check_later(executable, graph)

@@ -183,15 +183,18 @@ class SessionPlans:
 
     def _made(self, call: ResolvedCall, key: CallKey, measure: bool = False) -> ExecutionPlan:
         from pocketgraph.runtime.engines.functions import FunctionLibrary
-        from pocketgraph.runtime.planning.deferred_reads import defer_reads
+        from pocketgraph.runtime.planning.session_variables import with_session_variables
 
         items = self._needed(call)
-        nodes = FunctionLibrary(self.graph).with_bodies(item.node for item in items.values())
+        nodes = list(FunctionLibrary(self.graph).with_bodies(item.node for item in items.values()))
         check_permissions(nodes, self._allowed)
-        graph, items = self._settled(call, items, key)
+        may_freeze = self.engine != "reference" and "freeze_variables" not in self.without
+        state = self._state if may_freeze else {}
+        graph, items, holds_values = with_session_variables(self.graph, items, nodes, call, state, self._let_go)
+        if holds_values:
+            self._of_values.add(key)
         is_kept = not (key.is_traced and self.engine in (None, "litert")) and self.engine != "reference"
         digest = self._model_key() if is_kept and key not in self._of_values else ""
-        graph, items = defer_reads(graph, items, frozenset(call.feeds))
         request = self._request(graph, key, call.switches, digest)._replace(measure=measure)
         with limits(memory=self._memory_limit):
             return self.calls.add_plan(key, plan_for(request, lambda: graph, items))
@@ -212,22 +215,6 @@ class SessionPlans:
             graph, key, values, self.threads, self._cache_dir, digest, self.engine, self.exact, self.strict, self.check,
             self.checked, plan_for, self.without,
         )  # fmt: skip
-
-    def _settled(self, call: ResolvedCall, items: dict[str, Item], key: CallKey) -> tuple[Graph, dict[str, Item]]:
-        """The graph and its needed nodes, with constants for variables that do not change."""
-        if self.engine == "reference" or not self._state or "freeze_variables" in self.without:
-            return self.graph, items
-        from pocketgraph.runtime.engines.functions import FunctionLibrary
-        from pocketgraph.runtime.engines.needed import needed
-        from pocketgraph.runtime.planning.constant_variables import freeze_constant_variables
-
-        nodes = FunctionLibrary(self.graph).with_bodies(item.node for item in items.values())
-        kept = (*call.feeds, *call.outputs)
-        graph = freeze_constant_variables(self.graph, items, nodes, kept, self._state, self._let_go)
-        if graph is self.graph:
-            return graph, items
-        self._of_values.add(key)
-        return graph, needed(graph, frozenset(call.feeds), call.outputs, call.targets)
 
     def _let_go(self) -> None:
         """Forgets the plans that hold values of variables, one of which has changed."""
