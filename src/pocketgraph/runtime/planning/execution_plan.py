@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 Execution: TypeAlias = "Callable[[list[Any]], list[Array]]"
 """Computes the fetches from the fed values, in the caller's order."""
+NO_GRAPH = Graph(())
+"""Stands for the model's, or for a part's, which need not be read to find what an earlier process left."""
 NOTHING = Description({}, (), (), {}, {})
 """What is known of a plan that an earlier process made."""
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from pocketgraph.budgets import limits
 from pocketgraph.errors import GraphError, PocketgraphError, RunError
-from pocketgraph.graph import DType, Graph, canonical, node_name, parse_ref
+from pocketgraph.graph import DType, Graph, canonical, node_name
 from pocketgraph.graph.collector import collector_paused
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.user_ops import user_ops
@@ -24,7 +24,7 @@ from pocketgraph.runtime.feeds import is_switch
 from pocketgraph.runtime.permissions import check_permissions
 from pocketgraph.runtime.planning.call_cache import CallCache, find, plan_for
 from pocketgraph.runtime.planning.call_key import CallKey, Sized
-from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, Request
+from pocketgraph.runtime.planning.execution_plan import NO_GRAPH, ExecutionPlan, Request
 from pocketgraph.runtime.planning.open_sizes import OpenSizes, may_be_open
 from pocketgraph.runtime.tensor_names import spelled
 
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
-NO_GRAPH = Graph(())
-"""Stands for the model's, which need not be read to find what an earlier process left."""
 _living: weakref.WeakSet[SessionPlans] = weakref.WeakSet()
 _of_parent: list[dict[CallKey, ExecutionPlan]] = []
 MOST_STRINGS = 1024  # elements of a string feed that are worth looking at before the graph is read
@@ -252,13 +250,13 @@ class SessionPlans:
         """What was prepared for arrays of these types and shapes, by this session or an earlier process."""
         try:
             feeds: dict[Endpoint, Sized] = {
-                _endpoint(name): (DType.of_numpy(array.dtype), array.shape) for name, array in arrays.items()
+                Endpoint.of(name): (DType.of_numpy(array.dtype), array.shape) for name, array in arrays.items()
             }
         except GraphError:
             return None  # no tensor has such a type; whoever looks at the graph will say so
         switches = {name: array for name, array in arrays.items() if is_switch(array)}
         nodes = [node_name(name) for name in targets]
-        key = CallKey.of(feeds, [_endpoint(name) for name in wanted], nodes, switches)
+        key = CallKey.of(feeds, [Endpoint.of(name) for name in wanted], nodes, switches)
         plan = self.calls.plans.get(key)
         if plan is None and not self._runs_open(key):
             began = time.perf_counter()
@@ -290,7 +288,7 @@ class SessionPlans:
         from pocketgraph.runtime.planning import declared_feeds
 
         self._declared |= names
-        specs = {canonical(name): FeedSpec.of(self.graph, _endpoint(canonical(name)), name) for name in names}
+        specs = {canonical(name): FeedSpec.of(self.graph, Endpoint.of(canonical(name)), name) for name in names}
         declared_feeds.keep(self._model_key(), self._cache_dir, specs)
 
     def _model_key(self) -> str:
@@ -338,11 +336,6 @@ def _is_certain(value: Any) -> bool:
     if value.dtype.kind != "O":
         return value.dtype.kind not in "SUT"
     return value.size <= MOST_STRINGS and all(type(item) is bytes for item in value.flat)
-
-
-def _endpoint(name: str) -> Endpoint:
-    ref = parse_ref(name)
-    return Endpoint(ref.name, ref.port)
 
 
 def _begin_anew() -> None:

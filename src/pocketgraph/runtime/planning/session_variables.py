@@ -162,21 +162,13 @@ def defer_reads(graph: Graph, items: dict[str, Item], fed: Collection[Endpoint])
             node = Node(own, "Identity", (*read.inputs, *(f"^{other}" for other in late)), read.attrs)
             added[own] = item_of(node)
             base = changed.get(name, item).node
-            texts = [own if Endpoint(*_place(text)) == endpoint else text for text in base.inputs]
+            texts = [own if Endpoint.of(text) == endpoint else text for text in base.inputs]
             changed[name] = item_of(base.replace(inputs=tuple(texts)))
     if not changed:
         return graph, items
     nodes = [changed[node.name].node if node.name in changed else node for node in graph]
     nodes += [item.node for item in added.values()]
     return graph.replace(nodes), {**items, **changed, **added}
-
-
-def _place(text: str) -> tuple[str, int]:
-    """(node, port) of an input; a control input is of no port."""
-    if text.startswith("^"):
-        return text, -1
-    name, _, port = text.partition(":")
-    return name, int(port or 0)
 
 
 def _written(items: Mapping[str, Item], variables: Collection[str]) -> dict[str, list[str]]:
