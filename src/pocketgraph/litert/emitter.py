@@ -292,15 +292,3 @@ class Emit(Operands[Value]):
     def _name(self, what: str) -> str:
         self._count += 1
         return f"{self._node.name}/{what.lower()}_{self._count}"
-
-
-def attr_text(node: Node, name: str, default: str = "") -> str:
-    """A string attribute as text."""
-    value = node.attr(name)
-    return value.decode("ascii", "replace") if isinstance(value, bytes) else default
-
-
-def attr_list(node: Node, name: str, default: Sequence[int] = ()) -> tuple[int, ...]:
-    """A list attribute."""
-    value = node.attr(name)
-    return tuple(value) if isinstance(value, tuple) and value else tuple(default)

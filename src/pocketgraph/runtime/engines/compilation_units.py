@@ -40,7 +40,7 @@ class Functions(Protocol):
     """Whoever runs the graph's functions (see ``functions``).
 
     Attributes:
-        without: the step passes that are switched off (see engines/step_passes.py).
+        without: the step passes that are switched off (see pass_registry.py).
     """
 
     without: Collection[str]
@@ -112,7 +112,7 @@ class Plan:
     _taken: dict[str, dict[Endpoint, list[str]]] = field(default_factory=dict)
 
     def uses(self, step_pass: str) -> bool:
-        """Whether a step pass is not switched off (see engines/step_passes.py)."""
+        """Whether a step pass is not switched off (see pass_registry.py)."""
         return step_pass not in self.library.without
 
     def taken_from(self, name: str) -> Mapping[Endpoint, Sequence[str]]:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 Execution: TypeAlias = "Callable[[list[Any]], list[Array]]"
 """Computes the fetches from the fed values, in the caller's order."""
+NO_GRAPH = Graph(())
+"""Stands for the model's, or for a part's, which need not be read to find what an earlier process left."""
 NOTHING = Description({}, (), (), {}, {})
 """What is known of a plan that an earlier process made."""
 
@@ -112,9 +114,9 @@ class Request(NamedTuple):
         if self.check == "always" or self.planner is None:
             return False
         if not executable.is_put_off:
-            from pocketgraph.runtime.certificates import budget
+            from pocketgraph.runtime.certificates import check_schedule
 
-            if budget.allows(executable.check_time):
+            if check_schedule.allows(executable.check_time):
                 return False
         if executable.check is None:
             self._check_later(executable, graph)

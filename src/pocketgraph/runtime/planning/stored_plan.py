@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from pocketgraph.errors import PocketgraphError
-from pocketgraph.graph import DType, Graph, Node, parse_ref
+from pocketgraph.graph import DType, Graph, Node
 from pocketgraph.graph.collector import collector_paused
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.kernels import registry
@@ -207,11 +207,11 @@ def _opened(
             raise LookupError(stand_in)
         request.choose_engine(found, whole)
         outputs = tuple(Endpoint(stand_in, port) for port in range(count))
-        part = CompiledPart(ops, tuple(map(_endpoint, inputs)), outputs, found)
+        part = CompiledPart(ops, tuple(map(Endpoint.of, inputs)), outputs, found)
         parts.append(part.as_step(index, (stand_in,)))
-    fetches, targets = tuple(map(_endpoint, about["fetches"])), tuple(about["targets"])
+    fetches, targets = tuple(map(Endpoint.of, about["fetches"])), tuple(about["targets"])
     kept = [
-        (name, members, list(map(_endpoint, taken)), list(map(_endpoint, given)))
+        (name, members, list(map(Endpoint.of, taken)), list(map(Endpoint.of, given)))
         for name, members, taken, given in about["dynamic"]
     ]
     dynamic = DynamicParts(request, graph, (), (), opened, parts=kept)
@@ -222,8 +222,3 @@ def _opened(
         graph, tuple(request.feeds), fetches, targets, items=items, parts=parts, library=library, dynamic=dynamic
     )
     return ExecutionPlan(program, executables=opened)
-
-
-def _endpoint(text: str) -> Endpoint:
-    ref = parse_ref(text)
-    return Endpoint(ref.name, ref.port)
