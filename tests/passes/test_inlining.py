@@ -95,6 +95,20 @@ def test_a_function_that_gives_its_argument_back(tmp_path: pathlib.Path) -> None
     assert "c" in circle
 
 
+def test_colocations_follow_into_the_copy_or_are_dropped(tmp_path: pathlib.Path) -> None:
+    """Keras writes ``table/18021`` for the argument ``table_18021``; TensorFlow loads no graph with it."""
+
+    def placed(name: str, *at: str) -> str:
+        values = " ".join(f's: "loc:@{one}"' for one in at)
+        return f'name: "{name}" op: "Neg" input: "x" {T} attr {{ key: "_class" value {{ list {{ {values} }} }} }}'
+
+    body = function("placed", placed("a"), placed("b", "a", "x/18021", "x"), placed("c", "x/18021"), result="b:y:0")
+    after = inlined(graph(tmp_path, [call("c", "placed", "x"), f'name: "y" op: "Neg" input: "c" {T}'], [body]), ["y"])
+    assert after["c/b"].attrs["_class"] == (b"loc:@c/a",)
+    assert all("_class" not in node.attrs for node in after if node.name == "c/c")
+    assert value(after, "y", 3) == 3
+
+
 def test_effects_run_for_those_who_wait(tmp_path: pathlib.Path) -> None:
     body = function(
         "checked",

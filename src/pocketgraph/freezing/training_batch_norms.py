@@ -78,8 +78,8 @@ def _fused(graph: Graph, node: Node) -> str:
 
 
 def _is_layer_norm(graph: Graph, node: Node) -> bool:
-    """Whether a fused batch norm is how Keras computes a layer norm: examples are reshaped to channels of a batch of one,
-    with scales of 1 and offsets of 0, so that each is normalized by itself."""
+    """Whether a fused batch norm is how Keras computes a layer norm: examples become channels of a batch of one, with
+    scales of 1 and offsets of 0, so that each is normalized by itself."""
     inputs = node.data_inputs
     reshape = graph.nodes.get(node_name(inputs[0])) if len(inputs) == 5 else None
     if reshape is None or reshape.op != "Reshape" or len(reshape.data_inputs) != 2:
