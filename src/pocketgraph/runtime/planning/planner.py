@@ -67,7 +67,7 @@ def prepare(request: Request, items: Mapping[str, Item] | None = None) -> Execut
     if whole is None and stored_plan.is_kept(request):
         from pocketgraph.runtime.planning.stored_plan_content import keep
 
-        keep(request, request.graph, known.plan.items, parts, found)
+        keep(stored_plan.name_of(request), request, request.graph, known.plan.items, parts, found)
     description = described(request, known.plan.items, cuts, found, reasons, known.applied)
     if whole is None:
         return ExecutionPlan(program, description=description, executables=opened)

@@ -25,13 +25,13 @@ from pocketgraph.runtime.planning.compiled_part import CompiledPart
 from pocketgraph.runtime.planning.dynamic_part import DynamicPart, ValueKeyedPart
 from pocketgraph.runtime.planning.dynamic_parts import DynamicParts
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, Request, Runnable
-from pocketgraph.runtime.planning.stored_plan import name_of
 
 LARGEST = 16 << 20  # bytes of the graph that is left; more is not worth writing
 STAND_IN = "litert_segment"
 
 
 def keep(
+    name: str,
     request: Request,
     graph: Graph,
     items: Mapping[str, Item],
@@ -41,6 +41,7 @@ def keep(
     """Writes a plan; does nothing where the disk or the graph does not take it.
 
     Args:
+        name: of the plan in the cache.
         request: what was asked for.
         graph: the whole graph.
         items: its needed nodes.
@@ -84,7 +85,7 @@ def keep(
         "plain": sorted(filter(is_plain, ops)),
         "checksum": zlib.crc32(data),
     }
-    cache.store(folder, name_of(request), [data], about)
+    cache.store(folder, name, [data], about)
 
 
 class StandIns:
