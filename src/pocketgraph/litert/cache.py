@@ -26,6 +26,7 @@ from pocketgraph.litert.cache_integrity import (
     read_ahead,
     sealed_text,
     unsealed,
+    write_marked,
 )
 from pocketgraph.litert.code_version import code_version, short_digest
 from pocketgraph.part_files import is_abandoned, part_name
@@ -204,11 +205,8 @@ def store(folder: str, name: str, content: Iterable[bytes | memoryview], about: 
     """
     sidecar, model, packed = _files(folder, name)
     try:
-        with beside(model) as part:
-            with created(part) as file:
-                for piece in content:
-                    file.write(piece)
-            mark = checksum(part)
+        with beside(model) as part, created(part) as file:
+            mark = write_marked(file, content)
         record = {**about, "name": name, SUM: mark}
         write(sidecar, sealed_text(record))
     except OSError as error:

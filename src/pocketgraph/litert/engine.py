@@ -15,9 +15,9 @@ from pocketgraph.errors import RunError
 from pocketgraph.graph import Graph, Node, Shape, canonical
 from pocketgraph.litert import cache
 from pocketgraph.litert.cache import Folder, Specs
-from pocketgraph.litert.cost_model import LIGHT_OPERATION
+from pocketgraph.litert.cost_model import LIGHT_OPERATION, PACKED_FROM
 from pocketgraph.litert.executable import LITERT, Executable, Opener, encoded, lookup, open_entry
-from pocketgraph.litert.runner import PlainRunner, Runner
+from pocketgraph.litert.runner import PlainRunner, Runner, prepare
 from pocketgraph.litert.unsupported import Unsupported
 
 if TYPE_CHECKING:
@@ -30,6 +30,17 @@ __all__ = ["Executable", "Specs", "Unsupported", "compile", "lookup", "lowered",
 MOST_TEXT = 1 << 20  # characters of constants that are fetched, beyond which a segment is not worth keeping
 
 WEIGHTED = frozenset(("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"))
+
+
+def get_ready(size: int) -> None:
+    """Imports what compiling takes, and starts LiteRT as it will run so many bytes of weights."""
+    from pocketgraph.litert import trial, writer  # noqa: F401
+    from pocketgraph.litert.rewriting import optimize  # noqa: F401
+
+    if size >= PACKED_FROM:
+        prepare()
+    else:
+        import ai_edge_litert.interpreter  # noqa: F401
 
 
 def supported(graph: Graph, nodes: Sequence[Node], inferred: Inference) -> dict[str, str]:

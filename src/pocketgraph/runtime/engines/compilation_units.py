@@ -9,9 +9,16 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 from pocketgraph.errors import RunError
 from pocketgraph.graph import Node
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.frames import Loop, LoopFrame
 from pocketgraph.runtime.engines.needed import Item
+
+SAME = ops_with("passes", "loop_condition") | {"PlaceholderWithDefault"}
+"""Ops whose output is their first input; they cost nothing at run time."""
+
+STRUCTURAL = ops_with("constant", "placeholder", "control_flow") | SAME | {"NoOp", "ControlTrigger"}
+"""Ops that the engine itself carries out, without a kernel."""
 
 
 class PartCall(NamedTuple):

@@ -8,8 +8,7 @@ from typing import Any
 from pocketgraph.budgets import timed
 from pocketgraph.graph import Graph, Node
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.runtime.engines.compilation_units import Plan
-from pocketgraph.runtime.engines.step_builder import STRUCTURAL
+from pocketgraph.runtime.engines.compilation_units import STRUCTURAL, Plan
 
 
 def with_known_values(

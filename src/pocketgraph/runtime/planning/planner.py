@@ -7,6 +7,7 @@ graph ──passes──▶ specialized graph ──partition──▶ cut parts
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from pocketgraph.budgets import check_time
 from pocketgraph.errors import RunError
@@ -15,15 +16,19 @@ from pocketgraph.runtime.description import DescribedPart, Description
 from pocketgraph.runtime.engines.compilation_units import PartCall
 from pocketgraph.runtime.engines.functions import FunctionLibrary
 from pocketgraph.runtime.engines.needed import Item, needed
-from pocketgraph.runtime.engines.step_program import StepProgram
 from pocketgraph.runtime.planning import stored_plan
 from pocketgraph.runtime.planning.compiled_part import CompiledPart
 from pocketgraph.runtime.planning.compiling import compile_parts
-from pocketgraph.runtime.planning.dynamic_parts import DynamicParts, may_be_dynamic
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, Request, Runnable
 from pocketgraph.runtime.planning.graph_passes import IN_SEVERAL_CALLS, INEXACT, SpecializedGraph, specialized
 from pocketgraph.runtime.planning.missing import check_kernels
 from pocketgraph.runtime.planning.partitioning import CutPart
+
+if TYPE_CHECKING:
+    from pocketgraph.runtime.engines.step_program import StepProgram
+    from pocketgraph.runtime.planning.dynamic_parts import DynamicParts
+
+# What only plans of several steps need is imported where they are made.
 
 
 @collector_paused()
@@ -53,6 +58,8 @@ def prepare(request: Request, items: Mapping[str, Item] | None = None) -> Execut
     whole = parts[0] if len(parts) == 1 and parts[0].is_whole else None
     program: StepProgram | None = None
     if whole is None or request.call.is_traced:
+        from pocketgraph.runtime.planning.dynamic_parts import DynamicParts
+
         dynamic = DynamicParts(request, known.graph, _able_when_run(request, known), known.static, opened)
         program = _program(request, known.plan.items, parts, dynamic)
     if request.wants_one_engine and whole is None:
@@ -60,7 +67,9 @@ def prepare(request: Request, items: Mapping[str, Item] | None = None) -> Execut
     found = program.dynamic_parts if program is not None else ()
     check_time("while the graph was planned")
     if whole is None and stored_plan.is_kept(request):
-        stored_plan.keep(request, request.graph, known.plan.items, parts, found)
+        from pocketgraph.runtime.planning.stored_plan_content import keep
+
+        keep(stored_plan.name_of(request), request, request.graph, known.plan.items, parts, found)
     description = _described(request, known.plan.items, cuts, found, reasons, known.applied)
     if whole is None:
         return ExecutionPlan(program, description=description, executables=opened)
@@ -85,6 +94,8 @@ def _program(
     Raises:
         MissingKernelError: ops that nothing can run; all of them are named.
     """
+    from pocketgraph.runtime.engines.step_program import StepProgram
+
     library = FunctionLibrary(
         request.graph, dynamic.for_bodies() if dynamic is not None else None, without=request.without
     )
@@ -105,6 +116,7 @@ def _program(
 def _able_when_run(request: Request, known: SpecializedGraph) -> frozenset[str]:
     """The nodes that may be planned when they run: in loops and on branches, and those that wait for a shape, where
     that is not left open on purpose."""
+    from pocketgraph.runtime.planning.dynamic_parts import may_be_dynamic
 
     def is_able(name: str, item: Item) -> bool:
         if known.plan.frames[name].depth or name in known.conditional:

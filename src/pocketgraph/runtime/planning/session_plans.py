@@ -314,10 +314,14 @@ class SessionPlans:
         return self._key
 
     def _get_ready(self) -> None:
-        """Reads the graph and imports the planner: what a model takes that is not in the cache."""
+        """Reads the graph, imports the planner and starts LiteRT: what a model takes that is not in the cache."""
         with contextlib.suppress(PocketgraphError, OSError):  # whoever needs the graph will say so
             if self.graph and self.engine != "reference":
+                from pocketgraph.litert import engine
                 from pocketgraph.runtime.planning import compiling, planner  # noqa: F401
+
+                if self._path is not None and self.engine in (None, "auto", "litert"):
+                    engine.get_ready(os.path.getsize(self._path))
 
     def _has_ops(self, ops: frozenset[str]) -> bool:
         """Whether the graph, or a function of it, has one of these ops; found out once for each set of them."""
