@@ -264,19 +264,6 @@ def test_repeated_runs_give_new_arrays_and_keep_none_of_the_callers(tmp_path: pa
             assert_close(results[0], expected[0], 1e-5)
 
 
-def test_a_product_flattens_by_itself_what_others_see_flat() -> None:
-    text = (
-        convolution("c", "x", "w", 2)
-        + "f = Reshape(c, sizes, T=float, Tshape=int32)\nm = MatMul(f, v, T=float)\ny = Tanh(m, T=float)\n"
-    )
-    sizes = np.array([2, 72], np.int32)
-    model = graph(text, (2, 6, 6, 4), w=floats(3, 3, 4, 8), v=floats(72, 5), sizes=sizes)
-    assert check(model, 2, 6, 6, 4) == ["CONV_2D", "FULLY_CONNECTED", "TANH"]
-    assert "RESHAPE" in check(model, 2, 6, 6, 4, outputs=("y", "f"))
-    mixed = graph(text, (2, 6, 6, 4), w=floats(3, 3, 4, 8), v=floats(36, 5), sizes=np.array([4, 36], np.int32))
-    assert "RESHAPE" in check(mixed, 2, 6, 6, 4)
-
-
 LAST = {
     "y": "y = Reshape(t, flat, T=float, Tshape=int32)\n",
     "y t": "y = Reshape(t, flat, T=float, Tshape=int32)\n",

@@ -19,7 +19,6 @@ from pocketgraph.litert.rewriting.layout import sink_transposes
 from pocketgraph.litert.rewriting.linear import add_missing_biases, fold_affine
 from pocketgraph.litert.rewriting.shared import merge_equal_operations, share_constants
 from pocketgraph.litert.rewriting.simpler import (
-    flatten_inside_products,
     recognise_leaky_rectifiers,
     reshape_instead_of_transposing,
     scale_without_convolutions,
@@ -133,7 +132,6 @@ FOR_LATENCY: tuple[ProgramPass, ...] = (
     ),
     ProgramPass("take_whole_rows", "slices of whole rows are gathered as such", take_whole_rows),
     MERGE,
-    ProgramPass("flatten_inside_products", "a reshape before a product becomes part of it", flatten_inside_products),
     ProgramPass(
         "widen_narrow_convolutions",
         "convolutions with few channels make several pixels at once",

@@ -165,25 +165,6 @@ def _scalar(value: Value) -> Value:
     return Value(f"{value.name}/scalar", value.dtype, (), content)
 
 
-def flatten_inside_products(program: Program) -> None:
-    """A matrix product flattens what it is given by itself, so that a reshape before it is none of its business."""
-    producers = program.producers()
-    for operation in program.operations:
-        if operation.code != "FULLY_CONNECTED":
-            continue
-        value, weights = operation.inputs[:2]
-        if value is None or weights is None or value.dtype is not FLOAT:
-            continue
-        reshape = producers.get(value)
-        if reshape is None or reshape.code != "RESHAPE" or operation.options.get("keep_num_dims"):
-            continue
-        source = reshape.inputs[0]
-        is_same = value.shape == operation.outputs[0].shape[:1] + weights.shape[1:]
-        if source is not None and source.constant is None and is_same and source.shape[:1] == value.shape[:1]:
-            operation.inputs[0] = source
-    program.drop_unused()
-
-
 def choose_among_logits(program: Program) -> None:
     """The largest of the shares that logits come to is that of the largest logit, so that nothing normalizes them."""
     view = View(program)
