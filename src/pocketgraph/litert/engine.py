@@ -235,7 +235,7 @@ def _split(program: Program, inputs: Sequence[str], types: Sequence[str]) -> tup
     LiteRT does not pass inputs or constants straight through, so those are seen to here.
     """
     from pocketgraph.litert.program import Program
-    from pocketgraph.litert.rewriting.shared import bytes_repeated
+    from pocketgraph.litert.rewriting.deduplication import bytes_repeated
 
     computed = [v for v in dict.fromkeys(program.outputs) if v.constant is None and v not in program.inputs]
     constants = [v for v in dict.fromkeys(program.outputs) if v.constant is not None]

@@ -8,8 +8,8 @@ from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.litert.constant import Array, Constant
 from pocketgraph.litert.cost_model import FEW_PRELU_CHANNELS
 from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.litert.rewriting.narrow_convolutions import MOST_WRITTEN_OUT
 from pocketgraph.litert.rewriting.value_uses import View
-from pocketgraph.litert.rewriting.widths import MOST_WRITTEN_OUT
 
 MOST_DEPTH = 8  # operations that a negative part is spelled with
 
