@@ -8,18 +8,18 @@ import numpy as np
 
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.exporting.onnx import registry
+from pocketgraph.exporting.onnx.branch_conditions import Guard, Guards
 from pocketgraph.exporting.onnx.element_types import plain_type
 from pocketgraph.exporting.onnx.emitter import OnnxEmit
-from pocketgraph.exporting.onnx.guards import Guard, Guards
 from pocketgraph.exporting.onnx.preparing import Prepared
 from pocketgraph.exporting.onnx.program import Body, OnnxOperation, OnnxValue
 from pocketgraph.exporting.onnx.recurrent_loops import recurrent
-from pocketgraph.exporting.onnx.scanned import scanned_arrays
+from pocketgraph.exporting.onnx.scan_outputs import scanned_arrays
 from pocketgraph.exporting.onnx.unsupported import UnsupportedInOnnx
 from pocketgraph.graph import DType, Shape, canonical
 from pocketgraph.graph.dtype import BFLOAT16, BOOL, FLOAT, INT64, QINT32, RESOURCE
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.litert.statics import Statics
+from pocketgraph.litert.static_values import Statics
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.compilation_units import Unit, in_order
 from pocketgraph.runtime.engines.frames import ROOT, Loop

@@ -17,7 +17,7 @@ from pocketgraph.runtime.engines.functions import FunctionLibrary
 from pocketgraph.runtime.engines.needed import Item, needed
 from pocketgraph.runtime.engines.step_builder import STRUCTURAL, Builder
 from pocketgraph.runtime.planning.call_key import Sized
-from pocketgraph.runtime.planning.missing import check_kernels
+from pocketgraph.runtime.planning.missing_kernels import check_kernels
 from pocketgraph.runtime.planning.static_branches import SWITCH
 
 STATIC_WITH_INPUTS = ops_with("constant", "passes") | {"NoOp"}
