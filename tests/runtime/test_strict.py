@@ -12,7 +12,7 @@ import pytest
 
 from pocketgraph.errors import RunError
 from pocketgraph.graph.text_format import parse
-from pocketgraph.litert.edges import OPERATORS, OPS, edge_of
+from pocketgraph.litert.type_edges import OPERATORS, OPS, edge_of
 from pocketgraph.runtime import InferenceInterface, Session
 from support import model_dir, model_info, needs_shared
 

@@ -14,11 +14,11 @@ from pocketgraph.freezing import training_dir
 from pocketgraph.freezing.binding import bound, without_idle_waits
 from pocketgraph.freezing.checkpoint_values import values_of
 from pocketgraph.freezing.constant_substitution import variables_to_constants
+from pocketgraph.freezing.decided_branches import settled, without_idle_dropout
 from pocketgraph.freezing.graph_variables import is_variable, variables
 from pocketgraph.freezing.initializers import initialized, refuse_computed
 from pocketgraph.freezing.leftovers import leftovers
 from pocketgraph.freezing.savers import SavedAs, saved_names
-from pocketgraph.freezing.settle import settled, without_idle_dropout
 from pocketgraph.freezing.subgraph import extract_sub_graph
 from pocketgraph.freezing.table_contents import with_table_contents
 from pocketgraph.freezing.tables import with_assets

@@ -22,7 +22,7 @@ from pocketgraph.litert.unsupported import Unsupported
 
 if TYPE_CHECKING:
     from pocketgraph.litert.program import Program, Value
-    from pocketgraph.litert.statics import Inference
+    from pocketgraph.litert.static_values import Inference
     from pocketgraph.litert.trial import Trial
 
 __all__ = ["Executable", "Specs", "Unsupported", "compile", "lookup", "lowered", "supported", "tried"]
@@ -73,7 +73,7 @@ def tried(
         outputs: the tensors that are wanted of the whole graph.
         inferred: static shapes, types and values (kernels.shapes.infer with the feeds' shapes).
         fed: tensors whose values come from outside.
-        strict: refuse what differs from TensorFlow at the edges (see edges.py).
+        strict: refuse what differs from TensorFlow at the edges (see type_edges.py).
     """
     from pocketgraph.litert.trial import Trial
 
@@ -131,8 +131,8 @@ def compile(
                 raise Unsupported("it gave other results than the reference engine")
             if found is not None and not with_program:
                 return found
-    from pocketgraph.litert.edges import SPREADING
     from pocketgraph.litert.rewriting.optimize import optimize, optimize_for_latency
+    from pocketgraph.litert.type_edges import SPREADING
 
     if strict:
         without = SPREADING.union(without)
@@ -170,7 +170,7 @@ def lowered(
     from pocketgraph.litert.narrow_floats import widened
     from pocketgraph.litert.program import Program, Value
     from pocketgraph.litert.rewriting.optimize import optimize
-    from pocketgraph.litert.statics import Statics
+    from pocketgraph.litert.static_values import Statics
     from pocketgraph.litert.trial import MALFORMED, in_order
 
     taken = [canonical(name) for name in inputs]
@@ -192,7 +192,7 @@ def lowered(
         except Unsupported:
             if not custom:
                 raise
-            from pocketgraph.litert.custom import emit_custom
+            from pocketgraph.litert.custom_operators import emit_custom
 
             emit_custom(emit, node)
     leaving = [canonical(name) for name in outputs]
@@ -246,7 +246,7 @@ def _split(program: Program, inputs: Sequence[str], types: Sequence[str]) -> tup
     LiteRT does not pass inputs or constants straight through, so those are seen to here.
     """
     from pocketgraph.litert.program import Program
-    from pocketgraph.litert.rewriting.shared import bytes_repeated
+    from pocketgraph.litert.rewriting.deduplication import bytes_repeated
 
     computed = [v for v in dict.fromkeys(program.outputs) if v.constant is None and v not in program.inputs]
     constants = [v for v in dict.fromkeys(program.outputs) if v.constant is not None]

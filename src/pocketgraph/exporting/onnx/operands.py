@@ -14,7 +14,7 @@ from pocketgraph.graph import DType, Graph, Node, Shape
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.operands import Operands
-from pocketgraph.litert.statics import Inference, Statics
+from pocketgraph.litert.static_values import Inference, Statics
 
 
 class OnnxOperands(Operands[OnnxValue]):

@@ -9,7 +9,7 @@ from pocketgraph.graph import Graph, Node, canonical, node_name, parse_ref
 from pocketgraph.graph.dtype import QINT32, QUINT8
 from pocketgraph.kernels.quantized.eight_bit_arithmetic import BYTE, joint_range, widened_range
 from pocketgraph.kernels.shapes import Inferred
-from pocketgraph.runtime.eight_bit.exact_or_fast import Feeds, shapes_of
+from pocketgraph.runtime.eight_bit.arithmetic_choice import Feeds, shapes_of
 from pocketgraph.runtime.eight_bit.float_ops import CANDIDATES, KEEPS_RANGE, MOVES
 from pocketgraph.runtime.eight_bit.operands import has_ranges, known_number, operands
 

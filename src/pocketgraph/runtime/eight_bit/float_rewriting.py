@@ -30,9 +30,9 @@ from pocketgraph.kernels.quantized.eight_bit_arithmetic import (
     sum_range,
     to_code,
 )
-from pocketgraph.litert.hints import MAY_QUANTIZE
+from pocketgraph.litert.lowering_hints import MAY_QUANTIZE
+from pocketgraph.runtime.eight_bit.arithmetic_choice import Feeds, wants_codes
 from pocketgraph.runtime.eight_bit.eight_bit_parts import Islands, Range
-from pocketgraph.runtime.eight_bit.exact_or_fast import Feeds, wants_codes
 from pocketgraph.runtime.eight_bit.exact_rewriting import OPS, ExactCodes
 from pocketgraph.runtime.eight_bit.float_ops import CANDIDATES, FLOAT_OPS, MOVES
 from pocketgraph.runtime.eight_bit.operands import operands

@@ -214,8 +214,6 @@ def find(request: Request, graph: Callable[[], Graph]) -> ExecutionPlan | None:
 
 
 def _whole(request: Request, graph: Callable[[], Graph]) -> ExecutionPlan | None:
-    from pocketgraph.litert.executable import lookup
-
     call = request.call
     if call.targets or len(set(call.fetches)) < len(call.fetches):
         return None
@@ -225,15 +223,8 @@ def _whole(request: Request, graph: Callable[[], Graph]) -> ExecutionPlan | None
             return None
         specs[str(endpoint)] = (dtype, Shape(shape).known)
     names, fetches = sorted(specs), [str(endpoint) for endpoint in call.fetches]
-    found = lookup(
-        call.of_model(request.key), names, fetches, specs,
-        threads=request.threads, cache_dir=request.cache_dir, opener=request.opener(),
-    )  # fmt: skip
+    found = request.part_of_earlier(call.of_model(request.key), names, fetches, specs, graph)
     if found is None:
         return None
-    if not request.may_answer(found, graph):
-        found.close()
-        return None  # planned anew, the nodes are known with which it is compared
-    request.choose_engine(found, graph)
     order = {name: index for index, name in enumerate(specs)}
     return ExecutionPlan(None, found, tuple([order[name] for name in names]), executables=[found])

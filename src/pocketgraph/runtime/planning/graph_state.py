@@ -16,7 +16,7 @@ from pocketgraph.runtime.engines.frames import ROOT, frames_of, has_loops
 from pocketgraph.runtime.engines.functions import FunctionLibrary
 from pocketgraph.runtime.engines.needed import Item, needed
 from pocketgraph.runtime.planning.call_key import Sized
-from pocketgraph.runtime.planning.missing import check_kernels
+from pocketgraph.runtime.planning.missing_kernels import check_kernels
 from pocketgraph.runtime.planning.static_branches import SWITCH
 
 STATIC_WITH_INPUTS = ops_with("constant", "passes") | {"NoOp"}

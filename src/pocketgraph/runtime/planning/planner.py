@@ -21,7 +21,7 @@ from pocketgraph.runtime.planning.compiled_part import CompiledPart
 from pocketgraph.runtime.planning.compiling import compile_parts
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, Request, Runnable
 from pocketgraph.runtime.planning.graph_passes import IN_SEVERAL_CALLS, INEXACT, SpecializedGraph, specialized
-from pocketgraph.runtime.planning.missing import check_kernels
+from pocketgraph.runtime.planning.missing_kernels import check_kernels
 from pocketgraph.runtime.planning.partitioning import CutPart
 
 if TYPE_CHECKING:

@@ -15,7 +15,6 @@ from pocketgraph.graph import DType, Graph, Node
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.kernels import registry
 from pocketgraph.litert import cache
-from pocketgraph.litert.executable import lookup
 from pocketgraph.runtime.engines.compilation_units import STRUCTURAL, PartCall
 from pocketgraph.runtime.engines.functions import FunctionLibrary
 from pocketgraph.runtime.engines.needed import Item, item_of, needed
@@ -166,13 +165,10 @@ def reopened(
     parts: list[PartCall] = []
     for index, (stand_in, key, specs, wanted, inputs, count, ops) in enumerate(about["parts"]):
         types = {name: (DType.named(kind), tuple(shape)) for name, kind, shape in specs}
-        found = lookup(key, list(types), wanted, types, threads=request.threads, cache_dir=request.cache_dir)
+        found = request.part_of_earlier(key, list(types), wanted, types, whole)
         if found is None:
             raise LookupError(stand_in)
         opened.append(found)
-        if not request.may_answer(found, whole):
-            raise LookupError(stand_in)
-        request.choose_engine(found, whole)
         outputs = tuple(Endpoint(stand_in, port) for port in range(count))
         part = CompiledPart(ops, tuple(map(Endpoint.of, inputs)), outputs, found)
         parts.append(part.as_step(index, (stand_in,)))

@@ -14,7 +14,7 @@ from pocketgraph.graph import Node
 from pocketgraph.kernels.windows import Window, windows
 from pocketgraph.litert.cost_model import FEW_ROW_ELEMENTS
 from pocketgraph.litert.emitter import Emit
-from pocketgraph.litert.images import data_format, image, spatial
+from pocketgraph.litert.image_layout import data_format, image, spatial
 from pocketgraph.litert.lowering import lowers
 from pocketgraph.litert.lowerings.pieces import cut
 from pocketgraph.litert.lowerings.sliding import at_their_places, elements_of_windows

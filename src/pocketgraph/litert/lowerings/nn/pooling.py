@@ -6,7 +6,7 @@ import numpy as np
 
 from pocketgraph.graph import Node
 from pocketgraph.litert.emitter import Emit
-from pocketgraph.litert.images import TO_NHWC, data_format, image, spatial, yield_image
+from pocketgraph.litert.image_layout import TO_NHWC, data_format, image, spatial, yield_image
 from pocketgraph.litert.lowering import lowers
 from pocketgraph.litert.lowerings.nn.convolution import window_shape
 from pocketgraph.litert.lowerings.pieces import pad

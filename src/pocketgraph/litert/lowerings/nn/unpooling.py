@@ -16,7 +16,7 @@ from pocketgraph.graph import Node, canonical
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64
 from pocketgraph.litert.constant import Array
 from pocketgraph.litert.emitter import Emit
-from pocketgraph.litert.images import spatial
+from pocketgraph.litert.image_layout import spatial
 from pocketgraph.litert.lowering import lowers
 from pocketgraph.litert.lowerings.nn.convolution import window_shape
 from pocketgraph.litert.lowerings.nn.pooled_places import are_places, indices_of
