@@ -44,7 +44,7 @@ def command_pages() -> dict[str, str]:
     index = [
         "# Commands",
         "",
-        "In the order in which a model meets them. Dashes and underscores are the same in names of commands and options.",
+        "In the order in which a model meets them. In names, dashes and underscores are the same.",
         f"Also: {others}.",
     ]
     for heading, commands in ROAD.items():
