@@ -121,6 +121,9 @@ def freeze(
             when something is bound; else functions stay as they are, as in the original.
         allow_training_batch_norm: do not refuse batch norms that use the statistics of the batch.
 
+    Returns:
+        A graph of what the outputs need, without variables.
+
     Raises:
         FreezeError: an output is unknown or cannot be guessed; a variable is missing in the checkpoint or differs in
             type or shape; there are no variables; a variable goes where a constant cannot; a function calls itself; a

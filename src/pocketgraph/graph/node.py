@@ -79,6 +79,9 @@ class Node:
     >>> node.replace(inputs=["x", "w"]).with_attrs(transpose_a=None)
     y = MatMul(x, w, T=float)
 
+    Args:
+        name, op, inputs, attrs, device, extra: the attributes of these names.
+
     Attributes:
         name: unique in its graph.
         op: the op type.
@@ -125,7 +128,11 @@ class Node:
         return table
 
     def decoded(self) -> Mapping[str, AttrValue]:
-        """The attributes of a node that was made without them; called once, by ``attrs``."""
+        """The attributes of a node that was made without them; called once, by ``attrs``.
+
+        Returns:
+            The attributes by name.
+        """
         return _NO_ATTRS
 
     @property
@@ -142,7 +149,14 @@ class Node:
         attrs: Mapping[str, AttrValue] | None = None,
         device: str | None = None,
     ) -> Node:
-        """A copy with some parts exchanged."""
+        """A copy with some parts exchanged.
+
+        Args:
+            name, op, inputs, attrs, device: the new parts; None for what stays as it is.
+
+        Returns:
+            The copy; this node stays as it is.
+        """
         return Node(
             self.name if name is None else name,
             self.op if op is None else op,
@@ -153,7 +167,14 @@ class Node:
         )
 
     def with_attrs(self, **changes: AttrValue | None) -> Node:
-        """A copy with these attributes set, or dropped where the value is None."""
+        """A copy with other attributes.
+
+        Args:
+            changes: attributes to set, by name; None drops one.
+
+        Returns:
+            The copy; this node stays as it is.
+        """
         attrs = dict(self.attrs)
         for key, value in changes.items():
             if value is None:
@@ -177,18 +198,44 @@ class Node:
         return tuple([i for i in self.inputs if i.startswith("^")])
 
     def attr(self, name: str, default: Any = None) -> Any:
-        """One attribute's value, or the default when the node has none (op defaults are in graph.opdefs)."""
+        """One attribute's value.
+
+        Args:
+            name: of the attribute.
+            default: what to give when the node has none; defaults of ops are in graph.opdefs.
+
+        Returns:
+            The value, or the default.
+        """
         return self.attrs.get(name, default)
 
     def dtype(self, name: str = "T", default: DType | None = None) -> DType:
-        """The value of a type attribute; GraphError when it is missing and there is no default."""
+        """The value of a type attribute.
+
+        Args:
+            name: of the attribute.
+            default: what to give when the node has none.
+
+        Returns:
+            The type.
+
+        Raises:
+            GraphError: the attribute is missing and there is no default, or it is no type.
+        """
         value = self.attrs.get(name, default)
         if not isinstance(value, DType):
             raise GraphError(f"the {self.op} has no type attribute '{name}'", where=f"node '{self.name}'")
         return value
 
     def shape(self, name: str = "shape") -> Shape | None:
-        """The value of a shape attribute, or None when it is missing."""
+        """The value of a shape attribute.
+
+        Args:
+            name: of the attribute.
+
+        Returns:
+            The shape, or None when it is missing.
+        """
         value = self.attrs.get(name)
         return value if isinstance(value, Shape) else None
 

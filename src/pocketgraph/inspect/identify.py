@@ -149,6 +149,12 @@ def identify(path: str | os.PathLike[str]) -> IdentifiedFile:
 
     A damaged or missing file gives what is known nevertheless; see ``is_whole`` and ``damage``.
 
+    Args:
+        path: a file, a directory, or the prefix of a checkpoint.
+
+    Returns:
+        What was found, such as kind, bytes, graphs, damage, and what to type next.
+
     Raises:
         FormatError: it cannot be opened.
     """

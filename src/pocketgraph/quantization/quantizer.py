@@ -110,6 +110,9 @@ def quantize(
         progress: told the stage, how many steps of it are done, and of how many.
         notify: told what is easily overlooked, a sentence each.
 
+    Returns:
+        The eight-bit model. ``save`` writes it, ``report`` says what each layer lost, ``judged`` what the model did.
+
     Raises:
         UsageError: there are no samples, something does not go together, or a name is of nothing.
         FormatError: a file is damaged.

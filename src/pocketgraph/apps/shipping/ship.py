@@ -83,6 +83,9 @@ def ship(
         preset, input_mean, input_std, input_width, input_height, sample_rate: see ``SampleReading``.
         threads, progress, notify: as for ``quantize``.
 
+    Returns:
+        What was tried, what ships, and the verdict.
+
     Raises:
         UsageError: the data do not fit the model, or a name is of nothing.
         PocketgraphError: the model is damaged, or not even the float file can be made.

@@ -56,6 +56,9 @@ def evaluate(
         skip: leave out the first so many, such as those calibrated with.
         preset, input_mean, input_std, input_width, input_height, sample_rate: see ``SampleReading``.
 
+    Returns:
+        A row for each model, in their order; it prints as a table.
+
     Raises:
         UsageError: there are no samples, or models do not take or give the same shapes.
         FormatError: a file is damaged.
