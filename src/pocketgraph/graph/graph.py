@@ -184,7 +184,14 @@ class Graph:
             raise GraphError(f"the graph has no node '{name}'", hint=did_you_mean(name, self.nodes)) from None
 
     def producer(self, ref: str) -> Node:
-        """The node that an input or tensor name refers to; errors as for ``graph[name]``."""
+        """The node that makes a tensor.
+
+        Args:
+            ref: an input or a tensor's name: ``split``, ``split:1`` or ``^split``.
+
+        Raises:
+            GraphError: there is no such node.
+        """
         return self[node_name(ref)]
 
     @cached_property

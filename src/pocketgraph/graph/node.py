@@ -14,7 +14,13 @@ from pocketgraph.graph.tensor import Tensor
 
 
 class Ref(NamedTuple):
-    """An input taken apart: ``split:1`` is ("split", 1, False), ``^init`` is ("init", -1, True)."""
+    """An input taken apart: ``split:1`` is ("split", 1, False), ``^init`` is ("init", -1, True).
+
+    Attributes:
+        name: of the node.
+        port: which of its outputs; -1 for a control input.
+        control: whether it only orders execution.
+    """
 
     name: str
     port: int
@@ -28,7 +34,7 @@ _new_tuple = tuple.__new__
 
 
 def parse_ref(text: str) -> Ref:
-    """Takes an input or tensor name apart.
+    """Takes an input or a tensor's name, ``text``, apart.
 
     ``node``, ``node:0`` and ``^node`` are the graph's spellings; inside functions ``node:output:0`` is kept as the
     name ``node:output``. A suffix that is not a number, or one of more digits than any port has, is part of the name.
@@ -44,7 +50,7 @@ def parse_ref(text: str) -> Ref:
 
 
 def node_name(text: str) -> str:
-    """The bare node name of an input or tensor name."""
+    """The node's name in ``text``, an input or a tensor's name: ``split`` of ``split:1`` and of ``^split``."""
     if text.startswith("^"):
         return text[1:]
     if ":" not in text:
@@ -54,7 +60,7 @@ def node_name(text: str) -> str:
 
 
 def canonical(text: str) -> str:
-    """The spelling with the port always written: ``n`` → ``n:0``, ``^n`` stays."""
+    """``text``, an input or a tensor's name, with the port always written: ``n`` → ``n:0``, ``^n`` stays."""
     if ":" not in text:
         return text if text.startswith("^") else f"{text}:0"
     if text.endswith(":0"):
@@ -142,7 +148,11 @@ class Node:
         attrs: Mapping[str, AttrValue] | None = None,
         device: str | None = None,
     ) -> Node:
-        """A copy with some parts exchanged."""
+        """A copy with some parts exchanged.
+
+        Args:
+            name, op, inputs, attrs, device: as for a Node; None keeps what this one has.
+        """
         return Node(
             self.name if name is None else name,
             self.op if op is None else op,
@@ -153,7 +163,11 @@ class Node:
         )
 
     def with_attrs(self, **changes: AttrValue | None) -> Node:
-        """A copy with these attributes set, or dropped where the value is None."""
+        """A copy with other attributes.
+
+        Args:
+            changes: attributes to set, by name; None drops one.
+        """
         attrs = dict(self.attrs)
         for key, value in changes.items():
             if value is None:
@@ -177,18 +191,22 @@ class Node:
         return tuple([i for i in self.inputs if i.startswith("^")])
 
     def attr(self, name: str, default: Any = None) -> Any:
-        """One attribute's value, or the default when the node has none (op defaults are in graph.opdefs)."""
+        """The value of the attribute ``name``; ``default`` where the node has none (an op's own: graph.opdefs)."""
         return self.attrs.get(name, default)
 
     def dtype(self, name: str = "T", default: DType | None = None) -> DType:
-        """The value of a type attribute; GraphError when it is missing and there is no default."""
+        """The value of the type attribute ``name``; ``default`` where the node has none.
+
+        Raises:
+            GraphError: it has none, and there is no default.
+        """
         value = self.attrs.get(name, default)
         if not isinstance(value, DType):
             raise GraphError(f"the {self.op} has no type attribute '{name}'", where=f"node '{self.name}'")
         return value
 
     def shape(self, name: str = "shape") -> Shape | None:
-        """The value of a shape attribute, or None when it is missing."""
+        """The value of the shape attribute ``name``; None where the node has none."""
         value = self.attrs.get(name)
         return value if isinstance(value, Shape) else None
 
@@ -211,7 +229,15 @@ class Node:
 
 
 def const(name: str, value: Any, dtype: DType | None = None, *, inputs: Iterable[str] = (), device: str = "") -> Node:
-    """A ``Const`` node of this value (an array, a number, a list, or a Tensor)."""
+    """A ``Const`` node.
+
+    Args:
+        name: of the node.
+        value: an array, a number, nested lists, or a Tensor.
+        dtype: the element type; by default the value's own. A Tensor keeps its own.
+        inputs: control inputs, such as ``^init``.
+        device: as for a Node.
+    """
     tensor = value if isinstance(value, Tensor) else Tensor.from_numpy(value, dtype)
     return Node(name, "Const", inputs, {"dtype": tensor.dtype, "value": tensor}, device)
 

@@ -101,7 +101,7 @@ class Tensor:
         return self.size * self.dtype.size
 
     def same_values(self, other: Tensor) -> bool:
-        """Whether dtype, shape and every element are equal; NaN equals NaN of the same bits."""
+        """Whether dtype, shape and every element equal those of ``other``; NaN equals NaN of the same bits."""
         if self is other:
             return True
         if self.dtype is not other.dtype or self.shape != other.shape:

@@ -149,6 +149,12 @@ def identify(path: str | os.PathLike[str]) -> IdentifiedFile:
 
     A damaged or missing file gives what is known nevertheless; see ``is_whole`` and ``damage``.
 
+    Args:
+        path: a model file of any form, a directory, or a checkpoint's prefix.
+
+    Returns:
+        What was found; as text, the lines that ``pocketgraph identify`` prints.
+
     Raises:
         FormatError: it cannot be opened.
     """

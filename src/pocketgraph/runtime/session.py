@@ -234,7 +234,14 @@ class Session:
         *,
         targets: TensorName | Sequence[TensorName] = (),
     ) -> StepTrace:
-        """Runs once and gives the time of every node; see ``run`` for the arguments."""
+        """Runs once and gives the time of every node, in microseconds.
+
+        Args:
+            fetches, feeds, targets: as for ``run``.
+
+        Raises:
+            RunError, MissingKernelError: as for ``run``.
+        """
         from pocketgraph.runtime.profile import StepTrace
 
         trace = StepTrace()
