@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pocketgraph.graph import Graph
+from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse, print_graph
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -80,6 +80,14 @@ def in_threads(work: Callable[..., object], arguments: Iterable[tuple[Any, ...]]
         thread.start()
     for thread in threads:
         thread.join()
+
+
+def with_weights(text: str, **weights: Any) -> Graph:
+    """The graph of a text, with these constants: in place of nodes of their names, or behind the others."""
+    graph = parse(text)
+    made = {name: const(name, value) for name, value in weights.items()}
+    kept = [made.get(node.name, node) for node in graph]
+    return graph.replace([*kept, *(node for name, node in made.items() if name not in graph.nodes)])
 
 
 def assert_text(graph: Graph, text: str) -> None:

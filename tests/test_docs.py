@@ -90,3 +90,14 @@ def test_calls_have_flags_that_exist(document: str) -> None:
 def test_the_readme_lists_every_command() -> None:
     first_column = "".join(re.findall(r"^\|([^|]*)\|", text_of("README.md"), re.MULTILINE))
     assert set(COMMANDS) <= set(re.findall(r"`([a-z_]+)`", first_column))
+
+
+def test_words_of_the_code_are_used_in_it() -> None:
+    """Each stands in names of the code: in a file's, or in a class's, function's or variable's."""
+    found = re.findall(
+        r"^- \*\*([^*]*)\*\*", text_of("docs/glossary.md").partition("## Words of the code")[2], re.MULTILINE
+    )
+    terms = [term for entry in found for term in entry.split(", ")]
+    assert len(terms) <= 40
+    code = " ".join(path.read_text() for path in (ROOT / "src").rglob("*.py")).lower() + " ".join(files())
+    assert [term for term in terms if not re.search("_?".join(re.split(r"[ -]", term.lower())), code)] == []

@@ -1,4 +1,4 @@
-"""The examples in the docstrings of public functions run, and give what they say."""
+"""Docstrings of public functions: their examples give what they say, and each argument is explained."""
 
 from __future__ import annotations
 

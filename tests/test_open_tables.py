@@ -39,7 +39,7 @@ def files_for(thing: str) -> list[str]:
 
 @pytest.mark.parametrize(
     ("thing", "most"),
-    [("an op", 6), ("a rule", 3), ("a file form", 3), ("a command", 4), ("a kernel of your own", 0)],
+    [("an op", 6), ("a rule", 3), ("a pass", 4), ("a file form", 3), ("a command", 4), ("a kernel of your own", 0)],
 )
 def test_the_files_that_are_touched_are_few_and_are_where_it_says(thing: str, most: int) -> None:
     named = files_for(thing)

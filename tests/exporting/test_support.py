@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from command_line import call
+from loop_text import counted_loop
 from pocketgraph.errors import PocketgraphError, UsageError
 from pocketgraph.exporting import export, opened
 from pocketgraph.exporting.programs import LackingError
@@ -182,27 +183,12 @@ NOISE = """
 DRAWN_IN_A_LOOP = """
     x = Placeholder(dtype=float, shape=[3])
     most = Placeholder(dtype=int32, shape=[])
-    zero = Const(int32 0)
-    one = Const(int32 1)
     three = Const(int32 [3])
-    turn = Enter(zero, T=int32, frame_name="L")
-    value = Enter(x, T=float, frame_name="L")
-    end = Enter(most, T=int32, frame_name="L", is_constant=true)
-    step = Enter(one, T=int32, frame_name="L", is_constant=true)
-    size = Enter(three, T=int32, frame_name="L", is_constant=true)
-    turns = Merge(turn, next_turn, T=int32, N=2)
-    values = Merge(value, next_value, T=float, N=2)
-    less = Less(turns, end, T=int32)
-    goes = LoopCond(less)
-    turn_switch = Switch(turns, goes, T=int32)
-    value_switch = Switch(values, goes, T=float)
-    more = Add(turn_switch:1, step, T=int32)
-    noise = RandomUniform(size, T=int32, dtype=float)
-    sum = Add(value_switch:1, noise, T=float)
-    next_turn = NextIteration(more, T=int32)
-    next_value = NextIteration(sum, T=float)
-    y = Exit(value_switch, T=float)
-"""
+""" + counted_loop(
+    "most",
+    "noise = RandomUniform(three_in, T=int32, dtype=float)\nnext = Add(v, noise, T=float)",
+    given={"three": "int32"},
+)
 
 
 @pytest.mark.skipif(find_spec("onnxruntime") is None, reason="onnxruntime is not installed")

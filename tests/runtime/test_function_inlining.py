@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from graph_files import graph_file
+from loop_text import counted_loop
 from pocketgraph.errors import RunError
 from pocketgraph.graph import Function, Graph
 from pocketgraph.graph.endpoint import Endpoint
@@ -70,29 +71,17 @@ def test_a_switch_with_many_ways(number: int, way: str) -> None:
 
 
 def test_a_switch_with_many_ways_in_a_loop_that_is_written_out() -> None:
-    graph = parse("""
-        x = Placeholder(dtype=float, shape=[2])
-        zero = Const(int32 0)
-        i = Enter(zero, T=int32, frame_name="loop")
-        v = Enter(x, T=float, frame_name="loop")
-        i_now = Merge(i, i_next, N=2, T=int32)
-        v_now = Merge(v, v_next, N=2, T=float)
-        three = Const(int32 3, ^i_now)
-        less = Less(i_now, three, T=int32)
-        go = LoopCond(less)
-        i_in = Switch(i_now, go, T=int32)
-        v_in = Switch(v_now, go, T=float)
-        one = Const(int32 1, ^i_in)
-        more = AddV2(i_in:1, one, T=int32)
-        way = _SwitchN(v_in:1, i_in:1, T=float, num_outs=3)
+    text = "x = Placeholder(dtype=float, shape=[2])\nthree = Const(int32 3)\n" + counted_loop(
+        "three",
+        """
+        way = _SwitchN(v, i, T=float, num_outs=3)
         squared = Square(way, T=float)
         halved = Mul(way:1, way:1, T=float)
         turned = Neg(way:2, T=float)
-        joined = Merge(squared, halved, turned, N=3, T=float)
-        i_next = NextIteration(more, T=int32)
-        v_next = NextIteration(joined, T=float)
-        y = Exit(v_in, T=float)
-    """)
+        next = Merge(squared, halved, turned, N=3, T=float)
+        """,
+    )
+    graph = parse(text)
     for engine in ("reference", None):
         (found,) = Session(graph, engine=engine).run("y", {"x": np.array([1.5, -2], np.float32)})
         np.testing.assert_allclose(found, -(np.array([1.5, -2], np.float32) ** 4))

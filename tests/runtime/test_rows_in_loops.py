@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from loop_text import counted_loop
 from pocketgraph.errors import RunError
 from pocketgraph.graph import Graph
 from pocketgraph.graph.text_format import parse
@@ -84,30 +85,19 @@ def test_a_packed_number_that_is_fetched_is_still_made() -> None:
 WAYS = """
     x = Placeholder(dtype=float, shape=[2])
     n = Placeholder(dtype=int32, shape=[])
-    zero = Const(int32 0)
-    i0 = Enter(zero, T=int32, frame_name="f", is_constant=false)
-    h0 = Enter(x, T=float, frame_name="f", is_constant=false)
-    n0 = Enter(n, T=int32, frame_name="f", is_constant=true)
-    i = Merge(i0, i_next, N=2, T=int32)
-    h = Merge(h0, h_next, N=2, T=float)
-    more = Less(i, n0, T=int32)
-    go = LoopCond(more)
-    i_in = Switch(i, go, T=int32)
-    h_in = Switch(h, go, T=float)
-    one = Const(int32 1, ^i_in)
-    three = Const(int32 3, ^i_in)
-    which = FloorMod(i_in:1, three, T=int32)
-    way = _SwitchN(h_in:1, which, T=float, num_outs=3)
+""" + counted_loop(
+    "n",
+    """
+    three = Const(int32 3, ^i)
+    which = FloorMod(i, three, T=int32)
+    way = _SwitchN(v, which, T=float, num_outs=3)
     a = Neg(way, T=float)
     b = Square(way:1, T=float)
     c = Exp(way:2, T=float)
-    other = _SwitchN(i_in:1, which, T=int32, num_outs=3)
-    together = Merge(a, b, c, N=3, T=float)
-    following = AddV2(i_in:1, one, T=int32)
-    i_next = NextIteration(following, T=int32)
-    h_next = NextIteration(together, T=float)
-    y = Exit(h_in, T=float)
-"""
+    other = _SwitchN(i, which, T=int32, num_outs=3)
+    next = Merge(a, b, c, N=3, T=float)
+    """,
+)
 
 
 @pytest.mark.parametrize("engine", ["reference", None])

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from loop_text import counted_loop
 from pocketgraph.errors import RunError
 from pocketgraph.formats import save
 from pocketgraph.graph.text_format import parse
@@ -189,30 +190,17 @@ def test_a_fed_output_of_a_compiled_node(tmp_path: pathlib.Path) -> None:
 LOOP = f"""
     x = Placeholder(dtype=float, shape=[2, 4])
     w = Const(float {WEIGHTS.tolist()})
-    zero = Const(int32 0)
     limit = Placeholder(dtype=int32, shape=[])
-    e0 = Enter(zero, T=int32, frame_name="loop", is_constant=false)
-    e1 = Enter(x, T=float, frame_name="loop", is_constant=false)
-    ew = Enter(w, T=float, frame_name="loop", is_constant=true)
-    el = Enter(limit, T=int32, frame_name="loop", is_constant=true)
-    m0 = Merge(e0, n0, T=int32, N=2)
-    m1 = Merge(e1, n1, T=float, N=2)
-    less = Less(m0, el, T=int32)
-    cond = LoopCond(less)
-    s0 = Switch(m0, cond, T=int32)
-    s1 = Switch(m1, cond, T=float)
-    b0 = Identity(s0:1, T=int32)
-    b1 = Identity(s1:1, T=float)
-    step = Const(int32 1, ^b0)
-    half = Const(float 0.5, ^b0)
-    add = Add(b0, step, T=int32)
-    mul = MatMul(b1, ew, T=float)
+""" + counted_loop(
+    "limit",
+    """
+    half = Const(float 0.5, ^v)
+    mul = MatMul(v, w_in, T=float)
     tanh = Tanh(mul, T=float)
-    scaled = Mul(tanh, half, T=float)
-    n0 = NextIteration(add, T=int32)
-    n1 = NextIteration(scaled, T=float)
-    y = Exit(s1, T=float)
-"""
+    next = Mul(tanh, half, T=float)
+    """,
+    given={"w": "float"},
+)
 
 
 def test_dynamic_parts_are_not_looked_for_again(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,12 +228,12 @@ def test_a_dynamic_part_that_takes_a_truth_value_is_found_again(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = LOOP.replace(
-        "scaled = Mul(tanh, half, T=float)",
-        """last = GreaterEqual(m0, el, T=int32)
-    size = Const(int32[1] [2], ^b0)
+        "next = Mul(tanh, half, T=float)",
+        """last = GreaterEqual(loop/i_now, loop/rounds, T=int32)
+    size = Const(int32[1] [2], ^i)
     ended = Fill(size, last, T=bool, index_type=int32)
     halved = Mul(tanh, half, T=float)
-    scaled = Select(ended, b1, halved, T=float)""",
+    next = Select(ended, v, halved, T=float)""",
     )
     assert text != LOOP
     text = text.replace("[2, 4]", "[1, 4]").replace("int32[1] [2]", "int32[1] [1]")

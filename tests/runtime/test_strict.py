@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from loop_text import counted_loop
 from pocketgraph.errors import RunError
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.type_edges import OPERATORS, OPS, edge_of
@@ -94,30 +95,14 @@ def test_a_session_of_either_kind_keeps_parts_of_its_own(tmp_path: pathlib.Path)
 
 
 def test_parts_in_loops_are_strict_too() -> None:
-    graph = parse("""
+    graph = parse(
+        """
         x = Placeholder(dtype=float, shape=[4, 256])
         limit = Placeholder(dtype=int32, shape=[])
-        zero = Const(int32 0)
-        one = Const(int32 1)
-        count = Enter(zero, T=int32, frame_name="loop")
-        start = Enter(x, T=float, frame_name="loop")
-        bound = Enter(limit, T=int32, frame_name="loop", is_constant=true)
-        step = Enter(one, T=int32, frame_name="loop", is_constant=true)
         w = Const(float[256, 256] 0.0125)
-        weights = Enter(w, T=float, frame_name="loop", is_constant=true)
-        i = Merge(count, more, T=int32, N=2)
-        value = Merge(start, next, T=float, N=2)
-        go = Less(i, bound, T=int32)
-        goes = LoopCond(go)
-        si = Switch(i, goes, T=int32)
-        sv = Switch(value, goes, T=float)
-        added = Add(si:1, step, T=int32)
-        m = MatMul(sv:1, weights, T=float)
-        e = Exp(m, T=float)
-        more = NextIteration(added, T=int32)
-        next = NextIteration(e, T=float)
-        y = Exit(sv, T=float)
-    """)
+        """
+        + counted_loop("limit", "m = MatMul(v, w_in, T=float)\nnext = Exp(m, T=float)", given={"w": "float"})
+    )
     feeds = {"x": np.full((4, 256), np.nan, "f4"), "limit": np.int32(3)}
     with Session(graph, cache_dir="") as loose, Session(graph, strict=True, cache_dir="") as strict:
         assert not np.isnan(loose.run("y", feeds)[0]).any()

@@ -168,7 +168,7 @@ def to_bytes(graph: Graph) -> bytes:
 
 
 def open_checkpoint(path: PathLike) -> Mapping[str, Tensor]:
-    """The variables of a checkpoint by name; see ``checkpoint.open_checkpoint``.
+    """The variables of a checkpoint by name; a tensor's values are read when ``numpy()`` asks for them.
 
     >>> import numpy as np
     >>> from pocketgraph.formats.checkpoints.checkpoint_writer import write_checkpoint
@@ -176,6 +176,12 @@ def open_checkpoint(path: PathLike) -> Mapping[str, Tensor]:
     >>> w = open_checkpoint("model.ckpt-1")["w"]
     >>> w.dtype.name, w.shape, w.numpy()
     ('float', (1, 2), array([[1., 2.]], dtype=float32))
+
+    Args:
+        path: the prefix (``model.ckpt-1000``), one of its files, or the directory that holds them, for the latest.
+
+    Raises:
+        FormatError: there is no such checkpoint, or its index is damaged.
     """
     from pocketgraph.formats.checkpoints import checkpoint
 

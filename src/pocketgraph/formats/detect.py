@@ -38,14 +38,21 @@ class Identity:
         return str(self.kind.value[0])
 
     def refusal(self, wanted: str = "a GraphDef") -> FormatError:
-        """The error for somebody who expected something else here."""
+        """The error for somebody who expected something else here.
+
+        Args:
+            wanted: what that was, with its article.
+        """
         if self.kind is Kind.MISSING:
             return FormatError("there is no such file", where=self.path, hint=self.next)
         return FormatError(f"this is {self.description}, not {wanted}", where=self.path, hint=self.next)
 
 
 def identify(path: PathLike) -> Identity:
-    """What a file, directory or checkpoint prefix is.
+    """What lies at a path, and what one can do with it next.
+
+    Args:
+        path: of a file, a directory, or a checkpoint's prefix; it may be missing.
 
     Raises:
         FormatError: it is there but cannot be read.

@@ -38,6 +38,7 @@ def variables_to_constants(graph: Graph, values: Mapping[str, Tensor]) -> Graph:
     * ``versions`` is kept (1.15 writes none; 2.x keeps it).
 
     Args:
+        graph: with the variables.
         values: the value by the variable's node name; dtypes are those of the variables. They are not read.
 
     Raises:

@@ -167,7 +167,7 @@ def freeze_and_tell(
     control_flow: ControlFlow | None = None,
     allow_training_batch_norm: bool = False,
 ) -> Frozen:
-    """freeze(), with what there is to tell about it."""
+    """``freeze``, with what there is to tell about it: arguments and errors are the same."""
     graph, source, store, has_saver = _opened(graph_or_path, checkpoint, tags, signature)
     wanted_repairs = repairs.chosen(repair)
     if not (source.has_own_values or bind or wanted_repairs or any(is_variable(node) for node in graph)):

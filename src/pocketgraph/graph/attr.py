@@ -13,7 +13,12 @@ from pocketgraph.graph.tensor import Tensor
 
 
 class Func(Record):
-    """A function by name, with values for its own attributes."""
+    """A function of the graph's library, as the value of an attribute.
+
+    Attributes:
+        name: of the function.
+        attrs: values for the function's own attributes.
+    """
 
     name: str
     attrs: Mapping[str, AttrValue] = MappingProxyType({})

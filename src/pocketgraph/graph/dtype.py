@@ -18,6 +18,7 @@ class DType:
         name: TensorFlow's name, as in ``float``, ``int32``, ``quint8``, ``float_ref``.
         number: the DataType enum number.
         size: bytes of one element in a file; 0 for string, resource and variant.
+        numpy: the NumPy type that holds its elements.
     """
 
     __slots__ = ("_numpy", "name", "number", "size")

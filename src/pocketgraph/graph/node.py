@@ -14,7 +14,13 @@ from pocketgraph.graph.tensor import Tensor
 
 
 class Ref(NamedTuple):
-    """An input taken apart: ``split:1`` is ("split", 1, False), ``^init`` is ("init", -1, True)."""
+    """An input taken apart: ``split:1`` is ("split", 1, False), ``^init`` is ("init", -1, True).
+
+    Attributes:
+        name: of the node.
+        port: which of its outputs; -1 for a control input.
+        control: whether it only orders execution.
+    """
 
     name: str
     port: int
@@ -28,7 +34,7 @@ _new_tuple = tuple.__new__
 
 
 def parse_ref(text: str) -> Ref:
-    """Takes an input or tensor name apart.
+    """Takes an input or a tensor's name, ``text``, apart.
 
     ``node``, ``node:0`` and ``^node`` are the graph's spellings; inside functions ``node:output:0`` is kept as the
     name ``node:output``. A suffix that is not a number, or one of more digits than any port has, is part of the name.
@@ -44,7 +50,7 @@ def parse_ref(text: str) -> Ref:
 
 
 def node_name(text: str) -> str:
-    """The bare node name of an input or tensor name."""
+    """The node's name in ``text``, an input or a tensor's name: ``split`` of ``split:1`` and of ``^split``."""
     if text.startswith("^"):
         return text[1:]
     if ":" not in text:
@@ -54,7 +60,7 @@ def node_name(text: str) -> str:
 
 
 def canonical(text: str) -> str:
-    """The spelling with the port always written: ``n`` → ``n:0``, ``^n`` stays."""
+    """``text``, an input or a tensor's name, with the port always written: ``n`` → ``n:0``, ``^n`` stays."""
     if ":" not in text:
         return text if text.startswith("^") else f"{text}:0"
     if text.endswith(":0"):
@@ -258,7 +264,15 @@ class Node:
 
 
 def const(name: str, value: Any, dtype: DType | None = None, *, inputs: Iterable[str] = (), device: str = "") -> Node:
-    """A ``Const`` node of this value (an array, a number, a list, or a Tensor)."""
+    """A ``Const`` node.
+
+    Args:
+        name: of the node.
+        value: an array, a number, nested lists, or a Tensor.
+        dtype: the element type; by default the value's own. A Tensor keeps its own.
+        inputs: control inputs, such as ``^init``.
+        device: as for a Node.
+    """
     tensor = value if isinstance(value, Tensor) else Tensor.from_numpy(value, dtype)
     return Node(name, "Const", inputs, {"dtype": tensor.dtype, "value": tensor}, device)
 

@@ -5,12 +5,10 @@
     placeholder    a value comes in from outside
     constant       holds its value as an attribute
     variable       makes a variable or the handle of one
-    reference_variable
-                   makes a variable of TensorFlow 1, read by reference
+    reference_variable  makes a variable of TensorFlow 1, read by reference
     reference      takes and gives a reference to a variable, and writes nothing
     control_flow   TensorFlow 1's: enter, exit, merge, next_iteration, switch, loop_condition, each a trait too
-    call, branch, loop
-                   TensorFlow 2's control flow: runs functions of the graph's library
+    call, branch, loop  TensorFlow 2's control flow: runs functions of the graph's library
     reads_handle   takes a variable's handle and changes nothing
     table          makes a lookup table
     random         draws anew each time; nobody misses a draw whose result is not needed
@@ -28,10 +26,8 @@
     transcendental an exponential, logarithm or power an element: slow
     adds_up        each element of the result is a sum, or a mean, of many of the input's
     discontinuous  the result jumps where the operands hardly change
-    matrix_product, convolution
-                   products that take long
-    fused_batch_norm, batch_norm
-                   normalize with a mean and a variance
+    matrix_product, convolution  products that take long
+    fused_batch_norm, batch_norm  normalize with a mean and a variance
     layer          combines values with weights
     heavy          one call computes enough to be worth the way into another engine
     box_selection  non-maximum suppression

@@ -69,7 +69,7 @@ class Shape:
         return count
 
     def fits(self, other: Shape | tuple[int, ...]) -> bool:
-        """Whether both can describe the same tensor."""
+        """Whether this shape and ``other`` can describe the same tensor."""
         theirs = other.dims if isinstance(other, Shape) else other
         if self.dims is None or theirs is None or self.dims == theirs:
             return True

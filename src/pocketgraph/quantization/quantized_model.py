@@ -42,6 +42,8 @@ class QuantizedModel:
         judged: the float program and the eight-bit one beside each other, on samples; None where there were none.
         threads: how many threads to compute with.
         without: names of steps that were left out.
+        progress: told the stage of a measurement, how many steps of it are done, and of how many.
+        resume: what an interrupted call had found; its file is deleted when the model is saved.
     """
 
     name: str

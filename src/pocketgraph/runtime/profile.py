@@ -58,15 +58,22 @@ class StepTrace:
         self.total_us = (time.perf_counter_ns() - self._origin) / 1000
 
     def leave_out(self, nanoseconds: int) -> None:
-        """Moves the start so that the time just spent on measuring itself does not count."""
+        """Moves the start by ``nanoseconds``, so that time just spent on measuring itself does not count."""
         self._origin += nanoseconds
 
     def since_start(self, moment_ns: int) -> float:
-        """Microseconds from the start of the run to a ``perf_counter_ns``."""
+        """Microseconds from the start of the run to ``moment_ns``, a ``time.perf_counter_ns``."""
         return (moment_ns - self._origin) / 1000
 
     def add(self, name: str, op: str, began_ns: int, ended_ns: int, outputs: Sequence[Any], runs_on: str) -> None:
-        """Notes one execution; the times are ``perf_counter_ns``, ``outputs`` the values that came out."""
+        """Notes one execution of a node.
+
+        Args:
+            name, op: of the node.
+            began_ns, ended_ns: when, by ``time.perf_counter_ns``.
+            outputs: the values that came out; those that are arrays are counted.
+            runs_on: the engine, ``reference`` or ``litert``.
+        """
         arrays = [value for value in outputs if isinstance(value, np.ndarray)]
         self.nodes.append(
             NodeTiming(
@@ -81,10 +88,10 @@ class StepTrace:
         )
 
     def rename(self, names: Callable[[str], str]) -> None:
-        """Gives every node the name that the function makes of its own."""
+        """Gives every node the name that ``names`` makes of its own."""
         self.nodes[:] = [timing._replace(name=names(timing.name)) for timing in self.nodes]
 
     def note(self, sentence: str) -> None:
-        """Adds a note once."""
+        """Adds a ``sentence`` to the notes, once."""
         if sentence not in self.notes:
             self.notes.append(sentence)

@@ -85,6 +85,9 @@ class StatSummarizer:
 
     Differs from the original: the run order table is in run order. The original sorts numbers as texts, which puts
     nodes behind loops, whose numbers are larger than the count of nodes, before all others.
+
+    Args:
+        options: which tables, sorted how; by default the original's.
     """
 
     def __init__(self, options: Options | None = None) -> None:
@@ -140,7 +143,7 @@ class StatSummarizer:
         return report
 
     def metric_table(self, title: str, key: Callable[[NodeRecord], float], limit: int) -> list[str]:
-        """One row a node, the largest key first, at most ``limit`` rows (0: all), and an empty line."""
+        """A table: ``title``, one row a node, the largest ``key`` first, at most ``limit`` (0: all), an empty line."""
         rows = sorted(self.records.values(), key=key, reverse=True)
         if limit > 0:
             rows = rows[:limit]

@@ -17,8 +17,8 @@ from pocketgraph.apps.retraining.tool import HEAD_ALONE, Retrained, retrain
 from pocketgraph.apps.retraining.trained_tail import tail_of
 from pocketgraph.errors import GraphError, RunError
 from pocketgraph.formats import save, to_bytes
-from pocketgraph.graph import Graph, Tensor
-from pocketgraph.graph.text_format import parse
+from pocketgraph.graph import Graph
+from support import with_weights
 
 TUNING = Tuning(2, steps=120, rate=0.02, batch=16, variants=3)
 NO_DISTORTION = Distortions(brightness=5)
@@ -26,8 +26,7 @@ NO_DISTORTION = Distortions(brightness=5)
 
 def base(between: str = "second = Relu(shifted, T=float)") -> Graph:
     """A classifier of two convolutions, the second with a batch norm that is spelled out."""
-    graph = parse(
-        f"""
+    text = f"""
         input = Placeholder(dtype=float, shape=[1,8,8,3])
         w1 = Const(float [0.0])
         conv1 = Conv2D(input, w1, T=float, strides=[1, 1, 1, 1], padding="SAME")
@@ -49,18 +48,14 @@ def base(between: str = "second = Relu(shifted, T=float)") -> Graph:
         w3 = Const(float [0.0])
         logits = MatMul(features, w3, T=float, transpose_a=false, transpose_b=false)
         scores = Softmax(logits, T=float)
-        """
-    )
+    """
     rng = np.random.default_rng(0)
     tables = {
-        name: Tensor.from_numpy(rng.normal(0, 0.4, size).astype(np.float32))
+        name: rng.normal(0, 0.4, size).astype(np.float32)
         for name, size in (("w1", (1, 1, 3, 4)), ("w2", (2, 2, 4, 4)), ("w3", (4, 3)))
     }
-    w2 = tables["w2"].numpy()
-    tables["w2"] = Tensor.from_numpy((w2 + w2.transpose(1, 0, 2, 3)) / 2)  # what is upright looks as what is level
-    return graph.map_nodes(
-        lambda node: node.replace(attrs={**node.attrs, "value": tables[node.name]}) if node.name in tables else node
-    )
+    tables["w2"] = (tables["w2"] + tables["w2"].transpose(1, 0, 2, 3)) / 2  # what is upright looks as what is level
+    return with_weights(text, **tables)
 
 
 @pytest.fixture

@@ -14,15 +14,14 @@ from pocketgraph.apps.retraining.recording_features import distorted
 from pocketgraph.apps.retraining.tool import retrain
 from pocketgraph.errors import UsageError
 from pocketgraph.formats import save
-from pocketgraph.graph import Graph, Tensor
-from pocketgraph.graph.text_format import parse
+from pocketgraph.graph import Graph
 from pocketgraph.kernels.audio.wav import encode_wav
+from support import with_weights
 
 
 def base() -> Graph:
     """A "classifier" of spectrograms: a layer on each frame, a last layer on their means."""
-    graph = parse(
-        """
+    text = """
         wav_data = Placeholder(dtype=string, shape=[])
         wav = DecodeWav(wav_data, desired_channels=1, desired_samples=1600)
         spectrogram = AudioSpectrogram(wav, window_size=256, stride=128, magnitude_squared=false)
@@ -36,16 +35,10 @@ def base() -> Graph:
         w2 = Const(float [0.0])
         logits = MatMul(features, w2, T=float, transpose_a=false, transpose_b=false)
         scores = Softmax(logits, T=float)
-        """
-    )
+    """
     rng = np.random.default_rng(0)
-    tables = {
-        name: Tensor.from_numpy(rng.normal(0, 0.1, size).astype(np.float32))
-        for name, size in (("w1", (129, 24)), ("w2", (24, 2)))
-    }
-    return graph.map_nodes(
-        lambda node: node.replace(attrs={**node.attrs, "value": tables[node.name]}) if node.name in tables else node
-    )
+    tables = {name: rng.normal(0, 0.1, size).astype(np.float32) for name, size in (("w1", (129, 24)), ("w2", (24, 2)))}
+    return with_weights(text, **tables)
 
 
 @pytest.fixture

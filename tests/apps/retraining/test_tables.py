@@ -15,9 +15,9 @@ from pocketgraph.apps.retraining.fine_tuning import Tuning
 from pocketgraph.apps.retraining.tool import retrain
 from pocketgraph.errors import FormatError, PocketgraphError, UsageError
 from pocketgraph.formats import load, save
-from pocketgraph.graph import Graph, Tensor
-from pocketgraph.graph.text_format import parse
+from pocketgraph.graph import Graph
 from pocketgraph.runtime import Session
+from support import with_weights
 
 Array = np.ndarray[Any, Any]
 KINDS = ("crow", "kite", "wren")
@@ -102,7 +102,7 @@ def test_equal_rows_stay_on_one_side_wherever_they_stand(tmp_path: pathlib.Path)
 
 def rows_base() -> Graph:
     """A net of rows whose second layer gives way to a new one."""
-    graph = parse("""
+    text = """
         x = Placeholder(dtype=float, shape=[?, 3])
         by = Const(float[3] [0.002, 0.01, 0.02])
         even = Mul(x, by, T=float)
@@ -111,13 +111,11 @@ def rows_base() -> Graph:
         bent = Relu(inner, T=float)
         w2 = Const(float [0.0])
         scores = MatMul(bent, w2, T=float, transpose_a=false, transpose_b=false)
-    """)
+    """
     rng = np.random.default_rng(0)
     made = {"w1": rng.normal(0, 1, (3, 16)), "w2": rng.normal(0, 1, (16, 2))}
-    tables = {name: Tensor.from_numpy(table.astype(np.float32)) for name, table in made.items()}
-    return graph.map_nodes(
-        lambda node: node.replace(attrs={**node.attrs, "value": tables[node.name]}) if node.name in tables else node
-    )
+    tables = {name: table.astype(np.float32) for name, table in made.items()}
+    return with_weights(text, **tables)
 
 
 @pytest.mark.parametrize("tuning", [None, Tuning(1, steps=60)])

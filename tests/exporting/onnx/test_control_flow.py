@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from function_text import with_functions
+from loop_text import counted_loop
 from onnx_runs import assert_same, operators
 from pocketgraph.graph.text_format import parse
 
@@ -34,29 +35,10 @@ def test_a_loop_whose_end_only_the_run_tells(limit: float) -> None:
 
 
 def test_a_loop_of_known_length_is_unrolled() -> None:
-    proto = assert_same(
-        """
-        x = Placeholder(dtype=float, shape=[2])
-        zero = Const(int32 0)
-        three = Const(int32 3)
-        i0 = Enter(zero, T=int32, frame_name="loop", is_constant=false, parallel_iterations=10)
-        x0 = Enter(x, T=float, frame_name="loop", is_constant=false, parallel_iterations=10)
-        most = Enter(three, T=int32, frame_name="loop", is_constant=true, parallel_iterations=10)
-        i = Merge(i0, i_next, T=int32, N=2)
-        v = Merge(x0, v_next, T=float, N=2)
-        less = Less(i, most, T=int32)
-        cond = LoopCond(less)
-        i_switch = Switch(i, cond, T=int32)
-        v_switch = Switch(v, cond, T=float)
-        one = Const(int32 1, ^cond)
-        more = AddV2(i_switch:1, one, T=int32)
-        wave = Sin(v_switch:1, T=float)
-        i_next = NextIteration(more, T=int32)
-        v_next = NextIteration(wave, T=float)
-        y = Exit(v_switch, T=float)
-        """,
-        {"x": np.array([1.0, 2.5], np.float32)},
+    text = "x = Placeholder(dtype=float, shape=[2])\nthree = Const(int32 3)\n" + counted_loop(
+        "three", "next = Sin(v, T=float)"
     )
+    proto = assert_same(text, {"x": np.array([1.0, 2.5], np.float32)})
     assert operators(proto) == {"Sin": 3}
 
 

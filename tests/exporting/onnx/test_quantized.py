@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from onnx_runs import assert_near, assert_same, exported, onnx, operators, reference, run
-from pocketgraph.graph import Graph
-from pocketgraph.graph.text_format import parse
 from pocketgraph.transforms import transform
+from support import with_weights
 
 DRAWN = np.random.default_rng(3)
 
@@ -17,12 +16,6 @@ def codes_of(proto: object) -> int:
     """The bytes of eight-bit constants."""
     types = (onnx.TensorProto.INT8, onnx.TensorProto.UINT8)
     return sum(len(t.raw_data) for t in proto.graph.initializer if t.data_type in types)  # type: ignore[attr-defined]
-
-
-def with_weights(text: str, **weights: np.ndarray) -> Graph:
-    from pocketgraph.graph import const
-
-    return parse(text).map_nodes(lambda node: const(node.name, weights[node.name]) if node.name in weights else node)
 
 
 def test_weights_of_quantize_weights_stay_codes() -> None:

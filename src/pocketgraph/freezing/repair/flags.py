@@ -14,8 +14,11 @@ BOOL = DType.named("bool")
 def repaired(graph: Graph) -> tuple[Graph, list[str]]:
     """Binds bool placeholders whose name says training.
 
-    Given:   is_training = PlaceholderWithDefault(yes, dtype=bool, shape=[])
+    Given:   yes = Const(bool true)
+             is_training = PlaceholderWithDefault(yes, dtype=bool, shape=[])
+             y = LogicalNot(is_training)
     Result:  is_training = Const(bool false)
+             y = LogicalNot(is_training)
     """
     flags = [
         node.name

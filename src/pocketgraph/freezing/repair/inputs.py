@@ -17,13 +17,19 @@ STRING = DType.named("string")
 def repaired(graph: Graph) -> tuple[Graph, list[str]]:
     """Cuts the input pipeline off where its batches come out.
 
-    Given:   image = PlaceholderWithDefault(batch, dtype=float, shape=[?,8,8,1])
-    Result:  image = Placeholder(dtype=float, shape=[?,8,8,1])
-
-    Given:   batch = QueueDequeueManyV2(queue, n, component_types=[float, int64])
-             y = Relu(batch)
+    Given:   queue = FIFOQueueV2(component_types=[float, int64], shapes=[[8,8,1],[]])
+             n = Const(int32 16)
+             batch = QueueDequeueManyV2(queue, n, component_types=[float, int64])
+             y = Relu(batch, T=float)
     Result:  batch = Placeholder(dtype=float, shape=[?,8,8,1])
-             y = Relu(batch)
+             y = Relu(batch, T=float)
+
+    Given:   it = IteratorV2(output_types=[float], output_shapes=[[?,8,8,1]])
+             batch = IteratorGetNext(it, output_types=[float], output_shapes=[[?,8,8,1]])
+             image = PlaceholderWithDefault(batch, dtype=float, shape=[?,8,8,1])
+             y = Relu(image, T=float)
+    Result:  image = Placeholder(dtype=float, shape=[?,8,8,1])
+             y = Relu(image, T=float)
     """
     lines: list[str] = []
     sources = [node for node in graph if node.op.startswith(_SOURCES)]

@@ -18,8 +18,14 @@ def repaired(graph: Graph) -> tuple[Graph, list[str]]:
     """Frozen variables are values, and TensorFlow refuses to load a graph that wants references to them ("passed float
     from w:0 incompatible with expected float_ref").
 
-    Given:   s = RefSwitch(w, p, T=float_ref)
-    Result:  s = Switch(w, p, T=float)
+    Given:   w = Const(float [1.0, 2.0])
+             p = Placeholder(dtype=bool)
+             s = RefSwitch(w, p, T=float_ref)
+             y = Neg(s:1, T=float)
+    Result:  w = Const(float [1.0, 2.0])
+             p = Placeholder(dtype=bool)
+             s = Switch(w, p, T=float)
+             y = Neg(s:1, T=float)
     """
     lines: list[str] = []
 

@@ -15,9 +15,14 @@ _UPDATES = ("Assign", "Scatter", "Apply", "ResourceApply", "ResourceScatter", "S
 def repaired(graph: Graph) -> tuple[Graph, list[str]]:
     """What used the result of an assignment takes the variable as it was trained; nothing waits for it any more.
 
-    Given:   average = AssignSub(moving_mean, change)
-             y = Mul(x, average)
-    Result:  y = Mul(x, moving_mean)
+    Given:   x = Placeholder(dtype=float)
+             change = Const(float 0.5)
+             moving_mean = VariableV2(dtype=float, shape=[])
+             average = AssignSub(moving_mean, change, T=float)
+             y = Mul(x, average, T=float)
+    Result:  x = Placeholder(dtype=float)
+             moving_mean = VariableV2(dtype=float, shape=[])
+             y = Mul(x, moving_mean, T=float)
 
     Also where the variable has been made a constant already, as in graphs that were frozen with their initializers.
     """

@@ -12,7 +12,7 @@ Progress = Callable[[str, int, int], None]
 
 
 def silent(stage: str, done: int, total: int) -> None:
-    """Progress that nobody is told."""
+    """Tells nobody of a ``stage``, nor that ``done`` of ``total`` steps of it are."""
 
 
 RANGE_METHODS = ("minmax", "percentile", "mse", "entropy", "auto")

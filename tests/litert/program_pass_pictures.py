@@ -1,0 +1,407 @@
+"""Pictures of program passes: the graph, the program that it is lowered to, and the program after one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class Picture(NamedTuple):
+    """What a pass does.
+
+    Attributes:
+        graph: from ``x`` to ``y``.
+        weights: the shapes of constants that are drawn.
+        given: the program that the graph is lowered to.
+        result: the program after the pass.
+        earlier: passes that run before.
+    """
+
+    graph: str
+    weights: Mapping[str, tuple[int, ...]]
+    given: str
+    result: str
+    earlier: tuple[str, ...] = ()
+
+
+PICTURES = {
+    "merge_equal_operations": Picture(
+        """
+        x = Placeholder(dtype=float, shape=[1,4,4,2])
+        a = Relu(x, T=float)
+        b = Relu(x, T=float)
+        y = Mul(a, b, T=float)
+        """,
+        {},
+        """
+        a: float[1,4,4,2] = RELU(x)
+        b: float[1,4,4,2] = RELU(x)
+        y: float[1,4,4,2] = MUL(a, b)
+        """,
+        """
+        a: float[1,4,4,2] = RELU(x)
+        y: float[1,4,4,2] = MUL(a, a)
+        """,
+    ),
+    "sink_transposes": Picture(
+        """
+        x = Placeholder(dtype=float, shape=[1,2,4,4])
+        c = Conv2D(x, w, T=float, strides=[1,1,1,1], padding="SAME", data_format="NCHW")
+        r = Relu(c, T=float)
+        y = Conv2D(r, v, T=float, strides=[1,1,1,1], padding="SAME", data_format="NCHW")
+        """,
+        {"w": (3, 3, 2, 4), "v": (3, 3, 4, 2)},
+        """
+        c/transpose_2: float[1,4,4,2] = TRANSPOSE(x, [0, 2, 3, 1])
+        c/conv_2d_4: float[1,4,4,4] = CONV_2D(c/transpose_2, float[4,3,3,2], none, padding=SAME)
+        c: float[1,4,4,4] = TRANSPOSE(c/conv_2d_4, [0, 3, 1, 2])
+        r: float[1,4,4,4] = RELU(c)
+        y/transpose_2: float[1,4,4,4] = TRANSPOSE(r, [0, 2, 3, 1])
+        y/conv_2d_4: float[1,4,4,2] = CONV_2D(y/transpose_2, float[2,3,3,4], none, padding=SAME)
+        y: float[1,2,4,4] = TRANSPOSE(y/conv_2d_4, [0, 3, 1, 2])
+        """,
+        """
+        c/transpose_2: float[1,4,4,2] = TRANSPOSE(x, [0, 2, 3, 1])
+        c/conv_2d_4: float[1,4,4,4] = CONV_2D(c/transpose_2, float[4,3,3,2], none, padding=SAME)
+        r: float[1,4,4,4] = RELU(c/conv_2d_4)
+        y/conv_2d_4: float[1,4,4,2] = CONV_2D(r, float[2,3,3,4], none, padding=SAME)
+        y: float[1,2,4,4] = TRANSPOSE(y/conv_2d_4, [0, 3, 1, 2])
+        """,
+    ),
+    "merge_reshapes": Picture(
+        """
+        x = Placeholder(dtype=float, shape=[1,4,4,2])
+        one = Const(int32 [4,8])
+        a = Reshape(x, one, T=float, Tshape=int32)
+        two = Const(int32 [32])
+        y = Reshape(a, two, T=float, Tshape=int32)
+        """,
+        {},
+        """
+        a: float[4,8] = RESHAPE(x, [4, 8])
+        y: float[32] = RESHAPE(a, [32])
+        """,
+        """
+        y: float[32] = RESHAPE(x, [32])
+        """,
+    ),
+    "fold_affine": Picture(
+        """
+        x = Placeholder(dtype=float, shape=[1,4,4,2])
+        c = Conv2D(x, w, T=float, strides=[1,1,1,1], padding="SAME")
+        m = Mul(c, k, T=float)
+        y = Add(m, b, T=float)
+        """,
+        {"w": (3, 3, 2, 4), "k": (4,), "b": (4,)},
+        """
+        c: float[1,4,4,4] = CONV_2D(x, float[4,3,3,2], none, padding=SAME)
+        m: float[1,4,4,4] = MUL(c, float[4])
+        y: float[1,4,4,4] = ADD(m, float[4]#2)
+        """,
+        """
+        y: float[1,4,4,4] = CONV_2D(x, float[4,3,3,2], float[4], padding=SAME)
+        """,
+    ),
+    "fold_dilations": Picture(
+        """
+        x = Placeholder(dtype=float, shape=[1,4,4,2])
+        block = Const(int32 [2,2])
+        pads = Const(int32 [[2,2],[2,2]])
+        crops = Const(int32 [[0,0],[0,0]])
+        s = SpaceToBatchND(x, block, pads, T=float, Tblock_shape=int32, Tpaddings=int32)
+        c = Conv2D(s, w, T=float, strides=[1,1,1,1], padding="VALID")
+        y = BatchToSpaceND(c, block, crops, T=float, Tblock_shape=int32, Tcrops=int32)
+        """,
+        {"w": (3, 3, 2, 4)},
+        """
+        s: float[4,4,4,2] = SPACE_TO_BATCH_ND(x, [2, 2], [[2, 2], [2, 2]])
+        c: float[4,2,2,4] = CONV_2D(s, float[4,3,3,2], none, padding=VALID)
+        y: float[1,4,4,4] = BATCH_TO_SPACE_ND(c, [2, 2], [[0, 0], [0, 0]])
+        """,
+        """
+        y: float[1,4,4,4] = CONV_2D(x, float[4,3,3,2], none, padding=SAME, dilation_h=2, dilation_w=2)
+        """,
+    ),
+    "absorb_padding": Picture(
+        """
+        x = Placeholder(dtype=float, shape=[1,4,4,2])
+        pads = Const(int32 [[0,0],[1,1],[1,1],[0,0]])
+        p = Pad(x, pads, T=float, Tpaddings=int32)
+        y = Conv2D(p, w, T=float, strides=[1,1,1,1], padding="VALID")
+        """,
+        {"w": (3, 3, 2, 4)},
+        """
+        p: float[1,6,6,2] = PAD(x, int32[4,2])
+        y: float[1,4,4,4] = CONV_2D(p, float[4,3,3,2], none, padding=VALID)
+        """,
+        """
+        y: float[1,4,4,4] = CONV_2D(x, float[4,3,3,2], none, padding=SAME)
+        """,
+    ),
+    "recognise_activations": Picture(
+        """
+        x = Placeholder(dtype=float, shape=[1,4,4,2])
+        zero = Const(float 0.0)
+        six = Const(float 6.0)
+        a = Maximum(x, zero, T=float)
+        y = Minimum(a, six, T=float)
+        """,
+        {},
+        """
+        a: float[1,4,4,2] = MAXIMUM(x, 0.0)
+        y: float[1,4,4,2] = MINIMUM(a, 6.0)
+        """,
+        """
+        y: float[1,4,4,2] = RELU6(x)
+        """,
+    ),
+    "fuse_activations": Picture(
+        """
+        x = Placeholder(dtype=float, shape=[1,4,4,2])
+        c = Conv2D(x, w, T=float, strides=[1,1,1,1], padding="SAME")
+        y = Relu(c, T=float)
+        """,
+        {"w": (3, 3, 2, 4)},
+        """
+        c: float[1,4,4,4] = CONV_2D(x, float[4,3,3,2], none, padding=SAME)
+        y: float[1,4,4,4] = RELU(c)
+        """,
+        """
+        y: float[1,4,4,4] = CONV_2D(x, float[4,3,3,2], none, padding=SAME, activation=RELU)
+        """,
+    ),
+    "add_missing_biases": Picture(
+        """
+        x = Placeholder(dtype=float, shape=[1,4,4,2])
+        y = Conv2D(x, w, T=float, strides=[1,1,1,1], padding="SAME")
+        """,
+        {"w": (3, 3, 2, 4)},
+        """
+        y: float[1,4,4,4] = CONV_2D(x, float[4,3,3,2], none, padding=SAME)
+        """,
+        """
+        y: float[1,4,4,4] = CONV_2D(x, float[4,3,3,2], float[4], padding=SAME)
+        """,
+    ),
+    "use_eight_bits": Picture(
+        """
+        x = Placeholder(dtype=float, shape=[1,8])
+        y = MatMul(x, w, T=float, _eight_bit=true)
+        """,
+        {"w": (8, 4)},
+        """
+        y: float[1,4] = FULLY_CONNECTED(x, float[4,8], none)
+        """,
+        """
+        y: float[1,4] = FULLY_CONNECTED(x, int8[4,8], none, asymmetric_inputs=True)
+        """,
+    ),
+    "take_fewer_pixels": Picture(
+        """
+        x = Placeholder(dtype=float, shape=[1,8,8,16])
+        c = Conv2D(x, w, T=float, strides=[1,1,1,1], padding="SAME")
+        y = Conv2D(c, v, T=float, strides=[1,2,2,1], padding="SAME")
+        """,
+        {"w": (3, 3, 16, 16), "v": (1, 1, 16, 16)},
+        """
+        c: float[1,8,8,16] = CONV_2D(x, float[16,3,3,16], float[16], padding=SAME)
+        y: float[1,4,4,16] = CONV_2D(c, float[16,1,1,16], float[16], padding=SAME, stride_h=2, stride_w=2)
+        """,
+        """
+        x/padded: float[1,9,9,16] = PAD(x, int32[4,2])
+        c: float[1,4,4,16] = CONV_2D(x/padded, float[16,3,3,16], float[16], padding=VALID, stride_h=2, stride_w=2)
+        y: float[1,4,4,16] = CONV_2D(c, float[16,1,1,16], float[16], padding=SAME)
+        """,
+        earlier=("add_missing_biases",),
+    ),
+    "reshape_later": Picture(
+        """
+        x = Placeholder(dtype=float, shape=[1,4,4,2])
+        c = Conv2D(x, w, T=float, strides=[1,1,1,1], padding="SAME")
+        flat = Const(int32 [16,4])
+        r = Reshape(c, flat, T=float, Tshape=int32)
+        y = Relu(r, T=float)
+        """,
+        {"w": (3, 3, 2, 4)},
+        """
+        c: float[1,4,4,4] = CONV_2D(x, float[4,3,3,2], none, padding=SAME)
+        r: float[16,4] = RESHAPE(c, [16, 4])
+        y: float[16,4] = RELU(r)
+        """,
+        """
+        c: float[1,4,4,4] = CONV_2D(x, float[4,3,3,2], none, padding=SAME)
+        y/early: float[1,4,4,4] = RELU(c)
+        y: float[16,4] = RESHAPE(y/early, [16, 4])
+        """,
+    ),
+    "turn_transposed_convolutions": Picture(
+        """
+        x = Placeholder(dtype=float, shape=[1,4,4,8])
+        sizes = Const(int32 [1,8,8,8])
+        y = Conv2DBackpropInput(sizes, w, x, T=float, strides=[1,2,2,1], padding="SAME")
+        """,
+        {"w": (2, 2, 8, 8)},
+        """
+        y: float[1,8,8,8] = TRANSPOSE_CONV([1, 8, 8, 8], float[8,2,2,8], x, padding=SAME, stride_h=2, stride_w=2)
+        """,
+        """
+        y/parts: float[1,4,4,32] = CONV_2D(x, float[32,1,1,8], float[32], padding=VALID)
+        y: float[1,8,8,8] = DEPTH_TO_SPACE(y/parts, block_size=2)
+        """,
+        earlier=("add_missing_biases",),
+    ),
+    "recognise_leaky_rectifiers": Picture(
+        """
+        x = Placeholder(dtype=float, shape=[1,4,4,2])
+        zero = Const(float 0.0)
+        low = Minimum(x, zero, T=float)
+        slope = Const(float 0.25)
+        part = Mul(low, slope, T=float)
+        high = Relu(x, T=float)
+        y = Add(high, part, T=float)
+        """,
+        {},
+        """
+        high: float[1,4,4,2] = RELU(x)
+        low: float[1,4,4,2] = MINIMUM(x, 0.0)
+        part: float[1,4,4,2] = MUL(low, 0.25)
+        y: float[1,4,4,2] = ADD(high, part)
+        """,
+        """
+        y: float[1,4,4,2] = LEAKY_RELU(x, alpha=0.25)
+        """,
+    ),
+    "scale_without_convolutions": Picture(
+        """
+        x = Placeholder(dtype=float, shape=[1,4,4,1])
+        y = Conv2D(x, w, T=float, strides=[1,1,1,1], padding="SAME")
+        """,
+        {"w": (1, 1, 1, 1)},
+        """
+        y: float[1,4,4,1] = CONV_2D(x, [[[[0.1257302165031433]]]], [0.0], padding=SAME)
+        """,
+        """
+        y/scaled: float[1,4,4,1] = MUL(x, 0.1257302165031433)
+        y: float[1,4,4,1] = ADD(y/scaled, 0.0)
+        """,
+        earlier=("add_missing_biases",),
+    ),
+    "reshape_instead_of_transposing": Picture(
+        """
+        x = Placeholder(dtype=float, shape=[1,4,1,8])
+        perm = Const(int32 [0,2,1,3])
+        y = Transpose(x, perm, T=float, Tperm=int32)
+        """,
+        {},
+        """
+        y: float[1,1,4,8] = TRANSPOSE(x, [0, 2, 1, 3])
+        """,
+        """
+        y: float[1,1,4,8] = RESHAPE(x, [1, 1, 4, 8])
+        """,
+    ),
+    "take_whole_rows": Picture(
+        """
+        x = Placeholder(dtype=float, shape=[1,8,4,1])
+        y = Conv2D(x, w, T=float, strides=[1,1,1,1], padding="VALID")
+        """,
+        {"w": (3, 4, 1, 8)},
+        """
+        y: float[1,6,1,8] = CONV_2D(x, float[8,3,4,1], float[8], padding=VALID)
+        """,
+        """
+        x/rows: float[1,8,1,4] = RESHAPE(x, [1, 8, 1, 4])
+        y: float[1,6,1,8] = CONV_2D(x/rows, float[8,3,1,4], float[8], padding=VALID)
+        """,
+        earlier=("add_missing_biases",),
+    ),
+    "flatten_inside_products": Picture(
+        """
+        x = Placeholder(dtype=float, shape=[1,4,4,2])
+        flat = Const(int32 [1,32])
+        r = Reshape(x, flat, T=float, Tshape=int32)
+        y = MatMul(r, w, T=float)
+        """,
+        {"w": (32, 4)},
+        """
+        r: float[1,32] = RESHAPE(x, [1, 32])
+        y: float[1,4] = FULLY_CONNECTED(r, float[4,32], float[4])
+        """,
+        """
+        y: float[1,4] = FULLY_CONNECTED(x, float[4,32], float[4])
+        """,
+        earlier=("add_missing_biases",),
+    ),
+    "widen_narrow_convolutions": Picture(
+        """
+        x = Placeholder(dtype=float, shape=[1,40,40,6])
+        y = Conv2D(x, w, T=float, strides=[1,1,1,1], padding="SAME")
+        """,
+        {"w": (5, 5, 6, 6)},
+        """
+        y: float[1,40,40,6] = CONV_2D(x, float[6,5,5,6], float[6], padding=SAME)
+        """,
+        """
+        y/wide: float[1,40,20,12] = CONV_2D(x, float[12,5,6,6], float[12], padding=SAME, stride_w=2)
+        y: float[1,40,40,6] = RESHAPE(y/wide, [1, 40, 40, 6])
+        """,
+        earlier=("add_missing_biases",),
+    ),
+    "write_out_narrow_vectors": Picture(
+        """
+        x = Placeholder(dtype=float, shape=[1,40,40,3])
+        y = Mul(x, k, T=float)
+        """,
+        {"k": (3,)},
+        """
+        y: float[1,40,40,3] = MUL(x, float[3])
+        """,
+        """
+        y: float[1,40,40,3] = MUL(x, float[1,40,40,3])
+        """,
+    ),
+    "cut_large_windows": Picture(
+        """
+        x = Placeholder(dtype=float, shape=[1,16,16,8])
+        y = DepthwiseConv2dNative(x, w, T=float, strides=[1,1,1,1], padding="SAME")
+        """,
+        {"w": (7, 7, 8, 1)},
+        """
+        y: float[1,16,16,8] = DEPTHWISE_CONV_2D(x, float[1,7,7,8], float[8], padding=SAME)
+        """,
+        """
+        y/padded: float[1,22,22,8] = PAD(x, int32[4,2])
+        y/part_0/taken: float[1,18,22,8] = SLICE(y/padded, [0, 0, 0, 0], [1, 18, 22, 8])
+        y/part_0: float[1,16,16,8] = DEPTHWISE_CONV_2D(y/part_0/taken, float[1,3,7,8], float[8], padding=VALID)
+        y/part_1/taken: float[1,18,22,8] = SLICE(y/padded, [0, 3, 0, 0], [1, 18, 22, 8])
+        y/part_1: float[1,16,16,8] = DEPTHWISE_CONV_2D(y/part_1/taken, float[1,3,7,8]#2, float[8]#2, padding=VALID)
+        y/part_1/sum: float[1,16,16,8] = ADD(y/part_0, y/part_1)
+        y/part_2/taken: float[1,16,22,8] = SLICE(y/padded, [0, 6, 0, 0], [1, 16, 22, 8])
+        y/part_2: float[1,16,16,8] = DEPTHWISE_CONV_2D(y/part_2/taken, float[1,1,7,8], float[8]#2, padding=VALID)
+        y: float[1,16,16,8] = ADD(y/part_1/sum, y/part_2)
+        """,
+        earlier=("add_missing_biases",),
+    ),
+    "share_constants": Picture(
+        """
+        x = Placeholder(dtype=float, shape=[1,4,4,2])
+        k = Const(float[8] [1,2,3,4,5,6,7,8])
+        l = Const(float[8] [1,2,3,4,5,6,7,8])
+        long = Const(int32 [4,8])
+        r = Reshape(x, long, T=float, Tshape=int32)
+        a = Maximum(r, k, T=float)
+        y = Minimum(a, l, T=float)
+        """,
+        {},
+        """
+        r: float[4,8] = RESHAPE(x, [4, 8])
+        a: float[4,8] = MAXIMUM(r, float[8])
+        y: float[4,8] = MINIMUM(a, float[8]#2)
+        """,
+        """
+        r: float[4,8] = RESHAPE(x, [4, 8])
+        a: float[4,8] = MAXIMUM(r, float[8])
+        y: float[4,8] = MINIMUM(a, float[8])
+        """,
+    ),
+}
