@@ -14,10 +14,11 @@ from pocketgraph.graph.dtype import BOOL, FLOAT, STRING, UINT8
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
+from pocketgraph.passes.training_switches import dropout_share
 from pocketgraph.runtime.encoded_samples import decoder_of, encoded_sample
 from pocketgraph.runtime.engines.needed import needed
 from pocketgraph.runtime.feeds import FeedSpec
-from pocketgraph.runtime.open_shapes import fitting_shapes, is_divisor, leads_to_picture_ops, read_as
+from pocketgraph.runtime.open_shapes import fitting_shapes, leads_to_picture_ops, read_as
 from pocketgraph.runtime.permissions import RESTRICTED
 from pocketgraph.runtime.tensor_names import fetch_endpoint
 
@@ -147,8 +148,9 @@ def sample_feeds(
         if decoder is not None:
             feeds[spec.label] = np.array(encoded_sample(decoder, rng), object)
             continue
-        if spec.dtype is FLOAT and not shapes[spec.label] and is_divisor(graph, spec.label):
-            feeds[spec.label] = np.array(1, np.float32)  # the share that a dropout keeps
+        share = None if shapes[spec.label] else dropout_share(graph, spec.endpoint.node)
+        if share is not None:
+            feeds[spec.label] = np.array(share, spec.dtype.numpy)
             continue
         feeds[spec.label] = random_values(spec.dtype, shapes[spec.label], rng, spec.label)
     return feeds

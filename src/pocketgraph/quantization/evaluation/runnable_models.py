@@ -16,6 +16,7 @@ from pocketgraph.errors import FormatError, UsageError, did_you_mean, option
 from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.litert.trusted import TrustedInterpreter
 from pocketgraph.litert.untrusted.isolated import IsolatedInterpreter, TensorDetail
+from pocketgraph.passes.training_switches import training_switches
 from pocketgraph.quantization.audio_preprocessing import (
     audio_preprocessing_of,
     behind_audio_preprocessing,
@@ -156,7 +157,12 @@ class GraphModel:
         self.path, self.size = path, os.path.getsize(path) if os.path.isfile(path) else None
         self.graph = graph
         fed = {canonical(name): value for name, value in (values or {}).items()}
-        self.values = {name: value for name, value in fed.items() if node_name(name) in graph.nodes}
+        self.switches = training_switches(graph, [*fed, *(inputs or ())])
+        self.values = {
+            canonical(name): np.asarray(value, graph[name].dtype("dtype").numpy)
+            for name, value in self.switches.items()
+        }
+        self.values |= {name: value for name, value in fed.items() if node_name(name) in graph.nodes}
         self.outputs = list(outputs) if outputs else list(sample_fetches(graph))
         self.audio = None if inputs else audio_preprocessing_of(graph, self.outputs, tuple(self.values))
         shapes: dict[str, tuple[int, ...]]
