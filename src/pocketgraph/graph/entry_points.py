@@ -229,9 +229,18 @@ class _Survey:
                 continue
             if rival.score <= best.score - _CLEAR:
                 continue
-            if rival.score >= min(_CREDIBLE, best.score) and not self._related(best.name, rival.name):
+            is_rival = rival.score >= min(_CREDIBLE, best.score) and not self._related(best.name, rival.name)
+            if is_rival and not self._picks_from_same(best.name, rival.name):
                 return None
         return best.name
+
+    def _picks_from_same(self, best: str, rival: str) -> bool:
+        """Whether a node only picks the best of the scores that another one normalizes."""
+        node = self._graph[rival]
+        if node.op not in _PICKS or not node.data_inputs:
+            return False
+        scores = node_name(node.data_inputs[0])
+        return scores in self._graph and self._related(best, scores)
 
     @cached_property
     def _sources(self) -> set[tuple[str, int]]:
