@@ -36,6 +36,10 @@ TWICE = (
 MOST_LISTED = 8
 
 
+class UnclearOutputsError(FreezeError):
+    """Nobody said what is to be computed, and the graph does not tell."""
+
+
 @dataclass(frozen=True)
 class Frozen:
     """What freezing gave.
@@ -320,7 +324,7 @@ def _guessed(graph: Graph, where: str) -> list[str]:
         return found
     ranked = likely_outputs(graph)[:MOST_LISTED]
     listed = ", ".join(f"{name} ({why})" for name, why in ranked)
-    raise FreezeError(
+    raise UnclearOutputsError(
         f"You need to supply the name of a node to {option('output_node_names', 'outputs')}, as it "
         "is not clear which is meant",
         where=where, hint=f"likely ones are {listed}" if ranked else "no node of the graph looks like an output",
