@@ -146,6 +146,12 @@ def next_commands(facts: Summary, path: str, *, is_litert: bool = False) -> list
         return []
     if is_litert:
         return [f"pocketgraph benchmark_model --graph={model}", f"pocketgraph identify {model}"]
+    repaired = repaired_for_use(facts, likeliest_outputs(facts))
+    if repaired is not None:
+        nodes = ",".join(dict.fromkeys(map(node_name, likeliest_outputs(facts))))
+        ready = "ready.pb" if os.path.basename(path) != "ready.pb" else "repaired.pb"
+        begin = f"pocketgraph freeze_graph {model} -o {ready} --output_node_names={shlex.quote(nodes)} --repair"
+        return [begin, *next_commands(repaired, ready)]
     smallest = "smallest" if bears_few_bits(facts.graph) else "mobile"
     first = fed[0] if fed else None
     if first is not None and first.op != "Placeholder" and first.shape.dims and first.dtype is not None:
@@ -161,6 +167,30 @@ def next_commands(facts: Summary, path: str, *, is_litert: bool = False) -> list
     if loops_by_numbers(facts.graph, fed):
         return [commands[0], f"pocketgraph view {model}"]
     return [commands[0], commands[2]] if is_random(facts.graph, facts.outputs[0].name) else commands
+
+
+def repaired_for_use(facts: Summary, outputs: Sequence[str]) -> Summary | None:
+    """The summary of the graph without dropout and without flags of training; None where it has none."""
+    from pocketgraph.errors import PocketgraphError
+    from pocketgraph.freezing import freeze
+    from pocketgraph.graph.order import reachable
+    from pocketgraph.inspect import summarize
+    from pocketgraph.passes.dropout_removal import without_dropout
+    from pocketgraph.passes.training_switches import flag_in_use, training_switches
+
+    graph = facts.graph
+    if graph.dangling() or graph.signatures:
+        return None
+    needed = reachable(graph, list(outputs))
+    flags = [node for node in graph if node.name in needed and flag_in_use(graph, node) is not None]
+    if not flags and needed.isdisjoint(training_switches(graph)) and not without_dropout(graph)[1]:
+        return None
+    try:
+        found = summarize(freeze(graph, list(dict.fromkeys(map(node_name, outputs))), repair=True))
+    except PocketgraphError:
+        return None
+    is_changed = len(found.graph) < len(needed) or fed_inputs(found) != fed_inputs(facts)
+    return found if is_changed and found.outputs else None
 
 
 def likeliest_outputs(facts: Summary) -> list[str]:
@@ -185,14 +215,13 @@ def is_random(graph: Graph, output: str) -> bool:
     from pocketgraph.graph.op_traits import ops_with
     from pocketgraph.graph.order import reachable
     from pocketgraph.passes.dropout_removal import without_dropout
-    from pocketgraph.runtime.open_shapes import is_divisor
+    from pocketgraph.passes.training_switches import training_switches
 
     if graph.dangling():
         return False
+    shares = {name: share for name, share in training_switches(graph).items() if not isinstance(share, bool)}
     told = graph.map_nodes(
-        lambda node: (
-            const(node.name, np.float32(1)) if node.op == "Placeholder" and is_divisor(graph, node.name) else node
-        )
+        lambda node: const(node.name, np.float32(shares[node.name])) if node.name in shares else node
     )
     settled, _ = without_dropout(told, only_idle=True)
     return any(settled[name].op in ops_with("random") for name in reachable(settled, [output]))
@@ -229,8 +258,8 @@ def fed_inputs(facts: Summary) -> list[EndpointSummary]:
 
 def benchmark_flags(facts: Summary, fed: Sequence[EndpointSummary]) -> str:
     """The layer flags, left out where the graph tells all."""
+    from pocketgraph.passes.training_switches import dropout_share
     from pocketgraph.runtime.encoded_samples import decoder_of
-    from pocketgraph.runtime.open_shapes import is_divisor
 
     outputs = shlex.quote(",".join(likeliest_outputs(facts)))
     if all(
@@ -242,8 +271,9 @@ def benchmark_flags(facts: Summary, fed: Sequence[EndpointSummary]) -> str:
     fed = [e for e in fed if e.name in shapes]
     sizes = ":".join(",".join(map(str, shapes[e.name])) for e in fed)
     types = ",".join(e.dtype.name if e.dtype else "float" for e in fed)
-    ones = ":".join("1" if not shapes[e.name] and is_divisor(facts.graph, e.name) else "" for e in fed)
-    values = f" --input_layer_values={ones}" if "1" in ones else ""
+    shares = [None if shapes[e.name] else dropout_share(facts.graph, e.name) for e in fed]
+    told = ":".join("" if share is None else f"{share:g}" for share in shares)
+    values = f" --input_layer_values={told}" if told.strip(":") else ""
     return (
         f" --input_layer={shlex.quote(','.join(e.name for e in fed))} --input_layer_shape={sizes}"
         f" --input_layer_type={types}{values} --output_layer={outputs}"

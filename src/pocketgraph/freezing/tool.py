@@ -37,6 +37,10 @@ TWICE = (
 MOST_LISTED = 8
 
 
+class UnclearOutputsError(FreezeError):
+    """Nobody said what is to be computed, and the graph does not tell."""
+
+
 @dataclass(frozen=True)
 class Frozen:
     """What freezing gave.
@@ -174,9 +178,15 @@ def freeze_and_tell(
         raise FreezeError(TWICE, where=source.graph, hint="use it as it is")
     taken = () if _names(outputs) or graph.outputs else _signatures(graph)
     names = _names(outputs) or _guessed(graph, source.graph)
-    part = extract_sub_graph(bound(graph, _by_tensor(graph, bind or {}, signature)), names).replace(outputs=names)
+    told: list[str] = []
+    whole = bound(graph, _by_tensor(graph, bind or {}, signature))
+    if "batch_norms" in wanted_repairs:  # what updates their averages is not needed by the outputs
+        whole, told = repairs.repaired(whole, "batch_norms")
+    part = extract_sub_graph(whole, names).replace(outputs=names)
+    kept = set(part.nodes)
     if control_flow is None and source.has_own_values:
         control_flow = "lower"
+    told = [line for line in told if line.split("'")[1] in kept]
     part, lines = _repaired(part, names, wanted_repairs, control_flow, is_bound=bool(bind))
     if bind:
         part = without_idle_dropout(part, names)
@@ -205,7 +215,7 @@ def freeze_and_tell(
     frozen = with_table_contents(frozen, graph, source.graph if os.path.isdir(source.graph) else "")
     if not allow_training_batch_norm:
         try:
-            refuse_training_batch_norms(frozen)
+            refuse_training_batch_norms(frozen, graph)
         except FreezeError as error:
             if len(taken) < 2:
                 raise
@@ -218,7 +228,7 @@ def freeze_and_tell(
         len(taken) > 1
     )
     warnings += [*leftovers(frozen, graph), *untrained_batch_norms(frozen)]
-    return Frozen(frozen, source.graph, source.checkpoint, tuple(values), tuple(warnings), tuple(lines))
+    return Frozen(frozen, source.graph, source.checkpoint, tuple(values), tuple(warnings), (*told, *lines))
 
 
 def _repaired(
@@ -235,7 +245,7 @@ def _repaired(
     if control_flow is not None or is_bound or lines:
         part = settled(part, names, control_flow or "keep")
     for name in wanted:
-        if name != "flags":
+        if name not in ("flags", "batch_norms"):
             part, told = repairs.repaired(part, name)
             part = extract_sub_graph(part, names)
             lines += told
@@ -319,7 +329,7 @@ def _guessed(graph: Graph, where: str) -> list[str]:
         return found
     ranked = likely_outputs(graph)[:MOST_LISTED]
     listed = ", ".join(f"{name} ({why})" for name, why in ranked)
-    raise FreezeError(
+    raise UnclearOutputsError(
         f"You need to supply the name of a node to {option('output_node_names', 'outputs')}, as it "
         "is not clear which is meant",
         where=where, hint=f"likely ones are {listed}" if ranked else "no node of the graph looks like an output",

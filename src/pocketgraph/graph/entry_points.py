@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -54,6 +55,21 @@ def sole_outputs(graph: Graph) -> list[str] | None:
         return [name for name, _ in stated]
     sole = _Survey(graph).sole_output()
     return None if sole is None else _results(graph, sole)
+
+
+def main_outputs(graph: Graph) -> list[str]:
+    """The outputs that make a model whole: those stated; else the likeliest, and others that are about as likely and
+    are no part of the way to it, such as a second head."""
+    own = sole_outputs(graph)
+    if own is not None:
+        return own
+    return [result for name in _Survey(graph).main_outputs() for result in _results(graph, name)]
+
+
+def other_ends(graph: Graph, chosen: Sequence[str]) -> list[str]:
+    """Ends of a graph, less likely outputs, that are neither among those chosen nor on the way to or from them."""
+    survey = _Survey(graph)
+    return [end.name for end in survey.outputs() if end.score >= 0 and survey.is_apart(end.name, chosen)]
 
 
 def _results(graph: Graph, name: str) -> list[str]:
@@ -215,12 +231,18 @@ class _Survey:
         return sorted(found.values(), key=lambda ranked: -ranked.score)
 
     def sole_output(self) -> str | None:
+        found = self.main_outputs()
+        return found[0] if len(found) == 1 else None
+
+    def main_outputs(self) -> list[str]:
+        """The likeliest output, and its rivals: as credible ones that neither come from it nor lead to it."""
         ranked = self.outputs()
         if not ranked:
-            return None
+            return []
         best = ranked[0]
         if best.score < 0:
-            return None
+            return []
+        found = [best.name]
         copy = re.compile(re.escape(best.name) + r"(_\d+)+")  # the same layer built again for evaluation
         for rival in ranked[1:]:
             if copy.fullmatch(rival.name):
@@ -229,9 +251,25 @@ class _Survey:
                 continue
             if rival.score <= best.score - _CLEAR:
                 continue
-            if rival.score >= min(_CREDIBLE, best.score) and not self._related(best.name, rival.name):
-                return None
-        return best.name
+            is_rival = rival.score >= min(_CREDIBLE, best.score) and not self._related(best.name, rival.name)
+            if is_rival and not self._picks_from_same(best.name, rival.name):
+                found.append(rival.name)
+        return found
+
+    def is_apart(self, name: str, others: Sequence[str]) -> bool:
+        """Whether a node is none of these, comes from none, leads to none and picks from none's scores."""
+        nodes = {node_name(other) for other in others}
+        return name not in nodes and not any(
+            self._related(other, name) or self._picks_from_same(other, name) for other in nodes
+        )
+
+    def _picks_from_same(self, best: str, rival: str) -> bool:
+        """Whether a node only picks the best of the scores that another one normalizes."""
+        node = self._graph[rival]
+        if node.op not in _PICKS or not node.data_inputs:
+            return False
+        scores = node_name(node.data_inputs[0])
+        return scores in self._graph and self._related(best, scores)
 
     @cached_property
     def _sources(self) -> set[tuple[str, int]]:

@@ -18,6 +18,7 @@ from pocketgraph.errors import UsageError, option
 from pocketgraph.formats import to_bytes
 from pocketgraph.graph import Graph
 from pocketgraph.graph.model_file_graph import refuse_finished
+from pocketgraph.passes.training_switches import switches_note, training_switches
 from pocketgraph.quantization.accuracy_budget import (
     AccuracyBudget,
     ProgramComparison,
@@ -210,6 +211,10 @@ class _Quantizer:
         graph = model if isinstance(model, Graph) else read_graph(os.fspath(model), outputs)
         refuse_finished(graph, "quantize")
         check_feeds(feeds, [graph])
+        switches = training_switches(graph, [*feeds, *inputs])
+        if switches:
+            reading.notify(switches_note(switches))
+            feeds = {**switches, **feeds}
         self.outputs = list(outputs) or list(sample_fetches(graph))
         self.audio = None if inputs else audio_preprocessing_of(graph, self.outputs, tuple(feeds))
         if self.audio is not None:

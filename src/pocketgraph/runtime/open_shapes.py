@@ -13,6 +13,7 @@ from pocketgraph.errors import GraphError
 from pocketgraph.graph import DType, Graph, Shape, node_name
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.passes.training_switches import dropout_share
 
 Dims = Sequence[int | None]
 SIDES = (
@@ -88,7 +89,7 @@ def fitting_shapes(
 def candidates(graph: Graph, name: str, dims: Dims | None) -> Iterator[tuple[int, ...]]:
     """Shapes that an input may have, by what reads it, the likeliest first."""
     if dims is None:
-        if is_divisor(graph, name):
+        if dropout_share(graph, name) is not None:
             yield ()
             return
         dims = read_as(graph, name)
@@ -126,15 +127,6 @@ def leads_to_picture_ops(graph: Graph, name: str) -> bool:
                 seen.add(reader.name)
                 waiting.append((reader.name, far + 1))
     return False
-
-
-def is_divisor(graph: Graph, name: str) -> bool:
-    """Whether something is divided by a tensor, as by the share that a dropout keeps."""
-    readers = graph.consumers.get(name, ())
-    return any(
-        reader.op in ops_with("quotient") and len(reader.data_inputs) == 2 and node_name(reader.data_inputs[1]) == name
-        for reader in readers
-    )
 
 
 def read_as(graph: Graph, name: str) -> Dims | None:
