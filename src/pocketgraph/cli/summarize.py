@@ -12,6 +12,7 @@ import click
 from pocketgraph.cli.shared.keys import typed_key
 from pocketgraph.cli.shared.output import echo, escape, wide_console
 from pocketgraph.cli.shared.pipes import is_piped
+from pocketgraph.graph.entry_points import main_outputs
 from pocketgraph.graph.node import node_name
 
 if TYPE_CHECKING:
@@ -132,12 +133,13 @@ def next_commands(facts: Summary, path: str, *, is_litert: bool = False) -> list
     """What to paste next, with this graph's own names."""
     fed = fed_inputs(facts)
     inputs = ",".join(e.name for e in fed)
-    outputs = ",".join(likeliest_outputs(facts))
+    chosen = main_outputs(facts.graph)
+    outputs = ",".join(chosen)
     model = shlex.quote(path)
     if facts.variables or facts.resource_variables:
         if not outputs or not (os.path.isdir(path) or os.path.isfile(beside(path))):
             return [f"pocketgraph view {model}"]  # its values are elsewhere
-        nodes = ",".join(dict.fromkeys(map(node_name, likeliest_outputs(facts))))
+        nodes = ",".join(dict.fromkeys(map(node_name, chosen)))
         return [
             f"pocketgraph freeze_graph --input_graph={model} --output_node_names={shlex.quote(nodes)} "
             "--output_graph=frozen.pb"
@@ -160,13 +162,7 @@ def next_commands(facts: Summary, path: str, *, is_litert: bool = False) -> list
     ]
     if loops_by_numbers(facts.graph, fed):
         return [commands[0], f"pocketgraph view {model}"]
-    return [commands[0], commands[2]] if is_random(facts.graph, facts.outputs[0].name) else commands
-
-
-def likeliest_outputs(facts: Summary) -> list[str]:
-    """All that the likeliest output's node gives, or what the file says of it."""
-    listed = [e.name for e in facts.outputs]
-    return [name for name in listed if node_name(name) == node_name(listed[0])]
+    return [commands[0], commands[2]] if is_random(facts.graph, chosen) else commands
 
 
 def loops_by_numbers(graph: Graph, fed: Sequence[EndpointSummary]) -> bool:
@@ -177,8 +173,8 @@ def loops_by_numbers(graph: Graph, fed: Sequence[EndpointSummary]) -> bool:
     return has_numbers and any(node.op in ops_with("enter") | ops_with("loop") for node in graph)
 
 
-def is_random(graph: Graph, output: str) -> bool:
-    """Whether an output is another in each run, dropouts being told to keep all, so that there is nothing to verify."""
+def is_random(graph: Graph, outputs: Sequence[str]) -> bool:
+    """Whether one of the outputs is another in each run, dropouts being told to keep all, so that there is nothing to verify."""
     import numpy as np
 
     from pocketgraph.graph import const
@@ -195,7 +191,7 @@ def is_random(graph: Graph, output: str) -> bool:
         )
     )
     settled, _ = without_dropout(told, only_idle=True)
-    return any(settled[name].op in ops_with("random") for name in reachable(settled, [output]))
+    return any(settled[name].op in ops_with("random") for name in reachable(settled, outputs))
 
 
 def bears_few_bits(graph: Graph) -> bool:
@@ -211,14 +207,14 @@ def bears_few_bits(graph: Graph) -> bool:
 
 
 def fed_inputs(facts: Summary) -> list[EndpointSummary]:
-    """The inputs that the likeliest output needs a value for: not those of other outputs, nor those that stand for a
+    """The inputs that the main outputs need a value for: not those of other ends, nor those that stand for a
     constant (``keep_prob``) or for a layer of the network (a retrained model's)."""
     from pocketgraph.graph.order import reachable
     from pocketgraph.runtime.made_up_feeds import wants_a_feed
 
     if not facts.outputs or facts.graph.dangling():
         return list(facts.inputs)
-    before = reachable(facts.graph, [facts.outputs[0].name])
+    before = reachable(facts.graph, main_outputs(facts.graph))
     return [
         end
         for end in facts.inputs
@@ -232,13 +228,13 @@ def benchmark_flags(facts: Summary, fed: Sequence[EndpointSummary]) -> str:
     from pocketgraph.runtime.encoded_samples import decoder_of
     from pocketgraph.runtime.open_shapes import is_divisor
 
-    outputs = shlex.quote(",".join(likeliest_outputs(facts)))
+    outputs = shlex.quote(",".join(main_outputs(facts.graph)))
     if all(
         (e.shape.dims is not None and None not in e.shape.dims[1:]) or decoder_of(facts.graph, e.name) is not None
         for e in fed
     ):
         return f" --output_layer={outputs}"
-    shapes = open_shapes(facts, facts.outputs[0].name)
+    shapes = open_shapes(facts)
     fed = [e for e in fed if e.name in shapes]
     sizes = ":".join(",".join(map(str, shapes[e.name])) for e in fed)
     types = ",".join(e.dtype.name if e.dtype else "float" for e in fed)
@@ -250,12 +246,12 @@ def benchmark_flags(facts: Summary, fed: Sequence[EndpointSummary]) -> str:
     )
 
 
-def open_shapes(facts: Summary, output: str) -> dict[str, tuple[int, ...]]:
-    """Shapes of what an output needs, by node name; none where the graph does not tell them."""
+def open_shapes(facts: Summary) -> dict[str, tuple[int, ...]]:
+    """Shapes of what the main outputs need, by node name; none where the graph does not tell them."""
     from pocketgraph.errors import PocketgraphError
     from pocketgraph.runtime.made_up_feeds import sample_shapes
 
     try:
-        return sample_shapes(facts.graph, [output])
+        return sample_shapes(facts.graph, main_outputs(facts.graph))
     except PocketgraphError:
         return {}
