@@ -114,7 +114,7 @@ def show(facts: Summary, path: str, all_ops: bool) -> None:
     for name, missing in graph.dangling():
         console.print(f"[red]broken:[/] node {escape(name)} refers to {escape(missing)}, which is not in the graph")
     variables = len(facts.variables) + len(facts.resource_variables)
-    if variables and not (os.path.isdir(path) or os.path.isfile(beside(path))):
+    if variables and not has_values(path):
         text = f"the values of its {variables} variables are not here: freeze_graph takes them from --input_checkpoint"
         console.print(text, soft_wrap=True)
     if is_piped():
@@ -124,9 +124,16 @@ def show(facts: Summary, path: str, all_ops: bool) -> None:
         echo(f"  {line}{typed_key()}")
 
 
-def beside(path: str) -> str:
-    """Where the checkpoint of a ``.meta`` file is, which freeze_graph finds by itself; "" for other files."""
-    return f"{path.removesuffix('.meta')}.index" if path.endswith(".meta") else ""
+def has_values(path: str) -> bool:
+    """Whether freeze_graph finds the values of a graph's variables by itself: in a SavedModel, or in a checkpoint of
+    either form beside the graph."""
+    from pocketgraph.errors import PocketgraphError
+    from pocketgraph.freezing import training_dir
+
+    try:
+        return training_dir.find(path).checkpoint is not None
+    except PocketgraphError:
+        return os.path.isdir(path)
 
 
 def next_commands(facts: Summary, path: str, *, is_litert: bool = False) -> list[str]:
@@ -137,7 +144,7 @@ def next_commands(facts: Summary, path: str, *, is_litert: bool = False) -> list
     outputs = ",".join(chosen)
     model = shlex.quote(path)
     if facts.variables or facts.resource_variables:
-        if not outputs or not (os.path.isdir(path) or os.path.isfile(beside(path))):
+        if not outputs or not has_values(path):
             return [f"pocketgraph view {model}"]  # its values are elsewhere
         nodes = ",".join(dict.fromkeys(map(node_name, chosen)))
         return [
@@ -174,10 +181,11 @@ def loops_by_numbers(graph: Graph, fed: Sequence[EndpointSummary]) -> bool:
 
 
 def is_random(graph: Graph, outputs: Sequence[str]) -> bool:
-    """Whether one of the outputs is another in each run, dropouts being told to keep all, so that there is nothing to verify."""
+    """Whether one of the outputs is another in each run, dropouts being told to keep all, so that there is nothing to
+    verify."""
     import numpy as np
 
-    from pocketgraph.graph import const
+    from pocketgraph.graph import Node, const
     from pocketgraph.graph.op_traits import ops_with
     from pocketgraph.graph.order import reachable
     from pocketgraph.passes.dropout_removal import without_dropout
@@ -185,11 +193,15 @@ def is_random(graph: Graph, outputs: Sequence[str]) -> bool:
 
     if graph.dangling():
         return False
-    told = graph.map_nodes(
-        lambda node: (
-            const(node.name, np.float32(1)) if node.op == "Placeholder" and is_divisor(graph, node.name) else node
-        )
-    )
+
+    def as_told(node: Node) -> Node:
+        if node.op == "Placeholder" and is_divisor(graph, node.name):
+            return const(node.name, np.float32(1))
+        if node.op == "PlaceholderWithDefault" and graph.constant(node.inputs[0]) is not None:
+            return Node(node.name, "Identity", node.inputs, {"T": node.attr("dtype", None)})
+        return node
+
+    told = graph.map_nodes(as_told)
     settled, _ = without_dropout(told, only_idle=True)
     return any(settled[name].op in ops_with("random") for name in reachable(settled, outputs))
 
@@ -226,10 +238,9 @@ def fed_inputs(facts: Summary) -> list[EndpointSummary]:
 def benchmark_flags(facts: Summary, fed: Sequence[EndpointSummary]) -> str:
     """The layer flags, left out where the graph tells all."""
     from pocketgraph.runtime.encoded_samples import decoder_of
-    from pocketgraph.runtime.open_shapes import is_divisor
 
     outputs = shlex.quote(",".join(main_outputs(facts.graph)))
-    if all(
+    if not any(e.shape.dims == () and _wants_one(facts.graph, e, ()) for e in fed) and all(
         (e.shape.dims is not None and None not in e.shape.dims[1:]) or decoder_of(facts.graph, e.name) is not None
         for e in fed
     ):
@@ -238,12 +249,20 @@ def benchmark_flags(facts: Summary, fed: Sequence[EndpointSummary]) -> str:
     fed = [e for e in fed if e.name in shapes]
     sizes = ":".join(",".join(map(str, shapes[e.name])) for e in fed)
     types = ",".join(e.dtype.name if e.dtype else "float" for e in fed)
-    ones = ":".join("1" if not shapes[e.name] and is_divisor(facts.graph, e.name) else "" for e in fed)
+    ones = ":".join("1" if _wants_one(facts.graph, e, shapes[e.name]) else "" for e in fed)
     values = f" --input_layer_values={ones}" if "1" in ones else ""
     return (
         f" --input_layer={shlex.quote(','.join(e.name for e in fed))} --input_layer_shape={sizes}"
         f" --input_layer_type={types}{values} --output_layer={outputs}"
     )
+
+
+def _wants_one(graph: Graph, end: EndpointSummary, shape: tuple[int, ...]) -> bool:
+    """Whether an input is the share that a dropout keeps, or a length: one of zero steps leaves nothing to compute."""
+    from pocketgraph.runtime.open_shapes import is_divisor
+
+    is_length = end.dtype is not None and end.dtype.is_integer and shape in ((), (1,))
+    return is_length or (not shape and is_divisor(graph, end.name))
 
 
 def open_shapes(facts: Summary) -> dict[str, tuple[int, ...]]:

@@ -245,8 +245,8 @@ class _Survey:
         return ranked[0].name
 
     def cached_layers(self, name: str) -> set[str]:
-        """The placeholders in front of a node whose default is a layer of the network: those of a retrained model, whose
-        old classes are not behind them."""
+        """The placeholders in front of a node whose default is a layer of the network, as in a retrained model: its old
+        classes are not behind them."""
         seen: set[str] = set()
         found = set()
         waiting = [name]
@@ -282,7 +282,7 @@ class _Survey:
         return found
 
     def _is_pipeline(self, node: Node) -> bool:
-        """Whether values come into the graph here that nobody feeds; an op that parses what a placeholder takes is none."""
+        """Whether values come into the graph here that nobody feeds; not where what a placeholder takes is parsed."""
         return PIPELINES.match(node.op) is not None and node.name not in self._served
 
     @cached_property

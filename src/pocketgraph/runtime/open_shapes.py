@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pocketgraph.errors import GraphError
 from pocketgraph.graph import DType, Graph, Shape, node_name
-from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.dtype import BOOL, FLOAT
 from pocketgraph.graph.op_traits import ops_with
 
 Dims = Sequence[int | None]
@@ -72,8 +72,10 @@ def fitting_shapes(
         Shapes that fit; ``chosen`` where none do.
     """
     shapes = dict(chosen)
-    for name, (dims, _) in open_inputs.items():
+    for name, (dims, dtype) in open_inputs.items():
         tried = [shapes[name]] if name in shapes else []
+        if dims is None and dtype is BOOL:
+            tried.append(())  # whether training goes on
         tried += [shape for shape in candidates(graph, name, dims) if shape not in tried]
         for shape in tried[:MOST_TRIED]:
             if _fits(graph, {**shapes, name: shape}, fetches, types):
@@ -129,12 +131,28 @@ def leads_to_picture_ops(graph: Graph, name: str) -> bool:
 
 
 def is_divisor(graph: Graph, name: str) -> bool:
-    """Whether something is divided by a tensor, as by the share that a dropout keeps."""
-    readers = graph.consumers.get(name, ())
+    """Whether something is divided by a tensor, as by the share that a dropout keeps; TensorFlow 1.13 and later take it
+    from 1 twice first."""
+    readers = list(graph.consumers.get(name, ()))
+    dropped = _taken_from_one(graph, name)
+    if dropped is not None:
+        kept = _taken_from_one(graph, dropped)
+        if kept is not None and is_divisor(graph, kept):
+            return True
     return any(
         reader.op in ops_with("quotient") and len(reader.data_inputs) == 2 and node_name(reader.data_inputs[1]) == name
         for reader in readers
     )
+
+
+def _taken_from_one(graph: Graph, name: str) -> str | None:
+    """The node that takes a tensor from 1."""
+    for reader in graph.consumers.get(name, ()):
+        if reader.op == "Sub" and len(reader.data_inputs) == 2 and node_name(reader.data_inputs[1]) == name:
+            one = graph.constant(reader.data_inputs[0])
+            if one is not None and one.size == 1 and one.numpy().reshape(()) == 1:
+                return reader.name
+    return None
 
 
 def read_as(graph: Graph, name: str) -> Dims | None:
