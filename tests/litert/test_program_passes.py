@@ -41,8 +41,8 @@ def computed(program: Program, x: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_the_result_of_a_pass(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(widths, "LANES", 16)
-    monkeypatch.setattr(widths, "_has_wide_kernels", lambda: False)
+    monkeypatch.setattr(narrow_convolutions, "LANES", 16)
+    monkeypatch.setattr(narrow_convolutions, "_has_wide_kernels", lambda: False)
     picture, rng = PICTURES[name], np.random.default_rng(0)
     drawn = {key: rng.normal(size=shape).astype(np.float32) for key, shape in picture.weights.items()}
     graph = with_weights(picture.graph, **drawn)

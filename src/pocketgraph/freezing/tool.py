@@ -16,6 +16,7 @@ from pocketgraph.freezing.checkpoint_values import values_of
 from pocketgraph.freezing.constant_substitution import variables_to_constants
 from pocketgraph.freezing.decided_branches import settled, without_idle_dropout
 from pocketgraph.freezing.graph_variables import is_variable, variables
+from pocketgraph.freezing.idle_updates import without_idle_updates
 from pocketgraph.freezing.initializers import initialized, refuse_computed
 from pocketgraph.freezing.leftovers import leftovers
 from pocketgraph.freezing.savers import SavedAs, saved_names
@@ -190,6 +191,9 @@ def freeze_and_tell(
     part, lines = _repaired(part, names, wanted_repairs, control_flow, is_bound=bool(bind))
     if bind:
         part = without_idle_dropout(part, names)
+    if source.has_own_values:
+        part, told = without_idle_updates(part, names)
+        lines += told
     wanted = {
         name: variable
         for name, variable in variables(part).items()

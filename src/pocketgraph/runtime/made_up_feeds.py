@@ -20,6 +20,7 @@ from pocketgraph.runtime.engines.needed import needed
 from pocketgraph.runtime.feeds import FeedSpec
 from pocketgraph.runtime.open_shapes import fitting_shapes, leads_to_picture_ops, read_as
 from pocketgraph.runtime.permissions import RESTRICTED
+from pocketgraph.runtime.record_samples import parser_of, record_sample
 from pocketgraph.runtime.tensor_names import fetch_endpoint
 
 MOST_BYTES = 1 << 31
@@ -131,8 +132,8 @@ def sample_feeds(
     """Random feeds for the placeholders that these fetches need; the same for the same seed.
 
     Floats are uniform in [-1, 1), 8-bit integers over their range, other integers in [0, 10), booleans False, strings
-    empty, or a recording or picture of noise where they are decoded as one. ``given`` are shapes by the placeholders'
-    names.
+    empty, or a recording, a picture or a record of noise where they are decoded as one. ``given`` are shapes by the
+    placeholders' names.
 
     Raises:
         UsageError: a placeholder's shape or type is not declared, or it is too large to make up.
@@ -149,6 +150,10 @@ def sample_feeds(
         decoder = decoder_of(graph, spec.endpoint.node) if spec.dtype is STRING else None
         if decoder is not None:
             feeds[spec.label] = np.array(encoded_sample(decoder, rng), object)
+            continue
+        parser = parser_of(graph, spec.endpoint.node) if spec.dtype is STRING else None
+        if parser is not None:
+            feeds[spec.label] = np.full(shapes[spec.label], np.array(record_sample(graph, parser, rng), object), object)
             continue
         name = spec.endpoint.node
         share = None if shapes[spec.label] else switches.get(name, dropout_share(graph, name))

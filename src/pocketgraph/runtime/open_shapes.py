@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pocketgraph.errors import GraphError
 from pocketgraph.graph import DType, Graph, Shape, node_name
-from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.dtype import BOOL, FLOAT
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.passes.training_switches import dropout_share
 
@@ -73,8 +73,10 @@ def fitting_shapes(
         Shapes that fit; ``chosen`` where none do.
     """
     shapes = dict(chosen)
-    for name, (dims, _) in open_inputs.items():
+    for name, (dims, dtype) in open_inputs.items():
         tried = [shapes[name]] if name in shapes else []
+        if dims is None and dtype is BOOL:
+            tried.append(())  # whether training goes on
         tried += [shape for shape in candidates(graph, name, dims) if shape not in tried]
         for shape in tried[:MOST_TRIED]:
             if _fits(graph, {**shapes, name: shape}, fetches, types):
