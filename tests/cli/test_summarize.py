@@ -170,7 +170,7 @@ def test_what_is_proposed_for_an_estimator_and_for_lengths_runs(
 def test_a_share_that_is_kept_by_default_leaves_something_to_verify(
     tmp_path: pathlib.Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """TensorFlow 1.13 and later take the share from 1 twice; a default of 1 drops nothing out."""
+    """TensorFlow 1.13 and later take the share from 1 twice."""
     monkeypatch.chdir(tmp_path)
     text = """
         x = Placeholder(dtype=float, shape=[?,4])
@@ -195,7 +195,8 @@ def test_a_share_that_is_kept_by_default_leaves_something_to_verify(
     ):
         save(parse(text.replace("KEEP", keep)), tmp_path / "model.pb")
         commands = proposed("model.pb", capsys)
-        assert [command[0] for command in commands] == ["transform_graph", "verify", "benchmark_model"]
+        steps = ["freeze_graph", "transform_graph", "verify", "benchmark_model"]
+        assert [command[0] for command in commands] == steps
         for command in commands:
             assert call(*command, *(["--num_runs=1"] if command[0] == "benchmark_model" else [])) == 0, command
 

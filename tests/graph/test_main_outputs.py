@@ -1,7 +1,10 @@
 """Which outputs make a model whole, and which one stands out."""
 
+import numpy as np
+
 from pocketgraph.graph.entry_points import main_outputs, other_ends, sole_outputs
 from pocketgraph.graph.text_format import parse
+from support import with_weights
 
 BODY = """
     x = Placeholder(dtype=float, shape=[?,8,8,3])
@@ -24,11 +27,13 @@ def test_a_pick_beside_its_scores_is_no_rival() -> None:
 
 
 def test_a_second_head_is_a_main_output() -> None:
-    graph = parse(f"""{BODY}
+    heads = f"""{BODY}
         classes = Softmax(logits, T=float)
         boxes = Sigmoid(logits, T=float)
         size = Sum(logits, axis, T=float, Tidx=int32)
-    """)
+    """
+    graph = with_weights(heads, w=np.ones((3, 3, 3, 2), np.float32), b=np.ones(2, np.float32))
+    assert main_outputs(parse(heads)) == ["classes"]  # of training, which has many ends
     assert sole_outputs(graph) is None
     assert main_outputs(graph) == ["classes", "boxes"]
     assert other_ends(graph, ["classes", "boxes"]) == ["size"]
