@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pocketgraph.budgets import timed
 from pocketgraph.errors import RunError
@@ -22,6 +22,7 @@ from pocketgraph.litert.unsupported import Unsupported
 
 if TYPE_CHECKING:
     from pocketgraph.litert.program import Program, Value
+    from pocketgraph.litert.resizable import ResizableModel
     from pocketgraph.litert.statics import Inference
     from pocketgraph.litert.trial import Trial
 
@@ -203,6 +204,58 @@ def lowered(
     return program
 
 
+def resizable(program: Program, inputs: Sequence[str], types: Sequence[str], threads: int) -> Resizable:
+    """A program whose open sizes are open (see open_program.py), loaded.
+
+    Args:
+        program: it; its shapes are those that it was lowered for.
+        inputs: the names of its inputs.
+        types: their NumPy types.
+        threads: how many to compute with.
+
+    Raises:
+        RunError: LiteRT does not take it.
+    """
+    from pocketgraph.litert import writer
+    from pocketgraph.litert.resizable import ResizableModel
+
+    about, model = _split(program, inputs, types, keep_shapes=True)
+    path = _temporary(model) if about["bytes"] >= PACKED_FROM else None
+    try:
+        content = path if path is not None else b"".join(bytes(piece) for piece in writer.pieces(model))
+        threads = 1 if about["one_thread"] else threads
+        return Resizable(about, ResizableModel(content, threads), threads)
+    finally:
+        if path is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+
+
+class Resizable(NamedTuple):
+    """What runs a segment for several sizes.
+
+    Attributes:
+        about: what is known of it, with the sizes that it was lowered for.
+        model: it, loaded.
+        threads: how many it computes with.
+    """
+
+    about: dict[str, Any]
+    model: ResizableModel
+    threads: int
+
+    def sized(self, shapes: Sequence[tuple[int, ...]]) -> Executable:
+        """The segment for inputs of these shapes.
+
+        Raises:
+            RunError: LiteRT does not take them.
+        """
+        about = self.about
+        runner = self.model.sized([shapes[index] for index in about["fed"]])
+        inputs = [(name, dtype, shape) for (name, dtype, _), shape in zip(about["inputs"], shapes, strict=True)]
+        return Executable({**about, "inputs": inputs}, runner, None, self.threads)
+
+
 def _built(
     program: Program,
     inputs: Sequence[str],
@@ -240,10 +293,13 @@ def _built(
         raise Unsupported(error.what) from error
 
 
-def _split(program: Program, inputs: Sequence[str], types: Sequence[str]) -> tuple[dict[str, Any], Program]:
+def _split(
+    program: Program, inputs: Sequence[str], types: Sequence[str], *, keep_shapes: bool = False
+) -> tuple[dict[str, Any], Program]:
     """What must be known beside the model file, and the program of what is really computed.
 
-    LiteRT does not pass inputs or constants straight through, so those are seen to here.
+    LiteRT does not pass inputs or constants straight through, so those are seen to here; nor, unless their shapes are
+    to be kept, last reshapes.
     """
     from pocketgraph.litert.program import Program
     from pocketgraph.litert.rewriting.shared import bytes_repeated
@@ -260,7 +316,8 @@ def _split(program: Program, inputs: Sequence[str], types: Sequence[str]) -> tup
             sources.append(("input", program.inputs.index(value)))
         else:
             sources.append(("computed", computed.index(value)))
-    model = Program([program.inputs[index] for index in fed], _unshaped(program, computed), program.operations)
+    given = computed if keep_shapes else _unshaped(program, computed)
+    model = Program([program.inputs[index] for index in fed], given, program.operations)
     model.drop_unused()
     size = sum(value.constant.nbytes for value in _constants(model))
     work = _work(model)  # of light operations, handing work to a second thread takes longer than doing it

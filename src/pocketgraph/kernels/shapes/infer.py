@@ -111,8 +111,8 @@ def infer(
         complete: whether nothing but ``feeds`` (and ``values``) will be fed, so that a placeholder with a default that
             is not among them is its default; by default when ``feeds`` is given.
         strict: raise for inputs that certainly do not fit; else such a node's outputs have unknown shapes.
-        before: what was inferred, with the same feeds and values, of this graph before some of its nodes were changed;
-            nodes that are the same, and take what they took, are not looked at again.
+        before: what was inferred of this graph before some of its nodes were changed, or with other feeds; nodes that
+            are the same, and take what they took, are not looked at again.
 
     Raises:
         GraphError: with ``strict``, a node's inputs do not fit together; the message names the node and the shapes.
@@ -187,7 +187,8 @@ class _Walk:
         if earlier is None:
             self.visit(node)
             return
-        if before.graph.nodes.get(name) is node and self._takes_the_same(node, before):
+        is_fed = name in self.fed or name in before.fed
+        if not is_fed and before.graph.nodes.get(name) is node and self._takes_the_same(node, before):
             self.facts[name] = earlier
             if name in before.handles:
                 self.handles[name] = before.handles[name]

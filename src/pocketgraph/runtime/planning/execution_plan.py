@@ -13,6 +13,7 @@ from pocketgraph.runtime.description import Description
 from pocketgraph.runtime.planning.call_key import CallKey, Sized
 
 if TYPE_CHECKING:
+    from pocketgraph.kernels.shapes import Inferred
     from pocketgraph.litert.executable import Check, Executable, Opener
     from pocketgraph.runtime.certificates.part_reference import PartReference
     from pocketgraph.runtime.engines.step_program import StepProgram
@@ -200,6 +201,7 @@ class ExecutionPlan:
         description: for ``Session.plan``.
         executables: what has to be closed.
         ran: is told how long each run took, in seconds; None: nobody wants to know.
+        inferred: what was known of the graph's tensors; None where an earlier process made the plan.
     """
 
     def __init__(
@@ -217,6 +219,7 @@ class ExecutionPlan:
         self.description = description
         self.executables = executables
         self.ran = ran
+        self.inferred: Inferred | None = None
 
     def timed(self, ran: Callable[[float], None]) -> ExecutionPlan:
         """The same plan, whose runs are told of."""

@@ -1,7 +1,8 @@
 """Calls whose sizes change from run to run: a plan for each size, or one for all.
 
 A plan for fixed shapes is the quickest to run, and takes as long to make as tens or hundreds of runs. Texts and
-recordings come in any length, so after a few lengths a plan is made in which the changing sizes are open: loops stay
+recordings come in any length. Where LiteRT takes all of a model, the program for one length serves others if it holds
+for all (resizable_calls.py). Else after a few lengths a plan is made in which the changing sizes are open: loops stay
 loops, whose bodies are compiled, and what depends on the length runs in NumPy. A length that comes so often that its
 runs have cost as much as a plan of its own gets that (the rule for renting or buying: at most twice the best).
 """
@@ -9,7 +10,7 @@ runs have cost as much as a plan of its own gets that (the rule for renting or b
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pocketgraph.graph import Graph, node_name
 from pocketgraph.graph.model_file_graph import is_model_file
@@ -17,11 +18,28 @@ from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.runtime.planning.call_key import CallKey
 
 if TYPE_CHECKING:
+    from pocketgraph.kernels.shapes import Inferred
+    from pocketgraph.litert.executable import Executable
     from pocketgraph.runtime.engines.needed import Item
+    from pocketgraph.runtime.planning.resizable_calls import ResizableCalls
 
 LEAST_PLANS = 3  # shapes that have plans of their own before sizes are left open
 LEAST_SPENT = 0.1  # seconds: what planning has to have taken for all but the first
 MOST_SHAPES = 4096  # whose time is counted; more are forgotten
+
+
+class Compiled(NamedTuple):
+    """A plan of one executable for fixed sizes.
+
+    Attributes:
+        executable: it.
+        inferred: what was known of the graph's tensors.
+        seconds: what the plan took.
+    """
+
+    executable: Executable
+    inferred: Inferred
+    seconds: float
 
 
 class SizedCalls:
@@ -34,6 +52,8 @@ class SizedCalls:
         seconds: what these took, but for the first.
         spent: how long each shape has run with open sizes, in seconds.
         refused: running with open sizes takes longer than planning.
+        compiled: the last plan that is one executable.
+        resizable: the programs that serve several sizes.
     """
 
     def __init__(self, first: CallKey) -> None:
@@ -42,6 +62,8 @@ class SizedCalls:
         self.plans, self.seconds = 0, 0.0
         self.spent: dict[CallKey, float] = {}
         self.refused = False
+        self.compiled: Compiled | None = None
+        self.resizable: ResizableCalls | None = None
 
     @property
     def price(self) -> float:

@@ -25,7 +25,7 @@ from pocketgraph.runtime.permissions import check_permissions
 from pocketgraph.runtime.planning.call_cache import CallCache, find, plan_for
 from pocketgraph.runtime.planning.call_key import CallKey, Sized
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, Request
-from pocketgraph.runtime.planning.open_sizes import OpenSizes, may_be_open
+from pocketgraph.runtime.planning.open_sizes import Compiled, OpenSizes, may_be_open
 from pocketgraph.runtime.tensor_names import spelled
 
 if TYPE_CHECKING:
@@ -163,6 +163,10 @@ class SessionPlans:
     def _planned(self, call: ResolvedCall, key: CallKey, measure: bool) -> ExecutionPlan:
         """A plan for the call's shapes, or that with open sizes where there have been many."""
         self.check_open()
+        if not measure:
+            resized = self._resized(call, key)
+            if resized is not None:
+                return self.calls.add_plan(key, resized)
         if not measure and self._runs_open(key):
             opened = self._sizes.of(key).opened(key)
             plan = self.calls.plans.get(opened)
@@ -173,8 +177,39 @@ class SessionPlans:
             self._sizes.of(key).refused = True
         began = time.perf_counter()
         plan = self._made(call, key, measure)
-        self._sizes.note_planned(key, time.perf_counter() - began)
+        took = time.perf_counter() - began
+        self._sizes.note_planned(key, took)
+        self._note_compiled(key, plan, took)
         return plan
+
+    def _resized(self, call: ResolvedCall, key: CallKey) -> ExecutionPlan | None:
+        """The plan for other sizes, run with these; None where there is none that holds for all."""
+        known = self._sizes.of(key)
+        if known.compiled is None or key == known.first:
+            return None
+        from pocketgraph.runtime.planning.resizable_calls import ResizableCalls
+
+        if known.resizable is None:
+            known.resizable = ResizableCalls()
+        request = self._request(self.graph, key, call.switches, "")
+        with limits(memory=self._memory_limit):
+            plan = known.resizable.plan(key, known.opened(key), known.compiled, request)
+        return plan.timed(partial(self._ran_resized, key, plan)) if plan is not None else None
+
+    def _note_compiled(self, key: CallKey, plan: ExecutionPlan, seconds: float) -> None:
+        """Notes a plan that might serve other sizes."""
+        if self.engine is not None or key.is_traced or key.is_described or "resizable_programs" in self.without:
+            return
+        if plan.inferred is None or self._of_values or key.targets:
+            return
+        from pocketgraph.litert.executable import Executable
+        from pocketgraph.runtime.feeds import FeedSpec
+
+        if isinstance(plan.whole, Executable):
+            declared = [FeedSpec.of(self.graph, endpoint, "").shape for endpoint, _ in key.feeds]
+            if not all(shape.is_known for shape in declared):
+                self._sizes.of(key).compiled = Compiled(plan.whole, plan.inferred, seconds)
+        plan.inferred = None
 
     def _needed(self, call: ResolvedCall) -> dict[str, Item]:
         from pocketgraph.runtime.engines.needed import needed
@@ -206,6 +241,16 @@ class SessionPlans:
         with self.lock:
             if self._sizes.note_run(key, seconds):
                 self.calls.forget()
+
+    def _ran_resized(self, key: CallKey, plan: ExecutionPlan, seconds: float) -> None:
+        """Lets calls that have often waited for the program to take their sizes have a plan of their own."""
+        known = self._sizes.of(key)
+        assert known.compiled is not None
+        assert known.resizable is not None
+        if getattr(plan.whole, "waited", 0.0) > known.compiled.seconds:
+            with self.lock:
+                known.resizable.wants_its_own(key)
+                self.calls.drop([key])
 
     def _request(self, graph: Graph, key: CallKey, values: Mapping[str, Array], digest: str) -> Request:
         return Request(
