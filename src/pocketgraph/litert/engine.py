@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pocketgraph.budgets import timed
 from pocketgraph.errors import RunError
@@ -22,7 +22,7 @@ from pocketgraph.litert.unsupported import Unsupported
 
 if TYPE_CHECKING:
     from pocketgraph.litert.program import Program, Value
-    from pocketgraph.litert.resizable import ResizableModel
+    from pocketgraph.litert.resizable import Resizable
     from pocketgraph.litert.statics import Inference
     from pocketgraph.litert.trial import Trial
 
@@ -204,7 +204,14 @@ def lowered(
     return program
 
 
-def resizable(program: Program, inputs: Sequence[str], types: Sequence[str], threads: int) -> Resizable:
+def resizable(
+    program: Program,
+    inputs: Sequence[str],
+    types: Sequence[str],
+    threads: int,
+    kept_as: tuple[str, str] | None,
+    opened: Sequence[tuple[str, Sequence[int | None]]],
+) -> Resizable:
     """A program whose open sizes are open (see open_program.py), loaded.
 
     Args:
@@ -212,48 +219,29 @@ def resizable(program: Program, inputs: Sequence[str], types: Sequence[str], thr
         inputs: the names of its inputs.
         types: their NumPy types.
         threads: how many to compute with.
+        kept_as: the folder and name under which the cache keeps it; None where it does not.
+        opened: the sizes of each input by its name, None where they are open.
 
     Raises:
         RunError: LiteRT does not take it.
     """
     from pocketgraph.litert import writer
-    from pocketgraph.litert.resizable import ResizableModel
+    from pocketgraph.litert.resizable import Resizable, ResizableModel
 
     about, model = _split(program, inputs, types, keep_shapes=True)
+    about["opened"] = opened
+    entry = cache.store(*kept_as, writer.pieces(model), about) if kept_as is not None else None
+    if entry is not None:
+        return Resizable.of_entry(entry, threads, kept_as)
     path = _temporary(model) if about["bytes"] >= PACKED_FROM else None
     try:
         content = path if path is not None else b"".join(bytes(piece) for piece in writer.pieces(model))
         threads = 1 if about["one_thread"] else threads
-        return Resizable(about, ResizableModel(content, threads), threads)
+        return Resizable(about, ResizableModel(content, threads), threads, None)
     finally:
         if path is not None:
             with contextlib.suppress(OSError):
                 os.unlink(path)
-
-
-class Resizable(NamedTuple):
-    """What runs a segment for several sizes.
-
-    Attributes:
-        about: what is known of it, with the sizes that it was lowered for.
-        model: it, loaded.
-        threads: how many it computes with.
-    """
-
-    about: dict[str, Any]
-    model: ResizableModel
-    threads: int
-
-    def sized(self, shapes: Sequence[tuple[int, ...]]) -> Executable:
-        """The segment for inputs of these shapes.
-
-        Raises:
-            RunError: LiteRT does not take them.
-        """
-        about = self.about
-        runner = self.model.sized([shapes[index] for index in about["fed"]])
-        inputs = [(name, dtype, shape) for (name, dtype, _), shape in zip(about["inputs"], shapes, strict=True)]
-        return Executable({**about, "inputs": inputs}, runner, None, self.threads)
 
 
 def _built(

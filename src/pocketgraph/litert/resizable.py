@@ -5,8 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pocketgraph.litert.cache import CacheEntry
+from pocketgraph.litert.executable import Executable
 from pocketgraph.litert.runner import PlainRunner, refusals
 
 if TYPE_CHECKING:
@@ -88,3 +90,40 @@ class SizedRunner:
     def close(self) -> None:
         """Lets the model go, which is freed when nobody has it any more."""
         self._model = None
+
+
+class Resizable(NamedTuple):
+    """What runs a segment for several sizes.
+
+    Attributes:
+        about: what is known of it, with the sizes that it was lowered for; ``opened`` has those that may change.
+        model: it, loaded.
+        threads: how many it computes with.
+        kept_as: the folder and name under which the cache keeps it; None where it does not.
+    """
+
+    about: dict[str, Any]
+    model: ResizableModel
+    threads: int
+    kept_as: tuple[str, str] | None
+
+    @staticmethod
+    def of_entry(entry: CacheEntry, threads: int, kept_as: tuple[str, str] | None) -> Resizable:
+        """What the cache keeps.
+
+        Raises:
+            RunError: LiteRT does not take it.
+        """
+        threads = 1 if entry.about["one_thread"] else threads
+        return Resizable(entry.about, ResizableModel(entry.model, threads), threads, kept_as)
+
+    def sized(self, shapes: Sequence[tuple[int, ...]]) -> Executable:
+        """The segment for inputs of these shapes.
+
+        Raises:
+            RunError: LiteRT does not take them.
+        """
+        about = self.about
+        runner = self.model.sized([shapes[index] for index in about["fed"]])
+        inputs = [(name, dtype, shape) for (name, dtype, _), shape in zip(about["inputs"], shapes, strict=True)]
+        return Executable({**about, "inputs": inputs}, runner, None, self.threads, self.kept_as)

@@ -229,3 +229,19 @@ class ExecutionPlan:
         """The quickest way to run ``whole``, on arrays of just its inputs' types and shapes."""
         assert self.whole is not None
         return self.whole.direct(self.whole_inputs)
+
+
+class Compiled(NamedTuple):
+    """A plan of one executable for fixed sizes.
+
+    Attributes:
+        key: of the call.
+        executable: it.
+        inferred: what was known of the graph's tensors.
+        seconds: what the plan took.
+    """
+
+    key: CallKey
+    executable: Executable
+    inferred: Inferred
+    seconds: float

@@ -9,8 +9,9 @@ runs have cost as much as a plan of its own gets that (the rule for renting or b
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from pocketgraph.graph import Graph, node_name
 from pocketgraph.graph.model_file_graph import is_model_file
@@ -18,28 +19,14 @@ from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.runtime.planning.call_key import CallKey
 
 if TYPE_CHECKING:
-    from pocketgraph.kernels.shapes import Inferred
-    from pocketgraph.litert.executable import Executable
     from pocketgraph.runtime.engines.needed import Item
+    from pocketgraph.runtime.planning.execution_plan import Compiled
     from pocketgraph.runtime.planning.resizable_calls import ResizableCalls
 
 LEAST_PLANS = 3  # shapes that have plans of their own before sizes are left open
 LEAST_SPENT = 0.1  # seconds: what planning has to have taken for all but the first
+MOST_COMPILED = 3  # plans for single shapes that may come to serve others
 MOST_SHAPES = 4096  # whose time is counted; more are forgotten
-
-
-class Compiled(NamedTuple):
-    """A plan of one executable for fixed sizes.
-
-    Attributes:
-        executable: it.
-        inferred: what was known of the graph's tensors.
-        seconds: what the plan took.
-    """
-
-    executable: Executable
-    inferred: Inferred
-    seconds: float
 
 
 class SizedCalls:
@@ -52,7 +39,7 @@ class SizedCalls:
         seconds: what these took, but for the first.
         spent: how long each shape has run with open sizes, in seconds.
         refused: running with open sizes takes longer than planning.
-        compiled: the last plan that is one executable.
+        compiled: the last plans that are one executable each.
         resizable: the programs that serve several sizes.
     """
 
@@ -62,7 +49,7 @@ class SizedCalls:
         self.plans, self.seconds = 0, 0.0
         self.spent: dict[CallKey, float] = {}
         self.refused = False
-        self.compiled: Compiled | None = None
+        self.compiled: deque[Compiled] = deque(maxlen=MOST_COMPILED)
         self.resizable: ResizableCalls | None = None
 
     @property
@@ -78,16 +65,8 @@ class SizedCalls:
 
     def opened(self, key: CallKey) -> CallKey:
         """The key with the sizes left open that have changed so far."""
-        for feed, ((_, (_, size)), (_, (_, first))) in enumerate(zip(key.feeds, self.first.feeds, strict=True)):
-            self.changing |= {
-                (feed, axis) for axis, pair in enumerate(zip(size, first, strict=True)) if pair[0] != pair[1]
-            }
-        return key._replace(
-            feeds=tuple([
-                (end, (dtype, tuple([None if (feed, axis) in self.changing else n for axis, n in enumerate(size)])))
-                for feed, (end, (dtype, size)) in enumerate(key.feeds)
-            ])
-        )  # fmt: skip
+        self.changing |= key.differing(self.first)
+        return key.with_open(self.changing)
 
 
 class OpenSizes:
