@@ -11,7 +11,7 @@ import pytest
 from pocketgraph.formats import save
 from pocketgraph.graph import Graph
 from pocketgraph.graph.text_format import parse
-from pocketgraph.litert import engine
+from pocketgraph.litert import engine, open_program
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.planning import opened_programs, session_plans
 
@@ -185,7 +185,7 @@ def test_it_is_switched_off_by_its_name(compiled: list[str]) -> None:
 
 
 def test_a_program_that_is_wrong_serves_nobody(compiled: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    opened = opened_programs.with_open_sizes
+    opened = open_program.opened
 
     def wrong(*args: Any) -> Any:
         program = opened(*args)

@@ -16,8 +16,8 @@ import numpy as np
 from pocketgraph.errors import RunError
 from pocketgraph.graph import Node, Shape, canonical
 from pocketgraph.graph.op_traits import ops_with
-from pocketgraph.kernels.shapes import Inferred, infer
-from pocketgraph.kernels.shapes.infer import in_order
+from pocketgraph.kernels.shapes import Inferred
+from pocketgraph.kernels.shapes.infer import in_order, infer_while
 from pocketgraph.litert import engine
 from pocketgraph.litert.open_program import opened as with_open_sizes
 from pocketgraph.runtime.certificates.agreement import Agreement
@@ -56,8 +56,9 @@ def opened_program(
     nodes = in_order(graph, wanted)
     if any(node.control_inputs or node.op in UNFIT for node in nodes):
         return None
-    inferred = infer(graph, feeds, request.values, outputs=wanted, before=compiled.inferred)
-    if not holds_for_all_sizes(nodes, inferred, frozenset(map(canonical, feeds)), wanted):
+    layers = _Layers(frozenset(map(canonical, feeds)))
+    inferred = infer_while(layers.hold, graph, feeds, request.values, wanted, compiled.inferred)
+    if inferred is None or not layers.from_sizes.isdisjoint(map(canonical, wanted)):
         return None
     inputs = tuple(sorted(request.feeds, key=str))
     sizes = dict(opened.feeds)
@@ -90,35 +91,43 @@ SELECTS = ops_with("moves", "joins", "passes") | {"Mul", "Prod"}
 """Not a trait: what computes shapes of shapes, so that each size is an open one, or a product of such, or fixed."""
 
 
-def holds_for_all_sizes(
-    nodes: Iterable[Node], inferred: Inferred, fed: frozenset[str], wanted: Collection[str]
-) -> bool:
-    """Whether a graph's program for some sizes is that for others, but for the shapes.
+class _Layers:
+    """Says whether a graph's program for some sizes is that for others, but for the shapes.
 
     Args:
-        nodes: the graph's needed nodes, producers first.
-        inferred: what is known while sizes are open.
         fed: the fed tensors.
-        wanted: the fetched ones.
+
+    Attributes:
+        from_sizes: tensors of numbers that follow from open sizes, as far as nodes were looked at.
     """
-    from_sizes: set[str] = set()  # tensors of numbers that follow from open sizes
-    able = ops_with("any_size")
-    for node in nodes:
+
+    def __init__(self, fed: frozenset[str]) -> None:
+        self.fed = fed
+        self.from_sizes: set[str] = set()
+        self.able = ops_with("any_size")
+
+    def hold(self, node: Node, inferred: Inferred) -> bool:
+        """Whether that goes for a node, whose producers were looked at.
+
+        Args:
+            node: it.
+            inferred: what is known while sizes are open.
+        """
         made = [f"{node.name}:{port}" for port in range(max(1, len(inferred.shapes(node.name))))]
         taken = [canonical(ref) for ref in node.data_inputs]
-        is_told = not from_sizes.isdisjoint(taken)
+        is_told = not self.from_sizes.isdisjoint(taken)
         is_open = any(not inferred.shape(ref).is_known for ref in (*taken, *made))
-        if not fed.isdisjoint(made) or not (is_told or is_open) or all(inferred.value(ref) is not None for ref in made):
-            continue
+        if not (is_told or is_open) or not self.fed.isdisjoint(made):
+            return True
+        if all(inferred.value(ref) is not None for ref in made):
+            return True
         if node.op in ("Shape", "ShapeN"):
-            from_sizes.update(made)
-        elif is_told and (node.op != "Reshape" or taken[0] in from_sizes):
-            if node.op not in SELECTS or not from_sizes.isdisjoint(_positions(node, taken)):
-                return False
-            from_sizes.update(made)
-        elif node.op not in able or not _is_plain(node, taken, inferred):
-            return False
-    return from_sizes.isdisjoint(map(canonical, wanted))
+            self.from_sizes.update(made)
+            return True
+        if is_told and (node.op != "Reshape" or taken[0] in self.from_sizes):
+            self.from_sizes.update(made)
+            return node.op in SELECTS and self.from_sizes.isdisjoint(_positions(node, taken))
+        return node.op in self.able and _is_plain(node, taken, inferred)
 
 
 def _positions(node: Node, taken: Sequence[str]) -> Sequence[str]:
