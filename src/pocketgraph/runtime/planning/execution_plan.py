@@ -200,7 +200,7 @@ class ExecutionPlan:
         whole_inputs: the feed that goes into each input of it.
         description: for ``Session.plan``.
         executables: what has to be closed.
-        ran: is told how long each run took, in seconds; None: nobody wants to know.
+        ran: is told how long each run took this thread, in seconds of the processor; None: nobody wants to know.
         inferred: what was known of the graph's tensors; None where an earlier process made the plan.
     """
 

@@ -36,8 +36,8 @@ class SizedCalls:
         first: the key of the first one.
         changing: which sizes change: (feed, axis).
         plans: how many plans for single shapes were made.
-        seconds: what these took, but for the first.
-        spent: how long each shape has run with open sizes, in seconds.
+        seconds: what these took, but for the first, of the processor.
+        spent: how long each shape has run with open sizes, in seconds of the processor.
         refused: running with open sizes takes longer than planning.
         compiled: the last plans that are one executable each.
         resizable: the programs that serve several sizes.

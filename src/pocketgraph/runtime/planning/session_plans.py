@@ -179,9 +179,9 @@ class SessionPlans:
             if plan is not None:
                 return plan.timed(partial(self._ran_open, key))
             self._sizes.of(key).refused = True
-        began = time.perf_counter()
+        began = time.thread_time()
         plan = self._made(call, key, measure)
-        took = time.perf_counter() - began
+        took = time.thread_time() - began
         self._sizes.note_planned(key, took)
         self._note_compiled(key, plan, took)
         return plan
@@ -324,7 +324,7 @@ class SessionPlans:
         key = CallKey.of(feeds, [_endpoint(name) for name in wanted], nodes, switches)
         plan = self.calls.plans.get(key)
         if plan is None and not self._runs_open(key):
-            began = time.perf_counter()
+            began = time.thread_time()
             request = self._request(NO_GRAPH, key, switches, self._model_key())
             plan = find(request, lambda: self.graph)
             if plan is None and not self._sizes.of(key).compiled:
@@ -332,7 +332,7 @@ class SessionPlans:
                 return None if plan is None else self.calls.add_plan(key, plan)
             if plan is not None:
                 self.calls.add_plan(key, plan)
-                self._sizes.note_planned(key, time.perf_counter() - began)
+                self._sizes.note_planned(key, time.thread_time() - began)
         return plan
 
     def _converted(self, values: Mapping[str, Any], labels: Mapping[str, str]) -> dict[str, Array] | None:
