@@ -8,7 +8,7 @@ import pytest
 
 from pocketgraph.kernels import registry
 from pocketgraph.runtime import Session
-from pocketgraph.runtime.engines.step_builder import STRUCTURAL
+from pocketgraph.runtime.engines.compilation_units import STRUCTURAL
 from support import assert_close, golden, model_dir, model_info, needs_shared
 
 LOOPS_AND_STATE = (

@@ -47,6 +47,7 @@ NAMES = {folder: graph_names(HERE / folder) for folder in ("recurrent", "loops",
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POCKETGRAPH_WITHOUT", "resizable_programs")  # which would serve them first
     monkeypatch.setattr(open_sizes, "LEAST_SPENT", 0.0)
 
 

@@ -25,6 +25,7 @@
     effect         run for what it does, not for a result
     transcendental an exponential, logarithm or power an element: slow
     adds_up        each element of the result is a sum, or a mean, of many of the input's
+    any_size       what LiteRT is given for it holds for all sizes, as far as each size stays larger than 1
     discontinuous  the result jumps where the operands hardly change
     matrix_product, convolution  products that take long
     fused_batch_norm, batch_norm  normalize with a mean and a variance
@@ -53,10 +54,10 @@ _XlaCompile runs_code
 _XlaHostComputeMlir runs_code
 _XlaRun runs_code
 Abort runs_code
-Abs elementwise
-Add sum elementwise polynomial repeatable
+Abs elementwise any_size
+Add sum elementwise polynomial repeatable any_size
 AddN polynomial
-AddV2 sum elementwise polynomial repeatable
+AddV2 sum elementwise polynomial repeatable any_size
 AnonymousHashTable table
 Assert effect
 AsString repeatable
@@ -65,10 +66,10 @@ AutoReloadVariable variable
 AvgPool heavy adds_up
 AvgPool3D heavy adds_up
 AvgPoolGrad heavy
-BatchMatMul matrix_product layer heavy
-BatchMatMulV2 matrix_product layer heavy
+BatchMatMul matrix_product layer heavy any_size any_size
+BatchMatMulV2 matrix_product layer heavy any_size
 BatchNormWithGlobalNormalization batch_norm layer
-BiasAdd bias
+BiasAdd bias any_size
 BiasAddGrad adds_up
 BiasAddV1 bias
 BigQueryReader uses_network
@@ -80,7 +81,7 @@ CacheDataset touches_files
 CacheDatasetV2 touches_files
 CalibrationStatisticsSaver touches_files
 Case branch
-Cast repeatable
+Cast repeatable any_size
 Ceil elementwise discontinuous
 CheckNumerics checks
 CombinedNonMaxSuppression box_selection
@@ -89,7 +90,7 @@ ConcatV2 joins moves repeatable
 Const constant
 ControlTrigger effect
 Conv1D layer
-Conv2D convolution layer heavy
+Conv2D convolution layer heavy any_size
 Conv2DBackpropInput convolution layer heavy
 Conv3D convolution layer heavy
 Conv3DBackpropInputV2 layer heavy
@@ -134,8 +135,8 @@ Equal repeatable
 Erf transcendental
 EuclideanNorm adds_up
 Exit exit control_flow
-Exp elementwise transcendental
-ExpandDims view moves repeatable
+Exp elementwise transcendental any_size
+ExpandDims view moves repeatable any_size
 ExperimentalCSVDataset touches_files
 ExperimentalDatasetToTFRecord touches_files
 ExperimentalLMDBDataset touches_files
@@ -158,7 +159,7 @@ FusedBatchNormV2 fused_batch_norm batch_norm layer heavy
 FusedBatchNormV3 fused_batch_norm batch_norm layer heavy
 Gather layer moves
 GatherNd repeatable
-GatherV2 layer moves repeatable
+GatherV2 layer moves repeatable any_size
 GcsConfigureBlockCache uses_network
 GcsConfigureCredentials uses_network
 GenerateBigQueryReaderPartitions uses_network
@@ -168,7 +169,7 @@ GreaterEqual repeatable
 GRUBlockCell layer heavy
 HashTable table
 HashTableV2 table
-Identity passes
+Identity passes any_size
 If branch
 ImportEvent touches_files
 IndexTable table
@@ -177,6 +178,7 @@ InitializeTableFromTextFileV2 touches_files
 IteratorGetNext feeds_training
 IteratorGetNextSync feeds_training
 L2Loss adds_up
+LeakyRelu any_size
 Less repeatable
 ListDiff sized_by_value
 ListSnapshotChunksDataset touches_files
@@ -184,7 +186,7 @@ LMDBDataset touches_files
 LMDBReader touches_files
 LoadAndRemapMatrix touches_files
 LoadDataset touches_files
-Log elementwise transcendental
+Log elementwise transcendental any_size
 LogicalAnd repeatable
 LogicalNot repeatable
 LogSoftmax transcendental
@@ -194,26 +196,26 @@ LRNGrad heavy
 LSTMBlockCell layer heavy
 MatchingFiles touches_files
 MatchingFilesDataset touches_files
-MatMul matrix_product layer heavy
-Max repeatable
-Maximum elementwise repeatable
+MatMul matrix_product layer heavy any_size
+Max repeatable any_size
+Maximum elementwise repeatable any_size
 MaxPool heavy
 MaxPool3D heavy
 MaxPoolGrad heavy
 MaxPoolWithArgmax heavy
-Mean adds_up
+Mean adds_up any_size
 Merge merge control_flow
 MergeV2Checkpoints touches_files
 Mfcc recording
 Min repeatable
-Minimum elementwise repeatable
+Minimum elementwise repeatable any_size
 Mod discontinuous
-Mul product elementwise polynomial repeatable
+Mul product elementwise polynomial repeatable any_size
 Multinomial random
 MutableDenseHashTableV2 table
 MutableHashTable table
 MutableHashTableV2 table
-Neg elementwise polynomial
+Neg elementwise polynomial any_size
 NextIteration next_iteration control_flow
 NonMaxSuppressionV2 box_selection
 NonMaxSuppressionV3 box_selection
@@ -253,7 +255,7 @@ ReaderReadUpToV2 feeds_training
 ReaderReadV2 feeds_training
 ReadFile touches_files
 ReadVariableOp reads_handle
-RealDiv quotient elementwise
+RealDiv quotient elementwise any_size
 RecordInput feeds_training touches_files
 ReduceDataset feeds_training
 RefEnter reference enter control_flow
@@ -266,10 +268,10 @@ RefSwitch reference switch control_flow
 RegexReplace repeatable
 RegisterDataset uses_network
 RegisterDatasetV2 uses_network
-Relu elementwise
-Relu6 elementwise
+Relu elementwise any_size
+Relu6 elementwise any_size
 RemoteFusedGraphExecute runs_code
-Reshape view moves repeatable
+Reshape view moves repeatable any_size
 ResizeBilinear heavy
 ResizeNearestNeighbor heavy
 ResourceGather layer reads_handle
@@ -288,7 +290,7 @@ RpcGetValue uses_network
 RpcServer uses_network
 RpcServerRegister uses_network
 RpcServerStart uses_network
-Rsqrt elementwise
+Rsqrt elementwise any_size
 Save touches_files
 SaveDataset touches_files
 SaveDatasetV2 touches_files
@@ -297,7 +299,7 @@ SaveV2 touches_files
 Selu transcendental
 Shape shape repeatable
 ShapeN shape
-Sigmoid elementwise transcendental
+Sigmoid elementwise transcendental any_size
 Sign discontinuous
 Size shape repeatable
 Slice moves repeatable
@@ -307,7 +309,7 @@ SnapshotDataset touches_files
 SnapshotDatasetReader touches_files
 SnapshotDatasetV2 touches_files
 SnapshotNestedDatasetReader touches_files
-Softmax heavy transcendental
+Softmax heavy transcendental any_size
 Softplus transcendental
 SparseCross repeatable
 SparseCrossHashed repeatable
@@ -318,25 +320,26 @@ SparseToDense repeatable
 Split moves
 SplitV moves
 SqlDataset touches_files
-Sqrt elementwise
-Square elementwise
-Squeeze view moves repeatable
+Sqrt elementwise any_size
+Square elementwise any_size
+SquaredDifference any_size
+Squeeze view moves repeatable any_size
 StatefulPartitionedCall call
 StatelessCase branch
 StatelessIf branch
 StatelessWhile loop
 StaticRegexReplace repeatable
-StopGradient passes
+StopGradient passes any_size
 StridedSlice moves repeatable
 StringLower repeatable
 StringSplit repeatable
 StringSplitV2 repeatable
 StringToHashBucketFast repeatable
 StringToHashBucketStrong repeatable
-Sub difference elementwise polynomial repeatable
-Sum polynomial adds_up
+Sub difference elementwise polynomial repeatable any_size
+Sum polynomial adds_up any_size
 Switch switch control_flow
-Tanh elementwise transcendental
+Tanh elementwise transcendental any_size
 TemporaryVariable reference_variable
 TextLineDataset touches_files
 TextLineReader touches_files
@@ -351,7 +354,7 @@ TopKV2 discontinuous
 TPUCompile runs_code
 TPUExecute runs_code
 TPUExecuteAndUpdateVariables runs_code
-Transpose moves repeatable
+Transpose moves repeatable any_size
 TRTEngineOp runs_code
 TruncateDiv discontinuous
 TruncatedNormal random

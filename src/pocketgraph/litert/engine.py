@@ -22,6 +22,7 @@ from pocketgraph.litert.unsupported import Unsupported
 
 if TYPE_CHECKING:
     from pocketgraph.litert.program import Program, Value
+    from pocketgraph.litert.resizable import Resizable
     from pocketgraph.litert.static_values import Inference
     from pocketgraph.litert.trial import Trial
 
@@ -203,6 +204,46 @@ def lowered(
     return program
 
 
+def resizable(
+    program: Program,
+    inputs: Sequence[str],
+    types: Sequence[str],
+    threads: int,
+    kept_as: tuple[str, str] | None,
+    opened: Sequence[tuple[str, Sequence[int | None]]],
+) -> Resizable:
+    """A program whose open sizes are open (see open_program.py), loaded.
+
+    Args:
+        program: it; its shapes are those that it was lowered for.
+        inputs: the names of its inputs.
+        types: their NumPy types.
+        threads: how many to compute with.
+        kept_as: the folder and name under which the cache keeps it; None where it does not.
+        opened: the sizes of each input by its name, None where they are open.
+
+    Raises:
+        RunError: LiteRT does not take it.
+    """
+    from pocketgraph.litert import writer
+    from pocketgraph.litert.resizable import Resizable, ResizableModel
+
+    about, model = _split(program, inputs, types, keep_shapes=True)
+    about["opened"] = opened
+    entry = cache.store(*kept_as, writer.pieces(model), about) if kept_as is not None else None
+    if entry is not None:
+        return Resizable.of_entry(entry, threads, kept_as)
+    path = _temporary(model) if about["bytes"] >= PACKED_FROM else None
+    try:
+        content = path if path is not None else b"".join(bytes(piece) for piece in writer.pieces(model))
+        threads = 1 if about["one_thread"] else threads
+        return Resizable(about, ResizableModel(content, threads), threads, None)
+    finally:
+        if path is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+
+
 def _built(
     program: Program,
     inputs: Sequence[str],
@@ -240,10 +281,13 @@ def _built(
         raise Unsupported(error.what) from error
 
 
-def _split(program: Program, inputs: Sequence[str], types: Sequence[str]) -> tuple[dict[str, Any], Program]:
+def _split(
+    program: Program, inputs: Sequence[str], types: Sequence[str], *, keep_shapes: bool = False
+) -> tuple[dict[str, Any], Program]:
     """What must be known beside the model file, and the program of what is really computed.
 
-    LiteRT does not pass inputs or constants straight through, so those are seen to here.
+    LiteRT does not pass inputs or constants straight through, so those are seen to here; nor, unless their shapes are
+    to be kept, last reshapes.
     """
     from pocketgraph.litert.program import Program
     from pocketgraph.litert.rewriting.deduplication import bytes_repeated
@@ -260,7 +304,8 @@ def _split(program: Program, inputs: Sequence[str], types: Sequence[str]) -> tup
             sources.append(("input", program.inputs.index(value)))
         else:
             sources.append(("computed", computed.index(value)))
-    model = Program([program.inputs[index] for index in fed], _unshaped(program, computed), program.operations)
+    given = computed if keep_shapes else _unshaped(program, computed)
+    model = Program([program.inputs[index] for index in fed], given, program.operations)
     model.drop_unused()
     size = sum(value.constant.nbytes for value in _constants(model))
     work = _work(model)  # of light operations, handing work to a second thread takes longer than doing it

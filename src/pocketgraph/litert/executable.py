@@ -112,6 +112,11 @@ class Executable:
         """About how long the reference engine takes to compute the same, in microseconds."""
         return float(self.about["operations"] * CHECKED_NODE + self.about["work"] * CHECKED_PRODUCT)
 
+    @property
+    def waited(self) -> float:
+        """Seconds that its model, where it serves several sizes, took to change to these."""
+        return getattr(self._runner, "spent", 0.0)
+
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """Computes the outputs.
 

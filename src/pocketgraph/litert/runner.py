@@ -36,9 +36,17 @@ class Runner(Protocol):
 class PlainRunner:
     """LiteRT's interpreter with XNNPACK, which packs the weights into memory of its own each time."""
 
-    def __init__(self, model: str | bytes, threads: int, shapes: Sequence[Sequence[int]] | None = None) -> None:
+    def __init__(
+        self,
+        model: str | bytes,
+        threads: int,
+        shapes: Sequence[Sequence[int]] | None = None,
+        *,
+        is_bare: bool = True,
+    ) -> None:
         """``model`` is a file, mapped as long as this lives, or a file's content; ``shapes`` are those that the outputs
-        shall have, by default those that they have in the model."""
+        shall have, by default those that they have in the model. Without ``is_bare`` the interpreter may change sizes.
+        """
         from ai_edge_litert.interpreter import Interpreter
 
         source = {"model_content": model} if isinstance(model, bytes) else {"model_path": model}
@@ -54,7 +62,7 @@ class PlainRunner:
             self._shapes = [None if shape == tuple(detail["shape"]) else shape for shape, detail in pairs]
         # The class is a thin cover of one compiled object; without it a run is a microsecond shorter.
         core: Any = getattr(self._interpreter, "_interpreter", None)
-        self._is_bare = all(hasattr(core, name) for name in ("SetTensor", "Invoke", "GetTensor"))
+        self._is_bare = is_bare and all(hasattr(core, name) for name in ("SetTensor", "Invoke", "GetTensor"))
         self._set: Any = core.SetTensor if self._is_bare else self._interpreter.set_tensor
         self._invoke: Any = core.Invoke if self._is_bare else self._interpreter.invoke
         self._get: Any = core.GetTensor if self._is_bare else self._interpreter.get_tensor
@@ -96,6 +104,16 @@ class PlainRunner:
             return list(map(copy, outputs))
 
         return run
+
+    @property
+    def interpreter(self) -> Any:
+        """LiteRT's own."""
+        return self._interpreter
+
+    @property
+    def inputs(self) -> Sequence[int]:
+        """The places of its inputs among its tensors."""
+        return self._inputs
 
     def _windows(self) -> tuple[list[Array], list[Array]] | None:
         """LiteRT's own memory of the inputs and of the outputs, where that stays in its place.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -111,12 +111,44 @@ def infer(
         complete: whether nothing but ``feeds`` (and ``values``) will be fed, so that a placeholder with a default that
             is not among them is its default; by default when ``feeds`` is given.
         strict: raise for inputs that certainly do not fit; else such a node's outputs have unknown shapes.
-        before: what was inferred, with the same feeds and values, of this graph before some of its nodes were changed;
-            nodes that are the same, and take what they took, are not looked at again.
+        before: what was inferred of this graph before some of its nodes were changed, or with other feeds; nodes that
+            are the same, and take what they took, are not looked at again.
 
     Raises:
         GraphError: with ``strict``, a node's inputs do not fit together; the message names the node and the shapes.
     """
+    walk = _Walk(graph, _facts_of(feeds, values), strict, feeds is not None if complete is None else complete)
+    for node in timed(in_order(graph, outputs)):
+        walk.look_at(node, before)
+    return Inferred(walk)
+
+
+def infer_while(
+    holds: Callable[[Node, Inferred], bool],
+    graph: Graph,
+    feeds: Mapping[str, tuple[DType, Shape]],
+    values: Mapping[str, np.ndarray[Any, Any]],
+    outputs: Iterable[str],
+    before: Inferred,
+) -> Inferred | None:
+    """As ``infer``, as long as something holds for each node, producers first; None at the first for which it does not.
+
+    Args:
+        holds: is given a node, and what is known of it and of those before it.
+    """
+    walk = _Walk(graph, _facts_of(feeds, values), strict=False, complete=True)
+    found = Inferred(walk)
+    for node in timed(in_order(graph, outputs)):
+        walk.look_at(node, before)
+        if not holds(node, found):
+            return None
+    return found
+
+
+def _facts_of(
+    feeds: Mapping[str, tuple[DType, Shape]] | None, values: Mapping[str, np.ndarray[Any, Any]] | None
+) -> dict[str, dict[int, tuple[DType | None, Shape, Known]]]:
+    """What is known of what is fed, by node and port."""
     fed: dict[str, dict[int, tuple[DType | None, Shape, Known]]] = {}
     for ref, (dtype, shape) in (feeds or {}).items():
         name, port, _ = parse_ref(ref)
@@ -126,14 +158,7 @@ def infer(
         array = np.asarray(value)
         known = array if array.dtype.kind != "O" else None
         fed.setdefault(name, {})[port] = (DType.of_numpy(array.dtype), Shape(array.shape), known)
-    walk = _Walk(graph, fed, strict, feeds is not None if complete is None else complete)
-    if before is None:
-        for node in timed(in_order(graph, outputs)):
-            walk.visit(node)
-    else:
-        for node in timed(in_order(graph, outputs)):
-            walk.visit_again(node, before._walk)
-    return Inferred(walk)
+    return fed
 
 
 def in_order(graph: Graph, outputs: Iterable[str] | None = None) -> list[Node]:
@@ -180,6 +205,13 @@ class _Walk:
         self.handles: dict[str, Shape] = {}
         self.problems: dict[str, str] = {}
 
+    def look_at(self, node: Node, before: Inferred | None) -> None:
+        """Notes what is known of a node, whose producers were looked at."""
+        if before is None:
+            self.visit(node)
+        else:
+            self.visit_again(node, before._walk)
+
     def visit_again(self, node: Node, before: _Walk) -> None:
         """As ``visit``; takes over what was found ``before`` where it is the same."""
         name = node.name
@@ -187,7 +219,11 @@ class _Walk:
         if earlier is None:
             self.visit(node)
             return
-        if before.graph.nodes.get(name) is node and self._takes_the_same(node, before):
+        if (
+            self._is_fed_the_same(name, before)
+            and before.graph.nodes.get(name) is node
+            and self._takes_the_same(node, before)
+        ):
             self.facts[name] = earlier
             if name in before.handles:
                 self.handles[name] = before.handles[name]
@@ -198,6 +234,12 @@ class _Walk:
         is_same = _equal(self.facts[name], earlier) and name not in self.handles and name not in before.handles
         if is_same:  # so that who takes it need not be looked at
             self.facts[name] = earlier
+
+    def _is_fed_the_same(self, name: str, before: _Walk) -> bool:
+        now, then = self.fed.get(name, {}), before.fed.get(name, {})
+        return now.keys() == then.keys() and all(
+            now[port][:2] == then[port][:2] and now[port][2] is then[port][2] for port in now
+        )
 
     def _takes_the_same(self, node: Node, before: _Walk) -> bool:
         for ref in node.data_inputs:

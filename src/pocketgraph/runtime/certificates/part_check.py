@@ -77,7 +77,13 @@ class PartCheck:
         return results if right is None or self.part.verdict is not Agreement.WRONG else right
 
     def compare(
-        self, executable: Executable, feeds: Sequence[Array], results: Sequence[Array], engine: str
+        self,
+        executable: Executable,
+        feeds: Sequence[Array],
+        results: Sequence[Array],
+        engine: str,
+        *,
+        varies: bool = True,
     ) -> list[Array] | None:
         """Compares one run, and sees to what follows.
 
@@ -86,16 +92,17 @@ class PartCheck:
             feeds: what went in.
             results: what came out.
             engine: which one computed them, by name and version; "" for LiteRT.
+            varies: whether other feeds than these are tried as well.
 
         Returns:
             The reference engine's results; None where it refuses the feeds.
         """
         memory = self._memory if stated_memory() is None else None  # what a run has left is less than what it had
         with limits(memory=memory), np.errstate(all="ignore"):
-            return self._compared(executable, feeds, results, engine)
+            return self._compared(executable, feeds, results, engine, varies)
 
     def _compared(
-        self, executable: Executable, feeds: Sequence[Array], results: Sequence[Array], engine: str
+        self, executable: Executable, feeds: Sequence[Array], results: Sequence[Array], engine: str, varies: bool
     ) -> list[Array] | None:
         right: list[Array] | None
         precision = EIGHT_BITS if executable.about.get("eight_bit") else self.reference.precision
@@ -103,7 +110,8 @@ class PartCheck:
         try:
             right = self.reference.run(feeds)
             found = self._judged(feeds, results, right, precision)
-            if found is Agreement.RIGHT and self.part.verdict is not found and precision is not EIGHT_BITS:
+            varies &= self.part.verdict is not found and precision is not EIGHT_BITS
+            if found is Agreement.RIGHT and varies:
                 for factor in FACTORS:
                     others = varied(feeds, factor)
                     if self._varied(executable, others, precision) is Agreement.WRONG:

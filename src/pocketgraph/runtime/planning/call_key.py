@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -56,6 +56,24 @@ class CallKey(NamedTuple):
         """Likewise for calls with these feeds' types and shapes too, in whatever order they are fed."""
         given = sorted((str(e), dtype.name if dtype else "?", tuple(shape)) for e, (dtype, shape) in self.feeds)
         return f"{self.of_model(digest)} {given}"
+
+    def differing(self, other: CallKey) -> set[tuple[int, int]]:
+        """The sizes, each a feed's place and an axis, that are not those of a key of equal ranks."""
+        return {
+            (feed, axis)
+            for feed, ((_, (_, own)), (_, (_, sizes))) in enumerate(zip(self.feeds, other.feeds, strict=True))
+            for axis, pair in enumerate(zip(own, sizes, strict=True))
+            if pair[0] != pair[1]
+        }
+
+    def with_open(self, axes: Container[tuple[int, int]]) -> CallKey:
+        """The key with these sizes left open."""
+        return self._replace(
+            feeds=tuple([
+                (end, (dtype, tuple([None if (feed, axis) in axes else n for axis, n in enumerate(sizes)])))
+                for feed, (end, (dtype, sizes)) in enumerate(self.feeds)
+            ])
+        )  # fmt: skip
 
     @property
     def has_open_sizes(self) -> bool:

@@ -13,6 +13,7 @@ from pocketgraph.runtime.description import Description
 from pocketgraph.runtime.planning.call_key import CallKey, Sized
 
 if TYPE_CHECKING:
+    from pocketgraph.kernels.shapes import Inferred
     from pocketgraph.litert.cache import Specs
     from pocketgraph.litert.executable import Check, Executable, Opener
     from pocketgraph.runtime.certificates.part_reference import PartReference
@@ -224,7 +225,8 @@ class ExecutionPlan:
         whole_inputs: the feed that goes into each input of it.
         description: for ``Session.plan``.
         executables: what has to be closed.
-        ran: is told how long each run took, in seconds; None: nobody wants to know.
+        ran: is told how long each run took this thread, in seconds of the processor; None: nobody wants to know.
+        inferred: what was known of the graph's tensors; None where an earlier process made the plan.
     """
 
     def __init__(
@@ -242,6 +244,7 @@ class ExecutionPlan:
         self.description = description
         self.executables = executables
         self.ran = ran
+        self.inferred: Inferred | None = None
 
     def timed(self, ran: Callable[[float], None]) -> ExecutionPlan:
         """The same plan, whose runs are told of."""
@@ -251,3 +254,19 @@ class ExecutionPlan:
         """The quickest way to run ``whole``, on arrays of just its inputs' types and shapes."""
         assert self.whole is not None
         return self.whole.direct(self.whole_inputs)
+
+
+class Compiled(NamedTuple):
+    """A plan of one executable for fixed sizes.
+
+    Attributes:
+        key: of the call.
+        executable: it.
+        inferred: what was known of the graph's tensors.
+        seconds: what the plan took.
+    """
+
+    key: CallKey
+    executable: Executable
+    inferred: Inferred
+    seconds: float

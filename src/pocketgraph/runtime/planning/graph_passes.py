@@ -191,6 +191,7 @@ PASSES: tuple[GraphPass, ...] = (
 BESIDES = {
     "freeze_variables": "variables that nothing assigns again become constants",
     "open_sizes": "after plans for several lengths, one is made for all",
+    "resizable_programs": "the program for one length serves others, where it holds for all",
     "partial_unrolling": "of long loops, several rounds are written out as one",
 }
 """Passes that are part of something else: of preparing the graph for a session, of ``unroll_loops``."""

@@ -1,13 +1,15 @@
 """Calls whose sizes change from run to run: a plan for each size, or one for all.
 
 A plan for fixed shapes is the quickest to run, and takes as long to make as tens or hundreds of runs. Texts and
-recordings come in any length, so after a few lengths a plan is made in which the changing sizes are open: loops stay
+recordings come in any length. Where LiteRT takes all of a model, the program for one length serves others if it holds
+for all (resizable_calls.py). Else after a few lengths a plan is made in which the changing sizes are open: loops stay
 loops, whose bodies are compiled, and what depends on the length runs in NumPy. A length that comes so often that its
 runs have cost as much as a plan of its own gets that (the rule for renting or buying: at most twice the best).
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -18,9 +20,12 @@ from pocketgraph.runtime.planning.call_key import CallKey
 
 if TYPE_CHECKING:
     from pocketgraph.runtime.engines.needed import Item
+    from pocketgraph.runtime.planning.execution_plan import Compiled
+    from pocketgraph.runtime.planning.resizable_calls import ResizableCalls
 
 LEAST_PLANS = 3  # shapes that have plans of their own before sizes are left open
 LEAST_SPENT = 0.1  # seconds: what planning has to have taken for all but the first
+MOST_COMPILED = 3  # plans for single shapes that may come to serve others
 MOST_SHAPES = 4096  # whose time is counted; more are forgotten
 
 
@@ -31,9 +36,11 @@ class SizedCalls:
         first: the key of the first one.
         changing: which sizes change: (feed, axis).
         plans: how many plans for single shapes were made.
-        seconds: what these took, but for the first.
-        spent: how long each shape has run with open sizes, in seconds.
+        seconds: what these took, but for the first, of the processor.
+        spent: how long each shape has run with open sizes, in seconds of the processor.
         refused: running with open sizes takes longer than planning.
+        compiled: the last plans that are one executable each.
+        resizable: the programs that serve several sizes.
     """
 
     def __init__(self, first: CallKey) -> None:
@@ -42,6 +49,8 @@ class SizedCalls:
         self.plans, self.seconds = 0, 0.0
         self.spent: dict[CallKey, float] = {}
         self.refused = False
+        self.compiled: deque[Compiled] = deque(maxlen=MOST_COMPILED)
+        self.resizable: ResizableCalls | None = None
 
     @property
     def price(self) -> float:
@@ -56,16 +65,8 @@ class SizedCalls:
 
     def opened(self, key: CallKey) -> CallKey:
         """The key with the sizes left open that have changed so far."""
-        for feed, ((_, (_, size)), (_, (_, first))) in enumerate(zip(key.feeds, self.first.feeds, strict=True)):
-            self.changing |= {
-                (feed, axis) for axis, pair in enumerate(zip(size, first, strict=True)) if pair[0] != pair[1]
-            }
-        return key._replace(
-            feeds=tuple([
-                (end, (dtype, tuple([None if (feed, axis) in self.changing else n for axis, n in enumerate(size)])))
-                for feed, (end, (dtype, size)) in enumerate(key.feeds)
-            ])
-        )  # fmt: skip
+        self.changing |= key.differing(self.first)
+        return key.with_open(self.changing)
 
 
 class OpenSizes:

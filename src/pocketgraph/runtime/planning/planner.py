@@ -75,7 +75,9 @@ def prepare(request: Request, items: Mapping[str, Item] | None = None) -> Execut
         return ExecutionPlan(program, description=description, executables=opened)
     places = {endpoint: index for index, endpoint in enumerate(request.feeds)}
     order = tuple([places[endpoint] for endpoint in whole.inputs])
-    return ExecutionPlan(program, whole.executable, order, description, opened)
+    plan = ExecutionPlan(program, whole.executable, order, description, opened)
+    plan.inferred = known.inferred
+    return plan
 
 
 def _on_reference(request: Request, items: Mapping[str, Item] | None) -> ExecutionPlan:

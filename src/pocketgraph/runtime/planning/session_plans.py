@@ -24,7 +24,7 @@ from pocketgraph.runtime.feeds import is_switch
 from pocketgraph.runtime.permissions import check_permissions
 from pocketgraph.runtime.planning.call_cache import CallCache, find, plan_for
 from pocketgraph.runtime.planning.call_key import CallKey, Sized
-from pocketgraph.runtime.planning.execution_plan import NO_GRAPH, ExecutionPlan, Request
+from pocketgraph.runtime.planning.execution_plan import NO_GRAPH, Compiled, ExecutionPlan, Request
 from pocketgraph.runtime.planning.open_sizes import OpenSizes, may_be_open
 from pocketgraph.runtime.tensor_names import spelled
 
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 _living: weakref.WeakSet[SessionPlans] = weakref.WeakSet()
-_of_parent: list[dict[CallKey, ExecutionPlan]] = []
+_of_parent: list[tuple[dict[CallKey, ExecutionPlan], OpenSizes]] = []
+WAITED = 0.1  # seconds that a call waits for a program to take its sizes, before it gets a plan of its own
 MOST_STRINGS = 1024  # elements of a string feed that are worth looking at before the graph is read
 
 
@@ -130,7 +131,8 @@ class SessionPlans:
         The old ones are not freed: that would wait for threads of native code.
         """
         self.lock = threading.RLock()
-        _of_parent.append(dict(self.calls.plans))
+        _of_parent.append((dict(self.calls.plans), self._sizes))
+        self._sizes = OpenSizes()
         self.calls.plans.clear()
         self.calls.forget()
 
@@ -139,6 +141,7 @@ class SessionPlans:
         with self.lock:
             self._is_open = False
             self.calls.close()
+            self._sizes = OpenSizes()
 
     def prepare(
         self, call: ResolvedCall, traced: bool = False, described: bool = False, measure: bool = False
@@ -161,6 +164,11 @@ class SessionPlans:
     def _planned(self, call: ResolvedCall, key: CallKey, measure: bool) -> ExecutionPlan:
         """A plan for the call's shapes, or that with open sizes where there have been many."""
         self.check_open()
+        if not measure:
+            request = self._request(self.graph, key, call.switches, self._model_key() if self._may_resize(key) else "")
+            resized = self._resized(key, request)
+            if resized is not None:
+                return self.calls.add_plan(key, resized)
         if not measure and self._runs_open(key):
             opened = self._sizes.of(key).opened(key)
             plan = self.calls.plans.get(opened)
@@ -169,10 +177,44 @@ class SessionPlans:
             if plan is not None:
                 return plan.timed(partial(self._ran_open, key))
             self._sizes.of(key).refused = True
-        began = time.perf_counter()
+        began = time.thread_time()
         plan = self._made(call, key, measure)
-        self._sizes.note_planned(key, time.perf_counter() - began)
+        took = time.thread_time() - began
+        self._sizes.note_planned(key, took)
+        self._note_compiled(key, plan, took)
         return plan
+
+    def _resized(self, key: CallKey, request: Request) -> ExecutionPlan | None:
+        """The plan for other sizes, run with these; None where there is none that holds for all."""
+        if not self._may_resize(key):
+            return None
+        from pocketgraph.runtime.planning.resizable_calls import ResizableCalls
+
+        known = self._sizes.of(key)
+        if known.resizable is None:
+            known.resizable = ResizableCalls()
+        with limits(memory=self._memory_limit):
+            plan = known.resizable.plan(key, tuple(known.compiled), request)
+        return plan.timed(partial(self._ran_resized, key, plan)) if plan is not None else None
+
+    def _may_resize(self, key: CallKey) -> bool:
+        """Whether a call's sizes may be told to a program that was made for others."""
+        if self.engine is not None or self.check == "always" or "resizable_programs" in self.without:
+            return False
+        return not (key.is_traced or key.is_described or key.targets or self._of_values or not key.feeds)
+
+    def _note_compiled(self, key: CallKey, plan: ExecutionPlan, seconds: float) -> None:
+        """Notes a plan that might serve other sizes."""
+        if plan.inferred is None or not self._may_resize(key):
+            return
+        from pocketgraph.litert.executable import Executable
+        from pocketgraph.runtime.feeds import FeedSpec
+
+        if isinstance(plan.whole, Executable):
+            declared = [FeedSpec.of(self.graph, endpoint, "").shape for endpoint, _ in key.feeds]
+            if not all(shape.is_known for shape in declared):
+                self._sizes.of(key).compiled.append(Compiled(key, plan.whole, plan.inferred, seconds))
+        plan.inferred = None
 
     def _needed(self, call: ResolvedCall) -> dict[str, Item]:
         from pocketgraph.runtime.engines.needed import needed
@@ -207,6 +249,14 @@ class SessionPlans:
         with self.lock:
             if self._sizes.note_run(key, seconds):
                 self.calls.forget()
+
+    def _ran_resized(self, key: CallKey, plan: ExecutionPlan, seconds: float) -> None:
+        """Lets calls that have often waited for the program to take their sizes have a plan of their own."""
+        known = self._sizes.of(key)
+        if known.resizable is not None and getattr(plan.whole, "waited", 0.0) > WAITED:
+            with self.lock:
+                known.resizable.wants_its_own(key)
+                self.calls.drop([key])
 
     def _request(self, graph: Graph, key: CallKey, values: Mapping[str, Array], digest: str) -> Request:
         return Request(
@@ -259,11 +309,15 @@ class SessionPlans:
         key = CallKey.of(feeds, [Endpoint.of(name) for name in wanted], nodes, switches)
         plan = self.calls.plans.get(key)
         if plan is None and not self._runs_open(key):
-            began = time.perf_counter()
-            plan = find(self._request(NO_GRAPH, key, switches, self._model_key()), lambda: self.graph)
+            began = time.thread_time()
+            request = self._request(NO_GRAPH, key, switches, self._model_key())
+            plan = find(request, lambda: self.graph)
+            if plan is None and not self._sizes.of(key).compiled:
+                plan = self._resized(key, request)
+                return None if plan is None else self.calls.add_plan(key, plan)
             if plan is not None:
                 self.calls.add_plan(key, plan)
-                self._sizes.note_planned(key, time.perf_counter() - began)
+                self._sizes.note_planned(key, time.thread_time() - began)
         return plan
 
     def _converted(self, values: Mapping[str, Any], labels: Mapping[str, str]) -> dict[str, Array] | None:

@@ -1,0 +1,129 @@
+"""A loaded LiteRT model whose inputs take other sizes from call to call, its weights packed once."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pocketgraph.litert.cache import CacheEntry
+from pocketgraph.litert.executable import Executable
+from pocketgraph.litert.runner import PlainRunner, refusals
+
+if TYPE_CHECKING:
+    from pocketgraph.litert.constant import Array
+
+Shapes = tuple[tuple[int, ...], ...]
+
+
+class ResizableModel:
+    """A model for several sizes, which it takes one after the other; safe for several threads.
+
+    Args:
+        model: a file, or a file's content.
+        threads: how many to compute with.
+    """
+
+    def __init__(self, model: str | bytes, threads: int) -> None:
+        self._runner = PlainRunner(model, threads, is_bare=False)
+        self._shapes: Shapes = ()
+        self._lock = threading.Lock()
+
+    def sized(self, shapes: Sequence[Sequence[int]]) -> SizedRunner:
+        """What runs it for inputs of these shapes.
+
+        Raises:
+            RunError: LiteRT does not take them.
+        """
+        runner = SizedRunner(self, tuple(map(tuple, shapes)))
+        with self._lock:
+            self._resize(runner.shapes)
+        return runner
+
+    def run(self, shapes: Shapes, inputs: Sequence[Array]) -> tuple[list[Array], float]:
+        """The outputs, and the seconds that it took to change the sizes.
+
+        Raises:
+            RuntimeError, ValueError: as LiteRT's; RunError where it does not take the sizes.
+        """
+        with self._lock:
+            began = time.perf_counter() if shapes != self._shapes else 0.0
+            if began:
+                self._resize(shapes)
+            return self._runner.run(inputs), time.perf_counter() - began if began else 0.0
+
+    def _resize(self, shapes: Shapes) -> None:
+        interpreter: Any = self._runner.interpreter
+        self._shapes = ()  # of none, should LiteRT refuse
+        with refusals():
+            for index, shape in zip(self._runner.inputs, shapes, strict=True):
+                interpreter.resize_tensor_input(index, shape)
+            interpreter.allocate_tensors()
+        self._shapes = shapes
+
+
+class SizedRunner:
+    """Runs a model for one set of sizes.
+
+    Attributes:
+        shapes: those of its inputs.
+        spent: seconds that it took so far to give the model these sizes, after others had used it.
+    """
+
+    def __init__(self, model: ResizableModel, shapes: Shapes) -> None:
+        self.shapes = shapes
+        self.spent = 0.0
+        self._model: ResizableModel | None = model
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        """The outputs for these inputs, one array each."""
+        assert self._model is not None
+        results, took = self._model.run(self.shapes, inputs)
+        self.spent += took
+        return results
+
+    def direct(self, places: Sequence[int]) -> Callable[[Sequence[Array]], list[Array]]:
+        """As PlainRunner.direct."""
+        return lambda arrays: self.run([arrays[place] for place in places])
+
+    def close(self) -> None:
+        """Lets the model go, which is freed when nobody has it any more."""
+        self._model = None
+
+
+class Resizable(NamedTuple):
+    """What runs a segment for several sizes.
+
+    Attributes:
+        about: what is known of it, with the sizes that it was lowered for; ``opened`` has those that may change.
+        model: it, loaded.
+        threads: how many it computes with.
+        kept_as: the folder and name under which the cache keeps it; None where it does not.
+    """
+
+    about: dict[str, Any]
+    model: ResizableModel
+    threads: int
+    kept_as: tuple[str, str] | None
+
+    @staticmethod
+    def of_entry(entry: CacheEntry, threads: int, kept_as: tuple[str, str] | None) -> Resizable:
+        """What the cache keeps.
+
+        Raises:
+            RunError: LiteRT does not take it.
+        """
+        threads = 1 if entry.about["one_thread"] else threads
+        return Resizable(entry.about, ResizableModel(entry.model, threads), threads, kept_as)
+
+    def sized(self, shapes: Sequence[tuple[int, ...]]) -> Executable:
+        """The segment for inputs of these shapes.
+
+        Raises:
+            RunError: LiteRT does not take them.
+        """
+        about = self.about
+        runner = self.model.sized([shapes[index] for index in about["fed"]])
+        inputs = [(name, dtype, shape) for (name, dtype, _), shape in zip(about["inputs"], shapes, strict=True)]
+        return Executable({**about, "inputs": inputs}, runner, None, self.threads, self.kept_as)

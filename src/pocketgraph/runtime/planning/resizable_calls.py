@@ -1,0 +1,116 @@
+"""Calls that differ in sizes alone, and the LiteRT programs that serve several of them (see opened_programs.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pocketgraph.errors import RunError
+from pocketgraph.graph import parse_ref
+from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.litert import cache
+from pocketgraph.runtime.planning.call_key import CallKey
+from pocketgraph.runtime.planning.execution_plan import Compiled, ExecutionPlan, Request
+from pocketgraph.runtime.planning.served_calls import ServedCalls
+
+MOST_TRIES = 6  # sizes that could not be opened, after which no more are tried
+SMALLEST = 2  # at size 1 tensors are repeated, and axes left out
+
+
+class ResizableCalls:
+    """Calls of a session that differ in sizes alone. Is asked under the session's lock."""
+
+    def __init__(self) -> None:
+        self._served: dict[CallKey, ServedCalls] = {}
+        self._refused: set[CallKey] = set()
+        self._own: set[CallKey] = set()
+        self._is_new = True
+
+    def plan(self, key: CallKey, compiled: Sequence[Compiled], request: Request) -> ExecutionPlan | None:
+        """A plan for these sizes that needs no compiling; None where there cannot be one.
+
+        Args:
+            key: of the call.
+            compiled: plans that were made for fixed sizes.
+            request: what is to be run, with the whole graph where there are such plans.
+        """
+        if key in self._own:
+            return None
+        if self._is_new:
+            self._is_new = False
+            kept = _kept(key, request)
+            if kept is not None:
+                self._served[kept[0]] = kept[1]
+        opened = next((known for known in self._served if fits(key, known)), None)
+        if opened is None:
+            opened = self._opened(key, compiled, request)
+        if opened is None:
+            return None
+        try:
+            if self._served[opened].is_trusted:
+                return self._served[opened].plan(key)
+        except RunError:
+            pass
+        del self._served[opened]
+        self._refused.add(opened)
+        return None
+
+    def _opened(self, key: CallKey, compiled: Sequence[Compiled], request: Request) -> CallKey | None:
+        """Opens the program for the sizes that are the most like these, and says for which calls."""
+        for plan in sorted(compiled, key=lambda plan: len(key.differing(plan.key))):
+            opened = key.with_open(key.differing(plan.key))
+            if opened in self._refused or not (fits(key, opened) and fits(plan.key, opened)):
+                continue
+            if len(self._refused) >= MOST_TRIES:
+                return None
+            from pocketgraph.runtime.planning.opened_programs import opened_program
+
+            served = opened_program(opened, plan, request, entry_of(opened, request))
+            if served is not None:
+                self._served[opened] = served
+                return opened
+            self._refused.add(opened)
+        return None
+
+    def wants_its_own(self, key: CallKey) -> None:
+        """Notes that a call has waited so long for others' sizes that it gets a plan of its own."""
+        self._own.add(key)
+
+
+def fits(key: CallKey, opened: CallKey) -> bool:
+    """Whether a key is ``opened`` with sizes in the open places at which nothing is repeated or left out."""
+    if key._replace(feeds=()) != opened._replace(feeds=()):
+        return False
+    pairs: list[tuple[int | None, int | None]] = []
+    for (end, (dtype, own)), (other, (kind, sizes)) in zip(key.feeds, opened.feeds, strict=True):
+        if (end, dtype, len(own)) != (other, kind, len(sizes)):
+            return False
+        pairs += zip(sizes, own, strict=True)
+    return all(n == size if size is not None else n is not None and n >= SMALLEST for size, n in pairs)
+
+
+def entry_of(key: CallKey, request: Request) -> tuple[str, str] | None:
+    """Where the cache keeps the program for calls like this one, whatever their sizes; None where it does not."""
+    folder = cache.directory(request.cache_dir) if request.key else None
+    if folder is None:
+        return None
+    ranks = sorted((str(end), dtype.name if dtype else "?", len(sizes)) for end, (dtype, sizes) in key.feeds)
+    return folder, cache.entry_name(key.of_model(request.key), f"all sizes of {ranks} for {key.wanted}")
+
+
+def _kept(key: CallKey, request: Request) -> tuple[CallKey, ServedCalls] | None:
+    """What an earlier process left for calls like this one, and found right on this kind of processor."""
+    place = entry_of(key, request)
+    entry = cache.find(*place) if place is not None else None
+    if entry is None or cache.certificate(entry.about) != "right":
+        return None
+    from pocketgraph.litert.resizable import Resizable
+
+    try:
+        sizes = {name: tuple(own) for name, own in entry.about["opened"]}
+        opened = key._replace(feeds=tuple([(end, (dtype, sizes[str(end)])) for end, (dtype, _) in key.feeds]))
+        if not fits(key, opened):
+            return None
+        inputs = [Endpoint(*parse_ref(name)[:2]) for name, _, _ in entry.about["inputs"]]
+        return opened, ServedCalls(Resizable.of_entry(entry, request.threads, place), inputs)
+    except (RunError, LookupError, TypeError, ValueError):
+        return None

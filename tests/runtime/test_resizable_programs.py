@@ -1,0 +1,222 @@
+"""Calls that differ in sizes alone: one program serves them where it holds for all, and only there."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pocketgraph.formats import save
+from pocketgraph.graph import Graph
+from pocketgraph.graph.text_format import parse
+from pocketgraph.litert import engine, open_program
+from pocketgraph.runtime import Session
+from pocketgraph.runtime.planning import opened_programs, session_plans
+
+Array = np.ndarray[Any, Any]
+
+ATTENTION = parse("""
+    x = Placeholder(dtype=float, shape=[?, ?, 8])
+    s = Shape(x, T=float, out_type=int32)
+    zero = Const(int32[1] [0])
+    one = Const(int32[1] [1])
+    two = Const(int32[1] [2])
+    batch = StridedSlice(s, zero, one, one, T=int32, Index=int32, shrink_axis_mask=1)
+    steps = StridedSlice(s, one, two, one, T=int32, Index=int32, shrink_axis_mask=1)
+    heads = Const(int32 2)
+    depth = Const(int32 4)
+    split = Pack(batch, steps, heads, depth, T=int32, N=4, axis=0)
+    whole = Const(int32[2] [-1, 8])
+    wq = Const(float[8, 8] 0.25)
+    flat = Reshape(x, whole, T=float, Tshape=int32)
+    q = MatMul(flat, wq, T=float, transpose_a=false, transpose_b=false)
+    q4 = Reshape(q, split, T=float, Tshape=int32)
+    order = Const(int32[4] [0, 2, 1, 3])
+    qt = Transpose(q4, order, T=float, Tperm=int32)
+    scores = BatchMatMulV2(qt, qt, T=float, adj_x=false, adj_y=true)
+    shares = Softmax(scores, T=float)
+    mixed = BatchMatMulV2(shares, qt, T=float, adj_x=false, adj_y=false)
+    back = Transpose(mixed, order, T=float, Tperm=int32)
+    joined = Reshape(back, s, T=float, Tshape=int32)
+    y = AddV2(joined, x, T=float)
+""")
+CONVOLUTIONS = parse("""
+    x = Placeholder(dtype=float, shape=[1, ?, ?, 3])
+    w = Const(float[3, 3, 3, 6] 0.25)
+    c = Conv2D(x, w, T=float, strides=[1, 1, 1, 1], padding="SAME")
+    r = Relu(c, T=float)
+    v = Const(float[3, 3, 6, 4] 0.1)
+    y = Conv2D(r, v, T=float, strides=[1, 1, 1, 1], padding="VALID")
+""")
+
+
+def of_text(body: str) -> Graph:
+    return parse(f"""
+        x = Placeholder(dtype=float, shape=[1, ?, 4])
+        s = Shape(x, T=float, out_type=int32)
+        zero = Const(int32[1] [0])
+        one = Const(int32[1] [1])
+        two = Const(int32[1] [2])
+        steps = StridedSlice(s, one, two, one, T=int32, Index=int32, shrink_axis_mask=1)
+        w = Const(float[4, 4] 0.25)
+        rows = Const(int32[2] [-1, 4])
+        flat = Reshape(x, rows, T=float, Tshape=int32)
+        h = MatMul(flat, w, T=float, transpose_a=false, transpose_b=false)
+        {body}
+    """)
+
+
+UNFIT = {
+    # All of a short text, and the beginning of a long one.
+    "beginning": """
+        begin = Const(int32[2] [0, 0])
+        end = Const(int32[2] [6, 4])
+        by = Const(int32[2] [1, 1])
+        y = StridedSlice(h, begin, end, by, T=float, Index=int32)
+    """,
+    # Half the length, which 4 and 5 have in common.
+    "half": """
+        halves = Const(int32 2)
+        half = FloorDiv(steps, halves, T=int32)
+        number = Cast(half, SrcT=int32, DstT=float)
+        y = Mul(h, number, T=float)
+    """,
+    # No more than six.
+    "clipped": """
+        six = Const(int32 6)
+        most = Minimum(steps, six, T=int32)
+        number = Cast(most, SrcT=int32, DstT=float)
+        y = Mul(h, number, T=float)
+    """,
+    # A picture of sizes that turn with the length, four of which are the channels.
+    "turned": """
+        four = Const(int32 4)
+        sizes = Pack(four, steps, T=int32, N=2, axis=0)
+        other = Reshape(h, sizes, T=float, Tshape=int32)
+        columns = Const(int32[1] [1])
+        y = Mean(other, columns, T=float, Tidx=int32, keep_dims=false)
+    """,
+    # A window that is wider than a short text.
+    "pooled": """
+        at = Const(int32 0)
+        plane = ExpandDims(x, at, T=float, Tdim=int32)
+        y = AvgPool(plane, T=float, ksize=[1, 1, 6, 1], strides=[1, 1, 6, 1], padding="SAME")
+    """,
+    "positions": """
+        start = Const(int32 0)
+        step = Const(int32 1)
+        places = Range(start, steps, step, Tidx=int32)
+        numbers = Cast(places, SrcT=int32, DstT=float)
+        at = Const(int32 1)
+        column = ExpandDims(numbers, at, T=float, Tdim=int32)
+        y = Mul(h, column, T=float)
+    """,
+    "length": "y = Cast(steps, SrcT=int32, DstT=float)",
+}
+
+
+def numbers(*shape: int) -> Array:
+    return np.random.default_rng(shape).standard_normal(shape, np.float32)
+
+
+def asked(session: Session, values: Array) -> Array:
+    (found,) = session.run(["y"], {"x": values})
+    return np.asarray(found)
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is compiled for fixed sizes."""
+    found: list[str] = []
+    built = engine._built
+
+    def noted(program: Any, inputs: Any, *rest: Any, **more: Any) -> Any:
+        found.append(str([value.shape for value in program.inputs]))
+        return built(program, inputs, *rest, **more)
+
+    monkeypatch.setattr(engine, "_built", noted)
+    return found
+
+
+def assert_equal_for(graph: Graph, shapes: list[tuple[int, ...]], **how: Any) -> None:
+    with Session(graph, cache_dir="", **how) as session, Session(graph, engine="reference") as reference:
+        for shape in shapes:
+            values = numbers(*shape)
+            np.testing.assert_allclose(asked(session, values), asked(reference, values), rtol=1e-4, atol=1e-5)
+
+
+def test_one_program_serves_all_lengths(compiled: list[str]) -> None:
+    assert_equal_for(ATTENTION, [(1, n, 8) for n in (5, 7, 12, 3, 7, 5, 40, 12)])
+    assert len(compiled) == 1
+
+
+def test_each_batch_has_its_own(compiled: list[str]) -> None:
+    assert_equal_for(ATTENTION, [(batch, n, 8) for batch in (1, 3) for n in (5, 7, 12, 3)])
+    assert len(compiled) == 2
+
+
+def test_pictures_of_all_sizes(compiled: list[str]) -> None:
+    assert_equal_for(CONVOLUTIONS, [(1, n, n + 2, 3) for n in (5, 9, 16, 7)])
+    assert len(compiled) == 1
+
+
+def test_a_length_that_is_a_fixed_size_too(compiled: list[str]) -> None:
+    """Whether the program can be followed for it or not."""
+    assert_equal_for(ATTENTION, [(1, n, 8) for n in (8, 16, 4, 2, 9, 32, 11)])
+    assert_equal_for(ATTENTION, [(4, n, 8) for n in (4, 8, 6)])
+
+
+def test_a_single_step_has_its_own(compiled: list[str]) -> None:
+    assert_equal_for(ATTENTION, [(1, n, 8) for n in (5, 1, 7, 1)])
+    assert len(compiled) == 2
+
+
+@pytest.mark.parametrize("name", UNFIT)
+@pytest.mark.parametrize("lengths", [(4, 5, 8, 12, 9), (5, 4, 3, 20), (4, 6, 10, 2)])
+def test_what_does_not_hold_for_all_is_planned_for(name: str, lengths: tuple[int, ...]) -> None:
+    assert_equal_for(of_text(UNFIT[name]), [(1, n, 4) for n in lengths])
+
+
+def test_it_is_switched_off_by_its_name(compiled: list[str]) -> None:
+    assert_equal_for(ATTENTION, [(1, n, 8) for n in (5, 7)], without=["resizable_programs", "open_sizes"])
+    assert len(compiled) == 2
+
+
+def test_a_program_that_is_wrong_serves_nobody(compiled: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = open_program.opened
+
+    def wrong(*args: Any) -> Any:
+        program = opened(*args)
+        for operation in program.operations if program else ():
+            if operation.code == "ADD":
+                operation.code = "SUB"
+        return program
+
+    monkeypatch.setattr(opened_programs, "with_open_sizes", wrong)
+    with pytest.warns(RuntimeWarning, match="other numbers"):
+        assert_equal_for(ATTENTION, [(1, n, 8) for n in (5, 7, 9)])
+    assert len(compiled) == 2
+
+
+def test_who_waits_long_for_the_program_gets_one_of_its_own(
+    compiled: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_plans, "WAITED", 0.0)
+    assert_equal_for(ATTENTION, [(1, n, 8) for n in (5, 7, 9, 7, 7)])
+    assert len(compiled) == 2
+
+
+def test_a_later_process_compiles_nothing(compiled: list[str], tmp_path: pathlib.Path) -> None:
+    save(ATTENTION, tmp_path / "text.pb")
+    made = []
+    for _ in range(2):
+        with Session(tmp_path / "text.pb", cache_dir=tmp_path / "cache") as session:
+            made.append([asked(session, numbers(1, length, 8)) for length in (9, 5, 7)])
+    with Session(tmp_path / "text.pb", cache_dir=tmp_path / "cache") as session:
+        made.append([asked(session, numbers(1, length, 8)) for length in (9, 5, 7)])
+    assert len(compiled) == 1
+    for one, two, three in zip(*made, strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-6)
+        np.testing.assert_array_equal(two, three)
