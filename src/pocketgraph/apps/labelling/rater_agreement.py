@@ -18,7 +18,7 @@ ALIKE = 0.5
 
 
 @dataclass(frozen=True)
-class Agreement:
+class RaterAgreement:
     """Of all raters of a file.
 
     Attributes:
@@ -70,7 +70,7 @@ def fleiss_kappa(counts: Array) -> float:
     return float((alike - chance) / (1 - chance)) if chance < 1 else math.nan
 
 
-def agreement(labels: LabelsFile) -> Agreement:
+def agreement(labels: LabelsFile) -> RaterAgreement:
     """How far the raters of a file agree; photos that one of two skipped do not count for them."""
     names = labels.raters
     said = {name: {p: j for p, j in labels.of(name).items() if j.kind != "skip"} for name in names}
@@ -94,7 +94,7 @@ def agreement(labels: LabelsFile) -> Agreement:
         for path in paths
         if path not in settled and not same([said[name][path] for name in names if path in said[name]])
     ]
-    return Agreement(tuple(names), tuple(pairs), fleiss, len(shared_by_all), tuple(disputed))
+    return RaterAgreement(tuple(names), tuple(pairs), fleiss, len(shared_by_all), tuple(disputed))
 
 
 def same(judgements: Sequence[Judgement]) -> bool:

@@ -18,12 +18,12 @@ Range = tuple[float, float]
 MOST_BEFORE = 50  # nodes between the graph's input and its first layer
 
 
-class Islands:
+class EightBitParts:
     """Nodes that are eight-bit from where values get codes to where codes become values again.
 
     Args:
         graph: the graph.
-        kept: nodes whose outputs somebody feeds or fetches; they are in no island.
+        kept: nodes whose outputs somebody feeds or fetches; they are in no part.
         needed: the nodes that will run.
         feeds: the types and shapes of what is fed.
 
@@ -145,9 +145,9 @@ class Islands:
             return reader.op == "Requantize" and reader.name in self.inside
         if reader.name in self.inside and reader.op != "QuantizeV2":
             return True
-        return self.ends_island(reader, node.name)
+        return self.ends_part(reader, node.name)
 
-    def ends_island(self, node: Node, source: str) -> bool:
+    def ends_part(self, node: Node, source: str) -> bool:
         """Whether the node gives floats for the codes of ``source``."""
         is_first = node.op == "Dequantize" and node.attr("mode") == b"MIN_FIRST" and node.attr("T") is QUINT8
         return is_first and [canonical(ref) for ref in node.data_inputs] == [f"{source}:{port}" for port in range(3)]
@@ -155,7 +155,7 @@ class Islands:
     # What is known of ranges
 
     def has_grids(self) -> bool:
-        """Whether any range in the islands is known: near the original counts, not only speed."""
+        """Whether any range in the parts is known: near the original counts, not only speed."""
         return any(self.graph[name].op == "Requantize" and self.grid(name) is not None for name in self.inside)
 
     def follows(self) -> bool:

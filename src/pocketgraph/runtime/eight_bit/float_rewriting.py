@@ -32,7 +32,7 @@ from pocketgraph.kernels.quantized.eight_bit_arithmetic import (
 )
 from pocketgraph.litert.lowering_hints import MAY_QUANTIZE
 from pocketgraph.runtime.eight_bit.arithmetic_choice import Feeds, wants_codes
-from pocketgraph.runtime.eight_bit.eight_bit_parts import Islands, Range
+from pocketgraph.runtime.eight_bit.eight_bit_parts import EightBitParts, Range
 from pocketgraph.runtime.eight_bit.exact_rewriting import OPS, ExactCodes
 from pocketgraph.runtime.eight_bit.float_ops import CANDIDATES, FLOAT_OPS, MOVES
 from pocketgraph.runtime.eight_bit.operands import operands
@@ -58,46 +58,46 @@ def without_codes(graph: Graph, kept: Collection[str], needed: Collection[str], 
     """
     if not any(node.op in CANDIDATES for node in graph):
         return graph
-    islands = Islands(graph, frozenset(kept), frozenset(needed), feeds)
-    if not islands.inside:
+    parts = EightBitParts(graph, frozenset(kept), frozenset(needed), feeds)
+    if not parts.inside:
         return graph
-    inside = [graph[name] for name in islands.inside]
+    inside = [graph[name] for name in parts.inside]
     has_loops = any(node.op in ("Enter", "RefEnter") for node in graph)  # constants would have to enter them
     may_hold_codes = all(node.op in OPS for node in inside) and not has_loops
-    if may_hold_codes and wants_codes(inside, islands.shapes, islands.follows(), islands.found_between()):
-        return ExactCodes(graph, islands.inside, islands.shapes).rewritten()
-    return _Floats(islands).rewritten()
+    if may_hold_codes and wants_codes(inside, parts.shapes, parts.follows(), parts.found_between()):
+        return ExactCodes(graph, parts.inside, parts.shapes).rewritten()
+    return _Floats(parts).rewritten()
 
 
 class _Floats:
-    """Writes islands in floats."""
+    """Writes parts in floats."""
 
-    def __init__(self, islands: Islands) -> None:
-        self.islands = islands
-        self.graph = islands.graph
+    def __init__(self, parts: EightBitParts) -> None:
+        self.parts = parts
+        self.graph = parts.graph
 
     def rewritten(self) -> Graph:
         nodes: list[Node] = []
         for node in self.graph:
-            if node.name in self.islands.inside:
+            if node.name in self.parts.inside:
                 nodes += self.in_floats(node)
-            elif node.op == "Dequantize" and node_name(node.data_inputs[0]) in self.islands.inside:
+            elif node.op == "Dequantize" and node_name(node.data_inputs[0]) in self.parts.inside:
                 nodes.append(Node(node.name, "Identity", [node.data_inputs[0], *_control(node)], {"T": FLOAT}))
             else:
                 nodes.append(node)
         return self.graph.replace(nodes)
 
     def in_floats(self, node: Node) -> Iterator[Node]:
-        """What stands for a node of an island; the node's name gives its floats."""
+        """What stands for a node of a part; the node's name gives its floats."""
         if node.op == "RequantizationRange":
             return
-        grid = None if self.is_rounded_later(node) else self.islands.grid(node.name)
+        grid = None if self.is_rounded_later(node) else self.parts.grid(node.name)
         shift = self.shift(node)
         last = node.name if grid is None else self.fresh(f"{node.name}/float")
         name = last if shift == 0 else self.fresh(f"{node.name}/unshifted")
         refs = []
         for index, operand in enumerate(operands(node)):
-            if node_name(operand.codes) in self.islands.inside:
+            if node_name(operand.codes) in self.parts.inside:
                 refs.append(operand.codes)
                 continue
             opened = self.fresh(f"{node.name}/operand_{index}")
@@ -122,7 +122,7 @@ class _Floats:
             elif node.op in ("QuantizedReshape", "QuantizedResizeBilinear"):
                 refs.append(node.data_inputs[1])
             yield Node(name, FLOAT_OPS[node.op], [*refs, *_control(node)], attrs)
-        elif node.op == "QuantizeV2" and self.islands.has_grids() and self.islands.is_rounded(node):
+        elif node.op == "QuantizeV2" and self.parts.has_grids() and self.parts.is_rounded(node):
             yield from rounded_values(node, name, self.fresh)
         else:
             source = refs[0] if refs else node.data_inputs[0]
@@ -130,7 +130,7 @@ class _Floats:
         if shift != 0:
             moved = const(self.fresh(f"{node.name}/shift"), shift, FLOAT)
             yield moved
-            if node.op == "Requantize" and self.islands.fixed_range(node) is None:
+            if node.op == "Requantize" and self.parts.fixed_range(node) is None:
                 yield from self.limited(node, name, shift)
             else:
                 yield Node(last, "Add", [name, moved.name], {"T": FLOAT})
@@ -150,9 +150,9 @@ class _Floats:
         multiple of the step; an average is cut to a whole code.
         """
         if node.op == "Requantize":
-            low, high = self.islands.number(node, 3), self.islands.number(node, 4)
+            low, high = self.parts.number(node, 3), self.parts.number(node, 4)
             return 0.0 if low is None or high is None else float(from_code(0, low, high, BYTE)) - low
-        grid = self.islands.grid(node.name) if node.op == "QuantizedAvgPool" else None
+        grid = self.parts.grid(node.name) if node.op == "QuantizedAvgPool" else None
         if grid is None:
             return 0.0
         count = int(math.prod(node.attr("ksize", (1,))))
@@ -172,11 +172,11 @@ class _Floats:
         limits: list[Range] = []
         sources = [self.graph.nodes.get(node_name(operand.codes)) for operand in operands(node)]
         tensors = [
-            None if source is None else self.islands.behind_quantization(source).attr("value") for source in sources
+            None if source is None else self.parts.behind_quantization(source).attr("value") for source in sources
         ]
         for index, source in enumerate(sources):
-            grid = None if source is None or source.name not in self.islands.inside else self.islands.grid(source.name)
-            low, high = self.islands.number(node, 2 + 2 * index), self.islands.number(node, 3 + 2 * index)
+            grid = None if source is None or source.name not in self.parts.inside else self.parts.grid(source.name)
+            low, high = self.parts.number(node, 2 + 2 * index), self.parts.number(node, 3 + 2 * index)
             if grid is not None:
                 limits.append(grid)
             elif low is not None and high is not None and low < high:
@@ -191,7 +191,7 @@ class _Floats:
 
     def limited(self, node: Node, source: str, shift: float) -> Iterator[Node]:
         """Values held to a range in which no code stands for zero, and which thus has no grid."""
-        low, high = self.islands.number(node, 3) or 0.0, self.islands.number(node, 4) or 0.0
+        low, high = self.parts.number(node, 3) or 0.0, self.parts.number(node, 4) or 0.0
         ends = [
             const(self.fresh(f"{node.name}/{n}"), v, FLOAT) for n, v in (("low", low + shift), ("high", high + shift))
         ]
@@ -202,7 +202,7 @@ class _Floats:
         yield Node(node.name, "Minimum", [above, ends[1].name], {"T": FLOAT})
 
     def is_rounded_later(self, node: Node) -> bool:
-        readers = self.islands.readers.get(node.name, ())
+        readers = self.parts.readers.get(node.name, ())
         return node.op in MOVES and len(readers) == 1 and readers[0].op in ROUNDED_LATER
 
     def fresh(self, name: str) -> str:

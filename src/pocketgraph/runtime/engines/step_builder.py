@@ -48,7 +48,7 @@ class Builder(RegionDraft):
         """Makes the steps of the nodes that are named, in an order that their inputs allow."""
         own, inner = loops.split(names, self.within, self.plan.items, self.plan.frames)
         self.used_ports(own, wanted)
-        self.twins: dict[tuple[Any, ...], str] = {}
+        self.subexpressions: dict[tuple[Any, ...], str] = {}
         if self.plan.dynamic is not None and self.plan.finds_dynamic and self.plan.uses("dynamic_parts"):
             self.find_dynamic_parts(own, inner, wanted)
         self.add_units(in_order(own, inner, self.plan))
@@ -235,7 +235,7 @@ class Builder(RegionDraft):
         alike = subexpression_key(node, inputs, live.atoms)
         if alike is None:
             return False
-        first = self.twins.setdefault(alike, node.name)
+        first = self.subexpressions.setdefault(alike, node.name)
         if first == node.name or any(Endpoint(first, port) not in self.slots for port in ports):
             return False
         for port in ports:

@@ -22,16 +22,5 @@ PG_CONV_PATCH(pg_conv_patch_f32, float)
 
 static void pg_conv_f32(int level, const pg_conv *p, pg_range range, const float *in, const float *weights,
                         const float *bias, const float *zeros, float *patch, float *out) {
-    (void)level;
-#ifdef PG_X86
-    if (level >= PG_AVX512) {
-        pg_conv_f32_avx512(p, range, in, weights, bias, zeros, patch, out);
-        return;
-    }
-    if (level == PG_AVX2) {
-        pg_conv_f32_avx2(p, range, in, weights, bias, zeros, patch, out);
-        return;
-    }
-#endif
-    pg_conv_f32_base(p, range, in, weights, bias, zeros, patch, out);
+    PG_AT_LEVEL(level, pg_conv_f32, (p, range, in, weights, bias, zeros, patch, out));
 }

@@ -16,16 +16,5 @@
 
 static void pg_depthwise_f32(int level, const pg_conv *p, pg_range range, const float *in, const float *weights,
                              const float *bias, const float *zeros, float *out) {
-    (void)level;
-#ifdef PG_X86
-    if (level >= PG_AVX512) {
-        pg_depthwise_f32_avx512(p, range, in, weights, bias, zeros, out);
-        return;
-    }
-    if (level == PG_AVX2) {
-        pg_depthwise_f32_avx2(p, range, in, weights, bias, zeros, out);
-        return;
-    }
-#endif
-    pg_depthwise_f32_base(p, range, in, weights, bias, zeros, out);
+    PG_AT_LEVEL(level, pg_depthwise_f32, (p, range, in, weights, bias, zeros, out));
 }

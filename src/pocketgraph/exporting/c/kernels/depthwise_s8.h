@@ -19,16 +19,5 @@
 
 static void pg_depthwise_s8(int level, const pg_conv *p, pg_codes codes, const int8_t *in, const int8_t *weights,
                             const int32_t *bias, const float *scales, const int8_t *outside, int8_t *out) {
-    (void)level;
-#ifdef PG_X86
-    if (level >= PG_AVX512) {
-        pg_depthwise_s8_avx512(p, codes, in, weights, bias, scales, outside, out);
-        return;
-    }
-    if (level == PG_AVX2) {
-        pg_depthwise_s8_avx2(p, codes, in, weights, bias, scales, outside, out);
-        return;
-    }
-#endif
-    pg_depthwise_s8_base(p, codes, in, weights, bias, scales, outside, out);
+    PG_AT_LEVEL(level, pg_depthwise_s8, (p, codes, in, weights, bias, scales, outside, out));
 }

@@ -30,3 +30,13 @@ static PG_UNUSED int pg_level(void) {
 #endif
     return level < PG_MOST_LEVEL ? level : PG_MOST_LEVEL;
 }
+
+/* Calls the form of a kernel that was compiled for the level: PG_AT_LEVEL(level, pg_add_s8, (p, left, right, out)); */
+#ifdef PG_X86
+#define PG_AT_LEVEL(level, kernel, arguments) \
+    ((level) >= PG_AVX512 ? kernel##_avx512 arguments                 \
+     : (level) == PG_AVX2 ? kernel##_avx2 arguments                   \
+                          : kernel##_base arguments)
+#else
+#define PG_AT_LEVEL(level, kernel, arguments) ((void)(level), kernel##_base arguments)
+#endif

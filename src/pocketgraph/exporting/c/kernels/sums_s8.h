@@ -22,16 +22,5 @@ typedef struct {
 #endif
 
 static void pg_add_s8(int level, const pg_sum_of_codes *p, const int8_t *left, const int8_t *right, int8_t *out) {
-    (void)level;
-#ifdef PG_X86
-    if (level >= PG_AVX512) {
-        pg_add_s8_avx512(p, left, right, out);
-        return;
-    }
-    if (level == PG_AVX2) {
-        pg_add_s8_avx2(p, left, right, out);
-        return;
-    }
-#endif
-    pg_add_s8_base(p, left, right, out);
+    PG_AT_LEVEL(level, pg_add_s8, (p, left, right, out));
 }
