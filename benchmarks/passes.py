@@ -5,8 +5,10 @@
 MODELS is a folder with a folder a model (``model.json`` and ``golden.npz``), or with NAME.pb of networks, which are run
 on random inputs. Each model has a process of its own. A pass counts for a model where its being switched off changes
 the compiled parts or the steps; the two kinds of sessions take turns in each round, and a ratio is the median of the
-rounds' ratios. "First" is the time to the first result of a session without a cache: planning, compiling and one run.
-1.00 is no difference; above, the pass pays; "least" and "most" name the models on which it does so least and most.
+rounds' ratios, of processor time. "First" is the time to the first result of a session without a cache: planning,
+compiling and one run. 1.00 is no difference; above, the pass pays; "least" and "most" name the models on which it does
+so least and most. Operators and bytes are those of all compiled parts together, with the pass and without;
+``--rounds 0`` counts them and measures nothing.
 """
 
 from __future__ import annotations
@@ -14,19 +16,37 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import math
 import pathlib
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from measure import table
 
 NOISE = 0.03  # share by which two medians of the same session differ on a quiet machine
+SHORTEST = 0.01  # seconds that are timed at once, of as many calls as fit
+
+
+class Effect(NamedTuple):
+    """What switching a pass off does to a model.
+
+    Attributes:
+        latency: the processor time of a run without the pass, of that with it; nan where it was not measured.
+        first: the same of the first result.
+        operators: of all compiled parts, without and with the pass.
+        stored: the same in bytes.
+    """
+
+    latency: float
+    first: float
+    operators: tuple[int, int]
+    stored: tuple[int, int]
 
 
 def main() -> None:
@@ -42,8 +62,8 @@ def main() -> None:
     if options.worker:
         print(json.dumps(measured(options)))
         return
-    found: dict[str, dict[str, tuple[float, float]]] = {}
-    changed_nothing: set[str] = set()
+    found: dict[str, dict[str, Effect]] = {}
+    names: set[str] = set()
     for model in models_in(options.models, options.only.split(",") if options.only else []):
         told = subprocess.run(
             [sys.executable, __file__, str(model), "--worker", f"--passes={options.passes}",
@@ -54,28 +74,52 @@ def main() -> None:
             print(f"{model.name}: {(told.stderr.strip().splitlines() or ['?'])[-1][:150]}", file=sys.stderr)
             continue
         rows = json.loads(told.stdout.splitlines()[-1])
-        changed_nothing.update(rows["names"])
-        for name, ratios in rows["ratios"].items():
-            found.setdefault(name, {})[model.stem] = tuple(ratios)
-        changed = ", ".join(f"{name} {a:.2f} {b:.2f}" for name, (a, b) in rows["ratios"].items())
+        names.update(rows["names"])
+        effects = {name: Effect(*values) for name, values in rows["effects"].items()}
+        for name, effect in effects.items():
+            found.setdefault(name, {})[model.stem] = effect
+        changed = "; ".join(
+            f"{name} {each.latency:.2f} {each.first:.2f} {each.operators[0]}/{each.operators[1]} operators"
+            f" {each.stored[0]}/{each.stored[1]} bytes"
+            for name, each in effects.items()
+        )
         print(f"{model.stem}: {changed or 'no pass changes it'}", file=sys.stderr, flush=True)
     rows = []
     for name, by_model in sorted(found.items()):
-        latency = {model: pair[0] for model, pair in by_model.items()}
-        first = {model: pair[1] for model, pair in by_model.items()}
-        rows.append([name, str(len(by_model)), *spread(latency), *spread(first), verdict(latency, first)])
-    rows += [[name, "0", "", "", "", "", "", "", "changes nothing"] for name in sorted(changed_nothing - found.keys())]
-    table(
-        "What each pass brings",
-        ["pass", "models", "latency without", "least", "most", "first without", "least", "most", ""],
-        rows,
-    )
+        latency = {model: effect.latency for model, effect in by_model.items()}
+        first = {model: effect.first for model, effect in by_model.items()}
+        totals = [
+            total([each.operators for each in by_model.values()]),
+            total([each.stored for each in by_model.values()]),
+        ]
+        rows.append([name, str(len(by_model)), *totals, *spread(latency), *spread(first), verdict(latency, first)])
+    rows += [[name, "0", *[""] * 8, "changes nothing"] for name in sorted(names - found.keys())]
+    header = [
+        "pass",
+        "models",
+        "operators",
+        "bytes",
+        "latency without",
+        "least",
+        "most",
+        "first without",
+        "least",
+        "most",
+        "",
+    ]
+    table("What each pass brings", header, rows)
 
 
 def models_in(folder: pathlib.Path, only: list[str]) -> list[pathlib.Path]:
     """The folders of models, or single files."""
     found = sorted([*(path.parent for path in folder.glob("*/golden.npz")), *folder.glob("*.pb")])
     return [path for path in found if not only or path.stem in only]
+
+
+def total(pairs: list[tuple[int, int]]) -> str:
+    """Without the pass, of that with it, over the models that it changes."""
+    without, has = (sum(pair[place] for pair in pairs) for place in (0, 1))
+    return f"{without / has:.3f}" if has else ""
 
 
 def spread(ratios: dict[str, float]) -> list[str]:
@@ -96,7 +140,7 @@ def call_of(path: pathlib.Path) -> tuple[str, list[str], dict[str, Any]]:
         about = json.loads((path / "model.json").read_text())
         golden = np.load(path / "golden.npz")
         feeds = {name: golden["in_" + name.replace(":", "_")] for name in about["inputs"]}
-        texts = [name for name, its in about["inputs"].items() if its["dtype"] == "string"]
+        texts = [name for name, its in about["inputs"].items() if its.get("dtype") == "string"]
         return (
             str(path / about["file"]), list(about["outputs"]),
             {name: value.tobytes() if name in texts and value.dtype == np.uint8 else value
@@ -113,52 +157,68 @@ def call_of(path: pathlib.Path) -> tuple[str, list[str], dict[str, Any]]:
 
 
 def measured(options: argparse.Namespace) -> dict[str, Any]:
-    """(latency, first result) without each pass that makes a difference, as ratios."""
+    """The effect of each pass that makes a difference, by its name."""
     from pocketgraph.runtime.pass_registry import STEPS, all_passes
 
     model, fetches, feeds = call_of(options.models)
     rows = [row for row in all_passes() if not options.passes or row.name in options.passes.split(",")]
-    shown: dict[str | None, str] = {}
+    shown: dict[str | None, Shown] = {}
     for name in (None, *(row.name for row in rows)):  # once beforehand, which also warms what all share
         shown[name] = once(model, fetches, feeds, name, options)[2]
-    has_steps = "program" in shown[None]
-    ratios: dict[str, list[float]] = {}
+    effects: dict[str, Effect] = {}
     for row in rows:
-        is_changed = shown[row.name] != shown[None] or (row.over == STEPS and has_steps)
-        if not is_changed:
+        has, lacks = shown[None], shown[row.name]
+        if lacks == has and not (row.over == STEPS and has.steps):
             continue
         rounds = []
         for _ in range(options.rounds):
-            has, lacks = (once(model, fetches, feeds, name, options) for name in (None, row.name))
-            rounds.append((lacks[0] / has[0], lacks[1] / has[1]))
-        ratios[row.name] = [statistics.median(pair[kind] for pair in rounds) for kind in (0, 1)]
-    return {"names": [row.name for row in rows], "ratios": ratios}
+            with_it, without_it = (once(model, fetches, feeds, name, options) for name in (None, row.name))
+            rounds.append((without_it[0] / with_it[0], without_it[1] / with_it[1]))
+        latency, first = (statistics.median([pair[kind] for pair in rounds] or [math.nan]) for kind in (0, 1))
+        effects[row.name] = Effect(latency, first, (lacks.operators, has.operators), (lacks.stored, has.stored))
+    return {"names": [row.name for row in rows], "effects": effects}
+
+
+class Shown(NamedTuple):
+    """What tells whether two sessions do the same: steps of the reference engine, and the compiled parts."""
+
+    steps: int
+    parts: tuple[str, ...]
+    operators: int
+    stored: int
 
 
 def once(
     model: str, fetches: list[str], feeds: dict[str, Any], without: str | None, options: argparse.Namespace
-) -> tuple[float, float, str]:
-    """The shortest latency and the time to the first result in seconds, and what tells the compiled parts and steps."""
+) -> tuple[float, float, Shown]:
+    """The shortest processor time of a run and that of the first result in seconds, and what was compiled."""
     from pocketgraph import Session
     from pocketgraph.formats import load
+    from pocketgraph.formats.flatbuffers import Table
 
     graph = load(model)
     with tempfile.TemporaryDirectory() as cache:
-        begin = time.perf_counter()
+        begin = time.process_time()
         with Session(graph, options.threads, cache_dir=cache, without=[without] if without else []) as session:
             session.run(fetches, feeds)
-            first = time.perf_counter() - begin
-            for _ in range(min(14, options.runs)):  # after a dozen, what runs often is written out
+            first = time.process_time() - begin
+            for _ in range(14):  # after a dozen, what runs often is written out
                 session.run(fetches, feeds)
-            took = []
-            for _ in range(options.runs):
-                start = time.perf_counter()
-                session.run(fetches, feeds)
-                took.append(time.perf_counter() - start)
+            took, calls = [math.inf], 1
+            for _ in range(options.runs if options.rounds else 0):
+                start = time.process_time()
+                for _ in range(calls):
+                    session.run(fetches, feeds)
+                took.append((time.process_time() - start) / calls)
+                calls = max(1, round(SHORTEST / max(min(took), 1e-7)))
             (plan,) = session._calls.plans.values()
-            steps = "whole" if plan.program is None else f"program of {len(plan.program)} steps"
-        parts = sorted(hashlib.sha256(path.read_bytes()).hexdigest() for path in pathlib.Path(cache).glob("*.tflite"))
-    return min(took), first, f"{steps} {parts}"
+            steps = 0 if plan.program is None else len(plan.program)
+        contents = [path.read_bytes() for path in pathlib.Path(cache).glob("*.tflite")]
+    contents = [content for content in contents if content[4:8] == b"TFL3"]
+    subgraphs = [subgraph for content in contents for subgraph in Table.root(content).tables(2)]
+    operators = sum(len(subgraph.tables(3)) for subgraph in subgraphs)
+    parts = tuple(sorted(hashlib.sha256(content).hexdigest() for content in contents))
+    return min(took), first, Shown(steps, parts, operators, sum(map(len, contents)))
 
 
 if __name__ == "__main__":

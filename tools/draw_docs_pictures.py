@@ -1,4 +1,4 @@
-"""Draws the pictures of docs/seeing.md, tutorial.md and retraining.md: pages in Chromium, saved as small PNG files.
+"""Draws the pictures of README.md, docs/seeing.md, tutorial.md and retraining.md: the demo's, and pages in Chromium.
 
 python tools/draw_docs_pictures.py MODELS
 
@@ -105,14 +105,22 @@ def retrained_page(models: pathlib.Path, folder: pathlib.Path) -> None:
 def photograph(page: Any, name: str) -> int:
     """Saves what the page shows; gives the file's bytes."""
     page.wait_for_timeout(300)
-    picture = (
-        Image.open(io.BytesIO(page.screenshot()))
-        .convert("RGB")
-        .quantize(COLORS, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
-    )
+    return saved(Image.open(io.BytesIO(page.screenshot())), name)
+
+
+def saved(picture: Image.Image, name: str) -> int:
+    """Saves a picture with few colours; gives the file's bytes."""
     path = DOCS / f"{name}.png"
-    picture.save(path, optimize=True)
+    few = picture.convert("RGB").quantize(COLORS, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+    few.save(path, optimize=True)
     return path.stat().st_size
+
+
+def demo_picture() -> int:
+    """Saves the picture that the demo ends with; gives the file's bytes."""
+    digits = DOCS.parent / "examples" / "digits"
+    subprocess.run([sys.executable, digits / "demo.py"], check=True, stdout=subprocess.DEVNULL)
+    return saved(Image.open(digits / "out" / "report.png"), "demo")
 
 
 def live_picture(browsers: Any, chromium: str, folder: pathlib.Path) -> int:
@@ -178,6 +186,7 @@ def main() -> None:
         sizes.append(photograph(page, "retraining-small"))
         browser.close()
         sizes.append(live_picture(started.chromium, chromium, folder / "tutorial"))
+    sizes.append(demo_picture())
     print(f"{len(sizes)} pictures in {DOCS}: {sum(sizes):,} bytes")
 
 

@@ -39,7 +39,7 @@ NEXT = """{program} identify MY_MODEL                     # what it is, and what
   $ {program} ship MY_MODEL --data=PHOTOS/ -o out/  # all of this in one call, judged on your data
   $ {program} view MY_MODEL -o view.html            # walk through it
   $ {program} help                                  # guides; --help tells all of a command"""
-EIGHT_BIT = "quantize_weights"
+EIGHT_BIT = "quantize_weights(per_channel=true)"
 ROUNDED = "round_weights(num_steps=256)"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterator
 from functools import lru_cache
 
 ENDING = ".part"
@@ -12,6 +13,19 @@ ENDING = ".part"
 def part_name(target: str) -> str:
     """A name beside ``target`` that nobody else uses; it tells the process and the machine."""
     return f"{target}.{os.getpid()}.{_machine()}{os.urandom(4).hex()}{ENDING}"
+
+
+@contextlib.contextmanager
+def written_whole(target: str) -> Iterator[str]:
+    """A new path beside ``target`` to write to; renamed to it at the end, removed on failure."""
+    part = part_name(target)
+    try:
+        yield part
+        os.replace(part, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(part)
+        raise
 
 
 def is_abandoned(name: str) -> bool:

@@ -124,3 +124,20 @@ def test_bad_calls_are_refused(tmp_path: pathlib.Path) -> None:
     with pytest.raises(UsageError, match="must be 0 or more"):
         ship(tmp_path / "model.pb", tmp_path / "out", max_accuracy_drop=-1)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_model_whose_own_answers_are_wrong_is_not_shipped(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Eight bits that agree with answers by chance prove nothing."""
+    rng = np.random.default_rng(2)
+    weights = rng.normal(size=(16, 4)).astype(np.float32)
+    graph = parse("x = Placeholder(dtype=float, shape=[1,16])\nscores = MatMul(x, w, T=float)\ny = Softmax(scores)")
+    pocketgraph.save(Graph([*graph, const("w", weights)]), tmp_path / "net.pb")
+    rows = rng.normal(size=(80, 16)).astype(np.float32)
+    np.savez(tmp_path / "data.npz", x=rows, labels=rng.integers(0, 4, 80))
+    assert call("ship", tmp_path / "net.pb", "--data", tmp_path / "data.npz", "-o", tmp_path / "out") == 0
+    told = capsys.readouterr().out
+    assert "Do not ship model.tflite" in told
+    assert "guessing among 4 classes would be in 25.0%" in told
+    assert "its answers are in doubt" in (tmp_path / "out" / "ship.html").read_text()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -11,8 +14,10 @@ import sys
 import pytest
 
 from command_line import call
+from pocketgraph.cli.shared.guides import guides, packed
 from pocketgraph.formats import save
 from pocketgraph.graph.text_format import parse
+from support import ROOT
 
 
 @pytest.fixture
@@ -101,9 +106,17 @@ def test_an_unknown_shell_is_asked_for(monkeypatch: pytest.MonkeyPatch, capsys: 
     assert "pocketgraph completion install bash" in capsys.readouterr().err
 
 
+def test_installed_guides_are_those_of_a_checkout() -> None:
+    documents = json.loads(gzip.decompress(packed(ROOT / "docs")))
+    assert documents == {**guides(), "index": (ROOT / "docs" / "index.md").read_text("utf-8")}
+
+
 def test_guides_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert call("help") == 0
-    assert "Freeze a model" in capsys.readouterr().out
+    listed = capsys.readouterr().out
+    assert set(re.findall(r"^  ([\w-]+)  ", listed, re.MULTILINE)) == set(guides())  # the index forgets none
+    places = [listed.index(f"\n  {name} ") for name in ("tutorial", "seeing", "freezing", "quantization", "shipping")]
+    assert places == sorted(places)
     assert call("help", "freezing") == 0
     assert capsys.readouterr().out.startswith("# Freeze a model")
     assert call("help", "label-image") == 0

@@ -145,3 +145,27 @@ def test_a_graph_that_was_fixed_stands_beside_one_that_is_fed(tmp_path: pathlib.
     capsys.readouterr()
     found = judged(capsys, tmp_path / "net.pb", tmp_path / "q.pb", "--data", tmp_path / "data.npz", feed)
     assert found[1]["snr_db"] > 30
+
+
+@pytest.mark.parametrize(("scale", "doubted"), [(0.001, "gives the same answer for 60 of 60"), (1.0, "")])
+def test_answers_that_are_always_the_same_are_doubted(
+    tmp_path: pathlib.Path, capsys: Any, scale: float, doubted: str
+) -> None:
+    """Inputs that are scaled wrongly leave the biases to decide."""
+    rows = np.random.default_rng(1).normal(size=(60, 8)).astype(np.float32)
+    weights = np.random.default_rng(3).normal(size=(8, 3)).astype(np.float32)
+    graph = parse(
+        "x = Placeholder(dtype=float, shape=[?,8])\nscores = MatMul(x, w, T=float)\ny = Add(scores, b, T=float)"
+    )
+    save(Graph([*graph, const("w", weights), const("b", np.float32([0, 0.1, 0]))]), tmp_path / "net.pb")
+    np.savez(tmp_path / "data.npz", x=rows * scale, labels=(rows @ weights).argmax(axis=1))
+    assert call("evaluate", tmp_path / "net.pb", "--data", tmp_path / "data.npz") == 0
+    told = capsys.readouterr().err
+    assert (doubted in told) if doubted else not told
+
+
+def test_answers_that_are_right_by_chance_are_doubted(tmp_path: pathlib.Path, capsys: Any) -> None:
+    linear(tmp_path / "net.pb", 3)
+    np.savez(tmp_path / "data.npz", x=ROWS, labels=np.random.default_rng(5).integers(0, 3, 30))
+    assert call("evaluate", tmp_path / "net.pb", "--data", tmp_path / "data.npz") == 0
+    assert "guessing among 3 classes would be in 33.3%" in capsys.readouterr().err

@@ -250,3 +250,48 @@ def test_the_command_binds_and_repairs(tmp_path: pathlib.Path) -> None:
         result = CliRunner().invoke(command, [*call, f"--functional_control_flow={way}"], catch_exceptions=False)
         assert result.exit_code == 0
         assert "Froze 1 variables." in result.output
+
+
+LAYER_NORM = """
+    x = Placeholder(dtype=float, shape=[?,3])
+    one = Const(int32 1)
+    three = Const(int32 3)
+    shape = Shape(x, T=float, out_type=int32)
+    from = Const(int32 [0])
+    to = Const(int32 [1])
+    step = Const(int32 [1])
+    rows = StridedSlice(shape, from, to, step, T=int32, Index=int32, shrink_axis_mask=1)
+    sizes = Pack(FIRST, rows, three, one, T=int32, N=4)
+    channels = Reshape(x, sizes, T=float, Tshape=int32)
+    count = Pack(rows, T=int32, N=1)
+    unit = Const(float SCALE)
+    zero = Const(float 0.0)
+    ones = Fill(count, unit, T=float, index_type=int32)
+    zeros = Fill(count, zero, T=float, index_type=int32)
+    none = Const(float [])
+    norm = FusedBatchNormV3(channels, ones, zeros, none, none, T=float, U=float, is_training=true, data_format="NCHW")
+    flat = Shape(x, T=float, out_type=int32)
+    normal = Reshape(norm, flat, T=float, Tshape=int32)
+    w = VariableV2(dtype=float, shape=[])
+    y = Mul(normal, w, T=float)
+"""
+
+
+def test_keras_layer_norms_on_fused_batch_norms_are_frozen() -> None:
+    """Keras normalizes each example by itself: it makes channels of the examples of a batch of one."""
+    values = {"w": parse("w = Const(float 2.0)")["w"].tensor}
+    frozen = freeze(parse(LAYER_NORM.replace("FIRST", "one").replace("SCALE", "1.0")), "y", values)
+    given = np.array([[1, 2, 3], [4, 4, 10]], np.float32)
+    mean, deviation = given.mean(1, keepdims=True), np.sqrt(given.var(1, keepdims=True) + 1e-4)
+    with Session(frozen) as session:
+        [alone] = session.run(["y"], {"x": given[:1]})
+        [both] = session.run(["y"], {"x": given})
+    np.testing.assert_allclose(both, 2 * (given - mean) / deviation, rtol=1e-5)
+    np.testing.assert_array_equal(alone, both[:1])
+
+
+@pytest.mark.parametrize(("first", "scale"), [("rows", "1.0"), ("one", "1.5")])
+def test_other_fused_batch_norms_on_reshaped_examples_are_refused(first: str, scale: str) -> None:
+    values = {"w": parse("w = Const(float 2.0)")["w"].tensor}
+    with pytest.raises(FreezeError, match="frozen with is_training=true"):
+        freeze(parse(LAYER_NORM.replace("FIRST", first).replace("SCALE", scale)), "y", values)

@@ -10,9 +10,9 @@ import pytest
 from pocketgraph import formats
 from pocketgraph.errors import FreezeError, UsageError
 from pocketgraph.freezing import freeze, freeze_and_tell
+from pocketgraph.freezing.decided_branches import without_idle_dropout
 from pocketgraph.freezing.repair import REPAIRS, chosen, repaired
 from pocketgraph.freezing.repair.updates import is_update
-from pocketgraph.freezing.settle import without_idle_dropout
 from pocketgraph.graph import Graph
 from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session

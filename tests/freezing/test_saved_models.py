@@ -115,13 +115,32 @@ def test_a_batch_norm_that_goes_on_training_is_refused() -> None:
     assert "serving_default_training:0" in undecided.inputs
 
 
-def test_a_table_that_needs_an_asset_is_told() -> None:
+def test_a_table_is_filled_in_the_frozen_graph_from_the_asset() -> None:
     told = freeze_and_tell(MODELS / "tables")
+    assert told.warnings == ()
+    [table] = [node.name for node in told.graph if node.op.startswith("HashTable")]
+    users = told.graph.consumers[table]
+    [fill] = [node.name for node in users if node.op == "InitializeTableV2"]
+    assert all(f"^{fill}" in node.inputs for node in users if node.name != fill)
+    assert not any(node.op.startswith("InitializeTableFromTextFile") for node in told.graph)
+    (given,) = [node for node in told.graph if node.op == "Placeholder"]
+    words = (MODELS / "tables" / "assets" / "words.txt").read_bytes().split()
+    feed = {given.name: np.array([*words, b"never seen"], object)}
+    with Session(MODELS / "tables") as whole, Session(told.graph) as frozen:
+        names = told.graph.outputs
+        for expected, found in zip(whole.run(names, feed), frozen.run(names, feed), strict=True):
+            np.testing.assert_array_equal(found, expected)
+
+
+def test_a_table_whose_asset_is_gone_is_told(tmp_path: pathlib.Path) -> None:
+    shutil.copytree(MODELS / "tables", tmp_path / "tables")
+    (tmp_path / "tables" / "assets" / "words.txt").unlink()
+    told = freeze_and_tell(tmp_path / "tables")
     (warning,) = told.warnings
     assert "the lookup table" in warning
     assert "from the file 'assets/words.txt'" in warning
     runs = warning.split("stays empty: '")[1].split("'")[0]
-    both = freeze_and_tell(MODELS / "tables", [*told.graph.outputs, runs])
+    both = freeze_and_tell(tmp_path / "tables", [*told.graph.outputs, runs])
     assert both.warnings == ()
     assert any(node.op.startswith("InitializeTableFromTextFile") for node in both.graph)
 

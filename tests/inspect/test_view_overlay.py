@@ -12,7 +12,7 @@ from pocketgraph.errors import FormatError
 from pocketgraph.graph import Graph, Node, Tensor, const
 from pocketgraph.graph.dtype import FLOAT, INT8, INT32
 from pocketgraph.graph.text_format import parse
-from pocketgraph.inspect.measured import measured
+from pocketgraph.inspect.node_times import measured
 from pocketgraph.inspect.view.changes import AppliedRule, Change, changes, changes_of_chain
 from pocketgraph.inspect.view.nodes import shown_nodes
 from pocketgraph.inspect.view.overlay import Overlay, read_layers

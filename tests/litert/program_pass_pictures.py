@@ -315,23 +315,6 @@ PICTURES = {
         """,
         earlier=("add_missing_biases",),
     ),
-    "flatten_inside_products": Picture(
-        """
-        x = Placeholder(dtype=float, shape=[1,4,4,2])
-        flat = Const(int32 [1,32])
-        r = Reshape(x, flat, T=float, Tshape=int32)
-        y = MatMul(r, w, T=float)
-        """,
-        {"w": (32, 4)},
-        """
-        r: float[1,32] = RESHAPE(x, [1, 32])
-        y: float[1,4] = FULLY_CONNECTED(r, float[4,32], float[4])
-        """,
-        """
-        y: float[1,4] = FULLY_CONNECTED(x, float[4,32], float[4])
-        """,
-        earlier=("add_missing_biases",),
-    ),
     "widen_narrow_convolutions": Picture(
         """
         x = Placeholder(dtype=float, shape=[1,40,40,6])

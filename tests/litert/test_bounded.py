@@ -13,7 +13,7 @@ from pocketgraph.graph import Graph, const
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.program import Operation
-from pocketgraph.runtime.eight_bit import exact_or_fast as eight_bit_choice
+from pocketgraph.runtime.eight_bit import arithmetic_choice as eight_bit_choice
 from pocketgraph.transforms.tool import run
 
 

@@ -15,7 +15,7 @@ import pytest
 import pocketgraph
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
-from pocketgraph.litert import cache, disk_room, executable
+from pocketgraph.litert import cache, executable, free_disk_space
 from pocketgraph.runtime import Session
 
 WEIGHTS = np.random.default_rng(1).standard_normal((3000, 2600)).astype(np.float32)
@@ -129,9 +129,9 @@ def test_a_cache_directory_may_vanish(tmp_path: pathlib.Path) -> None:
 
 
 def test_packed_weights_are_not_begun_without_room(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert disk_room.room_for(str(tmp_path / "weights"), 1000) == ""
-    assert "MB are free" in disk_room.room_for(str(tmp_path / "weights"), 1 << 60)
-    assert "No such file" in disk_room.room_for(str(tmp_path / "gone" / "weights"), 1000)
+    assert free_disk_space.room_for(str(tmp_path / "weights"), 1000) == ""
+    assert "MB are free" in free_disk_space.room_for(str(tmp_path / "weights"), 1 << 60)
+    assert "No such file" in free_disk_space.room_for(str(tmp_path / "gone" / "weights"), 1000)
     assert not list(tmp_path.iterdir())
     monkeypatch.setattr(executable, "PACKED_FROM", 0)
     monkeypatch.setattr(executable, "room_for", lambda path, size: "the disk is full")

@@ -14,7 +14,7 @@ from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert import engine
 from pocketgraph.litert.program import Operation
-from pocketgraph.litert.rewriting import widths
+from pocketgraph.litert.rewriting import narrow_convolutions
 from support import assert_close
 
 random = np.random.default_rng(5)
@@ -192,8 +192,8 @@ def test_several_pixels_at_once_are_the_same_pixels(columns: int, channels: int,
 
 
 def test_a_narrow_convolution_makes_several_pixels_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(widths, "LANES", 16)
-    monkeypatch.setattr(widths, "_has_wide_kernels", lambda: False)
+    monkeypatch.setattr(narrow_convolutions, "LANES", 16)
+    monkeypatch.setattr(narrow_convolutions, "_has_wide_kernels", lambda: False)
     model = graph(convolution("y", "x", "w", 1), (1, 60, 60, 1), w=floats(5, 5, 1, 6))
     first, second = compiled(model, (1, 60, 60, 1))
     assert first.outputs[0].shape == (1, 60, 30, 12)
@@ -202,7 +202,7 @@ def test_a_narrow_convolution_makes_several_pixels_at_once(monkeypatch: pytest.M
 
 
 def test_small_wide_and_dilated_convolutions_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(widths, "_has_wide_kernels", lambda: False)
+    monkeypatch.setattr(narrow_convolutions, "_has_wide_kernels", lambda: False)
     dilated = 'y = Conv2D(x, w, T=float, strides=list[1,1,1,1], padding="SAME", dilations=list[1,2,2,1])\n'
     cases = [
         (graph(convolution("y", "x", "w", 1), (1, 6, 6, 3), w=floats(3, 3, 3, 4)), (1, 6, 6, 3)),
@@ -262,19 +262,6 @@ def test_repeated_runs_give_new_arrays_and_keep_none_of_the_callers(tmp_path: pa
             seen.append((results, expected))
         for results, expected in seen:  # later runs have not written into what was given earlier
             assert_close(results[0], expected[0], 1e-5)
-
-
-def test_a_product_flattens_by_itself_what_others_see_flat() -> None:
-    text = (
-        convolution("c", "x", "w", 2)
-        + "f = Reshape(c, sizes, T=float, Tshape=int32)\nm = MatMul(f, v, T=float)\ny = Tanh(m, T=float)\n"
-    )
-    sizes = np.array([2, 72], np.int32)
-    model = graph(text, (2, 6, 6, 4), w=floats(3, 3, 4, 8), v=floats(72, 5), sizes=sizes)
-    assert check(model, 2, 6, 6, 4) == ["CONV_2D", "FULLY_CONNECTED", "TANH"]
-    assert "RESHAPE" in check(model, 2, 6, 6, 4, outputs=("y", "f"))
-    mixed = graph(text, (2, 6, 6, 4), w=floats(3, 3, 4, 8), v=floats(36, 5), sizes=np.array([4, 36], np.int32))
-    assert "RESHAPE" in check(mixed, 2, 6, 6, 4)
 
 
 LAST = {

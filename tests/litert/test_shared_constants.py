@@ -5,7 +5,7 @@ import numpy as np
 from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Program, Quantization, Value
-from pocketgraph.litert.rewriting.shared import SMALL, bytes_repeated, share_constants
+from pocketgraph.litert.rewriting.deduplication import SMALL, bytes_repeated, share_constants
 
 
 def constant(name: str, array: np.ndarray, quantization: Quantization | None = None) -> Value:

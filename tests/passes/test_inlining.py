@@ -91,6 +91,20 @@ def test_a_function_that_gives_its_argument_back() -> None:
         inlined(graph(f"c = {call('same', 'c')}\ny = Neg(c, T=float)", same), ["y"])
 
 
+def test_colocations_follow_into_the_copy_or_are_dropped() -> None:
+    """Keras writes ``table/18021`` for the argument ``table_18021``; TensorFlow loads no graph with it."""
+    placed = """
+        placed(x: float) -> y: float = b:y:0
+        a = Neg(x, T=float)
+        b = Neg(x, T=float, _class=["loc:@a", "loc:@x/18021", "loc:@x"])
+        c = Neg(x, T=float, _class=["loc:@x/18021"])
+    """
+    after = inlined(graph(f"c = {call('placed', 'x')}\ny = Neg(c, T=float)", placed), ["y"])
+    assert after["c/b"].attrs["_class"] == (b"loc:@c/a",)
+    assert all("_class" not in node.attrs for node in after if node.name == "c/c")
+    assert value(after, "y", 3) == 3
+
+
 def test_effects_run_for_those_who_wait() -> None:
     checked = """
         checked(x: float) -> y: float = z:y:0, ^done = assert

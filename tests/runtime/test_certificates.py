@@ -22,7 +22,7 @@ from pocketgraph.graph.text_format import parse
 from pocketgraph.litert import cache
 from pocketgraph.litert.lowerings.nn import activations
 from pocketgraph.runtime import Session
-from pocketgraph.runtime.certificates import budget, reproduction, when_idle
+from pocketgraph.runtime.certificates import check_schedule, reproduction
 from pocketgraph.runtime.made_up_feeds import sample_fetches
 
 Array = np.ndarray[Any, Any]
@@ -73,10 +73,10 @@ ONES = np.ones((4, 8), "f4")  # m is 16 everywhere, and a broken rectifier gives
 @pytest.fixture(autouse=True)
 def without_budget(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Each test begins as a process does that has compared nothing yet."""
-    monkeypatch.setattr(budget, "_spent", 0.0)
-    when_idle.finish()
+    monkeypatch.setattr(check_schedule, "_spent", 0.0)
+    check_schedule.finish()
     yield
-    when_idle.finish()
+    check_schedule.finish()
 
 
 @pytest.fixture
@@ -160,13 +160,13 @@ def test_a_right_part_is_certified_once(name: str, tmp_path: pathlib.Path) -> No
 def test_a_long_comparison_waits_until_the_process_is_idle(
     broken: None, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(budget, "allows", lambda microseconds: False)
-    monkeypatch.setattr(when_idle, "LOOK", 60)
+    monkeypatch.setattr(check_schedule, "allows", lambda microseconds: False)
+    monkeypatch.setattr(check_schedule, "LOOK", 60)
     with Session(STRAIGHT, cache_dir=tmp_path) as session:
         assert session.run("y", {"x": ONES})[0].max() == 6
         assert verdicts(tmp_path) == ["later"]
         with pytest.warns(RuntimeWarning, match="gives other numbers"):
-            when_idle.finish()
+            check_schedule.finish()
         assert session.run("y", {"x": ONES})[0].min() == 16
     assert verdicts(tmp_path) == ["wrong"]
 
@@ -176,25 +176,25 @@ def test_a_warm_part_that_takes_long_to_compare(
     name: str, broken: None, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graph, feeds, right = feeds_of(name)
-    monkeypatch.setattr(when_idle, "LOOK", 60)
+    monkeypatch.setattr(check_schedule, "LOOK", 60)
     with Session(graph, check="never", cache_dir=tmp_path) as session:
         session.run("y", feeds)
-    monkeypatch.setattr(budget, "allows", lambda microseconds: False)
+    monkeypatch.setattr(check_schedule, "allows", lambda microseconds: False)
     with Session(graph, cache_dir=tmp_path) as later:
         for _ in range(4):
             assert later.run("y", feeds)[0].max() == 6
         with pytest.warns(RuntimeWarning, match="gives other numbers"):
-            when_idle.finish()
+            check_schedule.finish()
         np.testing.assert_allclose(later.run("y", feeds)[0], right, rtol=1e-5)
 
 
 def test_the_thread_does_what_waits(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(budget, "allows", lambda microseconds: False)
-    monkeypatch.setattr(when_idle, "LOOK", 0.01)
-    monkeypatch.setattr(when_idle, "_thread", None)
+    monkeypatch.setattr(check_schedule, "allows", lambda microseconds: False)
+    monkeypatch.setattr(check_schedule, "LOOK", 0.01)
+    monkeypatch.setattr(check_schedule, "_thread", None)
     with Session(STRAIGHT, cache_dir=tmp_path) as session:
         session.run("y", {"x": ONES})
-    thread = when_idle._thread
+    thread = check_schedule._thread
     assert thread is None or thread.daemon
     if thread is not None:
         thread.join(30)
@@ -330,7 +330,7 @@ def test_a_comparison_takes_no_more_than_the_memory_limit() -> None:
             tracemalloc.start()
             try:
                 np.testing.assert_allclose(session.run("y", {"x": x})[0], right, rtol=1e-5)
-                when_idle.finish()
+                check_schedule.finish()
                 assert tracemalloc.get_traced_memory()[1] < megabytes << 20
             finally:
                 tracemalloc.stop()

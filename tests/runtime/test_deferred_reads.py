@@ -10,7 +10,7 @@ from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.engines.needed import needed
-from pocketgraph.runtime.planning.deferred_reads import defer_reads
+from pocketgraph.runtime.planning.session_variables import defer_reads
 
 COUNTER = """
     x = Placeholder(dtype=float, shape=[2])

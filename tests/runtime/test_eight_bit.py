@@ -17,7 +17,7 @@ from pocketgraph.kernels.quantized.eight_bit_arithmetic import width
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Value
 from pocketgraph.litert.rewriting.eight_bit import coded_weights
-from pocketgraph.runtime.eight_bit import exact_or_fast as eight_bit_choice
+from pocketgraph.runtime.eight_bit import arithmetic_choice as eight_bit_choice
 from pocketgraph.runtime.eight_bit import float_rewriting as eight_bit_islands
 from pocketgraph.runtime.eight_bit.float_rewriting import without_codes
 from pocketgraph.transforms.tool import run

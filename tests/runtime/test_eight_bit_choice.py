@@ -13,7 +13,7 @@ from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels.quantized.layers import _shifted_window
 from pocketgraph.kernels.windows import window
-from pocketgraph.runtime.eight_bit import exact_or_fast as eight_bit_choice
+from pocketgraph.runtime.eight_bit import arithmetic_choice as eight_bit_choice
 from pocketgraph.runtime.eight_bit.eight_bit_parts import begins_alike
 
 F32 = np.float32

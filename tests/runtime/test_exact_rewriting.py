@@ -18,7 +18,7 @@ from pocketgraph.kernels.quantized.eight_bit_arithmetic import (
     half_away,
 )
 from pocketgraph.quantization.float_program import float_program
-from pocketgraph.runtime.eight_bit import exact_or_fast as eight_bit_choice
+from pocketgraph.runtime.eight_bit import arithmetic_choice as eight_bit_choice
 from pocketgraph.runtime.eight_bit.float_rewriting import without_codes
 from pocketgraph.runtime.eight_bit.ranges import RangeWriter
 from pocketgraph.transforms.tool import run

@@ -5,8 +5,7 @@ from graphlib import TopologicalSorter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pocketgraph.runtime.engines.grouping import grouped
-from pocketgraph.runtime.engines.merging import merged
+from pocketgraph.runtime.engines.grouping import grouped, merged
 
 Sources = dict[int, list[int]]
 

@@ -1,6 +1,6 @@
 """Merging neighbouring parts: as much as possible, and never so that a part would wait for itself."""
 
-from pocketgraph.runtime.engines.merging import merged
+from pocketgraph.runtime.engines.grouping import merged
 
 
 def test_parts_that_only_meet_become_one() -> None:

@@ -24,7 +24,7 @@ from pocketgraph.formats import save
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert import cache
 from pocketgraph.runtime import Session
-from pocketgraph.runtime.certificates import budget, when_idle
+from pocketgraph.runtime.certificates import check_schedule
 from pocketgraph.runtime.part_engines import engine_choice, registry
 
 Array = np.ndarray[Any, Any]
@@ -122,9 +122,9 @@ def mine(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[An
 
 @pytest.fixture(autouse=True)
 def nothing_waits() -> Iterator[None]:
-    when_idle.finish()
+    check_schedule.finish()
     yield
-    when_idle.finish()
+    check_schedule.finish()
 
 
 @pytest.fixture
@@ -169,7 +169,7 @@ def certificates(folder: pathlib.Path) -> dict[str, str]:
 @pytest.fixture
 def checked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts are compared at first use, however much of that earlier tests of this process have done."""
-    monkeypatch.setattr(budget, "allows", lambda microseconds: True)
+    monkeypatch.setattr(check_schedule, "allows", lambda microseconds: True)
 
 
 @pytest.mark.usefixtures("checked_at_once")
@@ -245,7 +245,7 @@ def test_a_wrong_engine_does_not_answer(mine: Any, tmp_path: pathlib.Path) -> No
         warnings.simplefilter("always")
         with Session(GRAPH, engine="mine", cache_dir=tmp_path / "cache") as session:
             assert_right(session)
-            when_idle.finish()
+            check_schedule.finish()
             assert_right(session)
     assert any("gives other numbers" in str(one.message) for one in told)
     assert certificates(tmp_path / "cache") == {"mine 1.5": "wrong"}
@@ -259,18 +259,18 @@ def test_a_wrong_engine_does_not_answer(mine: Any, tmp_path: pathlib.Path) -> No
 def test_auto_takes_the_faster_engine_when_idle(
     mine: Any, measured: dict[str, float], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(when_idle, "LOOK", 60)
+    monkeypatch.setattr(check_schedule, "LOOK", 60)
     path = tmp_path / "model.pb"
     save(GRAPH, path)
     with Session(path, engine="auto", threads=2, cache_dir=tmp_path / "cache") as session:
         for _ in range(engine_choice.RUNS):
             assert_right(session)
             assert engines_of(session) == {""}
-        when_idle.finish()
+        check_schedule.finish()
         assert engines_of(session) == {"mine 1.5"}
         for _ in range(4):
             assert_right(session)
-        when_idle.finish()
+        check_schedule.finish()
         assert_right(session)
     assert certificates(tmp_path / "cache") == {"": "right", "mine 1.5": "right"}
     began: list[Any] = []
@@ -332,7 +332,7 @@ def test_a_strict_session_and_eight_bits_stay_with_litert(
     with Session(GRAPH, engine="auto", strict=True, cache_dir=tmp_path) as session:
         for _ in range(5):
             session.run("y", FEEDS)
-        when_idle.finish()
+        check_schedule.finish()
         assert engines_of(session) == {""}
 
 
@@ -395,7 +395,7 @@ def test_engines_compute_in_float32(engine: str, tmp_path: pathlib.Path) -> None
     for _ in range(2):  # compiled, and from the cache
         with Session(GRAPH, engine=engine, cache_dir=tmp_path / "cache") as session:
             assert_right(session)
-            when_idle.finish()
+            check_schedule.finish()
             assert_right(session)
             assert engines_of(session) == {f"{engine} {registry.find(engine).version()}"}
     assert set(certificates(tmp_path / "cache").values()) == {"right"}
@@ -449,7 +449,7 @@ def test_auto_opens_onnx_runtime_in_a_process_that_has_not_read_the_graph(
             assert bool(began) == is_cached
             while began:
                 began.pop().run()
-            when_idle.finish()
+            check_schedule.finish()
             assert engines_of(session) == {f"onnxruntime {part_engine.ENGINE.version()}"}
             np.testing.assert_allclose(session.run("y", feeds)[0], wanted, rtol=1e-5, atol=1e-6)
 

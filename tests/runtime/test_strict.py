@@ -13,7 +13,7 @@ import pytest
 from loop_text import counted_loop
 from pocketgraph.errors import RunError
 from pocketgraph.graph.text_format import parse
-from pocketgraph.litert.edges import OPERATORS, OPS, edge_of
+from pocketgraph.litert.type_edges import OPERATORS, OPS, edge_of
 from pocketgraph.runtime import InferenceInterface, Session
 from support import model_dir, model_info, needs_shared
 

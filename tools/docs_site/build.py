@@ -24,6 +24,11 @@ SOURCE = ROOT / "build" / "docs-source"
 SITE = ROOT / "build" / "docs"
 ELSEWHERE = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md", "SECURITY.md": "security.md"}
 """Pages of the site that lie outside docs/."""
+MADE_FROM_CODE = """\
+- [Commands](commands/index.md): every command and every option
+- [Python reference](python-reference.md): every function and class
+"""
+"""What the site has beside the pages that are written by hand."""
 LINK = re.compile(r"(?P<picture>!?)\[(?P<text>[^\]]*)\]\((?P<target>[^)\s]+)\)")
 CONFIGURATION = """
 project = "pocketgraph"
@@ -49,6 +54,8 @@ STYLE = """
 .highlight-output .highlight { border-left: 3px solid var(--color-foreground-border); }
 .highlight-output .highlight span { color: var(--color-foreground-primary); }
 table { font-size: 90%; }
+code .pre { white-space: nowrap; } /* a flag stays in one line */
+@media (max-width: 40em) { code .pre { white-space: normal; overflow-wrap: anywhere; } }
 """
 
 
@@ -143,7 +150,10 @@ def for_site(text: str, page: str, places: dict[str, str]) -> str:
         NOT_RUN.pattern.removesuffix(r"\n+\Z"), r"[Not run by the tests: \g<why>.]{.not-run}", LINK.sub(led, text)
     )
     if page == "docs/index.md":
+        text = text.replace("## Look up\n\n", f"## Look up\n\n{MADE_FROM_CODE}")
         return text + counted() + tables_of_contents(text)
+    if page == "CHANGELOG.md":
+        return f"---\nnosearch: true\n---\n{text}"  # it names everything, and would come first whatever is looked for
     if page == "docs/transforms/README.md":
         rules = sorted(
             pathlib.PurePosixPath(place).stem for name, place in places.items() if name.startswith("docs/transforms/")
@@ -158,7 +168,7 @@ def tables_of_contents(index: str) -> str:
     for part in index.split("\n## ")[1:]:
         heading, _, rest = part.partition("\n")
         text += toctree(heading, [link["target"].removesuffix(".md") for link in LINK.finditer(rest)])
-    return text + toctree("Look up", ["commands/index", "python-reference"])
+    return text
 
 
 def toctree(caption: str, pages: list[str]) -> str:

@@ -9,6 +9,7 @@ import textwrap
 import click
 
 from pocketgraph.cli.main import ALIASES, COMMANDS, Commands
+from pocketgraph.cli.shared.options import distinct_names
 
 PYTHON = {
     "Models": ("load", "save", "freeze", "transform", "TransformGraph", "summarize", "view"),
@@ -24,7 +25,8 @@ PYTHON = {
 
 NOT_RUN = {
     "completion": "it changes the settings of a shell",
-    "dataset": "it needs a person who labels",
+    "dataset label": "it needs a person who labels",
+    "dataset export": "it needs a person who has labelled",
     "live": "it needs a camera",
     "federated": "it needs Flower",
     "import_pb_to_tensorboard": "it needs TensorBoard",
@@ -58,7 +60,7 @@ def page(name: str) -> str:
             parts += [
                 f"## {name} {part.name}",
                 "",
-                *told(part.help or "", NOT_RUN.get(name, "")),
+                *told(part.help or "", NOT_RUN.get(name) or NOT_RUN.get(f"{name} {part.name}", "")),
                 *options(part, f"{name} {part.name}"),
             ]
     else:
@@ -94,10 +96,8 @@ def options(command: click.Command, name: str) -> list[str]:
 
 def option(parameter: click.Option, context: click.Context) -> str:
     """A line of the list: names (of dashes and underscores only the latter), what it takes and means."""
-    names = [*parameter.opts, *parameter.secondary_opts]
-    others = {name for name in names if name.replace("-", "_") in {n.replace("-", "_") for n in names if "_" in n}}
     kind = "" if parameter.is_flag else f" {parameter.make_metavar(context)}"
-    spelled = ", ".join(f"`{name}{kind}`" for name in names if name not in others or "_" in name)
+    spelled = ", ".join(f"`{name}{kind}`" for name in distinct_names(parameter))
     default = parameter.get_help_extra(context).get("default", "")
     says = [escaped(" ".join((parameter.help or "").split())), "Required." if parameter.required else ""]
     return " ".join([f"- {spelled}:", *filter(None, says), f"Default: `{default}`." if default else ""]).rstrip()

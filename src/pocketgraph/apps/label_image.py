@@ -134,6 +134,8 @@ def labeler_of(
             f"the layers are those of {option('preset')}={labeler.preset.name}: input_mean {labeler.mean:g}, "
             f"input_std {labeler.std:g}"
         )
+    if labeler.inferred is not None and not labeler.inferred.is_usual and notify is not None:
+        notify(labeler.inferred.note())
     return labeler
 
 

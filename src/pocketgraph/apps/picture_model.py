@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.datasets import image_loading, presets
+from pocketgraph.datasets.inferred_scaling import InferredScaling, inferred_scaling
 from pocketgraph.datasets.picture_input import PictureInput, describe, find_input, require
 from pocketgraph.errors import MissingKernelError, RunError, UsageError, option
 from pocketgraph.formats.tflite_metadata import Metadata, metadata
@@ -27,7 +28,8 @@ class PictureModel:
     """Runs one graph on pictures.
 
     What is not given is taken from the preset, then from the graph itself (a LiteRT file's metadata, the size from a
-    placeholder's shape), then from the defaults of the original label_image (mean 0, std 255).
+    placeholder's shape, the scaling from what the first nodes do to pixels), then from the defaults of the original
+    label_image (mean 0, std 255).
 
     Args:
         graph: takes a picture in one place.
@@ -82,6 +84,11 @@ class PictureModel:
         self.input: PictureInput = describe(graph, input_layer, width, height, chosen.size if chosen else fallback)
         if is_litert_file(graph) and SCALES in graph[input_layer].attrs:
             self.input = replace(self.input, dtype=FLOAT)  # codes are made of the scaled picture
+        self.inferred: InferredScaling | None = None
+        if mean is None and std is None and chosen is None:
+            self.inferred = inferred_scaling(graph, input_layer)
+        if self.inferred is not None:
+            mean, std = self.inferred.mean, self.inferred.std
         self.mean = mean if mean is not None else chosen.mean if chosen else DEFAULT_MEAN
         self.std = std if std is not None else chosen.std if chosen else DEFAULT_STD
         self.feeds = {

@@ -28,7 +28,12 @@ def command() -> None:
 @command.command("install")
 @click.argument("shell", type=click.Choice(SHELLS), required=False)
 def install(shell: str | None) -> None:
-    """Install it for SHELL, by default the one that $SHELL names: a script, and a line that reads it at start-up."""
+    """Install it for SHELL, by default the one that $SHELL names: a script, and a line that reads it at start-up.
+
+    \b
+      pocketgraph completion install
+      pocketgraph completion install zsh
+    """
     chosen = shell or Path(os.environ.get("SHELL", "")).name
     if chosen not in SHELLS:
         raise UsageError("it is not clear which shell this is for", hint="pocketgraph completion install bash")
@@ -48,7 +53,11 @@ def install(shell: str | None) -> None:
 @command.command("show")
 @click.argument("shell", type=click.Choice(SHELLS))
 def show(shell: str) -> None:
-    """Print the script for SHELL, to be kept wherever it reads such scripts."""
+    """Print the script for SHELL, to be kept wherever it reads such scripts.
+
+    \b
+      pocketgraph completion show fish > pocketgraph.fish
+    """
     echo(script(shell))
 
 

@@ -37,7 +37,7 @@ def command() -> None:
     show_default=True, help="As in retrain: duplicates across the split are told.",
 )  # fmt: skip
 @click.option("--validation_percentage", "--validation-percentage", "validation", type=click.FloatRange(0, 100),
-              default=10, show_default=True)  # fmt: skip
+              default=10, show_default=True, help="As in retrain.")  # fmt: skip
 @click.option(
     "--tensor",
     "--bottleneck_tensor",
@@ -52,7 +52,12 @@ def check(
 ) -> None:  # fmt: skip
     """Find broken, doubled, wrongly labelled, blurred, dark and cut photos in PHOTOS, a folder with one folder a class.
 
-    Nothing is changed. Wrong labels are found with --model, by what a head and neighbours learn of the other photos.
+    Nothing is changed. Wrong labels are found with --model: by a last layer that is trained on the other photos, and by
+    the photos nearest to each.
+
+    \b
+      pocketgraph dataset check flowers/ -o page.html
+      pocketgraph dataset check flowers/ --model=mobilenet.pb -o page.html --decisions=decisions.jsonl
     """
     from pocketgraph.apps.training_data.check_page import as_html, verdict
     from pocketgraph.apps.training_data.decisions import write_decisions
@@ -96,6 +101,9 @@ def apply(decisions: str, photos: str, output: str) -> None:
     """Copy PHOTOS into a new folder as DECISIONS (of check, looked through) say: keep, drop or relabel.
 
     PHOTOS is only read. Photos without a decision are kept.
+
+    \b
+      pocketgraph dataset apply decisions.jsonl flowers/ -o flowers_2/
     """
     from pocketgraph.apps.training_data.decisions import apply_decisions, read_decisions
 
@@ -121,6 +129,10 @@ def label(
 
     A decision is on the disk before the page counts it: the command can end at any time, and goes on where it was.
     PHOTOS is only read.
+
+    \b
+      pocketgraph dataset label photos/ --classes=daisy,roses,tulips
+      pocketgraph dataset label photos/ --classes=person,bicycle --boxes
     """
     import getpass
 
@@ -175,6 +187,9 @@ def export(labels: str, photos: str, output: str | None) -> None:
     """Make a folder, a table or COCO's boxes of LABELS (of label), and say how far raters agree.
 
     Of several raters the majority counts, or what was settled on the page; photos without one are left out and named.
+
+    \b
+      pocketgraph dataset export photos.labels.jsonl photos/ -o flowers/
     """
     from pocketgraph.apps.embeddings import photos_in
     from pocketgraph.apps.labelling.exports import as_coco, as_csv, as_folders, settle

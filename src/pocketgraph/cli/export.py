@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pocketgraph.cli.shared.data_options import data_options, reading_options, say, shapes_of
-from pocketgraph.cli.shared.options import Truth, names
+from pocketgraph.cli.shared.options import Truth, names, told_by_distinct_names
 from pocketgraph.cli.shared.output import echo
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ def _target_options() -> list[click.Parameter]:
                 made = click.Option(spellings, is_flag=False, flag_value="true", type=Truth(), help=help_text)
             else:
                 made = click.Option(spellings, metavar=metavar, help=help_text)
+            told_by_distinct_names(made)
             _made.append(made)
     return list(_made)
 
@@ -77,11 +78,11 @@ def _target_options() -> list[click.Parameter]:
 )  # fmt: skip
 @click.option("--labels", help="The name of each class, one a line.")
 @click.option("--calibration", help="Score calibration, scale,slope,offset of each class, one a line.")
-@click.option("--name", default="", help="Of the model, for the file's metadata.")
-@click.option("--description", default="", help="Likewise.")
-@click.option("--model_version", "--model-version", default="", help="Likewise.")
-@click.option("--author", default="", help="Likewise.")
-@click.option("--license", "license_text", default="", help="Likewise.")
+@click.option("--name", default="", help="The model's name, for the file's metadata.")
+@click.option("--description", default="", help="What the model does, for the file's metadata.")
+@click.option("--model_version", "--model-version", default="", help="The model's version, for the file's metadata.")
+@click.option("--author", default="", help="Who made the model, for the file's metadata.")
+@click.option("--license", "license_text", default="", help="The model's licence, for the file's metadata.")
 @click.option("--tolerance", type=float, help="Largest difference from the graph, as a share of the output's peak.")
 @click.option("--force", is_flag=True, help="Write into a folder that is not empty.")
 @data_options

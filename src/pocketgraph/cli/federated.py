@@ -32,7 +32,8 @@ def command() -> None:
 
 
 ROUNDS = (
-    click.option("--rounds", type=click.IntRange(1), default=10, show_default=True),
+    click.option("--rounds", type=click.IntRange(1), default=10, show_default=True,
+                 help="How often they learn and are averaged."),
     click.option("--share", type=click.FloatRange(0, 1, min_open=True), default=1.0, show_default=True,
                  help="Of the clients, how many are asked in a round."),
     click.option("--seed", type=int, default=0, show_default=True, help="Of the choice of clients, and of samples."),
@@ -41,8 +42,21 @@ ROUNDS = (
     click.option("--outputs", help="Of the frozen graph; default: those of the signature infer."),
 )  # fmt: skip
 LOCAL = (
-    click.option("--epochs", type=click.IntRange(1), default=1, show_default=True, help="Of a client in a round."),
-    click.option("--batch_size", "--batch-size", type=click.IntRange(1), default=32, show_default=True),
+    click.option(
+        "--epochs",
+        type=click.IntRange(1),
+        default=1,
+        show_default=True,
+        help="How often a client goes over its data in a round.",
+    ),
+    click.option(
+        "--batch_size",
+        "--batch-size",
+        type=click.IntRange(1),
+        default=32,
+        show_default=True,
+        help="Samples of a training step.",
+    ),
 )
 
 
@@ -62,7 +76,11 @@ def _with(options: tuple[Callable[[F], F], ...]) -> Callable[[F], F]:
 @_with(LOCAL)
 def simulate(training: str, data: str, rounds: int, share: float, seed: int, output: str, outputs: str | None,
              epochs: int, batch_size: int) -> None:  # fmt: skip
-    """Average what clients learn in this process. TRAINING is a training graph; DATA a folder, one .npz a client."""
+    """Average what clients learn in this process. TRAINING is a training graph; DATA a folder, one .npz a client.
+
+    \b
+      pocketgraph federated simulate training/ clients/ -o averaged.npz
+    """
     from pocketgraph.apps.federated.participant import LocalTraining
     from pocketgraph.apps.federated.tool import Rounds, simulate
     from pocketgraph.formats import load
@@ -101,7 +119,11 @@ def simulate(training: str, data: str, rounds: int, share: float, seed: int, out
 )
 def server(training: str, rounds: int, share: float, seed: int, output: str, outputs: str | None, clients: int,
            address: str, certificates: str | None, insecure: bool, patience: float) -> None:  # fmt: skip
-    """Wait for clients, and average what they learn. TRAINING is the training graph that they have too."""
+    """Wait for clients, and average what they learn. TRAINING is the training graph that they have too.
+
+    \b
+      pocketgraph federated server training/ --certificates=ca.pem,server.pem,server.key -o averaged.npz
+    """
     from pocketgraph.apps.federated.tool import Rounds, serve
     from pocketgraph.formats import load
 
@@ -128,7 +150,11 @@ def server(training: str, rounds: int, share: float, seed: int, output: str, out
 @_with(LOCAL)
 def client(training: str, data: str, address: str, certificate: str, insecure: bool, name: str, patience: float,
            seed: int, epochs: int, batch_size: int) -> None:  # fmt: skip
-    """Train TRAINING on one's own data whenever the server asks, until it is done."""
+    """Train TRAINING on one's own data whenever the server asks, until it is done.
+
+    \b
+      pocketgraph federated client training/ --data=mine.npz --server=HOST:8080 --certificate=ca.pem
+    """
     from pocketgraph.apps.federated.participant import LocalTraining
     from pocketgraph.apps.federated.tool import take_part
     from pocketgraph.formats import load

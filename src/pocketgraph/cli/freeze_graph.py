@@ -97,7 +97,7 @@ def command(
     functional_control_flow: Literal["lower", "keep"] | None,
     allow_training_batch_norm: bool,
 ) -> None:
-    """Makes one graph with constants out of a training graph and its checkpoint.
+    """Make one graph with constants out of a training graph and its checkpoint.
 
     \b
       pocketgraph freeze_graph training/ -o frozen.pb

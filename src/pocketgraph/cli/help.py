@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 import click
 
-from pocketgraph.cli.shared.guides import guides
+from pocketgraph.cli.shared.guides import guides, guides_by_heading
 from pocketgraph.cli.shared.output import WIDTH, echo, wide_console
 from pocketgraph.errors import UsageError, did_you_mean
 
@@ -22,9 +23,12 @@ def command(context: click.Context, topic: str | None) -> None:
       pocketgraph help quantization
     """
     if topic is None:
-        echo("Guides, `pocketgraph help TOPIC` shows one; `pocketgraph COMMAND --help` tells all of a command:\n")
-        for name, text in guides().items():
-            echo(f"  {name:<22}{title(text)}")
+        echo("Guides, in the order in which a model meets them; `pocketgraph help TOPIC` shows one,")
+        echo("`pocketgraph COMMAND --help` tells all of a command. A newcomer begins with `pocketgraph help tutorial`.")
+        for heading, names in guides_by_heading().items():
+            echo(f"\n{heading}:")
+            for name, text in names.items():
+                echo(f"  {name:<18}{text}")
         return
     name = topic.removesuffix(".md")
     for spelling in (name, name.replace("_", "-"), name.replace("-", "_")):
@@ -42,13 +46,9 @@ def command(context: click.Context, topic: str | None) -> None:
     echo(found.get_help(click.Context(found, info_name=name, parent=context.parent)))
 
 
-def title(text: str) -> str:
-    """The first heading of a guide."""
-    return next((line[2:] for line in text.splitlines() if line.startswith("# ")), "")
-
-
 def show(text: str) -> None:
     """Prints a guide, laid out on a terminal and as it is elsewhere."""
+    text = re.sub(r"^<!--.*-->\n+", "", text, flags=re.MULTILINE)  # notes for the tests
     if not sys.stdout.isatty():
         echo(text)
         return

@@ -26,7 +26,7 @@ def command(model_dir: str, log_dir: str, tag_set: str, measure: bool) -> None:
 
     trace = None
     if measure:
-        from pocketgraph.inspect.measured import measured
+        from pocketgraph.inspect.node_times import measured
 
         if tag_set:
             raise UsageError("--measure runs the graph that is served", hint="leave --tag_set or --measure out")

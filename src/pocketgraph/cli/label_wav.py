@@ -20,7 +20,8 @@ from pocketgraph.errors import FormatError, PocketgraphError, UsageError
 @click.option("--labels", help="A file with one label a line; without it indexes are shown.")
 @click.option("--input_name", "--input-name", help="The tensor of a file's content; default: the one that is decoded.")
 @click.option("--output_name", "--output-name", help="The tensor of the scores; default: the likely output.")
-@click.option("--how_many_labels", "--how-many-labels", "-k", type=click.IntRange(1), default=3, show_default=True)
+@click.option("--how_many_labels", "--how-many-labels", "-k", type=click.IntRange(1), default=3, show_default=True,
+              help="How many labels to show.")  # fmt: skip
 @click.option(
     "--style",
     type=click.Choice(["python", "cpp"]),

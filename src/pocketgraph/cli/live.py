@@ -108,7 +108,7 @@ def _application(model: str, threshold: float | None, how: dict[str, Any]) -> Ap
     if warning := misfit(graph, made):
         echo(f"warning: {warning}", err=True)
     if how["wake"]:
-        from pocketgraph.apps.live.wake import WakeApp
+        from pocketgraph.apps.live.wake_cascade import WakeApp
 
         labels = read_labels(how["wake_labels"]) if how["wake_labels"] else ()
         if labels and how["wake_word"] not in labels:
@@ -129,7 +129,7 @@ def _write(application: Application, source: str, output: str) -> None:
     """Answers in files."""
     from pocketgraph.apps.live.answers import Sound
     from pocketgraph.apps.live.file_output import writer
-    from pocketgraph.apps.live.newest import Newest
+    from pocketgraph.apps.live.newest_frame import Newest
     from pocketgraph.apps.live.sources import is_endless, stream
     from pocketgraph.errors import FormatError
 

@@ -13,6 +13,7 @@ import click
 
 from pocketgraph.cli.shared.completed_names import completes_names, mends_bash
 from pocketgraph.cli.shared.keys import opens_sealed_models
+from pocketgraph.cli.shared.options import told_by_distinct_names
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.cli.shared.pipes import through_pipes
 from pocketgraph.errors import PocketgraphError, did_you_mean
@@ -91,7 +92,7 @@ ALIASES = {
     "label_wav_dir": "label_wav",
 }
 
-WITHOUT_MODELS = frozenset({"transforms", "apply", "completion", "install", "show", "help"})
+WITHOUT_MODELS = frozenset({"transforms", "dataset apply", "dataset export", "completion", "help"})
 """Commands, and parts of commands, that open no model, and so need no key of a sealed one."""
 
 NAMES = 24  # columns; descriptions of the few commands with longer names begin in the next line
@@ -126,9 +127,12 @@ class Commands(click.Group):
         command = import_module(f"pocketgraph.cli.{name}").command
         assert isinstance(command, click.Command)
         for part in command.commands.values() if isinstance(command, click.Group) else [command]:
-            if not WITHOUT_MODELS & {name, part.name}:
+            if name not in WITHOUT_MODELS and f"{name} {part.name}" not in WITHOUT_MODELS:
                 opens_sealed_models(part)
             completes_names(part)
+            for parameter in part.params:
+                if isinstance(parameter, click.Option):
+                    told_by_distinct_names(parameter)
             through_pipes(part)
         return command
 

@@ -27,8 +27,8 @@ def command(model: str, output: str, measure: bool, quantization: str | None) ->
       model-explorer frozen.json        # pip install ai-edge-model-explorer; then load frozen.time.json as node data
     """
     from pocketgraph.formats import load
-    from pocketgraph.inspect.measured import measured
     from pocketgraph.inspect.model_explorer import harm_of_report, write_model_explorer
+    from pocketgraph.inspect.node_times import measured
 
     name = os.path.basename(os.path.normpath(model))
     output = output or f"{os.path.splitext(name)[0] or name}.json"

@@ -41,7 +41,7 @@ def command(
     placeholder_to_const_names: str,
     like: Literal["1.15", "2.x"],
 ) -> None:
-    """Strips a frozen graph, takes training's nodes out, and folds batch norms into convolutions.
+    """Strip a frozen graph, take training's nodes out, and fold batch norms into convolutions.
 
     \b
       pocketgraph optimize_for_inference --input=frozen.pb --output=small.pb \\

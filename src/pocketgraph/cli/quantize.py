@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 @click.option("--max-kl", "--max_kl", type=float, help="Leave layers in float until the mean KL is not above this.")
 @click.option(
     "--max-accuracy-drop", "--max_accuracy_drop", type=float, metavar="POINTS",
-    help="Likewise for lost top-1 answers, in per cent; for answers that change, where the data tell no classes.",
+    help="Leave layers in float until the share of right answers, in per cent, falls by no more than this; where the "
+    "data tell no classes, until no more answers change.",
 )  # fmt: skip
 @click.option(
     "--judge", metavar="DIR|NPZ|LIST", help="What the budget is measured on; default: samples after the first --limit."

@@ -35,8 +35,13 @@ TUNING = ("learning_rate", "train_batch_size")
     "model",
     help="The base: any classifier of pictures, recordings or rows, .pb, .tflite or a SavedModel.",
 )
-@click.option("--output_graph", "--output-graph", "-o", default="retrained_graph.pb", show_default=True)
-@click.option("--output_labels", "--output-labels", help="Default: beside the graph, labels.txt.")
+@click.option("--output_graph", "--output-graph", "-o", default="retrained_graph.pb", show_default=True,
+              help="The new model: a frozen graph.")  # fmt: skip
+@click.option(
+    "--output_labels",
+    "--output-labels",
+    help="Where the names of the classes go; default: beside the graph, labels.txt.",
+)
 @click.option("--report", metavar="FILE.html", help="The page about it; default: beside the graph, under its name.")
 @click.option("--summaries_dir", "--summaries-dir", help="Where figures.json and curves for TensorBoard go.")
 @click.option("--how_many_training_steps", "--how-many-training-steps", type=click.IntRange(1),
@@ -44,18 +49,21 @@ TUNING = ("learning_rate", "train_batch_size")
 @click.option("--train_layers", "--train-layers", type=click.IntRange(0), default=0, show_default=True,
               help="Train so many of the base's last layers too, on distorted photos.")  # fmt: skip
 @click.option(
-    "--testing_percentage", "--testing-percentage", type=click.FloatRange(0, 100), default=10, show_default=True
-)
+    "--testing_percentage", "--testing-percentage", type=click.FloatRange(0, 100), default=10, show_default=True,
+    help="How many per cent are kept aside to test the finished model.",
+)  # fmt: skip
 @click.option("--validation_percentage", "--validation-percentage", type=click.FloatRange(0, 100), default=10,
-              show_default=True)  # fmt: skip
-@click.option("--print_misclassified_test_images", "--print-misclassified-test-images", is_flag=True)
+              show_default=True, help="How many per cent are kept aside to choose settings by.")  # fmt: skip
+@click.option("--print_misclassified_test_images", "--print-misclassified-test-images", is_flag=True,
+              help="List the photos of the test that are named wrongly.")  # fmt: skip
 @click.option(
     "--bottleneck_dir", "--bottleneck-dir", default="", help="Keep features there, so that the next time is quick."
 )
 @click.option(
     "--bottleneck_tensor", "--bottleneck-tensor", help="What the new layer takes; default: as the old one did."
 )
-@click.option("--final_tensor_name", "--final-tensor-name", default="final_result", show_default=True)
+@click.option("--final_tensor_name", "--final-tensor-name", default="final_result", show_default=True,
+              help="What the output is called in the new model.")  # fmt: skip
 @click.option("--flip_left_right/--no_flip_left_right", "mirror", default=True,
               help="Train on mirrored photos too.", show_default=True)  # fmt: skip
 @click.option("--random_crop", "--random-crop", type=click.FloatRange(0, 100), default=0, show_default=True,
@@ -70,7 +78,7 @@ TUNING = ("learning_rate", "train_batch_size")
 @click.option("--class_weights", "--class-weights", is_flag=True, help="Small classes count as much as large ones.")
 @click.option("--sample_rate", "--sample-rate", type=click.IntRange(1000, 192000),
               help="Samples a second that a base of recordings hears; default: the graph's, or 16000.")  # fmt: skip
-@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of every choice by chance.")
 @cluster_option
 @picture_model_options
 @click.option("--learning_rate", "--learning-rate", type=click.FloatRange(0, min_open=True),

@@ -59,7 +59,8 @@ def command(model: str, data: str | None, folder: str, outputs: str, **how: Any)
         echo(f"not known: {text}")
     echo(cost(found))
     echo(found.verdict)
-    echo(f"written: {folder}: {', '.join(found.files)}; {MODEL} ships, ship.html says all")
+    ships = "" if found.doubt else f"{MODEL} ships, "
+    echo(f"written: {folder}: {', '.join(found.files)}; {ships}ship.html says all")
     echo("next:")
     for line in found.commands:
         echo(f"  {line}")

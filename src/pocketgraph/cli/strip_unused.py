@@ -29,7 +29,7 @@ def command(
     output_node_names: str,
     placeholder_type_enum: str,
 ) -> None:
-    """Strips what the outputs do not need when the inputs are fed; the inputs become placeholders.
+    """Strip what the outputs do not need when the inputs are fed; the inputs become placeholders.
 
     \b
       pocketgraph strip_unused --input_graph=frozen.pb --output_graph=stripped.pb \\

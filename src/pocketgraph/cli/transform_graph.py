@@ -36,7 +36,7 @@ class WithRules(click.Command):
 @click.option("--in_graph", "--in-graph", "-i", default="", help="The graph to read, binary or text.")
 @click.option("--out_graph", "--out-graph", "-o", default="", help="The file to write.")
 @click.option("--inputs", default="", help="What will be fed: names with commas between.")
-@click.option("--outputs", default="", help="What will be fetched, likewise.")
+@click.option("--outputs", default="", help="What will be fetched: names with commas between.")
 @click.option("--transforms", "-t", default="", help="What to do, in order; see below.")
 @click.option(
     "--compat",

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 from pocketgraph.datasets import presets
 from pocketgraph.datasets.dataset import Dataset, open_dataset
+from pocketgraph.datasets.inferred_scaling import inferred_scaling
 from pocketgraph.datasets.model_input import ModelInput, RecordingReader
 from pocketgraph.datasets.named_arrays import SampleSource, are_arrays, sized_by_arrays
+from pocketgraph.datasets.picture_input import find_input
 from pocketgraph.datasets.picture_scaling import PictureScaling
-from pocketgraph.errors import option
+from pocketgraph.errors import PocketgraphError, option
 from pocketgraph.graph import Graph, canonical
 from pocketgraph.kernels.shapes import infer
 
@@ -45,8 +47,14 @@ class SampleReading:
     sample_rate: int | None = None
     notify: Notify = unheard
 
-    def scaling(self, graph: Graph | None) -> PictureScaling:
-        """The scaling of pictures: as the caller says, else as the preset that is named or that the layers show."""
+    def scaling(self, graph: Graph | None, inputs: Sequence[str] = ()) -> PictureScaling:
+        """The scaling of pictures: as the caller says, else as the preset that is named or that the layers show, else
+        as the graph's first nodes show.
+
+        Args:
+            graph: the model; None where nothing is to be concluded from it.
+            inputs: what is fed, where the caller named it.
+        """
         named = presets.get(self.preset) if self.preset else None
         chosen = named or (presets.recognise(graph) if graph is not None else None)
         mean, std = self.input_mean, self.input_std
@@ -57,7 +65,20 @@ class SampleReading:
                 self.notify(
                     f"the layers are those of {option('preset')}={chosen.name}: input_mean {mean:g}, input_std {std:g}"
                 )
+        if chosen is None and graph is not None and mean is None and std is None:
+            mean, std = self._inferred(graph, inputs)
         return PictureScaling(mean, std, self.input_width, self.input_height)
+
+    def _inferred(self, graph: Graph, inputs: Sequence[str]) -> tuple[float | None, float | None]:
+        try:
+            source = inputs[0] if len(inputs) == 1 else find_input(graph)
+        except PocketgraphError:
+            return None, None
+        found = None if len(inputs) > 1 else inferred_scaling(graph, source)
+        if found is None or found.is_usual:
+            return None, None
+        self.notify(found.note())
+        return found.mean, found.std
 
     def sized(
         self,

@@ -9,7 +9,7 @@ import numpy as np
 
 from pocketgraph.differentiation.node_builder import GraphBuilder
 from pocketgraph.errors import GraphError
-from pocketgraph.graph import AttrValue, DType, Node, Shape, Tensor, opdefs
+from pocketgraph.graph import AttrValue, DType, Node, Shape, opdefs
 from pocketgraph.graph.dtype import INT32
 
 
@@ -148,7 +148,3 @@ class Backward:
     def dtype(self) -> DType:
         """The element type of the first output."""
         return self.builder.dtype(self.output()).base
-
-    def constant_tensor(self, index: int) -> Tensor | None:
-        """The constant behind an input, of any size."""
-        return self.builder.graph.constant(self.inputs[index])

@@ -7,12 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from pocketgraph.errors import UsageError, did_you_mean, option
 from pocketgraph.exporting.model import EntryPoint, ExportModel, Port, Source
 from pocketgraph.exporting.training.training_models import TrainingModel, training_model
-from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, canonical, node_name
+from pocketgraph.graph import Graph, Node, Shape, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT, STRING
 from pocketgraph.graph.graph import Signature
 from pocketgraph.graph.order import reachable
@@ -24,6 +22,7 @@ from pocketgraph.quantization.audio_preprocessing import (
     behind_audio_preprocessing,
 )
 from pocketgraph.quantization.evaluation.runnable_models import read_graph
+from pocketgraph.quantization.float_program import with_value
 from pocketgraph.runtime.feeds import PLACEHOLDERS, FeedSpec
 from pocketgraph.runtime.made_up_feeds import (
     is_cached_layer,
@@ -169,16 +168,6 @@ def _named_sizes(shapes: Sizes, chosen: Mapping[str, Signature]) -> dict[str, Se
             )
         found[inputs[0]] = found.pop("")
     return found
-
-
-def with_value(node: Node, values: Mapping[str, Any]) -> Node:
-    """The node, or the constant that takes its place."""
-    for name, value in values.items():
-        if canonical(name) == canonical(node.name):
-            dtype = node.attr("dtype", FLOAT)
-            array = np.asarray(value, dtype.numpy if isinstance(dtype, DType) else None)
-            return Node(node.name, "Const", (), {"dtype": dtype, "value": Tensor.from_numpy(array)})
-    return node
 
 
 def without_defaults(graph: Graph, fed: Sequence[str]) -> Graph:

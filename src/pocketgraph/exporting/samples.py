@@ -32,7 +32,7 @@ def with_samples(model: ExportModel, source: SampleSource | None, reading: Sampl
         FormatError: a file is damaged.
     """
     has_pictures = source is None or not are_arrays(source)
-    scaling = reading.scaling(model.graph if has_pictures else None)
+    scaling = reading.scaling(model.graph if has_pictures else None, [port.tensor for port in model.main.inputs])
     if source is None:
         return replace(model, normalization=_normalization(model, scaling, is_fed=False))
     if model.front is None:

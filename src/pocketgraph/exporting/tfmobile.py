@@ -18,7 +18,6 @@ from pocketgraph.exporting.required_ops import kernel_class
 from pocketgraph.graph import DType, Graph, Node
 
 NAME = "tfmobile"
-SUMMARY = "TensorFlow Mobile's default ops and types, of TensorFlow 1.15's Android and iOS libraries"
 
 ANY = """
     Const Placeholder PlaceholderV2 PlaceholderWithDefault ImmutableConst NoOp Assign ParseExample ParseSingleExample

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import stat
 from collections.abc import Callable, Iterable
@@ -11,7 +10,7 @@ from typing import BinaryIO, TypeAlias
 
 from pocketgraph.errors import FormatError, PocketgraphError, did_you_mean
 from pocketgraph.formats.wire import Buffer, Chunk
-from pocketgraph.part_files import part_name, remove_abandoned
+from pocketgraph.part_files import remove_abandoned, written_whole
 
 PathLike: TypeAlias = str | os.PathLike[str]
 Content: TypeAlias = Chunk | Iterable[Chunk] | Callable[[BinaryIO], object]
@@ -127,21 +126,15 @@ def replace(target: str, content: Content) -> None:
     What killed writers of the same file left behind goes.
     """
     remove_abandoned(target)
-    beside = part_name(target)
     mode = stat.S_IMODE(os.stat(target).st_mode) if os.path.exists(target) else 0o666
-    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
-    try:
+    with written_whole(target) as part:
+        handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
         with os.fdopen(handle, "wb") as file:
             write_into(file, content)
             file.flush()
             os.fsync(file.fileno())
         if os.path.exists(target):
-            os.chmod(beside, mode)
-        os.replace(beside, target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(beside)
-        raise
+            os.chmod(part, mode)
 
 
 def write_into(file: BinaryIO, content: Content) -> None:

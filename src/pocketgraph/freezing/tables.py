@@ -15,8 +15,8 @@ from pocketgraph.graph.attr import Func
 from pocketgraph.graph.op_traits import ops_with
 
 TABLES = ops_with("table")
-_FILLERS = ("InitializeTable", "LookupTableImport")
-_FROM_FILE = ("InitializeTableFromTextFile", "InitializeTableFromDataset")
+FILLERS = ("InitializeTable", "LookupTableImport")
+FROM_FILE = ("InitializeTableFromTextFile", "InitializeTableFromDataset")
 
 
 class Filler(NamedTuple):
@@ -68,9 +68,9 @@ def unfilled_tables(frozen: Graph, whole: Graph) -> list[str]:
     for table in frozen:
         if table.op not in TABLES:
             continue
-        if any(node.op.startswith(_FILLERS) for node in frozen.consumers.get(table.name, ())):
+        if any(node.op.startswith(FILLERS) for node in frozen.consumers.get(table.name, ())):
             continue
-        fillers = list(_fillers(whole, table.name))
+        fillers = list(fillers_of(whole, table.name))
         if not fillers:
             continue
         filler = fillers[0]
@@ -84,10 +84,10 @@ def unfilled_tables(frozen: Graph, whole: Graph) -> list[str]:
     return lines
 
 
-def _fillers(graph: Graph, table: str) -> Iterator[Filler]:
+def fillers_of(graph: Graph, table: str) -> Iterator[Filler]:
     """The ops that fill a table, in the graph or in a function that is called with the table."""
     for node in graph.consumers.get(table, ()):
-        if node.op.startswith(_FILLERS):
+        if node.op.startswith(FILLERS):
             yield Filler(node.name, node.op, _file(node, graph.constant))
             continue
         yield from _in_functions(graph, node, table)
@@ -121,7 +121,7 @@ def _in_functions(graph: Graph, call: Node, table: str) -> Iterator[Filler]:
             targets = [places.get(ref.partition(":")[0], "") for ref in node.data_inputs]
             if table not in map(node_name, targets):
                 continue
-            if node.op.startswith(_FILLERS):
+            if node.op.startswith(FILLERS):
                 yield Filler(call.name, node.op, _file(node, constant))
             else:
                 waiting.append((node.attrs.get("f"), dict(enumerate(targets))))
@@ -129,7 +129,7 @@ def _in_functions(graph: Graph, call: Node, table: str) -> Iterator[Filler]:
 
 def _file(node: Node, constant: Callable[[str], Tensor | None]) -> str:
     """The name of the file that an initializer reads, as far as the graph tells."""
-    if not node.op.startswith(_FROM_FILE) or len(node.data_inputs) < 2:
+    if not node.op.startswith(FROM_FILE) or len(node.data_inputs) < 2:
         return ""
     value = constant(node.data_inputs[1])
     if not isinstance(value, Tensor) or value.dtype.name != "string" or value.size != 1:

@@ -14,12 +14,13 @@ from pocketgraph.freezing import training_dir
 from pocketgraph.freezing.binding import bound, without_idle_waits
 from pocketgraph.freezing.checkpoint_values import values_of
 from pocketgraph.freezing.constant_substitution import variables_to_constants
+from pocketgraph.freezing.decided_branches import settled, without_idle_dropout
 from pocketgraph.freezing.graph_variables import is_variable, variables
 from pocketgraph.freezing.initializers import initialized, refuse_computed
 from pocketgraph.freezing.leftovers import leftovers
 from pocketgraph.freezing.savers import SavedAs, saved_names
-from pocketgraph.freezing.settle import settled, without_idle_dropout
 from pocketgraph.freezing.subgraph import extract_sub_graph
+from pocketgraph.freezing.table_contents import with_table_contents
 from pocketgraph.freezing.tables import with_assets
 from pocketgraph.freezing.training_batch_norms import refuse_training_batch_norms, untrained_batch_norms
 from pocketgraph.graph import Graph, Node, Signature, Tensor, node_name
@@ -198,6 +199,7 @@ def freeze_and_tell(
         frozen = frozen.map_nodes(_without_device)
     if control_flow is not None:
         frozen = extract_sub_graph(without_idle_waits(frozen), names)
+    frozen = with_table_contents(frozen, graph, source.graph if os.path.isdir(source.graph) else "")
     if not allow_training_batch_norm:
         try:
             refuse_training_batch_norms(frozen)

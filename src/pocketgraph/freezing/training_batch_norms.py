@@ -69,12 +69,36 @@ def untrained_batch_norms(graph: Graph) -> Iterator[str]:
 
 def _fused(graph: Graph, node: Node) -> str:
     if opdefs.attr_or_default(node, "is_training") is True:
-        return "was frozen with is_training=true"
+        return "" if _is_layer_norm(graph, node) else "was frozen with is_training=true"
     for ref in node.data_inputs[3:5]:
         value = graph.constant(ref)
         if value is not None and value.size == 0:
             return "has empty moving statistics"
     return ""
+
+
+def _is_layer_norm(graph: Graph, node: Node) -> bool:
+    """Whether a fused batch norm is how Keras computes a layer norm: examples become channels of a batch of one, with
+    scales of 1 and offsets of 0, so that each is normalized by itself."""
+    inputs = node.data_inputs
+    reshape = graph.nodes.get(node_name(inputs[0])) if len(inputs) == 5 else None
+    if reshape is None or reshape.op != "Reshape" or len(reshape.data_inputs) != 2:
+        return False
+    sizes = graph.nodes.get(node_name(reshape.data_inputs[1]))
+    if sizes is not None and sizes.op == "Pack" and sizes.data_inputs:
+        first = graph.constant(sizes.data_inputs[0])
+    else:
+        first = graph.constant(reshape.data_inputs[1])
+    if first is None or first.size == 0 or first.numpy().reshape(-1)[0] != 1:
+        return False
+    return _is_all(graph, inputs[1], 1) and _is_all(graph, inputs[2], 0)
+
+
+def _is_all(graph: Graph, ref: str, wanted: float) -> bool:
+    node = graph.nodes.get(node_name(ref))
+    is_fill = node is not None and node.op == "Fill" and len(node.data_inputs) == 2
+    value = graph.constant(node.data_inputs[1] if node is not None and is_fill else ref)
+    return value is not None and value.size > 0 and bool(np.all(value.numpy() == wanted))
 
 
 def _composed(graph: Graph, node: Node) -> str:

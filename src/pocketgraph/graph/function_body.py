@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -140,12 +140,14 @@ def copied(body: FunctionBody, prefix: str, arguments: Sequence[str], controls: 
         return places.get(name, f"{prefix}/{text}")
 
     roots = tuple(dict.fromkeys(controls))
+    is_placed = any("_class" in node.attrs for node in body.nodes)
+    inside = {node.name for node in body.nodes} if is_placed else set()
     nodes = []
     for node in body.nodes:
         inputs = [moved(text) for text in node.inputs] or roots
         attrs = node.attrs
         if "_class" in attrs:
-            attrs = {**attrs, "_class": tuple(_moved_class(attrs["_class"], prefix, places))}
+            attrs = {**attrs, "_class": tuple(_moved_class(attrs["_class"], prefix, inside))}
             if not attrs["_class"]:
                 attrs = {key: value for key, value in attrs.items() if key != "_class"}
         nodes.append(node.replace(name=f"{prefix}/{node.name}", inputs=inputs, attrs=attrs))
@@ -192,13 +194,15 @@ def _filled(node: Node, inputs: Sequence[str], given: Mapping[str, AttrValue]) -
     return node.replace(inputs=inputs, attrs=attrs)
 
 
-def _moved_class(value: AttrValue, prefix: str, places: Mapping[str, str]) -> Iterator[bytes]:
-    """Colocations inside the body follow the copy; those with an argument are dropped."""
+def _moved_class(value: AttrValue, prefix: str, inside: Collection[str]) -> Iterator[bytes]:
+    """Colocations with nodes of the body follow the copy. Those with an argument, which Keras spells ``table/18021``
+    where the argument is ``table_18021``, are dropped: TensorFlow loads no graph with a colocation of a node that is
+    not there."""
     for entry in value if isinstance(value, tuple) else ():
         if not isinstance(entry, bytes):
             continue
         target = entry.removeprefix(_COLOCATED).decode("utf-8", "replace")
         if not entry.startswith(_COLOCATED):
             yield entry
-        elif target not in places:
+        elif target in inside:
             yield _COLOCATED + f"{prefix}/{target}".encode()

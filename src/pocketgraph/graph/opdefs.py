@@ -9,12 +9,12 @@ op is asked for.
 
 from __future__ import annotations
 
-import gzip
 import json
+import os
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -27,6 +27,7 @@ from pocketgraph.graph.shape import Shape
 from pocketgraph.graph.tensor import Tensor
 
 BOTH, OLD, NEW = "", "1.15", "2.x"
+GZIP = 31  # zlib's name for its format; gzip itself takes longer to import than the table to read
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +221,8 @@ def _wrong_kind(node: Node, attr: str, wanted: str) -> GraphError:
 
 @cache
 def _table() -> str:
-    return gzip.decompress(Path(__file__).with_name("opdefs.jsonl.gz").read_bytes()).decode("ascii")
+    with open(os.path.join(os.path.dirname(__file__), "opdefs.jsonl.gz"), "rb") as file:
+        return zlib.decompress(file.read(), wbits=GZIP).decode("ascii")
 
 
 def _line(op: str) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
@@ -26,9 +26,10 @@ from pocketgraph.litert.cache_integrity import (
     read_ahead,
     sealed_text,
     unsealed,
+    write_marked,
 )
 from pocketgraph.litert.code_version import code_version, short_digest
-from pocketgraph.part_files import is_abandoned, part_name
+from pocketgraph.part_files import is_abandoned, written_whole
 
 LIMIT = 2 << 30  # bytes in the whole directory; the least recently used segments beyond go
 MOST_FILES = 8192  # in the whole directory
@@ -204,11 +205,8 @@ def store(folder: str, name: str, content: Iterable[bytes | memoryview], about: 
     """
     sidecar, model, packed = _files(folder, name)
     try:
-        with beside(model) as part:
-            with created(part) as file:
-                for piece in content:
-                    file.write(piece)
-            mark = checksum(part)
+        with written_whole(model) as part, created(part) as file:
+            mark = write_marked(file, content)
         record = {**about, "name": name, SUM: mark}
         write(sidecar, sealed_text(record))
     except OSError as error:
@@ -285,29 +283,13 @@ def seal_packed(part: str, packed: str) -> None:
 
 
 def write(target: str, text: str) -> None:
-    """Writes a small file whole or not at all.
+    """Writes a small file whole or not at all; the disk is not waited for, a checksum finds what a crash leaves.
 
     Raises:
         OSError: the disk does not take it.
     """
-    with beside(target) as part, created(part) as file:
+    with written_whole(target) as part, created(part) as file:
         file.write(text.encode())
-
-
-@contextlib.contextmanager
-def beside(target: str) -> Iterator[str]:
-    """A new path next to ``target`` to write to; renamed to it at the end, removed on failure.
-
-    The disk is not waited for: what a crash leaves behind is found by its checksum.
-    """
-    part = part_name(target)
-    try:
-        yield part
-        os.replace(part, target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(part)
-        raise
 
 
 def remove(folder: str, name: str) -> None:

@@ -11,8 +11,10 @@ import contextlib
 import json
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO, Any
+
+import numpy as np
 
 try:
     from _blake2 import blake2b  # hashlib gives the same, and loads OpenSSL besides: a thirtieth of a warm start
@@ -47,11 +49,10 @@ def checksum(path: str) -> str:
         key = path, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
         found = _known.get(key)
         if found is None:
-            kind, extend = _sum()
-            mark = 0
+            mark = Mark()
             while part := file.read(CHUNK):
-                mark = extend(mark, part)
-            found = _known[key] = f"{status.st_size}:{kind}{mark:08x}"
+                mark.extend(part)
+            found = _known[key] = mark.text
     return found
 
 
@@ -72,12 +73,41 @@ def read_ahead(paths: Sequence[str]) -> Iterator[None]:
         thread.join()
 
 
-def _sum() -> tuple[str, Callable[[int, bytes], int]]:
+class Mark:
+    """A checksum that is still growing, and the bytes that were counted."""
+
+    def __init__(self) -> None:
+        self._kind, self._more = _sum()
+        self._value = self._size = 0
+
+    def extend(self, part: Any) -> None:
+        """Goes on with these bytes: ``bytes``, or an array of uint8."""
+        self._value = self._more(self._value, part)
+        self._size += len(part)
+
+    @property
+    def text(self) -> str:
+        """As ``checksum`` gives it."""
+        return f"{self._size}:{self._kind}{self._value:08x}"
+
+
+def write_marked(file: IO[bytes], content: Iterable[bytes | memoryview]) -> str:
+    """Writes pieces to a file, and gives the checksum of all."""
+    mark = Mark()
+    for piece in content:
+        for start in range(0, len(piece), CHUNK):
+            part = piece[start : start + CHUNK]
+            file.write(part)
+            mark.extend(part if isinstance(part, bytes) else np.frombuffer(part, np.uint8))
+    return mark.text
+
+
+def _sum() -> tuple[str, Callable[[int, Any], int]]:
     """How to continue a checksum, and a letter for it: CRC-32C by the processor's own instruction, or else zlib's."""
     import google_crc32c
 
     if google_crc32c.implementation == "c":
-        extend: Callable[[int, bytes], int] = google_crc32c.extend
+        extend: Callable[[int, Any], int] = google_crc32c.extend
         return "c", extend
     import zlib
 

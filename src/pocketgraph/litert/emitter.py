@@ -13,9 +13,8 @@ from pocketgraph.graph import DType, Graph, Node, canonical
 from pocketgraph.kernels.ranks import RANKS, wrong_input
 from pocketgraph.litert import schema
 from pocketgraph.litert.constant import Constant
-from pocketgraph.litert.edges import OPS, edge_of
-from pocketgraph.litert.hints import MAY_QUANTIZE, WHOLE_NUMBERS
 from pocketgraph.litert.lowering import LOWERINGS
+from pocketgraph.litert.lowering_hints import MAY_QUANTIZE, WHOLE_NUMBERS
 from pocketgraph.litert.narrow_floats import (
     JUMPING,
     NARROW,
@@ -25,7 +24,8 @@ from pocketgraph.litert.narrow_floats import (
 )
 from pocketgraph.litert.operands import Operands
 from pocketgraph.litert.program import Operation, Value
-from pocketgraph.litert.statics import Inference, Statics
+from pocketgraph.litert.static_values import Inference, Statics
+from pocketgraph.litert.type_edges import OPS, edge_of
 from pocketgraph.litert.unsupported import Unsupported
 
 COMPUTABLE = schema.TENSOR_TYPES.keys() - {
@@ -292,15 +292,3 @@ class Emit(Operands[Value]):
     def _name(self, what: str) -> str:
         self._count += 1
         return f"{self._node.name}/{what.lower()}_{self._count}"
-
-
-def attr_text(node: Node, name: str, default: str = "") -> str:
-    """A string attribute as text."""
-    value = node.attr(name)
-    return value.decode("ascii", "replace") if isinstance(value, bytes) else default
-
-
-def attr_list(node: Node, name: str, default: Sequence[int] = ()) -> tuple[int, ...]:
-    """A list attribute."""
-    value = node.attr(name)
-    return tuple(value) if isinstance(value, tuple) and value else tuple(default)

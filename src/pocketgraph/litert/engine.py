@@ -15,14 +15,14 @@ from pocketgraph.errors import RunError
 from pocketgraph.graph import Graph, Node, Shape, canonical
 from pocketgraph.litert import cache
 from pocketgraph.litert.cache import Folder, Specs
-from pocketgraph.litert.cost_model import LIGHT_OPERATION
+from pocketgraph.litert.cost_model import LIGHT_OPERATION, PACKED_FROM
 from pocketgraph.litert.executable import LITERT, Executable, Opener, encoded, lookup, open_entry
-from pocketgraph.litert.runner import PlainRunner, Runner
+from pocketgraph.litert.runner import PlainRunner, Runner, prepare
 from pocketgraph.litert.unsupported import Unsupported
 
 if TYPE_CHECKING:
     from pocketgraph.litert.program import Program, Value
-    from pocketgraph.litert.statics import Inference
+    from pocketgraph.litert.static_values import Inference
     from pocketgraph.litert.trial import Trial
 
 __all__ = ["Executable", "Specs", "Unsupported", "compile", "lookup", "lowered", "supported", "tried"]
@@ -30,6 +30,17 @@ __all__ = ["Executable", "Specs", "Unsupported", "compile", "lookup", "lowered",
 MOST_TEXT = 1 << 20  # characters of constants that are fetched, beyond which a segment is not worth keeping
 
 WEIGHTED = frozenset(("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"))
+
+
+def get_ready(size: int) -> None:
+    """Imports what compiling takes, and starts LiteRT as it will run so many bytes of weights."""
+    from pocketgraph.litert import trial, writer  # noqa: F401
+    from pocketgraph.litert.rewriting import optimize  # noqa: F401
+
+    if size >= PACKED_FROM:
+        prepare()
+    else:
+        import ai_edge_litert.interpreter  # noqa: F401
 
 
 def supported(graph: Graph, nodes: Sequence[Node], inferred: Inference) -> dict[str, str]:
@@ -62,7 +73,7 @@ def tried(
         outputs: the tensors that are wanted of the whole graph.
         inferred: static shapes, types and values (kernels.shapes.infer with the feeds' shapes).
         fed: tensors whose values come from outside.
-        strict: refuse what differs from TensorFlow at the edges (see edges.py).
+        strict: refuse what differs from TensorFlow at the edges (see type_edges.py).
     """
     from pocketgraph.litert.trial import Trial
 
@@ -120,8 +131,8 @@ def compile(
                 raise Unsupported("it gave other results than the reference engine")
             if found is not None and not with_program:
                 return found
-    from pocketgraph.litert.edges import SPREADING
     from pocketgraph.litert.rewriting.optimize import optimize, optimize_for_latency
+    from pocketgraph.litert.type_edges import SPREADING
 
     if strict:
         without = SPREADING.union(without)
@@ -159,7 +170,7 @@ def lowered(
     from pocketgraph.litert.narrow_floats import widened
     from pocketgraph.litert.program import Program, Value
     from pocketgraph.litert.rewriting.optimize import optimize
-    from pocketgraph.litert.statics import Statics
+    from pocketgraph.litert.static_values import Statics
     from pocketgraph.litert.trial import MALFORMED, in_order
 
     taken = [canonical(name) for name in inputs]
@@ -181,7 +192,7 @@ def lowered(
         except Unsupported:
             if not custom:
                 raise
-            from pocketgraph.litert.custom import emit_custom
+            from pocketgraph.litert.custom_operators import emit_custom
 
             emit_custom(emit, node)
     leaving = [canonical(name) for name in outputs]
@@ -235,7 +246,7 @@ def _split(program: Program, inputs: Sequence[str], types: Sequence[str]) -> tup
     LiteRT does not pass inputs or constants straight through, so those are seen to here.
     """
     from pocketgraph.litert.program import Program
-    from pocketgraph.litert.rewriting.shared import bytes_repeated
+    from pocketgraph.litert.rewriting.deduplication import bytes_repeated
 
     computed = [v for v in dict.fromkeys(program.outputs) if v.constant is None and v not in program.inputs]
     constants = [v for v in dict.fromkeys(program.outputs) if v.constant is not None]

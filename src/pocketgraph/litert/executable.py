@@ -13,7 +13,7 @@ from pocketgraph.errors import RunError
 from pocketgraph.litert import cache
 from pocketgraph.litert.cache import Folder, Specs
 from pocketgraph.litert.cost_model import CHECKED_NODE, CHECKED_PRODUCT, PACKED_FROM, PREPARED_AFTER, REPEATED_FROM
-from pocketgraph.litert.disk_room import room_for
+from pocketgraph.litert.free_disk_space import room_for
 from pocketgraph.litert.runner import PACKED_TYPES, PackedRunner, PlainRunner, Runner, prepare
 from pocketgraph.litert.sixteen_bits import as_type, computed_in, numpy_type
 from pocketgraph.part_files import part_name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -64,3 +65,15 @@ class Operands(Generic[Form]):
         if any(not -rank <= axis < rank for axis in axes):
             raise self.unsupported(f"{what} {axes} is out of range for rank {rank}")
         return [axis % rank for axis in axes]
+
+
+def attr_text(node: Node, name: str, default: str = "") -> str:
+    """A string attribute as text."""
+    value = node.attr(name)
+    return value.decode("ascii", "replace") if isinstance(value, bytes) else default
+
+
+def attr_list(node: Node, name: str, default: Sequence[int] = ()) -> tuple[int, ...]:
+    """A list attribute."""
+    value = node.attr(name)
+    return tuple(value) if isinstance(value, tuple) and value else tuple(default)

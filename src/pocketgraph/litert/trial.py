@@ -15,7 +15,7 @@ from pocketgraph.litert.cache import Specs
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.narrow_floats import widened
 from pocketgraph.litert.program import Program, Value
-from pocketgraph.litert.statics import Inference, Statics
+from pocketgraph.litert.static_values import Inference, Statics
 from pocketgraph.litert.unsupported import Unsupported
 
 MALFORMED = (ValueError, TypeError, IndexError, KeyError, OverflowError, ZeroDivisionError)

@@ -56,7 +56,7 @@ def lowered_graph(
             names the node.
     """
     fixed = dict(values or {})
-    graph = graph.map_nodes(lambda node: _set(node, fixed))
+    graph = graph.map_nodes(lambda node: with_value(node, fixed))
     wanted = list(outputs) if outputs else list(sample_fetches(graph))
     simple = simplified(graph, wanted, dict(shapes) if shapes else sample_shapes(graph, wanted))
     try:
@@ -164,7 +164,7 @@ def _hint(graph: Graph, name: str) -> str:
     )
 
 
-def _set(node: Node, values: Mapping[str, Any]) -> Node:
+def with_value(node: Node, values: Mapping[str, Any]) -> Node:
     """The node, or the constant that takes its place."""
     for name, value in values.items():
         if canonical(name) == canonical(node.name):

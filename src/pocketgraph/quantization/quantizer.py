@@ -215,7 +215,7 @@ class _Quantizer:
         else:
             shapes = input_shapes(graph, self.outputs, inputs, tuple(feeds))
         has_pictures = samples is not None and not are_arrays(samples)
-        self.scaling = reading.scaling(graph if has_pictures else None)
+        self.scaling = reading.scaling(graph if has_pictures else None, inputs)
         if self.audio is None:
             shapes = reading.sized(graph, shapes, samples)
         self.program, self.graph = lowered_graph(graph, self.outputs, shapes, feeds)

@@ -10,6 +10,16 @@ from pocketgraph.errors import UsageError, did_you_mean
 
 ENVIRONMENT = "POCKETGRAPH_WITHOUT"
 GRAPH, PROGRAM, STEPS = "graph", "program", "steps"
+STEP_PASSES = {
+    "dynamic_parts": "heavy parts of loops, branches and functions are compiled when they run",
+    "fused_lookups": "a lookup of embeddings by sparse ids is one step",
+    "common_subexpressions": "nodes that compute the same from the same run once",
+    "specialized_kernels": "what follows from constant inputs of small ops is worked out before the run",
+    "loop_invariants": "what a round computes of tensors that stay the same is computed in the first round",
+    "suppression_on_litert": "NonMaxSuppression of many boxes is LiteRT's",
+    "step_codegen": "steps that run often are written out as one Python function",
+}
+"""What makes the reference engine's steps fewer or quicker while a program is built."""
 
 
 class PassRow(NamedTuple):
@@ -29,7 +39,6 @@ class PassRow(NamedTuple):
 def all_passes() -> tuple[PassRow, ...]:
     """Every pass once, in the order in which they run first."""
     from pocketgraph.litert.rewriting.optimize import FOR_LATENCY, OPTIMIZE
-    from pocketgraph.runtime.engines.step_passes import STEP_PASSES
     from pocketgraph.runtime.planning.graph_passes import BESIDES, PASSES
 
     rows = [PassRow(name, GRAPH, does) for name, does in BESIDES.items()]

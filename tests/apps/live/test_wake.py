@@ -12,7 +12,7 @@ from command_line import call
 from pocketgraph.apps.live.answers import Answer, Frame, Sound
 from pocketgraph.apps.live.application_choice import application
 from pocketgraph.apps.live.classification import Classification
-from pocketgraph.apps.live.wake import WakeApp
+from pocketgraph.apps.live.wake_cascade import WakeApp
 from pocketgraph.errors import UsageError
 from pocketgraph.formats import save
 from pocketgraph.graph.text_format import parse

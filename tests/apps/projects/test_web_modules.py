@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pocketgraph.apps.detections import Detection
-from pocketgraph.apps.live import decoders, skeletons
+from pocketgraph.apps.live import decoders, pose_decoding
 from pocketgraph.apps.live.anchors import ssd_anchors
 from pocketgraph.apps.live.pictures import as_pixels, slid
 from pocketgraph.apps.live.tracking import Tracker
@@ -164,18 +164,18 @@ def test_tracks_are_the_same(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyP
 
 def test_skeletons_are_the_same(tmp_path: pathlib.Path) -> None:
     rng = np.random.default_rng(5)
-    maps = rng.normal(0, 0.05, (20, 24, skeletons.MAPS))
+    maps = rng.normal(0, 0.05, (20, 24, pose_decoding.MAPS))
     places = {part: (2 + part // 2, 3 + part) for part in range(18)}
     for part, (y, x) in places.items():
         maps[y, x, part] = 0.9
-    for one, two, channel in skeletons.LIMBS:
+    for one, two, channel in pose_decoding.LIMBS:
         along = np.subtract(places[two], places[one]) / np.hypot(*np.subtract(places[two], places[one]))
         for share in np.linspace(0, 1, 40):
             y, x = np.rint(np.array(places[one]) * (1 - share) + np.array(places[two]) * share).astype(int)
             maps[y, x, 19 + channel : 21 + channel] = along[::-1]
-    bodies, bones = skeletons.people(maps.astype(np.float32), 0.3)
+    bodies, bones = pose_decoding.people(maps.astype(np.float32), 0.3)
     assert len(bodies) == 1
-    script = """import { people } from "./skeletons.js";
+    script = """import { people } from "./pose_decoding.js";
     HEAD
     say(people(f(given), [1, 20, 24, 57], 0.3));"""
     made = node(script, maps.tolist(), tmp_path)

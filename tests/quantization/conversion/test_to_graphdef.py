@@ -11,7 +11,7 @@ from pocketgraph.errors import UsageError
 from pocketgraph.formats import from_bytes, load, to_bytes
 from pocketgraph.graph import Graph, Node, const
 from pocketgraph.graph.text_format import parse
-from pocketgraph.litert.hints import MAY_QUANTIZE
+from pocketgraph.litert.lowering_hints import MAY_QUANTIZE
 from pocketgraph.quantization.conversion.to_graphdef import inner_operations, to_graphdef
 from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions

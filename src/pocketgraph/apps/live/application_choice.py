@@ -61,7 +61,7 @@ def chosen(graph: Graph, output: str | None = None, kind: str | None = None) -> 
 def _by_the_graph(graph: Graph, output: str | None) -> tuple[str, str | None]:
     from pocketgraph.apps.live.detection import recognised
     from pocketgraph.apps.live.pictures import STYLES
-    from pocketgraph.apps.live.skeletons import MAPS
+    from pocketgraph.apps.live.pose_decoding import MAPS
     from pocketgraph.apps.live.speech import hears
     from pocketgraph.datasets.picture_input import find_input
 

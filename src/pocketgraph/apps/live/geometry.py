@@ -18,19 +18,6 @@ def center_square(pixels: Array) -> Array:
     return pixels[top : top + side, left : left + side]
 
 
-def from_center_square(box: Box, height: int, width: int) -> Box:
-    """A box in the middle square of a frame as one in the frame; shares of the sides: top, left, bottom, right."""
-    side = min(height, width)
-    top, left = (height - side) / 2, (width - side) / 2
-    y0, x0, y1, x1 = box
-    return (
-        (y0 * side + top) / height,
-        (x0 * side + left) / width,
-        (y1 * side + top) / height,
-        (x1 * side + left) / width,
-    )
-
-
 def turned(pixels: Array, degrees: int, mirrored: bool = False) -> Array:
     """A frame turned clockwise by a multiple of 90 degrees, then mirrored left to right."""
     found = np.rot90(pixels, -(degrees // 90) % 4)

@@ -11,7 +11,7 @@ import numpy as np
 
 from pocketgraph.apps.live.answers import Answer, Array, Frame, Setting, Settings
 from pocketgraph.apps.live.geometry import resized_nearest
-from pocketgraph.apps.live.skeletons import MAPS, people
+from pocketgraph.apps.live.pose_decoding import MAPS, people
 from pocketgraph.apps.picture_model import PictureModel
 from pocketgraph.errors import RunError, UsageError
 from pocketgraph.graph import Graph

@@ -197,7 +197,7 @@ class Viewer:
 
     async def _push(self) -> None:
         """Shows the frames of the server's own source, the newest whenever the page has drawn the last one."""
-        from pocketgraph.apps.live.newest import Newest
+        from pocketgraph.apps.live.newest_frame import Newest
 
         if self._frames is None:
             return

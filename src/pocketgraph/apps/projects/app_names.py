@@ -99,11 +99,6 @@ def checked_package(package: str) -> str:
     return package
 
 
-def in_xml(text: str) -> str:
-    """Text as content or attribute of XML."""
-    return escape(text, {'"': "&quot;", "'": "&apos;"})
-
-
 def in_android(text: str) -> str:
     """Text as a string resource of Android, which has escapes of its own beside those of XML."""
     plain = re.sub(r"([\\'\"])", r"\\\1", text)

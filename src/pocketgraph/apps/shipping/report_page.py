@@ -12,7 +12,7 @@ COLUMNS = tuple(Column(title, is_words=True) for title in ("form", "bytes", "", 
 
 def as_html(shipment: Shipment) -> str:
     """The page, complete in itself."""
-    title = f"{shipment.model}: {'ready to ship' if shipment.is_proved else 'not proved on data yet'}"
+    title = f"{shipment.model}: {_state(shipment)}"
     rows = [
         Row([
             words(FORMS[each.form]), words(bytes_text(each.bytes) if each.bytes else ""),
@@ -22,13 +22,21 @@ def as_html(shipment: Shipment) -> str:
     ]  # fmt: skip
     return report(
         title,
-        Verdict("good" if shipment.is_proved else "fair", shipment.verdict, [cost(shipment)]).html(),
+        Verdict(
+            "bad" if shipment.doubt else "good" if shipment.is_proved else "fair", shipment.verdict, [cost(shipment)]
+        ).html(),
         section("What cannot be known", notes(shipment.unknown)),
         section("Forms tried", table(COLUMNS, rows)),
         section("Where it runs, estimated", notes(shipment.devices)),
         section("What was done", notes(shipment.steps)),
         section("What to do next", notes(shipment.commands)),
     )
+
+
+def _state(shipment: Shipment) -> str:
+    if shipment.doubt:
+        return "its answers are in doubt"
+    return "ready to ship" if shipment.is_proved else "not proved on data yet"
 
 
 def cost(shipment: Shipment) -> str:

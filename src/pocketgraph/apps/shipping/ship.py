@@ -250,6 +250,7 @@ class _Work:
             **self.reading,
         )  # fmt: skip
         before, after = found_all[0], found_all[1]
+        result.doubt = before.doubt if before.accuracy is not None else ""
         result.milliseconds = before.as_dict()["milliseconds"], after.as_dict()["milliseconds"]
         return self._within(before, after, found_all.samples)
 

@@ -37,6 +37,7 @@ class Shipment:
         folder: where all files are.
         form: the name of the form that ships.
         is_proved: whether it was judged on data that it was not made with.
+        doubt: why the model's own answers cannot be right, in a sentence; empty where nothing says so.
         budget: what might be lost, in words.
         tried: the forms in the order in which they were tried; the last one ships.
         steps: what was done before, a sentence each.
@@ -53,6 +54,7 @@ class Shipment:
     folder: str
     form: str = ""
     is_proved: bool = False
+    doubt: str = ""
     budget: str = ""
     tried: list[Tried] = field(default_factory=list)
     steps: list[str] = field(default_factory=list)
@@ -72,6 +74,8 @@ class Shipment:
     def verdict(self) -> str:
         """Ship it or not, and why, in plain words."""
         last = self.tried[-1]
+        if self.doubt:
+            return f"Do not ship {MODEL} ({FORMS[self.form]}) yet: {self.doubt}"
         if self.is_proved:
             return f"Ship {MODEL} ({FORMS[self.form]}): {last.words}, within the budget of {self.budget}."
         return f"Try {MODEL} ({FORMS[self.form]}) on data of your own before you ship it: {last.words}."

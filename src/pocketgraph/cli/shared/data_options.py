@@ -24,11 +24,15 @@ def cores() -> int:
 OPTIONS = (
     click.option("--preset", help="Scaling and layers of a known family; `label_image --preset=list` shows them."),
     click.option("--input_mean", "--input-mean", type=float, help="Subtract this from each pixel value of 0 to 255."),
-    click.option("--input_std", "--input-std", type=float, help="Then divide by this."),
+    click.option("--input_std", "--input-std", type=float, help="Then divide it by this."),
     click.option(
-        "--input_width", "--input-width", type=click.IntRange(1, 1 << 14), help="Where the model leaves it open."
+        "--input_width", "--input-width", type=click.IntRange(1, 1 << 14),
+        help="Width of pictures, where the model leaves it open.",
     ),
-    click.option("--input_height", "--input-height", type=click.IntRange(1, 1 << 14), help="Likewise."),
+    click.option(
+        "--input_height", "--input-height", type=click.IntRange(1, 1 << 14),
+        help="Height of pictures, where the model leaves it open.",
+    ),
     click.option(
         "--sample_rate",
         "--sample-rate",
@@ -41,7 +45,7 @@ OPTIONS = (
     click.option(
         "--threads", type=click.IntRange(1), default=cores, help="Threads to compute with; default: all cores."
     ),
-)
+)  # fmt: skip
 PICTURE_MODEL_OPTIONS = (
     click.option(
         "--preset", help="Size, scaling and layers of a known family; `label_image --preset=list` shows them."
@@ -51,11 +55,14 @@ PICTURE_MODEL_OPTIONS = (
         "--input_width", "--input-width", "width", type=click.IntRange(1, 1 << 14),
         help="Resize to this width; where the model leaves it open.",
     ),
-    click.option("--input_height", "--input-height", "height", type=click.IntRange(1, 1 << 14), help="Likewise."),
+    click.option(
+        "--input_height", "--input-height", "height", type=click.IntRange(1, 1 << 14),
+        help="Resize to this height; where the model leaves it open.",
+    ),
     click.option(
         "--input_mean", "--input-mean", "mean", type=float, help="Subtract this from each pixel value of 0 to 255."
     ),
-    click.option("--input_std", "--input-std", "std", type=float, help="Then divide by this."),
+    click.option("--input_std", "--input-std", "std", type=float, help="Then divide it by this."),
     click.option("--threads", type=click.IntRange(1), help="How many threads to compute with."),
 )  # fmt: skip
 """By the names that PictureModel's arguments have."""

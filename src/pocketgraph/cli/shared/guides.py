@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from functools import lru_cache
 from pathlib import Path
 
@@ -20,7 +21,6 @@ FOR_DEVELOPERS = frozenset(
         "testing",
         "releasing",
         "threat_model",
-        "index",
         "exactness",
         "performance",
         "eight-bit-arithmetic",
@@ -28,21 +28,41 @@ FOR_DEVELOPERS = frozenset(
 )
 
 
+INDEX = "index"
+"""The document that lists the others, under headings, in the order in which they are offered."""
+
+
 @lru_cache(maxsize=1)
-def guides() -> dict[str, str]:
-    """The guides by name, in Markdown."""
+def user_documents() -> dict[str, str]:
+    """The guides by name, and the document that lists them, in Markdown."""
     if DOCS.joinpath("architecture.md").is_file():
-        return read_guides(DOCS)
+        return read_documents(DOCS)
     found: dict[str, str] = json.loads(gzip.decompress(PACKED.read_bytes()))
     return found
 
 
-def read_guides(folder: Path) -> dict[str, str]:
-    """The guides for users out of the documents' folder, by name."""
+def guides() -> dict[str, str]:
+    """The guides by name, in Markdown."""
+    return {name: text for name, text in user_documents().items() if name != INDEX}
+
+
+def guides_by_heading() -> dict[str, dict[str, str]]:
+    """The index's headings, each with the names of the guides under it and what they are about."""
+    found: dict[str, dict[str, str]] = {}
+    known = guides()
+    for part in user_documents()[INDEX].split("\n## ")[1:]:
+        heading, _, lines = part.partition("\n")
+        items = re.findall(r"^- \[([^\]]+)\]\(([\w-]+)\.md\)(.*)$", lines, re.MULTILINE)
+        found[heading] = {name: text + rest for text, name, rest in items if name in known}
+    return {heading: names for heading, names in found.items() if names}
+
+
+def read_documents(folder: Path) -> dict[str, str]:
+    """The guides for users and their index out of the documents' folder, by name."""
     found = {path.stem: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.md"))}
     return {name: text for name, text in found.items() if name not in FOR_DEVELOPERS}
 
 
 def packed(folder: Path) -> bytes:
     """The guides of a documents' folder as an installed package has them, the same bytes each time."""
-    return gzip.compress(json.dumps(read_guides(folder)).encode(), mtime=0)
+    return gzip.compress(json.dumps(read_documents(folder)).encode(), mtime=0)

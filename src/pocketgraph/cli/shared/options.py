@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -39,6 +40,25 @@ def flag_bool(*names: str, default: bool = False, help: str = "") -> Callable[[F
     return click.option(
         *names, is_flag=False, flag_value="true", default=default, type=Truth(), help=help, show_default=True
     )
+
+
+def distinct_names(option: click.Option) -> list[str]:
+    """An option's names without those that are another one with dashes for underscores."""
+    every = [*option.opts, *option.secondary_opts]
+    underscored = {name.replace("_", "-") for name in every if "_" in name}
+    return [name for name in every if name not in underscored]
+
+
+def told_by_distinct_names(option: click.Option) -> None:
+    """Has --help show an option by its distinct names; both spellings are taken all the same."""
+
+    def record(context: click.Context) -> tuple[str, str] | None:
+        shown, kept = copy.copy(option), distinct_names(option)
+        shown.opts = [name for name in option.opts if name in kept]
+        shown.secondary_opts = [name for name in option.secondary_opts if name in kept]
+        return click.Option.get_help_record(shown, context)
+
+    setattr(option, "get_help_record", record)  # noqa: B010  mypy refuses to replace a method
 
 
 def names(text: str | None) -> list[str]:

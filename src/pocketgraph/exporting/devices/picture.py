@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from html import escape
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from pocketgraph.errors import printable
 from pocketgraph.exporting.devices.device_fit import DeviceEstimate, DeviceFit
@@ -19,8 +19,6 @@ LETTER, SMALL = 12, 11  # pixels
 WIDE = 6.3  # pixels a letter
 MARGIN = 0.15  # powers of ten
 SHORT = 24  # letters of a device's name
-
-_Scale: TypeAlias = "Callable[[float], float]"
 
 
 class Point(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from pocketgraph.exporting.onnx.guards import Guard
+from pocketgraph.exporting.onnx.branch_conditions import Guard
 from pocketgraph.exporting.onnx.node_conversion import NodeConversion, common_shape
 from pocketgraph.exporting.onnx.program import Body, OnnxValue
 from pocketgraph.graph import DType, canonical

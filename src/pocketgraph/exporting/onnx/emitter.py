@@ -16,7 +16,7 @@ from pocketgraph.graph import DType, Graph, Shape
 from pocketgraph.graph.dtype import FLOAT, INT64, STRING
 from pocketgraph.graph.shape import UNKNOWN
 from pocketgraph.litert.constant import Constant
-from pocketgraph.litert.statics import Inference, Statics
+from pocketgraph.litert.static_values import Inference, Statics
 
 
 class OnnxEmit(OnnxOperands):

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pocketgraph.exporting.onnx import registry
+from pocketgraph.exporting.onnx.branch_conditions import Guard
 from pocketgraph.exporting.onnx.branch_conversion import convert_branches
-from pocketgraph.exporting.onnx.guards import Guard
 from pocketgraph.exporting.onnx.loop_conversion import convert_loop
 from pocketgraph.exporting.onnx.node_conversion import NodeConversion
 from pocketgraph.exporting.onnx.program import Body, OnnxValue
 from pocketgraph.exporting.onnx.unsupported import UnsupportedInOnnx
 from pocketgraph.graph.dtype import BFLOAT16, FLOAT, QINT32
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.litert.statics import Statics
+from pocketgraph.litert.static_values import Statics
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.compilation_units import Unit, in_order
 from pocketgraph.runtime.engines.frames import ROOT, Loop

@@ -7,16 +7,16 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.exporting.onnx import registry
+from pocketgraph.exporting.onnx.branch_conditions import Guard, Guards
 from pocketgraph.exporting.onnx.element_types import plain_type
 from pocketgraph.exporting.onnx.emitter import OnnxEmit
-from pocketgraph.exporting.onnx.guards import Guard, Guards
 from pocketgraph.exporting.onnx.preparing import Prepared
 from pocketgraph.exporting.onnx.program import Body, OnnxOperation, OnnxValue
 from pocketgraph.exporting.onnx.unsupported import UnsupportedInOnnx
 from pocketgraph.graph import Shape
 from pocketgraph.graph.dtype import BFLOAT16, FLOAT, RESOURCE
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.litert.statics import Statics
+from pocketgraph.litert.static_values import Statics
 from pocketgraph.runtime.engines.frames import Loop
 from pocketgraph.runtime.engines.needed import Item
 

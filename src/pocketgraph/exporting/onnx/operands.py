@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
@@ -14,7 +14,7 @@ from pocketgraph.graph import DType, Graph, Node, Shape
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.operands import Operands
-from pocketgraph.litert.statics import Inference, Statics
+from pocketgraph.litert.static_values import Inference, Statics
 
 
 class OnnxOperands(Operands[OnnxValue]):
@@ -126,15 +126,3 @@ class OnnxOperands(Operands[OnnxValue]):
 
     def _made(self, what: str) -> str:
         return f"{self._node.name}/{what}" if self._node.name else what
-
-
-def attr_text(node: Node, name: str, default: str = "") -> str:
-    """A string attribute as text."""
-    value = node.attr(name)
-    return value.decode("ascii", "replace") if isinstance(value, bytes) else default
-
-
-def attr_list(node: Node, name: str, default: Sequence[int] = ()) -> tuple[int, ...]:
-    """A list attribute."""
-    value = node.attr(name)
-    return tuple(value) if isinstance(value, tuple) and value else tuple(default)

@@ -12,7 +12,7 @@ from pocketgraph.formats.checkpoints.bundle_proto import BundleEntry, Header
 from pocketgraph.formats.files import mapped, write_atomically
 from pocketgraph.formats.wire import Chunk
 from pocketgraph.graph import Tensor
-from pocketgraph.part_files import is_abandoned, part_name
+from pocketgraph.part_files import is_abandoned, written_whole
 
 MOST_SHARDS = 99_999  # five digits in the file name
 
@@ -80,13 +80,10 @@ def _write_index(base: str, names: list[str], entries: Mapping[str, BundleEntry]
 
 def _rename_by_link(source: str, target: str) -> None:
     """Gives a file a second name, in place of what had it; where there are no links the content is written again."""
-    beside = part_name(target)
     try:
-        os.link(source, beside)
-        os.replace(beside, target)
+        with written_whole(target) as part:
+            os.link(source, part)
     except OSError:
-        with contextlib.suppress(OSError):
-            os.unlink(beside)
         write_atomically(target, memoryview(mapped(source)))
 
 

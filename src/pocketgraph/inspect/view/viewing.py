@@ -9,7 +9,7 @@ from pocketgraph.errors import UsageError
 from pocketgraph.formats import load
 from pocketgraph.formats.files import write_atomically
 from pocketgraph.graph import Graph
-from pocketgraph.inspect.measured import measured
+from pocketgraph.inspect.node_times import measured
 from pocketgraph.inspect.view.changes import AppliedRule
 from pocketgraph.inspect.view.overlay import Overlay, OverlayFigures, read_layers
 from pocketgraph.inspect.view.page import as_comparison, as_html

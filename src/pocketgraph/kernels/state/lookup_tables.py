@@ -12,6 +12,7 @@ from pocketgraph.graph.shape import SCALAR
 from pocketgraph.kernels.arrays import Array, strings
 from pocketgraph.kernels.registry import Context, Value, kernel
 from pocketgraph.kernels.state.checkpoint_files import files_of, text
+from pocketgraph.kernels.state.table_files import table_columns
 
 
 class LookupTable:
@@ -23,6 +24,7 @@ class LookupTable:
         values: the type of the values.
         shape: the shape of one value.
         frozen: whether it is filled once only.
+        filled_with: the arrays that it was initialized with; None for none.
     """
 
     def __init__(self, name: str, keys: DType, values: DType, shape: tuple[int, ...], frozen: bool) -> None:
@@ -33,6 +35,7 @@ class LookupTable:
         self.frozen = frozen
         self.is_filled = False
         self.entries: dict[Any, Any] = {}
+        self.filled_with: tuple[Array, Array] | None = None
 
     def insert(self, keys: Array, values: Array) -> None:
         """Raises RunError when there is not one value a key, or when a key of a frozen table gets a second value."""
@@ -135,7 +138,18 @@ def mutable_hash_table_of_tensors(
     return _table(context, shared_name, use_node_name_sharing, key_dtype, value_dtype, value_shape, False)
 
 
-@kernel("InitializeTable", "InitializeTableV2", "LookupTableInsert", "LookupTableInsertV2")
+@kernel("InitializeTable", "InitializeTableV2")
+def initialize_table(table_handle: LookupTable, keys: Array, values: Array) -> tuple[()]:
+    """Fills a table; one that these very arrays filled in an earlier step is left as it is."""
+    if table_handle.filled_with is None or any(
+        a is not b for a, b in zip(table_handle.filled_with, (keys, values), strict=True)
+    ):
+        table_handle.insert(keys, values)
+        table_handle.filled_with = keys, values
+    return ()
+
+
+@kernel("LookupTableInsert", "LookupTableInsertV2")
 def lookup_table_insert(table_handle: LookupTable, keys: Array, values: Array) -> tuple[()]:
     table_handle.insert(keys, values)
     return ()
@@ -169,15 +183,6 @@ def lookup_table_export(table_handle: LookupTable) -> tuple[Array, Array]:
     return table_handle.listed()
 
 
-WHOLE_LINE, LINE_NUMBER = -2, -1
-"""Column numbers with a meaning of their own."""
-MOST_LINES = 1 << 26
-
-
-def _parsed(text: bytes, dtype: DType) -> Any:
-    return text if dtype.name == "string" else dtype.numpy.type(text.decode())
-
-
 @kernel("InitializeTableFromTextFile", "InitializeTableFromTextFileV2")
 def initialize_table_from_text_file(
     table_handle: LookupTable,
@@ -192,25 +197,14 @@ def initialize_table_from_text_file(
     """Keys and values from columns of a text file; -2 is the whole line, -1 the line's number. An engine runs this op
     only where reading files is allowed."""
     path = text(filename)
-    lines = files_of(context).read(path).split(b"\n")
-    if lines and not lines[-1]:
-        lines.pop()
-    lines = lines[: vocab_size if vocab_size >= 0 else MOST_LINES]
-    if len(lines) < vocab_size:
-        raise RunError(f"the file has {len(lines)} lines where {vocab_size} are wanted", where=path)
-
-    def column(line: bytes, number: int, index: int, dtype: DType) -> Any:
-        if index == LINE_NUMBER:
-            return number
-        if index == WHOLE_LINE:
-            return _parsed(line, dtype)
-        parts = line.split(delimiter.encode())
-        if index >= len(parts):
-            raise RunError(f"line {number + 1} has no column {index}", where=path)
-        return _parsed(parts[index], dtype)
-
-    for number, line in enumerate(line.rstrip(b"\r") for line in lines):
-        key = column(line, number, key_index, table_handle.keys)
-        table_handle.entries[key] = column(line, number, value_index, table_handle.values)
+    keys, values = table_columns(
+        files_of(context).read(path),
+        (table_handle.keys, table_handle.values),
+        (key_index, value_index),
+        size=vocab_size,
+        delimiter=delimiter.encode(),
+        where=path,
+    )
+    table_handle.entries.update(zip(keys.tolist(), values.tolist(), strict=True))
     table_handle.is_filled = True
     return ()

@@ -23,7 +23,7 @@ from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.litert.constant import Array, Constant
 from pocketgraph.litert.cost_model import ADDED_PART
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.litert.rewriting.borders import same_borders
+from pocketgraph.litert.rewriting.padding_and_dilation import same_borders
 
 KERNELS = (3, 4, 9, 25)
 """Elements of the windows that XNNPACK has depthwise kernels for; smaller windows are filled up with zeros."""

@@ -11,23 +11,22 @@ from typing import NamedTuple
 from pocketgraph.budgets import check_time
 from pocketgraph.litert.program import Program, Value
 from pocketgraph.litert.rewriting.activations import fuse_activations, recognise_activations
-from pocketgraph.litert.rewriting.borders import absorb_padding, dilate
+from pocketgraph.litert.rewriting.deduplication import merge_equal_operations, share_constants
 from pocketgraph.litert.rewriting.eight_bit import use_eight_bits
 from pocketgraph.litert.rewriting.large_windows import cut_large_windows
-from pocketgraph.litert.rewriting.late_reshapes import reshape_later
-from pocketgraph.litert.rewriting.layout import sink_transposes
 from pocketgraph.litert.rewriting.linear import add_missing_biases, fold_affine
-from pocketgraph.litert.rewriting.shared import merge_equal_operations, share_constants
-from pocketgraph.litert.rewriting.simpler import (
-    flatten_inside_products,
+from pocketgraph.litert.rewriting.narrow_convolutions import widen_narrow_convolutions, write_out_narrow_vectors
+from pocketgraph.litert.rewriting.padding_and_dilation import absorb_padding, dilate
+from pocketgraph.litert.rewriting.reshape_sinking import reshape_later
+from pocketgraph.litert.rewriting.skipped_pixels import take_fewer_pixels
+from pocketgraph.litert.rewriting.strength_reduction import (
     recognise_leaky_rectifiers,
     reshape_instead_of_transposing,
     scale_without_convolutions,
 )
-from pocketgraph.litert.rewriting.strides import take_fewer_pixels
+from pocketgraph.litert.rewriting.transpose_sinking import sink_transposes
 from pocketgraph.litert.rewriting.transposed import turn_transposed_convolutions
 from pocketgraph.litert.rewriting.whole_rows import take_whole_rows
-from pocketgraph.litert.rewriting.widths import widen_narrow_convolutions, write_out_narrow_vectors
 
 
 class ProgramPass(NamedTuple):
@@ -133,7 +132,6 @@ FOR_LATENCY: tuple[ProgramPass, ...] = (
     ),
     ProgramPass("take_whole_rows", "slices of whole rows are gathered as such", take_whole_rows),
     MERGE,
-    ProgramPass("flatten_inside_products", "a reshape before a product becomes part of it", flatten_inside_products),
     ProgramPass(
         "widen_narrow_convolutions",
         "convolutions with few channels make several pixels at once",

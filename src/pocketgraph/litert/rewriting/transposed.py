@@ -24,7 +24,7 @@ from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.litert.constant import Array, Constant
 from pocketgraph.litert.cost_model import MOST_ADDED_ZEROS, MOVED_NUMBER
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.litert.rewriting.borders import same_borders
+from pocketgraph.litert.rewriting.padding_and_dilation import same_borders
 
 MOST_STRIDE = 16
 

@@ -18,11 +18,11 @@ from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.activations import ACTIVATIONS, fuse_activations
-from pocketgraph.litert.rewriting.borders import absorb_padding, dilate
+from pocketgraph.litert.rewriting.deduplication import share_constants
 from pocketgraph.litert.rewriting.linear import LINEAR, add_missing_biases, fold_affine
 from pocketgraph.litert.rewriting.optimize import merge_reshapes
-from pocketgraph.litert.rewriting.shared import share_constants
-from pocketgraph.litert.rewriting.simpler import (
+from pocketgraph.litert.rewriting.padding_and_dilation import absorb_padding, dilate
+from pocketgraph.litert.rewriting.strength_reduction import (
     choose_among_logits,
     recognise_leaky_rectifiers,
     reshape_instead_of_transposing,

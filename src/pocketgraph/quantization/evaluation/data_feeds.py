@@ -58,7 +58,7 @@ def data_feeds(
         ModelInput(canonical(label), shapes[label], _dtype(graph, label, FeedSpec.of(graph, endpoint, label).numpy))
         for endpoint, label in feed_endpoints(graph, shapes).items()
     )
-    data = reading.open(samples, taken, reading.scaling(None if are_arrays(samples) else graph), audio)
+    data = reading.open(samples, taken, reading.scaling(None if are_arrays(samples) else graph, inputs or ()), audio)
     data = data.take(limit) if limit else data
     reading.mention(data)
     if audio is not None and data.files and reads_recordings:

@@ -80,7 +80,7 @@ def evaluate(
     check_feeds(feeds or {}, [model.graph for model in graphs])
     shown = graphs[0].graph if graphs and not are_arrays(samples) else None
     audio = graphs[0].audio if graphs else None
-    data = reading.open(samples, largest_inputs(opened), reading.scaling(shown), audio)
+    data = reading.open(samples, largest_inputs(opened), reading.scaling(shown, inputs or ()), audio)
     data = data.after(skip) if skip else data
     data = data.take(limit) if limit else data
     reading.mention(data)

@@ -199,6 +199,8 @@ def notes(verdicts: list[ModelVerdict], data: Dataset, odd: list[int]) -> Iterat
             f"{data.place} tells classes, such as '{data.classes[0]}', but not which score is whose; "
             f"{option('labels')} names the class of each score"
         )
+    if doubt := verdicts[0].doubt:
+        yield doubt
     compared = [verdict.comparison for verdict in verdicts if verdict.comparison is not None]
     if not all(math.isfinite(comparison.mean_error) for comparison in compared):
         yield f"some results are not finite numbers; look for NaN and infinities in {data.place}"

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.quantization.core.program_runner import Array
+from pocketgraph.quantization.evaluation.plausibility import AnswerCounts
 from pocketgraph.runtime.answer_metrics import ClassAccuracy, Comparison, interval, mean_interval
 from pocketgraph.runtime.statistic import Statistic
 
@@ -42,6 +43,7 @@ class ModelVerdict:
         accuracy: against the data's classes, when they tell them.
         errors: the samples' mean absolute differences from the numbers that the data tell, when they do.
         times: seconds of each sample.
+        answers: which classes it gave.
     """
 
     path: str
@@ -50,6 +52,7 @@ class ModelVerdict:
     accuracy: ClassAccuracy | None = None
     errors: Statistic[float] | None = None
     times: list[float] = field(default_factory=list)
+    answers: AnswerCounts = field(default_factory=AnswerCounts)
 
     def add(self, reference: Array, answer: Array, label: int | None, numbers: Array | None) -> None:
         """Takes in one sample's output, beside that of the first model and beside what the data tell."""
@@ -57,6 +60,7 @@ class ModelVerdict:
             self.comparison.add(reference, answer)
         if self.accuracy is not None and label is not None:
             self.accuracy.add(answer, label)
+        self.answers.add(answer, label if self.accuracy is not None else None)
         if self.errors is not None and numbers is not None:
             self.errors.update(float(np.abs(answer.reshape(-1).astype(np.float64) - numbers).mean()))
 
@@ -64,6 +68,11 @@ class ModelVerdict:
     def model(self) -> str:
         """The name of its file, without folders."""
         return os.path.basename(self.path) or self.path
+
+    @property
+    def doubt(self) -> str:
+        """What speaks against its answers, whatever they are compared with; empty where nothing does."""
+        return self.answers.doubt(self.model, self.accuracy)
 
     def as_dict(self) -> dict[str, Any]:
         """All numbers by name; None for what is not known."""

@@ -137,7 +137,7 @@ def fitted_to_training(
         and operator_rules.data(operation) in known
         and uses[operator_rules.weights(operation)] == 1
     ]
-    held = made_up_inputs(program) if wanted else []
+    held = made_up_inputs(program, graphs) if wanted else []
     if not held:
         return result
     matched = copied(program)

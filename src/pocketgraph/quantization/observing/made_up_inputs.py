@@ -6,10 +6,13 @@ Mumford and Huang, "Occlusion Models for Natural Images", 2001); noise has neith
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from pocketgraph.datasets.inferred_scaling import inferred_scaling
+from pocketgraph.graph import Graph, node_name
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.program import Program, Value
 from pocketgraph.quantization.core import cost_model
@@ -23,23 +26,46 @@ GRAIN = 0.03  # deviation of each pixel
 SMALLEST_PICTURE = 8  # pixels a side
 
 
-def made_up_inputs(program: Program, seed: int = 0) -> list[Sample]:
+def made_up_inputs(program: Program, graphs: Sequence[Graph] = (), seed: int = 0) -> list[Sample]:
     """As many as are worth their time; none where an input is no float, since nobody knows what integers stand for.
 
-    Pictures and noise lie between -1 and 1.
+    Pictures and noise lie between -1 and 1; pictures between 0 and 255, or 0 and 1, where a graph shows that it takes
+    those.
+
+    Args:
+        program: what takes them.
+        graphs: that it was made of.
+        seed: of what is made up.
     """
     if not program.inputs or any(value.dtype is not FLOAT for value in program.inputs):
         return []
     work = max(cost_model.total_multiplications(program.operations), 1)
     count = min(max(cost_model.MADE_UP_WORK // work, cost_model.FEWEST_MADE_UP), cost_model.MOST_MADE_UP)
     random = np.random.default_rng(seed)
-    return [[_made_up(value, random) for value in program.inputs] for _ in range(count)]
+    scales = [_scale(value, graphs) for value in program.inputs]
+    return [
+        [
+            made * slope + offset
+            for made, (slope, offset) in zip((_made_up(value, random) for value in program.inputs), scales, strict=True)
+        ]
+        for _ in range(count)
+    ]
 
 
 def is_picture(value: Value) -> bool:
     """Whether a tensor has the shape of one or several pictures, channels last, gray or in colour."""
     shape = value.shape
     return len(shape) == 4 and shape[3] in (1, 3) and min(shape[1:3]) >= SMALLEST_PICTURE and value.dtype is FLOAT
+
+
+def _scale(value: Value, graphs: Sequence[Graph]) -> tuple[np.float32, np.float32]:
+    """By which pixels between -1 and 1 become those that an input takes: a factor, and what is added."""
+    for graph in graphs:
+        if is_picture(value) and node_name(value.name) in graph:
+            found = inferred_scaling(graph, value.name)
+            if found is not None:
+                return np.float32(127.5 / found.std), np.float32((127.5 - found.mean) / found.std)
+    return np.float32(1), np.float32(0)
 
 
 def _made_up(value: Value, random: np.random.Generator) -> Array:

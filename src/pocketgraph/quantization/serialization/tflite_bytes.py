@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from pocketgraph.litert import writer
 from pocketgraph.litert.program import Program, Value
-from pocketgraph.litert.rewriting.shared import share_constants
+from pocketgraph.litert.rewriting.deduplication import share_constants
 from pocketgraph.quantization.program_pass import CanonicalPass, copied, run_passes
 from pocketgraph.quantization.serialization.activation_requantization import requantize_activations
 from pocketgraph.quantization.serialization.width_packing import pack_width

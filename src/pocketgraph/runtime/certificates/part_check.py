@@ -20,7 +20,7 @@ from pocketgraph.budgets import allowance, check_memory, limits, stated_memory
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.litert import cache
 from pocketgraph.litert.cost_model import MOST_NOTED
-from pocketgraph.runtime.certificates import budget
+from pocketgraph.runtime.certificates import check_schedule
 from pocketgraph.runtime.certificates.agreement import EIGHT_BITS, Agreement, Array, Precision, judged, varied
 from pocketgraph.runtime.certificates.part_reference import WIDE, PartReference
 
@@ -64,7 +64,7 @@ class PartCheck:
         """What to answer in place of these results: themselves, or what the reference engine computes."""
         engine = executable.engine
         is_open = self.part.verdict in (None, Agreement.UNCLEAR)
-        if is_open and not self.always and not budget.allows(executable.check_time):
+        if is_open and not self.always and not check_schedule.allows(executable.check_time):
             self._later(executable, feeds, results)
             return results
         with self._lock:
@@ -73,7 +73,7 @@ class PartCheck:
             began = time.thread_time()
             right = self.compare(executable, feeds, results, engine)
             if not self.always:
-                budget.spend(time.thread_time() - began)
+                check_schedule.spend(time.thread_time() - began)
         return results if right is None or self.part.verdict is not Agreement.WRONG else right
 
     def compare(
@@ -149,10 +149,8 @@ class PartCheck:
             cache.certify(*executable.kept_as, "later", engine)
         if sum(array.nbytes for array in (*feeds, *results)) > min(MOST_NOTED, allowance()):
             return
-        from pocketgraph.runtime.certificates import when_idle
-
         taken, given = [array.copy() for array in feeds], [array.copy() for array in results]
-        when_idle.add(lambda: self.compare(executable, taken, given, engine), executable.check_time)
+        check_schedule.add(lambda: self.compare(executable, taken, given, engine), executable.check_time)
 
     def _tell(self, feeds: Sequence[Array]) -> None:
         from pocketgraph.runtime.certificates.reproduction import write_reproduction

@@ -12,6 +12,7 @@ from pocketgraph.errors import PocketgraphError
 from pocketgraph.litert import cache
 from pocketgraph.litert.cache_integrity import created
 from pocketgraph.litert.code_version import short_digest
+from pocketgraph.part_files import written_whole
 from pocketgraph.runtime.certificates.agreement import Array
 from pocketgraph.runtime.certificates.part_reference import PartReference
 
@@ -48,9 +49,9 @@ def write_reproduction(reference: PartReference, feeds: Sequence[Array], cache_d
     stem = os.path.join(place, f"part-{short_digest(data, 8)}")
     try:
         os.makedirs(place, mode=0o700, exist_ok=True)
-        with cache.beside(f"{stem}.npz") as part, created(part) as file:
+        with written_whole(f"{stem}.npz") as part, created(part) as file:
             np.savez(file, **named)  # type: ignore[arg-type]
-        with cache.beside(f"{stem}.pb") as part, created(part) as file:
+        with written_whole(f"{stem}.pb") as part, created(part) as file:
             file.write(data)
         _trim(place)
     except OSError:

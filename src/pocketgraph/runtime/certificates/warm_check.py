@@ -38,11 +38,13 @@ class WarmCheck:
             return results
         executable.check = None
         if executable.kept_as is not None and sum(array.nbytes for array in (*feeds, *results)) <= MOST_NOTED:
-            from pocketgraph.runtime.certificates import when_idle
+            from pocketgraph.runtime.certificates import check_schedule
 
             taken, given = [array.copy() for array in feeds], [array.copy() for array in results]
             engine = executable.engine
-            when_idle.add(lambda: self._compare(executable, taken, given, engine), PLANNING + executable.check_time)
+            check_schedule.add(
+                lambda: self._compare(executable, taken, given, engine), PLANNING + executable.check_time
+            )
         return results
 
     @cached_property

@@ -9,27 +9,13 @@ from pocketgraph.graph import Graph, Node, canonical, node_name, parse_ref
 from pocketgraph.graph.dtype import QINT32, QUINT8
 from pocketgraph.kernels.quantized.eight_bit_arithmetic import BYTE, joint_range, widened_range
 from pocketgraph.kernels.shapes import Inferred
-from pocketgraph.runtime.eight_bit.exact_or_fast import Feeds, shapes_of
+from pocketgraph.runtime.eight_bit.arithmetic_choice import Feeds, shapes_of
+from pocketgraph.runtime.eight_bit.float_ops import CANDIDATES, KEEPS_RANGE, MOVES
 from pocketgraph.runtime.eight_bit.operands import has_ranges, known_number, operands
 
 Range = tuple[float, float]
 
-FLOAT_OPS = {
-    "QuantizedConv2D": "Conv2D", "QuantizedMatMul": "MatMul", "QuantizedBiasAdd": "BiasAdd", "QuantizedAdd": "Add",
-    "QuantizedMul": "Mul", "QuantizedRelu": "Relu", "QuantizedRelu6": "Relu6", "QuantizedMaxPool": "MaxPool",
-    "QuantizedAvgPool": "AvgPool", "QuantizedConcat": "Concat", "QuantizedReshape": "Reshape",
-    "QuantizedResizeBilinear": "ResizeBilinear",
-    "QuantizedBatchNormWithGlobalNormalization": "BatchNormWithGlobalNormalization",
-}  # fmt: skip
-"""What each op computes, on floats."""
-KEEPS_RANGE = frozenset((
-    "QuantizedRelu", "QuantizedRelu6", "QuantizedMaxPool", "QuantizedAvgPool", "QuantizedReshape",
-    "QuantizedResizeBilinear",
-))  # fmt: skip
-"""Not a trait: the original's eight-bit ops that hand the range of their input on."""
 MOST_BEFORE = 50  # nodes between the graph's input and its first layer
-MOVES = ("Requantize", "QuantizeDownAndShrinkRange")
-CANDIDATES = frozenset(FLOAT_OPS) | {"QuantizeV2", "RequantizationRange", *MOVES}
 
 
 class Islands:

@@ -16,16 +16,27 @@ import math
 from collections.abc import Collection, Iterator
 from typing import Any
 
+import numpy as np
+
 from pocketgraph.graph import Graph, Node, const, node_name
 from pocketgraph.graph.dtype import FLOAT, QUINT8
-from pocketgraph.kernels.quantized.eight_bit_arithmetic import BYTE, bias_range, from_code, sum_range
-from pocketgraph.litert.hints import MAY_QUANTIZE
-from pocketgraph.runtime.eight_bit.eight_bit_parts import CANDIDATES, FLOAT_OPS, MOVES, Islands, Range
-from pocketgraph.runtime.eight_bit.exact_or_fast import Feeds, wants_codes
+from pocketgraph.kernels.quantized.eight_bit_arithmetic import (
+    BYTE,
+    WIDE,
+    bias_range,
+    dequantized_first,
+    from_code,
+    quantized_first,
+    sum_range,
+    to_code,
+)
+from pocketgraph.litert.lowering_hints import MAY_QUANTIZE
+from pocketgraph.runtime.eight_bit.arithmetic_choice import Feeds, wants_codes
+from pocketgraph.runtime.eight_bit.eight_bit_parts import Islands, Range
 from pocketgraph.runtime.eight_bit.exact_rewriting import OPS, ExactCodes
+from pocketgraph.runtime.eight_bit.float_ops import CANDIDATES, FLOAT_OPS, MOVES
 from pocketgraph.runtime.eight_bit.operands import operands
 from pocketgraph.runtime.eight_bit.rounding import rounded_values
-from pocketgraph.runtime.eight_bit.sums import bias_offset, sum_line
 
 ATTRS = (
     "strides", "padding", "ksize", "transpose_a", "transpose_b", "N", "Tshape", "align_corners", "half_pixel_centers",
@@ -203,3 +214,20 @@ class _Floats:
 
 def _control(node: Node) -> list[str]:
     return [ref for ref in node.inputs if ref.startswith("^")]
+
+
+def sum_line(limits: Range, wanted: Range) -> tuple[float, float]:
+    """(gain, offset) of what becomes of the values of codes of ``limits`` on the line through the codes 0 and 1."""
+    first, second = (float(from_code(code, *limits, BYTE)) for code in (0, 1))
+    start, end = (to_code(value, *wanted, WIDE) for value in (first, second))
+    unit = (wanted[1] - wanted[0]) / (WIDE.high - WIDE.low)
+    gain = unit * (end - start) / ((limits[1] - limits[0]) / BYTE.high)
+    return gain, unit * start - gain * first
+
+
+def bias_offset(limits: Range, wanted: Range) -> float:
+    """How much higher QuantizedBiasAdd puts the values of codes of ``limits`` on average."""
+    codes = np.arange(BYTE.steps, dtype=BYTE.dtype)
+    values = dequantized_first(codes, *limits, BYTE)
+    unit = (wanted[1] - wanted[0]) / WIDE.steps
+    return float(np.mean(quantized_first(values, *wanted, WIDE).astype(np.float64) * unit - values))

@@ -9,9 +9,16 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 from pocketgraph.errors import RunError
 from pocketgraph.graph import Node
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.frames import Loop, LoopFrame
 from pocketgraph.runtime.engines.needed import Item
+
+SAME = ops_with("passes", "loop_condition") | {"PlaceholderWithDefault"}
+"""Ops whose output is their first input; they cost nothing at run time."""
+
+STRUCTURAL = ops_with("constant", "placeholder", "control_flow") | SAME | {"NoOp", "ControlTrigger"}
+"""Ops that the engine itself carries out, without a kernel."""
 
 
 class PartCall(NamedTuple):
@@ -40,7 +47,7 @@ class Functions(Protocol):
     """Whoever runs the graph's functions (see ``functions``).
 
     Attributes:
-        without: the step passes that are switched off (see engines/step_passes.py).
+        without: the step passes that are switched off (see pass_registry.py).
     """
 
     without: Collection[str]
@@ -112,7 +119,7 @@ class Plan:
     _taken: dict[str, dict[Endpoint, list[str]]] = field(default_factory=dict)
 
     def uses(self, step_pass: str) -> bool:
-        """Whether a step pass is not switched off (see engines/step_passes.py)."""
+        """Whether a step pass is not switched off (see pass_registry.py)."""
         return step_pass not in self.library.without
 
     def taken_from(self, name: str) -> Mapping[Endpoint, Sequence[str]]:

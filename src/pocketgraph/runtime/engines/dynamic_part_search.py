@@ -12,9 +12,8 @@ from pocketgraph.graph import Node
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.runtime.engines.compilation_units import DynamicPlanner, PartCall, Plan, Unit, key_of
-from pocketgraph.runtime.engines.grouping import grouped
+from pocketgraph.runtime.engines.grouping import grouped, merged
 from pocketgraph.runtime.engines.liveness import LIVE, Atom, Liveness
-from pocketgraph.runtime.engines.merging import merged
 
 PASSED = ops_with("passes")
 

@@ -6,7 +6,7 @@ import math
 import re
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +15,9 @@ from pocketgraph.graph import AttrValue, Func, Function, Graph, Node, Parameter
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.runtime.engines.compilation_units import DynamicPlanner
-from pocketgraph.runtime.engines.step_program import StepProgram
+
+if TYPE_CHECKING:
+    from pocketgraph.runtime.engines.step_program import StepProgram
 
 CALLS = ops_with("call") | {"BatchFunction"}
 BRANCHES = ops_with("branch")
@@ -133,6 +135,7 @@ class FunctionLibrary:
     def _compiled(self, function: Function, attrs: Mapping[str, AttrValue]) -> StepProgram:
         from pocketgraph.formats.function_def import arguments, result_names, results
         from pocketgraph.graph import opdefs
+        from pocketgraph.runtime.engines.step_program import StepProgram
 
         given = arguments(function)
         inside = {node.name: node for node in function.nodes}

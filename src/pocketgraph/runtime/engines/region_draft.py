@@ -17,13 +17,12 @@ from pocketgraph.runtime.engines.liveness import LIVE, Atom, Liveness
 from pocketgraph.runtime.engines.region import Region, StepList
 from pocketgraph.runtime.engines.step_calls import gatherer, same
 from pocketgraph.runtime.engines.steps import RUN, Step
-from pocketgraph.runtime.op_weights import HEAVY
 
 IDLE = frozenset(("Pack", "Add", "AddV2", "Sub"))
 """Not a trait: what ``x[i]`` leaves behind, and nobody misses when its results are not taken."""
 
 
-SETTLED = REPEATED | HEAVY | ops_with("elementwise", "bias") | {"LiteRT"}
+SETTLED = REPEATED | ops_with("heavy", "elementwise", "bias") | {"LiteRT"}
 """Ops that give the same in every round of a loop when they take the same."""
 
 

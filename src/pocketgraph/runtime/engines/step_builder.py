@@ -14,7 +14,7 @@ from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.common_subexpressions import REPEATED, subexpression_key
-from pocketgraph.runtime.engines.compilation_units import PartCall, Unit, first_name, in_order, waits_of
+from pocketgraph.runtime.engines.compilation_units import SAME, PartCall, Unit, first_name, in_order, waits_of
 from pocketgraph.runtime.engines.dynamic_part_search import dynamic_parts
 from pocketgraph.runtime.engines.frames import Loop
 from pocketgraph.runtime.engines.liveness import LIVE, Liveness, either, together
@@ -37,14 +37,8 @@ from pocketgraph.runtime.engines.step_calls import (
 from pocketgraph.runtime.engines.steps import RUN
 from pocketgraph.runtime.engines.switches import add_switch, add_switch_of_many
 
-SAME = ops_with("passes", "loop_condition") | {"PlaceholderWithDefault"}
-"""Ops whose output is their first input; they cost nothing at run time."""
-
 PASSED = ops_with("passes", "enter")
 SMALL_CONSTANT = 1024  # bytes of a constant that is a parameter rather than data
-
-STRUCTURAL = ops_with("constant", "placeholder", "control_flow") | SAME | {"NoOp", "ControlTrigger"}
-"""Ops that the engine itself carries out, without a kernel."""
 
 
 class Builder(RegionDraft):

@@ -105,9 +105,9 @@ class EngineChoice:
             return
 
         def measure_later() -> None:
-            from pocketgraph.runtime.certificates import when_idle
+            from pocketgraph.runtime.certificates import check_schedule
 
-            when_idle.add(self.decide, MEASURING)
+            check_schedule.add(self.decide, MEASURING)
 
         self.executable.after(RUNS, measure_later)
 

@@ -8,18 +8,23 @@ and the same key as text. What is in neither is planned, and kept in both.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
 
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Graph, Shape
-from pocketgraph.graph.model_file_graph import is_litert_file, is_model_file
-from pocketgraph.runtime.planning.call_key import CallKey, spelled_key
+from pocketgraph.graph.model_file_graph import is_model_file
+from pocketgraph.runtime.planning.call_key import CallKey, may_switch, spelled_key, switch_of
 from pocketgraph.runtime.planning.execution_plan import Execution, ExecutionPlan, Request
-from pocketgraph.runtime.planning.repeated_call import RepeatedCall, repeated_call
 
 if TYPE_CHECKING:
     from pocketgraph.runtime.engines.needed import Item
     from pocketgraph.runtime.tensor_names import Fetched
+
+Array = np.ndarray[Any, Any]
+RepeatedCall: TypeAlias = "Callable[[Any, Any, Any], list[Array] | None]"
+"""Takes fetches, feeds and targets as Session.run gets them; None for a call that is unlike the one it was made of."""
 
 MOST_PLANS = 64  # that a session keeps; the oldest go, and are made again when they come back
 MOST_SPELLINGS = 1024  # of calls that a session keeps: each order of feeds and each way to write a name is one
@@ -101,6 +106,69 @@ class CallCache:
         self.forget()
 
 
+def repeated_call(fetches: Any, feeds: Mapping[Any, Any], targets: Any, execution: Execution) -> RepeatedCall | None:
+    """What runs ``execution`` on calls like this one: the shortest way through a session.
+
+    A small model computes for ten microseconds, and a program calls it with the same names, types and shapes each
+    time. So what must be alike is compared directly, without a key for a table; anything else takes the longer way.
+
+    Args:
+        fetches, feeds, targets: a call that ``execution`` is the way to run, as Session.run got it.
+        execution: computes from the fed values in the order of ``feeds``.
+
+    Returns:
+        None where such calls take the longer way: there are targets, names that are no text, values that are no arrays.
+    """
+    names, values = list(feeds), list(feeds.values())
+    if targets != () or type(fetches) not in (list, str) or not all(type(name) is str for name in [*fetches, *names]):
+        return None
+    if not names or not all(type(value) is np.ndarray for value in values):
+        return None
+    switches = [(name, switch_of(value)) for name, value in feeds.items() if may_switch(value)]
+    kind, wanted = type(fetches), fetches[:] if type(fetches) is list else fetches
+    array, nothing = np.ndarray, ()  # which CPython has one of
+    if len(names) == 1 and not switches:
+        name, dtype, shape = names[0], values[0].dtype, values[0].shape
+
+        def with_one(fetches: Any, feeds: Any, targets: Any) -> list[Array] | None:
+            if (
+                type(fetches) is kind
+                and fetches == wanted
+                and type(feeds) is dict
+                and len(feeds) == 1
+                and targets is nothing
+            ):
+                value = feeds.get(name)
+                if type(value) is array and value.dtype is dtype and value.shape == shape:
+                    return execution([value])
+            return None
+
+        return with_one
+    count, specs = len(names), [(name, value.dtype, value.shape) for name, value in feeds.items()]
+
+    def with_several(fetches: Any, feeds: Any, targets: Any) -> list[Array] | None:
+        if (
+            type(fetches) is not kind
+            or fetches != wanted
+            or type(feeds) is not dict
+            or len(feeds) != count
+            or targets is not nothing
+        ):
+            return None
+        values = []
+        for name, dtype, shape in specs:
+            value = feeds.get(name)
+            if type(value) is not array or value.dtype is not dtype or value.shape != shape:
+                return None
+            values.append(value)
+        for name, switch in switches:
+            if switch_of(feeds[name]) is not switch:
+                return None
+        return execution(values)
+
+    return with_several
+
+
 def plan_for(request: Request, graph: Callable[[], Graph], items: dict[str, Item] | None = None) -> ExecutionPlan:
     """What runs a request: the plan of an earlier process where there is one, else a new one.
 
@@ -119,10 +187,6 @@ def plan_for(request: Request, graph: Callable[[], Graph], items: dict[str, Item
     whole = graph()
     if request.strict and is_model_file(whole):
         raise RunError("this file runs as it was compiled, with no choice of values", hint="leave strict out")
-    if is_model_file(whole) and not is_litert_file(whole):
-        from pocketgraph.runtime.planning.onnx_file_plan import plan_of_onnx_file
-
-        return plan_of_onnx_file(request, whole)
     if is_model_file(whole):
         from pocketgraph.runtime.planning.model_file_plan import plan_of_model_file
 
@@ -150,8 +214,6 @@ def find(request: Request, graph: Callable[[], Graph]) -> ExecutionPlan | None:
 
 
 def _whole(request: Request, graph: Callable[[], Graph]) -> ExecutionPlan | None:
-    from pocketgraph.litert.executable import lookup
-
     call = request.call
     if call.targets or len(set(call.fetches)) < len(call.fetches):
         return None
@@ -161,15 +223,8 @@ def _whole(request: Request, graph: Callable[[], Graph]) -> ExecutionPlan | None
             return None
         specs[str(endpoint)] = (dtype, Shape(shape).known)
     names, fetches = sorted(specs), [str(endpoint) for endpoint in call.fetches]
-    found = lookup(
-        call.of_model(request.key), names, fetches, specs,
-        threads=request.threads, cache_dir=request.cache_dir, opener=request.opener(),
-    )  # fmt: skip
+    found = request.part_of_earlier(call.of_model(request.key), names, fetches, specs, graph)
     if found is None:
         return None
-    if not request.may_answer(found, graph):
-        found.close()
-        return None  # planned anew, the nodes are known with which it is compared
-    request.choose_engine(found, graph)
     order = {name: index for index, name in enumerate(specs)}
     return ExecutionPlan(None, found, tuple([order[name] for name in names]), executables=[found])

@@ -22,8 +22,10 @@ from pocketgraph.litert.cost_model import (
 from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.engines.frames import MERGE, NEXT
 from pocketgraph.runtime.engines.needed import Item
-from pocketgraph.runtime.op_weights import FREE, HEAVY
 
+HEAVY = ops_with("heavy")
+FREE = ops_with("passes", "view", "constant", "shape") | {"NoOp", "PlaceholderWithDefault"}
+"""What gives on what it took, or what a plan has at hand."""
 CURVES = ops_with("transcendental")
 PRODUCTS = ops_with("matrix_product")
 PASSED = ops_with("passes", "enter", "switch")

@@ -9,18 +9,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Node
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.litert.cost_model import DIRECT_CALLS_AFTER
 from pocketgraph.runtime.engines.compilation_units import PartCall
-from pocketgraph.runtime.op_weights import HEAVY
 from pocketgraph.runtime.profile import NodeTiming, StepTrace
 from pocketgraph.runtime.tensor_names import before_rounds
 
 if TYPE_CHECKING:
     from pocketgraph.litert.executable import Executable
+    from pocketgraph.runtime.part_engines.part_engine import OperationTime
 
 Array = np.ndarray[Any, Any]
+HEAVY = ops_with("heavy")
 Found: TypeAlias = "tuple[str, list[tuple[str, str, tuple[int, ...]]], list[str]]"
 """The key, inputs (name, type, shape) and outputs by which a later process finds a part."""
 
@@ -149,9 +152,7 @@ class CompiledPart:
 
     def _told_by_engine(self, arguments: Sequence[Array]) -> list[OperationShare]:
         """The shares by another engine's own profile; none where it does not tell."""
-        from pocketgraph.runtime.part_engines.profiling import operation_times
-
-        times = operation_times(self.executable, arguments)
+        times = _operation_times(self.executable, arguments)
         self._how = f"inside of what {self.executable.engine} runs the times are its own profile, scaled to the part's"
         total = sum(each.microseconds for each in times) or 1.0
         shares: dict[str, OperationShare] = {}
@@ -160,3 +161,25 @@ class CompiledPart:
             before = shares[key].part if key in shares else 0.0
             shares[key] = OperationShare(key, self.ops.get(key, each.op), before + each.microseconds / total, 0, ())
         return list(shares.values())
+
+
+def _operation_times(executable: Executable, inputs: Sequence[Array]) -> list[OperationTime]:
+    """What the engine of a part tells of its operations; nothing where it does not, or the part is not in the cache.
+
+    Args:
+        executable: the part.
+        inputs: what goes in.
+    """
+    from pocketgraph.litert import cache
+    from pocketgraph.runtime.part_engines.part_engine import OfferedPart
+    from pocketgraph.runtime.part_engines.registry import find
+
+    entry = cache.find(*executable.kept_as) if executable.kept_as is not None else None
+    if entry is None:
+        return []
+    given = [inputs[index] for index in entry.about["fed"]]
+    try:
+        engine = find(executable.engine.partition(" ")[0])
+        return engine.profile(OfferedPart(entry), executable.threads, given) or []
+    except (PocketgraphError, RuntimeError, ValueError):
+        return []

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pocketgraph.errors import PocketgraphError
-from pocketgraph.graph import DType, Shape, parse_ref
+from pocketgraph.graph import DType, Shape
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.litert import cache
 from pocketgraph.runtime.feeds import FeedSpec
@@ -48,8 +48,7 @@ def find(key: str, cache_dir: cache.Folder | None, names: Mapping[str, str]) -> 
     try:
         for name, label in names.items():
             kind, dims = noted[name]
-            ref = parse_ref(name)
-            found[name] = FeedSpec(Endpoint(ref.name, ref.port), label, DType.named(kind), Shape(dims))
+            found[name] = FeedSpec(Endpoint.of(name), label, DType.named(kind), Shape(dims))
     except (PocketgraphError, LookupError, TypeError, ValueError):  # damaged, or never fed before
         return None
     return found

@@ -13,6 +13,7 @@ from pocketgraph.runtime.description import Description
 from pocketgraph.runtime.planning.call_key import CallKey, Sized
 
 if TYPE_CHECKING:
+    from pocketgraph.litert.cache import Specs
     from pocketgraph.litert.executable import Check, Executable, Opener
     from pocketgraph.runtime.certificates.part_reference import PartReference
     from pocketgraph.runtime.engines.step_program import StepProgram
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 Execution: TypeAlias = "Callable[[list[Any]], list[Array]]"
 """Computes the fetches from the fed values, in the caller's order."""
+NO_GRAPH = Graph(())
+"""Stands for the model's, or for a part's, which need not be read to find what an earlier process left."""
 NOTHING = Description({}, (), (), {}, {})
 """What is known of a plan that an earlier process made."""
 
@@ -104,7 +107,29 @@ class Request(NamedTuple):
         """Whether a compiled part need not be compared with the reference engine."""
         return self.check == "never" or (self.check == "first" and executable.is_certified)
 
-    def may_answer(self, executable: Executable, graph: Callable[[], Graph]) -> bool:
+    def part_of_earlier(
+        self, key: str, inputs: Sequence[str], outputs: Sequence[str], specs: Specs, graph: Callable[[], Graph]
+    ) -> Executable | None:
+        """A part that an earlier process compiled, on the engine that is to run it; None where it has to be compiled.
+
+        Args:
+            key, inputs, outputs, specs: as for litert/executable.lookup.
+            graph: gives the graph, when the part is to be compared that was not yet.
+        """
+        from pocketgraph.litert.executable import lookup
+
+        found = lookup(
+            key, inputs, outputs, specs, threads=self.threads, cache_dir=self.cache_dir, opener=self.opener()
+        )
+        if found is None:
+            return None
+        if not self._may_answer(found, graph):
+            found.close()
+            return None  # planned anew, the nodes are known with which it is compared
+        self.choose_engine(found, graph)
+        return found
+
+    def _may_answer(self, executable: Executable, graph: Callable[[], Graph]) -> bool:
         """Whether a part that an earlier process compiled may answer: it is trusted, or comparing it takes so long that
         it is left to a time at which the process is idle; ``graph`` is read then."""
         if self.trusts(executable):
@@ -112,9 +137,9 @@ class Request(NamedTuple):
         if self.check == "always" or self.planner is None:
             return False
         if not executable.is_put_off:
-            from pocketgraph.runtime.certificates import budget
+            from pocketgraph.runtime.certificates import check_schedule
 
-            if budget.allows(executable.check_time):
+            if check_schedule.allows(executable.check_time):
                 return False
         if executable.check is None:
             self._check_later(executable, graph)

@@ -15,7 +15,7 @@ from pocketgraph.budgets import check_time
 from pocketgraph.graph import Graph, Node
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.kernels.shapes import Inferred
-from pocketgraph.runtime.eight_bit.float_rewriting import without_codes
+from pocketgraph.runtime.eight_bit.float_ops import CANDIDATES
 from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.planning.call_key import Sized
@@ -26,7 +26,6 @@ from pocketgraph.runtime.planning.idle_dropout import without_idle_dropout
 from pocketgraph.runtime.planning.known_values import with_known_values
 from pocketgraph.runtime.planning.split_hoisting import hoist_over_splits as with_work_before_splits
 from pocketgraph.runtime.planning.static_branches import known_predicates, without_static_branches
-from pocketgraph.runtime.unrolling.loops import unrolled
 
 MOST_ROUNDS = 6  # writing a loop out may tell how often another one turns
 
@@ -71,6 +70,10 @@ def inline_functions(state: GraphState) -> None:
 
 
 def eight_bits_in_floats(state: GraphState) -> None:
+    if not any(node.op in CANDIDATES for node in state.graph):
+        return
+    from pocketgraph.runtime.eight_bit.float_rewriting import without_codes
+
     if state.take(without_codes(state.graph, state.held, state.items, state.feeds)):
         state.find_items()
 
@@ -126,6 +129,10 @@ def remove_dropout(state: GraphState) -> None:
 def unroll_loops(state: GraphState) -> None:
     """One loop that is written out may tell how often another turns."""
     state.settle()
+    if not any(frame.depth for frame in state.plan.frames.values()):
+        return
+    from pocketgraph.runtime.unrolling.loops import unrolled
+
     may_chunk = "partial_unrolling" not in state.without
     for _ in range(MOST_ROUNDS):
         straight = unrolled(state.graph, state.plan, state.inferred, state.conditional, state.held, may_chunk=may_chunk)

@@ -11,13 +11,12 @@ from pocketgraph.graph import Graph, Shape
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes import Inferred, infer
-from pocketgraph.runtime.engines.compilation_units import Plan, check_waits
+from pocketgraph.runtime.engines.compilation_units import STRUCTURAL, Plan, check_waits
 from pocketgraph.runtime.engines.frames import ROOT, frames_of, has_loops
 from pocketgraph.runtime.engines.functions import FunctionLibrary
 from pocketgraph.runtime.engines.needed import Item, needed
-from pocketgraph.runtime.engines.step_builder import STRUCTURAL, Builder
 from pocketgraph.runtime.planning.call_key import Sized
-from pocketgraph.runtime.planning.missing import check_kernels
+from pocketgraph.runtime.planning.missing_kernels import check_kernels
 from pocketgraph.runtime.planning.static_branches import SWITCH
 
 STATIC_WITH_INPUTS = ops_with("constant", "passes") | {"NoOp"}
@@ -186,6 +185,8 @@ def conditional_nodes(plan: Plan) -> set[str]:
     check_kernels((item.node for item in plan.items.values()), plan.library)
     if all(plan.frames[name].depth for name in switches):  # only those that loops end by
         return switches
+    from pocketgraph.runtime.engines.step_builder import Builder  # only graphs with branches need it
+
     builder = Builder(plan, ROOT)
     for endpoint in plan.fed:
         builder.bind(endpoint)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.graph import Graph, Node, parse_ref
+from pocketgraph.graph import Graph, Node
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes import Inferred
@@ -125,8 +125,7 @@ class _MaskFinder:
 
     def producer(self, ref: str) -> Node | None:
         """The node that makes a tensor, past those that only pass it on; None for a fed one."""
-        name, port, _ = parse_ref(ref)
-        endpoint = Endpoint(name, port)
+        endpoint = Endpoint.of(ref)
         while endpoint not in self.plan.fed:
             item = self.plan.items.get(endpoint.node)
             if item is None:

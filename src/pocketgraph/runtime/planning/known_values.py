@@ -6,10 +6,9 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from pocketgraph.budgets import timed
-from pocketgraph.graph import Graph, Node, parse_ref
+from pocketgraph.graph import Graph, Node
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.runtime.engines.compilation_units import Plan
-from pocketgraph.runtime.engines.step_builder import STRUCTURAL
+from pocketgraph.runtime.engines.compilation_units import STRUCTURAL, Plan
 
 
 def with_known_values(
@@ -62,7 +61,6 @@ def _reading(node: Node, moved: Mapping[Endpoint, Node]) -> Node:
     """A node that reads these constants instead of what they are equal to."""
     inputs = []
     for text in node.inputs:
-        ref = parse_ref(text)
-        known = None if ref.control else moved.get(Endpoint(ref.name, ref.port))
+        known = moved.get(Endpoint.of(text))
         inputs.append(text if known is None else known.name)
     return node.replace(inputs=inputs)

@@ -1,66 +1,180 @@
-"""The plan of a LiteRT file: there is nothing to decide, LiteRT runs one of its signatures as it is."""
+"""The plan of an exported file: there is nothing to decide, its engine runs it as it is.
+
+A .tflite file runs on LiteRT, by one of its signatures; an .onnx file on ONNX Runtime, where that is installed.
+"""
 
 from __future__ import annotations
 
 import math
 import os
 import tempfile
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from pocketgraph.errors import FormatError, RunError
 from pocketgraph.graph import Graph, Node
-from pocketgraph.graph.model_file_graph import PREFIX, SHAPES, TYPES
+from pocketgraph.graph.model_file_graph import ONNX_PREFIX, PREFIX, SHAPES, TYPES, is_litert_file
 from pocketgraph.litert.program import Operation
 from pocketgraph.runtime.description import DescribedPart, Description
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, Request
 from pocketgraph.runtime.profile import NodeTiming, StepTrace
 
 if TYPE_CHECKING:
-    from pocketgraph.litert.model_file import ModelFile
+    from pocketgraph.runtime.onnx_runner import OnnxRunner
 
 Array = np.ndarray[Any, Any]
 
 
 def plan_of_model_file(request: Request, graph: Graph) -> ExecutionPlan:
-    """What runs a request on the graph of a LiteRT file (see formats/tflite.py).
+    """What runs a request on the graph of a LiteRT or ONNX file (see formats/tflite.py, formats/onnx_file.py).
 
-    The file is verified before native code sees it.
+    A LiteRT file is verified before native code sees it.
 
     Raises:
         FormatError: the file is damaged.
-        RunError: it asks for tensors between a signature's inputs and outputs, or for the reference engine.
+        MissingExtraError: ONNX Runtime is not installed.
+        RunError: it asks for tensors between the inputs and outputs, or for another engine, or the file is refused.
     """
-    from pocketgraph.litert.model_file import ModelFile
-    from pocketgraph.litert.untrusted.verifier import fault
-
-    if request.engine not in (None, "auto", "litert"):
-        engine = "the reference engine" if request.engine == "reference" else f"'{request.engine}'"
-        raise RunError(f"a LiteRT file runs on LiteRT, not on {engine}", hint="leave the engine out")
-    fed, wanted = list(map(str, request.feeds)), list(map(str, request.fetches))
-    key = _signature(graph, fed, wanted)
-    signature = graph.signatures[key]
-    public = {tensor: name for name, tensor in signature.inputs.items()}
-    results = {tensor: name for name, tensor in signature.outputs.items()}
-    problem = fault(graph.extra)
-    if problem:
-        raise FormatError(f"LiteRT cannot run this file, it is damaged: {problem}")
-    model = ModelFile(graph.extra, request.threads)
-    executable = _SignatureRun(
-        model, key, [public[name] for name in fed], [results[name] for name in wanted], graph, request.threads
-    )
+    fed, wanted = tuple(map(str, request.feeds)), tuple(map(str, request.fetches))
+    kind = _LiteRTFile if is_litert_file(graph) else _OnnxFile
+    run = kind(request, graph, fed, wanted)
     nodes = tuple(node.name for node in graph if node.op not in ("Placeholder", "Const"))
-    description = Description(
-        {name: (dtype.name if dtype is not None else "?", shape) for name, (dtype, shape) in
-         zip(fed, request.feeds.values(), strict=True)},
-        tuple(wanted),
-        (DescribedPart("litert", nodes, tuple(fed), tuple(wanted)),),
-        {},
-        {name: graph[name].op for name in nodes},
-    )  # fmt: skip
-    return ExecutionPlan(None, executable, tuple(range(len(fed))), description, [executable])
+    sizes = {str(name): (d.name if d is not None else "?", shape) for name, (d, shape) in request.feeds.items()}
+    part = DescribedPart(run.engine, nodes, fed, wanted)
+    description = Description(sizes, wanted, (part,), {}, {name: graph[name].op for name in nodes})
+    return ExecutionPlan(None, run, tuple(range(len(fed))), description, [run])
+
+
+class _Share(NamedTuple):
+    """What part of a run a node took, by the engine's own profile, and the bytes, types and shapes of its results."""
+
+    name: str
+    op: str
+    part: float
+    size: int = 0
+    outputs: tuple[tuple[str, tuple[int, ...]], ...] = ()
+
+
+class _FileRun(ABC):
+    """A file in its engine, as an executable."""
+
+    engine: str
+    note: str
+    """What a trace says of its times."""
+
+    def __init__(self, graph: Graph, threads: int, public: Mapping[str, str], fed: Sequence[str]) -> None:
+        self.graph, self.threads = graph, threads
+        self.inputs = [public[name] for name in fed]
+        self._shares: list[_Share] | None = None
+        self._is_open = True
+
+    @abstractmethod
+    def computed(self, feeds: dict[str, Array]) -> list[Array]:
+        """The outputs for the values of the file's own inputs."""
+
+    @abstractmethod
+    def profiled(self, inputs: Sequence[Array]) -> list[_Share]:
+        """The share of the time that each node of the file takes; one entry where that is not known."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """One line for people."""
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        """The outputs for one array an input."""
+        if not self._is_open:
+            raise RunError("Attempted to use a closed Session", hint="make a new one")
+        return self.computed(dict(zip(self.inputs, inputs, strict=True)))
+
+    def direct(self, order: Sequence[int]) -> Callable[[list[Array]], list[Array]]:
+        """``run`` on arrays of which ``order`` says where each input is."""
+        return lambda values: self.run([values[index] for index in order])
+
+    def watched(self, inputs: Sequence[Array], trace: StepTrace) -> list[Array]:
+        """Runs, and notes what each node took: its share of the engine's own profile, times the time of this run."""
+        if self._shares is None:
+            self._shares = self.profiled(inputs)
+            trace.note(self.note)
+        trace.begin()
+        results = self.run(inputs)
+        trace.finish()
+        start = 0.0
+        for each in self._shares:
+            took = each.part * trace.total_us
+            trace.nodes.append(NodeTiming(each.name, each.op, start, took, each.size, self.engine, each.outputs))
+            start += took
+        return results
+
+    def close(self) -> None:
+        """Gives the memory back."""
+        self._is_open = False
+
+
+class _LiteRTFile(_FileRun):
+    engine = "litert"
+    note = "the times of operators are shares of the run by LiteRT's own profile"
+
+    def __init__(self, request: Request, graph: Graph, fed: Sequence[str], wanted: Sequence[str]) -> None:
+        from pocketgraph.litert.model_file import ModelFile
+        from pocketgraph.litert.untrusted.verifier import fault
+
+        if request.engine not in (None, "auto", "litert"):
+            engine = "the reference engine" if request.engine == "reference" else f"'{request.engine}'"
+            raise RunError(f"a LiteRT file runs on LiteRT, not on {engine}", hint="leave the engine out")
+        self._key = _signature(graph, fed, wanted)
+        signature = graph.signatures[self._key]
+        results = {tensor: name for name, tensor in signature.outputs.items()}
+        self._outputs = [results[name] for name in wanted]
+        super().__init__(graph, request.threads, {tensor: name for name, tensor in signature.inputs.items()}, fed)
+        problem = fault(graph.extra)
+        if problem:
+            raise FormatError(f"LiteRT cannot run this file, it is damaged: {problem}")
+        self._model: ModelFile | None = ModelFile(graph.extra, request.threads)
+
+    def computed(self, feeds: dict[str, Array]) -> list[Array]:
+        assert self._model is not None
+        found = self._model.run(self._key, feeds)
+        return [found[name] for name in self._outputs]
+
+    def profiled(self, inputs: Sequence[Array]) -> list[_Share]:
+        from pocketgraph.formats.tflite import with_fixed_sizes
+        from pocketgraph.litert.attribution import shared_out
+        from pocketgraph.litert.profiler import profile
+
+        operators = [node for node in self.graph if node.op.startswith(PREFIX)]
+        last = self.graph.producer(next(iter(self.graph.signatures[self._key].outputs.values())))
+        if len(self.graph.signatures) > 1 or self.graph.secret:
+            return [_share(last, 1.0)]
+        with tempfile.NamedTemporaryFile(suffix=".tflite", delete=False) as file:
+            file.write(with_fixed_sizes(self.graph.extra))
+        try:
+            events = profile(file.name, self.threads, list(inputs))
+        finally:
+            os.unlink(file.name)
+        operations = [Operation(node.op.removeprefix(PREFIX).upper(), [], []) for node in operators]
+        took = shared_out(events, operations) if events else None
+        if took is None:
+            return [_share(last, 1.0)]
+        total = sum(took)
+        return [_share(node, part / total) for node, part in zip(operators, took, strict=True)]
+
+    def close(self) -> None:
+        super().close()
+        self._model = None
+
+    def describe(self) -> str:
+        return f"LiteRT: the signature '{self._key}' of a .tflite file"
+
+
+def _share(node: Node, part: float) -> _Share:
+    shapes = [shape.known for shape in node.attrs.get(SHAPES, ()) if shape.is_known]  # type: ignore[union-attr]
+    types = [dtype.numpy for dtype in node.attrs.get(TYPES, ())]  # type: ignore[union-attr]
+    size = sum(dtype.itemsize * math.prod(shape) for dtype, shape in zip(types, shapes, strict=False))
+    outputs = tuple(zip((dtype.name for dtype in types), shapes, strict=False))
+    return _Share(node.name, node.op, part, size, outputs)
 
 
 def _signature(graph: Graph, fed: Sequence[str], wanted: Sequence[str]) -> str:
@@ -84,74 +198,53 @@ def _signature(graph: Graph, fed: Sequence[str], wanted: Sequence[str]) -> str:
     return fitting[0]
 
 
-class _SignatureRun:
-    """A signature as an executable."""
+class _OnnxFile(_FileRun):
+    engine = "onnxruntime"
+    note = "the times of nodes are shares of the run by ONNX Runtime's own profile, after its fusions"
 
-    def __init__(
-        self, model: ModelFile, key: str, inputs: Sequence[str], outputs: Sequence[str], graph: Graph, threads: int
-    ) -> None:
-        self._model: ModelFile | None = model
-        self._key, self._inputs, self._outputs = key, inputs, outputs
-        self._graph, self._threads = graph, threads
-        self._shares: list[tuple[Node, float]] | None = None
+    def __init__(self, request: Request, graph: Graph, fed: Sequence[str], wanted: Sequence[str]) -> None:
+        if request.engine not in (None, "auto"):
+            raise RunError("an ONNX file runs on ONNX Runtime", hint="leave the engine out")
+        (signature,) = graph.signatures.values()
+        public = {tensor: name for name, tensor in signature.inputs.items()}
+        results = {tensor: name for name, tensor in signature.outputs.items()}
+        inside = next((name for name in wanted if name not in results), None)
+        if inside is not None:
+            hint = f"its outputs: {', '.join(results)}"
+            raise RunError(f"an ONNX file runs as a whole: '{inside}' is no output of it", hint=hint)
+        missing = [name for name in public if name not in fed]
+        if missing:
+            raise RunError(f"You must feed a value for placeholder tensor '{missing[0].removesuffix(':0')}'")
+        super().__init__(graph, request.threads, public, fed)
+        self._outputs = [results[name] for name in wanted]
+        self._runner: OnnxRunner | None = self._opened()
 
-    def watched(self, inputs: Sequence[Array], trace: StepTrace) -> list[Array]:
-        """Runs, and notes what each operator took: its share of LiteRT's own profile, times the time of this run."""
-        if self._shares is None:
-            self._shares = self._profiled(inputs)
-            trace.note("the times of operators are shares of the run by LiteRT's own profile")
-        trace.begin()
-        results = self.run(inputs)
-        trace.finish()
-        start = 0.0
-        for node, share in self._shares:
-            took = share * trace.total_us
-            shapes = [shape.known for shape in node.attrs.get(SHAPES, ()) if shape.is_known]  # type: ignore[union-attr]
-            types = [dtype.numpy for dtype in node.attrs.get(TYPES, ())]  # type: ignore[union-attr]
-            sizes = list(zip((dtype.name for dtype in types), shapes, strict=False))
-            size = sum(dtype.itemsize * math.prod(shape) for dtype, shape in zip(types, shapes, strict=False))
-            trace.nodes.append(NodeTiming(node.name, node.op, start, took, size, "litert", tuple(sizes)))
-            start += took
-        return results
+    def _opened(self, profile: str = "") -> OnnxRunner:
+        from pocketgraph.formats.onnx_file import FOLDER
+        from pocketgraph.runtime.onnx_runner import OnnxRunner
 
-    def _profiled(self, inputs: Sequence[Array]) -> list[tuple[Node, float]]:
-        """The share of the time that each operator of the file takes; one entry where that is not known."""
-        from pocketgraph.formats.tflite import with_fixed_sizes
-        from pocketgraph.litert.attribution import shared_out
-        from pocketgraph.litert.profiler import profile
+        folders = (node.attrs[FOLDER] for node in self.graph if FOLDER in node.attrs)
+        folder = next((os.fsdecode(name) or os.curdir for name in folders if isinstance(name, bytes)), "")
+        return OnnxRunner(self.graph.extra[8:], self.threads, folder=folder, profile=profile)
 
-        operators = [node for node in self._graph if node.op.startswith(PREFIX)]
-        whole = [(self._graph.producer(next(iter(self._graph.signatures[self._key].outputs.values()))), 1.0)]
-        if len(self._graph.signatures) > 1 or self._graph.secret:
-            return whole
-        with tempfile.NamedTemporaryFile(suffix=".tflite", delete=False) as file:
-            file.write(with_fixed_sizes(self._graph.extra))
-        try:
-            events = profile(file.name, self._threads, list(inputs))
-        finally:
-            os.unlink(file.name)
-        operations = [Operation(node.op.removeprefix(PREFIX).upper(), [], []) for node in operators]
-        took = shared_out(events, operations) if events else None
-        if took is None:
-            return whole
-        total = sum(took)
-        return [(node, part / total) for node, part in zip(operators, took, strict=True)]
+    def computed(self, feeds: dict[str, Array]) -> list[Array]:
+        assert self._runner is not None
+        return self._runner.run(self._outputs, feeds)
 
-    def run(self, inputs: Sequence[Array]) -> list[Array]:
-        """The outputs for one array an input."""
-        if self._model is None:
-            raise RunError("Attempted to use a closed Session", hint="make a new one")
-        found = self._model.run(self._key, dict(zip(self._inputs, inputs, strict=True)))
-        return [found[name] for name in self._outputs]
+    def profiled(self, inputs: Sequence[Array]) -> list[_Share]:
+        from pocketgraph.runtime.onnx_runner import node_times
 
-    def direct(self, order: Sequence[int]) -> Callable[[list[Array]], list[Array]]:
-        """Runs it on arrays of which ``order`` says where each input is."""
-        return lambda values: self.run([values[index] for index in order])
+        timed = node_times(self._opened, self._outputs, dict(zip(self.inputs, inputs, strict=True)))
+        whole = sum(each.microseconds for each in timed) or 1
+        found = []
+        for each in timed:
+            op = self.graph[each.name].op if each.name in self.graph else f"{ONNX_PREFIX}{each.op}"
+            found.append(_Share(each.name, op, each.microseconds / whole, each.size))
+        return found
 
     def close(self) -> None:
-        """Gives the memory back."""
-        self._model = None
+        super().close()
+        self._runner = None
 
     def describe(self) -> str:
-        """One line for people."""
-        return f"LiteRT: the signature '{self._key}' of a .tflite file"
+        return "ONNX Runtime: an .onnx file"

@@ -11,9 +11,8 @@ from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.litert.cost_model import LEAST_PART_NODES, LEAST_SMALL_PART_NODES, SMALL_TENSOR
 from pocketgraph.runtime.engines.compilation_units import Plan, in_order, key_of
 from pocketgraph.runtime.engines.frames import ROOT, split
-from pocketgraph.runtime.engines.grouping import grouped
-from pocketgraph.runtime.engines.merging import merged
-from pocketgraph.runtime.op_weights import FREE, HEAVY
+from pocketgraph.runtime.engines.grouping import grouped, merged
+from pocketgraph.runtime.planning.call_times import FREE, HEAVY
 
 
 class CutPart(NamedTuple):

@@ -7,21 +7,28 @@ graph ──passes──▶ specialized graph ──partition──▶ cut parts
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from pocketgraph.budgets import check_time
 from pocketgraph.errors import RunError
 from pocketgraph.graph.collector import collector_paused
+from pocketgraph.runtime.description import DescribedPart, Description
+from pocketgraph.runtime.engines.compilation_units import PartCall
 from pocketgraph.runtime.engines.functions import FunctionLibrary
 from pocketgraph.runtime.engines.needed import Item, needed
-from pocketgraph.runtime.engines.step_program import StepProgram
 from pocketgraph.runtime.planning import stored_plan
 from pocketgraph.runtime.planning.compiled_part import CompiledPart
 from pocketgraph.runtime.planning.compiling import compile_parts
-from pocketgraph.runtime.planning.dynamic_parts import DynamicParts, may_be_dynamic
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, Request, Runnable
 from pocketgraph.runtime.planning.graph_passes import IN_SEVERAL_CALLS, INEXACT, SpecializedGraph, specialized
-from pocketgraph.runtime.planning.missing import check_kernels
-from pocketgraph.runtime.planning.plan_description import described
+from pocketgraph.runtime.planning.missing_kernels import check_kernels
+from pocketgraph.runtime.planning.partitioning import CutPart
+
+if TYPE_CHECKING:
+    from pocketgraph.runtime.engines.step_program import StepProgram
+    from pocketgraph.runtime.planning.dynamic_parts import DynamicParts
+
+# What only plans of several steps need is imported where they are made.
 
 
 @collector_paused()
@@ -51,6 +58,8 @@ def prepare(request: Request, items: Mapping[str, Item] | None = None) -> Execut
     whole = parts[0] if len(parts) == 1 and parts[0].is_whole else None
     program: StepProgram | None = None
     if whole is None or request.call.is_traced:
+        from pocketgraph.runtime.planning.dynamic_parts import DynamicParts
+
         dynamic = DynamicParts(request, known.graph, _able_when_run(request, known), known.static, opened)
         program = _program(request, known.plan.items, parts, dynamic)
     if request.wants_one_engine and whole is None:
@@ -58,8 +67,10 @@ def prepare(request: Request, items: Mapping[str, Item] | None = None) -> Execut
     found = program.dynamic_parts if program is not None else ()
     check_time("while the graph was planned")
     if whole is None and stored_plan.is_kept(request):
-        stored_plan.keep(request, request.graph, known.plan.items, parts, found)
-    description = described(request, known.plan.items, cuts, found, reasons, known.applied)
+        from pocketgraph.runtime.planning.stored_plan_content import keep
+
+        keep(stored_plan.name_of(request), request, request.graph, known.plan.items, parts, found)
+    description = _described(request, known.plan.items, cuts, found, reasons, known.applied)
     if whole is None:
         return ExecutionPlan(program, description=description, executables=opened)
     places = {endpoint: index for index, endpoint in enumerate(request.feeds)}
@@ -72,7 +83,7 @@ def _on_reference(request: Request, items: Mapping[str, Item] | None) -> Executi
         items = needed(request.graph, frozenset(request.feeds), request.fetches, request.targets)
     program = _program(request, items, (), None)
     reasons = dict.fromkeys(items, "the session runs on the reference engine only")
-    return ExecutionPlan(program, description=described(request, items, {}, (), reasons))
+    return ExecutionPlan(program, description=_described(request, items, {}, (), reasons))
 
 
 def _program(
@@ -83,6 +94,8 @@ def _program(
     Raises:
         MissingKernelError: ops that nothing can run; all of them are named.
     """
+    from pocketgraph.runtime.engines.step_program import StepProgram
+
     library = FunctionLibrary(
         request.graph, dynamic.for_bodies() if dynamic is not None else None, without=request.without
     )
@@ -103,6 +116,7 @@ def _program(
 def _able_when_run(request: Request, known: SpecializedGraph) -> frozenset[str]:
     """The nodes that may be planned when they run: in loops and on branches, and those that wait for a shape, where
     that is not left open on purpose."""
+    from pocketgraph.runtime.planning.dynamic_parts import may_be_dynamic
 
     def is_able(name: str, item: Item) -> bool:
         if known.plan.frames[name].depth or name in known.conditional:
@@ -117,3 +131,58 @@ def _refused(engine: str | None, items: Mapping[str, Item], reasons: Mapping[str
     named = "; ".join(f"'{name}' ({items[name].node.op}): {reason}" for name, reason in left[:10])
     who = "LiteRT" if engine == "litert" else f"the engine '{engine}'"
     return RunError(f"{who} cannot run all of it: {named or 'nothing is left to compute'}", hint="use engine=None")
+
+
+def _described(
+    request: Request,
+    items: Mapping[str, Item],
+    cuts: Mapping[CutPart, CompiledPart],
+    later: Sequence[PartCall],
+    reasons: Mapping[str, str],
+    passes: tuple[str, ...] = (),
+) -> Description:
+    """What runs where.
+
+    Args:
+        request: what was asked for.
+        items: the needed nodes.
+        cuts: the parts that are compiled, by the cuts that they are of.
+        later: the parts that will be compiled when they run.
+        reasons: why a node is in none of them.
+        passes: the graph passes that changed something.
+    """
+    inside = {name for part in cuts for name in part.nodes} | {name for part in later for name in part.members}
+    parts = [
+        DescribedPart(
+            runs_on, part.nodes, tuple(map(str, part.inputs)), tuple(map(str, part.outputs)), measured=measured
+        )
+        for part, (runs_on, measured) in {part: _engine(request, each) for part, each in cuts.items()}.items()
+    ]
+    for part in later:
+        members = tuple(name for name in items if name in part.members)
+        parts.append(
+            DescribedPart("litert", members, tuple(map(str, part.inputs)), tuple(map(str, part.outputs)), True)
+        )
+    rest = tuple(name for name, item in items.items() if name not in inside and item.node.op != "Const")
+    if cuts or later:
+        rest = tuple(name for name in rest if name in reasons)
+    if rest:
+        parts.append(DescribedPart("reference", rest))
+    return Description(
+        {str(e): (dtype.name if dtype else "?", shape) for e, (dtype, shape) in request.feeds.items()},
+        tuple(map(str, request.fetches)),
+        tuple(parts),
+        {name: reason for name, reason in reasons.items() if name in items and name not in inside},
+        {name: item.node.op for name, item in items.items()},
+        passes,
+        tuple(sorted(request.without)),
+    )
+
+
+def _engine(request: Request, part: CompiledPart) -> tuple[str, tuple[str, ...]]:
+    """The engine that runs a part, or will after some runs, and what is known of others."""
+    if request.engine != "auto":
+        return part.runs_on, ()
+    from pocketgraph.runtime.part_engines.engine_choice import told
+
+    return told(part.executable)

@@ -16,7 +16,7 @@ import numpy as np
 
 from pocketgraph.budgets import limits
 from pocketgraph.errors import GraphError, PocketgraphError, RunError
-from pocketgraph.graph import DType, Graph, canonical, node_name, parse_ref
+from pocketgraph.graph import DType, Graph, canonical, node_name
 from pocketgraph.graph.collector import collector_paused
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.user_ops import user_ops
@@ -24,7 +24,7 @@ from pocketgraph.runtime.feeds import is_switch
 from pocketgraph.runtime.permissions import check_permissions
 from pocketgraph.runtime.planning.call_cache import CallCache, find, plan_for
 from pocketgraph.runtime.planning.call_key import CallKey, Sized
-from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, Request
+from pocketgraph.runtime.planning.execution_plan import NO_GRAPH, ExecutionPlan, Request
 from pocketgraph.runtime.planning.open_sizes import OpenSizes, may_be_open
 from pocketgraph.runtime.tensor_names import spelled
 
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
-NO_GRAPH = Graph(())
-"""Stands for the model's, which need not be read to find what an earlier process left."""
 _living: weakref.WeakSet[SessionPlans] = weakref.WeakSet()
 _of_parent: list[dict[CallKey, ExecutionPlan]] = []
 MOST_STRINGS = 1024  # elements of a string feed that are worth looking at before the graph is read
@@ -183,15 +181,18 @@ class SessionPlans:
 
     def _made(self, call: ResolvedCall, key: CallKey, measure: bool = False) -> ExecutionPlan:
         from pocketgraph.runtime.engines.functions import FunctionLibrary
-        from pocketgraph.runtime.planning.deferred_reads import defer_reads
+        from pocketgraph.runtime.planning.session_variables import with_session_variables
 
         items = self._needed(call)
-        nodes = FunctionLibrary(self.graph).with_bodies(item.node for item in items.values())
+        nodes = list(FunctionLibrary(self.graph).with_bodies(item.node for item in items.values()))
         check_permissions(nodes, self._allowed)
-        graph, items = self._settled(call, items, key)
+        may_freeze = self.engine != "reference" and "freeze_variables" not in self.without
+        state = self._state if may_freeze else {}
+        graph, items, holds_values = with_session_variables(self.graph, items, nodes, call, state, self._let_go)
+        if holds_values:
+            self._of_values.add(key)
         is_kept = not (key.is_traced and self.engine in (None, "litert")) and self.engine != "reference"
         digest = self._model_key() if is_kept and key not in self._of_values else ""
-        graph, items = defer_reads(graph, items, frozenset(call.feeds))
         request = self._request(graph, key, call.switches, digest)._replace(measure=measure)
         with limits(memory=self._memory_limit):
             return self.calls.add_plan(key, plan_for(request, lambda: graph, items))
@@ -212,22 +213,6 @@ class SessionPlans:
             graph, key, values, self.threads, self._cache_dir, digest, self.engine, self.exact, self.strict, self.check,
             self.checked, plan_for, self.without,
         )  # fmt: skip
-
-    def _settled(self, call: ResolvedCall, items: dict[str, Item], key: CallKey) -> tuple[Graph, dict[str, Item]]:
-        """The graph and its needed nodes, with constants for variables that do not change."""
-        if self.engine == "reference" or not self._state or "freeze_variables" in self.without:
-            return self.graph, items
-        from pocketgraph.runtime.engines.functions import FunctionLibrary
-        from pocketgraph.runtime.engines.needed import needed
-        from pocketgraph.runtime.planning.constant_variables import freeze_constant_variables
-
-        nodes = FunctionLibrary(self.graph).with_bodies(item.node for item in items.values())
-        kept = (*call.feeds, *call.outputs)
-        graph = freeze_constant_variables(self.graph, items, nodes, kept, self._state, self._let_go)
-        if graph is self.graph:
-            return graph, items
-        self._of_values.add(key)
-        return graph, needed(graph, frozenset(call.feeds), call.outputs, call.targets)
 
     def _let_go(self) -> None:
         """Forgets the plans that hold values of variables, one of which has changed."""
@@ -265,13 +250,13 @@ class SessionPlans:
         """What was prepared for arrays of these types and shapes, by this session or an earlier process."""
         try:
             feeds: dict[Endpoint, Sized] = {
-                _endpoint(name): (DType.of_numpy(array.dtype), array.shape) for name, array in arrays.items()
+                Endpoint.of(name): (DType.of_numpy(array.dtype), array.shape) for name, array in arrays.items()
             }
         except GraphError:
             return None  # no tensor has such a type; whoever looks at the graph will say so
         switches = {name: array for name, array in arrays.items() if is_switch(array)}
         nodes = [node_name(name) for name in targets]
-        key = CallKey.of(feeds, [_endpoint(name) for name in wanted], nodes, switches)
+        key = CallKey.of(feeds, [Endpoint.of(name) for name in wanted], nodes, switches)
         plan = self.calls.plans.get(key)
         if plan is None and not self._runs_open(key):
             began = time.perf_counter()
@@ -303,7 +288,7 @@ class SessionPlans:
         from pocketgraph.runtime.planning import declared_feeds
 
         self._declared |= names
-        specs = {canonical(name): FeedSpec.of(self.graph, _endpoint(canonical(name)), name) for name in names}
+        specs = {canonical(name): FeedSpec.of(self.graph, Endpoint.of(canonical(name)), name) for name in names}
         declared_feeds.keep(self._model_key(), self._cache_dir, specs)
 
     def _model_key(self) -> str:
@@ -329,10 +314,14 @@ class SessionPlans:
         return self._key
 
     def _get_ready(self) -> None:
-        """Reads the graph and imports the planner: what a model takes that is not in the cache."""
+        """Reads the graph, imports the planner and starts LiteRT: what a model takes that is not in the cache."""
         with contextlib.suppress(PocketgraphError, OSError):  # whoever needs the graph will say so
             if self.graph and self.engine != "reference":
+                from pocketgraph.litert import engine
                 from pocketgraph.runtime.planning import compiling, planner  # noqa: F401
+
+                if self._path is not None and self.engine in (None, "auto", "litert"):
+                    engine.get_ready(os.path.getsize(self._path))
 
     def _has_ops(self, ops: frozenset[str]) -> bool:
         """Whether the graph, or a function of it, has one of these ops; found out once for each set of them."""
@@ -351,11 +340,6 @@ def _is_certain(value: Any) -> bool:
     if value.dtype.kind != "O":
         return value.dtype.kind not in "SUT"
     return value.size <= MOST_STRINGS and all(type(item) is bytes for item in value.flat)
-
-
-def _endpoint(name: str) -> Endpoint:
-    ref = parse_ref(name)
-    return Endpoint(ref.name, ref.port)
 
 
 def _begin_anew() -> None:

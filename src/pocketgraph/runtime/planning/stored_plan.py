@@ -1,155 +1,23 @@
-"""Keeps what a plan decided beside the compiled parts, so that the next process need not plan again.
+"""Finds what an earlier process planned for a call, so that this one need not plan again.
 
-Kept is what is left for the reference engine: a graph in which each compiled part is one node, with the names under
-which the parts are found. Graphs that LiteRT takes as a whole need none of this (see call_cache.find). A plan is found
-by the model's digest and the key of a call, so that the model itself need not be read; what only planning needs is not
-imported.
+A plan is found by the model's digest and the key of a call, so that the model itself need not be read; what only
+planning needs is not imported, and where nothing is found neither is what a plan needs (``stored_plan_content``).
 """
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable
 
 from pocketgraph.errors import PocketgraphError
-from pocketgraph.graph import DType, Graph, Node, parse_ref
+from pocketgraph.graph import Graph
 from pocketgraph.graph.collector import collector_paused
-from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.kernels import registry
 from pocketgraph.litert import cache
-from pocketgraph.litert.executable import lookup
-from pocketgraph.runtime.engines.compilation_units import PartCall
-from pocketgraph.runtime.engines.functions import FunctionLibrary
-from pocketgraph.runtime.engines.needed import Item, item_of, needed
-from pocketgraph.runtime.engines.step_builder import STRUCTURAL
-from pocketgraph.runtime.engines.step_calls import PLAIN, is_plain
-from pocketgraph.runtime.engines.step_program import StepProgram
-from pocketgraph.runtime.planning.compiled_part import CompiledPart
-from pocketgraph.runtime.planning.dynamic_part import DynamicPart, ValueKeyedPart
-from pocketgraph.runtime.planning.dynamic_parts import DynamicParts
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, Request, Runnable
-
-LARGEST = 16 << 20  # bytes of the graph that is left; more is not worth writing
-STAND_IN = "litert_segment"
 
 
 def name_of(request: Request) -> str:
     """The name in the cache; the order of the feeds does not matter."""
     return cache.entry_name(request.call.of_call(request.key), f"plan of {request.call.wanted}")
-
-
-def keep(
-    request: Request,
-    graph: Graph,
-    items: Mapping[str, Item],
-    made: Sequence[CompiledPart],
-    later: Sequence[PartCall],
-) -> None:
-    """Writes a plan; does nothing where the disk or the graph does not take it.
-
-    Args:
-        request: what was asked for.
-        graph: the whole graph.
-        items: its needed nodes.
-        made: the compiled parts.
-        later: the parts that are planned when they run.
-    """
-    from pocketgraph.formats import to_bytes
-
-    folder = cache.directory(request.cache_dir)
-    if folder is None or graph.secret or any(not part.found_by for part in made):
-        return
-    stand_ins = StandIns(request.feeds, made)
-    if any(name in graph.nodes for name in stand_ins.names):
-        return
-    if any(endpoint.node in stand_ins.home for endpoint in request.feeds):  # one output is fed, another one computed
-        return
-    nodes = stand_ins.nodes(request.feeds, items)
-    fetches = [stand_ins.moved(endpoint) for endpoint in request.fetches]
-    targets = [stand_ins.home.get(name, name) for name in request.targets]
-    try:
-        rest = graph.replace(nodes, inputs=(), outputs=(), signatures={})
-        running = needed(rest, stand_ins.fed, fetches, targets)
-        left = {*running, *(endpoint.node for endpoint in stand_ins.fed)}
-        data = to_bytes(rest.replace([node for node in nodes if node.name in left]))
-    except PocketgraphError:
-        return
-    if len(data) > LARGEST:
-        return
-    ops = {node.op for node in rest if node.name in left}
-    about = {
-        "parts": [part for part in stand_ins.listed() if part[0] in left],
-        "fetches": [*map(str, fetches)],
-        "targets": targets,
-        "given": sorted(left - running.keys()),
-        "dynamic": [
-            (part.node.name, part.call.members, stand_ins.spelled(part.inputs), stand_ins.spelled(part.outputs))
-            for part in later
-            if isinstance(part.call, (DynamicPart, ValueKeyedPart))
-        ],
-        "kernels": registry.KERNELS.homes(ops - STRUCTURAL),
-        "plain": sorted(filter(is_plain, ops)),
-        "checksum": zlib.crc32(data),
-    }
-    cache.store(folder, name_of(request), [data], about)
-
-
-class StandIns:
-    """One node for each compiled part of a graph, which is left without the nodes inside of them.
-
-    Args:
-        feeds: the fed tensors, which keep their names.
-        made: the compiled parts.
-
-    Attributes:
-        fed: the fed tensors.
-        names: the name of each part's stand-in.
-        home: the stand-in of each node that a part computes.
-    """
-
-    def __init__(self, feeds: Iterable[Endpoint], made: Sequence[CompiledPart]) -> None:
-        self.fed = set(feeds)
-        self.names = [f"{STAND_IN}_{index}" for index in range(len(made))]
-        self._parts = list(zip(self.names, made, strict=True))
-        self.home = {name: stand_in for stand_in, part in self._parts for name in part.ops}
-        self._moved = {
-            endpoint: Endpoint(stand_in, port)
-            for stand_in, part in self._parts
-            for port, endpoint in enumerate(part.outputs)
-        }
-
-    def moved(self, endpoint: Endpoint) -> Endpoint:
-        """Where a tensor comes from now."""
-        return endpoint if endpoint in self.fed else self._moved.get(endpoint, endpoint)
-
-    def spelled(self, endpoints: Iterable[Endpoint]) -> list[str]:
-        """Where tensors come from now, as inputs name them."""
-        return [str(self.moved(endpoint)) for endpoint in endpoints]
-
-    def nodes(self, feeds: Iterable[Endpoint], items: Mapping[str, Item]) -> list[Node]:
-        """The nodes of the graph that is left: fed ones, those that no part computes, and the stand-ins."""
-        nodes = [Node(endpoint.node, "Placeholder") for endpoint in feeds if endpoint.node not in items]
-        for name, item in items.items():
-            if name not in self.home:
-                nodes.append(item.node.replace(inputs=self._rewired(item.data, item.control, "")))
-        for stand_in, part in self._parts:
-            waits = [control for name in part.ops for control in items[name].control]
-            nodes.append(Node(stand_in, "NoOp", self._rewired(part.inputs, waits, stand_in)))
-        return nodes
-
-    def _rewired(self, data: Sequence[Endpoint], control: Sequence[str], own: str) -> list[str]:
-        waits = dict.fromkeys(self.home.get(name, name) for name in control)
-        waits.pop(own, None)
-        return [*self.spelled(data), *(f"^{name}" for name in waits)]
-
-    def listed(self) -> list[tuple[Any, ...]]:
-        """What ``find`` wants of each part: its stand-in, what finds it, its inputs, how many outputs, its ops."""
-        parts: list[tuple[Any, ...]] = []
-        for stand_in, part in self._parts:
-            assert part.found_by is not None
-            parts.append((stand_in, *part.found_by, self.spelled(part.inputs), len(part.outputs), part.ops))
-        return parts
 
 
 def is_kept(request: Request) -> bool:
@@ -168,62 +36,13 @@ def find(request: Request, graph: Callable[[], Graph]) -> ExecutionPlan | None:
     entry = cache.find(folder, name_of(request)) if folder is not None else None
     if entry is None:
         return None
+    from pocketgraph.runtime.planning.stored_plan_content import reopened
+
     opened: list[Runnable] = []
     try:
         with collector_paused():
-            return _opened(request, entry, opened, graph)
+            return reopened(request, entry, opened, graph)
     except (PocketgraphError, OSError, LookupError, TypeError, ValueError, AttributeError):
         for executable in opened:
             executable.close()
         return None
-
-
-def _opened(
-    request: Request, entry: cache.CacheEntry, opened: list[Runnable], whole: Callable[[], Graph]
-) -> ExecutionPlan:
-    """The plan of an entry; what is opened for it is added to ``opened``.
-
-    Raises:
-        LookupError: a part is missing, or the entry is damaged; other errors as well where it is damaged.
-    """
-    from pocketgraph.formats import from_bytes
-
-    about = entry.about
-    with open(entry.model, "rb") as file:
-        data = file.read()
-    if zlib.crc32(data) != about["checksum"]:
-        raise LookupError(entry.model)
-    graph = from_bytes(data)
-    registry.KERNELS.load(about["kernels"])
-    PLAIN.update(about["plain"])
-    parts: list[PartCall] = []
-    for index, (stand_in, key, specs, wanted, inputs, count, ops) in enumerate(about["parts"]):
-        types = {name: (DType.named(kind), tuple(shape)) for name, kind, shape in specs}
-        found = lookup(key, list(types), wanted, types, threads=request.threads, cache_dir=request.cache_dir)
-        if found is None:
-            raise LookupError(stand_in)
-        opened.append(found)
-        if not request.may_answer(found, whole):
-            raise LookupError(stand_in)
-        request.choose_engine(found, whole)
-        outputs = tuple(Endpoint(stand_in, port) for port in range(count))
-        part = CompiledPart(ops, tuple(map(_endpoint, inputs)), outputs, found)
-        parts.append(part.as_step(index, (stand_in,)))
-    fetches, targets = tuple(map(_endpoint, about["fetches"])), tuple(about["targets"])
-    kept = [
-        (name, members, list(map(_endpoint, taken)), list(map(_endpoint, given)))
-        for name, members, taken, given in about["dynamic"]
-    ]
-    dynamic = DynamicParts(request, graph, (), (), opened, parts=kept)
-    library = FunctionLibrary(graph, dynamic.for_bodies(), without=request.without)
-    given = set(about["given"])
-    items = {node.name: item_of(node) for node in graph if node.name not in given}
-    program = StepProgram(
-        graph, tuple(request.feeds), fetches, targets, items=items, parts=parts, library=library, dynamic=dynamic
-    )
-    return ExecutionPlan(program, executables=opened)
-
-
-def _endpoint(text: str) -> Endpoint:
-    ref = parse_ref(text)
-    return Endpoint(ref.name, ref.port)

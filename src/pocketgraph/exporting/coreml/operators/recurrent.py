@@ -15,7 +15,6 @@ MOST_STEPS = 256  # of a GRU that are written one after the other
 GATES = "iofc"
 """The order of an LSTM's gates in ONNX."""
 CORE_ML_GATES = "ifoc"
-CORE_ML_PEEPHOLES = "ifo"
 
 
 def sorted_gates(array: Array, order: str) -> Array:

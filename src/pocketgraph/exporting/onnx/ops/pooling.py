@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.exporting.onnx.emitter import OnnxEmit
-from pocketgraph.exporting.onnx.operands import attr_list
 from pocketgraph.exporting.onnx.ops.nn import image, is_channels_first, padding_of, spatial, yield_image
 from pocketgraph.exporting.onnx.registry import converts
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import INT64
+from pocketgraph.litert.operands import attr_list
 
 
 @converts("MaxPool", "MaxPool3D", "AvgPool", "AvgPool3D", "MaxPoolV2")

@@ -14,7 +14,6 @@ from pocketgraph.exporting.onnx.broadcasting import add, div, elementwise, mul, 
 from pocketgraph.exporting.onnx.element_types import plain_type
 from pocketgraph.exporting.onnx.emitter import OnnxEmit
 from pocketgraph.exporting.onnx.layout import channels_first, is_first
-from pocketgraph.exporting.onnx.operands import attr_text
 from pocketgraph.exporting.onnx.ops.nn import convolve, padding_of, product, spatial, yield_image
 from pocketgraph.exporting.onnx.ops.reductions import reduce
 from pocketgraph.exporting.onnx.program import OnnxValue
@@ -31,6 +30,7 @@ from pocketgraph.kernels.quantized.eight_bit_arithmetic import (
     widened_range,
 )
 from pocketgraph.litert.constant import Array
+from pocketgraph.litert.operands import attr_text
 
 F32 = np.float32
 BYTES = ("uint8", "int8")

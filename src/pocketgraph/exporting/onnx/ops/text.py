@@ -8,10 +8,10 @@ import numpy as np
 
 from pocketgraph.exporting.onnx.broadcasting import elementwise
 from pocketgraph.exporting.onnx.emitter import OnnxEmit
-from pocketgraph.exporting.onnx.operands import attr_text
 from pocketgraph.exporting.onnx.registry import converts
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import BOOL, FLOAT, STRING
+from pocketgraph.litert.operands import attr_text
 
 TEXTS_FROM = 20
 """The opset that has StringConcat, StringSplit and RegexFullMatch first."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pocketgraph.graph import Node, Shape
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.lowering import lowers
-from pocketgraph.litert.statics import PASS_THROUGH
+from pocketgraph.litert.static_values import PASS_THROUGH
 
 
 @lowers(*sorted(PASS_THROUGH))

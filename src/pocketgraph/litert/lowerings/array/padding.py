@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from pocketgraph.graph import Node
-from pocketgraph.litert.emitter import Emit, attr_text
+from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.lowering import lowers
 from pocketgraph.litert.lowerings.pieces import MOST_PADDED, MOVED, mirror_pad, pad
+from pocketgraph.litert.operands import attr_text
 
 
 @lowers("Pad", "PadV2", "MirrorPad")

@@ -6,7 +6,7 @@ import numpy as np
 
 from pocketgraph.graph import Node
 from pocketgraph.litert.emitter import Emit
-from pocketgraph.litert.images import data_format, image, yield_image
+from pocketgraph.litert.image_layout import data_format, image, yield_image
 from pocketgraph.litert.lowering import lowers
 
 PIXELS = ("float", "int32", "int64", "uint8", "int8")

@@ -1,6 +1,6 @@
 """Lowerings of element-wise arithmetic: unary, binary with broadcasting, comparison, selection, conversion.
 
-Where they have other values than TensorFlow, for NaN and the largest numbers, says ``litert/edges.py``.
+Where they have other values than TensorFlow, for NaN and the largest numbers, says ``litert/type_edges.py``.
 """
 
 from __future__ import annotations

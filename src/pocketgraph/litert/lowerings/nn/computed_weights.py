@@ -13,11 +13,12 @@ import numpy as np
 from pocketgraph.graph import Node
 from pocketgraph.kernels.windows import Window, windows
 from pocketgraph.litert.cost_model import FEW_ROW_ELEMENTS
-from pocketgraph.litert.emitter import Emit, attr_list, attr_text
-from pocketgraph.litert.images import data_format, image, spatial
+from pocketgraph.litert.emitter import Emit
+from pocketgraph.litert.image_layout import data_format, image, spatial
 from pocketgraph.litert.lowering import lowers
 from pocketgraph.litert.lowerings.pieces import cut
 from pocketgraph.litert.lowerings.sliding import at_their_places, elements_of_windows
+from pocketgraph.litert.operands import attr_list, attr_text
 from pocketgraph.litert.program import Value
 
 MOST_LAID_OUT = 1 << 25  # elements of all windows, 128 MB; larger ones are left to LiteRT's own operators

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from pocketgraph.graph import Node
-from pocketgraph.litert.emitter import Emit, attr_list, attr_text
-from pocketgraph.litert.hints import MAY_QUANTIZE, WHOLE_NUMBERS
-from pocketgraph.litert.images import TO_NHWC, data_format, image, spatial, yield_image
+from pocketgraph.litert.emitter import Emit
+from pocketgraph.litert.image_layout import TO_NHWC, data_format, image, spatial, yield_image
 from pocketgraph.litert.lowering import lowers
+from pocketgraph.litert.lowering_hints import MAY_QUANTIZE, WHOLE_NUMBERS
 from pocketgraph.litert.lowerings.image.resizing import resized
 from pocketgraph.litert.lowerings.nn.computed_weights import convolve_by_computed, transposed_by_computed
 from pocketgraph.litert.lowerings.pieces import mirror_pad, pad
+from pocketgraph.litert.operands import attr_list, attr_text
 from pocketgraph.litert.program import Value
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from pocketgraph.graph import Node
 from pocketgraph.kernels.windows import Window
 from pocketgraph.litert.emitter import Emit
-from pocketgraph.litert.images import TO_NHWC, data_format, image, yield_image
+from pocketgraph.litert.image_layout import TO_NHWC, data_format, image, yield_image
 from pocketgraph.litert.lowering import lowers
 from pocketgraph.litert.lowerings.math.elementwise import binary
 from pocketgraph.litert.lowerings.math.reductions import reduced

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from pocketgraph.graph import Node
-from pocketgraph.litert.emitter import Emit, attr_text
-from pocketgraph.litert.images import data_format, image, yield_image
+from pocketgraph.litert.emitter import Emit
+from pocketgraph.litert.image_layout import data_format, image, yield_image
 from pocketgraph.litert.lowering import lowers
 from pocketgraph.litert.lowerings.math.elementwise import binary
 from pocketgraph.litert.lowerings.math.reductions import reduced, summed
+from pocketgraph.litert.operands import attr_text
 from pocketgraph.litert.program import Value
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from pocketgraph.graph import Node
-from pocketgraph.litert.emitter import Emit, attr_list, attr_text
-from pocketgraph.litert.images import TO_NHWC, data_format, image, spatial, yield_image
+from pocketgraph.litert.emitter import Emit
+from pocketgraph.litert.image_layout import TO_NHWC, data_format, image, spatial, yield_image
 from pocketgraph.litert.lowering import lowers
 from pocketgraph.litert.lowerings.nn.convolution import window_shape
 from pocketgraph.litert.lowerings.pieces import pad
+from pocketgraph.litert.operands import attr_list, attr_text
 
 LOWEST = float(np.finfo(np.float32).min)
 

@@ -11,11 +11,12 @@ import numpy as np
 
 from pocketgraph.graph import Node
 from pocketgraph.kernels.windows import Window, windows
-from pocketgraph.litert.emitter import Emit, attr_list, attr_text
-from pocketgraph.litert.images import TO_NHWC, data_format, image, spatial, yield_image
+from pocketgraph.litert.emitter import Emit
+from pocketgraph.litert.image_layout import TO_NHWC, data_format, image, spatial, yield_image
 from pocketgraph.litert.lowering import lowers
 from pocketgraph.litert.lowerings.nn.unpooling import shares, tournament
 from pocketgraph.litert.lowerings.sliding import at_their_places, elements_of_windows
+from pocketgraph.litert.operands import attr_list, attr_text
 
 
 def spans_of(emit: Emit, node: Node, layout: str, size: Sequence[int]) -> tuple[Window, Window]:

@@ -15,12 +15,13 @@ import numpy as np
 from pocketgraph.graph import Node, canonical
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64
 from pocketgraph.litert.constant import Array
-from pocketgraph.litert.emitter import Emit, attr_list, attr_text
-from pocketgraph.litert.images import spatial
+from pocketgraph.litert.emitter import Emit
+from pocketgraph.litert.image_layout import spatial
 from pocketgraph.litert.lowering import lowers
 from pocketgraph.litert.lowerings.nn.convolution import window_shape
 from pocketgraph.litert.lowerings.nn.pooled_places import are_places, indices_of
 from pocketgraph.litert.lowerings.pieces import cut, pad
+from pocketgraph.litert.operands import attr_list, attr_text
 from pocketgraph.litert.program import Value
 
 

@@ -13,10 +13,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from pocketgraph.graph import Node
-from pocketgraph.litert.emitter import Emit, attr_list, attr_text
+from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.lowering import lowers
 from pocketgraph.litert.lowerings.nn.convolution import window_shape
 from pocketgraph.litert.lowerings.pieces import cut, pad
+from pocketgraph.litert.operands import attr_list, attr_text
 from pocketgraph.litert.program import Value
 
 TO_NDHWC = (0, 2, 3, 4, 1)

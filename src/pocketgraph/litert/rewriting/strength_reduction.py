@@ -8,8 +8,8 @@ from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.litert.constant import Array, Constant
 from pocketgraph.litert.cost_model import FEW_PRELU_CHANNELS
 from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.litert.rewriting.narrow_convolutions import MOST_WRITTEN_OUT
 from pocketgraph.litert.rewriting.value_uses import View
-from pocketgraph.litert.rewriting.widths import MOST_WRITTEN_OUT
 
 MOST_DEPTH = 8  # operations that a negative part is spelled with
 
@@ -163,25 +163,6 @@ def _scalar(value: Value) -> Value:
     assert value.constant is not None
     content = value.constant.reshaped(())
     return Value(f"{value.name}/scalar", value.dtype, (), content)
-
-
-def flatten_inside_products(program: Program) -> None:
-    """A matrix product flattens what it is given by itself, so that a reshape before it is none of its business."""
-    producers = program.producers()
-    for operation in program.operations:
-        if operation.code != "FULLY_CONNECTED":
-            continue
-        value, weights = operation.inputs[:2]
-        if value is None or weights is None or value.dtype is not FLOAT:
-            continue
-        reshape = producers.get(value)
-        if reshape is None or reshape.code != "RESHAPE" or operation.options.get("keep_num_dims"):
-            continue
-        source = reshape.inputs[0]
-        is_same = value.shape == operation.outputs[0].shape[:1] + weights.shape[1:]
-        if source is not None and source.constant is None and is_same and source.shape[:1] == value.shape[:1]:
-            operation.inputs[0] = source
-    program.drop_unused()
 
 
 def choose_among_logits(program: Program) -> None:

@@ -9,8 +9,7 @@ from pocketgraph.errors import MissingKernelError, did_you_mean
 from pocketgraph.graph import Node
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels import registry
-from pocketgraph.runtime.engines.compilation_units import Functions
-from pocketgraph.runtime.engines.step_builder import STRUCTURAL
+from pocketgraph.runtime.engines.compilation_units import STRUCTURAL, Functions
 
 BETWEEN = (
     "TensorFlow makes it while it cuts a graph up for devices or calls a function; save the graph from before that"

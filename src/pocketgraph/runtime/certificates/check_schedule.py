@@ -1,7 +1,9 @@
-"""Comparisons that would hold an answer up, made when the process has nothing else to do.
+"""When compiled parts are compared with the reference engine: at once, or when the process has nothing else to do.
 
-A thread looks four times a second at how much the process computes. It begins when that is little, or when the
-comparison is a small share of what the process has computed already; it is not there when nothing waits.
+While somebody waits for answers, comparisons may take some milliseconds and a share of what the process has computed.
+What would take longer waits: a thread looks four times a second at how much the process computes. It begins when that
+is little, or when the comparison is a small share of what the process has computed already; it is not there when
+nothing waits.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from pocketgraph.runtime.certificates import budget
+from pocketgraph.litert.cost_model import CHECKED_AT_ONCE, CHECKED_SHARE
 
 LOOK = 0.25  # seconds between two looks
 BUSY = 0.2  # processors' worth of work in between, from which a process is at work
@@ -21,7 +23,19 @@ MOST = 16  # comparisons that wait; the oldest are dropped, and made by a later 
 
 _waiting: deque[tuple[Callable[[], object], float]] = deque(maxlen=MOST)
 _lock = threading.Lock()
+_spent = 0.0  # seconds
 _thread: threading.Thread | None = None
+
+
+def allows(microseconds: float) -> bool:
+    """Whether a comparison of about so long fits: some milliseconds, and a share of what the process has computed."""
+    return _spent + microseconds / 1e6 <= CHECKED_AT_ONCE / 1e6 + CHECKED_SHARE * time.process_time()
+
+
+def spend(seconds: float) -> None:
+    """Notes what a comparison took."""
+    global _spent
+    _spent += seconds
 
 
 def add(compare: Callable[[], object], microseconds: float) -> None:
@@ -59,7 +73,7 @@ def _work() -> None:
                 return
             wanted = _waiting[0][1]
         now = time.process_time()
-        if now - before < BUSY * LOOK or budget.allows(wanted):
+        if now - before < BUSY * LOOK or allows(wanted):
             with contextlib.suppress(Exception):  # a warning that is an error, a model file that is gone
                 _first()
         before = time.process_time()

@@ -16,7 +16,7 @@ from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.cost_model import MOVED_NUMBER
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.litert.rewriting.borders import CONVOLUTIONS, same_borders
+from pocketgraph.litert.rewriting.padding_and_dilation import CONVOLUTIONS, same_borders
 
 UNARY = frozenset(("ABS", "ELU", "EXP", "LEAKY_RELU", "LOGISTIC", "NEG", "RELU", "RELU6", "RELU_N1_TO_1", "TANH"))
 BINARY = frozenset(("ADD", "MAXIMUM", "MINIMUM", "MUL", "SUB"))

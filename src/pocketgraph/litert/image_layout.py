@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pocketgraph.graph import Node
-from pocketgraph.litert.emitter import Emit, attr_text
+from pocketgraph.litert.emitter import Emit
+from pocketgraph.litert.operands import attr_text
 from pocketgraph.litert.program import Value
 
 TO_NHWC = (0, 2, 3, 1)

@@ -1,0 +1,160 @@
+"""Puts what fills lookup tables into a frozen graph, so that it answers without a step to be run first."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from pocketgraph.errors import PocketgraphError, RunError
+from pocketgraph.freezing.subgraph import extract_sub_graph
+from pocketgraph.freezing.tables import FILLERS, FROM_FILE, TABLES, fillers_of
+from pocketgraph.graph import DType, Graph, Node, Tensor, const, node_name, opdefs
+from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.kernels.state.table_files import table_columns
+from pocketgraph.passes.inlining import inlined
+
+WAIT = "tables_are_filled"
+NEW_NODE = "/filled"
+_NOT_COPIED = ops_with("variable") | ops_with("table") | ops_with("random")
+"""What may not stand before a filler: its contents would be others in each run, or not be in the graph."""
+
+
+class _Filler(NamedTuple):
+    """The node that fills a table and what it needs but the table, producers first."""
+
+    node: Node
+    needs: tuple[Node, ...]
+
+
+def with_table_contents(frozen: Graph, whole: Graph, folder: str) -> Graph:
+    """The frozen graph with the fillers of its lookup tables, which every use of a table waits for.
+
+    TensorFlow fills a table that is full already with nothing, so that the filler may run in each step. A filler that
+    reads a file of the SavedModel's ``assets`` gets the file's lines as constants in its place.
+
+    ::
+
+        table = HashTableV2()                    table = HashTableV2()
+        y = LookupTableFindV2(table, x, none)    fill = InitializeTableV2(table, keys, values)
+                                                 y = LookupTableFindV2(table, x, none, ^fill)
+
+    Args:
+        frozen: what was frozen.
+        whole: what it was frozen from, with its initializers.
+        folder: the SavedModel's directory, whose assets may be read; "" for none.
+
+    Returns:
+        The same graph where nothing could be added: tables that are filled from elsewhere stay as they are.
+    """
+    for table in [node for node in frozen if node.op in TABLES]:
+        users = frozen.consumers.get(table.name, ())
+        if not users or any(node.op.startswith(FILLERS) for node in users):
+            continue
+        found = _filler(whole, table, folder)
+        if found is not None:
+            frozen = _with_filler(frozen, table, found)
+    return frozen
+
+
+def _filler(whole: Graph, table: Node, folder: str) -> _Filler | None:
+    """What fills a table, with functions inlined and files read; None where that is not known before the run."""
+    found = next(fillers_of(whole, table.name), None)
+    if found is None:
+        return None
+    try:
+        last = _free(whole, WAIT)
+        waiting = whole.replace([*whole, Node(last, "NoOp", [f"^{found.run}"], {})])
+        part = inlined(extract_sub_graph(waiting, [last]), [last])
+    except PocketgraphError:
+        return None
+    for node in part:
+        if node.op.startswith(FILLERS) and node.data_inputs and node_name(node.data_inputs[0]) == table.name:
+            break
+    else:
+        return None
+    if node.op.startswith(FROM_FILE):
+        return _of_file(part, node, table, folder)
+    needs = _needs(part, node)
+    return None if needs is None else _Filler(node.replace(inputs=node.data_inputs), needs)
+
+
+def _needs(part: Graph, filler: Node) -> tuple[Node, ...] | None:
+    """The producers of keys and values; None where one of them differs from run to run."""
+    wanted: set[str] = set()
+    waiting = [node_name(ref) for ref in filler.data_inputs[1:]]
+    while waiting:
+        name = waiting.pop()
+        node = part.nodes.get(name)
+        if name in wanted:
+            continue
+        if node is None or node.op.startswith("Placeholder") or node.op in _NOT_COPIED or _is_stateful(node):
+            return None
+        wanted.add(name)
+        waiting.extend(node_name(ref) for ref in node.data_inputs)
+    return tuple(node.replace(inputs=node.data_inputs) for node in part if node.name in wanted)
+
+
+def _is_stateful(node: Node) -> bool:
+    spec = opdefs.find(node.op)
+    return spec is None or spec.stateful
+
+
+def _of_file(part: Graph, filler: Node, table: Node, folder: str) -> _Filler | None:
+    """A filler with the lines of an asset as constants."""
+    name = part.constant(filler.data_inputs[1]) if len(filler.data_inputs) > 1 else None
+    kinds = table.attr("key_dtype", None), table.attr("value_dtype", None)
+    keys, values = kinds
+    if not folder or name is None or name.size != 1 or not isinstance(keys, DType) or not isinstance(values, DType):
+        return None
+    text = name.numpy().reshape(-1)[0]
+    path = os.path.join(folder, "assets", os.path.basename(text.decode("utf-8", "replace")))
+    try:
+        with open(path, "rb") as file:
+            lines = file.read()
+        delimiter = opdefs.attr_or_default(filler, "delimiter")
+        columns = table_columns(
+            lines,
+            (keys, values),
+            (int(filler.attr("key_index", 0)), int(filler.attr("value_index", 0))),
+            size=int(filler.attr("vocab_size", -1)),
+            delimiter=delimiter if isinstance(delimiter, bytes) else b"\t",
+            where=path,
+        )
+    except (OSError, RunError, ValueError):
+        return None
+    listed = [
+        const(f"{table.name}/{name}", Tensor.from_numpy(column, kind))
+        for name, column, kind in zip(("keys", "values"), columns, (keys, values), strict=True)
+    ]
+    op = "InitializeTableV2" if table.op.endswith("V2") else "InitializeTable"
+    inputs = [filler.data_inputs[0], *(node.name for node in listed)]
+    return _Filler(Node(filler.name, op, inputs, {"Tkey": keys, "Tval": values}), tuple(listed))
+
+
+def _with_filler(frozen: Graph, table: Node, filler: _Filler) -> Graph:
+    """The graph with a table's filler behind the table."""
+    names = {node.name: _free(frozen, node.name) for node in (*filler.needs, filler.node)}
+
+    def renamed(node: Node) -> Node:
+        return node.replace(name=names[node.name], inputs=[_renamed(ref, names) for ref in node.inputs], device="")
+
+    new = [renamed(node) for node in (*filler.needs, filler.node)]
+    waits = f"^{new[-1].name}"
+    users = {node.name for node in frozen.consumers.get(table.name, ())}
+    nodes: list[Node] = []
+    for node in frozen:
+        nodes.append(node.replace(inputs=[*node.inputs, waits]) if node.name in users else node)
+        if node.name == table.name:
+            nodes.extend(new)
+    return frozen.replace(nodes)
+
+
+def _renamed(ref: str, names: dict[str, str]) -> str:
+    name = node_name(ref)
+    return names[name] + ref[len(name) :] if name in names and ref.startswith(name) else ref
+
+
+def _free(graph: Graph, name: str) -> str:
+    while name in graph:
+        name += NEW_NODE
+    return name

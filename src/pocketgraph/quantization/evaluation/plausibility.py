@@ -1,0 +1,65 @@
+"""Doubts about the model that others are judged by: answers that are always the same, or right by chance alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.errors import option
+from pocketgraph.runtime.answer_metrics import ClassAccuracy
+
+FEWEST = 20  # samples; fewer may be alike
+ALL_ALIKE = 0.95  # of the samples, from which answers count as always the same
+VARIED = 0.8  # of the samples have one class at most, where answers that are always the same are wrong
+SUM_TOLERANCE = 1e-2  # by which shares may miss 1 in all
+
+
+@dataclass
+class AnswerCounts:
+    """How often a model gave which class, and how often the data told which.
+
+    Attributes:
+        given: how often each class had the largest score.
+        told: how often each was the right one.
+    """
+
+    given: Counter[int] = field(default_factory=Counter)
+    told: Counter[int] = field(default_factory=Counter)
+
+    def add(self, answer: np.ndarray[Any, Any], label: int | None) -> None:
+        """Takes in one sample; without its class only scores that are shares of a whole."""
+        if answer.size < 2 or answer.dtype.kind != "f":
+            return
+        if label is None and (answer.min() < 0 or abs(float(answer.sum()) - 1) > SUM_TOLERANCE):
+            return
+        self.given[int(answer.argmax())] += 1
+        if label is not None:
+            self.told[label] += 1
+
+    def doubt(self, model: str, accuracy: ClassAccuracy | None) -> str:
+        """What speaks against the answers, in a sentence; empty where nothing does.
+
+        Args:
+            model: its name.
+            accuracy: how often it is right, where the data tell.
+        """
+        count = self.given.total()
+        if count < FEWEST:
+            return ""
+        remedy = (
+            f"is the scaling of the inputs right ({option('preset')}, {option('input_mean')}, {option('input_std')}), "
+            "and are the labels in the order of the scores?"
+        )
+        most = self.given.most_common(1)[0][1]
+        is_varied = not self.told or self.told.most_common(1)[0][1] <= VARIED * count
+        if most >= ALL_ALIKE * count and is_varied:
+            return f"{model} gives the same answer for {most} of {count} samples: {remedy}"
+        if accuracy is not None and accuracy.width > 1 and accuracy.top1_interval[0] <= 1 / accuracy.width:
+            return (
+                f"{model} is right in {accuracy.top1:.1%} of {count} samples, and guessing among {accuracy.width} "
+                f"classes would be in {1 / accuracy.width:.1%}: {remedy}"
+            )
+        return ""

@@ -1,0 +1,212 @@
+"""What a session makes of its graph's variables before it plans: constants, and reads that wait for assignments.
+
+A session of a SavedModel has its weights in variables. A plan that only reads them is made with their values, so that
+LiteRT gets weights and not values of unknown content. A variable that was assigned more than once is taken for one that
+changes (a counter, a net in training) and stays a variable; when one is assigned after it was taken for a constant, the
+plans that hold its value are let go.
+
+``tf.identity(v)`` under a control dependency on an assignment is an Identity of ``v/read``, and that one waits for
+nothing. In TensorFlow ``v/read`` hands on the variable's own memory, which the assignment writes into, so whoever
+computes after the assignment sees the new value: moving averages of trained variables and counters count on it. Here
+a read value does not change any more; such a reader is given a read of its own, which waits for what the reader waits
+for.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pocketgraph.errors import PocketgraphError
+from pocketgraph.graph import Graph, Node, Tensor, opdefs
+from pocketgraph.graph.dtype import RESOURCE
+from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.kernels.state.variables import Variable, variable_key
+from pocketgraph.runtime.engines.frames import ROOT, frames_of, has_loops
+from pocketgraph.runtime.engines.needed import Item, item_of, needed
+
+if TYPE_CHECKING:
+    from pocketgraph.runtime.resolved_call import ResolvedCall
+
+READERS = ops_with("reads_handle", "passes", "control_flow", "call", "branch", "loop") | {"IdentityN"}
+"""Ops that take a variable's handle and change nothing, or whose functions are looked at as well."""
+
+OTHER_RESOURCES = ("TensorArray", "Stack", "LookupTable", "InitializeTable", "BoostedTrees", "Queue", "FakeQueue")
+"""Not a trait: how the names of ops begin whose resources are no variables."""
+
+VARIABLES = ops_with("reference_variable")
+PASSING = ops_with("reference")
+"""Ops that take a reference and write nothing."""
+
+
+def with_session_variables(
+    graph: Graph,
+    items: dict[str, Item],
+    nodes: Iterable[Node],
+    call: ResolvedCall,
+    state: Mapping[str, Any],
+    on_change: Callable[[], None],
+) -> tuple[Graph, dict[str, Item], bool]:
+    """The graph of a call and its needed nodes, and whether they hold values of variables.
+
+    Args:
+        graph: the model.
+        items: its needed nodes.
+        nodes: the same, and those of all functions that they may run.
+        call: what is fed, fetched and run.
+        state: of the session; none where variables are to stay variables.
+        on_change: is called when a variable whose value the graph holds is assigned again.
+    """
+    fed = frozenset(call.feeds)
+    frozen = graph
+    if state:
+        frozen = freeze_constant_variables(graph, items, nodes, (*call.feeds, *call.outputs), state, on_change)
+        if frozen is not graph:
+            items = needed(frozen, fed, call.outputs, call.targets)
+    return *defer_reads(frozen, items, fed), frozen is not graph
+
+
+def freeze_constant_variables(
+    graph: Graph,
+    items: Mapping[str, Item],
+    nodes: Iterable[Node],
+    kept: Collection[Endpoint],
+    state: Mapping[str, Any],
+    on_change: Callable[[], None],
+) -> Graph:
+    """The graph with constants for the variables that the plan reads and nobody changes; ``graph`` if there are none.
+
+    Args:
+        graph: the graph.
+        items: its needed nodes.
+        nodes: the same, and those of all functions that they may run.
+        kept: what is fed and fetched.
+        state: of the session; the variables that become constants call ``on_change`` when they are assigned again.
+    """
+    from pocketgraph.freezing.constant_substitution import variables_to_constants
+    from pocketgraph.freezing.graph_variables import HANDLE_OP, is_variable
+
+    found = {name: _settled(item.node, state) for name, item in items.items() if is_variable(item.node)}
+    given = {endpoint.node for endpoint in kept}
+    chosen = {
+        name: variable
+        for name, variable in found.items()
+        if variable is not None and not (items[name].node.op == HANDLE_OP and name in given)
+    }
+    if not chosen or any(_may_change(op) for op in {node.op for node in nodes} - graph.functions.keys()):
+        return graph
+    for variable in chosen.values():  # before the values are read, so that no assignment is missed
+        variable.on_change = on_change
+    values = {name: Tensor.from_numpy(variable.read(), variable.dtype) for name, variable in chosen.items()}
+    whole = graph.replace([node for node in graph if node.name in items or node.name in given])
+    try:
+        return variables_to_constants(whole, values)
+    except PocketgraphError:
+        return graph  # a handle goes where no constant can
+
+
+def _settled(node: Node, state: Mapping[str, Any]) -> Variable | None:
+    """The session's variable of this node, when it has been assigned just once."""
+    container, shared = node.attr("container", b""), node.attr("shared_name", b"")
+    assert isinstance(container, bytes)
+    assert isinstance(shared, bytes)
+    key = variable_key(container.decode("utf-8", "replace"), shared.decode("utf-8", "replace") or node.name)
+    variable = state.get(key)
+    if not isinstance(variable, Variable) or variable.changes != 1 or not variable.is_initialized:
+        return None
+    return variable
+
+
+def _may_change(op: str) -> bool:
+    """Whether an op may write to a variable, or wants one and no value, as far as its signature tells."""
+    if op in READERS or op.startswith(OTHER_RESOURCES):
+        return False
+    definition = opdefs.find(op)
+    if definition is None:
+        return True
+    return any(arg.is_ref or (definition.stateful and arg.dtype is RESOURCE) for arg in definition.inputs)
+
+
+def defer_reads(graph: Graph, items: dict[str, Item], fed: Collection[Endpoint]) -> tuple[Graph, dict[str, Item]]:
+    """The graph and its needed nodes, with such reads added; the same ones if there are none."""
+    variables = {name for name, item in items.items() if item.node.op in VARIABLES}
+    written = _written(items, variables) if variables else {}
+    if not written:
+        return graph, items
+    reads = {
+        name: item.data[0].node
+        for name, item in items.items()
+        if item.node.op == "Identity" and len(item.data) == 1 and item.data[0].node in written
+        if Endpoint(name, 0) not in fed
+    }
+    if not reads:
+        return graph, items
+    bits = {variable: 1 << number for number, variable in enumerate(written)}
+    behind = _behind(items, written, bits)
+    frames = frames_of(items, fed) if has_loops(items) else {}
+    changed: dict[str, Item] = {}
+    added: dict[str, Item] = {}
+    for name, item in items.items():
+        for endpoint in dict.fromkeys(item.data):
+            variable = reads.get(endpoint.node)
+            if variable is None or endpoint.port or behind.get(endpoint.node, 0) & bits[variable]:
+                continue
+            others = [e.node for e in item.data if e.node != endpoint.node and e not in fed] + list(item.control)
+            late = [other for other in dict.fromkeys(others) if behind.get(other, 0) & bits[variable]]
+            if not late or any(frames.get(each, ROOT).depth for each in (name, *late)):
+                continue
+            read = items[endpoint.node].node
+            own = f"{read.name}/after/{name}"
+            node = Node(own, "Identity", (*read.inputs, *(f"^{other}" for other in late)), read.attrs)
+            added[own] = item_of(node)
+            base = changed.get(name, item).node
+            texts = [own if Endpoint.of(text) == endpoint else text for text in base.inputs]
+            changed[name] = item_of(base.replace(inputs=tuple(texts)))
+    if not changed:
+        return graph, items
+    nodes = [changed[node.name].node if node.name in changed else node for node in graph]
+    nodes += [item.node for item in added.values()]
+    return graph.replace(nodes), {**items, **changed, **added}
+
+
+def _written(items: Mapping[str, Item], variables: Collection[str]) -> dict[str, list[str]]:
+    """The nodes that write to each variable that is written to; found by the references that their ops take."""
+    found: dict[str, list[str]] = {}
+    takes: dict[str, bool] = {}
+    for name, item in items.items():
+        op = item.node.op
+        if not any(endpoint.node in variables for endpoint in item.data):
+            continue
+        if op not in takes:
+            definition = opdefs.find(op)
+            takes[op] = op not in PASSING and definition is not None and any(arg.is_ref for arg in definition.inputs)
+        if takes[op]:
+            for endpoint in item.data:
+                if endpoint.node in variables:
+                    found.setdefault(endpoint.node, []).append(name)
+    return found
+
+
+def _behind(items: Mapping[str, Item], written: Mapping[str, list[str]], bits: Mapping[str, int]) -> dict[str, int]:
+    """For each node, a bit for every variable that is written before the node runs, by it or by what it waits for."""
+    behind: dict[str, int] = {}
+    for variable, writers in written.items():
+        for writer in writers:
+            behind[writer] = behind.get(writer, 0) | bits[variable]
+    readers: dict[str, list[str]] = {}
+    for name, item in items.items():
+        for endpoint in item.data:
+            readers.setdefault(endpoint.node, []).append(name)
+        for waited in item.control:
+            readers.setdefault(waited, []).append(name)
+    waiting = deque(behind)
+    while waiting:
+        name = waiting.popleft()
+        for reader in readers.get(name, ()):
+            before = behind.get(reader, 0)
+            if behind[name] & ~before:
+                behind[reader] = before | behind[name]
+                waiting.append(reader)
+    return behind

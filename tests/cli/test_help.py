@@ -1,0 +1,59 @@
+"""What --help tells: every option in words of its own, once, and an example for every command."""
+
+from __future__ import annotations
+
+import re
+
+import click
+import pytest
+
+from command_line import call
+from pocketgraph.cli.main import COMMANDS, Commands
+from pocketgraph.cli.shared.options import distinct_names
+
+
+def parts() -> list[tuple[str, click.Command]]:
+    """Every command that does something, by what is typed."""
+    found = []
+    for name in COMMANDS:
+        command = Commands().get_command(click.Context(click.Command("pocketgraph")), name)
+        assert command is not None
+        found += (
+            [(f"{name} {key}", part) for key, part in command.commands.items()]
+            if isinstance(command, click.Group)
+            else [(name, command)]
+        )
+    return found
+
+
+@pytest.mark.parametrize(("typed", "command"), parts())
+def test_every_option_is_told_of(typed: str, command: click.Command) -> None:
+    """Each alone too: the Tab key of zsh and fish shows an option's text without the one before."""
+    for parameter in command.get_params(click.Context(command)):
+        if isinstance(parameter, click.Option) and not parameter.hidden:
+            assert parameter.help, parameter.name
+            assert "ikewise" not in parameter.help, parameter.name
+    assert f"pocketgraph {typed}" in (command.help or "")
+
+
+def test_spellings_that_are_the_same_are_shown_once(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("quantize", "--help") == 0
+    told = capsys.readouterr().out
+    assert "--max_accuracy_drop POINTS" in told
+    assert "--max-accuracy-drop" not in re.sub(r"pocketgraph [^\n]*", "", told)
+    assert call("export", "--help") == 0
+    told = capsys.readouterr().out
+    assert "--with_metadata TRUE|FALSE" in told
+    assert "-o, --output" in told
+    option = click.Option(["-o", "--output_graph", "--output-graph", "--output"])
+    assert distinct_names(option) == ["-o", "--output_graph", "--output"]
+    option = click.Option(["--flip_left_right/--no_flip_left_right"])
+    assert distinct_names(option) == ["--flip_left_right", "--no_flip_left_right"]
+
+
+def test_only_commands_that_open_models_take_a_key() -> None:
+    keyed = {typed for typed, command in parts() if any("--key_file" in one.opts for one in command.params)}
+    without = {typed for typed, _ in parts()} - keyed
+    assert without == {
+        "transforms", "dataset apply", "dataset export", "completion install", "completion show", "help"
+    }  # fmt: skip

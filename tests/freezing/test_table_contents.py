@@ -1,0 +1,77 @@
+"""Lookup tables of frozen graphs: filled by the graph itself, and left alone where their contents are not known."""
+
+import pathlib
+
+import numpy as np
+import pytest
+
+from pocketgraph.errors import RunError
+from pocketgraph.freezing import freeze_and_tell
+from pocketgraph.freezing.table_contents import with_table_contents
+from pocketgraph.graph.dtype import INT64, STRING
+from pocketgraph.graph.text_format import parse
+from pocketgraph.kernels.state.table_files import table_columns
+from pocketgraph.runtime import Session
+
+WORDS = """
+    x = Placeholder(dtype=string, shape=[?])
+    table = HashTableV2(key_dtype=string, value_dtype=int64, shared_name="words")
+    keys = Const(string ["a", "b"])
+    zero = Const(int32 0)
+    two = Const(int32 2)
+    one = Const(int32 1)
+    count = Range(zero, two, one, Tidx=int32)
+    values = Cast(count, SrcT=int32, DstT=int64)
+    fill = InitializeTableV2(table, keys, values, Tkey=string, Tval=int64)
+    none = Const(int64 -1)
+    found = LookupTableFindV2(table, x, none, Tin=string, Tout=int64)
+    w = VariableV2(dtype=int64, shape=[])
+    y = Mul(found, w, T=int64)
+"""
+VALUES = {"w": parse("w = Const(int64 10)")["w"].tensor}
+
+
+def test_what_fills_a_table_comes_along_and_is_waited_for() -> None:
+    told = freeze_and_tell(parse(WORDS), "y", VALUES)
+    assert told.warnings == ()
+    assert told.graph["found"].inputs == ("table", "x", "none", "^fill")
+    with Session(told.graph) as session:
+        for _ in range(2):
+            [y] = session.run(["y"], {"x": np.array([b"b", b"a", b"c"], object)})
+            assert y.tolist() == [10, 0, -10]
+
+
+def test_a_filler_that_is_among_the_outputs_is_left_alone() -> None:
+    graph = freeze_and_tell(parse(WORDS), ["y", "fill"], VALUES).graph
+    assert graph["found"].inputs == ("table", "x", "none")
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        "keys = Placeholder(dtype=string, shape=[2])",
+        "other = HashTableV2(key_dtype=int64, value_dtype=string)\nkeys = LookupTableFindV2(other, values, none)",
+    ],
+)
+def test_contents_that_only_a_run_tells_are_told_of(keys: str) -> None:
+    text = WORDS.replace('keys = Const(string ["a", "b"])', keys)
+    told = freeze_and_tell(parse(text), "y", VALUES)
+    assert told.graph["found"].inputs == ("table", "x", "none")
+    assert "the lookup table 'table' stays empty: 'fill' fills it" in told.warnings[0]
+
+
+def test_a_graph_without_tables_stays_as_it_is() -> None:
+    graph = parse("x = Placeholder(dtype=float)\ny = Relu(x, T=float)")
+    assert with_table_contents(graph, graph, "") is graph
+
+
+def test_columns_of_a_file(tmp_path: pathlib.Path) -> None:
+    text = b"a 1\r\nb 22\n"
+    keys, values = table_columns(text, (STRING, INT64), (0, 1), delimiter=b" ")
+    assert (keys.tolist(), values.tolist()) == ([b"a", b"b"], [1, 22])
+    keys, values = table_columns(text, (STRING, INT64), (-2, -1), size=1)
+    assert (keys.tolist(), values.tolist()) == ([b"a 1"], [0])
+    with pytest.raises(RunError, match="has 2 lines where 3 are wanted"):
+        table_columns(text, (STRING, INT64), (-2, -1), size=3)
+    with pytest.raises(RunError, match="line 1 has no column 7"):
+        table_columns(text, (STRING, INT64), (0, 7), delimiter=b" ")
