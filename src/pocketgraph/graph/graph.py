@@ -72,6 +72,13 @@ class Graph:
     >>> changed["y"].op, graph["y"].op, changed["w"] is graph["w"]
     ('Abs', 'Neg', True)
 
+    Args:
+        nodes: in the file's order.
+        functions, versions, inputs, outputs, signatures, extra, source, secret: the attributes of these names.
+
+    Raises:
+        GraphError: two nodes share a name.
+
     Attributes:
         nodes: the nodes by name, in the file's order, read-only.
         functions: the library's functions by name.
@@ -97,7 +104,6 @@ class Graph:
         source: str = "",
         secret: bool = False,
     ) -> None:
-        """Raises GraphError when two nodes share a name."""
         ordered = nodes if isinstance(nodes, list | tuple) else list(nodes)
         table = {node.name: node for node in ordered}
         if len(table) != len(ordered):
@@ -138,6 +144,13 @@ class Graph:
 
     def replace(self, nodes: Iterable[Node] | None = None, **changes: Any) -> Graph:
         """A copy with other nodes, or other keyword parts of the constructor.
+
+        Args:
+            nodes: all nodes of the copy; by default those of this graph.
+            changes: other parts, by the constructor's names, such as ``outputs=["y"]``.
+
+        Returns:
+            The copy; this graph stays as it is.
 
         Raises:
             GraphError: two nodes share a name.
@@ -184,13 +197,16 @@ class Graph:
             raise GraphError(f"the graph has no node '{name}'", hint=did_you_mean(name, self.nodes)) from None
 
     def producer(self, ref: str) -> Node:
-        """The node that makes a tensor.
+        """The node that an input or tensor name refers to.
 
         Args:
-            ref: an input or a tensor's name: ``split``, ``split:1`` or ``^split``.
+            ref: ``"name"``, ``"name:1"`` or ``"^name"``.
+
+        Returns:
+            The node.
 
         Raises:
-            GraphError: there is no such node.
+            GraphError: there is none; the message suggests near names.
         """
         return self[node_name(ref)]
 
@@ -211,6 +227,9 @@ class Graph:
 
         Args:
             among: only the inputs of these nodes.
+
+        Returns:
+            A pair for each such input; none for a graph that is whole.
         """
         return self._leading_nowhere(among) if among is not None else list(self._dangling)
 
@@ -228,7 +247,17 @@ class Graph:
         ]
 
     def map_nodes(self, change: Callable[[Node], Node]) -> Graph:
-        """The graph with ``change`` applied to every node; the same graph when nothing changed."""
+        """The graph with ``change`` applied to every node.
+
+        Args:
+            change: takes a node and gives the one that takes its place, or the same.
+
+        Returns:
+            A changed copy, or the same graph when nothing changed.
+
+        Raises:
+            GraphError: two nodes share a name afterwards.
+        """
         table: dict[str, Node] | None = None  # made in the same pass, while the nodes are in the processor's caches
         renamed = False
         rewired = []
@@ -246,11 +275,21 @@ class Graph:
         return self.replace(table.values()) if renamed else self._of_table(table, rewired)
 
     def reorder(self, nodes: Iterable[Node]) -> Graph:
-        """The graph with its own nodes, each once, in another order."""
+        """The graph with its own nodes in another order.
+
+        Args:
+            nodes: all nodes of this graph, each once.
+
+        Returns:
+            The copy in that order.
+        """
         return self._of_table({node.name: node for node in nodes}, [])
 
     def rewired_since(self, origin: Graph) -> list[Node] | None:
         """What reads something else than in the graph that this one was made of, where that is known.
+
+        Args:
+            origin: the graph that this one was made of.
 
         Returns:
             The nodes that have other inputs than the node of the same name in ``origin``, or are no Merge as it was,
@@ -268,7 +307,14 @@ class Graph:
         return graph
 
     def constant(self, ref: str) -> Tensor | None:
-        """The value that ``ref`` always has, seen through Identity; None when it is no constant."""
+        """The value that a tensor always has, seen through Identity.
+
+        Args:
+            ref: a tensor name.
+
+        Returns:
+            The value, or None when it is no constant.
+        """
         seen = 0
         while True:
             name, port, control = parse_ref(ref)

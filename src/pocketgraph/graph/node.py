@@ -85,6 +85,9 @@ class Node:
     >>> node.replace(inputs=["x", "w"]).with_attrs(transpose_a=None)
     y = MatMul(x, w, T=float)
 
+    Args:
+        name, op, inputs, attrs, device, extra: the attributes of these names.
+
     Attributes:
         name: unique in its graph.
         op: the op type.
@@ -131,7 +134,11 @@ class Node:
         return table
 
     def decoded(self) -> Mapping[str, AttrValue]:
-        """The attributes of a node that was made without them; called once, by ``attrs``."""
+        """The attributes of a node that was made without them; called once, by ``attrs``.
+
+        Returns:
+            The attributes by name.
+        """
         return _NO_ATTRS
 
     @property
@@ -151,7 +158,10 @@ class Node:
         """A copy with some parts exchanged.
 
         Args:
-            name, op, inputs, attrs, device: as for a Node; None keeps what this one has.
+            name, op, inputs, attrs, device: the new parts; None for what stays as it is.
+
+        Returns:
+            The copy; this node stays as it is.
         """
         return Node(
             self.name if name is None else name,
@@ -167,6 +177,9 @@ class Node:
 
         Args:
             changes: attributes to set, by name; None drops one.
+
+        Returns:
+            The copy; this node stays as it is.
         """
         attrs = dict(self.attrs)
         for key, value in changes.items():
@@ -191,14 +204,29 @@ class Node:
         return tuple([i for i in self.inputs if i.startswith("^")])
 
     def attr(self, name: str, default: Any = None) -> Any:
-        """The value of the attribute ``name``; ``default`` where the node has none (an op's own: graph.opdefs)."""
+        """One attribute's value.
+
+        Args:
+            name: of the attribute.
+            default: what to give when the node has none; defaults of ops are in graph.opdefs.
+
+        Returns:
+            The value, or the default.
+        """
         return self.attrs.get(name, default)
 
     def dtype(self, name: str = "T", default: DType | None = None) -> DType:
-        """The value of the type attribute ``name``; ``default`` where the node has none.
+        """The value of a type attribute.
+
+        Args:
+            name: of the attribute.
+            default: what to give when the node has none.
+
+        Returns:
+            The type.
 
         Raises:
-            GraphError: it has none, and there is no default.
+            GraphError: the attribute is missing and there is no default, or it is no type.
         """
         value = self.attrs.get(name, default)
         if not isinstance(value, DType):
@@ -206,7 +234,14 @@ class Node:
         return value
 
     def shape(self, name: str = "shape") -> Shape | None:
-        """The value of the shape attribute ``name``; None where the node has none."""
+        """The value of a shape attribute.
+
+        Args:
+            name: of the attribute.
+
+        Returns:
+            The shape, or None when it is missing.
+        """
         value = self.attrs.get(name)
         return value if isinstance(value, Shape) else None
 

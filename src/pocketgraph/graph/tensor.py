@@ -22,6 +22,11 @@ class Tensor:
     >>> Tensor.from_numpy(["naïve", b"x"]).numpy().tolist()
     [b'na\\xc3\\xafve', b'x']
 
+    Args:
+        dtype, shape, encoded: the attributes of these names.
+        array: the values; or None, with ``read``.
+        read: called for the values when they are needed first, and kept unless they are a view that costs nothing.
+
     Attributes:
         dtype: the element type; tells quint8 from uint8, which share a NumPy dtype.
         shape: the sizes.
@@ -43,7 +48,6 @@ class Tensor:
         read: Callable[[], np.ndarray[Any, Any]] | None = None,
         encoded: Any = None,
     ) -> None:
-        """Give ``array``, or ``read`` to be called (and cached, unless it is a view that costs nothing) when needed."""
         assert (array is None) != (read is None)
         self.dtype = dtype
         self.shape = shape
@@ -58,6 +62,12 @@ class Tensor:
         Args:
             array: the values; kept, not copied, and made read-only, when they are an array of the right dtype.
             dtype: the element type; by default the one that NumPy's dtype stands for.
+
+        Returns:
+            The tensor.
+
+        Raises:
+            GraphError: NumPy's dtype stands for none.
         """
         values = array if isinstance(array, np.ndarray) else np.asarray(array)
         if values.dtype.kind == "S" and not isinstance(array, np.ndarray):
@@ -75,7 +85,14 @@ class Tensor:
         return Tensor(kind, tuple(values.shape), array=values)
 
     def numpy(self) -> np.ndarray[Any, Any]:
-        """The values as a read-only array of ``dtype.numpy`` (strings: an object array of bytes)."""
+        """The values.
+
+        Returns:
+            A read-only array of ``dtype.numpy`` and ``shape``; of strings an object array of bytes.
+
+        Raises:
+            GraphError: the file holds values of another shape than it declares.
+        """
         if self._array is None:
             assert self._read is not None
             values = self._read()
@@ -101,7 +118,14 @@ class Tensor:
         return self.size * self.dtype.size
 
     def same_values(self, other: Tensor) -> bool:
-        """Whether dtype, shape and every element equal those of ``other``; NaN equals NaN of the same bits."""
+        """Whether another tensor is the same.
+
+        Args:
+            other: the other one.
+
+        Returns:
+            True when dtype, shape and every element are equal; NaN equals NaN of the same bits.
+        """
         if self is other:
             return True
         if self.dtype is not other.dtype or self.shape != other.shape:

@@ -150,10 +150,10 @@ def identify(path: str | os.PathLike[str]) -> IdentifiedFile:
     A damaged or missing file gives what is known nevertheless; see ``is_whole`` and ``damage``.
 
     Args:
-        path: a model file of any form, a directory, or a checkpoint's prefix.
+        path: a file, a directory, or the prefix of a checkpoint.
 
     Returns:
-        What was found; as text, the lines that ``pocketgraph identify`` prints.
+        What was found, such as kind, bytes, graphs, damage, and what to type next.
 
     Raises:
         FormatError: it cannot be opened.

@@ -234,14 +234,7 @@ class Session:
         *,
         targets: TensorName | Sequence[TensorName] = (),
     ) -> StepTrace:
-        """Runs once and gives the time of every node, in microseconds.
-
-        Args:
-            fetches, feeds, targets: as for ``run``.
-
-        Raises:
-            RunError, MissingKernelError: as for ``run``.
-        """
+        """Runs once and gives the time of every node; see ``run`` for the arguments."""
         from pocketgraph.runtime.profile import StepTrace
 
         trace = StepTrace()
