@@ -213,3 +213,17 @@ def test_a_picture_may_go_in_behind_the_graphs_own_decoder(orange: pathlib.Path)
 def test_a_graph_may_resize_the_picture_itself(orange: pathlib.Path) -> None:
     labeler = Labeler(parse(RETRAINED_INCEPTION), input_layer="DecodeJpeg/contents", output_layer="final_result")
     np.testing.assert_allclose(labeler.scores(orange), [255 / 128, 102 / 128, 0], atol=1e-5)
+
+
+def test_label_maps(tmp_path: pathlib.Path) -> None:
+    """As the Object Detection API writes them; a text that only looks like one stays a list of lines."""
+    path = tmp_path / "label_map.pbtxt"
+    path.write_text(
+        'item {\n  id: 1\n  name: \'cat\'\n}\nitem {\n  name: "/m/01"\n  id: 3\n  display_name: "a dog"\n}\n'
+    )
+    assert read_labels(path) == ["???", "cat", "???", "a dog"]
+    path.write_text("item {\n  name: 'cat'\n}\n")
+    with pytest.raises(FormatError, match="no id or no name"):
+        read_labels(path)
+    path.write_text("item one\nitem {two}\n")
+    assert read_labels(path) == ["item one", "item {two}"]

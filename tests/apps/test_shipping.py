@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import pocketgraph
 from command_line import call
@@ -141,3 +142,56 @@ def test_a_model_whose_own_answers_are_wrong_is_not_shipped(
     assert "Do not ship model.tflite" in told
     assert "guessing among 4 classes would be in 25.0%" in told
     assert "its answers are in doubt" in (tmp_path / "out" / "ship.html").read_text()
+
+
+def test_all_heads_of_a_model_ship(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rng = np.random.default_rng(4)
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1,16])
+        a = MatMul(x, w, T=float)
+        kind = Softmax(a, T=float)
+        best = ArgMax(a, axis, T=float, Tidx=int32, output_type=int64)
+        axis = Const(int32 1)
+        b = MatMul(x, v, T=float)
+        where = Sigmoid(b, T=float)
+        c = MatMul(x, v, T=float)
+        total = Sum(c, axis, T=float, Tidx=int32)
+    """)
+    weights = [const(name, rng.normal(size=(16, 4)).astype(np.float32)) for name in "wv"]
+    pocketgraph.save(Graph([*graph, *weights]), tmp_path / "net.pb")
+    np.savez(tmp_path / "data.npz", x=rng.normal(size=(80, 16)).astype(np.float32))
+    assert call("ship", tmp_path / "net.pb", "--data", tmp_path / "data.npz", "-o", tmp_path / "out") == 0
+    captured = capsys.readouterr()
+    assert "'where': " in captured.out
+    assert "total is left out; --outputs=kind,where,total ships it too" in captured.err
+    session = pocketgraph.Session(pocketgraph.load(tmp_path / "out" / "model.tflite"))
+    assert set(session.outputs) == {"kind:0", "where:0"}
+
+
+def test_the_scaling_with_which_answers_are_right_is_found(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A network that was trained with pixels from -1 to 1, which nothing in it shows."""
+    rng = np.random.default_rng(5)
+    for name, low, high in (("bright", 128, 256), ("dark", 0, 128)):
+        (tmp_path / "photos" / name).mkdir(parents=True)
+        for at in range(40):
+            pixels = rng.integers(low, high, (8, 8, 3), np.uint8)
+            Image.fromarray(pixels).save(tmp_path / "photos" / name / f"{at}.png")
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,8,8,3])
+        axes = Const(int32 [1, 2])
+        means = Mean(x, axes, T=float, Tidx=int32)
+        scores = MatMul(means, w, T=float)
+        y = Softmax(scores, T=float)
+    """)
+    weights = const("w", np.float32([[3, -3]] * 3))
+    pocketgraph.save(Graph([*graph, weights]), tmp_path / "net.pb")
+    arguments = (tmp_path / "net.pb", "--data", tmp_path / "photos")
+    assert call("ship", *arguments, "-o", tmp_path / "out") == 0
+    captured = capsys.readouterr()
+    assert "--input_mean=127.5 --input_std=127.5: 100% of 48 answers are right so, and 50%" in captured.err
+    assert "100.0% of 32 answers are right, 100.0% before" in captured.out
+    assert "--input_mean=127.5" in captured.out.partition("next:")[2]
+    assert call("ship", *arguments, "-o", tmp_path / "as_told", "--input_mean=0", "--input_std=255") == 0
+    assert "Do not ship" in capsys.readouterr().out

@@ -51,6 +51,9 @@ def test_a_file_that_does_not_fit_is_named(
         file.writeframes(bytes(200))
     assert call("label_image", f"--graph={classifier}", tmp_path / "word.wav") == 2
     assert "label_wav" in capsys.readouterr().err
+    for feed in ("--inputs", "--data"):
+        assert call("verify", classifier, classifier, feed, tmp_path / "word.wav") == 2
+        assert "[1, 4, 4, 3], a picture or a spectrogram, and this is a recording" in capsys.readouterr().err
     (tmp_path / "text.txt").write_text("hello")
     assert call("verify", classifier, classifier, "--inputs", f"picture={tmp_path / 'text.txt'}") == 2
     assert "allow_pickle" not in capsys.readouterr().err

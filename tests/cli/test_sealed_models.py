@@ -40,8 +40,12 @@ def call(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, s
 def test_every_command_takes_a_key(command: str) -> None:
     loaded = Commands().get_command(None, command)  # type: ignore[arg-type]
     assert loaded is not None
-    parts = loaded.commands.items() if isinstance(loaded, click.Group) else [(command, loaded)]
-    for opening in [part for name, part in parts if name not in WITHOUT_MODELS]:
+    parts = (
+        [(f"{command} {name}", part) for name, part in loaded.commands.items()]
+        if isinstance(loaded, click.Group)
+        else [(command, loaded)]
+    )
+    for opening in [part for typed, part in parts if typed not in WITHOUT_MODELS]:
         options = [option for parameter in opening.params for option in parameter.opts]
         assert options.count("--key-file") == options.count("--key-env") == 1
 

@@ -128,3 +128,80 @@ def test_what_is_proposed_runs_as_it_is_printed(
     monkeypatch.chdir(tmp_path)
     for command in proposed(model_dir(name) / file, capsys):
         assert call(*command, *(["--num_runs=1"] if command[0] == "benchmark_model" else [])) == 0, command
+
+
+def test_what_is_proposed_for_an_estimator_and_for_lengths_runs(
+    tmp_path: pathlib.Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Records of made-up features go in where they are parsed, and a number of steps is not 0."""
+    monkeypatch.chdir(tmp_path)
+    estimator = parse("""
+        examples = Placeholder(dtype=string, shape=[?])
+        names = Const(string [])
+        key = Const(string "x")
+        none = Const(float [])
+        parsed = ParseExample(examples, names, key, none, Nsparse=0, Ndense=1, Tdense=[float], sparse_types=[],
+            dense_shapes=[[2]])
+        w = Const(float [[1.0, 2.0], [3.0, 4.0]])
+        logits = MatMul(parsed, w, T=float)
+        scores = Softmax(logits, T=float)
+    """)
+    steps = parse("""
+        x = Placeholder(dtype=float, shape=[?,4])
+        steps = Placeholder(dtype=int32, shape=[])
+        rest = Const(int32 -1)
+        four = Const(int32 4)
+        shape = Pack(rest, steps, four, T=int32, N=3)
+        rows = Reshape(x, shape, T=float, Tshape=int32)
+        w = Const(float[4, 2] [[1, 2], [3, 4], [5, 6], [7, 8]])
+        flat = Const(int32 [-1, 4])
+        again = Reshape(rows, flat, T=float, Tshape=int32)
+        l = MatMul(again, w, T=float)
+        y = Softmax(l, T=float)
+    """)
+    for graph in (estimator, steps):
+        save(graph, tmp_path / "model.pb")
+        commands = proposed("model.pb", capsys)
+        assert [command[0] for command in commands] == ["transform_graph", "verify", "benchmark_model"]
+        for command in commands:
+            assert call(*command, *(["--num_runs=1"] if command[0] == "benchmark_model" else [])) == 0, command
+
+
+def test_a_share_that_is_kept_by_default_leaves_something_to_verify(
+    tmp_path: pathlib.Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TensorFlow 1.13 and later take the share from 1 twice; a default of 1 drops nothing out."""
+    monkeypatch.chdir(tmp_path)
+    text = """
+        x = Placeholder(dtype=float, shape=[?,4])
+        w = Const(float[4, 4] [[1, 2, 3, 4], [3, 4, 1, 2], [5, 6, 0, 1], [7, 8, 2, 0]])
+        h = MatMul(x, w, T=float)
+        KEEP
+        one = Const(float 1.0)
+        rate = Sub(one, keep, T=float)
+        size = Shape(h, T=float, out_type=int32)
+        noise = RandomUniform(size, dtype=float, T=int32)
+        left = Sub(one, rate, T=float)
+        scale = RealDiv(one, left, T=float)
+        scaled = Mul(h, scale, T=float)
+        is_kept = GreaterEqual(noise, rate, T=float)
+        mask = Cast(is_kept, SrcT=bool, DstT=float)
+        dropped = Mul(scaled, mask, T=float)
+        y = Softmax(dropped, T=float)
+    """
+    for keep in (
+        "share = Const(float 1.0)\nkeep = PlaceholderWithDefault(share, dtype=float, shape=[])",
+        "keep = Placeholder(dtype=float)",
+    ):
+        save(parse(text.replace("KEEP", keep)), tmp_path / "model.pb")
+        commands = proposed("model.pb", capsys)
+        assert [command[0] for command in commands] == ["transform_graph", "verify", "benchmark_model"]
+        for command in commands:
+            assert call(*command, *(["--num_runs=1"] if command[0] == "benchmark_model" else [])) == 0, command
+
+
+def test_a_v1_checkpoint_beside_its_meta_file_is_found(capsys: Any) -> None:
+    if not (model_dir("ckpt_v1_neo") / "model.ckpt.meta").exists():
+        pytest.skip("the shared models are not here")
+    (freeze,) = proposed(model_dir("ckpt_v1_neo") / "model.ckpt.meta", capsys)
+    assert freeze[0] == "freeze_graph"

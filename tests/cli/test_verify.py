@@ -267,10 +267,11 @@ def raised(result: Result) -> None:
     raise result.exception
 
 
-def test_the_table_keeps_its_numbers_whole_in_80_columns(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("columns", [30, 55, 80])
+def test_names_and_numbers_stay_whole_in_narrow_terminals(
+    columns: int, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("COLUMNS", str(columns))
     text = "x = Placeholder(dtype=float, shape=[1,6])\n final_result_of_the_network = {}(x, T=float)"
     save(parse(text.format("Sigmoid")), tmp_path / "a.pb")
     save(parse(text.format("Softmax")), tmp_path / "b.pb")
@@ -278,6 +279,10 @@ def test_the_table_keeps_its_numbers_whole_in_80_columns(
     assert result.exit_code == 1
     assert "top-1" in result.output
     assert "100.00%" in result.output
+    assert "worst at" in result.output
+    assert "…" not in result.output
+    if columns < 80:
+        assert "final_result_of_the_network [1,6]" in result.output
 
 
 def test_engines_compares_a_model_with_itself(models: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:

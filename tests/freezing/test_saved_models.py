@@ -107,7 +107,7 @@ def test_a_bound_input_decides_a_functional_branch() -> None:
 
 
 def test_a_batch_norm_that_goes_on_training_is_refused() -> None:
-    with pytest.raises(FreezeError, match=r"frozen with is_training=true.*bind is_training=false"):
+    with pytest.raises(FreezeError, match=r"frozen with is_training=true.*bind serving_default_training=false"):
         freeze(MODELS / "training", bind={"serving_default_training": True})
     graph = freeze(MODELS / "training", bind={"serving_default_training": True}, allow_training_batch_norm=True)
     assert any(node.attr("is_training", True) for node in graph if node.op.startswith("FusedBatchNorm"))

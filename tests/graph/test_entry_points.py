@@ -5,7 +5,7 @@ import json
 import pytest
 
 from pocketgraph.graph import Signature
-from pocketgraph.graph.entry_points import likely_inputs, likely_outputs, sole_outputs
+from pocketgraph.graph.entry_points import likely_inputs, likely_outputs, main_outputs, sole_outputs
 from pocketgraph.graph.node import node_name
 from pocketgraph.graph.text_format import parse
 from support import model_dir, needs_shared
@@ -238,3 +238,72 @@ def test_conditions_of_assertions_are_no_outputs() -> None:
         z = Neg(y, ^checked, T=float)
     """)
     assert [end.name for end in likely_outputs(graph)] == ["z"]
+
+
+SERVED = """
+    examples = Placeholder(dtype=string, shape=[?])
+    names = Const(string [])
+    key = Const(string "x")
+    none = Const(float [])
+    parsed = ParseExample(examples, names, key, none, Nsparse=0, Ndense=1, Tdense=[float], sparse_types=[],
+        dense_shapes=[[2]])
+    w = Const(float [[1.0, 2.0], [3.0, 4.0]])
+    logits = MatMul(parsed, w, T=float)
+    scores = Softmax(logits, T=float)
+    size = Shape(scores, T=float, out_type=int32)
+    labels = Const(string [["no", "yes"]])
+    first = StridedSlice(size, zero, one, one, T=int32, Index=int32, shrink_axis_mask=1)
+    zero = Const(int32 [0])
+    one = Const(int32 [1])
+    times = Pack(first, single, T=int32, N=2)
+    single = Const(int32 1)
+    classes = Tile(labels, times, T=string, Tmultiples=int32)
+"""
+
+
+def test_an_estimator_that_is_served_takes_its_records_and_answers_with_its_scores() -> None:
+    """Not what the records are parsed to, and not the labels, which are the same for all."""
+    graph = parse(SERVED)
+    assert [name for name, _ in likely_inputs(graph)] == ["examples"]
+    assert main_outputs(graph) == ["scores"]
+
+
+def test_a_parser_behind_a_queue_is_where_training_comes_in() -> None:
+    queue = "queue = FIFOQueueV2(component_types=[string])\nexamples = QueueDequeueV2(queue, component_types=[string])"
+    graph = parse(SERVED.replace("examples = Placeholder(dtype=string, shape=[?])", queue))
+    assert "parsed" in [name for name, _ in likely_inputs(graph)]
+
+
+AGENT = """
+    seen = Placeholder(dtype=float, shape=[?,2])
+    w = Const(float [[1.0, 2.0], [3.0, 4.0]])
+    hidden = MatMul(seen, w, T=float)
+    action = Softmax(hidden, T=float)
+    more = MatMul(hidden, w, T=float)
+    value = BiasAdd(more, bias, T=float)
+    bias = Const(float [1.0, 2.0])
+"""
+
+
+def test_all_that_a_frozen_agent_answers_is_wanted() -> None:
+    assert main_outputs(parse(AGENT)) == ["action", "value"]
+    assert main_outputs(parse(AGENT).replace(outputs=["value"])) == ["value"]
+    training = parse(
+        AGENT.replace("w = Const(float [[1.0, 2.0], [3.0, 4.0]])", "w = VariableV2(dtype=float, shape=[2,2])")
+    )
+    assert main_outputs(training) == ["action"]
+    assert main_outputs(parse("c = Const(float 1.0)")) == []
+
+
+def test_a_retrained_model_keeps_its_new_classes_alone() -> None:
+    text = """
+        image = Placeholder(dtype=float, shape=[?,2])
+        w = Const(float [[1.0, 2.0], [3.0, 4.0]])
+        layer = MatMul(image, w, T=float)
+        old = MatMul(layer, w, T=float)
+        Older = Softmax(old, T=float)
+        bottleneck = PlaceholderWithDefault(layer, dtype=float, shape=[?,2])
+        new = MatMul(bottleneck, w, T=float)
+        final_result = Softmax(new, T=float)
+    """
+    assert main_outputs(parse(text)) == ["final_result"]

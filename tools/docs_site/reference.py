@@ -8,14 +8,17 @@ import textwrap
 
 import click
 
-from pocketgraph.cli.main import ALIASES, COMMANDS, Commands
+from pocketgraph.cli.main import ALIASES, COMMANDS, ROAD, Commands
 from pocketgraph.cli.shared.options import distinct_names
 
 PYTHON = {
-    "Models": ("load", "save", "freeze", "transform", "TransformGraph", "summarize", "view"),
-    "Running": ("Session", "InferenceInterface", "verify", "kernel"),
-    "Eight bits and shipping": ("quantize", "QuantizedModel", "evaluate", "export"),
-    "Training": (
+    "Look": ("identify", "load", "summarize", "view", "plan"),
+    "Freeze and change": ("freeze", "transform", "TransformGraph", "save"),
+    "Quantize": ("quantize", "QuantizedModel"),
+    "Judge": ("verify", "evaluate", "benchmark"),
+    "Ship": ("ship", "export"),
+    "Run": ("Session", "InferenceInterface", "label_image", "kernel"),
+    "Train": (
         "gradients", "trainable", "add_loss", "minimize", "add_regularization", "add_schedule", "add_signatures",
         "train",
     ),
@@ -37,15 +40,17 @@ NOT_RUN = {
 
 def command_pages() -> dict[str, str]:
     """The text of each command's page, and of their list, by file name."""
-    rows = [f"| [`{name}`]({name}.md) | {escaped(summary)} |" for name, summary in COMMANDS.items()]
     others = ", ".join(f"`{short}` is `{name}`" for short, name in ALIASES.items())
     index = [
         "# Commands",
         "",
-        "Dashes and underscores are the same in names of commands and options.",
+        "In the order in which a model meets them. In names, dashes and underscores are the same.",
         f"Also: {others}.",
     ]
-    index += ["", "| command | does what |", "|---|---|", *rows, "", "```{toctree}", ":hidden:", ""]
+    for heading, commands in ROAD.items():
+        index += ["", f"## {heading}", "", "| command | does what |", "|---|---|"]
+        index += [f"| [`{name}`]({name}.md) | {escaped(summary)} |" for name, summary in commands.items()]
+    index += ["", "```{toctree}", ":hidden:", ""]
     return {"index.md": "\n".join([*index, *COMMANDS, "```", ""]), **{f"{name}.md": page(name) for name in COMMANDS}}
 
 
@@ -117,7 +122,9 @@ def python_page() -> str:
 
     named = {name for names in PYTHON.values() for name in names}
     rest = sorted(set(pocketgraph.__all__) - named - {"__version__", "formats"})
-    lines = ["# Python reference", "", "```{currentmodule} pocketgraph", "```", ""]
+    lines = ["# Python reference", "", "All public names of `pocketgraph`, in the order in which a model meets them.",
+             "[From Python](from-python.md) shows how they go together.", "",
+             "```{currentmodule} pocketgraph", "```", ""]  # fmt: skip
     for heading, names in {**PYTHON, "More": rest}.items():
         if not names:
             continue

@@ -16,6 +16,7 @@ from pocketgraph.datasets.sample_reading import Notify
 from pocketgraph.errors import FormatError, RunError, UsageError, option
 from pocketgraph.formats import load
 from pocketgraph.graph import Graph
+from pocketgraph.passes.training_switches import switches_note
 
 
 @dataclass(frozen=True)
@@ -134,6 +135,8 @@ def labeler_of(
             f"the layers are those of {option('preset')}={labeler.preset.name}: input_mean {labeler.mean:g}, "
             f"input_std {labeler.std:g}"
         )
+    if labeler.switches and notify is not None:
+        notify(switches_note(labeler.switches))
     if labeler.inferred is not None and not labeler.inferred.is_usual and notify is not None:
         notify(labeler.inferred.note())
     return labeler

@@ -86,6 +86,9 @@ def verify(
         progress: told the stage, how many sets of feeds are done, and of how many.
         notify: told what is easily overlooked.
 
+    Returns:
+        A report with ``passed``, and for each output how far apart the models are.
+
     Raises:
         UsageError: feeds or outputs that the models do not have, feeds that cut weights off, or options that do not go
             together.

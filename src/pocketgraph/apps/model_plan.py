@@ -47,6 +47,9 @@ def plan(
         threads: as for Session.
         notify: told what is easily overlooked.
 
+    Returns:
+        The parts, the engine of each, and reasons; it prints as text.
+
     Raises:
         UsageError: the model has no such inputs or outputs, or shapes are not known.
     """

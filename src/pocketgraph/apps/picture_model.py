@@ -14,10 +14,12 @@ from pocketgraph.datasets.inferred_scaling import InferredScaling, inferred_scal
 from pocketgraph.datasets.picture_input import PictureInput, describe, find_input, require
 from pocketgraph.errors import MissingKernelError, RunError, UsageError, option
 from pocketgraph.formats.tflite_metadata import Metadata, metadata
-from pocketgraph.graph import Graph, canonical, node_name
+from pocketgraph.graph import Graph, Node, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.model_file_graph import SCALES, coded, is_litert_file, numbers
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
+from pocketgraph.passes.training_switches import training_switches
 
 Array = np.ndarray[Any, Any]
 DEFAULT_MEAN, DEFAULT_STD = 0.0, 255.0  # label_image's
@@ -94,6 +96,10 @@ class PictureModel:
         self.feeds = {
             canonical(require(graph, name, option("feed", "feeds"))): value for name, value in (feeds or {}).items()
         }
+        self.switches = training_switches(graph, [*self.feeds, input_layer])
+        needed = reachable(graph, self.outputs, stop={node_name(self.input.tensor)})
+        self.switches = {name: value for name, value in self.switches.items() if name in needed}
+        self.feeds = {**{canonical(name): value for name, value in self.switches.items()}, **self.feeds}
         for output in self.outputs:
             require_feeds(graph, output, (self.input.tensor, *self.feeds))
         self._entrance, self._threads = input_layer, threads
@@ -189,13 +195,20 @@ def find_output(graph: Graph) -> str:
     from pocketgraph.inspect import summarize
 
     sinks = summarize(graph).sinks
-    for group in (sinks, [node for node in sinks if node.op == "Softmax"]):
+    for group in (sinks, [node for node in sinks if _origin(graph, node).op == "Softmax"]):
         if len(group) == 1:
             return group[0].name
     if not sinks:
         raise UsageError("nothing in this graph looks like an output", hint=f"pass {option('output_layer')}")
     shown = ", ".join(node.name for node in sinks[:5]) + (", …" if len(sinks) > 5 else "")
     raise UsageError(f"{len(sinks)} nodes may be the output ({shown})", hint=f"pass {option('output_layer')}")
+
+
+def _origin(graph: Graph, node: Node) -> Node:
+    """What makes the elements that a node hands on."""
+    while node.op in ops_with("passes", "view") and node.data_inputs:
+        node = graph.producer(node.data_inputs[0])
+    return node
 
 
 def require_feeds(graph: Graph, output: str, fed: Collection[str]) -> None:

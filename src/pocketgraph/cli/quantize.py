@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 @click.command("quantize")
 @click.argument("model")
-@click.option("--calibrate", metavar="DIR|NPZ|LIST", help="Realistic inputs, without labels; about 100 do.")
+@click.option(
+    "--calibrate", "--data", "calibrate", metavar="DIR|NPZ|LIST", help="Realistic inputs, without labels; about 100 do."
+)
 @click.option("-o", "--output", "out", required=True, help="The .tflite or .pb file to write.")
 @click.option(
     "--mode", type=click.Choice(["static", "dynamic", "weights"]), default="static", show_default=True,

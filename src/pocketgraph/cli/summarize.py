@@ -12,6 +12,7 @@ import click
 from pocketgraph.cli.shared.keys import typed_key
 from pocketgraph.cli.shared.output import echo, escape, wide_console
 from pocketgraph.cli.shared.pipes import is_piped
+from pocketgraph.graph.entry_points import main_outputs
 from pocketgraph.graph.node import node_name
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ def show(facts: Summary, path: str, all_ops: bool) -> None:
     for name, missing in graph.dangling():
         console.print(f"[red]broken:[/] node {escape(name)} refers to {escape(missing)}, which is not in the graph")
     variables = len(facts.variables) + len(facts.resource_variables)
-    if variables and not (os.path.isdir(path) or os.path.isfile(beside(path))):
+    if variables and not has_values(path):
         text = f"the values of its {variables} variables are not here: freeze_graph takes them from --input_checkpoint"
         console.print(text, soft_wrap=True)
     if is_piped():
@@ -123,21 +124,29 @@ def show(facts: Summary, path: str, all_ops: bool) -> None:
         echo(f"  {line}{typed_key()}")
 
 
-def beside(path: str) -> str:
-    """Where the checkpoint of a ``.meta`` file is, which freeze_graph finds by itself; "" for other files."""
-    return f"{path.removesuffix('.meta')}.index" if path.endswith(".meta") else ""
+def has_values(path: str) -> bool:
+    """Whether freeze_graph finds the values of a graph's variables by itself: in a SavedModel, or in a checkpoint of
+    either form beside the graph."""
+    from pocketgraph.errors import PocketgraphError
+    from pocketgraph.freezing import training_dir
+
+    try:
+        return training_dir.find(path).checkpoint is not None
+    except PocketgraphError:
+        return os.path.isdir(path)
 
 
 def next_commands(facts: Summary, path: str, *, is_litert: bool = False) -> list[str]:
     """What to paste next, with this graph's own names."""
     fed = fed_inputs(facts)
     inputs = ",".join(e.name for e in fed)
-    outputs = ",".join(likeliest_outputs(facts))
+    chosen = main_outputs(facts.graph)
+    outputs = ",".join(chosen)
     model = shlex.quote(path)
     if facts.variables or facts.resource_variables:
-        if not outputs or not (os.path.isdir(path) or os.path.isfile(beside(path))):
+        if not outputs or not has_values(path):
             return [f"pocketgraph view {model}"]  # its values are elsewhere
-        nodes = ",".join(dict.fromkeys(map(node_name, likeliest_outputs(facts))))
+        nodes = ",".join(dict.fromkeys(map(node_name, chosen)))
         return [
             f"pocketgraph freeze_graph --input_graph={model} --output_node_names={shlex.quote(nodes)} "
             "--output_graph=frozen.pb"
@@ -146,6 +155,12 @@ def next_commands(facts: Summary, path: str, *, is_litert: bool = False) -> list
         return []
     if is_litert:
         return [f"pocketgraph benchmark_model --graph={model}", f"pocketgraph identify {model}"]
+    repaired = repaired_for_use(facts, chosen)
+    if repaired is not None:
+        nodes = ",".join(dict.fromkeys(map(node_name, chosen)))
+        ready = "ready.pb" if os.path.basename(path) != "ready.pb" else "repaired.pb"
+        begin = f"pocketgraph freeze_graph {model} -o {ready} --output_node_names={shlex.quote(nodes)} --repair"
+        return [begin, *next_commands(repaired, ready)]
     smallest = "smallest" if bears_few_bits(facts.graph) else "mobile"
     first = fed[0] if fed else None
     if first is not None and first.op != "Placeholder" and first.shape.dims and first.dtype is not None:
@@ -160,13 +175,31 @@ def next_commands(facts: Summary, path: str, *, is_litert: bool = False) -> list
     ]
     if loops_by_numbers(facts.graph, fed):
         return [commands[0], f"pocketgraph view {model}"]
-    return [commands[0], commands[2]] if is_random(facts.graph, facts.outputs[0].name) else commands
+    return [commands[0], commands[2]] if is_random(facts.graph, chosen) else commands
 
 
-def likeliest_outputs(facts: Summary) -> list[str]:
-    """All that the likeliest output's node gives, or what the file says of it."""
-    listed = [e.name for e in facts.outputs]
-    return [name for name in listed if node_name(name) == node_name(listed[0])]
+def repaired_for_use(facts: Summary, outputs: Sequence[str]) -> Summary | None:
+    """The summary of the graph without dropout and without flags of training; None where it has none."""
+    from pocketgraph.errors import PocketgraphError
+    from pocketgraph.freezing import freeze
+    from pocketgraph.graph.order import reachable
+    from pocketgraph.inspect import summarize
+    from pocketgraph.passes.dropout_removal import without_dropout
+    from pocketgraph.passes.training_switches import flag_in_use, training_switches
+
+    graph = facts.graph
+    if graph.dangling() or graph.signatures:
+        return None
+    needed = reachable(graph, list(outputs))
+    flags = [node for node in graph if node.name in needed and flag_in_use(graph, node) is not None]
+    if not flags and needed.isdisjoint(training_switches(graph)) and not without_dropout(graph)[1]:
+        return None
+    try:
+        found = summarize(freeze(graph, list(dict.fromkeys(map(node_name, outputs))), repair=True))
+    except PocketgraphError:
+        return None
+    is_changed = len(found.graph) < len(needed) or fed_inputs(found) != fed_inputs(facts)
+    return found if is_changed and found.outputs else None
 
 
 def loops_by_numbers(graph: Graph, fed: Sequence[EndpointSummary]) -> bool:
@@ -177,25 +210,31 @@ def loops_by_numbers(graph: Graph, fed: Sequence[EndpointSummary]) -> bool:
     return has_numbers and any(node.op in ops_with("enter") | ops_with("loop") for node in graph)
 
 
-def is_random(graph: Graph, output: str) -> bool:
-    """Whether an output is another in each run, dropouts being told to keep all, so that there is nothing to verify."""
+def is_random(graph: Graph, outputs: Sequence[str]) -> bool:
+    """Whether one of the outputs is another in each run, dropouts being told to keep all, so that there is nothing to
+    verify."""
     import numpy as np
 
-    from pocketgraph.graph import const
+    from pocketgraph.graph import Node, const
     from pocketgraph.graph.op_traits import ops_with
     from pocketgraph.graph.order import reachable
     from pocketgraph.passes.dropout_removal import without_dropout
-    from pocketgraph.runtime.open_shapes import is_divisor
+    from pocketgraph.passes.training_switches import training_switches
 
     if graph.dangling():
         return False
-    told = graph.map_nodes(
-        lambda node: (
-            const(node.name, np.float32(1)) if node.op == "Placeholder" and is_divisor(graph, node.name) else node
-        )
-    )
+    shares = {name: share for name, share in training_switches(graph).items() if not isinstance(share, bool)}
+
+    def as_told(node: Node) -> Node:
+        if node.name in shares:
+            return const(node.name, np.float32(shares[node.name]))
+        if node.op == "PlaceholderWithDefault" and graph.constant(node.inputs[0]) is not None:
+            return Node(node.name, "Identity", node.inputs, {"T": node.attr("dtype", None)})
+        return node
+
+    told = graph.map_nodes(as_told)
     settled, _ = without_dropout(told, only_idle=True)
-    return any(settled[name].op in ops_with("random") for name in reachable(settled, [output]))
+    return any(settled[name].op in ops_with("random") for name in reachable(settled, outputs))
 
 
 def bears_few_bits(graph: Graph) -> bool:
@@ -211,14 +250,14 @@ def bears_few_bits(graph: Graph) -> bool:
 
 
 def fed_inputs(facts: Summary) -> list[EndpointSummary]:
-    """The inputs that the likeliest output needs a value for: not those of other outputs, nor those that stand for a
+    """The inputs that the main outputs need a value for: not those of other ends, nor those that stand for a
     constant (``keep_prob``) or for a layer of the network (a retrained model's)."""
     from pocketgraph.graph.order import reachable
     from pocketgraph.runtime.made_up_feeds import wants_a_feed
 
     if not facts.outputs or facts.graph.dangling():
         return list(facts.inputs)
-    before = reachable(facts.graph, [facts.outputs[0].name])
+    before = reachable(facts.graph, main_outputs(facts.graph))
     return [
         end
         for end in facts.inputs
@@ -230,32 +269,42 @@ def fed_inputs(facts: Summary) -> list[EndpointSummary]:
 def benchmark_flags(facts: Summary, fed: Sequence[EndpointSummary]) -> str:
     """The layer flags, left out where the graph tells all."""
     from pocketgraph.runtime.encoded_samples import decoder_of
-    from pocketgraph.runtime.open_shapes import is_divisor
 
-    outputs = shlex.quote(",".join(likeliest_outputs(facts)))
-    if all(
+    outputs = shlex.quote(",".join(main_outputs(facts.graph)))
+    if not any(e.shape.dims == () and _told_value(facts.graph, e, ()) is not None for e in fed) and all(
         (e.shape.dims is not None and None not in e.shape.dims[1:]) or decoder_of(facts.graph, e.name) is not None
         for e in fed
     ):
         return f" --output_layer={outputs}"
-    shapes = open_shapes(facts, facts.outputs[0].name)
+    shapes = open_shapes(facts)
     fed = [e for e in fed if e.name in shapes]
     sizes = ":".join(",".join(map(str, shapes[e.name])) for e in fed)
     types = ",".join(e.dtype.name if e.dtype else "float" for e in fed)
-    ones = ":".join("1" if not shapes[e.name] and is_divisor(facts.graph, e.name) else "" for e in fed)
-    values = f" --input_layer_values={ones}" if "1" in ones else ""
+    values = [_told_value(facts.graph, e, shapes[e.name]) for e in fed]
+    told = ":".join("" if value is None else f"{value:g}" for value in values)
+    values_flag = f" --input_layer_values={told}" if told.strip(":") else ""
     return (
         f" --input_layer={shlex.quote(','.join(e.name for e in fed))} --input_layer_shape={sizes}"
-        f" --input_layer_type={types}{values} --output_layer={outputs}"
+        f" --input_layer_type={types}{values_flag} --output_layer={outputs}"
     )
 
 
-def open_shapes(facts: Summary, output: str) -> dict[str, tuple[int, ...]]:
-    """Shapes of what an output needs, by node name; none where the graph does not tell them."""
+def _told_value(graph: Graph, end: EndpointSummary, shape: tuple[int, ...]) -> float | None:
+    """The number to feed an input: the share with which dropouts let everything through, and 1 for a length, as one of
+    zero steps leaves nothing to compute; None where any value does."""
+    from pocketgraph.passes.training_switches import dropout_share
+
+    if end.dtype is not None and end.dtype.is_integer and shape in ((), (1,)):
+        return 1
+    return None if shape else dropout_share(graph, end.name)
+
+
+def open_shapes(facts: Summary) -> dict[str, tuple[int, ...]]:
+    """Shapes of what the main outputs need, by node name; none where the graph does not tell them."""
     from pocketgraph.errors import PocketgraphError
     from pocketgraph.runtime.made_up_feeds import sample_shapes
 
     try:
-        return sample_shapes(facts.graph, [output])
+        return sample_shapes(facts.graph, main_outputs(facts.graph))
     except PocketgraphError:
         return {}

@@ -194,9 +194,11 @@ def _tell_outcome(before: Graph, after: Graph, size: str, new_size: str, transfo
         text += "" if left is None else f"; signal to noise {left:.1f} dB on made-up inputs"
     echo(text, err=True)
     if left is not None and left < LEAST_DECIBELS:
+        names = [name for name, _ in tool.parse_transforms(transforms, compat=Compat.named(compat))]
+        safer = "" if "smallest" in names else "--transforms=smallest loses less, and "
         echo(
             f"warning: less than {LEAST_DECIBELS:g} dB are left, so that many answers will be others; "
-            "--transforms=smallest loses less, and `pocketgraph verify --data` tells what is lost on data of your own",
+            f"{safer}`pocketgraph verify --data` tells what is lost on data of your own",
             err=True,
         )
 

@@ -115,6 +115,10 @@ def as_dict(report: Report, a: str, b: str) -> dict[str, Any]:
     }
 
 
+MOST_WIDTH = 10_000
+"""Columns in which every table has its numbers beside each other."""
+
+
 def finite(number: float) -> float | None:
     """The number, or None where JSON has no word for it."""
     return number if math.isfinite(number) else None
@@ -131,11 +135,20 @@ def show(report: Report, a: str, b: str) -> None:
     table.add_column("", no_wrap=True)
     table.add_column("output", overflow="fold", min_width=8)
     quality = ("top-1", "KL", "SNR dB") if report.is_eight_bit else ("mean diff", "worst at", "top-1")
-    for title in ("max diff", "of peak", *quality):
+    titles = ("max diff", "of peak", *quality)
+    for title in titles:
         table.add_column(title, justify="right", no_wrap=True)
-    for difference in report.outputs:
-        table.add_row(*row(difference, report.is_eight_bit))
-    console.print(table)
+    rows = [row(difference, report.is_eight_bit) for difference in report.outputs]
+    for cells in rows:
+        table.add_row(*cells)
+    if console.measure(table, options=console.options.update(max_width=MOST_WIDTH)).minimum <= console.width:
+        console.print(table)
+    else:  # a narrow terminal would cut numbers off
+        for verdict, output, *numbers in rows:
+            console.print(f"{verdict} {output}", soft_wrap=True)
+            console.print(
+                *(f"  {title} {cell}\n" for title, cell in zip(titles, numbers, strict=True) if cell), sep="", end=""
+            )
     for note in report.notes:
         console.print(f"note: {escape(note)}", soft_wrap=True)
     if report.is_eight_bit and report.is_made_up:

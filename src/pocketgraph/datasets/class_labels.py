@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -14,6 +15,9 @@ from pocketgraph.kernels.probabilities import are_probabilities
 
 Array = np.ndarray[Any, Any]
 MAX_LABEL_BYTES = 1 << 24
+LABEL_MAP_ITEM = re.compile(r"^\s*item\s*:?\s*\{([^{}]*)\}\s*?$", re.MULTILINE)
+LABEL_MAP_FIELD = re.compile(r"\b(\w+)\s*:\s*(\"[^\"]*\"|'[^']*'|)(\d*)")
+NO_LABEL = "???"
 
 
 def indices(classes: Sequence[str], names: Sequence[str] | None, scores: int) -> list[int] | None:
@@ -91,6 +95,9 @@ def numbers_of(classes: Sequence[str]) -> Array | None:
 def read_labels(path: str | os.PathLike[str]) -> list[str]:
     """The lines of a labels file, blanks at their ends dropped; empty lines at the end of the file are none.
 
+    Of a label map, as the Object Detection API has them (``item { id: 1 name: 'cat' }``), the names at the places that
+    their ids say, and ``???`` where no id is.
+
     Raises:
         FormatError: the file is missing, too large for labels, or not text in UTF-8.
     """
@@ -103,6 +110,22 @@ def read_labels(path: str | os.PathLike[str]) -> list[str]:
     if len(data) > MAX_LABEL_BYTES or b"\0" in data:
         raise FormatError("this is not a labels file, which has one name a line", where=place)
     try:
-        return [line.strip() for line in data.decode("utf-8-sig").rstrip().splitlines()]
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise FormatError("the labels are not UTF-8 text", where=place, hint="convert them with iconv") from None
+    items = LABEL_MAP_ITEM.findall(text)
+    if items and not LABEL_MAP_ITEM.sub("", text).strip():
+        return _of_label_map(items, place)
+    return [line.strip() for line in text.rstrip().splitlines()]
+
+
+def _of_label_map(items: Sequence[str], place: str) -> list[str]:
+    """The names of a label map's items by their ids."""
+    named: dict[int, str] = {}
+    for item in items:
+        fields = {key: quoted[1:-1] or number for key, quoted, number in LABEL_MAP_FIELD.findall(item)}
+        name = fields.get("display_name") or fields.get("name")
+        if not fields.get("id", "").isdigit() or name is None or int(fields["id"]) > MAX_LABEL_BYTES:
+            raise FormatError(f"an item of this label map has no id or no name: {item.strip()[:60]}", where=place)
+        named[int(fields["id"])] = name
+    return [named.get(at, NO_LABEL) for at in range(max(named) + 1)]

@@ -15,7 +15,7 @@ import numpy as np
 from pocketgraph.datasets import class_labels, csv_tables, file_lists, image_loading, named_arrays
 from pocketgraph.datasets.model_input import ModelInput, RecordingReader
 from pocketgraph.datasets.named_arrays import SampleSource
-from pocketgraph.datasets.picture_scaling import PictureScaling, picture_input
+from pocketgraph.datasets.picture_scaling import PictureScaling, is_plane, picture_input
 from pocketgraph.datasets.recordings import USUAL_RATE, rate_of, samples_at
 from pocketgraph.datasets.stored_arrays import SampleArray, sample_of, subset_of
 from pocketgraph.errors import FormatError, UsageError, option
@@ -258,6 +258,12 @@ def open_dataset(
             raise UsageError(f"the model takes {len(inputs)} inputs, not one recording", hint="give an .npz file")
         if math.prod(inputs[0].shape) == 1:
             raise UsageError("the model does not say how long its recordings are", hint="give an .npz file")
+        if is_plane(inputs[0].shape):
+            raise UsageError(
+                f"the model takes {list(inputs[0].shape)}, a picture or a spectrogram, and this is a recording",
+                where=data.files[0],
+                hint="give pictures, or an .npz file of arrays",
+            )
     else:
         picture_input(inputs, how)
     return data

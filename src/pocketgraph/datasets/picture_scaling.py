@@ -30,6 +30,13 @@ class PictureScaling:
             raise UsageError(f"{option('input_std')} is 0; pixels are divided by it")
 
 
+def is_plane(shape: tuple[int, ...]) -> bool:
+    """Whether this is a picture of one or three channels, or a spectrogram like one, and no row of numbers."""
+    if len(shape) != 4:
+        return False
+    return (shape[3] in (1, 3) and min(shape[1:3]) > 1) or (shape[1] in (1, 3) and min(shape[2:]) > 1)
+
+
 def picture_input(inputs: tuple[ModelInput, ...], scaling: PictureScaling) -> PictureInput:
     """The model's only input as one that takes pictures.
 

@@ -35,8 +35,8 @@ def add_loss(
         margin: for ``triplet``.
 
     Returns:
-        The graph; its one output is the loss, a scalar: the mean over the batch, over all elements, or over all pairs
-        of one class (0 where there is none). The triplets are those of FaceNet (Schroff and others, 2015) as
+        The graph. Its one output is the loss, a scalar, which is the mean over the batch, over all elements, or over
+        all pairs of one class (0 where there is none). The triplets are those of FaceNet (Schroff and others, 2015) as
         tf.contrib.losses.metric_learning.triplet_semihard_loss chooses them.
 
     Raises:

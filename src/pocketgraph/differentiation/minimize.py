@@ -43,7 +43,7 @@ def minimize(
             ``initial_accumulator`` (0.1), ``l1``, ``l2``, ``lr_power`` (-0.5).
 
     Returns:
-        The graph. Its ``outputs`` are the loss and the operation that trains (``GradientDescent``, ``Adam``, …): a run
+        The graph. Its ``outputs`` are the loss and the operation that trains (``GradientDescent``, ``Adam``, …). A run
         of both gives the loss from before the step. A loss that is not finite is an error, and moves nothing. The
         operation ``init`` initializes what the optimizer keeps, and all that it initialized before. A whole-number
         variable ``global_step`` counts the steps.

@@ -54,6 +54,9 @@ def trainable(
         unfold_batch_norms: whether layers that batch norms may have been folded into get a scale a channel again,
             ``LAYER/gamma``, in front of their offset; results stay the same. By default the scales are variables too.
 
+    Returns:
+        The graph with variables and the operation ``init``.
+
     Raises:
         GraphError: a name or pattern fits no constant of floating numbers, the graph has no weights, or ``kind`` is
             unknown.

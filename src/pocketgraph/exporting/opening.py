@@ -16,6 +16,7 @@ from pocketgraph.graph.graph import Signature
 from pocketgraph.graph.order import reachable
 from pocketgraph.kernels.shapes import Inferred, infer
 from pocketgraph.passes.dropout_removal import without_dropout
+from pocketgraph.passes.training_switches import dropout_share, switches_note, training_switches
 from pocketgraph.quantization.audio_preprocessing import (
     AudioPreprocessing,
     audio_preprocessing_of,
@@ -32,7 +33,6 @@ from pocketgraph.runtime.made_up_feeds import (
     side_effects,
     sizes_made_up,
 )
-from pocketgraph.runtime.open_shapes import is_divisor
 from pocketgraph.runtime.signatures import DEFAULT
 from pocketgraph.runtime.tensor_names import feed_endpoint, feed_endpoints, fetch_endpoint
 
@@ -72,6 +72,8 @@ def opened(
     for name in fixed:
         if node_name(name) not in graph.nodes:
             raise UsageError(f"the graph has no node '{name}'", hint=did_you_mean(name, graph.nodes))
+    switches = training_switches(graph, [*fixed, *(inputs or ())])
+    fixed |= switches
     graph = graph.map_nodes(lambda node: with_value(node, fixed))
     graph = without_defaults(
         graph, [*(inputs or ()), *(t for s in graph.signatures.values() for t in s.inputs.values())]
@@ -96,6 +98,7 @@ def opened(
         inside = {name: tensor for name, tensor in signature.inputs.items() if node_name(tensor) not in fixed}
         entries.append(_entry(graph, key, Signature(inside, signature.outputs, signature.method), sizes, unused))
     _check_sizes_used(unused, entries)
+    notes += [switches_note(switches)] if switches else []
     notes += _unchecked_assertions(graph, [port.tensor for entry in entries for port in entry.outputs])
     return ExportModel(graph, tuple(entries), front=front, notes=tuple(notes))
 
@@ -315,7 +318,7 @@ def _input(
         raise UsageError(
             f"the graph does not say how many dimensions the input '{name}' has",
             hint=f"set it for good: {option('feed', 'values')}={name}=1"
-            if is_divisor(graph, node.name)
+            if dropout_share(graph, node.name) is not None
             else f"say it with its sizes, as in {option('input_shape', 'shapes')}={name}:1,224,224,3",
         )
     return Port(

@@ -16,13 +16,13 @@ from pocketgraph.litert.engine import tried
 from pocketgraph.litert.program import Program
 from pocketgraph.litert.unsupported import Unsupported
 from pocketgraph.passes.dropout_removal import is_noise_of_dropout
+from pocketgraph.passes.training_switches import dropout_share
 from pocketgraph.quantization.canonical.canonicalize import canonicalize
 from pocketgraph.quantization.conversion.int8_conversion import take_pixels
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
 from pocketgraph.quantization.float_program import Simplified, simplified
 from pocketgraph.quantization.pipeline import quantize_program
 from pocketgraph.runtime.description import LATE
-from pocketgraph.runtime.open_shapes import is_divisor
 
 MOST_NAMED = 3
 """Nodes of one op that a message names."""
@@ -70,7 +70,7 @@ def help_with(graph: Graph, name: str) -> str:
     if node.op in ops_with("random") or node.op.startswith("StatelessRandom"):
         if not is_noise_of_dropout(graph, name):
             return f"feed the numbers: {option('inputs')} names all tensors to feed"
-        shares = [other.name for other in graph if other.op == "Placeholder" and is_divisor(graph, other.name)]
+        shares = [other.name for other in graph if dropout_share(graph, other.name) == 1]
         given = " ".join(f"{option('feed', 'values')}={share}=1" for share in shares)
         return f"set dropout's share for good: {given}" if shares else without_dropout_help()
     if node.op.startswith("Placeholder"):

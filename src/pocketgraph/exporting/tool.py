@@ -113,6 +113,9 @@ def export(
         notify: told what is easily overlooked, a sentence each.
         options: of the target.
 
+    Returns:
+        The files that were written, their bytes, and for each signature how far it is from the graph.
+
     Raises:
         UsageError: arguments that do not go together or do not fit the model.
         DifferenceError: the numbers are past the tolerance; no file stays.

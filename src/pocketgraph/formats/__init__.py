@@ -54,6 +54,9 @@ def load(
         decrypt: your own routine, given the file's bytes; what it returns is read in place of the file. Neither way
             writes to the disk.
 
+    Returns:
+        The graph. It does not change; ``graph.replace`` and ``transform`` make changed copies.
+
     Raises:
         FormatError: there is no such file, it is damaged, or it is something else; the message says what.
         UsageError: the file has no such tags or signature; a sealed file comes without a key.

@@ -16,6 +16,7 @@ from pocketgraph.freezing.checkpoint_values import values_of
 from pocketgraph.freezing.constant_substitution import variables_to_constants
 from pocketgraph.freezing.decided_branches import settled, without_idle_dropout
 from pocketgraph.freezing.graph_variables import is_variable, variables
+from pocketgraph.freezing.idle_updates import without_idle_updates
 from pocketgraph.freezing.initializers import initialized, refuse_computed
 from pocketgraph.freezing.leftovers import leftovers
 from pocketgraph.freezing.savers import SavedAs, saved_names
@@ -35,6 +36,10 @@ TWICE = (
     "twice."
 )
 MOST_LISTED = 8
+
+
+class UnclearOutputsError(FreezeError):
+    """Nobody said what is to be computed, and the graph does not tell."""
 
 
 @dataclass(frozen=True)
@@ -121,6 +126,9 @@ def freeze(
             when something is bound; else functions stay as they are, as in the original.
         allow_training_batch_norm: do not refuse batch norms that use the statistics of the batch.
 
+    Returns:
+        A graph of what the outputs need, without variables.
+
     Raises:
         FreezeError: an output is unknown or cannot be guessed; a variable is missing in the checkpoint or differs in
             type or shape; there are no variables; a variable goes where a constant cannot; a function calls itself; a
@@ -171,12 +179,21 @@ def freeze_and_tell(
         raise FreezeError(TWICE, where=source.graph, hint="use it as it is")
     taken = () if _names(outputs) or graph.outputs else _signatures(graph)
     names = _names(outputs) or _guessed(graph, source.graph)
-    part = extract_sub_graph(bound(graph, _by_tensor(graph, bind or {}, signature)), names).replace(outputs=names)
+    told: list[str] = []
+    whole = bound(graph, _by_tensor(graph, bind or {}, signature))
+    if "batch_norms" in wanted_repairs:  # what updates their averages is not needed by the outputs
+        whole, told = repairs.repaired(whole, "batch_norms")
+    part = extract_sub_graph(whole, names).replace(outputs=names)
+    kept = set(part.nodes)
     if control_flow is None and source.has_own_values:
         control_flow = "lower"
+    told = [line for line in told if line.split("'")[1] in kept]
     part, lines = _repaired(part, names, wanted_repairs, control_flow, is_bound=bool(bind))
     if bind:
         part = without_idle_dropout(part, names)
+    if source.has_own_values:
+        part, told = without_idle_updates(part, names)
+        lines += told
     wanted = {
         name: variable
         for name, variable in variables(part).items()
@@ -202,7 +219,7 @@ def freeze_and_tell(
     frozen = with_table_contents(frozen, graph, source.graph if os.path.isdir(source.graph) else "")
     if not allow_training_batch_norm:
         try:
-            refuse_training_batch_norms(frozen)
+            refuse_training_batch_norms(frozen, graph)
         except FreezeError as error:
             if len(taken) < 2:
                 raise
@@ -215,7 +232,7 @@ def freeze_and_tell(
         len(taken) > 1
     )
     warnings += [*leftovers(frozen, graph), *untrained_batch_norms(frozen)]
-    return Frozen(frozen, source.graph, source.checkpoint, tuple(values), tuple(warnings), tuple(lines))
+    return Frozen(frozen, source.graph, source.checkpoint, tuple(values), tuple(warnings), (*told, *lines))
 
 
 def _repaired(
@@ -232,7 +249,7 @@ def _repaired(
     if control_flow is not None or is_bound or lines:
         part = settled(part, names, control_flow or "keep")
     for name in wanted:
-        if name != "flags":
+        if name not in ("flags", "batch_norms"):
             part, told = repairs.repaired(part, name)
             part = extract_sub_graph(part, names)
             lines += told
@@ -316,7 +333,7 @@ def _guessed(graph: Graph, where: str) -> list[str]:
         return found
     ranked = likely_outputs(graph)[:MOST_LISTED]
     listed = ", ".join(f"{name} ({why})" for name, why in ranked)
-    raise FreezeError(
+    raise UnclearOutputsError(
         f"You need to supply the name of a node to {option('output_node_names', 'outputs')}, as it "
         "is not clear which is meant",
         where=where, hint=f"likely ones are {listed}" if ranked else "no node of the graph looks like an output",

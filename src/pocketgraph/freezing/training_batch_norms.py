@@ -8,6 +8,7 @@ import numpy as np
 
 from pocketgraph.errors import FreezeError, option
 from pocketgraph.graph import Graph, Node, node_name, opdefs
+from pocketgraph.graph.dtype import BOOL
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import MERGES
 
@@ -16,11 +17,15 @@ _THROUGH = ops_with("passes", "view")
 _MOST_LISTED = 3
 
 
-def refuse_training_batch_norms(graph: Graph) -> None:
+def refuse_training_batch_norms(graph: Graph, whole: Graph | None = None) -> None:
     """Raises when a frozen graph has a batch norm that uses the statistics of the batch it is given.
 
     That is a fused batch norm with is_training=true or with empty moving statistics, or one made of ops that takes
     the mean and variance over the batch. Those on a branch that only a run decides are left alone.
+
+    Args:
+        graph: the frozen graph.
+        whole: what it was frozen from.
 
     Raises:
         FreezeError: there is one.
@@ -41,10 +46,18 @@ def refuse_training_batch_norms(graph: Graph) -> None:
     raise FreezeError(
         f"the batch norm '{name}'{more} {why}, so each answer depends on the other examples in the batch and a batch "
         "of one gives nonsense",
-        hint=f"bind the placeholder that chooses training ({option('bind')} is_training=false), "
-        "freeze the evaluation graph, or "
+        hint=f"{_remedy(whole or graph)}freeze the evaluation graph, or "
         f"if it is meant so (style transfer) pass {option('allow_training_batch_norm')}",
     )
+
+
+def _remedy(graph: Graph) -> str:
+    """What may help before the graph itself has to be another one."""
+    flags = [node.name for node in graph if node.op.startswith("Placeholder") and node.attr("dtype") is BOOL]
+    averages = f"take the averages that training kept (`pocketgraph freeze_graph` with {option('repair')}), "
+    if not flags:
+        return averages
+    return f"bind the placeholder that chooses training ({option('bind')} {flags[0]}=false), {averages}"
 
 
 def untrained_batch_norms(graph: Graph) -> Iterator[str]:

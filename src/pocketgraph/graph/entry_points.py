@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -56,6 +57,32 @@ def sole_outputs(graph: Graph) -> list[str] | None:
     return None if sole is None else _results(graph, sole)
 
 
+def main_outputs(graph: Graph) -> list[str]:
+    """The outputs that make a model whole: those stated (a SavedModel's of the default signature); else the likeliest,
+    and others that are about as likely and are no part of the way to it, such as a second head. Of a training graph,
+    which has many ends, the likeliest alone. Empty without any."""
+    stated = [s for key, s in graph.signatures.items() if key == "serving_default"]
+    listed = list(graph.outputs) or [tensor for signature in stated for tensor in signature.outputs.values()]
+    own = list(dict.fromkeys(_brief(name) for name in listed if node_name(canonical(name)) in graph))
+    if own:
+        return own
+    ends = likely_outputs(graph)
+    if not ends:
+        return []
+    first = node_name(ends[0].name)
+    survey = _Survey(graph)
+    rivals = [] if ends[0].why.endswith(" output") or survey.is_trained else survey.rivals()
+    layers = survey.cached_layers(first)
+    nodes = {first, *(rival for rival in rivals if survey.cached_layers(rival) == layers)}
+    return [name for name, _ in ends if node_name(name) in nodes]
+
+
+def other_ends(graph: Graph, chosen: Sequence[str]) -> list[str]:
+    """Ends of a graph, less likely outputs, that are neither among those chosen nor on the way to or from them."""
+    survey = _Survey(graph)
+    return [end.name for end in survey.outputs() if end.score >= 0 and survey.is_apart(end.name, chosen)]
+
+
 def _results(graph: Graph, name: str) -> list[str]:
     """What a node at the end of a graph gives that is wanted: all that it gives, or the first where the rest serves
     something else."""
@@ -93,6 +120,9 @@ _PLACEHOLDERS = ops_with("placeholder")
 PIPELINES = re.compile(
     r"IteratorGetNext|(Queue|Stage).*(Dequeue|Unstage)|QueueDequeue|ReaderRead|ParseExample|ParseSingle"
 )
+_PARSES = re.compile(r"ParseExample|ParseSingle")
+_SIZES = frozenset({"Shape", "ShapeN", "Size", "Rank", "ZerosLike", "OnesLike"})
+"""Not a trait: ops whose results tell of their input no more than its shape."""
 _VARIABLES = ops_with("variable")
 _THROUGH = frozenset({
     "Identity", "ReadVariableOp", "Reshape", "Transpose", "Cast", "Dequantize", "Enter", "Switch", "Squeeze",
@@ -186,14 +216,15 @@ class _Survey:
                     first.append(LikelyEntry(node.name, f"{node.op} that meets the model's weights"))
                 else:
                     second.append(LikelyEntry(node.name, f"{node.op} that no weight is applied to"))
-            elif PIPELINES.match(node.op) and (node.name in main or not main):
+            elif self._is_pipeline(node) and (node.name in main or not main):
                 last.append(LikelyEntry(node.name, f"{node.op}, training's input pipeline"))
         return first + second + last
 
     def outputs(self) -> list[_Ranked]:
         reached = self._forward(self._main_sources or self._sources)
         labelled: set[str] = set()
-        if self._main_sources and self._trained:  # in a frozen graph, what no weight meets is noise or a size, no label
+        # In a frozen graph, what no weight meets is noise or a size, no label.
+        if self._main_sources and self.is_trained:
             labelled = self._forward(self._sources - self._main_sources)
         inner = (reached - labelled) or reached or {node.name for node in self._model}
         found: dict[str, _Ranked] = {}
@@ -207,7 +238,7 @@ class _Survey:
             ranked = self._rank(node)
             if ranked is not None:
                 found[node.name] = ranked
-            if self._trained and node.op in _PICKS and node.data_inputs:
+            if self.is_trained and node.op in _PICKS and node.data_inputs:
                 scores = self._graph.nodes.get(node_name(node.data_inputs[0]))
                 ranked = self._rank(scores) if scores is not None and scores.name in inner else None
                 if ranked is not None:
@@ -216,11 +247,35 @@ class _Survey:
 
     def sole_output(self) -> str | None:
         ranked = self.outputs()
+        if not ranked or ranked[0].score < 0 or self.rivals():
+            return None
+        return ranked[0].name
+
+    def cached_layers(self, name: str) -> set[str]:
+        """The placeholders in front of a node whose default is a layer of the network, as in a retrained model: its old
+        classes are not behind them."""
+        seen: set[str] = set()
+        found = set()
+        waiting = [name]
+        while waiting:
+            node = self._graph.nodes.get(node_name(waiting.pop()))
+            if node is None or node.name in seen:
+                continue
+            seen.add(node.name)
+            if node.op == "PlaceholderWithDefault":
+                before = self._graph.nodes.get(node_name(node.data_inputs[0])) if node.data_inputs else None
+                if before is not None and before.op != "Const":
+                    found.add(node.name)
+            waiting.extend(node.data_inputs)
+        return found
+
+    def rivals(self) -> list[str]:
+        """The ends that are about as likely as the likeliest, and neither lead to it nor come from it."""
+        ranked = self.outputs()
         if not ranked:
-            return None
+            return []
         best = ranked[0]
-        if best.score < 0:
-            return None
+        found = []
         copy = re.compile(re.escape(best.name) + r"(_\d+)+")  # the same layer built again for evaluation
         for rival in ranked[1:]:
             if copy.fullmatch(rival.name):
@@ -229,9 +284,50 @@ class _Survey:
                 continue
             if rival.score <= best.score - _CLEAR:
                 continue
-            if rival.score >= min(_CREDIBLE, best.score) and not self._related(best.name, rival.name):
-                return None
-        return best.name
+            is_rival = rival.score >= min(_CREDIBLE, best.score) and not self._related(best.name, rival.name)
+            if is_rival and not self._picks_from_same(best.name, rival.name):
+                found.append(rival.name)
+        return found
+
+    def is_apart(self, name: str, others: Sequence[str]) -> bool:
+        """Whether a node is none of these, comes from none, leads to none and picks from none's scores."""
+        nodes = {node_name(other) for other in others}
+        return name not in nodes and not any(
+            self._related(other, name) or self._picks_from_same(other, name) for other in nodes
+        )
+
+    def _picks_from_same(self, best: str, rival: str) -> bool:
+        """Whether a node only picks the best of the scores that another one normalizes."""
+        node = self._graph[rival]
+        if node.op not in _PICKS or not node.data_inputs:
+            return False
+        scores = node_name(node.data_inputs[0])
+        return scores in self._graph and self._related(best, scores)
+
+    def _is_pipeline(self, node: Node) -> bool:
+        """Whether values come into the graph here that nobody feeds; not where what a placeholder takes is parsed."""
+        return PIPELINES.match(node.op) is not None and node.name not in self._served
+
+    @cached_property
+    def _served(self) -> set[str]:
+        """The ops that parse records which a placeholder takes, as models that are served do."""
+        found = set()
+        for node in self._model:
+            if not _PARSES.match(node.op):
+                continue
+            seen: set[str] = set()
+            waiting = [node_name(ref) for ref in node.data_inputs]
+            while waiting:
+                name = waiting.pop()
+                before = self._graph.nodes.get(name)
+                if before is None or name in seen:
+                    continue
+                seen.add(name)
+                if before.op in _PLACEHOLDERS:
+                    found.add(node.name)
+                    break
+                waiting.extend(node_name(ref) for ref in before.data_inputs)
+        return found
 
     @cached_property
     def _sources(self) -> set[tuple[str, int]]:
@@ -240,12 +336,12 @@ class _Survey:
         for node in self._model:
             if node.op in _PLACEHOLDERS and not _OF_SAVERS.search(node.name):
                 found.add((node.name, 0))
-            elif PIPELINES.match(node.op):
+            elif self._is_pipeline(node):
                 found |= {(node.name, port) for port, _ in self._users.get(node.name, ())}
         return found
 
     @cached_property
-    def _trained(self) -> bool:
+    def is_trained(self) -> bool:
         """Whether the graph is of training: it has variables."""
         return any(node.op in _VARIABLES for node in self._graph)
 
@@ -255,7 +351,7 @@ class _Survey:
         found: set[str] = set()
         waiting = []
         for node in self._model:
-            if node.op in _VARIABLES or (node.op == "Const" and not self._trained and _is_array(node)):
+            if node.op in _VARIABLES or (node.op == "Const" and not self.is_trained and _is_array(node)):
                 found.add(node.name)
                 waiting.append(node.name)
         while waiting:
@@ -294,8 +390,10 @@ class _Survey:
         waiting = [user for name, port in sources for at, user in self._users.get(name, ()) if at == port]
         while waiting:
             node = waiting.pop()
-            if node.op in _PLACEHOLDERS or PIPELINES.match(node.op):
+            if node.op in _PLACEHOLDERS or self._is_pipeline(node):
                 continue  # what comes out of these is a source itself
+            if node.op in _SIZES:
+                continue  # a table of labels that is repeated for each example is no answer
             if node.name not in found:
                 found.add(node.name)
                 waiting.extend(user for _, user in self._users.get(node.name, ()))
@@ -325,6 +423,8 @@ class _Survey:
             score -= 4
             why += ", named like a measure of training"
         if _TRAINING_TOWER.search(node.name):
+            score -= 1
+        if any(user.op in _SIZES for _, user in self._users.get(node.name, ())):
             score -= 1
         if end.op in _POOR_OPS or (port and _SIDE_RESULTS.match(end.op)) or self._merges_side_results(end):
             score -= 2

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.errors import UsageError, option
-from pocketgraph.graph import DType, Graph, Shape
+from pocketgraph.graph import DType, Graph, Node, Shape, node_name
+from pocketgraph.passes.training_switches import training_switches
 from pocketgraph.runtime.encoded_samples import decoder_of, encoded_sample
 from pocketgraph.runtime.feeds import FeedSpec
+from pocketgraph.runtime.record_samples import parser_of, record_sample
 from pocketgraph.runtime.tensor_names import feed_endpoint
 
 FED_TYPES = ("float", "int32", "int64", "quint8", "uint8", "int8", "bool", "half", "double", "string")
@@ -49,7 +51,7 @@ class BenchmarkLayer:
         if self.dtype.name == "string":
             if self.values:
                 raise UsageError("Initialization values are not supported for strings", where=where)
-            return np.full(self.shape, self.text, dtype=object)
+            return np.full(self.shape, np.array(self.text, object), object)  # bytes alone would lose zeros at their end
         if len(self.values) > elements:
             raise UsageError(f"{len(self.values)} values for {elements} elements", where=where)
         flat = np.zeros(elements, self.dtype.numpy)
@@ -60,14 +62,19 @@ class BenchmarkLayer:
 def layers_from_graph(graph: Graph, names: Sequence[str]) -> list[BenchmarkLayer]:
     """Layers for these placeholders as the graph declares them; an unknown first dimension becomes 1.
 
-    What decodes recordings or pictures is fed one of noise.
+    What decodes recordings, pictures or records is fed one of noise; what chooses between training and use, its value
+    in use.
 
     Raises:
         UsageError: a placeholder's shape is not known well enough; the message says what to pass.
     """
     specs = {name: FeedSpec.of(graph, feed_endpoint(graph, name), name) for name in names}
     decoders = {name: decoder_of(graph, spec.endpoint.node) for name, spec in specs.items()}
-    shapes = {name: Shape(()) if decoders[name] is not None else spec.shape for name, spec in specs.items()}
+    switches = training_switches(graph)
+    shapes = {
+        name: Shape(()) if decoders[name] is not None or spec.endpoint.node in switches else spec.shape
+        for name, spec in specs.items()
+    }
     open_ones = [name for name, shape in shapes.items() if shape.dims is None or None in shape.dims[1:]]
     if open_ones:
         known = ":".join(_sizes(shape.dims) for shape in shapes.values())
@@ -81,10 +88,20 @@ def layers_from_graph(graph: Graph, names: Sequence[str]) -> list[BenchmarkLayer
             name,
             graph.producer(name).dtype("dtype"),
             tuple(1 if size is None else size for size in shape.dims or ()),
-            text=encoded_sample(decoder, np.random.default_rng(0)) if (decoder := decoders[name]) is not None else b"",
+            (float(switches[node_name(name)]),) if node_name(name) in switches else (),
+            text=_text(graph, name, decoders[name]),
         )
         for name, shape in shapes.items()
     ]
+
+
+def _text(graph: Graph, name: str, decoder: Node | None) -> bytes:
+    """What an input of strings is fed: nothing where nobody takes it apart."""
+    rng = np.random.default_rng(0)
+    if decoder is not None:
+        return encoded_sample(decoder, rng)
+    parser = parser_of(graph, name)
+    return b"" if parser is None else record_sample(graph, parser, rng)
 
 
 def _sizes(dims: tuple[int | None, ...] | None) -> str:

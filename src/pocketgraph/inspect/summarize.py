@@ -156,6 +156,12 @@ def summarize(graph: Graph) -> Summary:
     [('x', float, [?,2]), ('y', float, [?,1])]
     >>> facts.const_parameters, facts.const_bytes, facts.op_counts
     (2, 8, [('Const', 1), ('MatMul', 1), ('Placeholder', 1)])
+
+    Args:
+        graph: the graph.
+
+    Returns:
+        Likely inputs and outputs, parameters, bytes, ops and more.
     """
     return Summary(graph)
 

@@ -75,6 +75,9 @@ class QuantizedModel:
         Args:
             form: ``tflite`` or ``pb``; by default the one that the model was made for.
 
+        Returns:
+            The bytes, the same each time.
+
         Raises:
             UsageError: a model that was made for a .tflite file has no other form.
         """
@@ -98,7 +101,11 @@ class QuantizedModel:
         )  # fmt: skip
 
     def size_and_latency(self) -> SizeAndLatency:
-        """The bytes and the time of both models as .tflite files, measured in turn on this machine, once."""
+        """What both models take as .tflite files, measured in turn on this machine, once.
+
+        Returns:
+            Bytes, and seconds of a run, of each.
+        """
         return self._speed
 
     @cached_property

@@ -18,6 +18,7 @@ from pocketgraph.errors import UsageError, option
 from pocketgraph.formats import to_bytes
 from pocketgraph.graph import Graph
 from pocketgraph.graph.model_file_graph import refuse_finished
+from pocketgraph.passes.training_switches import switches_note, training_switches
 from pocketgraph.quantization.accuracy_budget import (
     AccuracyBudget,
     ProgramComparison,
@@ -109,6 +110,9 @@ def quantize(
         resume: a file in which an interrupted call finds what it had; it is deleted when the model is saved.
         progress: told the stage, how many steps of it are done, and of how many.
         notify: told what is easily overlooked, a sentence each.
+
+    Returns:
+        The eight-bit model. ``save`` writes it, ``report`` says what each layer lost, ``judged`` what the model did.
 
     Raises:
         UsageError: there are no samples, something does not go together, or a name is of nothing.
@@ -207,6 +211,10 @@ class _Quantizer:
         graph = model if isinstance(model, Graph) else read_graph(os.fspath(model), outputs)
         refuse_finished(graph, "quantize")
         check_feeds(feeds, [graph])
+        switches = training_switches(graph, [*feeds, *inputs])
+        if switches:
+            reading.notify(switches_note(switches))
+            feeds = {**switches, **feeds}
         self.outputs = list(outputs) or list(sample_fetches(graph))
         self.audio = None if inputs else audio_preprocessing_of(graph, self.outputs, tuple(feeds))
         if self.audio is not None:

@@ -49,7 +49,9 @@ class Difference:
 def plain_values(value: Array) -> Array:
     """Ones and words, where random integers are no lengths and empty texts have no words."""
     if value.dtype.kind == "O":
-        return np.full(value.shape, b"a", object)
+        words = np.empty(value.shape, object)
+        words.ravel()[:] = [item or b"a" for item in value.ravel()]
+        return words
     return np.ones_like(value) if value.dtype.kind in "iu" and value.dtype.itemsize > 1 else value
 
 

@@ -84,11 +84,21 @@ class InferenceInterface:
     # The graph
 
     def graph(self) -> Graph:
-        """The model's graph."""
+        """The model's graph.
+
+        Returns:
+            The graph.
+        """
         return self._session.graph
 
     def graph_operation(self, name: str) -> GraphOperation:
         """A node by name, with the types and shapes of its outputs.
+
+        Args:
+            name: of the node.
+
+        Returns:
+            The node's name, op and outputs.
 
         Raises:
             RunError: there is none, or the interface is closed.
@@ -282,7 +292,11 @@ class InferenceInterface:
     # Statistics and the end
 
     def get_stat_string(self) -> str:
-        """Tables of the node times of all runs with ``enable_stats``; "" when there was none."""
+        """The times of nodes.
+
+        Returns:
+            Tables over all runs with ``enable_stats``; "" when there was none.
+        """
         if self._stats is None:
             return ""
         stats = self._stats

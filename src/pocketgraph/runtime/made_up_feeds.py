@@ -14,11 +14,13 @@ from pocketgraph.graph.dtype import BOOL, FLOAT, STRING, UINT8
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
+from pocketgraph.passes.training_switches import dropout_share, flag_in_use, training_switches
 from pocketgraph.runtime.encoded_samples import decoder_of, encoded_sample
 from pocketgraph.runtime.engines.needed import needed
 from pocketgraph.runtime.feeds import FeedSpec
-from pocketgraph.runtime.open_shapes import fitting_shapes, is_divisor, leads_to_picture_ops, read_as
+from pocketgraph.runtime.open_shapes import fitting_shapes, leads_to_picture_ops, read_as
 from pocketgraph.runtime.permissions import RESTRICTED
+from pocketgraph.runtime.record_samples import parser_of, record_sample
 from pocketgraph.runtime.tensor_names import fetch_endpoint
 
 MOST_BYTES = 1 << 31
@@ -94,7 +96,8 @@ def sample_shapes(graph: Graph, fetches: Sequence[str], known: Collection[str] =
     for spec in specs:
         declared = graph[spec.endpoint.node].shape()
         dims = spec.shape.dims if spec.shape.dims is not None or declared is None else declared.dims
-        if dims is None and decoder_of(graph, spec.endpoint.node) is not None:
+        is_flag = spec.dtype is BOOL and flag_in_use(graph, graph[spec.endpoint.node]) is not None
+        if dims is None and (is_flag or decoder_of(graph, spec.endpoint.node) is not None):
             dims = ()
         if dims == () and spec.dtype is FLOAT and read_as(graph, spec.label) is not None:
             dims = None  # a scalar is what strip_unused_nodes writes when it is not told a shape
@@ -129,13 +132,14 @@ def sample_feeds(
     """Random feeds for the placeholders that these fetches need; the same for the same seed.
 
     Floats are uniform in [-1, 1), 8-bit integers over their range, other integers in [0, 10), booleans False, strings
-    empty, or a recording or picture of noise where they are decoded as one. ``given`` are shapes by the placeholders'
-    names.
+    empty, or a recording, a picture or a record of noise where they are decoded as one. ``given`` are shapes by the
+    placeholders' names.
 
     Raises:
         UsageError: a placeholder's shape or type is not declared, or it is too large to make up.
     """
     shapes = {**sample_shapes(graph, fetches, given or ()), **(given or {})}
+    switches = training_switches(graph)
     rng = np.random.default_rng(seed)
     feeds = {}
     for spec in _specs(graph, fetches):
@@ -147,8 +151,14 @@ def sample_feeds(
         if decoder is not None:
             feeds[spec.label] = np.array(encoded_sample(decoder, rng), object)
             continue
-        if spec.dtype is FLOAT and not shapes[spec.label] and is_divisor(graph, spec.label):
-            feeds[spec.label] = np.array(1, np.float32)  # the share that a dropout keeps
+        parser = parser_of(graph, spec.endpoint.node) if spec.dtype is STRING else None
+        if parser is not None:
+            feeds[spec.label] = np.full(shapes[spec.label], np.array(record_sample(graph, parser, rng), object), object)
+            continue
+        name = spec.endpoint.node
+        share = None if shapes[spec.label] else switches.get(name, dropout_share(graph, name))
+        if share is not None:
+            feeds[spec.label] = np.array(share, spec.dtype.numpy)
             continue
         feeds[spec.label] = random_values(spec.dtype, shapes[spec.label], rng, spec.label)
     return feeds

@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pocketgraph.errors import GraphError
 from pocketgraph.graph import DType, Graph, Shape, node_name
-from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.dtype import BOOL, FLOAT
 from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.passes.training_switches import dropout_share
 
 Dims = Sequence[int | None]
 SIDES = (
@@ -72,8 +73,10 @@ def fitting_shapes(
         Shapes that fit; ``chosen`` where none do.
     """
     shapes = dict(chosen)
-    for name, (dims, _) in open_inputs.items():
+    for name, (dims, dtype) in open_inputs.items():
         tried = [shapes[name]] if name in shapes else []
+        if dims is None and dtype is BOOL:
+            tried.append(())  # whether training goes on
         tried += [shape for shape in candidates(graph, name, dims) if shape not in tried]
         for shape in tried[:MOST_TRIED]:
             if _fits(graph, {**shapes, name: shape}, fetches, types):
@@ -88,7 +91,7 @@ def fitting_shapes(
 def candidates(graph: Graph, name: str, dims: Dims | None) -> Iterator[tuple[int, ...]]:
     """Shapes that an input may have, by what reads it, the likeliest first."""
     if dims is None:
-        if is_divisor(graph, name):
+        if dropout_share(graph, name) is not None:
             yield ()
             return
         dims = read_as(graph, name)
@@ -126,15 +129,6 @@ def leads_to_picture_ops(graph: Graph, name: str) -> bool:
                 seen.add(reader.name)
                 waiting.append((reader.name, far + 1))
     return False
-
-
-def is_divisor(graph: Graph, name: str) -> bool:
-    """Whether something is divided by a tensor, as by the share that a dropout keeps."""
-    readers = graph.consumers.get(name, ())
-    return any(
-        reader.op in ops_with("quotient") and len(reader.data_inputs) == 2 and node_name(reader.data_inputs[1]) == name
-        for reader in readers
-    )
 
 
 def read_as(graph: Graph, name: str) -> Dims | None:

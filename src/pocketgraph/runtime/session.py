@@ -234,7 +234,17 @@ class Session:
         *,
         targets: TensorName | Sequence[TensorName] = (),
     ) -> StepTrace:
-        """Runs once and gives the time of every node; see ``run`` for the arguments."""
+        """Runs once and takes the time of every node.
+
+        Args:
+            fetches, feeds, targets: as for ``run``.
+
+        Returns:
+            The nodes in the order in which they ran, each with its time.
+
+        Raises:
+            RunError: as for ``run``.
+        """
         from pocketgraph.runtime.profile import StepTrace
 
         trace = StepTrace()
@@ -257,6 +267,12 @@ class Session:
                 their declared shapes, with 1 where a size is open, 224 x 224 where a picture's size is.
             targets: as for ``run``.
             measure: with ``engine="auto"``, measure now, and anew, which engine is the fastest for each large part.
+
+        Returns:
+            The parts, the engine of each, and reasons; it prints as text.
+
+        Raises:
+            RunError: an unknown name, a shape that does not fit, or a closed session.
         """
         from pocketgraph.runtime.made_up_feeds import sample_fetches, sample_shapes
 
@@ -281,9 +297,12 @@ class Session:
         return [(part.place, "not run" if part.verdict is None else part.verdict.value) for part in checked]
 
     def restore(self, folder: str | os.PathLike[str]) -> None:
-        """Gives variables and tables what a SavedModel's directory, ``folder``, holds for them.
+        """Gives variables and tables what a SavedModel's directory holds for them.
 
         A session of the directory itself does this by itself; one of a Graph that was loaded from it does not.
+
+        Args:
+            folder: the directory.
 
         Raises:
             FormatError: the files are damaged.
@@ -295,7 +314,10 @@ class Session:
         restore(os.fspath(folder), self.graph, self._running.state)
 
     def variables(self) -> dict[str, Array]:
-        """The present values of the variables that have one, by their shared names, or else by their nodes'.
+        """The present values of variables.
+
+        Returns:
+            The values of the variables that have one, by their shared names, or else by their nodes'.
 
         Raises:
             RunError: the session is closed.

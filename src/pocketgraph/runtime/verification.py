@@ -193,8 +193,7 @@ def verify(
             except RunError as error:
                 if inputs is not None:
                     raise
-                feeds = {name: plain_values(value) for name, value in feeds.items()}
-                ours = _with_made_up(first, running, feeds, error)
+                feeds, ours = _with_made_up(first, running, feeds, error)
             fed.append(feeds)
             missing = same.missing(feeds)
             made_by_first = dict(zip(missing, first.run(list(missing.values()), feeds), strict=True)) if missing else {}
@@ -332,17 +331,27 @@ def _notes(graph: Graph, wanted: Sequence[str], feeds: Feeds) -> list[str]:
     return found + [f"no output depends on the feed '{label}'" for label in unread]
 
 
-def _with_made_up(model: ComparedModel, wanted: list[str], feeds: Feeds, before: RunError) -> list[Array]:
-    """The results of plain feeds, where random ones failed ``before``.
+def _with_made_up(
+    model: ComparedModel, wanted: list[str], feeds: Feeds, before: RunError
+) -> tuple[dict[str, Any], list[Array]]:
+    """Plain feeds, and their results, where random ones failed ``before``: ones for integers, which may be lengths, or
+    zeros, which are places in what holds one.
 
     Raises:
         RunError: the model does not take them either.
     """
-    try:
-        return model.run(wanted, feeds)
-    except RunError:
-        hint = f"the feeds were made up, pass some that fit with {option('inputs')}"
-        raise RunError(before.what, where=before.where, hint=hint) from before
+    plain = {name: plain_values(value) for name, value in feeds.items()}
+    for tried in (plain, {name: _zeros(value) for name, value in plain.items()}):
+        try:
+            return tried, model.run(wanted, tried)
+        except RunError:
+            continue
+    hint = f"the feeds were made up, pass some that fit with {option('inputs')}"
+    raise RunError(before.what, where=before.where, hint=hint) from before
+
+
+def _zeros(value: Any) -> Any:
+    return np.zeros_like(value) if value.dtype.kind in "iu" and value.dtype.itemsize > 1 else value
 
 
 def _wider(value: Any) -> Any:

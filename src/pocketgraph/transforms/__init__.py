@@ -42,6 +42,9 @@ def transform(
         compat: "fixed" for the nodes that TensorFlow's tool makes, but what is right where that aborts or damages the
             graph, and what it could not do; "original" for the tool to the letter.
 
+    Returns:
+        The graph after all of them.
+
     Raises:
         UsageError: the transforms are not spelled right.
         TransformError: a rule failed.

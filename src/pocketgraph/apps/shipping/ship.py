@@ -23,8 +23,12 @@ from pocketgraph.exporting.devices.device_fit import fit
 from pocketgraph.formats import save
 from pocketgraph.formats.files import write_atomically
 from pocketgraph.freezing import freeze
-from pocketgraph.graph import Graph
+from pocketgraph.graph import Graph, canonical
+from pocketgraph.graph.dtype import STRING
+from pocketgraph.graph.entry_points import main_outputs, other_ends
 from pocketgraph.graph.model_file_graph import refuse_finished
+from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.kernels.shapes import infer
 from pocketgraph.pages.quantities import duration
 from pocketgraph.quantization import evaluate, quantize
 from pocketgraph.quantization.core.quantization_options import Progress, silent
@@ -32,6 +36,7 @@ from pocketgraph.quantization.evaluation.model_evaluation import largest_inputs
 from pocketgraph.quantization.evaluation.model_verdict import ModelVerdict
 from pocketgraph.quantization.evaluation.runnable_models import open_model, read_graph
 from pocketgraph.runtime import verify
+from pocketgraph.runtime.answer_metrics import ClassAccuracy
 from pocketgraph.runtime.made_up_feeds import sample_fetches, sample_inputs
 from pocketgraph.transforms import transform
 from pocketgraph.version import VERSION
@@ -40,6 +45,10 @@ MOST_CALIBRATED = 100  # samples
 CALIBRATED_SHARE = 0.6  # of the samples, where there are few: the others judge
 FEWEST_JUDGED = 10  # samples; fewer judge nothing
 MOST_JUDGED = 200
+SCALINGS = ((0.0, 255.0), (127.5, 127.5), (0.0, 1.0))
+"""Mean and deviation of pixels that networks are mostly trained with, the usual ones first."""
+MOST_TRIED = 60  # samples for each of these
+MOST_JUDGED_OTHERS = 50  # of outputs besides the first
 LOST_ANSWERS = 2.0  # percentage points of right answers that may be lost when nothing is said
 CHANGED_ANSWERS = 5.0  # of answers that may be others, where the data tell no classes
 LEAST_DECIBELS = 20.0  # of results that are no scores of classes
@@ -83,6 +92,9 @@ def ship(
         preset, input_mean, input_std, input_width, input_height, sample_rate: see ``SampleReading``.
         threads, progress, notify: as for ``quantize``.
 
+    Returns:
+        What was tried, what ships, and the verdict.
+
     Raises:
         UsageError: the data do not fit the model, or a name is of nothing.
         PocketgraphError: the model is damaged, or not even the float file can be made.
@@ -99,9 +111,9 @@ def ship(
     asked = repr((str(data), str(labels), list(outputs or ()), target, max_accuracy_drop, reading))
     if os.path.exists(place) and not os.path.isdir(place):
         raise UsageError(f"'{place}' is a file, not a folder for what ships")
-    graph = read_graph(source, outputs)
+    graph = read_graph(source, outputs, repair=True)
     refuse_finished(graph, "ship")
-    wanted = list(outputs) if outputs else list(sample_fetches(graph))[:1]
+    wanted, texts = (list(outputs), []) if outputs else _numbers(graph, _whole(graph))
     said: set[str] = set()
 
     def told(text: str) -> None:
@@ -111,8 +123,36 @@ def ship(
 
     work = _Work(source, place, data, labels, wanted, max_accuracy_drop, reading, threads, progress or silent,
                  told, _key(source, asked))  # fmt: skip
+    stated = outputs or graph.outputs or graph.signatures
+    if left := [] if stated else other_ends(graph, wanted):
+        told(f"{', '.join(left)} is left out; {option('outputs')}={','.join([*wanted, *left])} ships it too")
     work.target = target
+    if texts:
+        work.result.unknown.append(f"{', '.join(texts)} gives texts, which do not ship; the labels name the classes")
     return work.done() or work.run(graph)
+
+
+def _whole(graph: Graph) -> list[str]:
+    """All outputs of the model; where nothing states them, the likeliest one and those that are no part of it."""
+    stated = graph.outputs or any(not key.startswith("__") for key in graph.signatures)
+    guessed = [] if stated else main_outputs(graph)
+    return guessed or list(sample_fetches(graph))[: None if stated else 1]
+
+
+def _numbers(graph: Graph, names: list[str]) -> tuple[list[str], list[str]]:
+    """The outputs that are numbers, what the model is judged by first (shares, then other floats); and the texts."""
+    inferred = infer(graph)
+
+    def order(name: str) -> int:
+        dtype = inferred.dtype(canonical(name))
+        node = graph.producer(name)
+        while node.op in ops_with("passes", "view") and node.data_inputs:
+            node = graph.producer(node.data_inputs[0])
+        return 2 if dtype is None or not dtype.is_floating else 0 if node.op in ("Softmax", "Sigmoid") else 1
+
+    texts = [name for name in names if inferred.dtype(canonical(name)) is STRING]
+    left = sorted((name for name in names if name not in texts), key=order)
+    return (left, texts) if left else (names, [])
 
 
 class _Work:
@@ -160,6 +200,7 @@ class _Work:
         )
         calibrated, judged = self.shares(frozen)
         result.is_proved = judged >= FEWEST_JUDGED
+        self.settle_scaling(frozen, calibrated)
         if self.data is None:
             result.unknown.append(
                 f"what it loses on real inputs: give some with {option('data')}, 100 are enough; without, only a form "
@@ -193,6 +234,37 @@ class _Work:
         data = reading.open(self.data, largest_inputs([opened]), reading.scaling(graph), audio)
         calibrated = min(MOST_CALIBRATED, math.ceil(len(data) * CALIBRATED_SHARE))
         return calibrated, min(len(data) - calibrated, MOST_JUDGED)
+
+    def settle_scaling(self, graph: Graph, calibrated: int) -> None:
+        """Finds the scaling of pictures with which most answers are right, where neither the caller nor the graph says
+        it and the data tell what is right; of the samples that calibrate, so that those that judge stay unseen."""
+        is_said = any(self.reading[name] is not None for name in ("preset", "input_mean", "input_std"))
+        if (
+            is_said
+            or self.data is None
+            or not os.path.isdir(self.data)
+            or SampleReading().scaling(graph).mean is not None
+        ):
+            return
+        right: dict[tuple[float, float], ClassAccuracy] = {}
+        for mean, std in SCALINGS:
+            try:
+                found = evaluate(
+                    graph, self.data, labels=self.labels, outputs=self.outputs, threads=self.threads,
+                    limit=max(1, min(calibrated, MOST_TRIED)), **{**self.reading, "input_mean": mean, "input_std": std},
+                )[0].accuracy  # fmt: skip
+            except PocketgraphError:
+                return  # what is wrong is said where the data are read in earnest
+            if found is None:
+                return
+            right[mean, std] = found
+        usual, best = right[SCALINGS[0]], max(right, key=lambda scaling: right[scaling].first)
+        if right[best].top1_interval[0] > usual.top1:
+            self.reading = {**self.reading, "input_mean": best[0], "input_std": best[1]}
+            self.notify(
+                f"pictures are scaled with {option('input_mean')}={best[0]:g} {option('input_std')}={best[1]:g}: "
+                f"{right[best].top1:.0%} of {usual.count} answers are right so, and {usual.top1:.0%} with 0 and 255"
+            )
 
     def forms(self, graph: Graph, calibrated: int) -> dict[str, Make]:
         """How each form is made; without samples those that need none."""
@@ -252,7 +324,18 @@ class _Work:
         before, after = found_all[0], found_all[1]
         result.doubt = before.doubt if before.accuracy is not None else ""
         result.milliseconds = before.as_dict()["milliseconds"], after.as_dict()["milliseconds"]
-        return self._within(before, after, found_all.samples)
+        kept, words = self._within(before, after, found_all.samples)
+        budget = result.budget
+        for name in self.outputs[1:] if kept else ():
+            others = evaluate(
+                [self.path(FROZEN), path], self.data, outputs=[name], threads=self.threads,
+                skip=calibrated if judged else 0, limit=min(judged or MOST_JUDGED_OTHERS, MOST_JUDGED_OTHERS),
+                notify=self.notify, **self.reading,
+            )  # fmt: skip
+            held, said = self._within(others[0], others[1], others.samples)
+            kept, words = kept and held, f"{words}; '{name}': {said}"
+        result.budget = budget
+        return kept, words
 
     def _within(self, before: ModelVerdict, after: ModelVerdict, count: int) -> tuple[bool, str]:
         beside = after.comparison
@@ -299,7 +382,10 @@ class _Work:
     def finished(self) -> Shipment:
         """Sums up, and writes the page and the state beside the model."""
         result = self.result
-        result.sizes = _size(self.source), os.path.getsize(self.path(MODEL))
+        source = (
+            self.path(FROZEN) if os.path.isdir(self.source) else self.source
+        )  # checkpoints hold more than the model
+        result.sizes = os.path.getsize(source), os.path.getsize(self.path(MODEL))
         if self.labels is not None:
             with open(self.labels, "rb") as file:
                 write_atomically(self.path("labels.txt"), file.read())
@@ -332,9 +418,3 @@ def _key(source: str, asked: str) -> str:
             raise PocketgraphError(f"cannot be read: {error.strerror}", where=name) from None
         digest.update(f"{name} {known.st_size} {known.st_mtime_ns}".encode())
     return digest.hexdigest()
-
-
-def _size(path: str) -> int:
-    if not os.path.isdir(path):
-        return os.path.getsize(path)
-    return sum(os.path.getsize(os.path.join(at, name)) for at, _, found in os.walk(path) for name in found)

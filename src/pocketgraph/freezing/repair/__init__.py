@@ -12,6 +12,7 @@ Repair = Callable[[Graph], tuple[Graph, list[str]]]
 
 REPAIRS = {
     "flags": "is_training and the like, bool placeholders that choose training, become false",
+    "batch_norms": "batch norms built for training take the moving averages that training kept",
     "inputs": "queues, readers and iterators in front of the true input become placeholders",
     "updates": "assignments to variables (moving averages, counters, initial values) are dropped",
     "references": "RefSwitch, RefMerge … become Switch, Merge …, and float_ref becomes float",

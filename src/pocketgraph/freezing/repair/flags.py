@@ -1,18 +1,14 @@
-"""Placeholders such as ``is_training`` that choose between training and use become false."""
+"""Placeholders such as ``is_training`` that choose between training and use choose use from now on."""
 
 from __future__ import annotations
 
-import re
-
 from pocketgraph.freezing.binding import bound
-from pocketgraph.graph import DType, Graph
-
-FLAG = re.compile(r"(?i)(^|[/_])(is_?)?(train|training|train_?(phase|mode|flag)|phase_?train|learning_?phase)(_\d+)?$")
-BOOL = DType.named("bool")
+from pocketgraph.graph import Graph
+from pocketgraph.passes.training_switches import flag_in_use
 
 
 def repaired(graph: Graph) -> tuple[Graph, list[str]]:
-    """Binds bool placeholders whose name says training.
+    """Binds bool placeholders whose name says training, or whose one branch only training takes.
 
     Given:   yes = Const(bool true)
              is_training = PlaceholderWithDefault(yes, dtype=bool, shape=[])
@@ -20,13 +16,7 @@ def repaired(graph: Graph) -> tuple[Graph, list[str]]:
     Result:  is_training = Const(bool false)
              y = LogicalNot(is_training)
     """
-    flags = [
-        node.name
-        for node in graph
-        if node.op in ("Placeholder", "PlaceholderWithDefault", "PlaceholderV2")
-        and node.attrs.get("dtype") is BOOL
-        and FLAG.search(node.name)
-    ]
+    flags = {node.name: value for node in graph if (value := flag_in_use(graph, node)) is not None}
     if not flags:
         return graph, []
-    return bound(graph, dict.fromkeys(flags, False)), [f"'{name}' is false from now on" for name in flags]
+    return bound(graph, flags), [f"'{name}' is {str(value).lower()} from now on" for name, value in flags.items()]

@@ -68,6 +68,9 @@ def view(
         measure: run it on made-up inputs, and show what each node took and on which engine.
         quantization: the ``.json`` file beside the report of ``quantize``, to show what eight bits lost.
 
+    Returns:
+        The page, which ``save`` writes and a notebook shows.
+
     Raises:
         FormatError: a file is no model, or no such report.
         UsageError, RunError: with ``measure``, the model cannot be run on made-up inputs.

@@ -10,6 +10,7 @@ from pocketgraph.datasets.class_labels import read_labels
 from pocketgraph.datasets.named_arrays import SampleSource, are_arrays
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
 from pocketgraph.graph import Graph
+from pocketgraph.passes.training_switches import switches_note
 from pocketgraph.quantization.core.quantization_options import Progress, silent
 from pocketgraph.quantization.evaluation.model_evaluation import Evaluation, judge_models, largest_inputs
 from pocketgraph.quantization.evaluation.runnable_models import (
@@ -56,6 +57,9 @@ def evaluate(
         skip: leave out the first so many, such as those calibrated with.
         preset, input_mean, input_std, input_width, input_height, sample_rate: see ``SampleReading``.
 
+    Returns:
+        A row for each model, in their order; it prints as a table.
+
     Raises:
         UsageError: there are no samples, or models do not take or give the same shapes.
         FormatError: a file is damaged.
@@ -78,6 +82,8 @@ def evaluate(
     ]  # fmt: skip
     graphs = [model for model in opened if isinstance(model, GraphModel)]
     check_feeds(feeds or {}, [model.graph for model in graphs])
+    if graphs and graphs[0].switches:
+        reading.notify(switches_note(graphs[0].switches))
     shown = graphs[0].graph if graphs and not are_arrays(samples) else None
     audio = graphs[0].audio if graphs else None
     data = reading.open(samples, largest_inputs(opened), reading.scaling(shown, inputs or ()), audio)

@@ -12,10 +12,11 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from pocketgraph.datasets.model_input import ModelInput
-from pocketgraph.errors import FormatError, UsageError, did_you_mean, option
+from pocketgraph.errors import FormatError, FreezeError, UsageError, did_you_mean, option
 from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.litert.trusted import TrustedInterpreter
 from pocketgraph.litert.untrusted.isolated import IsolatedInterpreter, TensorDetail
+from pocketgraph.passes.training_switches import training_switches
 from pocketgraph.quantization.audio_preprocessing import (
     audio_preprocessing_of,
     behind_audio_preprocessing,
@@ -114,12 +115,13 @@ def open_model(
     return GraphModel(read_graph(name, outputs), name, outputs, inputs, values, threads, sizes)
 
 
-def read_graph(path: str, outputs: Sequence[str] | None = None) -> Graph:
+def read_graph(path: str, outputs: Sequence[str] | None = None, *, repair: bool = False) -> Graph:
     """The graph of a file; that of a SavedModel's or a training's directory, with its variables as constants.
 
     Args:
         path: of the file or directory.
         outputs: what is to be computed; by default what the graph says.
+        repair: take out of a directory's graph what training left behind.
 
     Raises:
         FormatError, FreezeError: it is neither, or damaged.
@@ -127,13 +129,18 @@ def read_graph(path: str, outputs: Sequence[str] | None = None) -> Graph:
     from pocketgraph.formats import load
     from pocketgraph.freezing import freeze
     from pocketgraph.freezing.graph_variables import is_variable
+    from pocketgraph.freezing.tool import UnclearOutputsError
 
     if not os.path.isdir(path):
         return load(path)
     graph = load(path) if os.path.exists(os.path.join(path, SAVED_MODEL)) else None
     if graph is not None and not any(map(is_variable, graph)):
         return graph
-    return freeze(path, list(outputs) if outputs else None)
+    try:
+        return freeze(path, list(outputs) if outputs else None, repair=repair)
+    except UnclearOutputsError as error:
+        what = f"{option('outputs')} must name what is to be computed, as it is not clear which node is meant"
+        raise FreezeError(what, where=error.where, hint=error.hint) from None
 
 
 class GraphModel:
@@ -156,7 +163,12 @@ class GraphModel:
         self.path, self.size = path, os.path.getsize(path) if os.path.isfile(path) else None
         self.graph = graph
         fed = {canonical(name): value for name, value in (values or {}).items()}
-        self.values = {name: value for name, value in fed.items() if node_name(name) in graph.nodes}
+        self.switches = training_switches(graph, [*fed, *(inputs or ())])
+        self.values = {
+            canonical(name): np.asarray(value, graph[name].dtype("dtype").numpy)
+            for name, value in self.switches.items()
+        }
+        self.values |= {name: value for name, value in fed.items() if node_name(name) in graph.nodes}
         self.outputs = list(outputs) if outputs else list(sample_fetches(graph))
         self.audio = None if inputs else audio_preprocessing_of(graph, self.outputs, tuple(self.values))
         shapes: dict[str, tuple[int, ...]]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pocketgraph.errors import DeadlineError, PocketgraphError, RunError
-from pocketgraph.graph import Node
+from pocketgraph.graph import Node, opdefs
 from pocketgraph.runtime.profile import StepTrace
 from pocketgraph.runtime.tensor_names import before_rounds
 
@@ -202,6 +202,15 @@ def place(step: Step) -> str:
     return f"node '{name}'{f' ({which})' if which else ''}"
 
 
+def _gets_a_constant(node: Node, arguments: Sequence[Any]) -> bool:
+    """Whether an op that takes a variable is given an array in its place."""
+    definition = opdefs.find(node.op)
+    if definition is None or not definition.inputs or not arguments or not isinstance(arguments[0], np.ndarray):
+        return False
+    first = definition.inputs[0]
+    return first.is_ref or (first.dtype is not None and first.dtype.name == "resource")
+
+
 def failure(step: Step, values: list[Any], error: Exception) -> PocketgraphError:
     """What to tell of a kernel that raised something: the node and the shapes it was given, unless that was said."""
     if isinstance(error, PocketgraphError):
@@ -217,6 +226,11 @@ def failure(step: Step, values: list[Any], error: Exception) -> PocketgraphError
         for value in arguments
     )
     said = str(error) or type(error).__name__
+    if isinstance(error, AttributeError) and _gets_a_constant(step.node, arguments):
+        return RunError(
+            f"{step.node.op} would change a variable that is a constant in this graph", where=place(step),
+            hint="pocketgraph freeze_graph MODEL -o repaired.pb --output_node_names=OUTPUT --repair=updates drops it",
+        )  # fmt: skip
     if isinstance(error, MemoryError):
         said = f"out of memory: {error}"
     return RunError(f"{step.node.op}({shapes}) failed: {said}", where=place(step))

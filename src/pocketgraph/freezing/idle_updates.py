@@ -1,0 +1,62 @@
+"""Drops the assignments of a served model that no answer depends on, such as those that count its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pocketgraph.freezing.repair.updates import is_update, updated_variable
+from pocketgraph.freezing.subgraph import extract_sub_graph
+from pocketgraph.graph import Graph, node_name
+from pocketgraph.graph.order import reachable
+
+
+def without_idle_updates(graph: Graph, outputs: Iterable[str]) -> tuple[Graph, list[str]]:
+    """The graph without the assignments whose result nobody computes with, and after which nobody reads the variable;
+    and a line for each.
+
+    ::
+
+        count = AssignAddVariableOp(steps, one)
+        y = Relu(x, ^count)                        ->   y = Relu(x)
+
+    Any other assignment stays: the answer would be another without it.
+    """
+    names = list(outputs)
+    updates = {node.name: variable for node in graph if is_update(node) and (variable := updated_variable(graph, node))}
+    if not updates:
+        return graph, []
+    computed_with = _computed_with(graph, names)
+    idle = {
+        name: variable
+        for name, variable in updates.items()
+        if name not in computed_with and not _is_read_after(graph, name, variable)
+    }
+    if not idle:
+        return graph, []
+    kept = [
+        node.replace(inputs=[ref for ref in node.inputs if not (ref.startswith("^") and ref[1:] in idle)])
+        for node in graph
+        if node.name not in idle
+    ]
+    lines = [f"'{name}' ({graph[name].op} to '{variable}') is dropped" for name, variable in idle.items()]
+    return extract_sub_graph(graph.replace(kept), names), lines
+
+
+def _computed_with(graph: Graph, outputs: Iterable[str]) -> set[str]:
+    """The outputs and all that they are computed from, by data."""
+    found: set[str] = set()
+    waiting = [node_name(name) for name in outputs]
+    while waiting:
+        name = waiting.pop()
+        if name not in found and name in graph:
+            found.add(name)
+            waiting.extend(node_name(ref) for ref in graph[name].data_inputs)
+    return found
+
+
+def _is_read_after(graph: Graph, update: str, variable: str) -> bool:
+    """Whether something takes the variable when an assignment has been made."""
+    return any(
+        user.name != update and update in reachable(graph, list(user.inputs))
+        for user in graph.consumers.get(variable, ())
+    )

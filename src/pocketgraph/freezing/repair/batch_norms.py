@@ -1,0 +1,117 @@
+"""Batch norms that were built for training take the moving averages that training kept, not the batch's statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from pocketgraph.graph import Graph, Node, canonical, node_name, parse_ref
+from pocketgraph.graph.op_traits import ops_with
+
+FUSED = ops_with("fused_batch_norm")
+CHANGES = ("AssignSub", "AssignSubVariableOp", "AssignAdd", "AssignAddVariableOp")
+"""Not a trait: what a moving average is brought nearer to the batch's statistic with."""
+THROUGH = ops_with("passes", "view") | {"Cast"}
+
+
+class _Average(NamedTuple):
+    """A moving average, as a tensor that reads it, and the node that compares it with the batch's statistic."""
+
+    read: str
+    statistic: str
+    difference: str
+
+
+def repaired(graph: Graph) -> tuple[Graph, list[str]]:
+    """Finds each moving average by the node that updates it: ``average -= (average - statistic) * (1 - decay)``.
+
+    Given:   y = FusedBatchNorm(x, scale, offset, empty, empty_1, is_training=true)
+             d = Sub(mean/read, y:1)
+             change = Mul(d, rate)
+             update = AssignSub(mean, change)
+    Result:  y = FusedBatchNorm(x, scale, offset, mean/read, variance/read, is_training=false)
+
+    Likewise where the statistics are spelled out: what took the batch's mean and variance takes the averages. Batch
+    norms on branches that a run decides are left alone.
+    """
+    averages: dict[str, _Average] = {}
+    for found in _averages(graph):
+        averages.setdefault(canonical(found.statistic), found)
+    lines: list[str] = []
+    nodes: list[Node] = []
+    spelled_out = {ref: found for ref, found in averages.items() if graph[node_name(ref)].op not in FUSED}
+    differences = {found.difference for found in averages.values()}
+    for node in graph:
+        mean, variance = (averages.get(canonical(f"{node.name}:{port}")) for port in (1, 2))
+        if node.op in FUSED and node.attr("is_training", True) is True and mean and variance:
+            inputs = [*node.data_inputs[:3], mean.read, variance.read, *node.control_inputs]
+            node = node.replace(inputs=inputs, attrs={**node.attrs, "is_training": False})
+            lines.append(f"'{node.name}' takes its moving averages '{mean.read}' and '{variance.read}'")
+        elif node.name not in differences and _normalizes(graph, node):
+            inputs = [
+                ref if ref.startswith("^") or canonical(ref) not in spelled_out else spelled_out[canonical(ref)].read
+                for ref in node.inputs
+            ]
+            for old, new in zip(node.inputs, inputs, strict=True):
+                if old != new:
+                    lines.append(f"'{node.name}' takes the moving average '{new}' in place of '{old}'")
+            node = node.replace(inputs=inputs)
+        nodes.append(node)
+    return graph.replace(nodes), lines
+
+
+def _averages(graph: Graph) -> Iterator[_Average]:
+    for update in graph:
+        if update.op not in CHANGES or len(update.data_inputs) != 2:
+            continue
+        scaled = _maker(graph, update.data_inputs[1])
+        if scaled is None or scaled.op != "Mul":
+            continue
+        for ref in scaled.data_inputs:
+            difference = _maker(graph, ref)
+            if difference is None or difference.op != "Sub":
+                continue
+            read, statistic = difference.data_inputs
+            if "Add" in update.op:
+                read, statistic = statistic, read
+            if (
+                _variable(graph, read) == _variable(graph, update.data_inputs[0]) != ""
+                and node_name(statistic) in graph
+            ):
+                yield _Average(read, statistic, difference.name)
+
+
+def _maker(graph: Graph, ref: str) -> Node | None:
+    """The node that makes a tensor, past those that hand it on."""
+    node = graph.nodes.get(node_name(ref))
+    while node is not None and node.op in THROUGH and node.data_inputs and not parse_ref(ref).port:
+        ref = node.data_inputs[0]
+        node = graph.nodes.get(node_name(ref))
+    return node
+
+
+def _variable(graph: Graph, ref: str) -> str:
+    """The variable that a tensor reads, refers to or is the handle of; "" where it is none."""
+    for _ in range(8):
+        node = graph.nodes.get(node_name(ref))
+        if node is None:
+            return ""
+        if node.op in ops_with("variable") or node.op == "VarHandleOp":
+            return node.name
+        if not node.data_inputs or not (node.op in THROUGH or node.op == "ReadVariableOp"):
+            return ""
+        ref = node.data_inputs[0]
+    return ""
+
+
+def _normalizes(graph: Graph, node: Node) -> bool:
+    """Whether a node is arithmetic of a batch norm: a root of its variance is near."""
+    if node.op not in ops_with("sum", "difference", "product"):
+        return False
+    near = [node, *(user for user in graph.consumers.get(node.name, ()))]
+    near += [made for one in list(near) for ref in one.data_inputs if (made := _maker(graph, ref)) is not None]
+    return any(
+        one.op in ("Rsqrt", "Sqrt") or any(user.op in ("Rsqrt", "Sqrt") for user in graph.consumers.get(one.name, ()))
+        or any((made := _maker(graph, ref)) is not None and made.op in ("Rsqrt", "Sqrt") for ref in one.data_inputs)
+        for one in near
+    )  # fmt: skip

@@ -1,0 +1,153 @@
+"""Placeholders that tell training from use: what a dropout keeps or drops, and flags such as ``is_training``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+
+import numpy as np
+
+from pocketgraph.errors import option
+from pocketgraph.graph import DType, Graph, Node, const, node_name, parse_ref
+from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.passes.dropout_removal import without_dropout
+
+FLAG = re.compile(r"(?i)(^|[/_])(is_?)?(train|training|train_?(phase|mode|flag)|phase_?train|learning_?phase)(_\d+)?$")
+BOOL = DType.named("bool")
+FED = frozenset({"Placeholder", "PlaceholderV2"})
+"""Not a trait: placeholders without a value of their own."""
+
+
+def training_switches(graph: Graph, without: Collection[str] = ()) -> dict[str, float]:
+    """The values in use of placeholders that choose between training and use, by the nodes' names.
+
+    False for bools whose names say training, else what leads past dropouts and statistics of the batch; 1 for the share
+    that dropouts keep, 0 for the share that they drop.
+
+    Args:
+        graph: the model.
+        without: names of tensors that the caller feeds.
+    """
+    fed = {node_name(name) for name in without}
+    draws = any(node.op in ops_with("random") for node in graph)
+    found: dict[str, float] = {}
+    for node in graph:
+        if node.op not in FED or node.name in fed:
+            continue
+        flag = flag_in_use(graph, node)
+        if flag is not None:
+            found[node.name] = flag
+            continue
+        share = dropout_share(graph, node.name) if draws else None
+        if share is not None:
+            found[node.name] = share
+    return found
+
+
+def flag_in_use(graph: Graph, node: Node) -> bool | None:
+    """What a bool placeholder is outside of training; None where it is no flag of training.
+
+    That is False where its name says training; else, of a placeholder without a default, what leads past the branches
+    that draw random numbers, take statistics of the batch or assign to variables.
+    """
+    if node.op not in FED | {"PlaceholderWithDefault"} or node.attr("dtype") is not BOOL:
+        return None
+    if FLAG.search(node.name):
+        return False
+    if node.op not in FED:
+        return None
+    trains = [_has_training(graph, branch) for branch in _branches(graph, node.name)]
+    return trains[0] if trains[0] != trains[1] else None
+
+
+def _branches(graph: Graph, name: str) -> tuple[set[str], set[str]]:
+    """The nodes that run where a bool is false, and where it is true: behind its switches, before they merge."""
+    found: tuple[set[str], set[str]] = (set(), set())
+    deciding, waiting = {name}, [name]
+    while waiting:
+        for node in graph.consumers.get(waiting.pop(), ()):
+            if node.op in ops_with("passes") and node.name not in deciding:
+                deciding.add(node.name)
+                waiting.append(node.name)
+    for switch in graph:
+        if switch.op not in ("Switch", "RefSwitch") or node_name(switch.data_inputs[1]) not in deciding:
+            continue
+        for reader in graph.consumers.get(switch.name, ()):
+            ports = {parse_ref(ref).port for ref in reader.data_inputs if node_name(ref) == switch.name}
+            if len(ports) == 1 and reader.op not in ops_with("merge"):
+                _follow(graph, reader, found[ports.pop()])
+    return found
+
+
+def _follow(graph: Graph, first: Node, found: set[str]) -> None:
+    waiting = [first]
+    while waiting:
+        node = waiting.pop()
+        if node.name not in found and node.op not in ops_with("merge"):
+            found.add(node.name)
+            waiting += graph.consumers.get(node.name, ())
+
+
+def _has_training(graph: Graph, names: Collection[str]) -> bool:
+    return any(
+        node.op in ops_with("random")
+        or node.op.startswith(("AssignSub", "AssignMovingAvg", "AssignSubVariableOp"))
+        or (node.op in ops_with("fused_batch_norm") and node.attr("is_training") is not False)
+        for node in (graph[name] for name in names)
+    )
+
+
+def dropout_share(graph: Graph, name: str) -> float | None:
+    """The value of a placeholder with which dropouts let everything through; None where it is no dropout's share.
+
+    >>> from pocketgraph.graph.text_format import parse
+    >>> graph = parse('''
+    ...     x = Placeholder(dtype=float, shape=[2])
+    ...     rate = Placeholder(dtype=float)
+    ...     size = Shape(x, T=float)
+    ...     noise = RandomUniform(size, dtype=float)
+    ...     mask = GreaterEqual(noise, rate, T=float)
+    ...     ones = Cast(mask, SrcT=bool, DstT=float)
+    ...     y = Mul(x, ones, T=float)
+    ... ''')
+    >>> dropout_share(graph, "rate")
+    0.0
+    """
+    node = graph.nodes.get(node_name(name))
+    if node is None or node.op not in FED or not _may_be_a_number(node):
+        return None
+    readers = graph.consumers.get(node.name, ())
+    if any(_divides(reader, node.name) for reader in readers):
+        return 1.0
+    if not readers or not any(other.op in ops_with("random") for other in graph):
+        return None
+    idle = len(without_dropout(graph, only_idle=True)[1])
+    for share in (1.0, 0.0):
+        told = const(node.name, np.float32(share))
+        bound = graph.map_nodes(lambda other, told=told: told if other.name == told.name else other)  # type: ignore[misc]
+        if len(without_dropout(bound, only_idle=True)[1]) > idle:
+            return share
+    return None
+
+
+def switches_note(switches: Mapping[str, float]) -> str:
+    """What a caller is told who has set none of these."""
+    said = " and ".join(f"'{name}' is {_text(value)}" for name, value in switches.items())
+    name, value = next(iter(switches.items()))
+    other = "true" if value is False else "0.5"
+    return f"{said}, as outside of training ({option('feed', 'feeds')} {name}={other} would be as in training)"
+
+
+def _text(value: float) -> str:
+    return str(value).lower() if isinstance(value, bool) else f"{value:g}"
+
+
+def _may_be_a_number(node: Node) -> bool:
+    dtype, shape = node.attr("dtype"), node.shape()
+    is_float = dtype is None or (isinstance(dtype, DType) and dtype.is_floating)
+    return is_float and (shape is None or shape.rank in (None, 0))
+
+
+def _divides(reader: Node, name: str) -> bool:
+    data = reader.data_inputs
+    return reader.op in ops_with("quotient") and len(data) == 2 and node_name(data[1]) == name
