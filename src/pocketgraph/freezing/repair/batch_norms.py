@@ -25,11 +25,26 @@ class _Average(NamedTuple):
 def repaired(graph: Graph) -> tuple[Graph, list[str]]:
     """Finds each moving average by the node that updates it: ``average -= (average - statistic) * (1 - decay)``.
 
-    Given:   y = FusedBatchNorm(x, scale, offset, empty, empty_1, is_training=true)
-             d = Sub(mean/read, y:1)
-             change = Mul(d, rate)
-             update = AssignSub(mean, change)
-    Result:  y = FusedBatchNorm(x, scale, offset, mean/read, variance/read, is_training=false)
+    Given:   x = Placeholder(dtype=float)
+             scale = Const(float [1.0, 2.0])
+             offset = Const(float [0.0, 1.0])
+             empty = Const(float [])
+             mean = VariableV2(dtype=float, shape=[2])
+             variance = VariableV2(dtype=float, shape=[2])
+             y = FusedBatchNorm(x, scale, offset, empty, empty, T=float, is_training=true)
+             rate = Const(float 0.01)
+             d = Sub(mean, y:1, T=float)
+             change = Mul(d, rate, T=float)
+             update = AssignSub(mean, change, T=float)
+             d_1 = Sub(variance, y:2, T=float)
+             change_1 = Mul(d_1, rate, T=float)
+             update_1 = AssignSub(variance, change_1, T=float)
+    Result:  x = Placeholder(dtype=float)
+             scale = Const(float [1.0, 2.0])
+             offset = Const(float [0.0, 1.0])
+             mean = VariableV2(dtype=float, shape=[2])
+             variance = VariableV2(dtype=float, shape=[2])
+             y = FusedBatchNorm(x, scale, offset, mean, variance, T=float, is_training=false)
 
     Likewise where the statistics are spelled out: what took the batch's mean and variance takes the averages. Batch
     norms on branches that a run decides are left alone.
