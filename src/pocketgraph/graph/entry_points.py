@@ -277,6 +277,8 @@ class _Survey:
                 continue
             if rival.score <= best.score - _CLEAR:
                 continue
+            if self.is_trained and self._picks_of(rival.name, best.name):
+                continue
             if rival.score >= min(_CREDIBLE, best.score) and not self._related(best.name, rival.name):
                 found.append(rival.name)
         return found
@@ -305,6 +307,22 @@ class _Survey:
                     break
                 waiting.extend(node_name(ref) for ref in before.data_inputs)
         return found
+
+    def _picks_of(self, name: str, best: str) -> bool:
+        """Whether a node only picks from what another makes scores of: the class beside the probabilities."""
+        scores = self._graph[best]
+        sources = set(map(node_name, scores.data_inputs)) | {best}
+        node: Node | None = self._graph[name]
+        has_picked = False
+        for _ in range(8):
+            if node is None or not node.data_inputs or node.op not in _PICKS | _TRIVIAL | {"AsString"}:
+                return False
+            has_picked |= node.op in _PICKS
+            source = node_name(node.data_inputs[0])
+            if source in sources:
+                return has_picked
+            node = self._graph.nodes.get(source)
+        return False
 
     @cached_property
     def _sources(self) -> set[tuple[str, int]]:

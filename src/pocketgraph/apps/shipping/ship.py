@@ -23,7 +23,8 @@ from pocketgraph.exporting.devices.device_fit import fit
 from pocketgraph.formats import save
 from pocketgraph.formats.files import write_atomically
 from pocketgraph.freezing import freeze
-from pocketgraph.graph import Graph
+from pocketgraph.graph import Graph, canonical
+from pocketgraph.graph.entry_points import main_outputs
 from pocketgraph.graph.model_file_graph import refuse_finished
 from pocketgraph.pages.quantities import duration
 from pocketgraph.quantization import evaluate, quantize
@@ -108,6 +109,11 @@ def ship(
         if text not in said and notify is not None:  # each form reads the data anew
             notify(text)
         said.add(text)
+
+    main = main_outputs(graph)
+    if outputs is None and len(main) > 1:
+        others = ", ".join(repr(name) for name in main if canonical(name) != canonical(wanted[0]))
+        told(f"'{wanted[0]}' ships, and not {others}: {option('outputs')}={','.join(main)} takes all")
 
     work = _Work(source, place, data, labels, wanted, max_accuracy_drop, reading, threads, progress or silent,
                  told, _key(source, asked))  # fmt: skip
@@ -249,6 +255,8 @@ class _Work:
             skip=calibrated if judged else 0, limit=judged or None, progress=self.progress, notify=self.notify,
             **self.reading,
         )  # fmt: skip
+        for note in found_all.notes:
+            self.notify(note)
         before, after = found_all[0], found_all[1]
         result.milliseconds = before.as_dict()["milliseconds"], after.as_dict()["milliseconds"]
         return self._within(before, after, found_all.samples)
