@@ -21,22 +21,23 @@ def printable(text: str) -> str:
     )
 
 
-_flag_of: Callable[[str], str] | None = None
+_flag_of: Callable[[str, str], str] | None = None
 
 
 def option(name: str, in_python: str = "") -> str:
-    """An option's name in a message: its flag while a command runs, and as Python's callers write it otherwise.
+    """An option's name in a message: its flag while a command runs, and as Python's callers write it otherwise. A
+    command that has no such flag, but one that is called as in Python, is told that one.
 
     Args:
         name: of the option, without dashes before it.
         in_python: the name of the argument, where that is another.
     """
-    flag = _flag_of(name) if _flag_of is not None else ""
+    flag = _flag_of(name, in_python) if _flag_of is not None else ""
     return flag or in_python or name.replace("-", "_")
 
 
-def spell_options(flag_of: Callable[[str], str]) -> None:
-    """Has the command line say what an option's flag is; empty where no command runs."""
+def spell_options(flag_of: Callable[[str, str], str]) -> None:
+    """Has the command line say what an option's flag is, by its name and that in Python; "" where no command runs."""
     global _flag_of
     _flag_of = flag_of
 

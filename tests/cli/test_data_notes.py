@@ -206,3 +206,19 @@ def test_recordings_of_a_length_that_nothing_tells_are_refused(tmp_path: pathlib
     save(parse("x = Placeholder(dtype=float, shape=[?,?])\ny = Relu(x, T=float)"), tmp_path / "net.pb")
     assert call("evaluate", tmp_path / "net.pb", "--data", tmp_path / "words") == 2
     assert "the model does not say how long its recordings are; give an .npz file" in capsys.readouterr().err
+
+
+def test_the_order_of_classes_that_nobody_said_is_told(folder: pathlib.Path, capsys: Any) -> None:
+    """Names are taken in alphabetical order, which need not be the model's."""
+    x = np.random.default_rng(1).random((6, 4, 4, 1), np.float32)
+    np.savez(folder / "named.npz", x=x, labels=np.array(["mid", "low", "high"] * 2))
+    assert call("evaluate", folder / "a.pb", "--data", folder / "named.npz") == 0
+    said = capsys.readouterr().err
+    assert "the scores are taken to be of high, low, mid, in alphabetical order" in said
+    assert "--labels names the class of each score" in said
+    (folder / "labels.txt").write_text("low\nmid\nhigh\n")
+    assert call("evaluate", folder / "a.pb", "--data", folder / "named.npz", "--labels", folder / "labels.txt") == 0
+    assert "alphabetical" not in capsys.readouterr().err
+    np.savez(folder / "numbered.npz", x=x, labels=np.arange(6) % 3)
+    assert call("evaluate", folder / "a.pb", "--data", folder / "numbered.npz") == 0
+    assert "alphabetical" not in capsys.readouterr().err

@@ -107,6 +107,18 @@ def test_arrays_are_found_by_the_names_of_inputs_in_scopes(tmp_path: pathlib.Pat
     assert "there is no array for the input 'scope/a:0'; there are b, scope_b" in capsys.readouterr().err
 
 
+def test_arrays_are_found_by_names_of_tensors_and_by_keys_of_a_signature(tmp_path: pathlib.Path) -> None:
+    graph = parse("""
+        serving_default_a = Placeholder(dtype=float, shape=[?,8])
+        b = Placeholder(dtype=float, shape=[?,8])
+        y = AddV2(serving_default_a, b, T=float)
+    """)
+    save(graph, tmp_path / "net.pb")
+    for names in (("serving_default_a:0", "b:0"), ("a", "b"), ("a:0", "b")):
+        np.savez(tmp_path / "data.npz", **dict.fromkeys(names, ROWS))
+        assert call("evaluate", tmp_path / "net.pb", tmp_path / "net.pb", "--data", tmp_path / "data.npz") == 0
+
+
 def test_outputs_of_a_litert_file_are_chosen_by_the_graphs_names(tmp_path: pathlib.Path, capsys: Any) -> None:
     rng = np.random.default_rng(0)
     graph = parse("""

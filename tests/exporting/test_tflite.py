@@ -14,6 +14,7 @@ from graph_files import graph_file
 from pocketgraph.errors import UsageError
 from pocketgraph.exporting import TARGETS, Normalization, export_model, opened
 from pocketgraph.exporting.programs import LackingError
+from pocketgraph.exporting.tflite.open_sizes import how_to_fix
 from pocketgraph.exporting.tflite.versions import RULES, RUNTIMES, least_runtime
 from pocketgraph.formats.flatbuffers import Table
 from pocketgraph.formats.tflite import OPERATORS, facts
@@ -280,6 +281,26 @@ def test_eight_bits_need_samples(tmp_path: pathlib.Path) -> None:
         pocketgraph.export(NET, tmp_path / "net.tflite", io="int8")
     with pytest.raises(UsageError, match="so 'best' cannot be calibrated; signatures=scores"):
         pocketgraph.export(TWO, tmp_path / "t.tflite", mode="static", samples=np.zeros((1, 64)))
+
+
+def test_a_long_list_of_missing_operators_is_cut_short(tmp_path: pathlib.Path) -> None:
+    ops = ["Digamma", "Lgamma", "Erfinv", "Ndtri", "BesselI0e", "BesselI1e"]
+    lines = ["x = Placeholder(dtype=float, shape=[2, 2])"]
+    lines += [f"{op} = {op}({before}, T=float)" for before, op in zip(["x", *ops], ops, strict=False)]
+    with pytest.raises(LackingError) as caught:
+        pocketgraph.export(parse("\n".join(lines)), tmp_path / "net.tflite")
+    assert len(caught.value.reasons) >= 5
+    text = str(caught.value)
+    assert "more ops (`pocketgraph check MODEL` lists all)" in text
+    assert text.count("has no LiteRT lowering") == 4
+
+
+def test_a_length_that_is_made_up_is_told_with_how_to_choose_it() -> None:
+    text = "words = Placeholder(dtype=float, shape=SHAPE)\ny = Relu(words, T=float)"
+    sequence = opened(parse(text.replace("SHAPE", "[?,?,2]")))
+    assert how_to_fix(sequence.main) == "; shapes=words:1,N,2 chooses how long it is"
+    for shape in ("[?,5,2]", "[]"):  # an open batch needs no choice
+        assert how_to_fix(opened(parse(text.replace("SHAPE", shape))).main) == ""
 
 
 def test_operators_that_are_missing_are_all_named(tmp_path: pathlib.Path) -> None:

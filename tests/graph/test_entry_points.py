@@ -307,3 +307,19 @@ def test_a_retrained_model_keeps_its_new_classes_alone() -> None:
         final_result = Softmax(new, T=float)
     """
     assert main_outputs(parse(text)) == ["final_result"]
+
+
+def test_the_class_beside_the_probabilities_is_no_rival_in_training() -> None:
+    text = """
+        x = Placeholder(dtype=float, shape=[?,2])
+        w = VariableV2(dtype=float, shape=[2,2])
+        logits = MatMul(x, w, T=float)
+        probabilities = Softmax(logits, T=float)
+        axis = Const(int32 1)
+        best = ArgMax(logits, axis, T=float, Tidx=int32, output_type=int64)
+        class = ExpandDims(best, axis, T=int64, Tdim=int32)
+        classes = AsString(class, T=int64)
+    """
+    assert sole_outputs(parse(text)) == ["probabilities"]
+    other = "others = MatMul(logits, w, T=float)\nbest = ArgMax(others"
+    assert sole_outputs(parse(text.replace("best = ArgMax(logits", other))) is None

@@ -1,5 +1,7 @@
 """Made-up records: what parses Examples and rows of CSV takes them."""
 
+import pathlib
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.text_format import parse
 from pocketgraph.inspect.benchmark_layers import BenchmarkLayer
 from pocketgraph.runtime import Session
+from pocketgraph.runtime.feed_files import read_input
 from pocketgraph.runtime.made_up_feeds import sample_feeds
 from pocketgraph.runtime.record_samples import parser_of, record_sample
 from pocketgraph.runtime.verification import verify
@@ -114,3 +117,14 @@ def test_zeros_at_the_end_of_a_made_up_text_are_fed() -> None:
     """NumPy drops them where it makes an array of bytes."""
     layer = BenchmarkLayer("x", STRING, (2,), text=b"a\x00")
     assert layer.array().tolist() == [b"a\x00", b"a\x00"]
+
+
+@pytest.mark.parametrize(("shape", "fed"), [("[?]", (1,)), ("[]", ()), ("[?,1]", (1, 1)), ("[3]", ())])
+def test_a_file_of_text_is_a_batch_of_one_where_batches_are_taken(
+    shape: str, fed: tuple[int, ...], tmp_path: pathlib.Path
+) -> None:
+    graph = parse(f"text = Placeholder(dtype=string, shape={shape})\ny = StringLower(text)")
+    (tmp_path / "a.txt").write_text("Some Words")
+    found = read_input(graph, "text", str(tmp_path / "a.txt"))
+    assert found.shape == fed
+    assert found.ravel().tolist() == [b"Some Words"]

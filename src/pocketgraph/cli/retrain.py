@@ -145,7 +145,9 @@ def command(
             f"there is no model '{base}'", hint="the base is a file; architectures are not downloaded any more"
         )
     if not image_dir:
-        raise UsageError("Must set flag --image_dir.", hint="a folder with one folder of photos a class")
+        raise UsageError(
+            "Must set flag --image_dir.", hint="a folder with one folder of photos a class; or --data=TABLE.csv"
+        )
     given = {name: how.pop(name) for name in (*TUNING, *IGNORED)}
     for name in IGNORED if train_layers else (*TUNING, *IGNORED):
         if given[name] is not None:

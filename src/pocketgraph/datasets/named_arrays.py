@@ -18,6 +18,8 @@ Array = np.ndarray[Any, Any]
 IN_MEMORY = "the samples"
 SampleSource: TypeAlias = "str | os.PathLike[str] | Array | Mapping[str, Array]"
 """Where samples are: a path, or arrays by the inputs' names with samples along the first axis, or the only array."""
+SERVING = "serving_default_"
+"""What TensorFlow 2 puts before the keys of the main signature to name its placeholders."""
 LABEL_KEYS = ("labels", "label", "y", "y_test", "targets")
 
 
@@ -123,6 +125,8 @@ def _fitting(place: str, found: Mapping[str, SampleArray], item: ModelInput, alo
 def _key_of(place: str, found: Mapping[str, SampleArray], name: str, alone: bool) -> str:
     """The name of the array that is named like an input, or of the only one there is."""
     keys = [key for key in found if key in (name, name.split(":")[0], name.replace(":", "_"), name.replace("/", "_"))]
+    tensor = name.removesuffix(":0")
+    keys += [key for key in found if key.removesuffix(":0") in (tensor, tensor.removeprefix(SERVING))]
     plain = name.replace("/", "_")
     keys += [
         key

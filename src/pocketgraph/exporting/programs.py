@@ -26,10 +26,12 @@ from pocketgraph.runtime.description import LATE
 
 MOST_NAMED = 3
 """Nodes of one op that a message names."""
+MOST_OPS = 4
+"""Ops that a message names; beyond, one node of each."""
 
 
 class LackingError(UsageError):
-    """Ops that a target has nothing for; the message lists all of them.
+    """Ops that a target has nothing for; the message names the first few, and says how to list all.
 
     Attributes:
         reasons: why, by node name.
@@ -42,15 +44,21 @@ class LackingError(UsageError):
         by_reason: dict[tuple[str, str], list[str]] = defaultdict(list)
         for name, reason in reasons.items():
             by_reason[graph[name].op if name in graph.nodes else "", reason].append(name)
-        listed = [f"{op or 'the graph'} ({_names(nodes)}): {reason}" for (op, reason), nodes in by_reason.items()]
+        most = MOST_NAMED if len(by_reason) <= MOST_OPS else 1
+        shown = list(by_reason.items())[:MOST_OPS]
+        listed = [f"{op or 'the graph'} ({_names(nodes, most)}): {reason}" for (op, reason), nodes in shown]
+        rest = list(by_reason)[MOST_OPS:]
+        if rest:
+            others = len({op for op, _ in rest})
+            listed.append(f"and {others} more ops (`pocketgraph check MODEL` lists all)")
         hints = dict.fromkeys(hint for name in reasons for hint in (help_with(graph, name),) if hint)
         count = f"{len(reasons)} node{'s' * (len(reasons) != 1)}"
         super().__init__(f"{target} has nothing for {count}: {'; '.join(listed)}", hint="; ".join(hints))
 
 
-def _names(nodes: list[str]) -> str:
-    more = f" and {len(nodes) - MOST_NAMED} more" if len(nodes) > MOST_NAMED else ""
-    return ", ".join(f"'{name}'" for name in nodes[:MOST_NAMED]) + more
+def _names(nodes: list[str], most: int) -> str:
+    more = f" and {len(nodes) - most} more" if len(nodes) > most else ""
+    return ", ".join(f"'{name}'" for name in nodes[:most]) + more
 
 
 def help_with(graph: Graph, name: str) -> str:

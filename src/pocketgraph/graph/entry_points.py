@@ -285,7 +285,7 @@ class _Survey:
             if rival.score <= best.score - _CLEAR:
                 continue
             is_rival = rival.score >= min(_CREDIBLE, best.score) and not self._related(best.name, rival.name)
-            if is_rival and not self._picks_from_same(best.name, rival.name):
+            if is_rival and not self._picks_of(rival.name, best.name):
                 found.append(rival.name)
         return found
 
@@ -293,16 +293,8 @@ class _Survey:
         """Whether a node is none of these, comes from none, leads to none and picks from none's scores."""
         nodes = {node_name(other) for other in others}
         return name not in nodes and not any(
-            self._related(other, name) or self._picks_from_same(other, name) for other in nodes
+            self._related(other, name) or self._picks_of(name, other) for other in nodes
         )
-
-    def _picks_from_same(self, best: str, rival: str) -> bool:
-        """Whether a node only picks the best of the scores that another one normalizes."""
-        node = self._graph[rival]
-        if node.op not in _PICKS or not node.data_inputs:
-            return False
-        scores = node_name(node.data_inputs[0])
-        return scores in self._graph and self._related(best, scores)
 
     def _is_pipeline(self, node: Node) -> bool:
         """Whether values come into the graph here that nobody feeds; not where what a placeholder takes is parsed."""
@@ -328,6 +320,20 @@ class _Survey:
                     break
                 waiting.extend(node_name(ref) for ref in before.data_inputs)
         return found
+
+    def _picks_of(self, name: str, best: str) -> bool:
+        """Whether a node only picks from what another makes scores of: the class beside the probabilities."""
+        node: Node | None = self._graph[name]
+        has_picked = False
+        for _ in range(8):
+            if node is None or not node.data_inputs or node.op not in _PICKS | _TRIVIAL | {"AsString"}:
+                return False
+            has_picked |= node.op in _PICKS
+            source = node_name(node.data_inputs[0])
+            node = self._graph.nodes.get(source)
+            if has_picked and node is not None and (source == best or self._related(best, source)):
+                return True
+        return False
 
     @cached_property
     def _sources(self) -> set[tuple[str, int]]:

@@ -85,7 +85,8 @@ def _spellings(graph: Graph) -> dict[str, str]:
 
 
 def read_input(graph: Graph, name: str, path: str) -> Array:
-    """What a file holds for the input ``name``: an array, or, where it takes texts, the bytes of any other file.
+    """What a file holds for the input ``name``: an array, or, where it takes texts, the bytes of any other file, as a
+    batch of one where it takes batches.
 
     Raises:
         UsageError: the file cannot be read, or is no array where one is needed.
@@ -97,7 +98,11 @@ def read_input(graph: Graph, name: str, path: str) -> Array:
             data = file.read()
     except OSError as error:
         raise UsageError(f"cannot be read: {error.strerror}", where=path) from None
-    return read_array(path) if data.startswith(ARRAY_FILES) else np.array(data, object)
+    if data.startswith(ARRAY_FILES):
+        return read_array(path)
+    shape = graph.producer(name).shape()
+    is_one = shape is not None and shape.dims is not None and all(size in (None, 1) for size in shape.dims)
+    return np.array(data, object).reshape((1,) * len(shape.dims) if is_one and shape and shape.dims else ())
 
 
 def read_array(path: str) -> Array:

@@ -321,6 +321,8 @@ class _Work:
             skip=calibrated if judged else 0, limit=judged or None, progress=self.progress, notify=self.notify,
             **self.reading,
         )  # fmt: skip
+        for note in found_all.notes:
+            self.notify(note)
         before, after = found_all[0], found_all[1]
         result.doubt = before.doubt if before.accuracy is not None else ""
         result.milliseconds = before.as_dict()["milliseconds"], after.as_dict()["milliseconds"]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pocketgraph.errors import PocketgraphError
+from pocketgraph.errors import PocketgraphError, option
 from pocketgraph.exporting.model import EntryPoint, ExportModel, Port
 from pocketgraph.exporting.programs import float_program
 from pocketgraph.litert.constant import Constant
@@ -61,7 +61,20 @@ def open_program(entry: EntryPoint, model: ExportModel) -> tuple[Opened | None, 
             return found, f"the sizes of {', '.join(closed)} but for the batch are fixed: {why}" if closed else ""
         why = found
     shown = ", ".join(f"{port.name} {list(port.sizes or ())}" for port in entry.inputs if not port.is_fixed)
-    return None, f"open sizes are fixed ({shown}): {why}"
+    return None, f"open sizes are fixed ({shown}): {why}{how_to_fix(entry)}"
+
+
+def how_to_fix(entry: EntryPoint) -> str:
+    """What to say of sizes other than the batch that were made up, such as a sequence of one step; "" for none."""
+    places = [
+        f"{option('input_shape', 'shapes')}={port.name}:"
+        + ",".join(str(given) if size is not None or not axis else "N" for axis, (size, given) in enumerate(sizes))
+        for port in entry.inputs
+        if port.shape is not None
+        and None in port.shape[1:]
+        and (sizes := list(zip(port.shape, port.sizes or (), strict=True)))
+    ]
+    return f"; {places[0]} chooses how long it is" if places else ""
 
 
 def _open_axes(port: Port, *, batch_only: bool) -> list[int]:

@@ -23,6 +23,8 @@ from pocketgraph.quantization.evaluation.runnable_models import LiteRTModel, Run
 from pocketgraph.runtime.answer_metrics import ClassAccuracy, Comparison
 from pocketgraph.runtime.statistic import Statistic
 
+MOST_CLASSES = 3  # that a note names
+
 
 @dataclass
 class Evaluation(Sequence["ModelVerdict"]):
@@ -109,7 +111,8 @@ def judge_models(
             label = None if classes is None else classes[done]
             verdict.add(reference, answer, label, None if numbers is None else numbers[done])
         progress("judging", done + 1, len(data))
-    return Evaluation(verdicts, len(data), list(notes(verdicts, data, odd)))
+    is_guessed = labels is None and classes is not None
+    return Evaluation(verdicts, len(data), list(notes(verdicts, data, odd, is_guessed=is_guessed)))
 
 
 @dataclass(frozen=True)
@@ -189,8 +192,15 @@ def table(rows: list[dict[str, Any]], count: int) -> list[str]:
     return lines
 
 
-def notes(verdicts: list[ModelVerdict], data: Dataset, odd: list[int]) -> Iterator[str]:
-    """What the numbers do not say by themselves."""
+def notes(verdicts: list[ModelVerdict], data: Dataset, odd: list[int], *, is_guessed: bool = False) -> Iterator[str]:
+    """What the numbers do not say by themselves; ``is_guessed`` where nobody said which score is whose."""
+    names = sorted(set(data.classes))
+    if is_guessed and not all(name.isdigit() for name in names):
+        listed = ", ".join(names[:MOST_CLASSES]) + (", …" if len(names) > MOST_CLASSES else "")
+        yield (
+            f"the scores are taken to be of {listed}, in alphabetical order; if the model has another, "
+            f"{option('labels')} names the class of each score"
+        )
     if odd:
         which = f"sample {odd[0]} holds" if len(odd) == 1 else f"{len(odd)} samples hold, the first being {odd[0]},"
         yield f"{which} NaN or infinity; take such out of {data.place}"
