@@ -168,16 +168,55 @@ def test_all_heads_of_a_model_ship(tmp_path: pathlib.Path, capsys: pytest.Captur
     assert set(session.outputs) == {"kind:0", "where:0"}
 
 
+def bright_and_dark(folder: pathlib.Path, form: str = "png") -> None:
+    rng = np.random.default_rng(5)
+    for name, low, high in (("bright", 128, 256), ("dark", 0, 128)):
+        (folder / name).mkdir(parents=True)
+        for at in range(40):
+            Image.fromarray(rng.integers(low, high, (8, 8, 3), np.uint8)).save(folder / name / f"{at}.{form}")
+
+
+def test_a_graph_that_reads_files_itself_ships_behind_that_part(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What it does to pixels in front of the cut becomes the scaling: here values from 0 to 1."""
+    bright_and_dark(tmp_path / "photos", "jpg")
+    graph = parse("""
+        contents = Placeholder(dtype=string, shape=[])
+        decoded = DecodeJpeg(contents, channels=3)
+        floats = Cast(decoded, SrcT=uint8, DstT=float)
+        most = Const(float 255)
+        shares = RealDiv(floats, most, T=float)
+        first = Const(int32 0)
+        batch = ExpandDims(shares, first, T=float, Tdim=int32)
+        size = Const(int32 [4, 4])
+        resized = ResizeBilinear(batch, size, T=float)
+        half = Const(float 0.5)
+        centred = Sub(resized, half, T=float)
+        axes = Const(int32 [1, 2])
+        means = Mean(centred, axes, T=float, Tidx=int32)
+        scores = MatMul(means, w, T=float)
+        y = Softmax(scores, T=float)
+    """)
+    whole = Graph([*graph, const("w", np.float32([[3, -3]] * 3))])
+    pocketgraph.save(whole, tmp_path / "net.pb")
+    assert call("ship", tmp_path / "net.pb", "--data", tmp_path / "photos", "-o", tmp_path / "out") == 0
+    captured = capsys.readouterr()
+    assert "the part behind 'resized' ships" in captured.err
+    assert "input_mean 0, --input_std 255" in captured.err
+    assert "100.0% of 32 answers are right" in captured.out
+    content = (tmp_path / "photos" / "bright" / "0.jpg").read_bytes()
+    pixels, expected = pocketgraph.Session(whole).run(["resized", "y"], {"contents": np.array(content, object)})
+    shipped = pocketgraph.Session(pocketgraph.load(tmp_path / "out" / "model.tflite"))
+    (found,) = shipped.run(list(shipped.outputs), {next(iter(shipped.inputs)): pixels})
+    np.testing.assert_allclose(found, expected, atol=0.02)
+
+
 def test_the_scaling_with_which_answers_are_right_is_found(
     tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A network that was trained with pixels from -1 to 1, which nothing in it shows."""
-    rng = np.random.default_rng(5)
-    for name, low, high in (("bright", 128, 256), ("dark", 0, 128)):
-        (tmp_path / "photos" / name).mkdir(parents=True)
-        for at in range(40):
-            pixels = rng.integers(low, high, (8, 8, 3), np.uint8)
-            Image.fromarray(pixels).save(tmp_path / "photos" / name / f"{at}.png")
+    bright_and_dark(tmp_path / "photos")
     graph = parse("""
         x = Placeholder(dtype=float, shape=[?,8,8,3])
         axes = Const(int32 [1, 2])

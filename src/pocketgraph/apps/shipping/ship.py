@@ -14,6 +14,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pocketgraph.apps.shipping.encoded_pictures import pixel_entry
 from pocketgraph.apps.shipping.report_page import as_html
 from pocketgraph.apps.shipping.shipment import FROZEN, MODEL, STATE, TARGETS, Shipment, Tried
 from pocketgraph.datasets.sample_reading import Notify, SampleReading
@@ -126,6 +127,16 @@ def ship(
     stated = outputs or graph.outputs or graph.signatures
     if left := [] if stated else other_ends(graph, wanted):
         told(f"{', '.join(left)} is left out; {option('outputs')}={','.join([*wanted, *left])} ships it too")
+    entry = pixel_entry(graph, wanted)
+    if entry is not None:
+        graph = entry.graph
+        told(f"the part behind '{entry.tensor}' ships, which takes pixels; reading, cropping and resizing is the app's")
+        if entry.mean is not None and all(reading[name] is None for name in ("preset", "input_mean", "input_std")):
+            work.reading = {**reading, "input_mean": entry.mean, "input_std": entry.std}
+            told(
+                f"pixels are scaled as the graph does: {option('input_mean')} {entry.mean:g}, {option('input_std')} "
+                f"{entry.std:g}"
+            )
     work.target = target
     if texts:
         work.result.unknown.append(f"{', '.join(texts)} gives texts, which do not ship; the labels name the classes")
@@ -354,7 +365,8 @@ class _Work:
             words = f"the same answer as before on {beside.agreement:.1%} of {count} samples, KL {beside.kl:.2g}"
             return 100 * (1 - beside.agreement) <= most, words
         self.result.budget = f"{LEAST_DECIBELS:g} dB"
-        return beside.snr >= LEAST_DECIBELS, f"signal to noise {beside.snr:.1f} dB on {count} samples"
+        exact = "the same results" if math.isinf(beside.snr) else f"signal to noise {beside.snr:.1f} dB"
+        return beside.snr >= LEAST_DECIBELS, f"{exact} on {count} samples"
 
     def devices(self) -> list[str]:
         """What is estimated of the devices that the target names."""
@@ -377,7 +389,8 @@ class _Work:
 
     def proof(self) -> str:
         """The options of ``verify`` with which what ships is held against the model as it was judged here."""
-        given = {"data": self.data, **self.reading, "outputs": ",".join(self.outputs)} if self.data else {}
+        reading = {name: f"{value:g}" if isinstance(value, float) else value for name, value in self.reading.items()}
+        given = {"data": self.data, **reading, "outputs": ",".join(self.outputs)} if self.data else {}
         text = "".join(f" --{name}={shlex.quote(str(value))}" for name, value in given.items() if value is not None)
         return text + (" --tolerance=0.01" if self.result.form == "float16" else "")
 
