@@ -28,6 +28,7 @@ from pocketgraph.litert.rewriting.strides import take_fewer_pixels
 from pocketgraph.litert.rewriting.transposed import turn_transposed_convolutions
 from pocketgraph.litert.rewriting.whole_rows import take_whole_rows
 from pocketgraph.litert.rewriting.widths import widen_narrow_convolutions, write_out_narrow_vectors
+from pocketgraph.litert.rewriting.winograd import convolve_in_tiles
 
 
 class ProgramPass(NamedTuple):
@@ -134,6 +135,7 @@ FOR_LATENCY: tuple[ProgramPass, ...] = (
     ProgramPass("take_whole_rows", "slices of whole rows are gathered as such", take_whole_rows),
     MERGE,
     ProgramPass("flatten_inside_products", "a reshape before a product becomes part of it", flatten_inside_products),
+    ProgramPass("winograd_convolutions", "wide convolutions multiply less, tile by tile", convolve_in_tiles),
     ProgramPass(
         "widen_narrow_convolutions",
         "convolutions with few channels make several pixels at once",
