@@ -88,7 +88,7 @@ MOST_RESIZE_TAPS = 8  # pixels: that are added for one; each is an operation
 
 FEWEST_TILED_CHANNELS = 32  # channels: in and out of a convolution, below which its tiles' products are too narrow
 TILED_PRODUCT = 0.6  # share: of a multiplication in a larger window, that one in a product of matrices takes
-ROWS_OF_A_PRODUCT = 7  # rows: of a matrix that XNNPACK multiplies at once
+ROWS_OF_A_PRODUCT = 7  # elements: rows of a matrix that XNNPACK multiplies at once
 TILED_WEIGHT = 12  # multiplications: that take as long as reading a weight of a tile's products
 TILED_ELEMENT = 8  # multiplications: that take as long as making one element of a transform
 MOVED_PER_MEGABYTE = 1.5  # multiplications: that this takes more for each megabyte of the result
