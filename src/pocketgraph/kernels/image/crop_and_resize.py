@@ -138,7 +138,7 @@ LEAST_WINDOW = 1 << 14  # elements of a box's result, in which calling NumPy for
 
 def _by_windows(image: Array, which: Array, y: Array, x: Array, result: Array) -> bool:
     """As ``_by_products``, box by box, over the part of the image that the box lies in."""
-    count, rows, columns, depth = result.shape
+    rows, columns, depth = result.shape[1:]
     _, height, width, _ = image.shape
     if rows * columns * depth < LEAST_WINDOW:
         return False
