@@ -126,6 +126,17 @@ def _time(operation: Operation, tiling: Tiling) -> float:
     )
 
 
+def _transformed_weights(weights: Array, by_row: TileTransform, by_column: TileTransform) -> Array:
+    """float32 (points of a tile's rows, of its columns, outputs, channels) of (outputs, rows, columns, channels).
+
+    One product over the whole window: a window's elements are few, so that float32 loses nothing that counts.
+    """
+    count, height, width, depth = weights.shape
+    both = np.kron(by_row.filter, by_column.filter).astype(np.float32)
+    windows = np.ascontiguousarray(weights.transpose(1, 2, 0, 3)).reshape(height * width, -1)
+    return np.matmul(both, windows).reshape(len(by_row.data), len(by_column.data), count, depth)
+
+
 class _Tiled:
     """Makes the operations that compute a convolution in tiles."""
 
@@ -145,14 +156,7 @@ class _Tiled:
         tiling, (result,) = self._tiling, self._whole.outputs
         count, height, width, _ = weights.shape
         by_row, by_column = tile_transform(tiling.rows, height), tile_transform(tiling.columns, width)
-        filters = np.einsum(
-            "ia,jb,kabc->ijkc",
-            by_row.filter,
-            by_column.filter,
-            weights.constant.numpy(),
-            dtype=np.float64,
-            optimize=True,
-        ).astype(np.float32)
+        filters = _transformed_weights(weights.constant.numpy(), by_row, by_column)
         no_bias = np.zeros(count, np.float32)
         # where there is no transform along an axis, its only point has the bias
         biased = min(BIAS_POINT, len(by_row.data) - 1), min(BIAS_POINT, len(by_column.data) - 1)
