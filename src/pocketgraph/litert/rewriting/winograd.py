@@ -134,7 +134,8 @@ def _transformed_weights(weights: Array, by_row: TileTransform, by_column: TileT
     count, height, width, depth = weights.shape
     both = np.kron(by_row.filter, by_column.filter).astype(np.float32)
     windows = np.ascontiguousarray(weights.transpose(1, 2, 0, 3)).reshape(height * width, -1)
-    return np.matmul(both, windows).reshape(len(by_row.data), len(by_column.data), count, depth)
+    made: Array = np.matmul(both, windows).reshape(len(by_row.data), len(by_column.data), count, depth)
+    return made
 
 
 class _Tiled:
