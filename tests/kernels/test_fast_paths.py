@@ -132,6 +132,7 @@ def cropped(image: np.ndarray, boxes: np.ndarray, which: np.ndarray, size: tuple
         ((1, 16, 16, 48), 16, (14, 14)),  # one product for all boxes
         ((3, 8, 9, 16), 7, (12, 10)),  # one for each image
         ((2, 30, 40, 160), 5, (11, 12)),  # one for each box
+        ((1, 38, 50, 128), 9, (14, 14)),
         ((2, 60, 50, 3), 6, (4, 5)),  # pixel by pixel
         ((1, 9, 5, 4), 3, (1, 1)),
     ],

@@ -1,5 +1,7 @@
 """Pictures of program passes: the graph, the program that it is lowered to, and the program after one pass."""
 
+# ruff: noqa: E501 (a line of a picture is an operation)
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -312,6 +314,35 @@ PICTURES = {
         """
         x/rows: float[1,8,1,4] = RESHAPE(x, [1, 8, 1, 4])
         y: float[1,6,1,8] = CONV_2D(x/rows, float[8,3,1,4], float[8], padding=VALID)
+        """,
+        earlier=("add_missing_biases",),
+    ),
+    "winograd_convolutions": Picture(
+        """
+        x = Placeholder(dtype=float, shape=[1,24,24,384])
+        y = Conv2D(x, w, T=float, strides=[1,1,1,1], padding="SAME")
+        """,
+        {"w": (1, 3, 384, 128)},
+        """
+        y: float[1,24,24,128] = CONV_2D(x, float[128,1,3,384], float[128], padding=SAME)
+        """,
+        """
+        y/tiles_0: float[1,24,26,384] = PAD(x, int32[4,2])
+        y/tiles_1: float[1,24,12,384] = DEPTHWISE_CONV_2D(y/tiles_0, float[1,1,4,384], float[384], padding=VALID, stride_w=2)
+        y/tiles_2: float[1,24,12,384] = DEPTHWISE_CONV_2D(y/tiles_0, float[1,1,4,384]#2, float[384], padding=VALID, stride_w=2)
+        y/tiles_3: float[1,24,12,384] = DEPTHWISE_CONV_2D(y/tiles_0, float[1,1,4,384]#3, float[384], padding=VALID, stride_w=2)
+        y/tiles_4: float[1,24,12,384] = DEPTHWISE_CONV_2D(y/tiles_0, float[1,1,4,384]#4, float[384], padding=VALID, stride_w=2)
+        y/tiles_5: float[1,24,12,128] = CONV_2D(y/tiles_1, float[128,1,1,384], float[128], padding=VALID)
+        y/tiles_6: float[1,24,12,128] = CONV_2D(y/tiles_2, float[128,1,1,384]#2, float[128]#2, padding=VALID)
+        y/tiles_7: float[1,24,12,128] = CONV_2D(y/tiles_3, float[128,1,1,384]#3, float[128]#3, padding=VALID)
+        y/tiles_8: float[1,24,12,128] = CONV_2D(y/tiles_4, float[128,1,1,384]#4, float[128]#4, padding=VALID)
+        y/tiles_9: float[1,24,12,128] = ADD(y/tiles_6, y/tiles_7)
+        y/tiles_10: float[1,24,12,128] = SUB(y/tiles_6, y/tiles_7)
+        y/tiles_11: float[1,24,12,128] = ADD(y/tiles_9, y/tiles_5)
+        y/tiles_12: float[1,24,12,128] = ADD(y/tiles_10, y/tiles_8)
+        y/tiles_13: float[1,24,12,256] = CONCATENATION(y/tiles_11, y/tiles_12, axis=3)
+        y/tiles_14: float[24,1,1,3072] = RESHAPE(y/tiles_13, [24, 1, 1, 3072])
+        y: float[1,24,24,128] = RESHAPE(y/tiles_14, [1, 24, 24, 128])
         """,
         earlier=("add_missing_biases",),
     ),

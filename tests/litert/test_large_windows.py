@@ -56,6 +56,20 @@ def test_a_convolution_with_a_group_for_each_channel_is_a_depthwise_one(multipli
     assert "CONV_2D" in check(groups_of_two, 1, 15, 17, 6)
 
 
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+@pytest.mark.parametrize(("stride", "dilations"), [(1, "1,1,1,1"), (2, "1,1,1,1"), (1, "1,2,3,1")])
+def test_a_window_that_is_a_column_times_a_row_is_these_two(stride: int, dilations: str, padding: str) -> None:
+    column, row = floats(9, 1, 6, 1), floats(1, 7, 6, 1)
+    column[..., 5, :] = 0
+    text = depthwise(stride, padding, dilations)
+    model = graph(text, (2, 33, 37, 6), w=column * row, bias=floats(6))
+    assert check(model, 2, 33, 37, 6) == ["DEPTHWISE_CONV_2D"] * 2
+    changed = column * row
+    changed[4, 3, 2] += 1e-3  # one channel's is none
+    model = graph(text, (2, 33, 37, 6), w=changed, bias=floats(6))
+    assert check(model, 2, 33, 37, 6).count("DEPTHWISE_CONV_2D") > 2
+
+
 def test_windows_that_there_are_kernels_for_stay() -> None:
     model = graph(depthwise(1, "SAME"), (1, 9, 9, 4), w=floats(5, 5, 4, 1), bias=floats(4))
     assert check(model, 1, 9, 9, 4) == ["DEPTHWISE_CONV_2D"]

@@ -193,7 +193,7 @@ def test_several_pixels_at_once_are_the_same_pixels(columns: int, channels: int,
 
 def test_a_narrow_convolution_makes_several_pixels_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(narrow_convolutions, "LANES", 16)
-    monkeypatch.setattr(narrow_convolutions, "_has_wide_kernels", lambda: False)
+    monkeypatch.setattr(narrow_convolutions, "has_wide_kernels", lambda: False)
     model = graph(convolution("y", "x", "w", 1), (1, 60, 60, 1), w=floats(5, 5, 1, 6))
     first, second = compiled(model, (1, 60, 60, 1))
     assert first.outputs[0].shape == (1, 60, 30, 12)
@@ -202,7 +202,7 @@ def test_a_narrow_convolution_makes_several_pixels_at_once(monkeypatch: pytest.M
 
 
 def test_small_wide_and_dilated_convolutions_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(narrow_convolutions, "_has_wide_kernels", lambda: False)
+    monkeypatch.setattr(narrow_convolutions, "has_wide_kernels", lambda: False)
     dilated = 'y = Conv2D(x, w, T=float, strides=list[1,1,1,1], padding="SAME", dilations=list[1,2,2,1])\n'
     cases = [
         (graph(convolution("y", "x", "w", 1), (1, 6, 6, 3), w=floats(3, 3, 3, 4)), (1, 6, 6, 3)),

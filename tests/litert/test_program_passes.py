@@ -16,7 +16,7 @@ from litert.single_ops import run_reference
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert import engine
 from pocketgraph.litert.program import Program
-from pocketgraph.litert.rewriting import narrow_convolutions
+from pocketgraph.litert.rewriting import narrow_convolutions, winograd
 from pocketgraph.litert.rewriting.optimize import FOR_LATENCY, OPTIMIZE
 from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.quantization.program_pass import copied
@@ -42,7 +42,8 @@ def computed(program: Program, x: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("name", PICTURES)
 def test_the_result_of_a_pass(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(narrow_convolutions, "LANES", 16)
-    monkeypatch.setattr(narrow_convolutions, "_has_wide_kernels", lambda: False)
+    monkeypatch.setattr(narrow_convolutions, "has_wide_kernels", lambda: False)
+    monkeypatch.setattr(winograd, "has_wide_kernels", lambda: name == "winograd_convolutions")
     picture, rng = PICTURES[name], np.random.default_rng(0)
     drawn = {key: rng.normal(size=shape).astype(np.float32) for key, shape in picture.weights.items()}
     graph = with_weights(picture.graph, **drawn)

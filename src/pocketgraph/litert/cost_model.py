@@ -83,3 +83,15 @@ FEWEST_CODED_PRODUCTS = 30  # multiplications: for each value in or out, from wh
 MOST_RESPONSE_CHANNELS = 512  # channels: beyond which the band of a response normalization takes longer than powers
 FEW_ROW_ELEMENTS = 32  # elements: of a window's row, below which laying the whole window out is quicker
 MOST_RESIZE_TAPS = 8  # pixels: that are added for one; each is an operation
+
+# Winograd's convolutions (litert/rewriting/winograd.py), on processors with AVX-512
+
+FEWEST_TILED_CHANNELS = 32  # channels: in and out of a convolution, below which its tiles' products are too narrow
+TILED_PRODUCT = 0.6  # share: of a multiplication in a larger window, that one in a product of matrices takes
+ROWS_OF_A_PRODUCT = 7  # elements: rows of a matrix that XNNPACK multiplies at once
+TILED_WEIGHT = 12  # multiplications: that take as long as reading a weight of a tile's products
+TILED_ELEMENT = 8  # multiplications: that take as long as making one element of a transform
+MOVED_PER_MEGABYTE = 1.5  # multiplications: that this takes more for each megabyte of the result
+SMALL_OPERATION = 60_000  # multiplications: that take as long as calling one more operation
+TILED_SHARE = 0.8  # share: of the plain convolution's time, up to which tiles are worth it
+LARGER_TILE_SHARE = 0.85  # share: of the time of tiles of two, up to which tiles of four, less exact, are taken

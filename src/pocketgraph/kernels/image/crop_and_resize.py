@@ -47,7 +47,10 @@ def crop_and_resize(
     outside = ~((down >= 0) & (down <= height - 1))[:, :, None] | ~((along >= 0) & (along <= width - 1))[:, None, :]
     down, along = _within(down, height), _within(along, width)
     which = box_ind.astype(np.int64)
-    if method == "nearest" or not _by_products(image, which, down, along, result):
+    quick = method == "bilinear" and image.dtype == FLOAT and result.size > 0
+    if not (
+        quick and (_by_products(image, which, down, along, result) or _by_windows(image, which, down, along, result))
+    ):
         block = max(1, BOX_BLOCK // max(1, rows * columns * depth))
         for start in range(0, count, block):
             some = slice(start, start + block)
@@ -73,8 +76,6 @@ def _by_products(image: Array, which: Array, y: Array, x: Array, result: Array) 
     """
     count, rows, columns, depth = result.shape
     height, width = image.shape[1:3]
-    if image.dtype != FLOAT or not result.size:
-        return False
     if height * columns * (width + rows) > MULTIPLIED * rows * columns or image.shape[0] > MOST_IMAGES:
         return False
     if not _is_finite(image):
@@ -128,6 +129,42 @@ def _weights(places: Array, length: int) -> Array:
     np.abs(weights, out=weights)
     np.subtract(FLOAT(1), weights, out=weights)
     return np.asarray(np.maximum(weights, FLOAT(0), out=weights))
+
+
+WINDOW_MULTIPLIED = 60
+"""Multiplications of such products, likewise, where they go over a box's part of the image."""
+LEAST_WINDOW = 1 << 14  # elements of a box's result, in which calling NumPy for it alone does not count
+
+
+def _by_windows(image: Array, which: Array, y: Array, x: Array, result: Array) -> bool:
+    """As ``_by_products``, box by box, over the part of the image that the box lies in."""
+    rows, columns, depth = result.shape[1:]
+    _, height, width, _ = image.shape
+    if rows * columns * depth < LEAST_WINDOW:
+        return False
+    (top, high), (left, wide) = _extent(y, height), _extent(x, width)
+    if float((wide * (high + columns)).mean()) > WINDOW_MULTIPLIED * columns:
+        return False
+    lines = image.reshape(-1, height, width * depth)
+    by_row = _weights(y - top[:, None].astype(FLOAT), int(high.max()))
+    by_column = _weights(x - left[:, None].astype(FLOAT), int(wide.max()))
+    places = np.stack([which, top, high, left, wide], axis=1).tolist()
+    with np.errstate(all="ignore"):
+        for box, (number, first, h, start, w) in enumerate(places):
+            part = lines[number, first : first + h, start * depth : (start + w) * depth]
+            made = scratch("crop_lines", (rows, w * depth), FLOAT)
+            step = max(depth, ALONE // (rows * h))
+            for begin in range(0, w * depth, step):
+                some = slice(begin, begin + step)
+                np.matmul(by_row[box, :, :h], part[:, some], out=made[:, some])
+            np.matmul(by_column[box, :, :w], made.reshape(rows, w, depth), out=result[box])
+    return _is_finite(result)  # zero times infinity is no zero: then pixel by pixel
+
+
+def _extent(places: Array, size: int) -> tuple[Array, Array]:
+    """(the first pixel, how many) along an axis that each box's places (boxes, count) lie between."""
+    first = np.floor(places.min(axis=1)).astype(np.int64)
+    return first, np.asarray(np.minimum(np.floor(places.max(axis=1)).astype(np.int64) + 2, size) - first)
 
 
 BOX_BLOCK = 1 << 16  # elements of the boxes that are resized at once: what a processor's cache holds

@@ -15,6 +15,8 @@ import numpy as np
 from pocketgraph.graph import DType, Shape
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.kernels.arrays import Array, reserve, strings
+from pocketgraph.kernels.parsing.column_results import dense_of, ragged_of, sparse_of
+from pocketgraph.kernels.parsing.example_columns import columns_of
 from pocketgraph.kernels.parsing.example_records import LIST_NAMES
 from pocketgraph.kernels.parsing.record_batches import Batch, batch_of, listed, packed_rows, shown, texts
 from pocketgraph.kernels.registry import kernel
@@ -178,6 +180,44 @@ def ragged(batch: Batch, key: bytes, dtype: DType, splits: DType) -> tuple[Array
     return values, np.cumsum([0, *counts]).astype(splits.numpy)
 
 
+def parse_together(
+    serialized: Array,
+    sparse_keys: Sequence[bytes],
+    sparse_types: Sequence[DType],
+    dense_keys: Sequence[bytes],
+    dense_types: Sequence[DType],
+    dense_shapes: Sequence[Shape],
+    defaults: Sequence[Array],
+    ragged_keys: Sequence[bytes] = (),
+    ragged_types: Sequence[DType] = (),
+    split_types: Sequence[DType] = (),
+) -> tuple[Array, ...] | None:
+    """``parse`` of a vector of records, all at once; None where it takes the general way to know what to do."""
+    keys = (*sparse_keys, *dense_keys, *ragged_keys)
+    types = (*sparse_types, *dense_types, *ragged_types)
+    wanted = dict(zip(keys, types, strict=False))
+    counts = {len(dense_keys), len(dense_types), len(dense_shapes), len(defaults)}
+    is_plain = len(keys) == len(types) == len(wanted) and len(counts) == 1 and len(sparse_keys) == len(sparse_types)
+    if serialized.ndim != 1 or not is_plain or not LIST_NAMES.keys() >= set(types):
+        return None
+    columns = columns_of(serialized.tolist(), wanted)
+    if columns is None:
+        return None
+    rows: list[Array] = []
+    for key, dtype, shape, default in zip(dense_keys, dense_types, dense_shapes, defaults, strict=True):
+        whole = dense_of(columns[key], shape, default, dtype)
+        if whole is None:
+            return None
+        rows.append(whole)
+    scattered = [sparse_of(columns[key]) for key in sparse_keys]
+    ragged_rows = [ragged_of(columns[key], splits) for key, splits in zip(ragged_keys, split_types, strict=True)]
+    return (
+        *(part for parts in zip(*scattered, strict=True) for part in parts),
+        *rows,
+        *(part for parts in zip(*ragged_rows, strict=True) for part in parts),
+    )
+
+
 def parse(
     batch: Batch,
     sparse_keys: Sequence[bytes],
@@ -233,9 +273,9 @@ def parse_example(
     if serialized.ndim != 1:
         raise ValueError(f"Expected serialized to be a vector, got shape: {listed(serialized.shape)}")
     keys = [key.item() if key.size == 1 else b"".join(texts(key)) for key in keys_and_defaults[: Nsparse + Ndense]]
-    batch = batch_of(serialized, texts(names))
-    defaults = keys_and_defaults[Nsparse + Ndense :]
-    return parse(batch, keys[:Nsparse], sparse_types, keys[Nsparse:], Tdense, dense_shapes, defaults)
+    features = keys[:Nsparse], sparse_types, keys[Nsparse:], Tdense, dense_shapes, keys_and_defaults[Nsparse + Ndense :]
+    together = None if names.size else parse_together(serialized, *features)
+    return together if together is not None else parse(batch_of(serialized, texts(names)), *features)
 
 
 @kernel("ParseExampleV2")
@@ -255,8 +295,7 @@ def parse_example_v2(
     """As ParseExample, then ragged values… and ragged row splits…; ``serialized`` may be a single record."""
     if serialized.ndim > 1:
         raise ValueError(f"Expected serialized to be a scalar or vector, got shape: {listed(serialized.shape)}")
-    return parse(
-        batch_of(serialized, texts(names)),
+    features = (
         texts(sparse_keys),
         sparse_types,
         texts(dense_keys),
@@ -267,6 +306,8 @@ def parse_example_v2(
         ragged_value_types,
         ragged_split_types,
     )
+    together = None if names.size else parse_together(serialized, *features)
+    return together if together is not None else parse(batch_of(serialized, texts(names)), *features)
 
 
 @kernel("ParseSingleExample")

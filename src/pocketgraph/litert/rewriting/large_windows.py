@@ -9,7 +9,12 @@ becomes
           ├─ SLICE ─DEPTHWISE_CONV_2D 3x7 ─┘        │
           └─ SLICE ─DEPTHWISE_CONV_2D 1x7 ──────────┘
 
-where each slice has the rows and columns that its part of the window passes over.
+where each slice has the rows and columns that its part of the window passes over. A window that is a column times a row
+in each channel, as one that blurs is, becomes two of those, before:
+
+    x ─DEPTHWISE_CONV_2D 25x25
+becomes
+    x ─DEPTHWISE_CONV_2D 25x1 ─DEPTHWISE_CONV_2D 1x25
 """
 
 from __future__ import annotations
@@ -28,6 +33,8 @@ from pocketgraph.litert.rewriting.padding_and_dilation import same_borders
 KERNELS = (3, 4, 9, 25)
 """Elements of the windows that XNNPACK has depthwise kernels for; smaller windows are filled up with zeros."""
 
+PRODUCT_ERROR = 2.0**-22
+"""By how much of a window's largest element a column times a row may differ from it: weights' own rounding."""
 MOST_PARTS = 64  # a kernel of 40 x 40; what more parts would save, nobody has measured
 
 
@@ -43,10 +50,46 @@ class WindowPart(NamedTuple):
 def cut_large_windows(program: Program) -> None:
     """Depthwise convolutions with constant windows of more than 25 elements become sums of smaller ones."""
     operations: list[Operation] = []
-    for operation in program.operations:
-        parts = parts_of(operation)
-        operations += _summed(operation, parts) if parts else [operation]
+    for whole in program.operations:
+        for operation in _column_and_row(whole) if parts_of(whole) else [whole]:
+            parts = parts_of(operation)
+            operations += _summed(operation, parts) if parts else [operation]
     program.operations = operations
+
+
+def _column_and_row(whole: Operation) -> list[Operation]:
+    """A column and a row in the place of a window that is their product; else the operation itself."""
+    source, weights, bias = whole.inputs
+    assert source is not None
+    assert weights is not None
+    assert weights.constant is not None
+    assert bias is not None
+    _, height, width, channels = weights.shape
+    if min(height, width) == 1 or channels != source.shape[3]:
+        return [whole]
+    filters = weights.constant.numpy()[0].astype(np.float64)
+    places = np.abs(filters).reshape(-1, channels).argmax(axis=0)
+    each = np.arange(channels)
+    largest = filters.reshape(-1, channels)[places, each]
+    column, row = filters[:, places % width, each], filters[places // width, :, each].T
+    row = np.divide(row, largest, out=np.zeros_like(row), where=largest != 0)
+    if (np.abs(column[:, None] * row[None] - filters) > PRODUCT_ERROR * np.abs(largest)).any():
+        return [whole]
+    (result,) = whole.outputs
+    batch, _, across, _ = source.shape
+    middle = Value(f"{result.name}/columns", FLOAT, (batch, result.shape[1], across, channels))
+    nothing = _operand(f"{result.name}/no_bias", np.zeros(channels, np.float32))
+    made = []
+    for axis, (content, x, y, offset) in enumerate(
+        ((column[:, None], source, middle, nothing), (row[None], middle, result, bias))
+    ):
+        kernel = _operand(f"{result.name}/{'row' if axis else 'column'}", content[None].astype(np.float32))
+        still = ("stride_w", "dilation_w") if axis == 0 else ("stride_h", "dilation_h")
+        options = {**whole.options, **dict.fromkeys(still, 1)}
+        if axis == 0:
+            options["activation"] = ""
+        made.append(Operation("DEPTHWISE_CONV_2D", [x, kernel, offset], [y], options, whole.nodes))
+    return made
 
 
 def parts_of(operation: Operation) -> list[WindowPart]:

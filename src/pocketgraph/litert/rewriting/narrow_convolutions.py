@@ -81,7 +81,7 @@ def _pixels_at_once(operation: Operation) -> int:
 
 def _tiles(channels: int, depth: int) -> float:
     """How long so many output channels of ``depth`` input channels take, measured in kernels of ``LANES``."""
-    if channels >= 2 * LANES and _has_wide_kernels():
+    if channels >= 2 * LANES and has_wide_kernels():
         return -(-channels // (2 * LANES)) * (
             TWICE_THE_CHANNELS if depth >= SHALLOW_CHANNELS else TWICE_THE_CHANNELS_SHALLOW
         )
@@ -89,7 +89,8 @@ def _tiles(channels: int, depth: int) -> float:
 
 
 @lru_cache(maxsize=1)
-def _has_wide_kernels() -> bool:
+def has_wide_kernels() -> bool:
+    """Whether XNNPACK's float kernels are those for AVX-512."""
     try:
         with open("/proc/cpuinfo", "rb") as file:
             return b" avx512f " in file.read(1 << 16)

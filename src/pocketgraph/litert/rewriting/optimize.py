@@ -27,6 +27,7 @@ from pocketgraph.litert.rewriting.strength_reduction import (
 from pocketgraph.litert.rewriting.transpose_sinking import sink_transposes
 from pocketgraph.litert.rewriting.transposed import turn_transposed_convolutions
 from pocketgraph.litert.rewriting.whole_rows import take_whole_rows
+from pocketgraph.litert.rewriting.winograd import convolve_in_tiles
 
 
 class ProgramPass(NamedTuple):
@@ -132,6 +133,7 @@ FOR_LATENCY: tuple[ProgramPass, ...] = (
     ),
     ProgramPass("take_whole_rows", "slices of whole rows are gathered as such", take_whole_rows),
     MERGE,
+    ProgramPass("winograd_convolutions", "wide convolutions multiply less, tile by tile", convolve_in_tiles),
     ProgramPass(
         "widen_narrow_convolutions",
         "convolutions with few channels make several pixels at once",

@@ -1,0 +1,76 @@
+"""Dense, sparse and ragged tensors from the columns of a batch of Examples.
+
+What does not fit is left to the general way, which has TensorFlow's errors.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from pocketgraph.graph import DType, Shape
+from pocketgraph.kernels.arrays import Array, reserve
+from pocketgraph.kernels.parsing.example_columns import Column
+
+
+def dense_of(column: Column, shape: Shape, default: Array, dtype: DType) -> Array | None:
+    """[records, *shape], with the default where a record has no such feature; None where something does not fit."""
+    dims = shape.dims
+    if dims is None or None in dims[1:]:
+        return None
+    values, counts = column
+    missing = counts < 0
+    inner = tuple(int(size or 0) for size in dims[1:])
+    if dims and dims[0] is None:
+        stride = math.prod(inner)
+        if default.size != 1 or not stride or (np.maximum(counts, 0) % stride).any():
+            return None
+        return _filled_up(column, stride, inner, default, dtype)
+    fixed = tuple(int(size or 0) for size in dims)
+    size = math.prod(fixed)
+    if not size or (default.size and default.shape != fixed) or not ((counts == size) | missing).all():
+        return None
+    result_shape = reserve((len(counts), *fixed), dtype.numpy)
+    if not missing.any():
+        return np.asarray(values.reshape(result_shape))
+    if not default.size:
+        return None
+    result = np.empty(result_shape, dtype.numpy)
+    result[missing] = default
+    result[~missing] = values.reshape(-1, *fixed)
+    return result
+
+
+def _filled_up(column: Column, stride: int, inner: tuple[int, ...], default: Array, dtype: DType) -> Array:
+    """[records, the most that one has, *inner], the shorter ones filled up with the default."""
+    rows, along = _places(column.counts)
+    longest = max(0, int(column.counts.max())) // stride
+    result = np.empty(reserve((len(column.counts), longest * stride), dtype.numpy), dtype.numpy)
+    result[...] = default.reshape(-1)[0]
+    result[rows, along] = column.values
+    return result.reshape(len(column.counts), longest, *inner)
+
+
+def sparse_of(column: Column) -> tuple[Array, Array, Array]:
+    """(indices by record and place, values, shape)."""
+    rows, along = _places(column.counts)
+    indices = np.empty(reserve((len(rows), 2), np.int64), np.int64)
+    indices[:, 0], indices[:, 1] = rows, along
+    return indices, column.values, np.array((len(column.counts), max(0, int(column.counts.max()))), np.int64)
+
+
+def ragged_of(column: Column, splits: DType) -> tuple[Array, Array]:
+    """(values, row splits)."""
+    found = np.zeros(len(column.counts) + 1, splits.numpy)
+    np.cumsum(np.maximum(column.counts, 0), out=found[1:])
+    return column.values, found
+
+
+def _places(counts: Array) -> tuple[Array, Array]:
+    """The record of each value, and its place among the record's."""
+    held = np.maximum(counts, 0)
+    borders = np.cumsum(held)
+    total = int(borders[-1])
+    rows = np.repeat(np.arange(len(held)), held)
+    return rows, np.asarray(np.arange(total) - np.repeat(borders - held, held))
