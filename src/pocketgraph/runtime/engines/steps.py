@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pocketgraph.errors import DeadlineError, PocketgraphError, RunError
-from pocketgraph.graph import Node, opdefs
+from pocketgraph.graph import Node
 from pocketgraph.runtime.profile import StepTrace
 from pocketgraph.runtime.tensor_names import before_rounds
 
@@ -204,6 +204,8 @@ def place(step: Step) -> str:
 
 def _gets_a_constant(node: Node, arguments: Sequence[Any]) -> bool:
     """Whether an op that takes a variable is given an array in its place."""
+    from pocketgraph.graph import opdefs  # which a warm start does without
+
     definition = opdefs.find(node.op)
     if definition is None or not definition.inputs or not arguments or not isinstance(arguments[0], np.ndarray):
         return False
