@@ -11,7 +11,7 @@ from pocketgraph.formats import save
 from pocketgraph.graph import Graph
 from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import verify
-from pocketgraph.runtime.compared_models import opened
+from pocketgraph.runtime.compared_models import ComparedModel
 from pocketgraph.runtime.made_up_feeds import sample_shapes
 
 
@@ -209,10 +209,10 @@ def test_damaged_and_missing_onnx_files(tmp_path: pathlib.Path) -> None:
     pytest.importorskip("onnxruntime", reason="the extra 'onnx' is not installed")
     pytest.importorskip("onnx", reason="the extra 'onnx' is not installed")
     with pytest.raises(RunError, match="no such file"):
-        opened(tmp_path / "none.onnx", None, None)
+        ComparedModel(tmp_path / "none.onnx", None, None)
     (tmp_path / "bad.onnx").write_bytes(b"no model")
     with pytest.raises(FormatError, match="describes no model"):
-        opened(tmp_path / "bad.onnx", None, None)
+        ComparedModel(tmp_path / "bad.onnx", None, None)
 
 
 def test_an_onnx_output_depends_on_what_its_branches_read(tmp_path: pathlib.Path) -> None:
@@ -229,7 +229,7 @@ def test_an_onnx_output_depends_on_what_its_branches_read(tmp_path: pathlib.Path
     graph = onnx.helper.make_graph([choice], "g", inputs, [value("y", kind, [2])])
     opset = [onnx.helper.make_opsetid("", 17)]
     onnx.save(onnx.helper.make_model(graph, opset_imports=opset, ir_version=8), tmp_path / "if.onnx")
-    model = opened(tmp_path / "if.onnx", 1, None)
+    model = ComparedModel(tmp_path / "if.onnx", 1, None)
     assert set(model.graph["y"].inputs) == {"x", "p"}
     (y,) = model.run(["y:0"], {"x:0": np.array([-1.0, 2.0], np.float32), "p:0": np.array(False)})
     np.testing.assert_array_equal(y, [1.0, 2.0])

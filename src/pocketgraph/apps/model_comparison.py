@@ -15,7 +15,7 @@ from pocketgraph.graph import Graph
 from pocketgraph.graph.model_file_graph import is_model_file
 from pocketgraph.quantization.evaluation.data_feeds import data_feeds
 from pocketgraph.runtime import verification
-from pocketgraph.runtime.compared_models import Model, opened
+from pocketgraph.runtime.compared_models import ComparedModel, Model
 from pocketgraph.runtime.verification import Report
 
 OF_RUNTIMES = (".tflite", ".onnx")
@@ -112,7 +112,7 @@ def verify(
     other = a if b is None else b
     given: Mapping[str, Any] | Iterable[Mapping[str, Any]] | None = None
     if data is not None:
-        with closing(opened(a, threads, None)) as model:
+        with closing(ComparedModel(a, threads, None)) as model:
             given = data_feeds(
                 model.graph, data, reading, outputs=outputs, inputs=data_inputs, values=feeds, limit=limit,
                 reads_recordings=not _is_of_a_runtime(other),
@@ -120,7 +120,7 @@ def verify(
     elif inputs is not None and not is_given(inputs):
         given = [{**some, **(feeds or {})} for some in cast("Iterable[Mapping[str, Any]]", inputs)]
     elif inputs is not None:
-        with closing(opened(a, threads, None)) as model:
+        with closing(ComparedModel(a, threads, None)) as model:
             given = {**feeds_of(model.graph, cast("Given", inputs), reading, outputs or ()), **(feeds or {})}
     return verification.verify(
         a, other, given, outputs, tolerance, top1=top1, runs=2 if runs is None else runs, seed=seed, engine=engine,

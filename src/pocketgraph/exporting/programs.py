@@ -12,7 +12,6 @@ from pocketgraph.exporting.model import EntryPoint, ExportModel
 from pocketgraph.graph import Graph
 from pocketgraph.graph.dtype import BOOL, FLOAT, STRING
 from pocketgraph.graph.op_traits import ops_with
-from pocketgraph.litert.engine import tried
 from pocketgraph.litert.program import Program
 from pocketgraph.litert.unsupported import Unsupported
 from pocketgraph.passes.dropout_removal import is_noise_of_dropout
@@ -175,8 +174,10 @@ def _lowered(simple: Simplified, target: str, custom: bool) -> Program:
     try:
         return simple.lowered(custom=custom)
     except Unsupported as refusal:
+        from pocketgraph.litert.trial import Trial
+
         graph = simple.known.graph
-        trial = tried(graph, simple.nodes, simple.outputs, simple.known.inferred, list(simple.inputs))
+        trial = Trial(graph, simple.nodes, simple.outputs, simple.known.inferred, list(simple.inputs))
         reasons = _causes(trial.reasons) or {refusal.node: refusal.reason}
         raise LackingError(target, graph, reasons) from refusal
 

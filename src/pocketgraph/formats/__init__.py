@@ -188,12 +188,6 @@ def open_checkpoint(path: PathLike) -> Mapping[str, Tensor]:
     return checkpoint.open_checkpoint(path)
 
 
-def _binary(buffer: Buffer, message: str, name: str) -> bytes:
-    from pocketgraph.formats.graphdef_text import binary_of
-
-    return binary_of(buffer, message, name)
-
-
 def _undetected(buffer: Buffer, kind: Kind, name: str) -> Graph:
     """A graph that does not look like one at its beginning; mostly the error that says what is there instead.
 
@@ -204,7 +198,9 @@ def _undetected(buffer: Buffer, kind: Kind, name: str) -> Graph:
     from pocketgraph.formats.detect import identity_of
 
     if kind is Kind.TEXT and name.endswith(".pbtxt"):
-        return graphdef.parse(_binary(buffer, "tensorflow.GraphDef", name), name)
+        from pocketgraph.formats.graphdef_text import binary_of
+
+        return graphdef.parse(binary_of(buffer, "tensorflow.GraphDef", name), name)
     stump = kind is Kind.TEXT and len(buffer) < STUMP
     if (kind is Kind.UNKNOWN or stump) and buffer[0] == FIRST_BYTE:
         graph = graphdef.parse(buffer, name)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pocketgraph.litert.static_values import Inference
     from pocketgraph.litert.trial import Trial
 
-__all__ = ["Executable", "Specs", "Unsupported", "compile", "lookup", "lowered", "supported", "tried"]
+__all__ = ["Executable", "Specs", "Unsupported", "compile", "lookup", "lowered", "supported"]
 
 MOST_TEXT = 1 << 20  # characters of constants that are fetched, beyond which a segment is not worth keeping
 
@@ -55,30 +55,9 @@ def supported(graph: Graph, nodes: Sequence[Node], inferred: Inference) -> dict[
     Returns:
         The reason by node name, in the order of ``nodes``; nodes that are not named can be part of a segment.
     """
-    return tried(graph, nodes, (), inferred).reasons
-
-
-def tried(
-    graph: Graph,
-    nodes: Sequence[Node],
-    outputs: Sequence[str],
-    inferred: Inference,
-    fed: Sequence[str] = (),
-    strict: bool = False,
-) -> Trial:
-    """Lowers the nodes to see which of them LiteRT can run; ``compile`` goes on from what became of it.
-
-    Args:
-        graph: the graph that the nodes belong to.
-        nodes: the nodes to judge.
-        outputs: the tensors that are wanted of the whole graph.
-        inferred: static shapes, types and values (kernels.shapes.infer with the feeds' shapes).
-        fed: tensors whose values come from outside.
-        strict: refuse what differs from TensorFlow at the edges (see type_edges.py).
-    """
     from pocketgraph.litert.trial import Trial
 
-    return Trial(graph, nodes, outputs, inferred, fed, strict)
+    return Trial(graph, nodes, (), inferred, ()).reasons
 
 
 def compile(
@@ -110,7 +89,7 @@ def compile(
         cache_dir: see cache.directory.
         key: a digest of the model (see digest); None keeps the segment out of the cache.
         inferred: what is known of the tensors given these inputs; found out when None.
-        trial: what ``tried`` gave for the graph, by which the nodes need not be lowered once more.
+        trial: a trial of the graph, by which the nodes need not be lowered once more.
         without: program passes to leave out (see rewriting/optimize.py); ``key`` must tell them apart.
         strict: refuse what differs from TensorFlow at the edges, and leave out the passes that do; likewise.
         opener: makes the runner of the segment's file; LiteRT by default.

@@ -38,7 +38,16 @@ class Trial:
         fed: Sequence[str],
         strict: bool = False,
     ) -> None:
-        """For the arguments see engine.tried."""
+        """Lowers the nodes to see which of them LiteRT can run; ``engine.compile`` goes on from what became of it.
+
+        Args:
+            graph: the graph that the nodes belong to.
+            nodes: the nodes to judge.
+            outputs: the tensors that are wanted of the whole graph.
+            inferred: static shapes, types and values (kernels.shapes.infer with the feeds' shapes).
+            fed: tensors whose values come from outside.
+            strict: refuse what differs from TensorFlow at the edges (see type_edges.py).
+        """
         entering = frozenset(map(canonical, fed))
         self._whole = list(map(canonical, outputs)), entering
         emit = Emit(graph, inferred, Statics(graph, inferred, entering), trial=True, strict=strict)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -24,40 +24,22 @@ EIGHT_BIT = re.compile(r"Quantize(d|V2|AndDequantize)|FakeQuant|Dequantize|(Dyna
 """Ops of a network that stores its weights in eight bits, computes with them, or was trained to."""
 
 
-class ComparedModel(Protocol):
-    """One side of a comparison.
+class ComparedModel:
+    """One side of a comparison: a graph, a LiteRT file or an ONNX file in a session.
+
+    Args:
+        model: a graph, or the path of a file: .pb and its like, .tflite, .onnx.
+        threads, engine: as for Session.
 
     Attributes:
         graph: the model; for an ONNX file its inputs, its outputs, and which of them depend on which.
         is_file: whether it has inputs and outputs of its own, and no tensors in between to feed or fetch.
         is_eight_bit: whether it stores weights in eight bits, or computes with them.
-    """
-
-    graph: Graph
-    is_file: bool
-    is_eight_bit: bool
-
-    def run(self, fetches: Sequence[str], feeds: Mapping[str, Array]) -> list[Array]:
-        """What the fetches are, as numbers, for feeds that are numbers."""
-        ...
-
-    def close(self) -> None:
-        """Lets go of the model."""
-        ...
-
-
-def opened(model: Model, threads: int | None, engine: str | None) -> ComparedModel:
-    """A graph, or the model of a file: .pb and its like, .tflite, .onnx.
 
     Raises:
         FormatError: the file is damaged.
         RunError: there is no such file.
     """
-    return SessionModel(model, threads, engine)
-
-
-class SessionModel:
-    """A graph, a LiteRT file or an ONNX file in a session."""
 
     def __init__(self, model: Model, threads: int | None, engine: str | None) -> None:
         self._session = Session(model, threads, engine=engine)
@@ -71,11 +53,13 @@ class SessionModel:
         )
 
     def run(self, fetches: Sequence[str], feeds: Mapping[str, Array]) -> list[Array]:
+        """What the fetches are, as numbers, for feeds that are numbers."""
         given = {name: coded(self.graph, name, np.asarray(value)) for name, value in feeds.items()}
         results = self._session.run(list(fetches), given if self.is_file else feeds)
         return [numbers(self.graph, name, value) for name, value in zip(fetches, results, strict=True)]
 
     def close(self) -> None:
+        """Lets go of the model."""
         self._session.close()
 
 

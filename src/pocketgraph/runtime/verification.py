@@ -19,7 +19,7 @@ from pocketgraph.pages.page_glossary import WORDS
 from pocketgraph.pages.parts import Cell, Column, Row, Verdict, number, table, words
 from pocketgraph.runtime.answer_metrics import ACCEPTABLE
 from pocketgraph.runtime.compare import TOLERANCE, Difference, plain_values
-from pocketgraph.runtime.compared_models import ComparedModel, Model, opened, reached, weights_cut_off
+from pocketgraph.runtime.compared_models import ComparedModel, Model, reached, weights_cut_off
 from pocketgraph.runtime.counterparts import Counterparts
 from pocketgraph.runtime.feed_files import read_feeds
 from pocketgraph.runtime.made_up_feeds import sample_feeds, sample_fetches
@@ -167,8 +167,8 @@ def verify(
     if engines and engine is not None:
         raise UsageError(f"a comparison of engines chooses them itself, not {engine}")
     with (
-        closing(opened(a, threads, "reference" if engines else engine)) as first,
-        closing(opened(b, threads, engine)) as second,
+        closing(ComparedModel(a, threads, "reference" if engines else engine)) as first,
+        closing(ComparedModel(b, threads, engine)) as second,
     ):
         same = Counterparts(first, second)
         wanted = list(outputs) if outputs is not None else _common_outputs(first, same)

@@ -31,7 +31,7 @@ def compile_parts(request: Request, known: SpecializedGraph) -> tuple[dict[CutPa
         request: what is to be run.
         known: the graph after the passes.
     """
-    from pocketgraph.litert import engine
+    from pocketgraph.litert.trial import Trial
 
     items, static = known.plan.items, known.static
     reasons = {name: "it runs in a loop" for name in items if known.plan.frames[name].depth}
@@ -42,7 +42,7 @@ def compile_parts(request: Request, known: SpecializedGraph) -> tuple[dict[CutPa
         if name not in static and name not in reasons and item.node.op != "ControlTrigger"
     ]
     fetched, fed = list(map(str, request.fetches)), list(map(str, request.feeds))
-    trial = engine.tried(known.graph, candidates, fetched, known.inferred, fed, request.strict)
+    trial = Trial(known.graph, candidates, fetched, known.inferred, fed, request.strict)
     reasons.update(trial.reasons)
     names = [node.name for node in candidates]
     reasons.update(_with_unknown_inputs(known.plan, names, static, reasons, known.inferred))
