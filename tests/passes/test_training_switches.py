@@ -116,3 +116,14 @@ def test_commands_need_no_flag_for_them(
     for line in proposed:
         words = line.replace("'", "").split()
         assert call(*words[1:], *(["--num_runs=1"] if words[1] == "benchmark_model" else [])) == 0
+
+
+def test_a_flag_of_no_stated_rank_is_one_value(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As tf.placeholder(tf.bool) leaves it."""
+    monkeypatch.chdir(tmp_path)
+    save(classifier(BRANCHES.replace("dtype=bool, shape=[]", "dtype=bool, shape=<unknown>")), "net.pb")
+    assert call("plan", "net.pb") == 0
+    assert call("verify", "net.pb", "net.pb") == 0
+    capsys.readouterr()

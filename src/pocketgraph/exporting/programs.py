@@ -9,7 +9,7 @@ import numpy as np
 
 from pocketgraph.errors import UsageError, option
 from pocketgraph.exporting.model import EntryPoint, ExportModel
-from pocketgraph.graph import Graph
+from pocketgraph.graph import Graph, Node, node_name
 from pocketgraph.graph.dtype import BOOL, FLOAT, STRING
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.litert.program import Program
@@ -27,6 +27,11 @@ MOST_NAMED = 3
 """Nodes of one op that a message names."""
 MOST_OPS = 4
 """Ops that a message names; beyond, one node of each."""
+
+
+ROUND = "/round_"
+"""What the name of a loop's node is followed by where the loop is unrolled."""
+MOST_HEADS = 16  # that a hint names
 
 
 class LackingError(UsageError):
@@ -60,11 +65,32 @@ def _names(nodes: list[str], most: int) -> str:
     return ", ".join(f"'{name}'" for name in nodes[:most]) + more
 
 
+def _last_layers(graph: Graph, node: Node) -> list[str]:
+    """The results of the last layers in front of a node, a detector's heads."""
+    found: dict[str, None] = {}
+    waiting, seen = list(node.data_inputs), {node.name}
+    while waiting:
+        before = graph.nodes.get(node_name(waiting.pop(0)))
+        if before is None or before.name in seen:
+            continue
+        seen.add(before.name)
+        if before.op in ops_with("bias", "layer"):
+            found[before.name] = None
+        else:
+            waiting += before.data_inputs
+    return sorted(found)[:MOST_HEADS]
+
+
 def help_with(graph: Graph, name: str) -> str:
     """What would help with a node that a target has nothing for; "" where nothing is known."""
-    node = graph.nodes.get(name)
+    node = graph.nodes.get(name) or graph.nodes.get(name.partition(ROUND)[0])
     if node is None:
         return ""
+    if node.op in ops_with("box_selection"):
+        heads = _last_layers(graph, node)
+        if heads:
+            given = f"{option('outputs')}={','.join(heads)}"
+            return f"cut in front of the selection of boxes, which is then the app's: {given}"
     switches = [other.name for other in graph if other.op == "Placeholder" and other.attr("dtype", FLOAT) is BOOL]
     if node.op in ("Switch", "Merge", "If", "StatelessIf") and switches:
         given = " ".join(f"{option('feed', 'values')}={switch}=false" for switch in switches)
