@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 
 from command_line import call
+from pocketgraph.formats import save
+from pocketgraph.formats.checkpoints.checkpoint_writer import write_checkpoint
+from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels.audio.wav import encode_wav, read_wav
 from support import golden, model_dir, needs_shared
 
@@ -83,3 +86,49 @@ def test_wrong_calls(tmp_path: pathlib.Path, words: pathlib.Path, capsys: Any) -
     assert call("label_wav", *flags) == 2
     assert call("label_wav", *flags, tmp_path / "none.wav") == 1
     assert "none.wav" in capsys.readouterr().err
+
+
+def test_a_model_of_samples_with_an_open_batch_hears(tmp_path: pathlib.Path, capsys: Any) -> None:
+    """Beside a second entry for files, as SavedModels of TensorFlow 2 have it; scores by hand."""
+    net = parse("""
+        file = Placeholder(dtype=string, shape=[])
+        other = StringLength(file)
+        audio = Placeholder(dtype=float, shape=[?,16000])
+        axis = Const(int32 1)
+        mean = Mean(audio, axis, T=float, Tidx=int32, keep_dims=true)
+        w = Const(float [[1.0, -1.0]])
+        l = MatMul(mean, w, T=float)
+        y = Softmax(l, T=float)
+    """)
+    save(net.replace(outputs=["y"]), tmp_path / "net.pb")
+    sound = encode_wav(np.full((16000, 1), 0.5, np.float32), np.array(16000, np.int32))
+    (tmp_path / "a.wav").write_bytes(sound.item())
+    assert call("label_wav", "--graph", tmp_path / "net.pb", tmp_path / "a.wav", "--json") == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    best = found["predictions"][0]
+    assert best["index"] == 0
+    assert best["score"] == pytest.approx(1 / (1 + np.exp(-1.0)), abs=1e-3)
+    assert call("label_wav", "--graph", tmp_path / "net.pb", "--output_name=mean", "--wav", tmp_path / "no.wav") == 1
+
+
+def test_a_training_directory_is_frozen_on_the_way(tmp_path: pathlib.Path, capsys: Any) -> None:
+    text = "audio = Placeholder(dtype=float, shape=[?,16000])\naxis = Const(int32 1)\n"
+    text += "mean = Mean(audio, axis, T=float, Tidx=int32, keep_dims=true)\nw = VariableV2(dtype=float, shape=[1,2])\n"
+    text += "l = MatMul(mean, w, T=float)\ny = Softmax(l, T=float)"
+    folder = tmp_path / "training"
+    folder.mkdir()
+    save(parse(text), folder / "graph.pb")
+    write_checkpoint(folder / "m", {"w": parse("w = Const(float [[1.0, -1.0]])")["w"].tensor})
+    sound = encode_wav(np.full((16000, 1), 0.5, np.float32), np.array(16000, np.int32))
+    (tmp_path / "a.wav").write_bytes(sound.item())
+    assert call("label_wav", "--graph", folder, tmp_path / "a.wav") == 0
+    assert capsys.readouterr().out.startswith("index 0")
+
+
+def test_a_graph_without_sound_is_told_what_hears(tmp_path: pathlib.Path, capsys: Any) -> None:
+    save(parse("x = Placeholder(dtype=float, shape=[?,2])\ny = Relu(x, T=float)"), tmp_path / "net.pb")
+    (tmp_path / "a.wav").write_bytes(b"")
+    assert call("label_wav", "--graph", tmp_path / "net.pb", tmp_path / "a.wav") == 2
+    said = capsys.readouterr().err
+    assert "takes no sound" in said
+    assert "--app" not in said

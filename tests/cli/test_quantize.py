@@ -409,6 +409,21 @@ def test_open_sizes_are_those_of_the_samples(tmp_path: pathlib.Path, capsys: Any
     assert np.abs(given - wanted).max() < 0.05 * np.abs(wanted).max()
 
 
+NOISE = """
+    one = Const(float 1.0)
+    rate = Sub(one, keep, T=float)
+    size = Const(int32 [1, 4])
+    noise = RandomUniform(size, dtype=float, T=int32)
+    left = Sub(one, rate, T=float)
+    scale = RealDiv(one, left, T=float)
+    scaled = Mul(x, scale, T=float)
+    kept = GreaterEqual(noise, rate, T=float)
+    mask = Cast(kept, SrcT=bool, DstT=float)
+    y = Mul(scaled, mask, T=float)
+"""
+"""A dropout as TensorFlow 1.13 and later make it: the share that is kept is taken from 1 twice."""
+
+
 @pytest.mark.parametrize(
     ("text", "hint"),
     [
@@ -416,6 +431,9 @@ def test_open_sizes_are_those_of_the_samples(tmp_path: pathlib.Path, capsys: Any
          "n = StringToNumber(x, out_type=float)\ny = Relu(n, T=float)", "texts have no codes"),
         ("x = Placeholder(dtype=float, shape=[1, 4])\ntraining = Placeholder(dtype=bool, shape=[])\n"
          "s = Switch(x, training, T=float)\ny = Relu(s, T=float)", "--feed=training=false"),
+        ("x = Placeholder(dtype=float, shape=[1, 4])\nkeep = Placeholder(dtype=float, shape=[])\n" + NOISE,
+         "--feed=keep=1"),
+        ("x = Placeholder(dtype=float, shape=[1, 4])\nkeep = Const(float 0.5)\n" + NOISE, "--repair=dropout"),
     ],
 )  # fmt: skip
 def test_what_stands_in_the_way_is_told_with_what_to_type(

@@ -14,6 +14,10 @@ from pocketgraph.datasets.recordings import content_at, recording, samples_at
 from pocketgraph.errors import FormatError, UsageError, option
 from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.graph.dtype import STRING
+from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.order import reachable
+
+PLACEHOLDERS = ops_with("placeholder")
 
 
 class WavLabeler:
@@ -41,8 +45,14 @@ class WavLabeler:
     ) -> None:
         self.labels = tuple(labels)
         self.model = SoundModel(graph, output_name and node_name(output_name), threads=threads)
+        needed = reachable(graph, [self.model.output])
         named = input_name or next(
-            (node.name for node in graph if node.dtype("dtype") is STRING and not node.inputs), None
+            (
+                node.name
+                for node in graph
+                if node.name in needed and node.op in PLACEHOLDERS and node.dtype("dtype") is STRING
+            ),
+            None,
         )
         self._content = canonical(named) if named is not None and node_name(named) in graph else None
 

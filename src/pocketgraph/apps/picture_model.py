@@ -187,17 +187,24 @@ class PictureModel:
 
 
 def find_output(graph: Graph) -> str:
-    """The name of the node that gives the scores: the one that nothing consumes, a Softmax where there are several.
+    """The name of the node that gives the scores: the one that the file states, else the one that nothing consumes, a
+    Softmax where there are several, else the likeliest.
 
     Raises:
         UsageError: that does not decide it.
     """
+    from pocketgraph.graph.entry_points import main_outputs
     from pocketgraph.inspect import summarize
 
+    likely = main_outputs(graph)
+    if len(likely) == 1 and (graph.outputs or graph.signatures):
+        return likely[0]
     sinks = summarize(graph).sinks
     for group in (sinks, [node for node in sinks if _origin(graph, node).op == "Softmax"]):
         if len(group) == 1:
             return group[0].name
+    if len(likely) == 1:
+        return likely[0]
     if not sinks:
         raise UsageError("nothing in this graph looks like an output", hint=f"pass {option('output_layer')}")
     shown = ", ".join(node.name for node in sinks[:5]) + (", …" if len(sinks) > 5 else "")

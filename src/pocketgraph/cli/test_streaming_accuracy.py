@@ -69,9 +69,9 @@ def command(
     from pocketgraph.apps.live.speech import SoundModel
     from pocketgraph.apps.live.word_recognition import WordRecognizer, judged
     from pocketgraph.datasets.class_labels import read_labels
-    from pocketgraph.formats import load
+    from pocketgraph.quantization.evaluation.runnable_models import read_graph
 
-    loaded = load(graph)
+    loaded = read_graph(graph)
     model = SoundModel(loaded, output_name if output_name.split(":")[0] in loaded else None)
     for name, meant, flag in (
         (input_data_name, model.samples, "--input_data_name"),

@@ -40,7 +40,16 @@ def arrays_of(source: SampleSource) -> dict[str, SampleArray]:
         return read_arrays(os.fspath(source))
     if isinstance(source, np.ndarray):
         return {"": source}
-    return {name: np.asarray(array) for name, array in source.items()}
+    if isinstance(source, Mapping):
+        return {name: np.asarray(array) for name, array in source.items()}
+    try:
+        only = np.asarray(source)
+    except ValueError:
+        only = np.empty(0, object)
+    if only.dtype.kind not in "fiub" or not only.ndim:
+        hint = "give an array with samples along its first axis, such arrays by the inputs' names, or a path"
+        raise UsageError(f"samples are no {type(source).__name__}", hint=hint)
+    return {"": only}
 
 
 def of_inputs(

@@ -36,11 +36,16 @@ class EndpointSummary:
     why: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Summary:
     """Facts about one graph; see ``summarize``."""
 
     graph: Graph
+
+    def __repr__(self) -> str:
+        ends = [", ".join(found.name for found in group) or "?" for group in (self.inputs, self.outputs)]
+        parameters = human_readable(self.const_parameters)
+        return f"<Summary of {len(self.graph)} nodes, {parameters} parameters: {ends[0]} -> {ends[1]}>"
 
     @cached_property
     def placeholders(self) -> tuple[Node, ...]:

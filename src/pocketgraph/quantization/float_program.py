@@ -18,6 +18,7 @@ from pocketgraph.quantization.canonical.canonicalize import canonicalize
 from pocketgraph.quantization.canonical.weight_sharing import share_weights
 from pocketgraph.runtime.feeds import FeedSpec
 from pocketgraph.runtime.made_up_feeds import sample_fetches, sample_shapes
+from pocketgraph.runtime.open_shapes import is_divisor
 from pocketgraph.runtime.planning.graph_passes import IN_SEVERAL_CALLS, INEXACT, SpecializedGraph, specialized
 from pocketgraph.runtime.tensor_names import feed_endpoints, fetch_endpoint
 
@@ -150,6 +151,12 @@ def _hint(graph: Graph, name: str) -> str:
     if op in ("Switch", "Merge", "If", "StatelessIf") and switches:
         given = " ".join(f"{option('feed', 'feeds')}={switch}=false" for switch in switches)
         return f"set what it depends on for good: {given}"
+    if op in ops_with("random"):
+        shares = [other.name for other in graph if other.op == "Placeholder" and is_divisor(graph, other.name)]
+        given = " ".join(f"{option('feed', 'feeds')}={share}=1" for share in shares)
+        if shares:
+            return f"set dropout's share for good: {given}"
+        return f"`pocketgraph freeze_graph` with {option('repair')}=dropout takes dropout out"
     if op.startswith("String") or (node is not None and STRING in node.attrs.values()):
         return (
             f"texts have no codes: name tensors of numbers behind them with {option('inputs')}, "

@@ -11,9 +11,11 @@ import numpy as np
 from pocketgraph.errors import UsageError, did_you_mean
 from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.graph.dtype import STRING
+from pocketgraph.graph.entry_points import likely_inputs
 
 Array = np.ndarray[Any, Any]
 ARRAY_FILES = (b"\x93NUMPY", b"PK\x03\x04")  # how .npy and .npz files begin
+MOST_INPUTS = 5  # that a message names
 OTHER = "it holds Python objects, or is a file of another kind"
 
 
@@ -66,7 +68,9 @@ def tensor_of_key(key: str, graph: Graph, spellings: Mapping[str, str]) -> str:
             return canonical(spelling)
         if spelling in spellings:
             return spellings[spelling]
-    raise UsageError(f"'{key}' names no tensor of the model", hint=did_you_mean(key.removeprefix("in_"), graph.nodes))
+    inputs = ", ".join(name for name, _ in likely_inputs(graph)[:MOST_INPUTS])
+    hint = did_you_mean(key.removeprefix("in_"), graph.nodes) or (f"its inputs are {inputs}" if inputs else "")
+    raise UsageError(f"'{key}' names no tensor of the model", hint=hint)
 
 
 def _spellings(graph: Graph) -> dict[str, str]:

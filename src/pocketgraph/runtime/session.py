@@ -223,6 +223,11 @@ class Session:
         from pocketgraph.runtime.signatures import chosen, feeds_of
 
         self._plans.check_open()
+        if isinstance(inputs, str) or not (signature is None or isinstance(signature, str)):
+            raise RunError(
+                "inputs are a mapping of keys to values, and a signature is a name",
+                hint="call run_signature(inputs, signature)",
+            )
         found = chosen(self.graph, signature)
         results = self.run(list(found.outputs.values()), feeds_of(found, inputs), trace=trace, options=options)
         return dict(zip(found.outputs, results, strict=True))

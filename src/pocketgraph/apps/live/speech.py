@@ -12,7 +12,7 @@ import numpy as np
 from pocketgraph.apps.live.answers import Answer, Array, Setting, Settings, Sound
 from pocketgraph.apps.live.word_recognition import SILENCE, WordRecognizer
 from pocketgraph.datasets.recordings import USUAL_RATE, resampled
-from pocketgraph.errors import UsageError, option
+from pocketgraph.errors import UsageError
 from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.graph.dtype import STRING
@@ -55,11 +55,7 @@ class SoundModel:
         self.count = count or self.rate
         self.session = Session(graph, threads=threads)
         shape = _shape(graph, self.samples)
-        self._shape = (
-            (self.count, 1)
-            if shape is None
-            else tuple(self.count if size is None or size == self.count else 1 for size in shape)
-        )
+        self._shape = _filled(shape, self.count, is_decoded=bool(self.rate_tensor))
         wanted = [self.output, *(_fingerprint(graph) or ())]
         self._wanted = wanted
 
@@ -94,6 +90,18 @@ def hears(graph: Graph) -> bool:
     return told is not None and told.sample_rate > 0
 
 
+def _filled(shape: Sequence[int | None] | None, count: int, *, is_decoded: bool) -> tuple[int, ...]:
+    """The shape of ``count`` samples of one recording: the batch and the channels are 1. Decoded recordings have their
+    samples first, others behind an open batch."""
+    if shape is None:
+        return count, 1
+    places = [axis for axis, size in enumerate(shape) if size == count]
+    if not places:
+        places = [axis for axis, size in enumerate(shape) if size is None]
+        places = places[:1] if is_decoded else places[-1:]
+    return tuple(count if axis in places[:1] else 1 for axis in range(len(shape)))
+
+
 def _entrance(graph: Graph, output: str) -> tuple[str, str, int | None, int | None]:
     """The tensors of the samples and of their rate, how many samples there are, and the rate, as far as it tells."""
     needed = reachable(graph, [output])
@@ -110,7 +118,7 @@ def _entrance(graph: Graph, output: str) -> tuple[str, str, int | None, int | No
     sized = [(node, shape) for node in places if (shape := _shape(graph, node.name)) is not None]
     best = max(sized, key=lambda pair: max((size or 0 for size in pair[1]), default=0), default=None)
     if best is None or max((size or 0 for size in best[1]), default=0) < LEAST_SAMPLES:
-        raise UsageError("this graph takes no sound", hint=f"pass another {option('app')}, or a graph that does")
+        raise UsageError("this graph takes no sound", hint="give a model that hears: of wav_data, or of 16,000 samples")
     others = [node.name for node in places if node is not best[0]]
     if others:
         raise UsageError(f"this graph needs more than sound: {', '.join(others[:5])}")

@@ -13,6 +13,7 @@ from pocketgraph.inspect.node_times import measured
 from pocketgraph.inspect.view.changes import AppliedRule
 from pocketgraph.inspect.view.overlay import Overlay, OverlayFigures, read_layers
 from pocketgraph.inspect.view.page import as_comparison, as_html
+from pocketgraph.pages.quantities import bytes_text
 
 Model = Graph | str | os.PathLike[str]
 MOST_BYTES = 8_000_000  # of a page in a notebook, which is kept with it
@@ -28,6 +29,9 @@ class ViewPage:
     """
 
     page: str = field(repr=False)
+
+    def __repr__(self) -> str:
+        return f"<ViewPage: {bytes_text(len(self.page))}; save('page.html') writes it>"
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the page, whole or not at all.

@@ -51,7 +51,8 @@ class Evaluation(Sequence["ModelVerdict"]):
         return self.verdicts[at]
 
     def __repr__(self) -> str:
-        return "\n".join(table([verdict.as_dict() for verdict in self.verdicts], self.samples))
+        lines = table([verdict.as_dict() for verdict in self.verdicts], self.samples)
+        return "\n".join([*lines, *(f"note: {text}" for text in self.notes)])
 
     def verdict(self) -> Verdict:
         """Which of the models to ship, in plain words, and why."""

@@ -1,0 +1,61 @@
+"""Calls from Python that are easily made wrongly: one clear error each, and one line for what comes back."""
+
+import pathlib
+
+import numpy as np
+import pytest
+
+import pocketgraph
+from pocketgraph.apps.picture_model import find_output
+from pocketgraph.datasets.named_arrays import arrays_of
+from pocketgraph.errors import RunError, UsageError
+from pocketgraph.graph import Signature
+from pocketgraph.graph.text_format import parse
+from pocketgraph.runtime.feed_files import read_feeds
+
+NET = """
+    x = Placeholder(dtype=float, shape=[?,2])
+    w = Const(float [[1.0, 2.0], [3.0, 4.0]])
+    l = MatMul(x, w, T=float)
+    y = Softmax(l, T=float)
+"""
+
+
+def test_a_signature_and_its_inputs_that_changed_places_are_told() -> None:
+    signatures = {"serving_default": Signature({"a": "x:0"}, {"b": "y:0"})}
+    with pocketgraph.Session(parse(NET).replace(signatures=signatures)) as session:
+        with pytest.raises(RunError, match=r"call run_signature\(inputs, signature\)"):
+            session.run_signature("serving_default", {"a": np.zeros((1, 2))})  # type: ignore[arg-type]
+        found = session.run_signature({"a": np.zeros((1, 2), np.float32)}, "serving_default")
+    np.testing.assert_array_equal(found["b"], [[0.5, 0.5]])
+
+
+def test_samples_may_be_lists_of_numbers_and_nothing_else() -> None:
+    assert arrays_of([[1.0, 2.0], [3.0, 4.0]])[""].shape == (2, 2)  # type: ignore[arg-type]
+    for wrong in (3.0, ["a", "b"], [[1.0], [2.0, 3.0]], None):
+        with pytest.raises(UsageError, match="samples along its first axis"):
+            arrays_of(wrong)  # type: ignore[arg-type]
+
+
+def test_what_comes_back_is_one_line_of_figures() -> None:
+    graph = parse(NET)
+    assert repr(pocketgraph.summarize(graph)) == "<Summary of 4 nodes, 4 parameters: x -> y>"
+    assert repr(pocketgraph.view(graph)).startswith("<ViewPage: ")
+
+
+def test_a_key_that_names_no_tensor_is_answered_with_the_inputs(tmp_path: pathlib.Path) -> None:
+    np.savez(tmp_path / "a.npz", something=np.zeros((1, 2)))
+    with pytest.raises(UsageError, match="names no tensor of the model; its inputs are x"):
+        read_feeds(tmp_path / "a.npz", parse(NET))
+
+
+def test_the_output_that_a_signature_states_is_taken() -> None:
+    """A Keras SavedModel has many ends: the reads of its optimizer's variables."""
+    graph = parse(
+        NET + "left = VarHandleOp(dtype=float, shape=[])\nread = ReadVariableOp(left, dtype=float)\n"
+        "other = Relu(l, T=float)"
+    )
+    with pytest.raises(UsageError, match="may be the output"):
+        find_output(parse(NET.replace("Softmax", "Elu") + "other = Relu(l, T=float)\nthird = Selu(l, T=float)"))
+    signatures = {"serving_default": Signature({"a": "x:0"}, {"b": "y:0"})}
+    assert find_output(graph.replace(signatures=signatures)) == "y"
