@@ -70,6 +70,8 @@ class OnnxRunner:
             self._session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
         except Exception as error:  # ONNX Runtime's exceptions have no family of their own
             raise self._error("does not take this file", error) from error
+        if isinstance(source, bytes) and hasattr(self._session, "_model_bytes"):
+            self._session._model_bytes = b""  # kept for other providers than the one that there is
         self.inputs: list[str] = [item.name for item in self._session.get_inputs()]
         """The names of what goes in."""
 

@@ -25,6 +25,7 @@ from pocketgraph.errors import PocketgraphError, RunError
 from pocketgraph.litert import cache
 from pocketgraph.litert.cost_model import LARGE_PART, LEAST_SPEEDUP
 from pocketgraph.litert.sixteen_bits import numpy_type
+from pocketgraph.runtime.part_engines.freed_memory import give_back
 from pocketgraph.runtime.part_engines.part_engine import OfferedPart
 
 if TYPE_CHECKING:
@@ -136,6 +137,7 @@ class EngineChoice:
                 self.certify()
             else:
                 runner.close()
+            give_back()
 
     def _opened(self, label: str, engine: PartEngine) -> Runner:
         """The engine's runner, after one run.

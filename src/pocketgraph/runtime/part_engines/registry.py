@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pocketgraph.errors import MissingExtraError, RunError, UsageError, did_you_mean
 from pocketgraph.litert.executable import Opener
 from pocketgraph.litert.runner import Runner
+from pocketgraph.runtime.part_engines.freed_memory import give_back
 from pocketgraph.runtime.part_engines.part_engine import OfferedPart, PartEngine
 
 if TYPE_CHECKING:
@@ -101,7 +102,9 @@ def loaded(engine: PartEngine, name: str, part: OfferedPart, threads: int) -> Ru
     try:
         why = engine.refuses(part)
         if not why:
-            return engine.load(part, threads)
+            runner = engine.load(part, threads)
+            give_back()
+            return runner
     except RunError:
         raise
     except Exception as error:  # anything may go wrong in somebody's code
