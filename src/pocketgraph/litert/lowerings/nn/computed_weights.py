@@ -16,11 +16,13 @@ from pocketgraph.litert.cost_model import FEW_ROW_ELEMENTS
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.image_layout import data_format, image, spatial
 from pocketgraph.litert.lowering import lowers
+from pocketgraph.litert.lowerings.math.reductions import reduced
 from pocketgraph.litert.lowerings.pieces import cut
 from pocketgraph.litert.lowerings.sliding import at_their_places, elements_of_windows
 from pocketgraph.litert.operands import attr_list, attr_text
 from pocketgraph.litert.program import Value
 
+MANY_ROWS, LEAST_IN_BLOCK, MOST_IN_BLOCK = 8192, 256, 768  # rows of a product of turned matrices
 MOST_LAID_OUT = 1 << 25  # elements of all windows, 128 MB; larger ones are left to LiteRT's own operators
 
 
@@ -85,8 +87,8 @@ def by_the_filter(emit: Emit, node: Node) -> None:
     lines = laid_out(emit, source, spans)
     if lines is None:
         raise emit.unsupported(f"windows of {size[:2]} over {list(source.shape)}, which take too much memory")
-    turned = emit.transpose(emit.reshape(gradient, (lines[0].shape[0], size[3])), (1, 0))
-    parts = [emit.transpose(_product(emit, turned, line), (1, 0)) for line in lines]
+    flat = emit.reshape(gradient, (lines[0].shape[0], size[3]))
+    parts = [_sum_over_rows(emit, line, flat) for line in lines]
     if len(parts) > 1:
         shape = (sum(part.shape[0] for part in parts), size[3])
         parts = [emit.add("CONCATENATION", list(parts), shape, axis=0, activation="")]
@@ -135,6 +137,23 @@ def _joined(emit: Emit, parts: Sequence[Value]) -> Value:
         return parts[0]
     outer, length, inner = parts[0].shape
     return emit.add("CONCATENATION", list(parts), (outer, length, inner * len(parts)), axis=2, activation="")
+
+
+def _sum_over_rows(emit: Emit, left: Value, right: Value) -> Value:
+    """The product of ``left`` turned (columns, rows) and ``right`` (rows, columns), of many rows and few columns.
+
+    XNNPACK multiplies along whole rows of its left side, which fit no cache when they are long. So many rows are taken
+    in blocks, whose products are added up.
+    """
+    rows, columns, count = *left.shape, right.shape[1]
+    block = next((size for size in range(MOST_IN_BLOCK, LEAST_IN_BLOCK - 1, -1) if rows % size == 0), 0)
+    if rows < MANY_ROWS or not block:
+        return emit.add("BATCH_MATMUL", [left, right], (columns, count), adj_x=True, adj_y=False)
+    blocks = rows // block
+    turned = emit.transpose(emit.reshape(left, (blocks, block, columns)), (0, 2, 1))
+    apart = emit.reshape(right, (blocks, block, count))
+    products = emit.add("BATCH_MATMUL", [turned, apart], (blocks, columns, count), adj_x=False, adj_y=False)
+    return reduced(emit, "SUM", products, [0], keep=False)
 
 
 def _product(emit: Emit, left: Value, right: Value, *, turned: bool = False) -> Value:
