@@ -14,11 +14,11 @@ from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.litert.engine import lowered
 from pocketgraph.litert.program import Program
 from pocketgraph.litert.unsupported import Unsupported
+from pocketgraph.passes.training_switches import dropout_share
 from pocketgraph.quantization.canonical.canonicalize import canonicalize
 from pocketgraph.quantization.canonical.weight_sharing import share_weights
 from pocketgraph.runtime.feeds import FeedSpec
 from pocketgraph.runtime.made_up_feeds import sample_fetches, sample_shapes
-from pocketgraph.runtime.open_shapes import is_divisor
 from pocketgraph.runtime.planning.graph_passes import IN_SEVERAL_CALLS, INEXACT, SpecializedGraph, specialized
 from pocketgraph.runtime.tensor_names import feed_endpoints, fetch_endpoint
 
@@ -152,7 +152,7 @@ def _hint(graph: Graph, name: str) -> str:
         given = " ".join(f"{option('feed', 'feeds')}={switch}=false" for switch in switches)
         return f"set what it depends on for good: {given}"
     if op in ops_with("random"):
-        shares = [other.name for other in graph if other.op == "Placeholder" and is_divisor(graph, other.name)]
+        shares = [other.name for other in graph if dropout_share(graph, other.name) is not None]
         given = " ".join(f"{option('feed', 'feeds')}={share}=1" for share in shares)
         if shares:
             return f"set dropout's share for good: {given}"
