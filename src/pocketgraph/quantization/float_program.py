@@ -152,9 +152,11 @@ def _hint(graph: Graph, name: str) -> str:
         given = " ".join(f"{option('feed', 'feeds')}={switch}=false" for switch in switches)
         return f"set what it depends on for good: {given}"
     if op in ops_with("random"):
-        shares = [other.name for other in graph if dropout_share(graph, other.name) is not None]
-        given = " ".join(f"{option('feed', 'feeds')}={share}=1" for share in shares)
-        if shares:
+        shares = {other.name: dropout_share(graph, other.name) for other in graph}
+        given = " ".join(
+            f"{option('feed', 'feeds')}={at}={share:g}" for at, share in shares.items() if share is not None
+        )
+        if given:
             return f"set dropout's share for good: {given}"
         return f"`pocketgraph freeze_graph` with {option('repair')}=dropout takes dropout out"
     if op.startswith("String") or (node is not None and STRING in node.attrs.values()):
