@@ -179,6 +179,65 @@ def test_what_does_not_hold_for_all_is_planned_for(name: str, lengths: tuple[int
     assert_equal_for(of_text(UNFIT[name]), [(1, n, 4) for n in lengths])
 
 
+ONE = ("Abs", "Neg", "Exp", "Square", "Tanh", "Sigmoid", "Relu", "Relu6", "LeakyRelu", "Softmax", "StopGradient")
+TWO = ("Add", "AddV2", "Sub", "Mul", "Maximum", "Minimum", "SquaredDifference")
+"""Not a trait: those of ``any_size`` that take one tensor of any sign, or two."""
+
+
+@pytest.mark.parametrize("op", ONE)
+def test_an_op_of_one_tensor(op: str, compiled: list[str]) -> None:
+    assert_equal_for(of_text(f"y = {op}(h, T=float)"), [(1, n, 4) for n in (5, 7, 12, 3)])
+    assert len(compiled) == 1
+
+
+@pytest.mark.parametrize("op", TWO)
+def test_an_op_of_two_tensors(op: str, compiled: list[str]) -> None:
+    by_vector = f"""
+        b = Const(float[4] [0.5, -1.0, 2.0, 0.25])
+        a = {op}(h, b, T=float)
+        back = Reshape(a, s, T=float, Tshape=int32)
+        y = {op}(back, x, T=float)
+    """
+    assert_equal_for(of_text(by_vector), [(1, n, 4) for n in (5, 7, 12, 3)])
+    assert len(compiled) == 1
+
+
+@pytest.mark.parametrize("op", ["Mean", "Sum", "Max"])
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("keeps", ["true", "false"])
+def test_a_reduction(op: str, axis: int, keeps: str, compiled: list[str]) -> None:
+    body = f"""
+        axes = Const(int32[1] [{axis}])
+        m = {op}(h, axes, T=float, Tidx=int32, keep_dims={keeps})
+        y = Tanh(m, T=float)
+    """
+    assert_equal_for(of_text(body), [(1, n, 4) for n in (5, 7, 12, 3)])
+    assert len(compiled) == 1
+
+
+def test_words_are_looked_up(compiled: list[str]) -> None:
+    graph = parse("""
+        x = Placeholder(dtype=int32, shape=[?, ?])
+        words = Const(float[9, 4] 0.25)
+        axis = Const(int32 0)
+        found = GatherV2(words, x, axis, Tparams=float, Tindices=int32, Taxis=int32)
+        last = Const(int32 -1)
+        more = ExpandDims(found, last, T=float, Tdim=int32)
+        less = Squeeze(more, T=float, squeeze_dims=[3])
+        b = Const(float[4] [0.5, -1.0, 2.0, 0.25])
+        biased = BiasAdd(less, b, T=float)
+        w = Const(float[4, 512] 0.25)
+        rows = Const(int32[2] [-1, 4])
+        flat = Reshape(biased, rows, T=float, Tshape=int32)
+        y = MatMul(flat, w, T=float, transpose_a=false, transpose_b=false)
+    """)
+    with Session(graph, cache_dir="") as session, Session(graph, engine="reference") as reference:
+        for shape in ((2, 5), (2, 7), (2, 12)):
+            values = np.random.default_rng(shape).integers(0, 9, shape).astype(np.int32)
+            np.testing.assert_allclose(asked(session, values), asked(reference, values), rtol=1e-6)
+    assert len(compiled) == 1
+
+
 def test_it_is_switched_off_by_its_name(compiled: list[str]) -> None:
     assert_equal_for(ATTENTION, [(1, n, 8) for n in (5, 7)], without=["resizable_programs", "open_sizes"])
     assert len(compiled) == 2

@@ -205,7 +205,8 @@ class SessionPlans:
 
     def _note_compiled(self, key: CallKey, plan: ExecutionPlan, seconds: float) -> None:
         """Notes a plan that might serve other sizes."""
-        if plan.inferred is None or not self._may_resize(key):
+        inferred, plan.inferred = plan.inferred, None
+        if inferred is None or not self._may_resize(key):
             return
         from pocketgraph.litert.executable import Executable
         from pocketgraph.runtime.feeds import FeedSpec
@@ -213,8 +214,7 @@ class SessionPlans:
         if isinstance(plan.whole, Executable):
             declared = [FeedSpec.of(self.graph, endpoint, "").shape for endpoint, _ in key.feeds]
             if not all(shape.is_known for shape in declared):
-                self._sizes.of(key).compiled.append(Compiled(key, plan.whole, plan.inferred, seconds))
-        plan.inferred = None
+                self._sizes.of(key).compiled.append(Compiled(key, plan.whole, inferred, seconds))
 
     def _needed(self, call: ResolvedCall) -> dict[str, Item]:
         from pocketgraph.runtime.engines.needed import needed
