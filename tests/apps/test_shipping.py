@@ -163,7 +163,7 @@ def test_all_heads_of_a_model_ship(tmp_path: pathlib.Path, capsys: pytest.Captur
     assert call("ship", tmp_path / "net.pb", "--data", tmp_path / "data.npz", "-o", tmp_path / "out") == 0
     captured = capsys.readouterr()
     assert "'where': " in captured.out
-    assert "total is left out; --outputs=kind,where,total ships it too" in captured.err
+    assert "left out: total; --outputs=kind,where,total ships more" in captured.err
     session = pocketgraph.Session(pocketgraph.load(tmp_path / "out" / "model.tflite"))
     assert set(session.outputs) == {"kind:0", "where:0"}
 

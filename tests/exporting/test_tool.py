@@ -290,3 +290,16 @@ def test_a_normalization_divides() -> None:
     for mean, std in (((0.0,), (0.0,)), ((), ()), ((1.0, 2.0), (1.0,))):
         with pytest.raises(UsageError):
             Normalization(mean, std)
+
+
+@pytest.mark.parametrize("target", ["onnx", "c", "tflite"])
+def test_of_several_signatures_those_that_were_written_are_checked(target: str, tmp_path: pathlib.Path) -> None:
+    """Forms with one entry point have the outputs of no other one."""
+    signatures = {
+        "predict": Signature({"images": "x:0"}, {"logits": "product:0", "scores": "y:0"}),
+        "vectors": Signature({"images": "x:0"}, {"vector": "product:0"}),
+    }
+    made = pocketgraph.export(DENSE.replace(signatures=signatures), tmp_path / "made", target=target)
+    expected = ["predict", "vectors"] if target == "tflite" else ["predict"]
+    assert [checked.entry for checked in made.checks] == expected
+    assert all(output.largest_relative < 1e-5 for checked in made.checks for output in checked.outputs)

@@ -181,6 +181,7 @@ class Written:
         unchecked: why it was not run.
         seconds: times one run of an entry point by itself, where ``run`` does more than run.
         is_timed: whether the time of a run here says anything.
+        has_main_alone: whether only the main entry point was written, as the form has no room for others.
         draws: the nodes of the main entry point whose random numbers the run time draws itself.
     """
 
@@ -191,6 +192,7 @@ class Written:
     unchecked: str = ""
     seconds: Callable[[str, Feeds], float] | None = None
     is_timed: bool = True
+    has_main_alone: bool = False
     draws: tuple[str, ...] = ()
 
 

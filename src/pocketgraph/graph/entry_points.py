@@ -160,6 +160,8 @@ _GOOD_NAME = re.compile(
 _POOR_NAME = re.compile(
     r"(^|[/_-])(loss|losses|cost|accuracy|metrics?|correct|error|PSNR|SSIM|learning_rate|Aux\w*)[^/]*(/|$)", re.I
 )
+_STATISTICS = re.compile(r"(^|/)(moments(_\d+)?|BatchNorm(_\d+)?/cond(_\d+)?|batchnorm(_\d+)?)/", re.I)
+"""Where batch norms leave the mean and variance of the batch over."""
 _TRAINING_TOWER = re.compile(r"(^|/)train(ing)?(_\d+)?/", re.I)  # a second copy of the net, where training has its own
 _POOR_OPS = frozenset({
     "Shape", "Rank", "Size", "Range", "Equal", "NotEqual", "Prod", "Less", "LogicalAnd", "Fill", "ZerosLike", "Enter",
@@ -428,6 +430,8 @@ class _Survey:
         if _POOR_NAME.search(node.name):
             score -= 4
             why += ", named like a measure of training"
+        if _STATISTICS.search(node.name):
+            score -= 4
         if _TRAINING_TOWER.search(node.name):
             score -= 1
         if any(user.op in _SIZES for _, user in self._users.get(node.name, ())):

@@ -21,7 +21,7 @@ from pocketgraph.datasets.sample_reading import Notify, SampleReading
 from pocketgraph.errors import PocketgraphError, RunError, UsageError, option
 from pocketgraph.exporting import export
 from pocketgraph.exporting.devices.device_fit import fit
-from pocketgraph.formats import save
+from pocketgraph.formats import load, save
 from pocketgraph.formats.files import write_atomically
 from pocketgraph.freezing import freeze
 from pocketgraph.graph import Graph, canonical
@@ -38,7 +38,7 @@ from pocketgraph.quantization.evaluation.model_verdict import ModelVerdict
 from pocketgraph.quantization.evaluation.runnable_models import open_model, read_graph
 from pocketgraph.runtime import verify
 from pocketgraph.runtime.answer_metrics import ClassAccuracy
-from pocketgraph.runtime.made_up_feeds import sample_fetches, sample_inputs
+from pocketgraph.runtime.made_up_feeds import sample_fetches, sample_inputs, sample_shapes
 from pocketgraph.transforms import transform
 from pocketgraph.version import VERSION
 
@@ -126,7 +126,7 @@ def ship(
                  told, _key(source, asked))  # fmt: skip
     stated = outputs or graph.outputs or graph.signatures
     if left := [] if stated else other_ends(graph, wanted):
-        told(f"{', '.join(left)} is left out; {option('outputs')}={','.join([*wanted, *left])} ships it too")
+        told(f"left out: {', '.join(left[:5])}; {option('outputs')}={','.join([*wanted, *left[:5]])} ships more")
     entry = pixel_entry(graph, wanted)
     if entry is not None:
         graph = entry.graph
@@ -371,7 +371,8 @@ class _Work:
     def devices(self) -> list[str]:
         """What is estimated of the devices that the target names."""
         try:
-            found = fit(self.path(FROZEN), outputs=self.outputs)
+            shapes = sample_shapes(load(self.path(FROZEN)), self.outputs)
+            found = fit(self.path(FROZEN), outputs=self.outputs, shapes=shapes)
         except PocketgraphError as error:
             self.result.unknown.append(f"how long it takes on devices: {error}")
             return []

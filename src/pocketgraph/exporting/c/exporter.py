@@ -69,7 +69,7 @@ def write(
     library = _library(model, program, prefix, weights, backend)
     write_files(path, library.files)
     notes.append(f"the arena has {library.arena:,} bytes, the weights {library.weights:,}")
-    written = Written(notes=notes, tolerance=TOLERANCES[mode], is_coded=mode == "static")
+    written = Written(notes=notes, tolerance=TOLERANCES[mode], is_coded=mode == "static", has_main_alone=True)
     if compiler() is None:
         written.unchecked = "there is no C compiler here; `make check` in the folder does it where there is one"
         return written

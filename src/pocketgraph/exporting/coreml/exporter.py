@@ -126,7 +126,7 @@ def write(
     for feature in [feature for feature in inputs if feature.name not in read.inputs]:
         notes.append(f"'{feature.port.name}' is no input of the package: nothing depends on it")
         inputs.remove(feature)
-    written = Written(notes=notes, tolerance=TOLERANCES[precision])
+    written = Written(notes=notes, tolerance=TOLERANCES[precision], has_main_alone=True)
     if made.is_coded:
         written.is_coded, written.tolerance = True, CODED_TOLERANCE
     _write_check(model, path, inputs, outputs, labels, written.tolerance)

@@ -67,7 +67,7 @@ def write(
         file.write(data)
     del data
     _check(path)
-    written = Written(notes=[*notes, *made.notes], draws=made.draws)
+    written = Written(notes=[*notes, *made.notes], draws=made.draws, has_main_alone=True)
     others = [other.name for other in model.entries[1:]]
     if others:
         written.notes.append(
