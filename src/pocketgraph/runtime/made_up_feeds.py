@@ -162,15 +162,14 @@ def sample_feeds(
 def _specs(graph: Graph, fetches: Sequence[str]) -> list[FeedSpec]:
     wanted = [fetch_endpoint(graph, name) for name in fetches]
     items = needed(graph, (), wanted, ())
-    elements = _elements(graph, items)
-    if elements:  # what makes them, a data set or a queue, is not needed then
-        items = needed(graph, frozenset(spec.endpoint for spec in elements), wanted, ())
     names = [name for name, item in items.items() if wants_a_feed(graph, item.node)]
-    computed = {name for name in names if graph[name].op == "PlaceholderWithDefault"}
-    if computed:  # what only their defaults need is not needed
-        fed = {Endpoint(name, 0) for name in computed} | {spec.endpoint for spec in elements}
+    fed = {Endpoint(name, 0) for name in names if graph[name].op == "PlaceholderWithDefault"}
+    if fed:  # what only their defaults need is not needed
         items = needed(graph, frozenset(fed), wanted, ())
-        names = [name for name in names if name in items or name in computed]
+    elements = _elements(graph, items)
+    if elements:  # nor is what makes these, a data set
+        items = needed(graph, frozenset(fed | {spec.endpoint for spec in elements}), wanted, ())
+    names = [name for name in names if name in items or Endpoint(name, 0) in fed]
     return [*(FeedSpec.of(graph, Endpoint(name, 0), name) for name in names), *elements]
 
 
