@@ -5,6 +5,7 @@ import pathlib
 import numpy as np
 import pytest
 
+from pocketgraph import benchmark
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.text_format import parse
 from pocketgraph.inspect.benchmark_layers import BenchmarkLayer
@@ -128,3 +129,23 @@ def test_a_file_of_text_is_a_batch_of_one_where_batches_are_taken(
     found = read_input(graph, "text", str(tmp_path / "a.txt"))
     assert found.shape == fed
     assert found.ravel().tolist() == [b"Some Words"]
+
+
+def test_what_comes_out_of_an_iterator_is_made_up(tmp_path: pathlib.Path) -> None:
+    """Nobody can run the data set of a graph that training left in; its elements are the inputs."""
+    graph = parse("""
+        handle = IteratorV2(output_types=[float, int64], output_shapes=[[?,3], [?]], shared_name="", container="")
+        next = IteratorGetNext(handle, output_types=[float, int64], output_shapes=[[?,3], [?]])
+        axis = Const(int32 1)
+        sum = Sum(next, axis, T=float, Tidx=int32)
+        number = Cast(next:1, SrcT=int64, DstT=float)
+        y = Add(sum, number, T=float)
+    """)
+    feeds = sample_feeds(graph, ["y"])
+    assert {name: (value.shape, value.dtype) for name, value in feeds.items()} == {
+        "next": ((1, 3), np.float32),
+        "next:1": ((1,), np.int64),
+    }
+    assert sample_feeds(graph, ["sum"]).keys() == {"next"}
+    assert verify(graph, graph).passed
+    assert benchmark(graph, max_runs=1).plain.count == 1

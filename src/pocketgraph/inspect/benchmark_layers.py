@@ -86,7 +86,7 @@ def layers_from_graph(graph: Graph, names: Sequence[str]) -> list[BenchmarkLayer
     return [
         BenchmarkLayer(
             name,
-            graph.producer(name).dtype("dtype"),
+            specs[name].dtype or graph.producer(name).dtype("dtype"),
             tuple(1 if size is None else size for size in shape.dims or ()),
             (float(switches[node_name(name)]),) if node_name(name) in switches else (),
             text=_text(graph, name, decoders[name]),

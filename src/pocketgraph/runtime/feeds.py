@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.errors import RunError
-from pocketgraph.graph import DType, Graph, Shape
+from pocketgraph.graph import DType, Graph, Node, Shape
 from pocketgraph.graph.dtype import BOOL, RESOURCE, STRING, VARIANT
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
@@ -46,7 +46,7 @@ class FeedSpec:
         dtype = types[endpoint.port] if types is not None and endpoint.port < len(types) else None
         if dtype is None and endpoint.port == 0 and isinstance(node.attr("dtype"), DType):
             dtype = node.dtype("dtype")
-        shape = node.shape() if node.op in PLACEHOLDERS else None
+        shape = node.shape() if node.op in PLACEHOLDERS else _of_element(node, endpoint.port)
         if shape is not None and shape.rank == 0 and graph.versions.producer <= LAST_PRODUCER_WITHOUT_SCALARS:
             shape = None
         return FeedSpec(endpoint, label, dtype, shape if shape is not None else Shape(None))
@@ -173,3 +173,10 @@ def _tuple(dims: tuple[int | None, ...] | None) -> str:
         return "<unknown>"
     inside = ", ".join("?" if size is None else str(size) for size in dims)
     return f"({inside},)" if len(dims) == 1 else f"({inside})"
+
+
+def _of_element(node: Node, port: int) -> Shape | None:
+    """The shape that an iterator declares of what comes out of it; None for other nodes."""
+    shapes = node.attr("output_shapes", ()) if node.op.startswith("IteratorGetNext") else ()
+    shape = shapes[port] if isinstance(shapes, tuple) and port < len(shapes) else None
+    return shape if isinstance(shape, Shape) else None

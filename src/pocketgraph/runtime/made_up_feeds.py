@@ -16,7 +16,7 @@ from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.passes.training_switches import dropout_share, flag_in_use, training_switches
 from pocketgraph.runtime.encoded_samples import decoder_of, encoded_sample
-from pocketgraph.runtime.engines.needed import needed
+from pocketgraph.runtime.engines.needed import Item, needed
 from pocketgraph.runtime.feeds import FeedSpec
 from pocketgraph.runtime.open_shapes import fitting_shapes, leads_to_picture_ops, read_as
 from pocketgraph.runtime.permissions import RESTRICTED
@@ -168,11 +168,30 @@ def _specs(graph: Graph, fetches: Sequence[str]) -> list[FeedSpec]:
     wanted = [fetch_endpoint(graph, name) for name in fetches]
     items = needed(graph, (), wanted, ())
     names = [name for name, item in items.items() if wants_a_feed(graph, item.node)]
-    computed = {name for name in names if graph[name].op == "PlaceholderWithDefault"}
-    if computed:  # what only their defaults need is not needed
-        items = needed(graph, frozenset(Endpoint(name, 0) for name in computed), wanted, ())
-        names = [name for name in names if name in items or name in computed]
-    return [FeedSpec.of(graph, Endpoint(name, 0), name) for name in names]
+    fed = {Endpoint(name, 0) for name in names if graph[name].op == "PlaceholderWithDefault"}
+    if fed:  # what only their defaults need is not needed
+        items = needed(graph, frozenset(fed), wanted, ())
+    elements = _elements(graph, items)
+    if elements:  # nor is what makes these, a data set
+        items = needed(graph, frozenset(fed | {spec.endpoint for spec in elements}), wanted, ())
+    names = [name for name in names if name in items or Endpoint(name, 0) in fed]
+    return [*(FeedSpec.of(graph, Endpoint(name, 0), name) for name in names), *elements]
+
+
+def _elements(graph: Graph, items: Mapping[str, Item]) -> list[FeedSpec]:
+    """What comes out of iterators, where types and shapes are declared: the inputs of a graph that still has training's
+    data set."""
+    found: dict[Endpoint, FeedSpec] = {}
+    for item in items.values():
+        for endpoint in item.data:
+            node = graph.nodes.get(endpoint.node)
+            if node is None or not node.op.startswith("IteratorGetNext"):
+                continue
+            label = endpoint.node if not endpoint.port else f"{endpoint.node}:{endpoint.port}"
+            spec = FeedSpec.of(graph, endpoint, label)
+            if spec.dtype is not None and spec.shape.dims is not None:
+                found[endpoint] = spec
+    return list(found.values())
 
 
 def wants_a_feed(graph: Graph, node: Node) -> bool:
