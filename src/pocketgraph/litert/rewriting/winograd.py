@@ -145,6 +145,7 @@ class _Tiled:
         self.operations: list[Operation] = []
         self._whole, self._tiling = whole, tiling
         self._activation = str(whole.options["activation"])
+        self._shared: dict[tuple[str, object], Value] = {}  # constants that several operations read
         self._write()
 
     def _write(self) -> None:
@@ -158,7 +159,8 @@ class _Tiled:
         count, height, width, _ = weights.shape
         by_row, by_column = tile_transform(tiling.rows, height), tile_transform(tiling.columns, width)
         filters = _transformed_weights(weights.constant.numpy(), by_row, by_column)
-        no_bias = np.zeros(count, np.float32)
+        no_bias = self._zeros(count)
+        offset = self._constant("bias", bias.constant.numpy().reshape(-1))
         # where there is no transform along an axis, its only point has the bias
         biased = min(BIAS_POINT, len(by_row.data) - 1), min(BIAS_POINT, len(by_column.data) - 1)
         lines = self._transformed(self._padded(source, height, width), by_row, 0)
@@ -166,8 +168,7 @@ class _Tiled:
         for i, line in enumerate(lines):
             parts = []
             for j, tile in enumerate(self._transformed(line, by_column, 1)):
-                part = bias.constant.numpy().reshape(-1) if (i, j) == biased else no_bias
-                parts.append(self._product(tile, filters[i, j], part))
+                parts.append(self._product(tile, filters[i, j], offset if (i, j) == biased else no_bias))
             columns.append(self._combined(parts, by_column, is_last=len(lines) == 1))
         across = [self._combined(list(parts), by_row, is_last=len(lines) > 1) for parts in zip(*columns, strict=True)]
         self._joined(across, result)
@@ -199,20 +200,21 @@ class _Tiled:
             "padding": "VALID", "stride_h": strides[0], "stride_w": strides[1], "multiplier": 1,
             "dilation_h": 1, "dilation_w": 1, "activation": "",
         }  # fmt: skip
-        nothing = self._constant("nothing", np.zeros(depth, np.float32))
         made = []
-        for row in transform.data:
-            weights = np.broadcast_to(row.reshape(1, *window, 1), (1, *window, depth))
-            kernel = self._constant("transform", weights.astype(np.float32))
-            made.append(self._add("DEPTHWISE_CONV_2D", [source, kernel, nothing], (batch, *shape, depth), options))
+        for number, row in enumerate(transform.data):
+            kernel = self._shared.get(("transform", (axis, number)))
+            if kernel is None:
+                weights = np.broadcast_to(row.reshape(1, *window, 1), (1, *window, depth))
+                kernel = self._constant("transform", weights.astype(np.float32))
+                self._shared["transform", (axis, number)] = kernel
+            operands = [source, kernel, self._zeros(depth)]
+            made.append(self._add("DEPTHWISE_CONV_2D", operands, (batch, *shape, depth), options))
         return made
 
-    def _product(self, tiles: Value, weights: Array, bias: Array) -> Value:
+    def _product(self, tiles: Value, weights: Array, bias: Value) -> Value:
         """The channels of each tile's point, times (outputs, channels)."""
         count, depth = weights.shape
-        operands = [
-            tiles, self._constant("weights", weights.reshape(count, 1, 1, depth)), self._constant("bias", bias)
-        ]  # fmt: skip
+        operands = [tiles, self._constant("weights", weights.reshape(count, 1, 1, depth)), bias]
         options = {**self._whole.options, "padding": "VALID", "activation": ""}
         return self._add("CONV_2D", operands, (*tiles.shape[:3], count), options)
 
@@ -283,6 +285,11 @@ class _Tiled:
 
     def _sum(self, code: str, one: Value, other: Value, activation: str = "") -> Value:
         return self._add(code, [one, other], one.shape, {"activation": activation})
+
+    def _zeros(self, count: int) -> Value:
+        if ("zeros", count) not in self._shared:
+            self._shared["zeros", count] = self._constant("zeros", np.zeros(count, np.float32))
+        return self._shared["zeros", count]
 
     def _scalar(self, factor: float) -> Value:
         return self._constant("factor", np.array(factor, np.float32))
