@@ -11,10 +11,10 @@ import numpy as np
 
 from pocketgraph.graph import DType, Shape
 from pocketgraph.kernels.arrays import Array, reserve
-from pocketgraph.kernels.parsing.example_columns import Column
+from pocketgraph.kernels.parsing.example_columns import RecordColumn
 
 
-def dense_of(column: Column, shape: Shape, default: Array, dtype: DType) -> Array | None:
+def dense_of(column: RecordColumn, shape: Shape, default: Array, dtype: DType) -> Array | None:
     """[records, *shape], with the default where a record has no such feature; None where something does not fit."""
     dims = shape.dims
     if dims is None or None in dims[1:]:
@@ -42,7 +42,7 @@ def dense_of(column: Column, shape: Shape, default: Array, dtype: DType) -> Arra
     return result
 
 
-def _filled_up(column: Column, stride: int, inner: tuple[int, ...], default: Array, dtype: DType) -> Array:
+def _filled_up(column: RecordColumn, stride: int, inner: tuple[int, ...], default: Array, dtype: DType) -> Array:
     """[records, the most that one has, *inner], the shorter ones filled up with the default."""
     rows, along = _places(column.counts)
     longest = max(0, int(column.counts.max())) // stride
@@ -52,7 +52,7 @@ def _filled_up(column: Column, stride: int, inner: tuple[int, ...], default: Arr
     return result.reshape(len(column.counts), longest, *inner)
 
 
-def sparse_of(column: Column) -> tuple[Array, Array, Array]:
+def sparse_of(column: RecordColumn) -> tuple[Array, Array, Array]:
     """(indices by record and place, values, shape)."""
     rows, along = _places(column.counts)
     indices = np.empty(reserve((len(rows), 2), np.int64), np.int64)
@@ -60,7 +60,7 @@ def sparse_of(column: Column) -> tuple[Array, Array, Array]:
     return indices, column.values, np.array((len(column.counts), max(0, int(column.counts.max()))), np.int64)
 
 
-def ragged_of(column: Column, splits: DType) -> tuple[Array, Array]:
+def ragged_of(column: RecordColumn, splits: DType) -> tuple[Array, Array]:
     """(values, row splits)."""
     found = np.zeros(len(column.counts) + 1, splits.numpy)
     np.cumsum(np.maximum(column.counts, 0), out=found[1:])

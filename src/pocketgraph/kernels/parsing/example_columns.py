@@ -32,7 +32,7 @@ class _IrregularError(Exception):
     """The records are not as encoders write them."""
 
 
-class Column(NamedTuple):
+class RecordColumn(NamedTuple):
     """A feature of all records.
 
     Attributes:
@@ -44,7 +44,7 @@ class Column(NamedTuple):
     counts: Array
 
 
-def columns_of(records: Sequence[bytes], wanted: Mapping[bytes, DType]) -> dict[bytes, Column] | None:
+def columns_of(records: Sequence[bytes], wanted: Mapping[bytes, DType]) -> dict[bytes, RecordColumn] | None:
     """The wanted features of a batch; None where the general way is to read them."""
     total = sum(map(len, records))
     if (len(records) < LEAST_RECORDS and total < LEAST_BYTES) or total > MOST_BYTES or not all(records):
@@ -150,7 +150,7 @@ def _found(content: Array, entries: _Entries, key: bytes) -> Array:
     return found
 
 
-def _column(data: bytes, content: Array, entries: _Entries, key: bytes, records: int, dtype: DType) -> Column:
+def _column(data: bytes, content: Array, entries: _Entries, key: bytes, records: int, dtype: DType) -> RecordColumn:
     """The values of a feature."""
     found = _found(content, entries, key)
     tag = entries.tag[found]
@@ -160,7 +160,7 @@ def _column(data: bytes, content: Array, entries: _Entries, key: bytes, records:
         found = found[right]  # a Feature that holds nothing is none
     counts = np.full(records, -1, np.int64)
     if not len(found):
-        return Column(strings([], (0,)) if dtype is STRING else np.empty(0, dtype.numpy), counts)
+        return RecordColumn(strings([], (0,)) if dtype is STRING else np.empty(0, dtype.numpy), counts)
     values: Array
     each: Array | int
     if dtype is STRING:
@@ -173,7 +173,7 @@ def _column(data: bytes, content: Array, entries: _Entries, key: bytes, records:
         counts[...] = each
     else:
         counts[entries.record[found]] = each
-    return Column(values, counts)
+    return RecordColumn(values, counts)
 
 
 def _numbers(data: bytes, content: Array, entries: _Entries, found: Array, dtype: DType) -> tuple[Array, Array]:
