@@ -414,8 +414,8 @@ def test_open_sizes_are_those_of_the_samples(tmp_path: pathlib.Path, capsys: Any
     [
         ("x = Placeholder(dtype=string, shape=[1])\n"
          "n = StringToNumber(x, out_type=float)\ny = Relu(n, T=float)", "texts have no codes"),
-        ("x = Placeholder(dtype=float, shape=[1, 4])\ntraining = Placeholder(dtype=bool, shape=[])\n"
-         "s = Switch(x, training, T=float)\ny = Relu(s, T=float)", "--feed=training=false"),
+        ("x = Placeholder(dtype=float, shape=[1, 4])\nupside = Placeholder(dtype=bool, shape=[])\n"
+         "s = Switch(x, upside, T=float)\ny = Relu(s, T=float)", "--feed=upside=false"),
     ],
 )  # fmt: skip
 def test_what_stands_in_the_way_is_told_with_what_to_type(
