@@ -429,11 +429,8 @@ NOISE = """
     [
         ("x = Placeholder(dtype=string, shape=[1])\n"
          "n = StringToNumber(x, out_type=float)\ny = Relu(n, T=float)", "texts have no codes"),
-        ("x = Placeholder(dtype=float, shape=[1, 4])\ntraining = Placeholder(dtype=bool, shape=[])\n"
-         "s = Switch(x, training, T=float)\ny = Relu(s, T=float)", "--feed=training=false"),
-        ("x = Placeholder(dtype=float, shape=[1, 4])\nkeep = Placeholder(dtype=float, shape=[])\n" + NOISE,
-         "--feed=keep=1"),
-        ("x = Placeholder(dtype=float, shape=[1, 4])\nkeep = Const(float 0.5)\n" + NOISE, "--repair=dropout"),
+        ("x = Placeholder(dtype=float, shape=[1, 4])\nupside = Placeholder(dtype=bool, shape=[])\n"
+         "s = Switch(x, upside, T=float)\ny = Relu(s, T=float)", "--feed=upside=false"),
     ],
 )  # fmt: skip
 def test_what_stands_in_the_way_is_told_with_what_to_type(

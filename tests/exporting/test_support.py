@@ -239,13 +239,15 @@ def test_what_takes_dropout_out_is_said() -> None:
     (obstacle,) = support(parse(DROPOUT), "tflite", outputs=["y"]).obstacles
     assert "repair=dropout" in obstacle.hint
     share = DROPOUT.replace("keep = Const(float 0.5)", "keep = Placeholder(dtype=float, shape=[])")
-    (obstacle,) = support(parse(share), "tflite", inputs=["x", "keep"], outputs=["y"]).obstacles
+    (obstacle,) = support(parse(share), "tflite", outputs=["y"], inputs=["x", "keep"]).obstacles
     assert "values=keep=1" in obstacle.hint
     assert support(parse(share), "tflite", outputs=["y"]).is_complete  # what dropouts keep has its value in use
     (obstacle,) = support(parse(NOISE), "tflite", outputs=["y"]).obstacles
     assert "dropout" not in obstacle.hint
     rankless = share.replace("dtype=float, shape=[])", "dtype=float)")
     assert support(parse(rankless), "tflite", outputs=["y"]).is_complete
+    with pytest.raises(UsageError, match="values=keep=1"):
+        support(parse(rankless), "tflite", outputs=["y"], inputs=["x", "keep"])
 
 
 @pytest.mark.skipif(find_spec("onnx") is None, reason="onnx is not installed")

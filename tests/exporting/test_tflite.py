@@ -348,16 +348,16 @@ def test_loops_of_unknown_length_are_named_with_what_would_help(tmp_path: pathli
 
 def test_branches_say_which_switch_decides(tmp_path: pathlib.Path) -> None:
     graph = parse("""
-        training = Placeholder(dtype=bool, shape=[])
+        upside = Placeholder(dtype=bool, shape=[])
         x = Placeholder(dtype=float, shape=[2])
-        s = Switch(x, training, T=float)
+        s = Switch(x, upside, T=float)
         low = Neg(s, T=float)
         high = Abs(s:1, T=float)
         m = Merge(low, high, T=float, N=2)
     """)
-    with pytest.raises(LackingError, match="set what it depends on for good: values=training=false"):
+    with pytest.raises(LackingError, match="set what it depends on for good: values=upside=false"):
         pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["m"])
-    pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["m"], values={"training": False})
+    pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["m"], values={"upside": False})
 
 
 def test_weights_over_two_gigabytes(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
