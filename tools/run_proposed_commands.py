@@ -29,7 +29,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=300, help="that a command may take")
     arguments = parser.parse_args()
     count = failed = 0
-    for folder in sorted(arguments.folder.iterdir()):
+    for folder in sorted(arguments.folder.resolve().iterdir()):
         model = file_of(folder)
         if model is None or (arguments.models and folder.name not in arguments.models):
             continue

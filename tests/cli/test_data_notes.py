@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from command_line import call
-from pocketgraph.formats import save
+from pocketgraph.formats import load, save
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
+from pocketgraph.runtime import Session
 
 
 @pytest.fixture
@@ -211,7 +212,16 @@ def test_recordings_of_a_length_that_nothing_tells_are_refused(tmp_path: pathlib
 def test_the_order_of_classes_that_nobody_said_is_told(folder: pathlib.Path, capsys: Any) -> None:
     """Names are taken in alphabetical order, which need not be the model's."""
     x = np.random.default_rng(1).random((6, 4, 4, 1), np.float32)
-    np.savez(folder / "named.npz", x=x, labels=np.array(["mid", "low", "high"] * 2))
+    [scores] = Session(load(folder / "a.pb")).run(["y"], {"x": x})
+    best = scores.argmax(axis=1)
+    np.savez(folder / "right.npz", x=x, labels=np.array(["high", "low", "mid"])[best])
+    np.savez(folder / "named.npz", x=x, labels=np.array(["low", "mid", "high"])[best])
+    for name in ("right", "named"):  # all three classes are told, whatever the net says
+        with np.load(folder / f"{name}.npz") as data:
+            more = np.concatenate([data["x"], np.zeros((3, 4, 4, 1), np.float32)])
+            np.savez(folder / f"{name}.npz", x=more, labels=[*data["labels"], "high", "low", "mid"])
+    assert call("evaluate", folder / "a.pb", "--data", folder / "right.npz") == 0
+    assert "alphabetical" not in capsys.readouterr().err
     assert call("evaluate", folder / "a.pb", "--data", folder / "named.npz") == 0
     said = capsys.readouterr().err
     assert "the scores are taken to be of high, low, mid, in alphabetical order" in said

@@ -24,6 +24,7 @@ from pocketgraph.runtime.answer_metrics import ClassAccuracy, Comparison
 from pocketgraph.runtime.statistic import Statistic
 
 MOST_CLASSES = 3  # that a note names
+DOUBTFUL = 0.5  # of the answers right: fewer, and the order of classes may not be the model's
 
 
 @dataclass
@@ -51,8 +52,7 @@ class Evaluation(Sequence["ModelVerdict"]):
         return self.verdicts[at]
 
     def __repr__(self) -> str:
-        lines = table([verdict.as_dict() for verdict in self.verdicts], self.samples)
-        return "\n".join([*lines, *(f"note: {text}" for text in self.notes)])
+        return "\n".join(table([verdict.as_dict() for verdict in self.verdicts], self.samples))
 
     def verdict(self) -> Verdict:
         """Which of the models to ship, in plain words, and why."""
@@ -196,7 +196,9 @@ def table(rows: list[dict[str, Any]], count: int) -> list[str]:
 def notes(verdicts: list[ModelVerdict], data: Dataset, odd: list[int], *, is_guessed: bool = False) -> Iterator[str]:
     """What the numbers do not say by themselves; ``is_guessed`` where nobody said which score is whose."""
     names = sorted(set(data.classes))
-    if is_guessed and not all(name.isdigit() for name in names):
+    first = verdicts[0].accuracy
+    is_doubtful = is_guessed and first is not None and first.top1 < DOUBTFUL
+    if is_doubtful and not all(name.isdigit() for name in names):
         listed = ", ".join(names[:MOST_CLASSES]) + (", …" if len(names) > MOST_CLASSES else "")
         yield (
             f"the scores are taken to be of {listed}, in alphabetical order; if the model has another, "
