@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pocketgraph.apps.shipping.encoded_pictures import pixel_entry
+from pocketgraph.apps.shipping.outputs import numbers_and_texts, whole_model
 from pocketgraph.apps.shipping.report_page import as_html
 from pocketgraph.apps.shipping.shipment import FROZEN, MODEL, STATE, TARGETS, Shipment, Tried
 from pocketgraph.datasets.sample_reading import Notify, SampleReading
@@ -24,12 +25,9 @@ from pocketgraph.exporting.devices.device_fit import fit
 from pocketgraph.formats import load, save
 from pocketgraph.formats.files import write_atomically
 from pocketgraph.freezing import freeze
-from pocketgraph.graph import Graph, canonical
-from pocketgraph.graph.dtype import STRING
-from pocketgraph.graph.entry_points import main_outputs, other_ends
+from pocketgraph.graph import Graph
+from pocketgraph.graph.entry_points import other_ends
 from pocketgraph.graph.model_file_graph import refuse_finished
-from pocketgraph.graph.op_traits import ops_with
-from pocketgraph.kernels.shapes import infer
 from pocketgraph.pages.quantities import duration
 from pocketgraph.quantization import evaluate, quantize
 from pocketgraph.quantization.core.quantization_options import Progress, silent
@@ -38,7 +36,7 @@ from pocketgraph.quantization.evaluation.model_verdict import ModelVerdict
 from pocketgraph.quantization.evaluation.runnable_models import open_model, read_graph
 from pocketgraph.runtime import verify
 from pocketgraph.runtime.answer_metrics import ClassAccuracy
-from pocketgraph.runtime.made_up_feeds import sample_fetches, sample_inputs, sample_shapes
+from pocketgraph.runtime.made_up_feeds import sample_inputs, sample_shapes
 from pocketgraph.transforms import transform
 from pocketgraph.version import VERSION
 
@@ -114,7 +112,7 @@ def ship(
         raise UsageError(f"'{place}' is a file, not a folder for what ships")
     graph = read_graph(source, outputs, repair=True)
     refuse_finished(graph, "ship")
-    wanted, texts = (list(outputs), []) if outputs else _numbers(graph, _whole(graph))
+    wanted, texts = (list(outputs), []) if outputs else numbers_and_texts(graph, whole_model(graph))
     said: set[str] = set()
 
     def told(text: str) -> None:
@@ -141,29 +139,6 @@ def ship(
     if texts:
         work.result.unknown.append(f"{', '.join(texts)} gives texts, which do not ship; the labels name the classes")
     return work.done() or work.run(graph)
-
-
-def _whole(graph: Graph) -> list[str]:
-    """All outputs of the model; where nothing states them, the likeliest one and those that are no part of it."""
-    stated = graph.outputs or any(not key.startswith("__") for key in graph.signatures)
-    guessed = [] if stated else main_outputs(graph)
-    return guessed or list(sample_fetches(graph))[: None if stated else 1]
-
-
-def _numbers(graph: Graph, names: list[str]) -> tuple[list[str], list[str]]:
-    """The outputs that are numbers, what the model is judged by first (shares, then other floats); and the texts."""
-    inferred = infer(graph)
-
-    def order(name: str) -> int:
-        dtype = inferred.dtype(canonical(name))
-        node = graph.producer(name)
-        while node.op in ops_with("passes", "view") and node.data_inputs:
-            node = graph.producer(node.data_inputs[0])
-        return 2 if dtype is None or not dtype.is_floating else 0 if node.op in ("Softmax", "Sigmoid") else 1
-
-    texts = [name for name in names if inferred.dtype(canonical(name)) is STRING]
-    left = sorted((name for name in names if name not in texts), key=order)
-    return (left, texts) if left else (names, [])
 
 
 class _Work:
