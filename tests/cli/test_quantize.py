@@ -409,21 +409,6 @@ def test_open_sizes_are_those_of_the_samples(tmp_path: pathlib.Path, capsys: Any
     assert np.abs(given - wanted).max() < 0.05 * np.abs(wanted).max()
 
 
-NOISE = """
-    one = Const(float 1.0)
-    rate = Sub(one, keep, T=float)
-    size = Const(int32 [1, 4])
-    noise = RandomUniform(size, dtype=float, T=int32)
-    left = Sub(one, rate, T=float)
-    scale = RealDiv(one, left, T=float)
-    scaled = Mul(x, scale, T=float)
-    kept = GreaterEqual(noise, rate, T=float)
-    mask = Cast(kept, SrcT=bool, DstT=float)
-    y = Mul(scaled, mask, T=float)
-"""
-"""A dropout as TensorFlow 1.13 and later make it: the share that is kept is taken from 1 twice."""
-
-
 @pytest.mark.parametrize(
     ("text", "hint"),
     [

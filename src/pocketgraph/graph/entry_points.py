@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from functools import cached_property
-from typing import NamedTuple
 
 from pocketgraph.errors import GraphError
+from pocketgraph.graph.entry_survey import OTHER_BRANCH, SIDE_RESULTS, EntrySurvey, LikelyEntry
 from pocketgraph.graph.graph import Graph, Signature
-from pocketgraph.graph.node import Node, canonical, node_name, parse_ref
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.node import canonical, node_name
 from pocketgraph.graph.opdefs import output_dtypes
-from pocketgraph.graph.tensor import Tensor
-
-
-class LikelyEntry(NamedTuple):
-    """A likely input or output: its tensor (``node``, or ``node:1`` and so on for what is not a node's first result),
-    and why it was chosen, in a few words."""
-
-    name: str
-    why: str
 
 
 def likely_outputs(graph: Graph) -> list[LikelyEntry]:
@@ -32,7 +20,7 @@ def likely_outputs(graph: Graph) -> list[LikelyEntry]:
     """
     stated = _stated(graph, list(graph.outputs), [s.outputs.values() for s in _entry_points(graph)], "output")
     known = {node_name(name) for name, _ in stated}
-    ranked = [r for r in _Survey(graph).outputs() if r.name not in known]
+    ranked = [r for r in EntrySurvey(graph).outputs() if r.name not in known]
     return stated + [LikelyEntry(name, r.why) for r in ranked for name in _results(graph, r.name)]
 
 
@@ -40,7 +28,7 @@ def likely_inputs(graph: Graph) -> list[LikelyEntry]:
     """The nodes that a user of the model would feed, most likely first: stated inputs, then placeholders that meet the
     model's weights, then those that do not (labels, rates), then iterators and queues."""
     stated = _stated(graph, list(graph.inputs), [s.inputs.values() for s in _entry_points(graph)], "input")
-    found = _Survey(graph).inputs()
+    found = EntrySurvey(graph).inputs()
     return stated + [end for end in found if end.name not in {name for name, _ in stated}]
 
 
@@ -53,7 +41,7 @@ def sole_outputs(graph: Graph) -> list[str] | None:
     stated = _stated(graph, list(graph.outputs), [s.outputs.values() for s in _entry_points(graph)], "output")
     if stated:
         return [name for name, _ in stated]
-    sole = _Survey(graph).sole_output()
+    sole = EntrySurvey(graph).sole_output()
     return None if sole is None else _results(graph, sole)
 
 
@@ -70,7 +58,7 @@ def main_outputs(graph: Graph) -> list[str]:
     if not ends:
         return []
     first = node_name(ends[0].name)
-    survey = _Survey(graph)
+    survey = EntrySurvey(graph)
     rivals = [] if ends[0].why.endswith(" output") or survey.is_trained else survey.rivals()
     layers = survey.cached_layers(first)
     nodes = {first, *(rival for rival in rivals if survey.cached_layers(rival) == layers)}
@@ -79,7 +67,7 @@ def main_outputs(graph: Graph) -> list[str]:
 
 def other_ends(graph: Graph, chosen: Sequence[str]) -> list[str]:
     """Ends of a graph, less likely outputs, that are neither among those chosen nor on the way to or from them."""
-    survey = _Survey(graph)
+    survey = EntrySurvey(graph)
     return [end.name for end in survey.outputs() if end.score >= 0 and survey.is_apart(end.name, chosen)]
 
 
@@ -87,7 +75,7 @@ def _results(graph: Graph, name: str) -> list[str]:
     """What a node at the end of a graph gives that is wanted: all that it gives, or the first where the rest serves
     something else."""
     node = graph[name]
-    if _SIDE_RESULTS.match(node.op) or _OTHER_BRANCH.match(node.op):
+    if SIDE_RESULTS.match(node.op) or OTHER_BRANCH.match(node.op):
         return [name]
     try:
         number = len(output_dtypes(node))
@@ -114,369 +102,3 @@ def _stated(graph: Graph, own: list[str], signatures: list[object], kind: str) -
 
 def _brief(name: str) -> str:
     return canonical(name).removesuffix(":0")
-
-
-_PLACEHOLDERS = ops_with("placeholder")
-PIPELINES = re.compile(
-    r"IteratorGetNext|(Queue|Stage).*(Dequeue|Unstage)|QueueDequeue|ReaderRead|ParseExample|ParseSingle"
-)
-_PARSES = re.compile(r"ParseExample|ParseSingle")
-_SIZES = frozenset({"Shape", "ShapeN", "Size", "Rank", "ZerosLike", "OnesLike"})
-"""Not a trait: ops whose results tell of their input no more than its shape."""
-_VARIABLES = ops_with("variable")
-_THROUGH = frozenset({
-    "Identity", "ReadVariableOp", "Reshape", "Transpose", "Cast", "Dequantize", "Enter", "Switch", "Squeeze",
-    "ExpandDims", "ConcatV2", "Slice", "StridedSlice", "Unpack", "Split", "SplitV", "RefSwitch",
-})  # fmt: skip
-"""Not a trait: ops behind which weights are still weights, as far as exporters put them there."""
-_WEIGHING = ops_with("layer", "sum", "bias", "difference", "product") | {"RealDiv"}
-_TRAINING_OPS = re.compile(
-    r"(Resource|Sparse|ResourceSparse)?Apply[A-Z]|Assign|Save|Restore|MergeV2|Sharded|Scatter(Add|Sub|Update)$|"
-    r"ResourceScatter|.*Summary|BroadcastGradientArgs|.*Grad(V\d)?$|.*Backprop(Filter|FilterV2)$|NoOp$|Assert|Print|"
-    r"IsVariableInitialized|VarIsInitialized|ReportUninit|Queue(Enqueue|Close|Size)|.*Queue(Enqueue|Close|Size|Many)|"
-    r"InitializeTable|RestoreV2|ControlTrigger|SoftmaxCrossEntropy|SparseSoftmaxCrossEntropy|L2Loss|CTCLoss"
-)
-_TRAINING_SCOPES = re.compile(
-    r"(^|/)(gradients(_\d+)?|save(_\d+)?|report_uninitialized_variables(_\d+)?|init(_\d+)?|Initializer|init_op|"
-    r"global_step|ExponentialMovingAverage|AssignMovingAvg(_\d+)?|Regularizer|weight_decay|Assert(_\d+)?)(/|$)"
-)
-_OF_SAVERS = re.compile(r"(^|/)save(_\d+)?/(Const|filename)(_\d+)?$|^saver_filename$")
-"""The file names that checkpoints are saved under."""
-_TRIVIAL = frozenset(
-    {"Identity", "CheckNumerics", "Reshape", "Squeeze", "ExpandDims", "StopGradient", "Flatten", "Exit", "Pack"}
-)
-"""Not a trait: what exporters put behind the op that a model ends in."""
-_PICKS = frozenset({"ArgMax", "ArgMin", "TopK", "TopKV2", "Round", "Greater", "GreaterEqual", "Cast"})
-"""Not a trait: what makes an answer of scores."""
-_ENDINGS = {
-    "Softmax": (3.0, "ends in Softmax"), "LogSoftmax": (2.5, "ends in LogSoftmax"), "Sigmoid": (2.5, "ends in Sigmoid"),
-    "Tanh": (2.0, "ends in Tanh"), "MatMul": (1.5, "ends in a dense layer"), "BiasAdd": (1.5, "ends in a layer's bias"),
-    "Add": (1.5, "ends in a sum"), "AddV2": (1.5, "ends in a sum"), "Conv2D": (1.5, "ends in a convolution"),
-    "NonMaxSuppressionV3": (2.0, "ends in box selection"), "ResizeBilinear": (1.0, "ends in an image"),
-}  # fmt: skip
-_GOOD_NAME = re.compile(
-    r"(final_result|softmax|predict|prob|output|logits|detection|embedding|result|classes|scores|boxes|heatmap)", re.I
-)
-_POOR_NAME = re.compile(
-    r"(^|[/_-])(loss|losses|cost|accuracy|metrics?|correct|error|PSNR|SSIM|learning_rate|Aux\w*)[^/]*(/|$)", re.I
-)
-_STATISTICS = re.compile(r"(^|/)(moments(_\d+)?|BatchNorm(_\d+)?/cond(_\d+)?|batchnorm(_\d+)?)/", re.I)
-"""Where batch norms leave the mean and variance of the batch over."""
-_TRAINING_TOWER = re.compile(r"(^|/)train(ing)?(_\d+)?/", re.I)  # a second copy of the net, where training has its own
-_POOR_OPS = frozenset({
-    "Shape", "Rank", "Size", "Range", "Equal", "NotEqual", "Prod", "Less", "LogicalAnd", "Fill", "ZerosLike", "Enter",
-    "Switch", "LoopCond", "Const", "Pack", "Mean", "Sum", "InTopK", "InTopKV2", "Where", "RandomUniform",
-})  # fmt: skip
-"""Not a trait: ends that nobody wants as results, because graphs leave them over."""
-_SIDE_RESULTS = re.compile(r"(Stateless)?If$|FusedBatchNorm|Merge$|Unique|SparseSoftmax")
-"""Ops whose second and later results serve training."""
-_OTHER_BRANCH = re.compile(r"(Ref)?Switch|.*Quantize|SoftmaxCross")
-"""Ops whose second and later results stand beside the first only for the ops behind them."""
-_CLEAR = 4.0  # so much less likely than the best is no rival: a named softmax against an unnamed sum
-_CREDIBLE = 2.5  # an end that scores this and does not lead to the best, or come from it, is a rival
-
-
-class _Ranked(NamedTuple):
-    score: float
-    name: str
-    why: str
-
-
-class _Survey:
-    """What reaches what, worked out once for the questions above. Every step visits each edge at most once."""
-
-    def __init__(self, graph: Graph) -> None:
-        self._graph = graph
-        self._model = [node for node in graph if not _of_training(node) and not self._only_checks(node)]
-        self._users: dict[str, list[tuple[int, Node]]] = {}
-        for node in self._model:
-            for ref in node.data_inputs:
-                name, port, _ = parse_ref(ref)
-                self._users.setdefault(name, []).append((port, node))
-
-    def _only_checks(self, node: Node) -> bool:
-        """Whether nobody takes what a CheckNumerics hands on, as add_check_numerics_ops leaves them."""
-        return node.op == "CheckNumerics" and not any(
-            node_name(ref) == node.name for user in self._graph.consumers.get(node.name, ()) for ref in user.data_inputs
-        )
-
-    def _is_only_asserted(self, node: Node) -> bool:
-        """Whether nothing but assertions takes a condition."""
-        users = [
-            user
-            for user in self._graph.consumers.get(node.name, ())
-            if any(node_name(ref) == node.name for ref in user.data_inputs)
-        ]
-        return bool(users) and all(user.op == "Assert" for user in users)
-
-    def inputs(self) -> list[LikelyEntry]:
-        main = {name for name, _ in self._main_sources}
-        first, second, last = [], [], []
-        for node in self._graph:
-            if node.op in _PLACEHOLDERS and not _OF_SAVERS.search(node.name):
-                if node.name in main:
-                    first.append(LikelyEntry(node.name, f"{node.op} that meets the model's weights"))
-                else:
-                    second.append(LikelyEntry(node.name, f"{node.op} that no weight is applied to"))
-            elif self._is_pipeline(node) and (node.name in main or not main):
-                last.append(LikelyEntry(node.name, f"{node.op}, training's input pipeline"))
-        return first + second + last
-
-    def outputs(self) -> list[_Ranked]:
-        reached = self._forward(self._main_sources or self._sources)
-        labelled: set[str] = set()
-        # In a frozen graph, what no weight meets is noise or a size, no label.
-        if self._main_sources and self.is_trained:
-            labelled = self._forward(self._sources - self._main_sources)
-        inner = (reached - labelled) or reached or {node.name for node in self._model}
-        found: dict[str, _Ranked] = {}
-        for node in self._model:
-            if node.name not in inner or node.op in _PLACEHOLDERS or node.op in _VARIABLES or node.op == "Const":
-                continue
-            if self._is_only_asserted(node):
-                continue
-            if any(user.name in inner for _, user in self._users.get(node.name, ())):
-                continue
-            ranked = self._rank(node)
-            if ranked is not None:
-                found[node.name] = ranked
-            if self.is_trained and node.op in _PICKS and node.data_inputs:
-                scores = self._graph.nodes.get(node_name(node.data_inputs[0]))
-                ranked = self._rank(scores) if scores is not None and scores.name in inner else None
-                if ranked is not None:
-                    found.setdefault(ranked.name, ranked)
-        return sorted(found.values(), key=lambda ranked: -ranked.score)
-
-    def sole_output(self) -> str | None:
-        ranked = self.outputs()
-        if not ranked or ranked[0].score < 0 or self.rivals():
-            return None
-        return ranked[0].name
-
-    def cached_layers(self, name: str) -> set[str]:
-        """The placeholders in front of a node whose default is a layer of the network, as in a retrained model: its old
-        classes are not behind them."""
-        seen: set[str] = set()
-        found = set()
-        waiting = [name]
-        while waiting:
-            node = self._graph.nodes.get(node_name(waiting.pop()))
-            if node is None or node.name in seen:
-                continue
-            seen.add(node.name)
-            if node.op == "PlaceholderWithDefault":
-                before = self._graph.nodes.get(node_name(node.data_inputs[0])) if node.data_inputs else None
-                if before is not None and before.op != "Const":
-                    found.add(node.name)
-            waiting.extend(node.data_inputs)
-        return found
-
-    def rivals(self) -> list[str]:
-        """The ends that are about as likely as the likeliest, and neither lead to it nor come from it."""
-        ranked = self.outputs()
-        if not ranked:
-            return []
-        best = ranked[0]
-        found = []
-        copy = re.compile(re.escape(best.name) + r"(_\d+)+")  # the same layer built again for evaluation
-        for rival in ranked[1:]:
-            if copy.fullmatch(rival.name):
-                continue
-            if _TRAINING_TOWER.search(rival.name) and not _TRAINING_TOWER.search(best.name):
-                continue
-            if rival.score <= best.score - _CLEAR:
-                continue
-            is_rival = rival.score >= min(_CREDIBLE, best.score) and not self._related(best.name, rival.name)
-            if is_rival and not self._picks_of(rival.name, best.name):
-                found.append(rival.name)
-        return found
-
-    def is_apart(self, name: str, others: Sequence[str]) -> bool:
-        """Whether a node is none of these, comes from none, leads to none and picks from none's scores."""
-        nodes = {node_name(other) for other in others}
-        return name not in nodes and not any(
-            self._related(other, name) or self._picks_of(name, other) for other in nodes
-        )
-
-    def _is_pipeline(self, node: Node) -> bool:
-        """Whether values come into the graph here that nobody feeds; not where what a placeholder takes is parsed."""
-        return PIPELINES.match(node.op) is not None and node.name not in self._served
-
-    @cached_property
-    def _served(self) -> set[str]:
-        """The ops that parse records which a placeholder takes, as models that are served do."""
-        found = set()
-        for node in self._model:
-            if not _PARSES.match(node.op):
-                continue
-            seen: set[str] = set()
-            waiting = [node_name(ref) for ref in node.data_inputs]
-            while waiting:
-                name = waiting.pop()
-                before = self._graph.nodes.get(name)
-                if before is None or name in seen:
-                    continue
-                seen.add(name)
-                if before.op in _PLACEHOLDERS:
-                    found.add(node.name)
-                    break
-                waiting.extend(node_name(ref) for ref in before.data_inputs)
-        return found
-
-    def _picks_of(self, name: str, best: str) -> bool:
-        """Whether a node only picks from what another makes scores of: the class beside the probabilities."""
-        node: Node | None = self._graph[name]
-        has_picked = False
-        for _ in range(8):
-            if node is None or not node.data_inputs or node.op not in _PICKS | _TRIVIAL | {"AsString"}:
-                return False
-            has_picked |= node.op in _PICKS
-            source = node_name(node.data_inputs[0])
-            node = self._graph.nodes.get(source)
-            if has_picked and node is not None and (source == best or self._related(best, source)):
-                return True
-        return False
-
-    @cached_property
-    def _sources(self) -> set[tuple[str, int]]:
-        """Where values come in, by node and output."""
-        found = set()
-        for node in self._model:
-            if node.op in _PLACEHOLDERS and not _OF_SAVERS.search(node.name):
-                found.add((node.name, 0))
-            elif self._is_pipeline(node):
-                found |= {(node.name, port) for port, _ in self._users.get(node.name, ())}
-        return found
-
-    @cached_property
-    def is_trained(self) -> bool:
-        """Whether the graph is of training: it has variables."""
-        return any(node.op in _VARIABLES for node in self._graph)
-
-    @cached_property
-    def _weights(self) -> set[str]:
-        """Nodes whose value is weights: variables or constant arrays of numbers, looked at but not computed with."""
-        found: set[str] = set()
-        waiting = []
-        for node in self._model:
-            if node.op in _VARIABLES or (node.op == "Const" and not self.is_trained and _is_array(node)):
-                found.add(node.name)
-                waiting.append(node.name)
-        while waiting:
-            for _, user in self._users.get(waiting.pop(), ()):
-                if user.op in _THROUGH and user.name not in found:
-                    found.add(user.name)
-                    waiting.append(user.name)
-        return found
-
-    @cached_property
-    def _main_sources(self) -> set[tuple[str, int]]:
-        """The sources that weights are applied to somewhere behind them: not labels, not learning rates."""
-        weights = self._weights
-        seen: set[str] = set()
-        found: set[tuple[str, int]] = set()
-        waiting = [
-            ref
-            for node in self._model
-            if node.op in _WEIGHING and any(node_name(ref) in weights for ref in node.data_inputs)
-            for ref in node.data_inputs
-        ]
-        while waiting:
-            name, port, _ = parse_ref(waiting.pop())
-            if (name, port) in self._sources:
-                found.add((name, port))
-            node = self._graph.nodes.get(name)
-            if node is None or name in seen:
-                continue
-            seen.add(name)
-            if (name, port) not in self._sources:
-                waiting.extend(node.data_inputs)
-        return found
-
-    def _forward(self, sources: set[tuple[str, int]]) -> set[str]:
-        found: set[str] = set()
-        waiting = [user for name, port in sources for at, user in self._users.get(name, ()) if at == port]
-        while waiting:
-            node = waiting.pop()
-            if node.op in _PLACEHOLDERS or self._is_pipeline(node):
-                continue  # what comes out of these is a source itself
-            if node.op in _SIZES:
-                continue  # a table of labels that is repeated for each example is no answer
-            if node.name not in found:
-                found.add(node.name)
-                waiting.extend(user for _, user in self._users.get(node.name, ()))
-        return found
-
-    def _rank(self, node: Node) -> _Ranked | None:
-        """How likely a node is an output; None when it only hands an input on."""
-        end, port = node, 0
-        for _ in range(8):
-            if end.op not in _TRIVIAL or not end.data_inputs:
-                break
-            source, port, _ = parse_ref(end.data_inputs[0])
-            if source not in self._graph:
-                break
-            end = self._graph[source]
-        if end.op in _PLACEHOLDERS or (end.op in _VARIABLES and self._sources):
-            return None
-        if end.op in ("Switch", "RefSwitch") and len(set(map(canonical, end.data_inputs))) == 1:
-            return None  # the pivots of a condition, switch_t and switch_f: its predicate switched by itself
-        score, why = _ENDINGS.get(end.op, (0.5, f"ends in {end.op}"))
-        if self._main_sources and node.name in self._behind_weights:
-            score += 2
-        if _GOOD_NAME.search(node.name):
-            score += 2
-            why += ", named like a result"
-        if _POOR_NAME.search(node.name):
-            score -= 4
-            why += ", named like a measure of training"
-        if _STATISTICS.search(node.name):
-            score -= 4
-        if _TRAINING_TOWER.search(node.name):
-            score -= 1
-        if any(user.op in _SIZES for _, user in self._users.get(node.name, ())):
-            score -= 1
-        if end.op in _POOR_OPS or (port and _SIDE_RESULTS.match(end.op)) or self._merges_side_results(end):
-            score -= 2
-        return _Ranked(score, node.name, why)
-
-    def _merges_side_results(self, node: Node) -> bool:
-        """Whether branches meet here that give training's results, such as a batch norm's mean and variance."""
-        if node.op != "Merge":
-            return False
-        for ref in node.data_inputs:
-            name, port, _ = parse_ref(ref)
-            source = self._graph.nodes.get(name)
-            if source is not None and (_of_training(source) or (port and _SIDE_RESULTS.match(source.op))):
-                return True
-        return False
-
-    @cached_property
-    def _behind_weights(self) -> set[str]:
-        """The nodes that weights went into."""
-        found: set[str] = set()
-        waiting = [
-            node
-            for node in self._model
-            if node.op in _WEIGHING and any(node_name(ref) in self._weights for ref in node.data_inputs)
-        ]
-        while waiting:
-            node = waiting.pop()
-            if node.name not in found:
-                found.add(node.name)
-                waiting.extend(user for _, user in self._users.get(node.name, ()))
-        return found
-
-    def _related(self, a: str, b: str) -> bool:
-        """Whether one of two nodes feeds the other."""
-        reach_a = self._forward({(a, port) for port, _ in self._users.get(a, ())})
-        return b in reach_a or a in self._forward({(b, port) for port, _ in self._users.get(b, ())})
-
-
-def _of_training(node: Node) -> bool:
-    return _TRAINING_OPS.match(node.op) is not None or _TRAINING_SCOPES.search(node.name) is not None
-
-
-def _is_array(node: Node) -> bool:
-    value = node.attrs.get("value")
-    return isinstance(value, Tensor) and value.size > 1 and (value.dtype.is_floating or value.dtype.is_quantized)

@@ -10,6 +10,7 @@ from itertools import chain
 
 from pocketgraph.errors import GraphError, PocketgraphError
 from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, entry_points
+from pocketgraph.graph.entry_survey import LikelyEntry
 from pocketgraph.graph.node import canonical, node_name
 from pocketgraph.inspect.numbers import debug_string, human_readable
 
@@ -127,10 +128,10 @@ class Summary:
         return tuple(self._endpoints(self._likely[1]))
 
     @cached_property
-    def _likely(self) -> tuple[list[entry_points.LikelyEntry], list[entry_points.LikelyEntry]]:
+    def _likely(self) -> tuple[list[LikelyEntry], list[LikelyEntry]]:
         return entry_points.likely_inputs(self.graph), entry_points.likely_outputs(self.graph)
 
-    def _endpoints(self, ranked: list[entry_points.LikelyEntry]) -> Iterator[EndpointSummary]:
+    def _endpoints(self, ranked: list[LikelyEntry]) -> Iterator[EndpointSummary]:
         from pocketgraph.kernels.shapes import infer
 
         try:
