@@ -26,7 +26,7 @@ def test_the_long_description_has_whole_links() -> None:
     assert links
     assert all(link.startswith("https://") for link in links)
     assert "https://example.org/it/raw/v1.2/docs/demo.png" in links
-    assert "https://example.org/it/blob/v1.2/docs/shipping.md#in-one-call" in links
+    assert "https://example.org/it/blob/v1.2/docs/shipping.md#a-project-to-begin-with" in links
 
 
 def test_workflows_call_targets_that_exist() -> None:

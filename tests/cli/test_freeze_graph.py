@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 
+from graph_files import graph_file
 from pocketgraph import formats
 from pocketgraph.cli.main import main
 from pocketgraph.formats.checkpoints.checkpoint_writer import write_checkpoint
@@ -93,7 +94,7 @@ def test_a_meta_graph_and_its_saver(tmp_path: pathlib.Path, capsys: pytest.Captu
     base, out = FIXTURES / "averages" / "model.ckpt", tmp_path / "f.pb"
     run(f"--input_meta_graph={base}.meta", f"--input_checkpoint={base}", "--outputs=y", "-o", str(out))
     assert f"Loaded meta graph file '{base}.meta\n" in capsys.readouterr().out
-    expected = formats.load(FIXTURES / "averages" / "frozen.pb")
+    expected = graph_file(FIXTURES / "averages", "frozen")
     assert formats.load(out)["w"].tensor.same_values(expected["w"].tensor)
     saver = tmp_path / "saver.pbtxt"
     saver.write_text('filename_tensor_name: "save/Const:0"\nrestore_op_name: "save/restore_all"\n')

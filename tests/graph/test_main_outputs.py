@@ -26,6 +26,22 @@ def test_a_pick_beside_its_scores_is_no_rival() -> None:
     assert main_outputs(graph) == ["probabilities"]
 
 
+def test_the_old_end_of_a_retrained_model_is_not_left_out() -> None:
+    retrained = """
+        x = Placeholder(dtype=float, shape=[?,4])
+        w = Const(float[4, 4] [[1, 2, 3, 4], [3, 4, 1, 2], [5, 6, 0, 1], [7, 8, 2, 0]])
+        layer = MatMul(x, w, T=float)
+        kept = Identity(layer, T=float)
+        logits = MatMul(layer, w, T=float)
+        old = Softmax(logits, T=float)
+        bottleneck = PlaceholderWithDefault(kept, dtype=float, shape=[?,4])
+        product = MatMul(bottleneck, w, T=float)
+        final_result = Softmax(product, T=float)
+    """
+    assert main_outputs(parse(retrained)) == ["final_result"]
+    assert other_ends(parse(retrained), ["final_result"]) == []
+
+
 def test_a_second_head_is_a_main_output() -> None:
     heads = f"""{BODY}
         classes = Softmax(logits, T=float)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from command_line import call
+from graph_files import graph_file
 from pocketgraph.errors import FormatError
 from pocketgraph.formats import load, save
 from pocketgraph.graph import Graph, Node
@@ -76,7 +77,7 @@ def test_files_of_other_kinds_and_functions(tmp_path: pathlib.Path) -> None:
     export(parse("x = Placeholder(dtype=float, shape=[1, 4])\ny = Softmax(x, T=float)"), tmp_path / "m.tflite")
     (made, *_) = write_model_explorer(load(tmp_path / "m.tflite"), str(tmp_path / "m.json"), "m")
     assert "tfl.softmax" in [node["label"] for node in read(pathlib.Path(made))["graphs"][0]["nodes"]]
-    graph = load(pathlib.Path(__file__).parent.parent / "runtime/functions/branches.pb")
+    graph = graph_file(pathlib.Path(__file__).parent.parent / "runtime/functions", "branches")
     graphs = graph_collection(graph, "functions")["graphs"]
     assert len(graphs) > 1
     ids = {one["id"] for one in graphs}

@@ -66,9 +66,15 @@ def main_outputs(graph: Graph) -> list[str]:
 
 
 def other_ends(graph: Graph, chosen: Sequence[str]) -> list[str]:
-    """Ends of a graph, less likely outputs, that are neither among those chosen nor on the way to or from them."""
+    """Ends of a graph, less likely outputs, that are neither among those chosen nor on the way to or from them; of a
+    retrained model, without those of the network that it was made from."""
     survey = EntrySurvey(graph)
-    return [end.name for end in survey.outputs() if end.score >= 0 and survey.is_apart(end.name, chosen)]
+    layers = {layer for name in chosen for layer in survey.cached_layers(name)}
+    return [
+        end.name
+        for end in survey.outputs()
+        if end.score >= 0 and survey.is_apart(end.name, chosen) and layers <= survey.cached_layers(end.name)
+    ]
 
 
 def _results(graph: Graph, name: str) -> list[str]:

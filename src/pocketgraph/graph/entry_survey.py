@@ -229,15 +229,17 @@ class EntrySurvey:
 
     def _picks_of(self, name: str, best: str) -> bool:
         """Whether a node only picks from what another makes scores of: the class beside the probabilities."""
-        node: Node | None = self._graph[name]
+        node = self._graph[name]
         has_picked = False
         for _ in range(8):
-            if node is None or not node.data_inputs or node.op not in _PICKS | _TRIVIAL | {"AsString"}:
+            if not node.data_inputs or node.op not in _PICKS | _TRIVIAL | {"AsString"}:
                 return False
             has_picked |= node.op in _PICKS
             source = node_name(node.data_inputs[0])
             node = self._graph.nodes.get(source)
-            if has_picked and node is not None and (source == best or self._related(best, source)):
+            if node is None or node.op in _PLACEHOLDERS:
+                return False
+            if has_picked and (source == best or self._related(best, source)):
                 return True
         return False
 

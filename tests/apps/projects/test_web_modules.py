@@ -175,7 +175,7 @@ def test_skeletons_are_the_same(tmp_path: pathlib.Path) -> None:
             maps[y, x, 19 + channel : 21 + channel] = along[::-1]
     bodies, bones = pose_decoding.people(maps.astype(np.float32), 0.3)
     assert len(bodies) == 1
-    script = """import { people } from "./pose_decoding.js";
+    script = """import { people } from "./skeletons.js";
     HEAD
     say(people(f(given), [1, 20, 24, 57], 0.3));"""
     made = node(script, maps.tolist(), tmp_path)
