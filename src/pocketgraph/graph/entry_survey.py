@@ -236,9 +236,10 @@ class EntrySurvey:
                 return False
             has_picked |= node.op in _PICKS
             source = node_name(node.data_inputs[0])
-            node = self._graph.nodes.get(source)
-            if node is None or node.op in _PLACEHOLDERS:
+            before = self._graph.nodes.get(source)
+            if before is None or before.op in _PLACEHOLDERS:
                 return False
+            node = before
             if has_picked and (source == best or self._related(best, source)):
                 return True
         return False
