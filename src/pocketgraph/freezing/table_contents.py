@@ -19,7 +19,7 @@ _NOT_COPIED = ops_with("variable") | ops_with("table") | ops_with("random")
 """What may not stand before a filler: its contents would be others in each run, or not be in the graph."""
 
 
-class _Filler(NamedTuple):
+class _TableContents(NamedTuple):
     """The node that fills a table and what it needs but the table, producers first."""
 
     node: Node
@@ -56,7 +56,7 @@ def with_table_contents(frozen: Graph, whole: Graph, folder: str) -> Graph:
     return frozen
 
 
-def _filler(whole: Graph, table: Node, folder: str) -> _Filler | None:
+def _filler(whole: Graph, table: Node, folder: str) -> _TableContents | None:
     """What fills a table, with functions inlined and files read; None where that is not known before the run."""
     found = next(fillers_of(whole, table.name), None)
     if found is None:
@@ -75,7 +75,7 @@ def _filler(whole: Graph, table: Node, folder: str) -> _Filler | None:
     if node.op.startswith(FROM_FILE):
         return _of_file(part, node, table, folder)
     needs = _needs(part, node)
-    return None if needs is None else _Filler(node.replace(inputs=node.data_inputs), needs)
+    return None if needs is None else _TableContents(node.replace(inputs=node.data_inputs), needs)
 
 
 def _needs(part: Graph, filler: Node) -> tuple[Node, ...] | None:
@@ -99,7 +99,7 @@ def _is_stateful(node: Node) -> bool:
     return spec is None or spec.stateful
 
 
-def _of_file(part: Graph, filler: Node, table: Node, folder: str) -> _Filler | None:
+def _of_file(part: Graph, filler: Node, table: Node, folder: str) -> _TableContents | None:
     """A filler with the lines of an asset as constants."""
     name = part.constant(filler.data_inputs[1]) if len(filler.data_inputs) > 1 else None
     kinds = table.attr("key_dtype", None), table.attr("value_dtype", None)
@@ -128,10 +128,10 @@ def _of_file(part: Graph, filler: Node, table: Node, folder: str) -> _Filler | N
     ]
     op = "InitializeTableV2" if table.op.endswith("V2") else "InitializeTable"
     inputs = [filler.data_inputs[0], *(node.name for node in listed)]
-    return _Filler(Node(filler.name, op, inputs, {"Tkey": keys, "Tval": values}), tuple(listed))
+    return _TableContents(Node(filler.name, op, inputs, {"Tkey": keys, "Tval": values}), tuple(listed))
 
 
-def _with_filler(frozen: Graph, table: Node, filler: _Filler) -> Graph:
+def _with_filler(frozen: Graph, table: Node, filler: _TableContents) -> Graph:
     """The graph with a table's filler behind the table."""
     names = {node.name: _free(frozen, node.name) for node in (*filler.needs, filler.node)}
 

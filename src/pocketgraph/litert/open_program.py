@@ -41,9 +41,9 @@ def opened(
         inputs: the sizes of its inputs, in order.
         known: by shapes for the same sizes, what is open of the graph's tensors that have them.
     """
-    opener = _Opener(program, inputs, known)
+    sizes = _SizePropagation(program, inputs, known)
     try:
-        operations = [opener.follow(operation) for operation in program.operations]
+        operations = [sizes.follow(operation) for operation in program.operations]
     except _NotCertain:
         return None
     return Program(list(program.inputs), list(program.outputs), operations, dict(program.rounded))
@@ -53,7 +53,7 @@ class _NotCertain(Exception):  # noqa: N818 - no error
     """A size that cannot be followed."""
 
 
-class _Opener:
+class _SizePropagation:
     def __init__(
         self, program: Program, inputs: Sequence[Sizes], known: Mapping[tuple[int, ...], Collection[Sizes]]
     ) -> None:
