@@ -24,8 +24,8 @@ _RANDOM = frozenset({"RandomUniform", "StatelessRandomUniform", "StatelessRandom
 """Not a trait: what tf.nn.dropout draws its noise with."""
 _COMPARES = frozenset({"GreaterEqual", "Less", "Greater", "LessEqual"})
 """Not a trait: what tf.nn.dropout compares its noise with the rate by."""
-_MASKS = _COMPARES | {"Floor"}
-_OF_RATE = frozenset(
+MASKS = _COMPARES | {"Floor"}
+OF_RATE = frozenset(
     {"Sub", "Add", "AddV2", "Mul", "RealDiv", "Div", "Inv", "Reciprocal", "Identity", "Cast", "Switch", "RefSwitch"}
 )
 """Not a trait: what tf.nn.dropout computes its rate with."""
@@ -106,7 +106,7 @@ def mask_of(tensors: Tensors, ref: str) -> Mask | None:
         if node is None or node.op != "Cast":
             break
         node = tensors.producer(node.data_inputs[0]) if node.data_inputs else None
-    if node is None or node.op not in _MASKS or not node.data_inputs:
+    if node is None or node.op not in MASKS or not node.data_inputs:
         return None
     if node.op != "Floor":
         for noise, rate in _both_ways(node):
@@ -228,7 +228,7 @@ def _is_rate(tensors: Tensors, ref: str) -> bool:
             shape = node.shape()
             if shape is not None and shape.rank not in (None, 0):
                 return False
-        elif node.op in _OF_RATE:
+        elif node.op in OF_RATE:
             data = node.data_inputs[:1] if node.op in ("Switch", "RefSwitch") else node.data_inputs
             waiting.extend(data)
         else:

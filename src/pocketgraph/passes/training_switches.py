@@ -10,7 +10,7 @@ import numpy as np
 from pocketgraph.errors import option
 from pocketgraph.graph import DType, Graph, Node, const, node_name, parse_ref
 from pocketgraph.graph.op_traits import ops_with
-from pocketgraph.passes.dropout_removal import without_dropout
+from pocketgraph.passes.dropout_removal import DEPTH, MASKS, OF_RATE, without_dropout
 
 FLAG = re.compile(r"(?i)(^|[/_])(is_?)?(train|training|train_?(phase|mode|flag)|phase_?train|learning_?phase)(_\d+)?$")
 BOOL = DType.named("bool")
@@ -119,7 +119,7 @@ def dropout_share(graph: Graph, name: str) -> float | None:
     readers = graph.consumers.get(node.name, ())
     if any(_divides(reader, node.name) for reader in readers):
         return 1.0
-    if not readers or not any(other.op in ops_with("random") for other in graph):
+    if not _reaches_a_mask(graph, node) or not any(other.op in ops_with("random") for other in graph):
         return None
     idle = len(without_dropout(graph, only_idle=True)[1])
     for share in (1.0, 0.0):
@@ -128,6 +128,18 @@ def dropout_share(graph: Graph, name: str) -> float | None:
         if len(without_dropout(bound, only_idle=True)[1]) > idle:
             return share
     return None
+
+
+def _reaches_a_mask(graph: Graph, node: Node) -> bool:
+    """Whether a dropout's mask may be made with a number: trying it out takes a walk over the graph."""
+    reached, seen = [node], {node.name}
+    for _ in range(DEPTH):
+        readers = [reader for one in reached for reader in graph.consumers.get(one.name, ())]
+        if any(reader.op in MASKS for reader in readers):
+            return True
+        reached = [reader for reader in readers if reader.op in OF_RATE and reader.name not in seen]
+        seen.update(reader.name for reader in reached)
+    return False
 
 
 def switches_note(switches: Mapping[str, float]) -> str:
