@@ -12,7 +12,6 @@ import click
 from pocketgraph.cli.shared.keys import typed_key
 from pocketgraph.cli.shared.output import echo, escape, wide_console
 from pocketgraph.cli.shared.pipes import is_piped
-from pocketgraph.graph.entry_points import main_outputs
 from pocketgraph.graph.node import node_name
 
 if TYPE_CHECKING:
@@ -140,26 +139,22 @@ def next_commands(facts: Summary, path: str, *, is_litert: bool = False) -> list
     """What to paste next, with this graph's own names."""
     fed = fed_inputs(facts)
     inputs = ",".join(e.name for e in fed)
-    chosen = main_outputs(facts.graph)
+    chosen = facts.main_outputs
     outputs = ",".join(chosen)
+    nodes = shlex.quote(",".join(dict.fromkeys(map(node_name, chosen))))
     model = shlex.quote(path)
     if facts.variables or facts.resource_variables:
         if not outputs or not has_values(path):
             return [f"pocketgraph view {model}"]  # its values are elsewhere
-        nodes = ",".join(dict.fromkeys(map(node_name, chosen)))
-        return [
-            f"pocketgraph freeze_graph --input_graph={model} --output_node_names={shlex.quote(nodes)} "
-            "--output_graph=frozen.pb"
-        ]
+        return [f"pocketgraph freeze_graph --input_graph={model} --output_node_names={nodes} --output_graph=frozen.pb"]
     if not outputs:
         return []
     if is_litert:
         return [f"pocketgraph benchmark_model --graph={model}", f"pocketgraph identify {model}"]
     repaired = repaired_for_use(facts, chosen)
     if repaired is not None:
-        nodes = ",".join(dict.fromkeys(map(node_name, chosen)))
         ready = "ready.pb" if os.path.basename(path) != "ready.pb" else "repaired.pb"
-        begin = f"pocketgraph freeze_graph {model} -o {ready} --output_node_names={shlex.quote(nodes)} --repair"
+        begin = f"pocketgraph freeze_graph {model} -o {ready} --output_node_names={nodes} --repair"
         return [begin, *next_commands(repaired, ready)]
     smallest = "smallest" if bears_few_bits(facts.graph) else "mobile"
     first = fed[0] if fed else None
@@ -257,7 +252,7 @@ def fed_inputs(facts: Summary) -> list[EndpointSummary]:
 
     if not facts.outputs or facts.graph.dangling():
         return list(facts.inputs)
-    before = reachable(facts.graph, main_outputs(facts.graph))
+    before = reachable(facts.graph, facts.main_outputs)
     return [
         end
         for end in facts.inputs
@@ -270,7 +265,7 @@ def benchmark_flags(facts: Summary, fed: Sequence[EndpointSummary]) -> str:
     """The layer flags, left out where the graph tells all."""
     from pocketgraph.runtime.encoded_samples import decoder_of
 
-    outputs = shlex.quote(",".join(main_outputs(facts.graph)))
+    outputs = shlex.quote(",".join(facts.main_outputs))
     if not any(e.shape.dims == () and _told_value(facts.graph, e, ()) is not None for e in fed) and all(
         (e.shape.dims is not None and None not in e.shape.dims[1:]) or decoder_of(facts.graph, e.name) is not None
         for e in fed
@@ -305,6 +300,6 @@ def open_shapes(facts: Summary) -> dict[str, tuple[int, ...]]:
     from pocketgraph.runtime.made_up_feeds import sample_shapes
 
     try:
-        return sample_shapes(facts.graph, main_outputs(facts.graph))
+        return sample_shapes(facts.graph, facts.main_outputs)
     except PocketgraphError:
         return {}

@@ -20,7 +20,7 @@ def likely_outputs(graph: Graph) -> list[LikelyEntry]:
     """
     stated = _stated(graph, list(graph.outputs), [s.outputs.values() for s in _entry_points(graph)], "output")
     known = {node_name(name) for name, _ in stated}
-    ranked = [r for r in EntrySurvey(graph).outputs() if r.name not in known]
+    ranked = [r for r in EntrySurvey(graph).outputs if r.name not in known]
     return stated + [LikelyEntry(name, r.why) for r in ranked for name in _results(graph, r.name)]
 
 
@@ -72,7 +72,7 @@ def other_ends(graph: Graph, chosen: Sequence[str]) -> list[str]:
     layers = {layer for name in chosen for layer in survey.cached_layers(name)}
     return [
         end.name
-        for end in survey.outputs()
+        for end in survey.outputs
         if end.score >= 0 and survey.is_apart(end.name, chosen) and layers <= survey.cached_layers(end.name)
     ]
 

@@ -126,6 +126,7 @@ class EntrySurvey:
                 last.append(LikelyEntry(node.name, f"{node.op}, training's input pipeline"))
         return first + second + last
 
+    @cached_property
     def outputs(self) -> list[_Ranked]:
         reached = self._forward(self._main_sources or self._sources)
         labelled: set[str] = set()
@@ -152,7 +153,7 @@ class EntrySurvey:
         return sorted(found.values(), key=lambda ranked: -ranked.score)
 
     def sole_output(self) -> str | None:
-        ranked = self.outputs()
+        ranked = self.outputs
         if not ranked or ranked[0].score < 0 or self.rivals():
             return None
         return ranked[0].name
@@ -177,7 +178,7 @@ class EntrySurvey:
 
     def rivals(self) -> list[str]:
         """The ends that are about as likely as the likeliest, and neither lead to it nor come from it."""
-        ranked = self.outputs()
+        ranked = self.outputs
         if not ranked:
             return []
         best = ranked[0]

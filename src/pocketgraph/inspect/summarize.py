@@ -128,6 +128,11 @@ class Summary:
         return tuple(self._endpoints(self._likely[1]))
 
     @cached_property
+    def main_outputs(self) -> tuple[str, ...]:
+        """The results that make the model whole (see ``entry_points.main_outputs``)."""
+        return tuple(entry_points.main_outputs(self.graph))
+
+    @cached_property
     def _likely(self) -> tuple[list[LikelyEntry], list[LikelyEntry]]:
         return entry_points.likely_inputs(self.graph), entry_points.likely_outputs(self.graph)
 
