@@ -259,7 +259,8 @@ def test_a_wrong_engine_does_not_answer(mine: Any, tmp_path: pathlib.Path) -> No
 def test_auto_takes_the_faster_engine_when_idle(
     mine: Any, measured: dict[str, float], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(check_schedule, "LOOK", 60)
+    monkeypatch.setattr(check_schedule, "BUSY", 0)  # nothing is done before this test says so
+    monkeypatch.setattr(check_schedule, "allows", lambda microseconds: False)
     path = tmp_path / "model.pb"
     save(GRAPH, path)
     with Session(path, engine="auto", threads=2, cache_dir=tmp_path / "cache") as session:

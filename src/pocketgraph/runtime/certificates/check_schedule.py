@@ -23,6 +23,7 @@ MOST = 16  # comparisons that wait; the oldest are dropped, and made by a later 
 
 _waiting: deque[tuple[Callable[[], object], float]] = deque(maxlen=MOST)
 _lock = threading.Lock()
+_comparing = threading.RLock()  # held while one is made
 _spent = 0.0  # seconds
 _thread: threading.Thread | None = None
 
@@ -49,17 +50,19 @@ def add(compare: Callable[[], object], microseconds: float) -> None:
 
 
 def finish() -> None:
-    """Does what waits, now."""
-    while _waiting:
-        _first()
+    """Does what waits, now, and returns when what another thread had begun is done too."""
+    while _first():
+        pass
 
 
-def _first() -> None:
-    try:
-        compare, _ = _waiting.popleft()
-    except IndexError:
-        return  # the other thread had it
-    compare()
+def _first() -> bool:
+    with _comparing:
+        try:
+            compare, _ = _waiting.popleft()
+        except IndexError:
+            return False  # the other thread had it
+        compare()
+    return True
 
 
 def _work() -> None:
@@ -80,8 +83,8 @@ def _work() -> None:
 
 
 def _after_fork() -> None:
-    global _thread, _lock
-    _thread, _lock = None, threading.Lock()
+    global _thread, _lock, _comparing
+    _thread, _lock, _comparing = None, threading.Lock(), threading.RLock()
     _waiting.clear()
 
 
