@@ -147,7 +147,7 @@ def call_of(path: pathlib.Path) -> tuple[str, list[str], dict[str, Any]]:
              for name, value in feeds.items()},
         )  # fmt: skip
     from pocketgraph.formats import load
-    from pocketgraph.runtime.made_up_feeds import sample_fetches, sample_shapes
+    from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches, sample_shapes
 
     graph = load(path)
     fetches = list(sample_fetches(graph))

@@ -43,7 +43,7 @@ from pocketgraph.quantization.evaluation.runnable_models import LiteRTModel
 from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.pipeline import quantize_program
 from pocketgraph.quantization.serialization.tflite_bytes import model_bytes
-from pocketgraph.runtime.answer_metrics import ClassAccuracy, Comparison
+from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy, Comparison
 
 Array = np.ndarray[Any, Any]
 CALIBRATED = 100

@@ -23,7 +23,7 @@ from pocketgraph.quantization.core.program_runner import ProgramRunner, Sample
 from pocketgraph.quantization.float_program import lowered_graph
 from pocketgraph.quantization.serialization.tflite_bytes import model_bytes
 from pocketgraph.quantization.weight_only import quantize_weights
-from pocketgraph.runtime.answer_metrics import Comparison
+from pocketgraph.runtime.comparison.answer_metrics import Comparison
 from quantized_accuracy import CALIBRATED, KINDS, Case
 
 HEADER = ("model", "mode", "weights", "agrees", "KL", "SNR dB", "bytes")

@@ -24,7 +24,7 @@ from pocketgraph.exporting import required_ops
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert import messages
 from pocketgraph.quantization.core import resume_state
-from pocketgraph.runtime import feed_files
+from pocketgraph.runtime.feeding import feed_files
 
 GRAPH = parse("x = Placeholder(dtype=float, shape=[?, 4])\ntext = Placeholder(dtype=string)\ny = Neg(x, T=float)")
 DEEP = b"[" * 2000
@@ -135,7 +135,7 @@ def read_arrays_in_place(data: bytes) -> None:
         stored_arrays.LARGE = largest
 
 
-@target("runtime/feed_files.py", arrays, NPY_WORDS)
+@target("runtime/feeding/feed_files.py", arrays, NPY_WORDS)
 def read_feeds(data: bytes) -> None:
     path = stored(data, "feeds.npz")
     for read in (

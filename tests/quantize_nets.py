@@ -8,7 +8,7 @@ from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.program import Program
 from pocketgraph.quantization.core.program_runner import ProgramRunner
-from pocketgraph.runtime.answer_metrics import Comparison
+from pocketgraph.runtime.comparison.answer_metrics import Comparison
 
 SHAPE = (1, 12, 12, 3)
 

@@ -24,7 +24,7 @@ MODULES = (
     "pocketgraph.graph.text_format",
     "pocketgraph.inspect.summarize",
     "pocketgraph.quantization.quantizer",
-    "pocketgraph.runtime.verification",
+    "pocketgraph.runtime.comparison.verification",
     "pocketgraph.runtime.interface",
     "pocketgraph.runtime.session",
     "pocketgraph.runtime.user_kernels",

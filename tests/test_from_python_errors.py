@@ -11,7 +11,7 @@ from pocketgraph.datasets.named_arrays import arrays_of
 from pocketgraph.errors import RunError, UsageError
 from pocketgraph.graph import Signature
 from pocketgraph.graph.text_format import parse
-from pocketgraph.runtime.feed_files import read_feeds
+from pocketgraph.runtime.feeding.feed_files import read_feeds
 
 NET = """
     x = Placeholder(dtype=float, shape=[?,2])

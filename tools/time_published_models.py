@@ -12,7 +12,7 @@ import sys
 from pocketgraph.exporting.devices.family_times import FAMILIES, YARDSTICK, measured_times, yardstick_times
 from pocketgraph.formats import load
 from pocketgraph.inspect.machine import facts
-from pocketgraph.runtime.made_up_feeds import sample_feeds, sample_fetches
+from pocketgraph.runtime.feeding.made_up_feeds import sample_feeds, sample_fetches
 
 ROUNDS = 3
 PLACE = pathlib.Path(__file__).parent.parent / "src/pocketgraph/exporting/devices/published_models.toml"

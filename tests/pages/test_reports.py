@@ -20,7 +20,7 @@ from pocketgraph.quantization.evaluation.model_verdict import ModelVerdict
 from pocketgraph.quantization.report.html_report import verdict
 from pocketgraph.quantization.report.layer_report import LayerReport, QuantizationReport
 from pocketgraph.quantization.report.size_and_latency import SizeAndLatency
-from pocketgraph.runtime.answer_metrics import ClassAccuracy, Comparison
+from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy, Comparison
 
 TEXT = """
     x = Placeholder(dtype=float, shape=[1, 4])

@@ -23,7 +23,7 @@ from pocketgraph.quantization.core.resume_state import ResumeState
 from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.pipeline import Outcome, quantize_program
 from pocketgraph.quantization.serialization.tflite_bytes import model_bytes
-from pocketgraph.runtime.answer_metrics import ClassAccuracy, Comparison
+from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy, Comparison
 from quantize_nets import net, samples
 
 

@@ -23,7 +23,7 @@ from pocketgraph.litert import cache
 from pocketgraph.litert.lowerings.nn import activations
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.certificates import check_schedule, reproduction
-from pocketgraph.runtime.made_up_feeds import sample_fetches
+from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches
 
 Array = np.ndarray[Any, Any]
 

@@ -13,7 +13,7 @@ from pocketgraph.runtime import Session
 from pocketgraph.runtime.engines import fused_lookups
 from pocketgraph.runtime.engines.fused_lookups import FusedCall
 from pocketgraph.runtime.planning.dynamic_part import DynamicPart
-from pocketgraph.runtime.profile import StepTrace
+from pocketgraph.runtime.profiling.profile import StepTrace
 from pocketgraph.runtime.run_options import RunOptions
 from recorded_runs import Arrays, assert_repeats, recorded_runs
 

@@ -9,7 +9,7 @@ import pytest
 from graph_files import graph_file
 from pocketgraph.errors import RunError
 from pocketgraph.runtime import Session, StepTrace
-from pocketgraph.runtime.stat_summarizer import StatSummarizer
+from pocketgraph.runtime.profiling.stat_summarizer import StatSummarizer
 from pocketgraph.runtime.tensor_names import before_rounds
 
 RECURRENT = pathlib.Path(__file__).parent / "recurrent"

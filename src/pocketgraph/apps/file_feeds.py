@@ -47,7 +47,7 @@ def feeds_of(graph: Graph, given: Given | None, reading: SampleReading, outputs:
     Raises:
         UsageError: a file does not fit its input, or an input is given twice.
     """
-    from pocketgraph.runtime.feed_files import read_feeds, tensor_of_key
+    from pocketgraph.runtime.feeding.feed_files import read_feeds, tensor_of_key
 
     collected: dict[str, Any] = {}
     for name, value in pairs_of(given):
@@ -72,7 +72,7 @@ def _path_of(graph: Graph, name: str, value: Any) -> str | None:
         return str(os.fspath(value))
     if not isinstance(value, str):
         return None
-    from pocketgraph.runtime.feed_files import tensor_of_key
+    from pocketgraph.runtime.feeding.feed_files import tensor_of_key
 
     takes_text = bool(name) and graph.producer(tensor_of_key(name, graph, {})).attr("dtype", None) is STRING
     return None if takes_text else value
@@ -80,7 +80,7 @@ def _path_of(graph: Graph, name: str, value: Any) -> str | None:
 
 def _only_input(graph: Graph, outputs: Sequence[str], path: str) -> str:
     from pocketgraph.graph import canonical
-    from pocketgraph.runtime.made_up_feeds import sample_fetches, sample_inputs
+    from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches, sample_inputs
 
     inputs = sample_inputs(graph, list(outputs) or sample_fetches(graph))
     if len(inputs) != 1:
@@ -93,7 +93,7 @@ def _of_input(
 ) -> dict[str, Any]:  # fmt: skip
     from pocketgraph.datasets import csv_tables, file_lists
     from pocketgraph.quantization.evaluation.data_feeds import data_feeds
-    from pocketgraph.runtime.feed_files import read_input
+    from pocketgraph.runtime.feeding.feed_files import read_input
 
     takes_text = graph.producer(tensor).attr("dtype", None) is STRING
     is_sample = file_lists.is_picture(path) or file_lists.is_recording(path) or path.endswith(csv_tables.SUFFIXES)

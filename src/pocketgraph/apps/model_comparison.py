@@ -14,9 +14,9 @@ from pocketgraph.errors import UsageError, option
 from pocketgraph.graph import Graph
 from pocketgraph.graph.model_file_graph import is_model_file
 from pocketgraph.quantization.evaluation.data_feeds import data_feeds
-from pocketgraph.runtime import verification
-from pocketgraph.runtime.compared_models import ComparedModel, Model
-from pocketgraph.runtime.verification import Report
+from pocketgraph.runtime.comparison import verification
+from pocketgraph.runtime.comparison.compared_models import ComparedModel, Model
+from pocketgraph.runtime.comparison.verification import Report
 
 OF_RUNTIMES = (".tflite", ".onnx")
 

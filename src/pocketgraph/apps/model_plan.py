@@ -13,9 +13,9 @@ from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
 from pocketgraph.errors import RunError
 from pocketgraph.graph import Graph, node_name
 from pocketgraph.runtime import Session
-from pocketgraph.runtime.compare import plain_values
+from pocketgraph.runtime.comparison.compare import plain_values
 from pocketgraph.runtime.description import Description
-from pocketgraph.runtime.made_up_feeds import sample_feeds, sample_fetches, sample_shapes
+from pocketgraph.runtime.feeding.made_up_feeds import sample_feeds, sample_fetches, sample_shapes
 
 
 def plan(

@@ -17,7 +17,7 @@ from pocketgraph.inspect.benchmark_result import Benchmark
 from pocketgraph.inspect.peers import PEERS, PeerResult, check_programs, compare
 from pocketgraph.inspect.step_flops import count_step
 from pocketgraph.runtime import Session
-from pocketgraph.runtime.made_up_feeds import sample_fetches, sample_inputs
+from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches, sample_inputs
 
 
 def benchmark(

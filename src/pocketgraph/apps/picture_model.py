@@ -156,8 +156,8 @@ class PictureModel:
 
     def times(self, pixels: Array) -> list[str]:
         """What each kind of op takes for pixels, a line each, as the Android demo's statistics show it."""
-        from pocketgraph.runtime.profile import StepTrace
-        from pocketgraph.runtime.stat_summarizer import StatSummarizer
+        from pocketgraph.runtime.profiling.profile import StepTrace
+        from pocketgraph.runtime.profiling.stat_summarizer import StatSummarizer
 
         trace, summarizer = StepTrace(), StatSummarizer()
         self._session.run(self.outputs, self._fed(pixels), trace=trace)

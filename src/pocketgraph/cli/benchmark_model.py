@@ -98,7 +98,7 @@ def command(model: str | None, graph: str, report_path: str, as_json: bool, **fl
     from pocketgraph.inspect.benchmark_files import refuse_existing, refuse_no_folder
     from pocketgraph.inspect.step_flops import count_step
     from pocketgraph.inspect.tracing import check_ending
-    from pocketgraph.runtime.stat_summarizer import Options, StatSummarizer
+    from pocketgraph.runtime.profiling.stat_summarizer import Options, StatSummarizer
 
     path = graph or model
     if not path:

@@ -236,7 +236,7 @@ def bears_few_bits(graph: Graph) -> bool:
     """Whether weights in few bits are likely to leave the results what they are: not where errors add up over the steps
     of a loop, where boxes are chosen by small differences, nor where the weights are in few bits already."""
     from pocketgraph.graph.op_traits import ops_with
-    from pocketgraph.runtime.compared_models import EIGHT_BIT
+    from pocketgraph.runtime.comparison.compared_models import EIGHT_BIT
 
     fragile = {op for trait in ("box_selection", "enter", "loop", "sized_by_value", "random") for op in ops_with(trait)}
     ops = {node.op for node in graph} | {node.op for body in graph.functions.values() for node in body.nodes}
@@ -248,7 +248,7 @@ def fed_inputs(facts: Summary) -> list[EndpointSummary]:
     """The inputs that the main outputs need a value for: not those of other ends, nor those that stand for a
     constant (``keep_prob``) or for a layer of the network (a retrained model's)."""
     from pocketgraph.graph.order import reachable
-    from pocketgraph.runtime.made_up_feeds import wants_a_feed
+    from pocketgraph.runtime.feeding.made_up_feeds import wants_a_feed
 
     if not facts.outputs or facts.graph.dangling():
         return list(facts.inputs)
@@ -263,7 +263,7 @@ def fed_inputs(facts: Summary) -> list[EndpointSummary]:
 
 def benchmark_flags(facts: Summary, fed: Sequence[EndpointSummary]) -> str:
     """The layer flags, left out where the graph tells all."""
-    from pocketgraph.runtime.encoded_samples import decoder_of
+    from pocketgraph.runtime.feeding.encoded_samples import decoder_of
 
     outputs = shlex.quote(",".join(facts.main_outputs))
     if not any(e.shape.dims == () and _told_value(facts.graph, e, ()) is not None for e in fed) and all(
@@ -297,7 +297,7 @@ def _told_value(graph: Graph, end: EndpointSummary, shape: tuple[int, ...]) -> f
 def open_shapes(facts: Summary) -> dict[str, tuple[int, ...]]:
     """Shapes of what the main outputs need, by node name; none where the graph does not tell them."""
     from pocketgraph.errors import PocketgraphError
-    from pocketgraph.runtime.made_up_feeds import sample_shapes
+    from pocketgraph.runtime.feeding.made_up_feeds import sample_shapes
 
     try:
         return sample_shapes(facts.graph, facts.main_outputs)

@@ -222,7 +222,7 @@ def _checks(graph: Graph, wanted: bool, path: str | None, tolerance: float | Non
             raise UsageError("--check_tolerance is for --check", hint="pass --check as well")
         return None
     from pocketgraph.inspect.rule_check import RuleCheck
-    from pocketgraph.runtime.feed_files import read_feeds
+    from pocketgraph.runtime.feeding.feed_files import read_feeds
 
     return RuleCheck(None if path is None else read_feeds(os.path.expanduser(path), graph), tolerance)
 

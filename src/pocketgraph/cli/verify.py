@@ -14,8 +14,8 @@ from pocketgraph.cli.shared.options import named_files, names
 from pocketgraph.cli.shared.output import echo, escape, wide_console
 
 if TYPE_CHECKING:
-    from pocketgraph.runtime.compare import Difference
-    from pocketgraph.runtime.verification import Report
+    from pocketgraph.runtime.comparison.compare import Difference
+    from pocketgraph.runtime.comparison.verification import Report
 
 
 @click.command("verify")

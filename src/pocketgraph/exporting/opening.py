@@ -24,8 +24,8 @@ from pocketgraph.quantization.audio_preprocessing import (
 )
 from pocketgraph.quantization.evaluation.runnable_models import read_graph
 from pocketgraph.quantization.float_program import with_value
-from pocketgraph.runtime.feeds import PLACEHOLDERS, FeedSpec
-from pocketgraph.runtime.made_up_feeds import (
+from pocketgraph.runtime.feeding.feeds import PLACEHOLDERS, FeedSpec
+from pocketgraph.runtime.feeding.made_up_feeds import (
     is_cached_layer,
     sample_fetches,
     sample_inputs,

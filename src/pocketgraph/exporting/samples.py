@@ -14,8 +14,8 @@ from pocketgraph.datasets.picture_scaling import PictureScaling
 from pocketgraph.datasets.sample_reading import SampleReading
 from pocketgraph.exporting.model import Array, EntryPoint, ExportModel, Feeds, Normalization
 from pocketgraph.exporting.opening import with_sizes
-from pocketgraph.runtime.compare import plain_values
-from pocketgraph.runtime.made_up_feeds import random_values
+from pocketgraph.runtime.comparison.compare import plain_values
+from pocketgraph.runtime.feeding.made_up_feeds import random_values
 
 
 def with_samples(model: ExportModel, source: SampleSource | None, reading: SampleReading, limit: int) -> ExportModel:
@@ -66,7 +66,7 @@ def _normalization(model: ExportModel, scaling: PictureScaling, *, is_fed: bool)
 
 
 def made_feeds(entry: EntryPoint, seed: int = 0, *, plain: bool = False) -> dict[str, Array]:
-    """One set of made-up inputs, the same for the same seed; see runtime.made_up_feeds.sample_feeds.
+    """One set of made-up inputs, the same for the same seed; see runtime.feeding.made_up_feeds.sample_feeds.
 
     Args:
         entry: what they go into.

@@ -21,7 +21,7 @@ from pocketgraph.exporting.targets import TARGETS, target_of
 from pocketgraph.exporting.tool import export_model
 from pocketgraph.graph import Graph, node_name
 from pocketgraph.quantization.evaluation.runnable_models import read_graph
-from pocketgraph.runtime.made_up_feeds import sample_fetches
+from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches
 
 DEVICES = {"android": ("tflite",), "ios": ("coreml", "tflite"), "pi": ("tflite",), "web": ("onnx",)}
 """Names that stand for targets: those whose files the devices take."""

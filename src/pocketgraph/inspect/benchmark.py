@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pocketgraph.errors import PocketgraphError, RunError, UsageError, option
 from pocketgraph.inspect.benchmark_layers import BenchmarkLayer
 from pocketgraph.inspect.benchmark_result import Benchmark
-from pocketgraph.runtime.stat_summarizer import Stat, StatSummarizer
+from pocketgraph.runtime.profiling.stat_summarizer import Stat, StatSummarizer
 
 if TYPE_CHECKING:
     from pocketgraph.runtime import Session

@@ -11,9 +11,9 @@ import numpy as np
 from pocketgraph.errors import UsageError, option
 from pocketgraph.graph import DType, Graph, Node, Shape, node_name
 from pocketgraph.passes.training_switches import training_switches
-from pocketgraph.runtime.encoded_samples import decoder_of, encoded_sample
-from pocketgraph.runtime.feeds import FeedSpec
-from pocketgraph.runtime.record_samples import parser_of, record_sample
+from pocketgraph.runtime.feeding.encoded_samples import decoder_of, encoded_sample
+from pocketgraph.runtime.feeding.feeds import FeedSpec
+from pocketgraph.runtime.feeding.record_samples import parser_of, record_sample
 from pocketgraph.runtime.tensor_names import feed_endpoint
 
 FED_TYPES = ("float", "int32", "int64", "quint8", "uint8", "int8", "bool", "half", "double", "string")

@@ -12,7 +12,7 @@ from pocketgraph.pages.page_glossary import WORDS
 from pocketgraph.pages.parts import Cell, Column, Row, Verdict, cards, meter, number, table, words
 from pocketgraph.pages.quantities import bytes_text, duration
 from pocketgraph.runtime import StepTrace
-from pocketgraph.runtime.stat_summarizer import Stat, StatSummarizer
+from pocketgraph.runtime.profiling.stat_summarizer import Stat, StatSummarizer
 
 if TYPE_CHECKING:
     from pocketgraph.inspect.flops import Flops

@@ -18,7 +18,7 @@ from pocketgraph.graph.node import parse_ref
 from pocketgraph.graph.spelling import print_attr, print_tensor
 from pocketgraph.inspect.flops import count_graph
 from pocketgraph.runtime import StepTrace
-from pocketgraph.runtime.made_up_feeds import sample_fetches, sample_shapes
+from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches, sample_shapes
 
 LONGEST = 400  # letters of an attribute
 MAIN = "main"

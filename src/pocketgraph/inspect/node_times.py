@@ -9,7 +9,7 @@ from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph
 from pocketgraph.runtime import Session, StepTrace
 from pocketgraph.runtime.description import Description
-from pocketgraph.runtime.made_up_feeds import sample_feeds, sample_fetches
+from pocketgraph.runtime.feeding.made_up_feeds import sample_feeds, sample_fetches
 
 
 class Measured(NamedTuple):

@@ -10,8 +10,8 @@ import numpy as np
 from pocketgraph.errors import PocketgraphError, TransformError, UsageError, option
 from pocketgraph.graph import Graph, Node, canonical, node_name
 from pocketgraph.graph.order import topological
-from pocketgraph.runtime.compare import TOLERANCE, Difference, compared
-from pocketgraph.runtime.made_up_feeds import sample_feeds, sample_fetches
+from pocketgraph.runtime.comparison.compare import TOLERANCE, Difference, compared
+from pocketgraph.runtime.feeding.made_up_feeds import sample_feeds, sample_fetches
 from pocketgraph.runtime.session import Session
 from pocketgraph.transforms.tool import Applied
 

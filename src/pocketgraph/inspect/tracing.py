@@ -17,7 +17,7 @@ from pocketgraph.formats.files import write_atomically
 from pocketgraph.formats.run_records import NodeStats, run_metadata, step_stats
 from pocketgraph.graph import DType, Graph
 from pocketgraph.graph.dtype import STRING
-from pocketgraph.runtime.profile import NodeTiming, StepTrace
+from pocketgraph.runtime.profiling.profile import NodeTiming, StepTrace
 
 MOST_SHOWN = 1024  # bytes of a constant that goes into an event file
 DEVICE = "/job:localhost/replica:0/task:0/device:CPU:0"

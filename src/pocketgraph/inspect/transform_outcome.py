@@ -10,8 +10,8 @@ from pocketgraph.errors import PocketgraphError, UsageError, option
 from pocketgraph.graph import Graph, Tensor
 from pocketgraph.graph.order import reachable
 from pocketgraph.inspect.rule_check import LOSSY
-from pocketgraph.runtime.answer_metrics import signal_to_noise
-from pocketgraph.runtime.made_up_feeds import sample_feeds, sample_fetches, sample_inputs
+from pocketgraph.runtime.comparison.answer_metrics import signal_to_noise
+from pocketgraph.runtime.feeding.made_up_feeds import sample_feeds, sample_fetches, sample_inputs
 from pocketgraph.runtime.session import Session
 
 LEAST_DECIBELS = 20.0  # of results that are left; with less, many answers are others

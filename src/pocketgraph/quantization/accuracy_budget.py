@@ -13,7 +13,7 @@ from pocketgraph.quantization.core.program_runner import ProgramRunner, Samples,
 from pocketgraph.quantization.core.quantization_options import Progress, QuantizationOptions, silent
 from pocketgraph.quantization.core.resume_state import ResumeState
 from pocketgraph.quantization.pipeline import Outcome, analyze, finish
-from pocketgraph.runtime.answer_metrics import ClassAccuracy, Comparison, scores_of_classes
+from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy, Comparison, scores_of_classes
 
 FLOAT_SHARES = (0.12, 0.25, 0.5, 0.75)
 """Of the multiplications that stay in float, one after the other, until the budget is kept."""

@@ -19,7 +19,7 @@ from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.kernels.shapes import infer
-from pocketgraph.runtime.made_up_feeds import sample_shapes
+from pocketgraph.runtime.feeding.made_up_feeds import sample_shapes
 
 Array = np.ndarray[Any, Any]
 READING = ops_with("recording")

@@ -17,8 +17,8 @@ from pocketgraph.litert.unsupported import Unsupported
 from pocketgraph.passes.training_switches import dropout_share
 from pocketgraph.quantization.canonical.canonicalize import canonicalize
 from pocketgraph.quantization.canonical.weight_sharing import share_weights
-from pocketgraph.runtime.feeds import FeedSpec
-from pocketgraph.runtime.made_up_feeds import sample_fetches, sample_shapes
+from pocketgraph.runtime.feeding.feeds import FeedSpec
+from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches, sample_shapes
 from pocketgraph.runtime.planning.graph_passes import IN_SEVERAL_CALLS, INEXACT, SpecializedGraph, specialized
 from pocketgraph.runtime.tensor_names import feed_endpoints, fetch_endpoint
 

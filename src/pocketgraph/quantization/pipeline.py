@@ -16,7 +16,7 @@ from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.quantized_weights import QuantizedWeights
 from pocketgraph.quantization.core.resume_state import ResumeState
 from pocketgraph.quantization.core.value_range import Range
-from pocketgraph.runtime.answer_metrics import Comparison
+from pocketgraph.runtime.comparison.answer_metrics import Comparison
 
 
 @dataclass

@@ -39,7 +39,7 @@ from pocketgraph.quantization.pipeline import Outcome
 from pocketgraph.quantization.quantization_steps import check_names
 from pocketgraph.quantization.quantized_model import QuantizedModel
 from pocketgraph.quantization.weight_only import quantize_weights
-from pocketgraph.runtime.made_up_feeds import sample_fetches
+from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches
 from pocketgraph.version import VERSION
 
 MOST_HELD_NUMBERS = 1 << 24

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pocketgraph.runtime.comparison.verification import Report, verify
     from pocketgraph.runtime.interface import InferenceInterface
-    from pocketgraph.runtime.profile import NodeTiming, StepTrace
+    from pocketgraph.runtime.profiling.profile import NodeTiming, StepTrace
+    from pocketgraph.runtime.profiling.stat_summarizer import StatSummarizer
     from pocketgraph.runtime.run_options import RunOptions
     from pocketgraph.runtime.session import Session
-    from pocketgraph.runtime.stat_summarizer import StatSummarizer
     from pocketgraph.runtime.training import train
     from pocketgraph.runtime.user_kernels import kernel, remove_kernel
-    from pocketgraph.runtime.verification import Report, verify
 
 __all__ = [
     "InferenceInterface",
@@ -32,14 +32,14 @@ _HOME = {
     "InferenceInterface": "interface",
     "kernel": "user_kernels",
     "remove_kernel": "user_kernels",
-    "NodeTiming": "profile",
-    "StepTrace": "profile",
+    "NodeTiming": "profiling.profile",
+    "StepTrace": "profiling.profile",
     "RunOptions": "run_options",
     "Session": "session",
-    "StatSummarizer": "stat_summarizer",
+    "StatSummarizer": "profiling.stat_summarizer",
     "train": "training",
-    "Report": "verification",
-    "verify": "verification",
+    "Report": "comparison.verification",
+    "verify": "comparison.verification",
 }
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pocketgraph.budgets import Deadline
     from pocketgraph.runtime.engines.steps import Run
     from pocketgraph.runtime.planning.execution_plan import Execution, ExecutionPlan
-    from pocketgraph.runtime.profile import StepTrace
+    from pocketgraph.runtime.profiling.profile import StepTrace
     from pocketgraph.runtime.resolved_call import Array, ResolvedCall
     from pocketgraph.runtime.sandbox import Directory
 

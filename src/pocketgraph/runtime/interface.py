@@ -20,9 +20,9 @@ from pocketgraph.errors import PocketgraphError, RunError, UsageError, did_you_m
 from pocketgraph.graph import DType, Graph
 from pocketgraph.graph.dtype import RESOURCE, VARIANT
 from pocketgraph.runtime.graph_operation import GraphOperation
-from pocketgraph.runtime.profile import StepTrace
+from pocketgraph.runtime.profiling.profile import StepTrace
+from pocketgraph.runtime.profiling.stat_summarizer import StatSummarizer
 from pocketgraph.runtime.session import Session
-from pocketgraph.runtime.stat_summarizer import StatSummarizer
 from pocketgraph.runtime.tensor_names import listed, output_types
 
 Array = np.ndarray[Any, Any]

@@ -17,7 +17,7 @@ from pocketgraph.runtime.tensor_names import Fetched, before_rounds, fetched, li
 
 if TYPE_CHECKING:
     from pocketgraph.budgets import Deadline
-    from pocketgraph.runtime.profile import StepTrace
+    from pocketgraph.runtime.profiling.profile import StepTrace
     from pocketgraph.runtime.run_options import RunOptions
 
 

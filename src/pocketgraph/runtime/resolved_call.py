@@ -9,7 +9,7 @@ import numpy as np
 
 from pocketgraph.graph import DType, Graph, Shape
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.runtime.feeds import FeedSpec, is_switch
+from pocketgraph.runtime.feeding.feeds import FeedSpec, is_switch
 from pocketgraph.runtime.tensor_names import feed_endpoints, fetch_endpoint, target_names
 
 Array = np.ndarray[Any, Any]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pocketgraph.errors import UsageError
-from pocketgraph.runtime.profile import StepTrace
+from pocketgraph.runtime.profiling.profile import StepTrace
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from pocketgraph.runtime.tensor_names import TensorName, fetched, listed
 
 if TYPE_CHECKING:
     from pocketgraph.runtime.description import Description
-    from pocketgraph.runtime.profile import StepTrace
+    from pocketgraph.runtime.profiling.profile import StepTrace
     from pocketgraph.runtime.run_options import RunOptions
     from pocketgraph.runtime.tensor_specs import SignatureSpec, TensorSpec
 
@@ -250,7 +250,7 @@ class Session:
         Raises:
             RunError: as for ``run``.
         """
-        from pocketgraph.runtime.profile import StepTrace
+        from pocketgraph.runtime.profiling.profile import StepTrace
 
         trace = StepTrace()
         self.run(fetches, feeds, targets=targets, trace=trace)
@@ -279,7 +279,7 @@ class Session:
         Raises:
             RunError: an unknown name, a shape that does not fit, or a closed session.
         """
-        from pocketgraph.runtime.made_up_feeds import sample_fetches, sample_shapes
+        from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches, sample_shapes
 
         self._plans.check_open()
         if self._saved is not None:

@@ -8,7 +8,7 @@ from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph, Shape
 from pocketgraph.pages.document import fragment
 from pocketgraph.pages.parts import Cell, Column, Row, cards, paragraph, table, words
-from pocketgraph.runtime.made_up_feeds import sample_fetches
+from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches
 from pocketgraph.runtime.tensor_specs import TensorSpec, input_specs, output_specs
 
 MOST = 40  # inputs, and outputs

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from pocketgraph.graph import DType, Graph, Shape
 from pocketgraph.kernels.shapes import infer
-from pocketgraph.runtime.made_up_feeds import sample_fetches, sample_inputs
+from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches, sample_inputs
 from pocketgraph.runtime.signatures import DEFAULT, INITIALIZER
 
 LARGE = 20_000  # nodes; of more, shapes that are not declared are not worked out

@@ -27,7 +27,7 @@ from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.mixed_precision.sensitivity import decibels, measure_sensitivity
 from pocketgraph.quantization.observing.calibration import observe
 from pocketgraph.quantization.pipeline import quantize_program
-from pocketgraph.runtime.answer_metrics import Comparison
+from pocketgraph.runtime.comparison.answer_metrics import Comparison
 
 SIDE, NARROW, IDLE = 24, 8, 3
 NOTHING = 1e-12  # of noise: never quiet enough

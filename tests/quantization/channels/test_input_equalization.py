@@ -14,7 +14,7 @@ from pocketgraph.quantization.core.quantization_options import QuantizationOptio
 from pocketgraph.quantization.float_program import float_program, lowered_graph
 from pocketgraph.quantization.pipeline import quantize_program
 from pocketgraph.runtime import Session
-from pocketgraph.runtime.answer_metrics import Comparison
+from pocketgraph.runtime.comparison.answer_metrics import Comparison
 from quantize_nets import judged
 
 FRAMES, CHANNELS = 20, 10

@@ -16,7 +16,7 @@ from pocketgraph.quantization.core.quantization_options import QuantizationOptio
 from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.mixed_precision.recurrent_layers import recurrent
 from pocketgraph.quantization.pipeline import quantize_program
-from pocketgraph.runtime.answer_metrics import Comparison
+from pocketgraph.runtime.comparison.answer_metrics import Comparison
 
 STEPS, INPUTS, STATE = 6, 12, 32
 RECURRENT = pathlib.Path(__file__).parents[2] / "runtime" / "recurrent"

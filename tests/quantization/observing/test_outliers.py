@@ -10,7 +10,7 @@ from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.observing.calibration import observe
 from pocketgraph.quantization.observing.outliers import outliers, without
 from pocketgraph.quantization.pipeline import Outcome, quantize_program
-from pocketgraph.runtime.answer_metrics import Comparison
+from pocketgraph.runtime.comparison.answer_metrics import Comparison
 from quantize_nets import net, samples
 
 

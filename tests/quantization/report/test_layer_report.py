@@ -15,7 +15,7 @@ from pocketgraph.quantization.report.error_split import split_errors
 from pocketgraph.quantization.report.html_report import LEVELS, summary, to_html, to_json
 from pocketgraph.quantization.report.layer_report import QuantizationReport, report_of
 from pocketgraph.quantization.weight_only import quantize_weights
-from pocketgraph.runtime.answer_metrics import Comparison
+from pocketgraph.runtime.comparison.answer_metrics import Comparison
 from quantize_nets import net, rows, samples, wide_graph
 
 

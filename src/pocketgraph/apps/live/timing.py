@@ -29,7 +29,7 @@ class BenchmarkApp(Settings):
 
     def __init__(self, graph: Graph, *, threads: int | None = None, outputs: list[str] | None = None) -> None:
         from pocketgraph.runtime import Session
-        from pocketgraph.runtime.made_up_feeds import sample_feeds, sample_fetches
+        from pocketgraph.runtime.feeding.made_up_feeds import sample_feeds, sample_fetches
 
         self._session = Session(graph, threads=threads)
         self._outputs = outputs or list(sample_fetches(graph))
@@ -56,7 +56,7 @@ class BenchmarkApp(Settings):
         """
         from pocketgraph.inspect.machine import facts
         from pocketgraph.inspect.step_flops import count_step
-        from pocketgraph.runtime.stat_summarizer import Stat, StatSummarizer
+        from pocketgraph.runtime.profiling.stat_summarizer import Stat, StatSummarizer
 
         if not self._times:
             self(None)

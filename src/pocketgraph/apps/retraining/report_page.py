@@ -28,7 +28,7 @@ from pocketgraph.pages.parts import (
     table,
     words,
 )
-from pocketgraph.runtime.answer_metrics import interval
+from pocketgraph.runtime.comparison.answer_metrics import interval
 
 GOOD, FAIR = 0.9, 0.7
 """Shares of right answers on examples that the classifier had not seen."""

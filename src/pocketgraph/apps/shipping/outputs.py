@@ -7,7 +7,7 @@ from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.entry_points import main_outputs
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes import infer
-from pocketgraph.runtime.made_up_feeds import sample_fetches
+from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches
 
 
 def whole_model(graph: Graph) -> list[str]:

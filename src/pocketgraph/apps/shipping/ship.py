@@ -35,8 +35,8 @@ from pocketgraph.quantization.evaluation.model_evaluation import largest_inputs
 from pocketgraph.quantization.evaluation.model_verdict import ModelVerdict
 from pocketgraph.quantization.evaluation.runnable_models import open_model, read_graph
 from pocketgraph.runtime import verify
-from pocketgraph.runtime.answer_metrics import ClassAccuracy
-from pocketgraph.runtime.made_up_feeds import sample_inputs, sample_shapes
+from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy
+from pocketgraph.runtime.feeding.made_up_feeds import sample_inputs, sample_shapes
 from pocketgraph.transforms import transform
 from pocketgraph.version import VERSION
 

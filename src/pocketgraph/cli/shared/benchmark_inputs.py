@@ -51,7 +51,7 @@ def chosen_layers(graph: Any, outputs: list[str], flags: dict[str, Any]) -> list
     from pocketgraph.cli.shared.data_options import say
     from pocketgraph.datasets.sample_reading import SampleReading
     from pocketgraph.inspect.benchmark_layers import BenchmarkLayer, layers_from_graph
-    from pocketgraph.runtime.made_up_feeds import sample_inputs
+    from pocketgraph.runtime.feeding.made_up_feeds import sample_inputs
 
     layer_names = names(flags["input_layer"])
     if flags["inputs"]:

@@ -26,7 +26,7 @@ from pocketgraph.litert.writer import CUSTOM, Contents, EntrySignature, file_pie
 from pocketgraph.quantization.observing.calibration_checks import check_weights
 from pocketgraph.quantization.serialization.tflite_bytes import as_written, unnamed
 from pocketgraph.quantization.weight_only import with_quantized_weights
-from pocketgraph.runtime.compare import compared
+from pocketgraph.runtime.comparison.compare import compared
 from pocketgraph.runtime.session import Session
 
 Mode = Literal["float32", "float16", "dynamic", "static"]

@@ -16,7 +16,7 @@ from pocketgraph.formats import load
 from pocketgraph.freezing.training_dir import find
 from pocketgraph.graph import Graph, Shape, Signature
 from pocketgraph.graph.op_traits import ops_with
-from pocketgraph.runtime.made_up_feeds import side_effects
+from pocketgraph.runtime.feeding.made_up_feeds import side_effects
 from pocketgraph.runtime.session import Session
 
 VARIABLES = ops_with("variable")

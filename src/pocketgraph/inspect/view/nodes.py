@@ -195,7 +195,7 @@ def _held(node: Node) -> str:
 def _flops(graph: Graph) -> Mapping[str, int | None]:
     """Operations by node, for the shapes that samples would have; None where these cannot be told."""
     from pocketgraph.inspect.flops import count_graph
-    from pocketgraph.runtime.made_up_feeds import sample_fetches, sample_shapes
+    from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches, sample_shapes
 
     try:
         feeds = sample_shapes(graph, sample_fetches(graph))

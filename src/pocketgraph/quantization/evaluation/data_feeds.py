@@ -15,8 +15,8 @@ from pocketgraph.graph import Graph, canonical
 from pocketgraph.graph.model_file_graph import numbers
 from pocketgraph.quantization.audio_preprocessing import audio_preprocessing_of, input_shapes
 from pocketgraph.quantization.evaluation.runnable_models import check_feeds
-from pocketgraph.runtime.feeds import FeedSpec
-from pocketgraph.runtime.made_up_feeds import sample_fetches
+from pocketgraph.runtime.feeding.feeds import FeedSpec
+from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches
 from pocketgraph.runtime.tensor_names import feed_endpoints
 
 

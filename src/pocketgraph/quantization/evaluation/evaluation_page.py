@@ -9,7 +9,7 @@ from pocketgraph.pages.document import fragment, report
 from pocketgraph.pages.page_glossary import WORDS
 from pocketgraph.pages.parts import Cell, Column, Row, Verdict, glossary, notes, section, table, words
 from pocketgraph.quantization.evaluation.model_verdict import COLUMNS, ModelVerdict, is_told
-from pocketgraph.runtime.answer_metrics import interval
+from pocketgraph.runtime.comparison.answer_metrics import interval
 
 MOST = 50  # models and notes in a notebook
 FEW = 100  # samples; of fewer a verdict says how few they are

@@ -20,8 +20,8 @@ from pocketgraph.quantization.core.quantization_options import Progress, silent
 from pocketgraph.quantization.evaluation import evaluation_page
 from pocketgraph.quantization.evaluation.model_verdict import COLUMNS, ModelVerdict, is_told
 from pocketgraph.quantization.evaluation.runnable_models import LiteRTModel, RunnableModel
-from pocketgraph.runtime.answer_metrics import ClassAccuracy, Comparison
-from pocketgraph.runtime.statistic import Statistic
+from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy, Comparison
+from pocketgraph.runtime.profiling.statistic import Statistic
 
 MOST_CLASSES = 3  # that a note names
 DOUBTFUL = 0.5  # of the answers right: fewer, and the order of classes may not be the model's

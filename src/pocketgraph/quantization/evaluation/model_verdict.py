@@ -11,8 +11,8 @@ import numpy as np
 
 from pocketgraph.quantization.core.program_runner import Array
 from pocketgraph.quantization.evaluation.plausibility import AnswerCounts
-from pocketgraph.runtime.answer_metrics import ClassAccuracy, Comparison, interval, mean_interval
-from pocketgraph.runtime.statistic import Statistic
+from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy, Comparison, interval, mean_interval
+from pocketgraph.runtime.profiling.statistic import Statistic
 
 COLUMNS = (
     ("top1", "top-1", "{:.2%}"),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.errors import option
-from pocketgraph.runtime.answer_metrics import ClassAccuracy
+from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy
 
 FEWEST = 20  # samples; fewer may be alike
 ALL_ALIKE = 0.95  # of the samples, from which answers count as always the same

@@ -23,7 +23,7 @@ from pocketgraph.quantization.audio_preprocessing import (
     input_shapes,
 )
 from pocketgraph.quantization.core.program_runner import Array, Sample
-from pocketgraph.runtime.made_up_feeds import sample_fetches
+from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches
 
 IDENTIFIER = b"TFL3"
 SAVED_MODEL = "saved_model.pb"
@@ -157,7 +157,7 @@ class GraphModel:
         sizes: Sizes | None = None,
     ) -> None:
         from pocketgraph.runtime import Session
-        from pocketgraph.runtime.feeds import FeedSpec
+        from pocketgraph.runtime.feeding.feeds import FeedSpec
         from pocketgraph.runtime.tensor_names import feed_endpoints
 
         self.path, self.size = path, os.path.getsize(path) if os.path.isfile(path) else None

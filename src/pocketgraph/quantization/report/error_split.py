@@ -17,7 +17,7 @@ from pocketgraph.quantization.core.program_runner import ProgramRunner, Samples
 from pocketgraph.quantization.fitting.im2col import REDUCIBLE
 from pocketgraph.quantization.pipeline import Outcome
 from pocketgraph.quantization.program_pass import copied
-from pocketgraph.runtime.answer_metrics import Likeness
+from pocketgraph.runtime.comparison.answer_metrics import Likeness
 
 
 @dataclass

@@ -23,7 +23,7 @@ from pocketgraph.quantization.core.value_range import HIGHEST_16
 from pocketgraph.quantization.mixed_precision.sensitivity import decibels
 from pocketgraph.quantization.pipeline import Outcome
 from pocketgraph.quantization.report.error_split import split_errors
-from pocketgraph.runtime.answer_metrics import Comparison, Likeness
+from pocketgraph.runtime.comparison.answer_metrics import Comparison, Likeness
 
 BARS = 64  # of a histogram in the report
 LOUD_DECIBELS = 25.0  # decibels; a tensor whose codes alone leave less is worth a word

@@ -21,7 +21,7 @@ from pocketgraph.runtime.certificates.agreement import EIGHT_BITS, FLOAT, SHORT_
 from pocketgraph.runtime.engines.live_bytes import LiveBytes
 from pocketgraph.runtime.engines.memory_limit import bytes_of_node
 from pocketgraph.runtime.engines.needed import Item, needed
-from pocketgraph.runtime.profile import StepTrace
+from pocketgraph.runtime.profiling.profile import StepTrace
 
 LARGE = 1e15  # beyond this, digits and powers are near the edges of float32
 WIDE = 4 * 8  # bytes: of the doubles that an element becomes on the way

@@ -13,7 +13,7 @@ from pocketgraph.graph import DType, Graph, Node
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.runtime.engines.live_bytes import LiveBytes
 from pocketgraph.runtime.engines.steps import DEAD, Run, Step, execute, execute_traced, place
-from pocketgraph.runtime.profile import StepTrace
+from pocketgraph.runtime.profiling.profile import StepTrace
 
 MOST_KNOWN_VALUES = 1024  # elements of an integer input whose values are looked at: shapes, sizes, indices
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from pocketgraph.errors import DeadlineError, PocketgraphError, RunError
 from pocketgraph.graph import Node
-from pocketgraph.runtime.profile import StepTrace
+from pocketgraph.runtime.profiling.profile import StepTrace
 from pocketgraph.runtime.tensor_names import before_rounds
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import numpy as np
 
 from pocketgraph.errors import RunError
 from pocketgraph.runtime.part_engines.part_engine import OfferedPart, OperationTime, PartRunner
-from pocketgraph.runtime.profile import StepTrace
+from pocketgraph.runtime.profiling.profile import StepTrace
 
 if TYPE_CHECKING:
     from pocketgraph.litert.constant import Array

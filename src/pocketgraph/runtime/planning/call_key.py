@@ -9,7 +9,7 @@ import numpy as np
 
 from pocketgraph.graph import DType
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.runtime.feeds import is_switch
+from pocketgraph.runtime.feeding.feeds import is_switch
 
 Array = np.ndarray[Any, Any]
 Sized: TypeAlias = "tuple[DType | None, tuple[int | None, ...]]"

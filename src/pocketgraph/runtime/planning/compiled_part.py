@@ -15,7 +15,7 @@ from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.litert.cost_model import DIRECT_CALLS_AFTER
 from pocketgraph.runtime.engines.compilation_units import PartCall
-from pocketgraph.runtime.profile import NodeTiming, StepTrace
+from pocketgraph.runtime.profiling.profile import NodeTiming, StepTrace
 from pocketgraph.runtime.tensor_names import before_rounds
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import DType, Shape
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.litert import cache
-from pocketgraph.runtime.feeds import FeedSpec
+from pocketgraph.runtime.feeding.feeds import FeedSpec
 
 WHAT = "declared feeds"
 

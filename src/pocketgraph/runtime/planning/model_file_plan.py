@@ -20,7 +20,7 @@ from pocketgraph.graph.model_file_graph import ONNX_PREFIX, PREFIX, SHAPES, TYPE
 from pocketgraph.litert.program import Operation
 from pocketgraph.runtime.description import DescribedPart, Description
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, Request
-from pocketgraph.runtime.profile import NodeTiming, StepTrace
+from pocketgraph.runtime.profiling.profile import NodeTiming, StepTrace
 
 if TYPE_CHECKING:
     from pocketgraph.runtime.onnx_runner import OnnxRunner

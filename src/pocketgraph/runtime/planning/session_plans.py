@@ -20,7 +20,7 @@ from pocketgraph.graph import DType, Graph, canonical, node_name
 from pocketgraph.graph.collector import collector_paused
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.user_ops import user_ops
-from pocketgraph.runtime.feeds import is_switch
+from pocketgraph.runtime.feeding.feeds import is_switch
 from pocketgraph.runtime.permissions import check_permissions
 from pocketgraph.runtime.planning.call_cache import CallCache, find, plan_for
 from pocketgraph.runtime.planning.call_key import CallKey, Sized
@@ -209,7 +209,7 @@ class SessionPlans:
         if inferred is None or not self._may_resize(key):
             return
         from pocketgraph.litert.executable import Executable
-        from pocketgraph.runtime.feeds import FeedSpec
+        from pocketgraph.runtime.feeding.feeds import FeedSpec
 
         if isinstance(plan.whole, Executable):
             declared = [FeedSpec.of(self.graph, endpoint, "").shape for endpoint, _ in key.feeds]
@@ -338,7 +338,7 @@ class SessionPlans:
         names = {spelled(feed) for feed in feeds} - self._declared
         if not names or self.engine == "reference" or self._by_steps:
             return
-        from pocketgraph.runtime.feeds import FeedSpec
+        from pocketgraph.runtime.feeding.feeds import FeedSpec
         from pocketgraph.runtime.planning import declared_feeds
 
         self._declared |= names

@@ -8,7 +8,7 @@ import pytest
 from pocketgraph import Session
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
-from pocketgraph.runtime.made_up_feeds import sample_feeds, sample_shapes
+from pocketgraph.runtime.feeding.made_up_feeds import sample_feeds, sample_shapes
 
 
 def graph(text: str, **shapes: tuple[int, ...]) -> Graph:

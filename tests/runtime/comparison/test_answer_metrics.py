@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pocketgraph.quantization.evaluation.model_verdict import ModelVerdict
-from pocketgraph.runtime.answer_metrics import (
+from pocketgraph.runtime.comparison.answer_metrics import (
     ClassAccuracy,
     Comparison,
     interval,
@@ -16,7 +16,7 @@ from pocketgraph.runtime.answer_metrics import (
     probabilities,
     signal_to_noise,
 )
-from pocketgraph.runtime.statistic import Statistic
+from pocketgraph.runtime.profiling.statistic import Statistic
 
 
 def test_signal_to_noise_in_decibels() -> None:

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.runtime.answer_metrics import ACCEPTABLE, Comparison
-from pocketgraph.runtime.compare import TOLERANCE, Difference, compared
+from pocketgraph.runtime.comparison.answer_metrics import ACCEPTABLE, Comparison
+from pocketgraph.runtime.comparison.compare import TOLERANCE, Difference, compared
 
 Array = np.ndarray[Any, Any]
 Pairs = Sequence[tuple[Array, Array]]

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from pocketgraph.errors import GraphError
-from pocketgraph.runtime.profile import NodeTiming
-from pocketgraph.runtime.statistic import Statistic
+from pocketgraph.runtime.profiling.profile import NodeTiming
+from pocketgraph.runtime.profiling.statistic import Statistic
 
 METRIC_COLUMNS = (
     ("[node type]", 24), ("[start]", 17), ("[first]", 9), ("[avg ms]", 9), ("[%]", 8), ("[cdf%]", 8), ("[mem KB]", 10),

@@ -10,10 +10,10 @@ from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.text_format import parse
 from pocketgraph.inspect.benchmark_layers import BenchmarkLayer
 from pocketgraph.runtime import Session
-from pocketgraph.runtime.feed_files import read_input
-from pocketgraph.runtime.made_up_feeds import sample_feeds
-from pocketgraph.runtime.record_samples import parser_of, record_sample
-from pocketgraph.runtime.verification import verify
+from pocketgraph.runtime.comparison.verification import verify
+from pocketgraph.runtime.feeding.feed_files import read_input
+from pocketgraph.runtime.feeding.made_up_feeds import sample_feeds
+from pocketgraph.runtime.feeding.record_samples import parser_of, record_sample
 
 V1 = """
     given = Placeholder(dtype=string, shape=[?])

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pocketgraph.graph import Graph, canonical, node_name
-from pocketgraph.runtime.compared_models import ComparedModel
-from pocketgraph.runtime.made_up_feeds import sample_fetches, sample_inputs
+from pocketgraph.runtime.comparison.compared_models import ComparedModel
+from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches, sample_inputs
 
 
 class Counterparts:

@@ -11,8 +11,8 @@ from pocketgraph.formats import save
 from pocketgraph.graph import Graph
 from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import verify
-from pocketgraph.runtime.compared_models import ComparedModel
-from pocketgraph.runtime.made_up_feeds import sample_shapes
+from pocketgraph.runtime.comparison.compared_models import ComparedModel
+from pocketgraph.runtime.feeding.made_up_feeds import sample_shapes
 
 
 def network(weight: str = "[[1.0, 2.0], [3.0, -4.0]]") -> Graph:

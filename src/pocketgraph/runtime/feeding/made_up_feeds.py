@@ -15,12 +15,12 @@ from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.passes.training_switches import dropout_share, flag_in_use, training_switches
-from pocketgraph.runtime.encoded_samples import decoder_of, encoded_sample
 from pocketgraph.runtime.engines.needed import Item, needed
-from pocketgraph.runtime.feeds import FeedSpec
-from pocketgraph.runtime.open_shapes import fitting_shapes, leads_to_picture_ops, read_as
+from pocketgraph.runtime.feeding.encoded_samples import decoder_of, encoded_sample
+from pocketgraph.runtime.feeding.feeds import FeedSpec
+from pocketgraph.runtime.feeding.open_shapes import fitting_shapes, leads_to_picture_ops, read_as
+from pocketgraph.runtime.feeding.record_samples import parser_of, record_sample
 from pocketgraph.runtime.permissions import RESTRICTED
-from pocketgraph.runtime.record_samples import parser_of, record_sample
 from pocketgraph.runtime.tensor_names import fetch_endpoint
 
 MOST_BYTES = 1 << 31

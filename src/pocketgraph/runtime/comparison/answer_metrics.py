@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.kernels.probabilities import are_probabilities
-from pocketgraph.runtime.statistic import Statistic
+from pocketgraph.runtime.profiling.statistic import Statistic
 
 Array = np.ndarray[Any, Any]
 SMALLEST = 1e-10  # added to probabilities before their logarithm

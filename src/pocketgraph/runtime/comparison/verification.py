@@ -17,13 +17,13 @@ from pocketgraph.graph.model_file_graph import numbers
 from pocketgraph.pages.document import fragment
 from pocketgraph.pages.page_glossary import WORDS
 from pocketgraph.pages.parts import Cell, Column, Row, Verdict, number, table, words
-from pocketgraph.runtime.answer_metrics import ACCEPTABLE
-from pocketgraph.runtime.compare import TOLERANCE, Difference, plain_values
-from pocketgraph.runtime.compared_models import ComparedModel, Model, reached, weights_cut_off
-from pocketgraph.runtime.counterparts import Counterparts
-from pocketgraph.runtime.feed_files import read_feeds
-from pocketgraph.runtime.made_up_feeds import sample_feeds, sample_fetches
-from pocketgraph.runtime.output_verdict import judged, mute, proves_nothing
+from pocketgraph.runtime.comparison.answer_metrics import ACCEPTABLE
+from pocketgraph.runtime.comparison.compare import TOLERANCE, Difference, plain_values
+from pocketgraph.runtime.comparison.compared_models import ComparedModel, Model, reached, weights_cut_off
+from pocketgraph.runtime.comparison.counterparts import Counterparts
+from pocketgraph.runtime.comparison.output_verdict import judged, mute, proves_nothing
+from pocketgraph.runtime.feeding.feed_files import read_feeds
+from pocketgraph.runtime.feeding.made_up_feeds import sample_feeds, sample_fetches
 
 Array = np.ndarray[Any, Any]
 Feeds = Mapping[str, Any]
@@ -276,7 +276,7 @@ def _named(
     Raises:
         UsageError: no such input, or a shape without a name for one of several.
     """
-    from pocketgraph.runtime.made_up_feeds import sample_inputs
+    from pocketgraph.runtime.feeding.made_up_feeds import sample_inputs
 
     inputs = [node_name(name) for name in sample_inputs(model.graph, wanted)]
     found = {}

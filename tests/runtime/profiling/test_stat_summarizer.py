@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from pocketgraph.runtime.profile import NodeTiming
-from pocketgraph.runtime.stat_summarizer import Options, Stat, StatSummarizer
+from pocketgraph.runtime.profiling.profile import NodeTiming
+from pocketgraph.runtime.profiling.stat_summarizer import Options, Stat, StatSummarizer
 
 
 def stat(*values: int) -> Stat:
@@ -120,7 +120,7 @@ def test_output_sizes() -> None:
 
 def recorded() -> list[dict[str, Any]]:
     """Reports that fixtures/make_stat_summaries.py recorded from TensorFlow 1.15's own StatSummarizer."""
-    path = pathlib.Path(__file__).parents[1] / "fixtures" / "stat_summaries.json"
+    path = pathlib.Path(__file__).parents[2] / "fixtures" / "stat_summaries.json"
     found = json.loads(path.read_text())
     assert isinstance(found, list)
     return found

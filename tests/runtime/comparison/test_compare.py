@@ -10,9 +10,9 @@ from pocketgraph.formats import save
 from pocketgraph.graph import Graph
 from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import verify
-from pocketgraph.runtime.compare import compared
-from pocketgraph.runtime.feed_files import read_feeds
-from pocketgraph.runtime.made_up_feeds import sample_feeds, sample_fetches, sample_inputs, sample_shapes
+from pocketgraph.runtime.comparison.compare import compared
+from pocketgraph.runtime.feeding.feed_files import read_feeds
+from pocketgraph.runtime.feeding.made_up_feeds import sample_feeds, sample_fetches, sample_inputs, sample_shapes
 
 
 def model(bias: str = "[0.0, 0.0]") -> Graph:

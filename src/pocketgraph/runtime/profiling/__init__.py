@@ -1,0 +1,1 @@
+"""Times of single nodes, of one run and of many."""
