@@ -89,6 +89,7 @@ def test_reachable_goes_backwards_and_stops() -> None:
     """)
     assert reachable(graph, ["y:0"]) == {"y", "x", "image", "file", "init"}
     assert reachable(graph, ["y"], stop=["x:0"]) == {"y", "x"}
+    assert reachable(graph, ["y"], data_only=True) == {"y", "x", "image", "file"}
     assert reachable(graph, []) == set()
 
 
@@ -98,6 +99,7 @@ def test_reachable_says_what_is_missing() -> None:
         reachable(graph, ["sofmax"])
     with pytest.raises(GraphError, match="node 'softmax': unknown input node 'logits'"):
         reachable(graph, ["softmax"])
+    assert reachable(graph, ["softmax", "sofmax"], missing_ok=True) == {"softmax"}
 
 
 def test_a_deep_graph_does_not_exhaust_the_stack() -> None:

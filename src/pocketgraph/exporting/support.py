@@ -20,6 +20,7 @@ from pocketgraph.exporting.target_options import arguments_of
 from pocketgraph.exporting.targets import TARGETS, target_of
 from pocketgraph.exporting.tool import export_model
 from pocketgraph.graph import Graph, node_name
+from pocketgraph.graph.order import reachable
 from pocketgraph.quantization.evaluation.runnable_models import read_graph
 from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches
 
@@ -141,13 +142,7 @@ def _mobile_support(source: Source, outputs: Sequence[str] | None) -> Support:
 
 def _needed(graph: Graph, fed: Iterable[str], wanted: Iterable[str]) -> dict[str, str]:
     """The ops of the nodes that compute the wanted ones, in graph order; those that are fed need nothing."""
-    given, waiting = set(fed), list(wanted)
-    seen: set[str] = set()
-    while waiting:
-        name = waiting.pop()
-        if name not in seen and name in graph:
-            seen.add(name)
-            waiting.extend([] if name in given else map(node_name, graph[name].inputs))
+    seen = reachable(graph, wanted, stop=set(fed), missing_ok=True)
     return {node.name: node.op for node in graph if node.name in seen}
 
 

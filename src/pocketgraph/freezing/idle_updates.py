@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from pocketgraph.freezing.repair.updates import is_update, updated_variable
 from pocketgraph.freezing.subgraph import extract_sub_graph
-from pocketgraph.graph import Graph, node_name
+from pocketgraph.graph import Graph
 from pocketgraph.graph.order import reachable
 
 
@@ -25,7 +25,7 @@ def without_idle_updates(graph: Graph, outputs: Iterable[str]) -> tuple[Graph, l
     updates = {node.name: variable for node in graph if is_update(node) and (variable := updated_variable(graph, node))}
     if not updates:
         return graph, []
-    computed_with = _computed_with(graph, names)
+    computed_with = reachable(graph, names, data_only=True, missing_ok=True)
     idle = {
         name: variable
         for name, variable in updates.items()
@@ -40,18 +40,6 @@ def without_idle_updates(graph: Graph, outputs: Iterable[str]) -> tuple[Graph, l
     ]
     lines = [f"'{name}' ({graph[name].op} to '{variable}') is dropped" for name, variable in idle.items()]
     return extract_sub_graph(graph.replace(kept), names), lines
-
-
-def _computed_with(graph: Graph, outputs: Iterable[str]) -> set[str]:
-    """The outputs and all that they are computed from, by data."""
-    found: set[str] = set()
-    waiting = [node_name(name) for name in outputs]
-    while waiting:
-        name = waiting.pop()
-        if name not in found and name in graph:
-            found.add(name)
-            waiting.extend(node_name(ref) for ref in graph[name].data_inputs)
-    return found
 
 
 def _is_read_after(graph: Graph, update: str, variable: str) -> bool:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pocketgraph.errors import FreezeError, option
 from pocketgraph.freezing.graph_variables import variable_behind
 from pocketgraph.freezing.subgraph import output_nodes
-from pocketgraph.graph import Graph, Tensor, node_name
+from pocketgraph.graph import Graph, Tensor
+from pocketgraph.graph.order import reachable
 
 _ASSIGNS = ("Assign", "AssignVariableOp")
 
@@ -19,16 +20,9 @@ def initialized(graph: Graph, initializers: Sequence[str]) -> dict[str, Tensor |
         FreezeError: an initializer is not in the graph.
     """
     found: dict[str, Tensor | None] = {}
-    seen: set[str] = set()
-    waiting = output_nodes(graph, initializers)
-    while waiting:
-        name = waiting.pop()
-        node = graph.nodes.get(name)
-        if name in seen or node is None:
-            continue
-        seen.add(name)
-        waiting.extend(node_name(ref) for ref in node.inputs)
-        if node.op in _ASSIGNS and len(node.data_inputs) >= 2:
+    run = reachable(graph, output_nodes(graph, initializers), missing_ok=True)
+    for node in graph:
+        if node.name in run and node.op in _ASSIGNS and len(node.data_inputs) >= 2:
             variable = variable_behind(graph, node.data_inputs[0])
             if variable is not None:
                 found[variable] = graph.constant(node.data_inputs[1])

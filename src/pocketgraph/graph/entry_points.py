@@ -18,9 +18,13 @@ def likely_outputs(graph: Graph) -> list[LikelyEntry]:
     model's inputs and not on labels, gradients, savers or summaries, ranked by what they end in and how they are
     called. In a training graph, for an end that only picks the best class, what it picks from is listed as well.
     """
+    return _ends(graph, EntrySurvey(graph))
+
+
+def _ends(graph: Graph, survey: EntrySurvey) -> list[LikelyEntry]:
     stated = _stated(graph, list(graph.outputs), [s.outputs.values() for s in _entry_points(graph)], "output")
     known = {node_name(name) for name, _ in stated}
-    ranked = [r for r in EntrySurvey(graph).outputs if r.name not in known]
+    ranked = [r for r in survey.outputs if r.name not in known]
     return stated + [LikelyEntry(name, r.why) for r in ranked for name in _results(graph, r.name)]
 
 
@@ -54,11 +58,11 @@ def main_outputs(graph: Graph) -> list[str]:
     own = list(dict.fromkeys(_brief(name) for name in listed if node_name(canonical(name)) in graph))
     if own:
         return own
-    ends = likely_outputs(graph)
+    survey = EntrySurvey(graph)
+    ends = _ends(graph, survey)
     if not ends:
         return []
     first = node_name(ends[0].name)
-    survey = EntrySurvey(graph)
     rivals = [] if ends[0].why.endswith(" output") or survey.is_trained else survey.rivals()
     layers = survey.cached_layers(first)
     nodes = {first, *(rival for rival in rivals if survey.cached_layers(rival) == layers)}

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from pocketgraph.graph.graph import Graph
 from pocketgraph.graph.node import Node, canonical, node_name, parse_ref
 from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.order import reachable
 from pocketgraph.graph.tensor import Tensor
 
 _PLACEHOLDERS = ops_with("placeholder")
@@ -161,20 +162,14 @@ class EntrySurvey:
     def cached_layers(self, name: str) -> set[str]:
         """The placeholders in front of a node whose default is a layer of the network, as in a retrained model: its old
         classes are not behind them."""
-        seen: set[str] = set()
-        found = set()
-        waiting = [name]
-        while waiting:
-            node = self._graph.nodes.get(node_name(waiting.pop()))
-            if node is None or node.name in seen:
-                continue
-            seen.add(node.name)
-            if node.op == "PlaceholderWithDefault":
-                before = self._graph.nodes.get(node_name(node.data_inputs[0])) if node.data_inputs else None
-                if before is not None and before.op != "Const":
-                    found.add(node.name)
-            waiting.extend(node.data_inputs)
-        return found
+        before = reachable(self._graph, [name], data_only=True, missing_ok=True)
+        return {one for one in before if self._caches_a_layer(self._graph[one])}
+
+    def _caches_a_layer(self, node: Node) -> bool:
+        if node.op != "PlaceholderWithDefault" or not node.data_inputs:
+            return False
+        default = self._graph.nodes.get(node_name(node.data_inputs[0]))
+        return default is not None and default.op != "Const"
 
     def rivals(self) -> list[str]:
         """The ends that are about as likely as the likeliest, and neither lead to it nor come from it."""
@@ -210,23 +205,11 @@ class EntrySurvey:
     @cached_property
     def _served(self) -> set[str]:
         """The ops that parse records which a placeholder takes, as models that are served do."""
-        found = set()
-        for node in self._model:
-            if not _PARSES.match(node.op):
-                continue
-            seen: set[str] = set()
-            waiting = [node_name(ref) for ref in node.data_inputs]
-            while waiting:
-                name = waiting.pop()
-                before = self._graph.nodes.get(name)
-                if before is None or name in seen:
-                    continue
-                seen.add(name)
-                if before.op in _PLACEHOLDERS:
-                    found.add(node.name)
-                    break
-                waiting.extend(node_name(ref) for ref in before.data_inputs)
-        return found
+        return {node.name for node in self._model if _PARSES.match(node.op) and self._takes_placeholder(node)}
+
+    def _takes_placeholder(self, node: Node) -> bool:
+        before = reachable(self._graph, node.data_inputs, data_only=True, missing_ok=True)
+        return any(self._graph[name].op in _PLACEHOLDERS for name in before)
 
     def _picks_of(self, name: str, best: str) -> bool:
         """Whether a node only picks from what another makes scores of: the class beside the probabilities."""

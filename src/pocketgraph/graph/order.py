@@ -123,16 +123,25 @@ def stands_in_order(graph: Graph) -> bool:
     return True
 
 
-def reachable(graph: Graph, outputs: Iterable[str], *, stop: Collection[str] = ()) -> set[str]:
+def reachable(
+    graph: Graph,
+    outputs: Iterable[str],
+    *,
+    stop: Collection[str] = (),
+    data_only: bool = False,
+    missing_ok: bool = False,
+) -> set[str]:
     """The names of the nodes that ``outputs`` need, themselves included.
 
     Args:
         graph: the graph.
         outputs: node or tensor names.
         stop: node or tensor names of nodes whose own inputs are not needed (because they will be fed).
+        data_only: leave out what is needed by control inputs only.
+        missing_ok: leave out what is not in the graph.
 
     Raises:
-        GraphError: an output or an input on the way is not in the graph.
+        GraphError: an output or an input on the way is not in the graph, and that is not ``missing_ok``.
     """
     stops = {node_name(name) for name in stop}
     found: set[str] = set()
@@ -143,10 +152,12 @@ def reachable(graph: Graph, outputs: Iterable[str], *, stop: Collection[str] = (
             continue
         node = graph.nodes.get(name)
         if node is None:
+            if missing_ok:
+                continue
             if wanted_by:
                 raise GraphError(f"unknown input node '{name}'", where=f"node '{wanted_by}'")
             raise GraphError(f"the graph has no node '{name}'", hint=did_you_mean(name, graph.nodes))
         found.add(name)
         if name not in stops:
-            todo.extend([(node_name(ref), name) for ref in node.inputs])
+            todo.extend([(node_name(ref), name) for ref in (node.data_inputs if data_only else node.inputs)])
     return found
