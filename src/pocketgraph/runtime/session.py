@@ -7,8 +7,6 @@ from collections.abc import Collection, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from pocketgraph.errors import RunError
 from pocketgraph.graph import Graph
 from pocketgraph.runtime.execution import STEP_LIMIT, Running
@@ -327,13 +325,12 @@ class Session:
         Raises:
             RunError: the session is closed.
         """
-        from pocketgraph.kernels.state.variables import Variable
+        from pocketgraph.runtime.variable_values import values_of
 
         self._plans.check_open()
         if self._saved is not None:
             self._restore()
-        held = [item for item in self._running.state.values() if isinstance(item, Variable) and item.is_initialized]
-        return {variable.name: variable.read() for variable in held}
+        return values_of(self._running.state)
 
     def assign(self, values: Mapping[str, Any]) -> None:
         """Gives variables that have a value other ones, by the names that ``variables`` has.
@@ -344,21 +341,12 @@ class Session:
         Raises:
             RunError: a variable is not there or has no value yet, a value does not fit, or the session is closed.
         """
-        from pocketgraph.kernels.state.variables import Variable
+        from pocketgraph.runtime.variable_values import assign
 
-        present = self.variables()
-        held = {item.name: item for item in self._running.state.values() if isinstance(item, Variable)}
-        arrays = {name: np.asarray(value) for name, value in values.items()}
-        for name, array in arrays.items():
-            if name not in present:
-                raise RunError(f"there is no variable '{name}' that has a value", hint="run the target init first")
-            if array.shape != present[name].shape or array.dtype != present[name].dtype:
-                raise RunError(
-                    f"the variable '{name}' is {present[name].dtype}{list(present[name].shape)}, "
-                    f"not {array.dtype}{list(array.shape)}"
-                )
-        for name, array in arrays.items():
-            held[name].assign(array.copy())
+        self._plans.check_open()
+        if self._saved is not None:
+            self._restore()
+        assign(self._running.state, values)
 
     def __repr__(self) -> str:
         from pocketgraph.runtime.session_html import as_text
