@@ -14,7 +14,7 @@ from pocketgraph.datasets import file_lists
 from pocketgraph.datasets.class_labels import read_labels
 from pocketgraph.datasets.sample_reading import Notify
 from pocketgraph.errors import FormatError, RunError, UsageError, option
-from pocketgraph.formats import load
+from pocketgraph.freezing.ready_models import read_model
 from pocketgraph.graph import Graph
 from pocketgraph.passes.training_switches import switches_note
 
@@ -74,6 +74,7 @@ def label_image(
     input_mean: float | None = None,
     input_std: float | None = None,
     feeds: Mapping[str, Any] | None = None,
+    signature: str | None = None,
     threads: int | None = None,
     notify: Notify | None = None,
 ) -> list[LabelledPicture]:
@@ -90,13 +91,14 @@ def label_image(
     [<picture: red (0): 1, green (1): 0.2>]
 
     Args:
-        model: the classifier: a graph or a model file.
+        model: the classifier: a graph, a model file, or the directory of a SavedModel or a training.
         pictures: files, folders of them, or pixels, uint8 [height, width, 3]; one or several.
         labels: one name for each score, or the file with one a line; by default those that a LiteRT file holds.
         top: how many labels to give.
         preset, input_layer, output_layer: see ``PictureModel``; found where they are not given.
         input_width, input_height, input_mean, input_std: likewise; pixels are fed as (pixel - mean) / std.
         feeds: values for other placeholders.
+        signature: of a SavedModel, the one that says what goes in and comes out; by default the main one.
         threads: as for Session.
         notify: told what is easily overlooked, a sentence each.
 
@@ -109,8 +111,9 @@ def label_image(
         RunError: the graph does not run, or gives not one score a class.
     """
     labeler = labeler_of(
-        model, labels, notify=notify, preset=preset, input_layer=input_layer, output_layer=output_layer,
-        width=input_width, height=input_height, mean=input_mean, std=input_std, feeds=feeds, threads=threads,
+        model, labels, notify=notify, signature=signature, preset=preset, input_layer=input_layer,
+        output_layer=output_layer, width=input_width, height=input_height, mean=input_mean, std=input_std,
+        feeds=feeds, threads=threads,
     )  # fmt: skip
     several = [pictures] if isinstance(pictures, str | os.PathLike | np.ndarray) else pictures
     given: list[str | np.ndarray[Any, Any]] = []
@@ -125,11 +128,15 @@ def labeler_of(
     *,
     preset: str | None,
     notify: Notify | None,
+    signature: str | None = None,
     **how: Any,
 ) -> Labeler:
-    """The labeler of a model; ``how`` as for Labeler, ``model``, ``labels`` and ``notify`` as for label_image."""
+    """The labeler of a model; ``how`` as for Labeler, the other arguments as for label_image."""
     names = read_labels(labels) if isinstance(labels, str | os.PathLike) else labels
-    labeler = Labeler(model if isinstance(model, Graph) else load(model), names, preset=preset, **how)
+    if not isinstance(model, Graph):
+        wanted = [how["output_layer"]] if how.get("output_layer") else None
+        model = read_model(model, wanted, signature=signature, notify=notify)
+    labeler = Labeler(model, names, preset=preset, **how)
     if labeler.preset and not preset and notify is not None:
         notify(
             f"the layers are those of {option('preset')}={labeler.preset.name}: input_mean {labeler.mean:g}, "

@@ -11,6 +11,7 @@ from pocketgraph.apps.file_feeds import Given, feeds_of, is_given
 from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
 from pocketgraph.errors import UsageError, option
+from pocketgraph.freezing.ready_models import for_session
 from pocketgraph.graph import Graph
 from pocketgraph.graph.model_file_graph import is_model_file
 from pocketgraph.quantization.evaluation.data_feeds import data_feeds
@@ -37,6 +38,7 @@ def verify(
     shapes: Mapping[str, Sequence[int]] | None = None,
     feeds: Mapping[str, Any] | None = None,
     partial: bool = False,
+    signature: str | None = None,
     engine: str | None = None,
     engines: bool = False,
     threads: int | None = None,
@@ -64,7 +66,7 @@ def verify(
     <Report: 1 of 1 outputs differ, within 0.0001 of the largest magnitude on 1 set of feeds; y: 2, 0.25 of the peak>
 
     Args:
-        a: the model that is right: a Graph or a model file, .tflite and .onnx included.
+        a: the model that is right: a Graph, a model file, .tflite and .onnx included, or a directory.
         b: the model to be judged, likewise; none with ``engines``.
         inputs: arrays, or paths of pictures, recordings, texts or arrays, by tensor name; several such sets; or the
             path of an .npz of arrays. By default values made up from the placeholders of ``a``.
@@ -80,6 +82,7 @@ def verify(
         shapes: of inputs to make up, by name, where the model leaves sizes open; "" is the only input.
         feeds: what other placeholders are set to, such as ``{"keep_prob": 1.0}``.
         partial: whether feeds may cut weights off, which then are not compared.
+        signature: of SavedModels, the one that says what goes in and comes out; by default the main one.
         engine, threads: as for Session.
         engines: run ``a`` on the reference engine, which is right, and ``a`` as sessions do by default.
         preset, input_mean, input_std, input_width, input_height, sample_rate: see ``SampleReading``.
@@ -106,6 +109,8 @@ def verify(
         raise UsageError(f"{option('input_shape', 'shapes')} is for made-up feeds; arrays and samples have shapes")
     if inputs is not None and data is not None:
         raise UsageError(f"{option('inputs')} and {option('data')} both say what is fed", hint="pass one of them")
+    a = _ready(a, outputs, signature, notify)
+    b = None if b is None else _ready(b, outputs, signature, notify)
     reading = SampleReading(
         preset, input_mean, input_std, input_width, input_height, sample_rate, notify or unheard
     )  # fmt: skip
@@ -126,6 +131,13 @@ def verify(
         a, other, given, outputs, tolerance, top1=top1, runs=2 if runs is None else runs, seed=seed, engine=engine,
         threads=threads, shapes=shapes, partial=partial, engines=engines, progress=progress,
     )  # fmt: skip
+
+
+def _ready(model: Model, outputs: Sequence[str] | None, signature: str | None, notify: Notify | None) -> Model:
+    """What a session takes for a model; only directories have signatures to choose from."""
+    if isinstance(model, Graph):
+        return model
+    return for_session(model, outputs, signature=signature if os.path.isdir(model) else None, notify=notify)
 
 
 def _is_of_a_runtime(model: Model) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 from pocketgraph.apps.file_feeds import Given, feeds_of, pairs_of
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
 from pocketgraph.errors import RunError
+from pocketgraph.freezing.ready_models import for_session
 from pocketgraph.graph import Graph, node_name
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.comparison.compare import plain_values
@@ -26,6 +27,7 @@ def plan(
     engine: str | None = None,
     strict: bool = False,
     check: bool = False,
+    signature: str | None = None,
     threads: int | None = None,
     notify: Notify | None = None,
 ) -> Description:
@@ -37,13 +39,14 @@ def plan(
     litert: 1 node, x:0 -> y:0
 
     Args:
-        model: a graph, a model file, or the directory of a SavedModel.
+        model: a graph, a model file, or the directory of a SavedModel or a training.
         inputs: by name the shapes that will be fed, tuples of sizes, or arrays or files that have them; or one file of
             arrays. By default the declared shapes, with 1 where a size is open.
         outputs: tensors to compute; by default the likely outputs.
         engine: as for Session; with ``"auto"`` the installed engines are measured on each large part.
         strict: for a session that has TensorFlow's values for NaN and infinities too.
         check: run once on made-up feeds of these shapes and compare each compiled part with the reference engine.
+        signature: of a SavedModel, the one that says what goes in and comes out; by default the main one.
         threads: as for Session.
         notify: told what is easily overlooked.
 
@@ -53,6 +56,8 @@ def plan(
     Raises:
         UsageError: the model has no such inputs or outputs, or shapes are not known.
     """
+    if not isinstance(model, Graph):
+        model = for_session(model, outputs, signature=signature, notify=notify)
     with Session(model, threads, engine=engine, strict=strict, check="always" if check else "first") as session:
         graph = session.graph
         wanted = list(outputs) if outputs else list(sample_fetches(graph))

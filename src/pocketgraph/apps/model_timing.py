@@ -10,6 +10,7 @@ from typing import Any
 from pocketgraph.apps.file_feeds import Given, feeds_of
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
 from pocketgraph.errors import UsageError
+from pocketgraph.freezing.ready_models import for_session
 from pocketgraph.graph import DType, Graph, node_name
 from pocketgraph.inspect.benchmark import Limits, time_session
 from pocketgraph.inspect.benchmark_layers import BenchmarkLayer, layers_from_graph
@@ -36,6 +37,7 @@ def benchmark(
     flops: bool = False,
     programs: Sequence[str] | str = (),
     python: str = "",
+    signature: str | None = None,
     preset: str | None = None,
     progress: Callable[[str], None] | None = None,
     notify: Notify | None = None,
@@ -50,7 +52,7 @@ def benchmark(
     <Benchmark: median ..., p95 ..., 5 runs; first run ...; loaded in ...>
 
     Args:
-        model: a graph, a model file, or the directory of a SavedModel.
+        model: a graph, a model file, or the directory of a SavedModel or a training.
         inputs: arrays by tensor name, or paths of pictures, recordings, texts or arrays; or one file of arrays. The
             other placeholders get zeros.
         outputs: tensors to fetch; by default the likely output.
@@ -63,6 +65,7 @@ def benchmark(
         flops: count floating point operations too.
         programs: time these on the same model as well: names from ``inspect.peers.PEERS``, or ``"all"``.
         python: the interpreter that has those programs.
+        signature: of a SavedModel, the one that says what goes in and comes out; by default the main one.
         preset: how pictures are scaled.
         progress: told each line of the original tool.
         notify: told what is easily overlooked.
@@ -76,7 +79,8 @@ def benchmark(
     """
     wanted_programs = programs_of(programs)
     start = time.perf_counter()
-    with Session(model, threads, engine=engine) as session:
+    ready = model if isinstance(model, Graph) else for_session(model, outputs, signature=signature, notify=notify)
+    with Session(ready, threads, engine=engine) as session:
         graph = session.graph
         seconds = time.perf_counter() - start
         chosen = list(outputs) if outputs is not None else likely_output_names(graph) if not targets else []

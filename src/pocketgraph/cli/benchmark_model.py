@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pocketgraph.cli.shared.options import flag_bool, names
+from pocketgraph.cli.shared.options import flag_bool, names, signature_option
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import PocketgraphError, RunError, UsageError
 
@@ -77,6 +77,7 @@ TABLES = ("show_run_order", "run_order_limit", "show_time", "time_limit", "show_
               "(a session's default), tensorflow, onnxruntime, openvino.")  # fmt: skip
 @click.option("--compare_python", "--compare-python", default="", help="The Python that has those programs.")
 @click.option("--report", "report_path", default="", metavar="FILE.html", help="Write a page with all of it.")
+@signature_option
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON and nothing else.")
 def command(model: str | None, graph: str, report_path: str, as_json: bool, **flags: Any) -> None:
     """Time MODEL: warm-up, then runs without and with per-node times.
@@ -175,11 +176,13 @@ def opened(path: str, flags: dict[str, Any]) -> Any:
     Raises:
         RunError: the model cannot be loaded.
     """
+    from pocketgraph.cli.shared.data_options import say
+    from pocketgraph.freezing.ready_models import for_session
     from pocketgraph.runtime import Session
 
     try:
         session = Session(
-            path,
+            for_session(path, names(flags["output_layer"]) or None, signature=flags["signature"], notify=say),
             threads=flags["num_threads"] if flags["num_threads"] > 0 else None,
             engine=None if flags["engine"] == "auto" else flags["engine"],
         )

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from pocketgraph.cli.shared.data_options import cluster_option, data_options, reading_options, say
+from pocketgraph.cli.shared.options import signature_option
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import UsageError
 
@@ -26,6 +27,7 @@ from pocketgraph.errors import UsageError
 @click.option("--report", metavar="FILE.html", help="Write a page: which model to ship, and why.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead.")
 @cluster_option
+@signature_option
 @data_options
 def command(
     models: tuple[str, ...], place: str, labels: str | None, limit: int | None, skip: int, report: str | None,
@@ -52,8 +54,9 @@ def command(
         check_place(report)
     with connected(cluster_address), progress_bar() as tell:
         found = evaluate(
-            models, place, labels=labels, limit=limit, skip=skip, progress=tell, notify=say, **reading_options(how)
-        )
+            models, place, labels=labels, limit=limit, skip=skip, signature=how["signature"], progress=tell, notify=say,
+            **reading_options(how),
+        )  # fmt: skip
     for note in found.notes:
         say(note)
     if report is not None:

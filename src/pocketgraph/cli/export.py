@@ -71,7 +71,7 @@ def _target_options() -> list[click.Parameter]:
     "--data", "--samples", "data", metavar="DIR|NPZ|LIST", help="Realistic inputs to check and calibrate with."
 )
 @click.option("--limit", type=click.IntRange(1), default=100, show_default=True, help="How many of them.")
-@click.option("--signatures", help="Keys of signatures to take, by commas; default: all.")
+@click.option("--signatures", "--signature", "signatures", help="Keys of signatures to take, by commas; default: all.")
 @click.option(
     "--input_shape", "--input-shape", multiple=True, metavar="NAME:1,224,…",
     help="Fixes the sizes of an input; without NAME of the only one.",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pocketgraph.cli.shared.data_options import feeds, picture_model_options, say
-from pocketgraph.cli.shared.options import flag_bool
+from pocketgraph.cli.shared.options import flag_bool, signature_option
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import PocketgraphError, UsageError
 
@@ -38,6 +38,7 @@ DEFAULT_SELF_TEST = 653  # "military uniform" in the labels of the original's de
 @click.option(
     "--root_dir", "--root-dir", default="", help="Look for --image and --graph (not --labels) in this folder."
 )
+@signature_option
 @flag_bool(
     "--self_test", "--self-test", help="Fail unless the best label is the one expected of Grace Hopper's picture."
 )

@@ -52,7 +52,7 @@ def command(
     """
     from pocketgraph.apps.label_wav import WavLabeler
     from pocketgraph.datasets.class_labels import read_labels
-    from pocketgraph.quantization.evaluation.runnable_models import read_graph
+    from pocketgraph.freezing.ready_models import read_model
 
     paths = [*wav, *recordings]
     if wav_dir is not None:
@@ -65,7 +65,7 @@ def command(
     if not paths:
         raise UsageError("no recording is given", hint="pass --wav=RECORDING, or list recordings at the end")
     labeler = WavLabeler(
-        read_graph(graph, [output_name] if output_name else None),
+        read_model(graph, [output_name] if output_name else None),
         read_labels(labels) if labels else (),
         input_name=input_name,
         output_name=output_name,

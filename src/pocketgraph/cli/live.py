@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pocketgraph.cli.shared.data_options import picture_model_options
+from pocketgraph.cli.shared.data_options import picture_model_options, say
+from pocketgraph.cli.shared.options import signature_option
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.cli.shared.serving import serve, server_options
 from pocketgraph.errors import PocketgraphError, UsageError, did_you_mean
@@ -44,6 +45,7 @@ MOST_TOLD = 100
 )
 @click.option("--wake_word", "--wake-word", default="", help="The label of the small model that wakes the large one.")
 @click.option("--wake_labels", "--wake-labels", help="The labels of the small model.")
+@signature_option
 @click.option("--feed", multiple=True, metavar="NAME=VALUE", help="Feed another input too, as in --feed keep_prob=1.")
 def command(
     model: str,
@@ -85,9 +87,10 @@ def _application(model: str, threshold: float | None, how: dict[str, Any]) -> Ap
     from pocketgraph.apps.live.application_choice import APPLICATIONS, application, misfit
     from pocketgraph.cli.shared.data_options import feeds
     from pocketgraph.datasets.class_labels import read_labels
-    from pocketgraph.formats import load
+    from pocketgraph.freezing.ready_models import read_model
 
-    graph = load(model)
+    wanted = [how["output_layer"]] if how["output_layer"] else None
+    graph = read_model(model, wanted, signature=how["signature"], notify=say)
     made: Application = application(
         graph,
         how["kind"],
@@ -114,7 +117,9 @@ def _application(model: str, threshold: float | None, how: dict[str, Any]) -> Ap
         if labels and how["wake_word"] not in labels:
             said = did_you_mean(how["wake_word"], labels) or ", ".join(labels[:20])
             raise UsageError(f"the small model has no label '{how['wake_word']}'", hint=said)
-        small = application(load(how["wake"]), None, labels, sample_rate=how["sample_rate"], threads=how["threads"])
+        small = application(
+            read_model(how["wake"], notify=say), None, labels, sample_rate=how["sample_rate"], threads=how["threads"]
+        )
         made = WakeApp(small, made, how["wake_word"])
     elif how["wake_word"] or how["wake_labels"]:
         raise UsageError("--wake_word and --wake_labels are of a small model", hint="pass it: --wake=SMALL.pb")

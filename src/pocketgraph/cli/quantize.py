@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pocketgraph.cli.shared.data_options import cluster_option, data_options, reading_options, say
-from pocketgraph.cli.shared.options import flag_bool, names
+from pocketgraph.cli.shared.options import flag_bool, names, signature_option
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import UsageError
 
@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     "--report", "report_path", help="Where the report goes; default: OUTPUT.report.html, and .json beside it."
 )
 @cluster_option
+@signature_option
 @data_options
 def command(
     model: str, calibrate: str | None, out: str, report_path: str | None, cluster_address: str, **how: Any

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from pocketgraph.cli.shared.data_options import cores, sample_options, say
-from pocketgraph.cli.shared.options import names
+from pocketgraph.cli.shared.options import names, signature_option
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import UsageError
 
@@ -28,6 +28,7 @@ from pocketgraph.errors import UsageError
     "that stay the same (default 5).",
 )  # fmt: skip
 @click.option("--threads", type=click.IntRange(1), default=cores, help="Threads to compute with; default: all cores.")
+@signature_option
 @sample_options
 def command(model: str, data: str | None, folder: str, outputs: str, **how: Any) -> None:
     """Make the file that ships of MODEL: a graph, or the directory of a SavedModel or training.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pocketgraph.cli.shared.keys import typed_key
+from pocketgraph.cli.shared.options import signature_option
 from pocketgraph.cli.shared.output import echo, escape, wide_console
 from pocketgraph.cli.shared.pipes import is_piped
 from pocketgraph.graph.node import node_name
@@ -30,19 +31,35 @@ MOST_OPS = 12  # rows of the op table; the rest is one line
 @click.argument("model")
 @click.option("--json", "as_json", is_flag=True, help="Print the facts as JSON.")
 @click.option("--all-ops", is_flag=True, help="List every op type.")
-def command(model: str, as_json: bool, all_ops: bool) -> None:
+@signature_option
+def command(model: str, as_json: bool, all_ops: bool, signature: str | None) -> None:
     """Show MODEL's likely inputs and outputs, sizes and ops, and the commands to type next.
 
     \b
       pocketgraph summarize frozen.pb
     """
     import pocketgraph
+    from pocketgraph.cli.shared.data_options import say
+    from pocketgraph.freezing.ready_models import ReadyModel, ready
 
-    facts = pocketgraph.summarize(pocketgraph.load(model))
+    found: ReadyModel | None = None
+    if signature is not None or is_training(model):
+        found = ready(model, signature=signature)
+        for note in found.notes:
+            say(note)
+    facts = pocketgraph.summarize(found.graph if found is not None else pocketgraph.load(model))
     if as_json:
         echo(json.dumps(as_dict(facts, model), indent=2))
     else:
-        show(facts, model, all_ops)
+        show(facts, model, all_ops, "" if found is None else found.command)
+
+
+def is_training(path: str) -> bool:
+    """Whether a path is the directory of a training, or a checkpoint in one."""
+    from pocketgraph.formats.meta_graph import saved_model_file
+    from pocketgraph.freezing.training_dir import names_checkpoint
+
+    return saved_model_file(path) is None and (os.path.isdir(path) or names_checkpoint(path))
 
 
 def as_dict(facts: Summary, path: str) -> dict[str, Any]:
@@ -70,8 +87,8 @@ def as_dict(facts: Summary, path: str) -> dict[str, Any]:
     }
 
 
-def show(facts: Summary, path: str, all_ops: bool) -> None:
-    """Prints the tables."""
+def show(facts: Summary, path: str, all_ops: bool, frozen_by: str = "") -> None:
+    """Prints the tables; ``frozen_by`` is the call that makes a file of what was frozen in memory."""
     from rich.table import Table
 
     from pocketgraph.graph.model_file_graph import is_model_file
@@ -119,7 +136,9 @@ def show(facts: Summary, path: str, all_ops: bool) -> None:
     if is_piped():
         return  # there is no file that a command could be proposed for
     console.print("next:", style="bold")
-    for line in next_commands(facts, path, is_litert=is_model_file(graph)):
+    for line in with_freezing(facts, path, frozen_by) if frozen_by else next_commands(
+        facts, path, is_litert=is_model_file(graph)
+    ):  # fmt: skip
         echo(f"  {line}{typed_key()}")
 
 
@@ -146,7 +165,7 @@ def next_commands(facts: Summary, path: str, *, is_litert: bool = False) -> list
     if facts.variables or facts.resource_variables:
         if not outputs or not has_values(path):
             return [f"pocketgraph view {model}"]  # its values are elsewhere
-        return [f"pocketgraph freeze_graph --input_graph={model} --output_node_names={nodes} --output_graph=frozen.pb"]
+        return frozen_commands(path) or [f"pocketgraph view {model}"]
     if not outputs:
         return []
     if is_litert:
@@ -171,6 +190,25 @@ def next_commands(facts: Summary, path: str, *, is_litert: bool = False) -> list
     if loops_by_numbers(facts.graph, fed):
         return [commands[0], f"pocketgraph view {model}"]
     return [commands[0], commands[2]] if is_random(facts.graph, chosen) else commands
+
+
+def frozen_commands(path: str) -> list[str]:
+    """The call of freeze_graph that works on a model with variables, and what to type next; none where none does."""
+    from pocketgraph.errors import PocketgraphError
+    from pocketgraph.freezing.ready_models import ready
+    from pocketgraph.inspect import summarize
+
+    try:
+        found = ready(path)
+        return with_freezing(summarize(found.graph), path, found.command)
+    except PocketgraphError:
+        return []
+
+
+def with_freezing(frozen: Summary, path: str, command: str) -> list[str]:
+    """What to type next of a model that is frozen first."""
+    name = "frozen.pb" if os.path.basename(path) != "frozen.pb" else "ready.pb"
+    return [command.format(out=name), *next_commands(frozen, name)]
 
 
 def repaired_for_use(facts: Summary, outputs: Sequence[str]) -> Summary | None:

@@ -69,9 +69,9 @@ def command(
     from pocketgraph.apps.live.speech import SoundModel
     from pocketgraph.apps.live.word_recognition import WordRecognizer, judged
     from pocketgraph.datasets.class_labels import read_labels
-    from pocketgraph.quantization.evaluation.runnable_models import read_graph
+    from pocketgraph.freezing.ready_models import read_model
 
-    loaded = read_graph(graph)
+    loaded = read_model(graph)
     model = SoundModel(loaded, output_name if output_name.split(":")[0] in loaded else None)
     for name, meant, flag in (
         (input_data_name, model.samples, "--input_data_name"),

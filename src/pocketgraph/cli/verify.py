@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pocketgraph.cli.shared.data_options import feeds, sample_options, say, shapes_of
-from pocketgraph.cli.shared.options import named_files, names
+from pocketgraph.cli.shared.options import named_files, names, signature_option
 from pocketgraph.cli.shared.output import echo, escape, wide_console
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 @click.option("--engine", metavar="NAME", help="Run both on one engine only: reference, litert, openvino, ….")
 @click.option("--engines", is_flag=True, help="Compare MODEL on the reference engine with itself as sessions run it.")
 @click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON.")
+@signature_option
 @sample_options
 def command(
     a: str, b: str | None, inputs: tuple[str, ...], data: str | None, limit: int, outputs: str, tolerance: float | None,

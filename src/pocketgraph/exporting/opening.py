@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from pocketgraph.errors import UsageError, did_you_mean, option
 from pocketgraph.exporting.model import EntryPoint, ExportModel, Port, Source
 from pocketgraph.exporting.training.training_models import TrainingModel, training_model
+from pocketgraph.freezing.ready_models import read_model
 from pocketgraph.graph import Graph, Node, Shape, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT, STRING
 from pocketgraph.graph.graph import Signature
@@ -22,7 +22,6 @@ from pocketgraph.quantization.audio_preprocessing import (
     audio_preprocessing_of,
     behind_audio_preprocessing,
 )
-from pocketgraph.quantization.evaluation.runnable_models import read_graph
 from pocketgraph.quantization.float_program import with_value
 from pocketgraph.runtime.feeding.feeds import PLACEHOLDERS, FeedSpec
 from pocketgraph.runtime.feeding.made_up_feeds import (
@@ -49,16 +48,18 @@ def opened(
     signatures: Sequence[str] | None = None,
     shapes: Sizes | None = None,
     values: Mapping[str, Any] | None = None,
+    notify: Callable[[str], None] | None = None,
 ) -> ExportModel:
     """A model ready for an exporter.
 
     Args:
-        source: a graph, or what ``read_graph`` takes: a model file, or the directory of a SavedModel or training.
+        source: a graph, or what ``read_model`` takes: a model file, or the directory of a SavedModel or training.
         inputs: tensors to feed; by default the signatures' or the placeholders that the outputs need.
         outputs: tensors to compute; by default those of the signatures, else the likely outputs.
         signatures: the keys of the signatures to take; by default all, the main one first.
         shapes: sizes of inputs, by public name or tensor name; what is open is fixed to them.
         values: what other placeholders are set to for good, such as ``{"keep_prob": 1.0}``.
+        notify: told what had to be frozen, a sentence each.
 
     Raises:
         UsageError: there are no such names; the rank of an input is not known.
@@ -67,7 +68,8 @@ def opened(
     training = training_model(source, signatures) if not inputs and not outputs else None
     if training is not None:
         return _opened_training(training, shapes or {}, dict(values or {}))
-    graph = source if isinstance(source, Graph) else read_graph(os.fspath(source), list(outputs) if outputs else None)
+    one = signatures[0] if signatures and len(signatures) == 1 else None
+    graph = source if isinstance(source, Graph) else read_model(source, outputs, signature=one, notify=notify)
     fixed = dict(values or {})
     for name in fixed:
         if node_name(name) not in graph.nodes:

@@ -19,9 +19,9 @@ from pocketgraph.exporting.samples import with_samples
 from pocketgraph.exporting.target_options import arguments_of
 from pocketgraph.exporting.targets import TARGETS, target_of
 from pocketgraph.exporting.tool import export_model
+from pocketgraph.freezing.ready_models import read_model
 from pocketgraph.graph import Graph, node_name
 from pocketgraph.graph.order import reachable
-from pocketgraph.quantization.evaluation.runnable_models import read_graph
 from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches
 
 DEVICES = {"android": ("tflite",), "ios": ("coreml", "tflite"), "pi": ("tflite",), "web": ("onnx",)}
@@ -125,7 +125,7 @@ def support(
 
 def _mobile_support(source: Source, outputs: Sequence[str] | None) -> Support:
     """Whether TensorFlow Mobile's default library runs a model; nothing is exported for it."""
-    graph = source if isinstance(source, Graph) else read_graph(os.fspath(source), list(outputs) if outputs else None)
+    graph = source if isinstance(source, Graph) else read_model(source, outputs)
     wanted = [node_name(name) for name in (outputs or sample_fetches(graph))]
     for name in wanted:
         if name not in graph:

@@ -158,7 +158,10 @@ def model_to_export(
     Raises:
         UsageError, FormatError, FreezeError: as ``export``.
     """
-    model = opened(source, inputs=inputs, outputs=outputs, signatures=signatures, shapes=shapes, values=values)
+    model = opened(
+        source, inputs=inputs, outputs=outputs, signatures=signatures, shapes=shapes, values=values,
+        notify=reading.notify,
+    )  # fmt: skip
     if model.front is not None:
         reading.notify(
             f"the part behind {', '.join(model.front.shapes)} is written; what reads recordings is the app's"

@@ -23,7 +23,11 @@ from pocketgraph.freezing.savers import SavedAs, saved_names
 from pocketgraph.freezing.subgraph import extract_sub_graph
 from pocketgraph.freezing.table_contents import with_table_contents
 from pocketgraph.freezing.tables import with_assets
-from pocketgraph.freezing.training_batch_norms import refuse_training_batch_norms, untrained_batch_norms
+from pocketgraph.freezing.training_batch_norms import (
+    TrainingBatchNormError,
+    refuse_training_batch_norms,
+    untrained_batch_norms,
+)
 from pocketgraph.graph import Graph, Node, Signature, Tensor, node_name
 from pocketgraph.graph.collector import collector_paused
 from pocketgraph.graph.entry_points import likely_outputs, sole_outputs
@@ -220,14 +224,14 @@ def freeze_and_tell(
     if not allow_training_batch_norm:
         try:
             refuse_training_batch_norms(frozen, graph)
-        except FreezeError as error:
+        except TrainingBatchNormError as error:
             if len(taken) < 2:
                 raise
             hint = (
                 f"take one of the signatures {', '.join(taken)}, as in "
                 f"{option('signature')}={taken[0]}; or {error.hint}"
             )
-            raise FreezeError(error.what, where=error.where, hint=hint) from None
+            raise TrainingBatchNormError(error.what, where=error.where, hint=hint) from None
     warnings = [f"all signatures were taken: {', '.join(taken)}; {option('signature')}=NAME takes one"] * (
         len(taken) > 1
     )

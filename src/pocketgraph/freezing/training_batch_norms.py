@@ -17,6 +17,10 @@ _THROUGH = ops_with("passes", "view")
 _MOST_LISTED = 3
 
 
+class TrainingBatchNormError(FreezeError):
+    """A batch norm of the frozen graph would go on training."""
+
+
 def refuse_training_batch_norms(graph: Graph, whole: Graph | None = None) -> None:
     """Raises when a frozen graph has a batch norm that uses the statistics of the batch it is given.
 
@@ -28,7 +32,7 @@ def refuse_training_batch_norms(graph: Graph, whole: Graph | None = None) -> Non
         whole: what it was frozen from.
 
     Raises:
-        FreezeError: there is one.
+        TrainingBatchNormError: there is one.
     """
     undecided: set[str] | None = None
     found: list[tuple[str, str]] = []
@@ -43,7 +47,7 @@ def refuse_training_batch_norms(graph: Graph, whole: Graph | None = None) -> Non
         return
     name, why = found[0]
     more = f" (and {len(found) - 1} more batch norms)" if len(found) > 1 else ""
-    raise FreezeError(
+    raise TrainingBatchNormError(
         f"the batch norm '{name}'{more} {why}, so each answer depends on the other examples in the batch and a batch "
         "of one gives nonsense",
         hint=f"{_remedy(whole or graph)}freeze the evaluation graph, or "

@@ -46,11 +46,14 @@ class IdentifiedFile(FileFacts):
             return f"pocketgraph summarize {shlex.quote(self.path)}"
         is_directory = self.kind is Kind.CHECKPOINT_DIRECTORY
         if is_directory or "--input_checkpoint=" in self.identity.next:
+            from pocketgraph.freezing.ready_models import ready
             from pocketgraph.freezing.training_dir import find
 
             path = shlex.quote(self.path)
             with contextlib.suppress(PocketgraphError):
                 find(self.path)
+                with contextlib.suppress(PocketgraphError):
+                    return ready(self.path).command.format(out="frozen.pb")
                 return f"pocketgraph freeze_graph {path} -o frozen.pb"
             if is_directory:
                 return f"pocketgraph freeze_graph --input_graph=GRAPH.pb --input_checkpoint={path} -o frozen.pb"

@@ -16,6 +16,7 @@ from pocketgraph.datasets.named_arrays import SampleSource, are_arrays
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
 from pocketgraph.errors import UsageError, option
 from pocketgraph.formats import to_bytes
+from pocketgraph.freezing.ready_models import read_model
 from pocketgraph.graph import Graph
 from pocketgraph.graph.model_file_graph import refuse_finished
 from pocketgraph.passes.training_switches import switches_note, training_switches
@@ -33,7 +34,7 @@ from pocketgraph.quantization.conversion.to_graphdef import inner_operations, to
 from pocketgraph.quantization.core.program_runner import Samples
 from pocketgraph.quantization.core.quantization_options import Progress, QuantizationOptions, silent
 from pocketgraph.quantization.core.resume_state import ResumeState
-from pocketgraph.quantization.evaluation.runnable_models import check_feeds, read_graph
+from pocketgraph.quantization.evaluation.runnable_models import check_feeds
 from pocketgraph.quantization.float_program import lowered_graph
 from pocketgraph.quantization.pipeline import Outcome
 from pocketgraph.quantization.quantization_steps import check_names
@@ -57,6 +58,7 @@ def quantize(
     outputs: Sequence[str] | None = None,
     inputs: Sequence[str] | None = None,
     feeds: Mapping[str, Any] | None = None,
+    signature: str | None = None,
     limit: int = 100,
     judge: SampleSource | None = None,
     labels: str | os.PathLike[str] | Sequence[str] | None = None,
@@ -98,6 +100,7 @@ def quantize(
         form: what can be saved: ``tflite``, or ``pb`` for both (then in more operations, those of the graph).
         outputs, inputs: names of tensors; by default the model's own.
         feeds: what other placeholders are set to for good, such as ``{"keep_prob": 1.0}``.
+        signature: of a SavedModel, the one that says what goes in and comes out; by default the main one.
         limit: how many samples to calibrate with.
         judge: what the model is judged on; by default up to 200 of the samples after the first ``limit``, else these.
         labels: the names of the classes, or the file that has one a line, for samples with classes.
@@ -143,7 +146,9 @@ def quantize(
            {"max-kl": max_kl, "max-accuracy-drop": max_accuracy_drop})  # fmt: skip
     check_names(without)
     reading = SampleReading(preset, input_mean, input_std, input_width, input_height, sample_rate, notify or unheard)
-    way = _Quantizer(model, samples, outputs or (), inputs or (), feeds or {}, reading, form, tuple(without))
+    way = _Quantizer(
+        model, samples, outputs or (), inputs or (), feeds or {}, reading, form, tuple(without), signature
+    )  # fmt: skip
     if mode != "static":
         return way.with_quantized_weights(
             limit,
@@ -206,9 +211,13 @@ class _Quantizer:
         reading: SampleReading,
         form: str,
         without: tuple[str, ...],
+        signature: str | None = None,
     ) -> None:
         self.model, self.source, self.reading, self.form, self.without = model, samples, reading, form, without
-        graph = model if isinstance(model, Graph) else read_graph(os.fspath(model), outputs)
+        if isinstance(model, Graph):
+            graph = model
+        else:
+            graph = read_model(model, outputs, signature=signature, notify=reading.notify)
         refuse_finished(graph, "quantize")
         check_feeds(feeds, [graph])
         switches = training_switches(graph, [*feeds, *inputs])

@@ -25,6 +25,7 @@ from pocketgraph.exporting.devices.device_fit import fit
 from pocketgraph.formats import load, save
 from pocketgraph.formats.files import write_atomically
 from pocketgraph.freezing import freeze
+from pocketgraph.freezing.ready_models import read_model
 from pocketgraph.graph import Graph
 from pocketgraph.graph.entry_points import other_ends
 from pocketgraph.graph.model_file_graph import refuse_finished
@@ -33,7 +34,7 @@ from pocketgraph.quantization import evaluate, quantize
 from pocketgraph.quantization.core.quantization_options import Progress, silent
 from pocketgraph.quantization.evaluation.model_evaluation import largest_inputs
 from pocketgraph.quantization.evaluation.model_verdict import ModelVerdict
-from pocketgraph.quantization.evaluation.runnable_models import open_model, read_graph
+from pocketgraph.quantization.evaluation.runnable_models import open_model
 from pocketgraph.runtime import verify
 from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy
 from pocketgraph.runtime.feeding.made_up_feeds import sample_inputs, sample_shapes
@@ -65,6 +66,7 @@ def ship(
     target: str = "android",
     outputs: Sequence[str] | None = None,
     max_accuracy_drop: float | None = None,
+    signature: str | None = None,
     preset: str | None = None,
     input_mean: float | None = None,
     input_std: float | None = None,
@@ -88,6 +90,7 @@ def ship(
         outputs: names of tensors; by default the model's own, or the likeliest.
         max_accuracy_drop: what may be lost, in percentage points: of right answers, where the data tell classes; else
             of answers that stay what they were. By default 2, and 5.
+        signature: of a SavedModel, the one that says what goes in and comes out; by default the main one.
         preset, input_mean, input_std, input_width, input_height, sample_rate: see ``SampleReading``.
         threads, progress, notify: as for ``quantize``.
 
@@ -107,12 +110,9 @@ def ship(
         "preset": preset, "input_mean": input_mean, "input_std": input_std, "input_width": input_width,
         "input_height": input_height, "sample_rate": sample_rate,
     }  # fmt: skip
-    asked = repr((str(data), str(labels), list(outputs or ()), target, max_accuracy_drop, reading))
+    asked = repr((str(data), str(labels), list(outputs or ()), target, max_accuracy_drop, signature, reading))
     if os.path.exists(place) and not os.path.isdir(place):
         raise UsageError(f"'{place}' is a file, not a folder for what ships")
-    graph = read_graph(source, outputs, repair=True)
-    refuse_finished(graph, "ship")
-    wanted, texts = (list(outputs), []) if outputs else numbers_and_texts(graph, whole_model(graph))
     said: set[str] = set()
 
     def told(text: str) -> None:
@@ -120,6 +120,9 @@ def ship(
             notify(text)
         said.add(text)
 
+    graph = read_model(source, outputs, signature=signature, repair=True, notify=told)
+    refuse_finished(graph, "ship")
+    wanted, texts = (list(outputs), []) if outputs else numbers_and_texts(graph, whole_model(graph))
     work = _Work(source, place, data, labels, wanted, max_accuracy_drop, reading, threads, progress or silent,
                  told, _key(source, asked))  # fmt: skip
     stated = outputs or graph.outputs or graph.signatures

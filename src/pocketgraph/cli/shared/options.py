@@ -66,6 +66,11 @@ def names(text: str | None) -> list[str]:
     return [part.strip() for part in (text or "").split(",") if part.strip()]
 
 
+signature_option = click.option(
+    "--signature", metavar="NAME", help="Of a SavedModel: what to feed and compute; default: its main one."
+)  # fmt: skip
+
+
 def named_files(texts: Iterable[str]) -> list[tuple[str, Path]]:
     """``NAME=FILE``, or ``FILE`` alone, each as a pair of the input's name, or "", and the file."""
     found = []

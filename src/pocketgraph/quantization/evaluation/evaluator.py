@@ -35,6 +35,7 @@ def evaluate(
     outputs: Sequence[str] | None = None,
     inputs: Sequence[str] | None = None,
     feeds: Mapping[str, Any] | None = None,
+    signature: str | None = None,
     preset: str | None = None,
     input_mean: float | None = None,
     input_std: float | None = None,
@@ -52,7 +53,7 @@ def evaluate(
 
     Args:
         models: graphs, paths (of graphs, of directories, of LiteRT files), and what ``pocketgraph.quantize`` gave.
-        samples, labels, outputs, inputs, feeds, threads, progress, notify: as for ``pocketgraph.quantize``.
+        samples, labels, outputs, inputs, feeds, signature, threads, progress, notify: as for ``pocketgraph.quantize``.
         limit: judge on the first so many samples only.
         skip: leave out the first so many, such as those calibrated with.
         preset, input_mean, input_std, input_width, input_height, sample_rate: see ``SampleReading``.
@@ -77,6 +78,8 @@ def evaluate(
         open_model(
             model, outputs=outputs, inputs=inputs, values=feeds, threads=threads,
             sizes=lambda graph, shapes: reading.sized(graph, shapes, samples, taken),
+            signature=signature if isinstance(model, str | os.PathLike) and os.path.isdir(model) else None,
+            notify=reading.notify,
         )
         for at, model in enumerate(given)
     ]  # fmt: skip

@@ -12,7 +12,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from pocketgraph.datasets.model_input import ModelInput
-from pocketgraph.errors import FormatError, FreezeError, UsageError, did_you_mean, option
+from pocketgraph.errors import FormatError, UsageError, did_you_mean, option
+from pocketgraph.freezing.ready_models import Tell, read_model
 from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.litert.trusted import TrustedInterpreter
 from pocketgraph.litert.untrusted.isolated import IsolatedInterpreter, TensorDetail
@@ -26,7 +27,6 @@ from pocketgraph.quantization.core.program_runner import Array, Sample
 from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches
 
 IDENTIFIER = b"TFL3"
-SAVED_MODEL = "saved_model.pb"
 AT = 4  # where in a LiteRT file the identifier stands
 Sizes = Callable[[Graph, "dict[str, tuple[int, ...]]"], "dict[str, tuple[int, ...]]"]
 """Gives the shapes of a graph's inputs with the sizes that the graph leaves open, 1 until then."""
@@ -92,6 +92,8 @@ def open_model(
     values: Mapping[str, Any] | None = None,
     threads: int | None = None,
     sizes: Sizes | None = None,
+    signature: str | None = None,
+    notify: Tell | None = None,
 ) -> RunnableModel:
     """A model file, ready to run.
 
@@ -102,6 +104,7 @@ def open_model(
         values: what a graph's other placeholders are fed with; of those that it has.
         threads: how many threads to compute with.
         sizes: see Sizes.
+        signature, notify: see ``read_model``; of a file that is not LiteRT's.
 
     Raises:
         FormatError: it is neither, or damaged.
@@ -112,35 +115,9 @@ def open_model(
     if not isinstance(path, (str, os.PathLike)) or is_litert(path):
         return LiteRTModel(path, threads or 1, outputs)
     name = os.fspath(path)
-    return GraphModel(read_graph(name, outputs), name, outputs, inputs, values, threads, sizes)
-
-
-def read_graph(path: str, outputs: Sequence[str] | None = None, *, repair: bool = False) -> Graph:
-    """The graph of a file; that of a SavedModel's or a training's directory, with its variables as constants.
-
-    Args:
-        path: of the file or directory.
-        outputs: what is to be computed; by default what the graph says.
-        repair: take out of a directory's graph what training left behind.
-
-    Raises:
-        FormatError, FreezeError: it is neither, or damaged.
-    """
-    from pocketgraph.formats import load
-    from pocketgraph.freezing import freeze
-    from pocketgraph.freezing.graph_variables import is_variable
-    from pocketgraph.freezing.tool import UnclearOutputsError
-
-    if not os.path.isdir(path):
-        return load(path)
-    graph = load(path) if os.path.exists(os.path.join(path, SAVED_MODEL)) else None
-    if graph is not None and not any(map(is_variable, graph)):
-        return graph
-    try:
-        return freeze(path, list(outputs) if outputs else None, repair=repair)
-    except UnclearOutputsError as error:
-        what = f"{option('outputs')} must name what is to be computed, as it is not clear which node is meant"
-        raise FreezeError(what, where=error.where, hint=error.hint) from None
+    return GraphModel(
+        read_model(name, outputs, signature=signature, notify=notify), name, outputs, inputs, values, threads, sizes
+    )
 
 
 class GraphModel:

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from pocketgraph.formats import wire
+from pocketgraph.freezing.serving_signatures import EXAMPLE_PARSERS
 from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, node_name
 from pocketgraph.graph.dtype import STRING
 
-PARSERS = frozenset({"ParseExample", "ParseExampleV2", "ParseSingleExample", "DecodeCSV"})
-"""Not a trait: what takes records apart whose fields the node itself names."""
+PARSERS = EXAMPLE_PARSERS | {"DecodeCSV"}
+"""What takes records apart whose fields the node itself names."""
 THROUGH = frozenset({"Identity", "Reshape", "ExpandDims", "Squeeze", "PlaceholderWithDefault"})
 """Not a trait: what stands between an input of records and the node that takes them apart."""
 MOST_VALUES = 1 << 16  # of one feature

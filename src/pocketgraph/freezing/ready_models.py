@@ -1,0 +1,166 @@
+"""Models as they are used: a training or a SavedModel frozen in memory, any other file as it is read."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pocketgraph.errors import FormatError, FreezeError, option
+from pocketgraph.formats import load
+from pocketgraph.formats.meta_graph import saved_model_file
+from pocketgraph.freezing import training_dir
+from pocketgraph.freezing.graph_variables import is_variable
+from pocketgraph.freezing.serving_signatures import serving_signature, takes_numbers, takes_records
+from pocketgraph.freezing.tool import Frozen, UnclearOutputsError, freeze_and_tell
+from pocketgraph.freezing.training_batch_norms import TrainingBatchNormError
+from pocketgraph.graph import Graph, node_name
+from pocketgraph.graph.entry_points import main_outputs
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class ReadyModel:
+    """A model with constants for variables.
+
+    Attributes:
+        graph: the model.
+        command: the call of ``freeze_graph`` that makes it, with ``{out}`` for the file; empty where nothing had to be
+            frozen.
+        notes: what was done, a sentence each.
+    """
+
+    graph: Graph
+    command: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def read_model(
+    path: str | os.PathLike[str],
+    outputs: Sequence[str] | None = None,
+    *,
+    signature: str | None = None,
+    repair: bool | None = None,
+    notify: Tell | None = None,
+) -> Graph:
+    """The graph of a model; that of a SavedModel or a training with its variables as constants.
+
+    Args:
+        path: a model file, the directory of a SavedModel or a training, or a checkpoint in one.
+        outputs: what is to be computed; by default what the model says, else the likeliest.
+        signature: of a SavedModel or MetaGraphDef, the one that gives inputs and outputs.
+        repair: take out what training left behind; by default of a training, and where it does not freeze else.
+        notify: told what was done, a sentence each.
+
+    Raises:
+        FormatError, FreezeError: it is none, damaged, or cannot be frozen.
+        UsageError: there is no such signature.
+    """
+    found = ready(path, outputs, signature=signature, repair=repair)
+    if notify is not None:
+        for note in found.notes:
+            notify(note)
+    return found.graph
+
+
+def for_session(
+    path: str | os.PathLike[str],
+    outputs: Sequence[str] | None = None,
+    *,
+    signature: str | None = None,
+    notify: Tell | None = None,
+) -> Graph | str:
+    """What a Session takes: the path itself where it reads that as it is; arguments as for ``read_model``."""
+    name = os.fspath(path)
+    if signature is None and not _is_trained(name):
+        return name
+    return read_model(name, outputs, signature=signature, notify=notify)
+
+
+def ready(
+    path: str | os.PathLike[str],
+    outputs: Sequence[str] | None = None,
+    *,
+    signature: str | None = None,
+    repair: bool | None = None,
+) -> ReadyModel:
+    """``read_model`` with what there is to tell about it."""
+    name = os.fspath(path)
+    is_saved_model = os.path.isdir(name) and saved_model_file(name) is not None
+    if not is_saved_model and not _is_trained(name):
+        return ReadyModel(load(name, signature=signature))
+    notes = []
+    if is_saved_model:
+        graph = load(name, signature=signature)
+        default = serving_signature(graph)
+        if signature is None and not outputs and default is not None and takes_records(graph, default):
+            signature = next((key for key in sorted(graph.signatures) if takes_numbers(graph, key)), None)
+            if signature is not None:
+                notes.append(
+                    f"the signature '{signature}' is taken, as '{default}' takes records of tf.Example "
+                    f"({option('signature')}={default} takes it)"
+                )
+        if not any(map(is_variable, graph)):
+            return ReadyModel(load(name, signature=signature), notes=tuple(notes))
+    repairs = (not is_saved_model, True) if repair is None else (repair,)
+    wanted = list(outputs or ())
+    for at, repaired in enumerate(repairs):
+        try:
+            frozen, is_guessed = _frozen(name, wanted, signature, repaired)
+        except TrainingBatchNormError:
+            if at + 1 == len(repairs):
+                raise
+            continue
+        break
+    names = list(frozen.graph.outputs)
+    call = f"pocketgraph freeze_graph {shlex.quote(name)} -o {{out}}"
+    if wanted or is_guessed:
+        call += f" --output_node_names={shlex.quote(','.join(dict.fromkeys(map(node_name, names))))}"
+    call += f" --signature={signature}" if signature else ""
+    call += " --repair" if frozen.repaired else ""
+    return ReadyModel(frozen.graph, call, (*notes, *_notes(name, frozen, names if is_guessed else [])))
+
+
+def _frozen(name: str, outputs: list[str], signature: str | None, repair: bool) -> tuple[Frozen, bool]:
+    """The frozen model, and whether its outputs are the likeliest of a graph that does not say what it computes.
+
+    Raises:
+        FreezeError: as for freezing.
+    """
+    try:
+        return freeze_and_tell(name, outputs or None, signature=signature, repair=repair), False
+    except UnclearOutputsError as error:
+        likely = main_outputs(load(training_dir.find(name).graph))
+        if not likely:
+            what = f"{option('outputs')} must name what is to be computed, as it is not clear which node is meant"
+            raise FreezeError(what, where=error.where, hint=error.hint) from None
+        return freeze_and_tell(name, likely, signature=signature, repair=repair), True
+
+
+def _notes(name: str, frozen: Frozen, guessed: Sequence[str]) -> list[str]:
+    place = os.path.basename(frozen.checkpoint) if not os.path.isdir(frozen.source) else "the SavedModel"
+    count = len(frozen.variables)
+    notes = [f"'{name}' is frozen in memory: {count} variable{'s' * (count != 1)} of {place} became constants"]
+    if guessed:
+        notes.append(f"the likeliest output is taken, {', '.join(guessed)}; {option('outputs')} names others")
+    if frozen.repaired:
+        first, *others = frozen.repaired
+        notes.append(f"repaired: {first}" + (f", and {len(others)} more of what training left" if others else ""))
+    return notes + [line for line in frozen.warnings if line.startswith("all signatures")]
+
+
+def _is_trained(path: str) -> bool:
+    """Whether a path is a training: its directory, a checkpoint, or a graph whose variables lie in one beside it."""
+    if os.path.isdir(path) and saved_model_file(path) is not None:
+        return False
+    try:
+        found = training_dir.find(path)
+        if found.checkpoint is None:
+            return False
+        return found.graph != path or any(map(is_variable, load(path)))
+    except FreezeError:
+        raise
+    except FormatError:
+        return False

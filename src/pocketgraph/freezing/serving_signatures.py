@@ -1,0 +1,64 @@
+"""Which signatures of a model take numbers, and which the records in which TensorFlow Serving gets examples."""
+
+from __future__ import annotations
+
+from pocketgraph.graph import Graph, Node, node_name
+from pocketgraph.graph.attr import Func
+from pocketgraph.graph.dtype import STRING
+from pocketgraph.graph.op_traits import ops_with
+
+DEFAULT = "serving_default"
+EXAMPLE_PARSERS = frozenset({"ParseExample", "ParseExampleV2", "ParseSingleExample"})
+"""Not a trait: what takes records of tf.Example apart."""
+
+
+def serving_signature(graph: Graph) -> str | None:
+    """The key of the signature that is taken when none is named; None where there is none."""
+    keys = [key for key in graph.signatures if not key.startswith("__")]
+    return DEFAULT if DEFAULT in keys else keys[0] if len(keys) == 1 else None
+
+
+def takes_records(graph: Graph, signature: str) -> bool:
+    """Whether a signature takes serialized examples of the type tf.Example."""
+    return any(_is_text(graph, tensor) and _is_parsed(graph, tensor) for tensor in _inputs(graph, signature))
+
+
+def takes_numbers(graph: Graph, signature: str) -> bool:
+    """Whether a signature takes something, and nothing of it is a text."""
+    if signature.startswith("__"):
+        return False
+    found = _inputs(graph, signature)
+    return bool(found) and not any(_is_text(graph, tensor) for tensor in found)
+
+
+def _inputs(graph: Graph, signature: str) -> list[str]:
+    return [tensor for tensor in graph.signatures[signature].inputs.values() if node_name(tensor) in graph]
+
+
+def _is_text(graph: Graph, tensor: str) -> bool:
+    return graph.producer(tensor).attr("dtype", None) is STRING
+
+
+def _is_parsed(graph: Graph, tensor: str) -> bool:
+    """Whether what reads a tensor, or the function that it is given to, takes records apart."""
+    for node in graph.consumers.get(node_name(tensor), ()):
+        if node.op in EXAMPLE_PARSERS:
+            return True
+        if node.op in ops_with("passes") and _is_parsed(graph, node.name):
+            return True
+        if any(_parses(graph, value.name, set()) for value in node.attrs.values() if isinstance(value, Func)):
+            return True
+    return False
+
+
+def _parses(graph: Graph, function: str, seen: set[str]) -> bool:
+    """Whether a function, or one that it calls, takes records apart."""
+    body = graph.functions.get(function)
+    if body is None or function in seen:
+        return False
+    seen.add(function)
+    return any(node.op in EXAMPLE_PARSERS or _calls_parser(graph, node, seen) for node in body.nodes)
+
+
+def _calls_parser(graph: Graph, node: Node, seen: set[str]) -> bool:
+    return any(_parses(graph, value.name, seen) for value in node.attrs.values() if isinstance(value, Func))
