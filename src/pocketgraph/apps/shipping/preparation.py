@@ -1,0 +1,53 @@
+"""What of a graph ships: the network behind decoders of pictures and records, for one sample at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pocketgraph.apps.shipping.encoded_pictures import pixel_entry
+from pocketgraph.apps.shipping.example_records import numbers_entry
+from pocketgraph.apps.shipping.single_batch import fixed_batch, for_one_sample
+from pocketgraph.errors import option
+from pocketgraph.graph import Graph
+
+
+def prepared(
+    graph: Graph, outputs: Sequence[str], reading: Mapping[str, Any], notify: Callable[[str], None]
+) -> tuple[Graph, dict[str, Any]]:
+    """The graph that ships, and how samples are read for it.
+
+    Args:
+        graph: the model, frozen.
+        outputs: what is to be computed.
+        reading: how samples are read, as the caller says.
+        notify: told what was done, a sentence each.
+    """
+    how = dict(reading)
+    pixels = pixel_entry(graph, outputs)
+    records = numbers_entry(graph, outputs) if pixels is None else None
+    if pixels is not None:
+        graph = pixels.graph
+        notify(
+            f"the part behind '{pixels.tensor}' ships, which takes pixels; reading, cropping and resizing is the app's"
+        )
+        if pixels.mean is not None and all(how[name] is None for name in ("preset", "input_mean", "input_std")):
+            how |= {"input_mean": pixels.mean, "input_std": pixels.std}
+            notify(
+                f"pixels are scaled as the graph does: {option('input_mean')} {pixels.mean:g}, {option('input_std')} "
+                f"{pixels.std:g}"
+            )
+    elif records is not None:
+        graph = records.graph
+        notify(
+            f"the part behind {', '.join(records.tensors)} ships, which takes numbers; making them of records of "
+            "tf.Example is the app's"
+        )
+    batch = fixed_batch(graph, outputs)
+    single = for_one_sample(graph, outputs) if batch > 1 else None
+    if single is not None:
+        graph = single
+        notify(f"the model takes {batch} samples at a time; what ships takes one, with the same results for each")
+    elif batch > 1:
+        notify(f"the model takes {batch} samples at a time, and so does what ships; each is judged by itself")
+    return graph, how
