@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from pocketgraph.freezing.serving_signatures import EXAMPLE_PARSERS
-from pocketgraph.graph import Graph, Node, Shape, canonical, node_name
+from pocketgraph.graph import Graph, Node, Shape, Tensor, canonical, node_name
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.order import reachable, topological
 from pocketgraph.kernels.shapes import Inferred, infer
@@ -21,16 +21,18 @@ class NumbersEntry(NamedTuple):
     Attributes:
         graph: with placeholders there.
         tensors: the names of these.
+        left_out: the weights in front of them, such as embeddings of texts, which the graph has no more.
     """
 
     graph: Graph
     tensors: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
 
 
 def numbers_entry(graph: Graph, outputs: Sequence[str]) -> NumbersEntry | None:
     """The features in the records, where all that are used are numbers; else the first tensor that all of them go into.
 
-    None where the graph takes no records, or there is no such tensor.
+    None where the graph takes no records, or there is no such tensor with most of the weights behind it.
 
     Args:
         graph: the model.
@@ -52,8 +54,27 @@ def numbers_entry(graph: Graph, outputs: Sequence[str]) -> NumbersEntry | None:
     for node in _behind(graph, parsers[0].name, needed):
         apart = reachable(graph, wanted, stop={node.name})
         if _is_numbers(inferred, canonical(node.name)) and apart.isdisjoint({parsers[0].name, *sources} - {node.name}):
-            return _cut(graph, [canonical(node.name)], inferred, outputs)
+            return _with_most_weights(graph, needed, _cut(graph, [canonical(node.name)], inferred, outputs), wanted)
     return None
+
+
+def _with_most_weights(
+    graph: Graph, needed: set[str], entry: NumbersEntry, wanted: Sequence[str]
+) -> NumbersEntry | None:
+    """The entry with the weights that it leaves out; None where these are most of the model."""
+    behind = reachable(entry.graph, wanted)
+    sizes = {name: value.size for name in needed if (value := _weights(graph[name])) is not None}
+    left_out = tuple(sorted(name for name in sizes if name not in behind))
+    if 2 * sum(sizes[name] for name in left_out) > sum(sizes.values()):
+        return None
+    return entry._replace(left_out=left_out)
+
+
+def _weights(node: Node) -> Tensor | None:
+    """The numbers of a constant that may be weights."""
+    value = node.attrs.get("value") if node.op == "Const" else None
+    is_matrix = isinstance(value, Tensor) and len(value.shape) >= 2 and value.dtype.is_floating
+    return value if is_matrix and isinstance(value, Tensor) else None
 
 
 def _is_numbers(inferred: Inferred, ref: str) -> bool:

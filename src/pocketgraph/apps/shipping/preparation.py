@@ -8,8 +8,10 @@ from typing import Any
 from pocketgraph.apps.shipping.encoded_pictures import pixel_entry
 from pocketgraph.apps.shipping.example_records import numbers_entry
 from pocketgraph.apps.shipping.single_batch import fixed_batch, for_one_sample
-from pocketgraph.errors import option
-from pocketgraph.graph import Graph
+from pocketgraph.errors import UsageError, option
+from pocketgraph.freezing.tree_ensembles import PREDICT
+from pocketgraph.graph import Graph, node_name
+from pocketgraph.graph.order import reachable
 
 
 def prepared(
@@ -22,8 +24,17 @@ def prepared(
         outputs: what is to be computed.
         reading: how samples are read, as the caller says.
         notify: told what was done, a sentence each.
+
+    Raises:
+        UsageError: the model is made of decision trees.
     """
     how = dict(reading)
+    needed = reachable(graph, [node_name(name) for name in outputs])
+    if trees := sorted(name for name in needed if graph[name].op == PREDICT):
+        raise UsageError(
+            f"the model is made of decision trees ('{trees[0]}'), which LiteRT has no operators for",
+            hint="a frozen graph has them (pocketgraph freeze_graph MODEL -o frozen.pb), and pocketgraph runs it",
+        )
     pixels = pixel_entry(graph, outputs)
     records = numbers_entry(graph, outputs) if pixels is None else None
     if pixels is not None:
@@ -42,6 +53,7 @@ def prepared(
         notify(
             f"the part behind {', '.join(records.tensors)} ships, which takes numbers; making them of records of "
             "tf.Example is the app's"
+            + (f", with the weights {', '.join(records.left_out)}" if records.left_out else "")
         )
     batch = fixed_batch(graph, outputs)
     single = for_one_sample(graph, outputs) if batch > 1 else None
