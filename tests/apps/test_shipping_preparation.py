@@ -7,7 +7,8 @@ import pathlib
 import numpy as np
 import pytest
 
-from pocketgraph import Session
+from pocketgraph import Session, save
+from pocketgraph.apps.shipping.detection_heads import outputs_before_selection
 from pocketgraph.apps.shipping.example_records import numbers_entry
 from pocketgraph.apps.shipping.ship import ship
 from pocketgraph.apps.shipping.single_batch import fixed_batch, for_one_sample
@@ -141,11 +142,53 @@ def test_labels_fit_the_scores_of_each_sample_of_a_batch(pools: bool, tmp_path: 
         right = [int(session.run(["y"], {"x": np.repeat(row[None], 8, axis=0)})[0][0].argmax()) for row in x]
     np.savez(tmp_path / "data.npz", x=x, labels=np.array(right))
     (tmp_path / "labels.txt").write_text("red\ngreen\nblue\n")
-    from pocketgraph import save
-
     save(graph, tmp_path / "model.pb")
     told: list[str] = []
     made = ship(tmp_path / "model.pb", tmp_path / "out", tmp_path / "data.npz", labels=tmp_path / "labels.txt",
                 notify=told.append)  # fmt: skip
     assert any("takes 8 samples at a time" in note for note in told)
     assert "100.0% before" in made.tried[-1].words
+
+
+DETECTOR = """
+    x = Placeholder(dtype=float, shape=[1,4,4,3])
+    box_layer = Conv2D(x, box_weights, T=float, strides=[1, 1, 1, 1], padding="VALID")
+    box_head = BiasAdd(box_layer, box_biases, T=float)
+    score_layer = Conv2D(x, score_weights, T=float, strides=[1, 1, 1, 1], padding="VALID")
+    score_head = BiasAdd(score_layer, score_biases, T=float)
+    rows = Const(int32 [4, 4])
+    boxes = Reshape(box_head, rows, T=float, Tshape=int32)
+    all = Const(int32 [-1])
+    flat = Reshape(score_head, all, T=float, Tshape=int32)
+    scores = Sigmoid(flat, T=float)
+    most = Const(int32 2)
+    overlap = Const(float 0.5)
+    least = Const(float 0.1)
+    chosen = NonMaxSuppressionV3(boxes, scores, most, overlap, least, T=float)
+    axis = Const(int32 0)
+    found = GatherV2(boxes, chosen, axis, Tparams=float, Tindices=int32, Taxis=int32)
+    beside = Relu(score_head, T=float)
+"""
+
+
+def detector() -> Graph:
+    weights = {f"{name}_weights": RNG.normal(size=(3, 3, 3, size)).astype(np.float32)
+               for name, size in (("box", 4), ("score", 1))}  # fmt: skip
+    biases = {f"{name}_biases": np.zeros(size, np.float32) for name, size in (("box", 4), ("score", 1))}
+    return Graph([*constants(**weights, **biases), *parse(DETECTOR)])
+
+
+def test_a_detector_ships_in_front_of_the_selection_of_boxes(tmp_path: pathlib.Path) -> None:
+    graph = detector()
+    assert outputs_before_selection(graph, ["found"]) == ["box_head", "score_head"]
+    assert outputs_before_selection(graph, ["beside", "found"]) == ["beside", "box_head", "score_head"]
+    assert outputs_before_selection(graph, ["beside"]) is None
+    save(graph, tmp_path / "model.pb")
+    told: list[str] = []
+    ship(tmp_path / "model.pb", tmp_path / "out", outputs=["found"], notify=told.append)
+    assert any("in front of the selection of boxes" in note for note in told)
+    x = RNG.normal(size=(1, 4, 4, 3)).astype(np.float32)
+    with Session(graph, engine="reference") as whole, Session(str(tmp_path / "out" / "frozen.pb")) as cut:
+        wanted = whole.run(["box_head", "score_head"], {"x": x})
+        for one, other in zip(cut.run(["box_head", "score_head"], {"x": x}), wanted, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)

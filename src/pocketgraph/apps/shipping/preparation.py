@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from pocketgraph.apps.shipping.detection_heads import outputs_before_selection
 from pocketgraph.apps.shipping.encoded_pictures import pixel_entry
 from pocketgraph.apps.shipping.example_records import numbers_entry
 from pocketgraph.apps.shipping.single_batch import fixed_batch, for_one_sample
@@ -16,8 +17,8 @@ from pocketgraph.graph.order import reachable
 
 def prepared(
     graph: Graph, outputs: Sequence[str], reading: Mapping[str, Any], notify: Callable[[str], None]
-) -> tuple[Graph, dict[str, Any]]:
-    """The graph that ships, and how samples are read for it.
+) -> tuple[Graph, list[str], dict[str, Any]]:
+    """The graph that ships, what it computes, and how samples are read for it.
 
     Args:
         graph: the model, frozen.
@@ -55,6 +56,13 @@ def prepared(
             "tf.Example is the app's"
             + (f", with the weights {', '.join(records.left_out)}" if records.left_out else "")
         )
+    heads = outputs_before_selection(graph, outputs)
+    if heads is not None:
+        outputs = heads
+        graph = graph.replace(outputs=heads, signatures={})
+        notify(
+            f"the part in front of the selection of boxes ships, which gives {', '.join(heads)}; selecting is the app's"
+        )
     batch = fixed_batch(graph, outputs)
     single = for_one_sample(graph, outputs) if batch > 1 else None
     if single is not None:
@@ -62,4 +70,4 @@ def prepared(
         notify(f"the model takes {batch} samples at a time; what ships takes one, with the same results for each")
     elif batch > 1:
         notify(f"the model takes {batch} samples at a time, and so does what ships; each is judged by itself")
-    return graph, how
+    return graph, list(outputs), how

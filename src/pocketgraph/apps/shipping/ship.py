@@ -130,7 +130,7 @@ def ship(
     stated = outputs or graph.outputs or graph.signatures
     if left := [] if stated else other_ends(graph, wanted):
         told(f"left out: {', '.join(left[:5])}; {option('outputs')}={','.join([*wanted, *left[:5]])} ships more")
-    graph, work.reading = prepared(graph, wanted, reading, told)
+    graph, work.outputs, work.reading = prepared(graph, wanted, reading, told)
     work.target = target
     if texts:
         work.result.unknown.append(f"{', '.join(texts)} gives texts, which do not ship; the labels name the classes")
