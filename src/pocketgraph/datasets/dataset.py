@@ -90,8 +90,20 @@ class Dataset:
         values = sample_of(array, index)
         if item.dtype.kind == "f" and (self.scaling.mean is not None or self.scaling.std is not None):
             values = image_loading.normalise(values, self.scaling.mean or 0.0, self.scaling.std or 1.0)
-        result: Array = values.astype(item.dtype).reshape(item.shape)
+        values = values.astype(item.dtype)
+        if values.size < math.prod(item.shape):  # of a model that takes so many at a time
+            values = np.broadcast_to(values.reshape(1, *item.shape[1:]), item.shape)
+        result: Array = values.reshape(item.shape)
         return result
+
+    @property
+    def repetitions(self) -> int:
+        """How many times each sample is fed in one run, to a model that takes so many at a time; mostly once."""
+        if self.are_pictures:
+            return picture_input(self.inputs, self.scaling).batch
+        fed = [math.prod(item.shape) // max(math.prod(array.shape[1:]), 1)
+               for array, item in zip(self.arrays, self.inputs, strict=True)] if self.arrays else []  # fmt: skip
+        return max(fed, default=1)
 
     @property
     def are_pictures(self) -> bool:
@@ -192,6 +204,11 @@ class Dataset:
     def wanted(self, size: int) -> Array | None:
         """What the model should give for each sample, float64 [samples, size]; None when the data do not tell."""
         return None if self.targets is None or self.targets.shape[1] != size else self.targets
+
+
+def own_answer(answer: Array, repetitions: int) -> Array:
+    """The part of an answer that is of the sample itself, where it was fed so many times in one run."""
+    return answer[:1] if repetitions > 1 and answer.ndim > 1 and len(answer) == repetitions else answer
 
 
 def sample_apart(part: Dataset | list[Array]) -> list[Array]:

@@ -122,7 +122,8 @@ def _fitting(place: str, found: Mapping[str, SampleArray], item: ModelInput, alo
     if array.dtype.kind not in "fiub":
         raise UsageError(f"the array '{key}' holds {array.dtype}, not numbers", where=place)
     numbers = math.prod(array.shape[1:])
-    if numbers != size:
+    batch = item.shape[0] if len(item.shape) > 1 else 1
+    if numbers != size and numbers * batch != size:
         raise UsageError(
             f"the array '{key}' is {list(array.shape)}, and each of its {len(array)} samples has {numbers} "
             f"numbers; the model takes {list(item.shape)}",

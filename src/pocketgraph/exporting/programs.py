@@ -65,7 +65,7 @@ def _names(nodes: list[str], most: int) -> str:
     return ", ".join(f"'{name}'" for name in nodes[:most]) + more
 
 
-def _last_layers(graph: Graph, node: Node) -> list[str]:
+def last_layers(graph: Graph, node: Node) -> list[str]:
     """The results of the last layers in front of a node, a detector's heads."""
     found: dict[str, None] = {}
     waiting, seen = list(node.data_inputs), {node.name}
@@ -87,7 +87,7 @@ def help_with(graph: Graph, name: str) -> str:
     if node is None:
         return ""
     if node.op in ops_with("box_selection"):
-        heads = _last_layers(graph, node)
+        heads = last_layers(graph, node)
         if heads:
             given = f"{option('outputs')}={','.join(heads)}"
             return f"cut in front of the selection of boxes, which is then the app's: {given}"

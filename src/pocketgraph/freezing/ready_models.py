@@ -142,7 +142,8 @@ def _frozen(name: str, outputs: list[str], signature: str | None, repair: bool) 
 def _notes(name: str, frozen: Frozen, guessed: Sequence[str]) -> list[str]:
     place = os.path.basename(frozen.checkpoint) if not os.path.isdir(frozen.source) else "the SavedModel"
     count = len(frozen.variables)
-    notes = [f"'{name}' is frozen in memory: {count} variable{'s' * (count != 1)} of {place} became constants"]
+    became = f": {count} variable{'s' * (count != 1)} of {place} became constants" if count else ""
+    notes = [f"'{name}' is frozen in memory{became}"]
     if guessed:
         notes.append(f"the likeliest output is taken, {', '.join(guessed)}; {option('outputs')} names others")
     if frozen.repaired:

@@ -62,6 +62,16 @@ def saved_names(graph: Graph) -> dict[str, list[SavedAs]]:
     return found
 
 
+def restored_key(graph: Graph, reference: str) -> str | None:
+    """The checkpoint key that a saver restores a tensor from; None for one that it does not."""
+    name, port = _source(graph.nodes, reference)
+    node = graph.nodes.get(name)
+    if node is None or node.op not in _RESTORES:
+        return None
+    keys = _strings(graph.nodes, node.data_inputs, _RESTORES[node.op][0])
+    return keys[port] if port < len(keys) else None
+
+
 def _restored(nodes: Mapping[str, Node]) -> Iterator[tuple[str, SavedAs]]:
     """(what is assigned to, where its value is restored from) in one list of nodes."""
     lists = {

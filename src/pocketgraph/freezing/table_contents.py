@@ -19,8 +19,8 @@ _NOT_COPIED = ops_with("variable") | ops_with("table") | ops_with("random")
 """What may not stand before a filler: its contents would be others in each run, or not be in the graph."""
 
 
-class _TableContents(NamedTuple):
-    """The node that fills a table and what it needs but the table, producers first."""
+class Contents(NamedTuple):
+    """The node that fills a table, or another resource, and what it needs but that, producers first."""
 
     node: Node
     needs: tuple[Node, ...]
@@ -52,11 +52,11 @@ def with_table_contents(frozen: Graph, whole: Graph, folder: str) -> Graph:
             continue
         found = _filler(whole, table, folder)
         if found is not None:
-            frozen = _with_filler(frozen, table, found)
+            frozen = with_contents(frozen, table, found)
     return frozen
 
 
-def _filler(whole: Graph, table: Node, folder: str) -> _TableContents | None:
+def _filler(whole: Graph, table: Node, folder: str) -> Contents | None:
     """What fills a table, with functions inlined and files read; None where that is not known before the run."""
     found = next(fillers_of(whole, table.name), None)
     if found is None:
@@ -75,7 +75,7 @@ def _filler(whole: Graph, table: Node, folder: str) -> _TableContents | None:
     if node.op.startswith(FROM_FILE):
         return _of_file(part, node, table, folder)
     needs = _needs(part, node)
-    return None if needs is None else _TableContents(node.replace(inputs=node.data_inputs), needs)
+    return None if needs is None else Contents(node.replace(inputs=node.data_inputs), needs)
 
 
 def _needs(part: Graph, filler: Node) -> tuple[Node, ...] | None:
@@ -99,7 +99,7 @@ def _is_stateful(node: Node) -> bool:
     return spec is None or spec.stateful
 
 
-def _of_file(part: Graph, filler: Node, table: Node, folder: str) -> _TableContents | None:
+def _of_file(part: Graph, filler: Node, table: Node, folder: str) -> Contents | None:
     """A filler with the lines of an asset as constants."""
     name = part.constant(filler.data_inputs[1]) if len(filler.data_inputs) > 1 else None
     kinds = table.attr("key_dtype", None), table.attr("value_dtype", None)
@@ -128,11 +128,11 @@ def _of_file(part: Graph, filler: Node, table: Node, folder: str) -> _TableConte
     ]
     op = "InitializeTableV2" if table.op.endswith("V2") else "InitializeTable"
     inputs = [filler.data_inputs[0], *(node.name for node in listed)]
-    return _TableContents(Node(filler.name, op, inputs, {"Tkey": keys, "Tval": values}), tuple(listed))
+    return Contents(Node(filler.name, op, inputs, {"Tkey": keys, "Tval": values}), tuple(listed))
 
 
-def _with_filler(frozen: Graph, table: Node, filler: _TableContents) -> Graph:
-    """The graph with a table's filler behind the table."""
+def with_contents(frozen: Graph, table: Node, filler: Contents) -> Graph:
+    """The graph with what fills a resource behind it; every use of the resource waits for that."""
     names = {node.name: _free(frozen, node.name) for node in (*filler.needs, filler.node)}
 
     def renamed(node: Node) -> Node:

@@ -28,6 +28,7 @@ from pocketgraph.freezing.training_batch_norms import (
     refuse_training_batch_norms,
     untrained_batch_norms,
 )
+from pocketgraph.freezing.tree_ensembles import with_tree_ensembles
 from pocketgraph.graph import Graph, Node, Signature, Tensor, node_name
 from pocketgraph.graph.collector import collector_paused
 from pocketgraph.graph.entry_points import likely_outputs, sole_outputs
@@ -221,6 +222,7 @@ def freeze_and_tell(
     if control_flow is not None:
         frozen = extract_sub_graph(without_idle_waits(frozen), names)
     frozen = with_table_contents(frozen, graph, source.graph if os.path.isdir(source.graph) else "")
+    frozen = with_tree_ensembles(frozen, graph, store)
     if not allow_training_batch_norm:
         try:
             refuse_training_batch_norms(frozen, graph)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from pocketgraph.datasets.dataset import own_answer
 from pocketgraph.errors import RunError, UsageError, option
 from pocketgraph.litert.program import Program
 from pocketgraph.quantization.core.program_runner import ProgramRunner, Samples, as_fed
@@ -82,7 +83,7 @@ class ProgramComparison:
 
 
 def compare_programs(
-    outcome: Outcome, samples: Samples, count: int, truth: Truth, threads: int = 1
+    outcome: Outcome, samples: Samples, count: int, truth: Truth, threads: int = 1, repetitions: int = 1
 ) -> ProgramComparison:
     """Runs both programs on samples.
 
@@ -91,6 +92,7 @@ def compare_programs(
         samples, count: what on; best others than those that it was calibrated with.
         truth: see Truth.
         threads: how many threads to compute with.
+        repetitions: how many times a sample is fed in one run.
     """
     exact, coded = (
         ProgramRunner(outcome.exact, threads=threads),
@@ -99,8 +101,8 @@ def compare_programs(
     result = ProgramComparison(Comparison(), None, None)
     labels: Sequence[int] | None = None
     for index, sample in enumerate(islice(samples(), count)):
-        wanted = exact(sample)[0]
-        given = coded.numbers(as_fed(sample, outcome.converted.program.inputs))[0]
+        wanted = own_answer(exact(sample)[0], repetitions)
+        given = own_answer(coded.numbers(as_fed(sample, outcome.converted.program.inputs))[0], repetitions)
         if index == 0 and wanted.size > 1:
             labels = truth(wanted.size)
             if labels is not None:

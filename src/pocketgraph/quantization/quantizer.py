@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pocketgraph.datasets.class_labels import read_labels
-from pocketgraph.datasets.dataset import Dataset
+from pocketgraph.datasets.dataset import Dataset, own_answer
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.datasets.named_arrays import SampleSource, are_arrays
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
@@ -288,7 +288,8 @@ class _Quantizer:
         if judge is None and len(everything) > len(data):
             judging = everything.after(len(data)).take(MOST_JUDGED_SAMPLES)
         if self.program.outputs[0].size > 1:
-            judging.truth(names, self.program.outputs[0].size)  # labels that do not fit are said before the work
+            answer = own_answer(np.empty(self.program.outputs[0].shape), judging.repetitions)
+            judging.truth(names, answer.size)  # labels that do not fit are said before the work
         kept = ResumeState(resume, self.key(options, data) if resume is not None else "")
         if kept.resumed:
             self.reading.notify("going on from an interrupted call")
@@ -296,7 +297,12 @@ class _Quantizer:
 
         def judged(outcome: Outcome) -> ProgramComparison:
             return compare_programs(
-                outcome, judging.samples, len(judging), lambda scores: judging.truth(names, scores), options.threads
+                outcome,
+                judging.samples,
+                len(judging),
+                lambda scores: judging.truth(names, scores),
+                options.threads,
+                judging.repetitions,
             )
 
         try:

@@ -272,6 +272,18 @@ def test_sizes_that_old_files_leave_out_are_asked_for() -> None:
     assert fit(graph, shapes={"x": (4, 4)}).memory["float"].arena >= 2 * 4 * 16
 
 
+def test_numbers_that_are_places_in_a_table_are_made_up_so_that_it_runs() -> None:
+    graph = parse("""
+        place = Placeholder(dtype=int32, shape=[4])
+        table = Const(float[2, 2] [[1, 2], [3, 4]])
+        axis = Const(int32 0)
+        rows = GatherV2(table, place, axis, Tparams=float, Tindices=int32, Taxis=int32)
+        y = Exp(rows, T=float)
+    """)
+    found = fit(graph)
+    assert not any("does not run here" in note for note in found.notes)
+
+
 def test_unknown_costs_are_said() -> None:
     graph = parse("x = Placeholder(dtype=float, shape=[4])\nz = Strange(x)\ny = Relu(z, T=float)")
     found = fit(graph, devices=["pixel-3"], budget_ms=10)

@@ -6,18 +6,18 @@ with, until one keeps the budget; the float file is the last one and keeps any. 
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import os
 import shlex
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pocketgraph.apps.shipping.encoded_pictures import pixel_entry
 from pocketgraph.apps.shipping.outputs import numbers_and_texts, whole_model
+from pocketgraph.apps.shipping.preparation import prepared
 from pocketgraph.apps.shipping.report_page import as_html
+from pocketgraph.apps.shipping.resuming import earlier, keep, key_of
 from pocketgraph.apps.shipping.shipment import FROZEN, MODEL, STATE, TARGETS, Shipment, Tried
+from pocketgraph.datasets.class_labels import read_labels
 from pocketgraph.datasets.sample_reading import Notify, SampleReading
 from pocketgraph.errors import PocketgraphError, RunError, UsageError, option
 from pocketgraph.exporting import export
@@ -26,9 +26,10 @@ from pocketgraph.formats import load, save
 from pocketgraph.formats.files import write_atomically
 from pocketgraph.freezing import freeze
 from pocketgraph.freezing.ready_models import read_model
-from pocketgraph.graph import Graph
+from pocketgraph.graph import Graph, canonical
 from pocketgraph.graph.entry_points import other_ends
 from pocketgraph.graph.model_file_graph import refuse_finished
+from pocketgraph.kernels.shapes import infer
 from pocketgraph.pages.quantities import duration
 from pocketgraph.quantization import evaluate, quantize
 from pocketgraph.quantization.core.quantization_options import Progress, silent
@@ -39,12 +40,13 @@ from pocketgraph.runtime import verify
 from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy
 from pocketgraph.runtime.feeding.made_up_feeds import sample_inputs, sample_shapes
 from pocketgraph.transforms import transform
-from pocketgraph.version import VERSION
 
 MOST_CALIBRATED = 100  # samples
 CALIBRATED_SHARE = 0.6  # of the samples, where there are few: the others judge
 FEWEST_JUDGED = 10  # samples; fewer judge nothing
 MOST_JUDGED = 200
+MOST_DENSE = 30  # samples to calibrate with, and to judge on, of a model that answers for each place of a picture
+PLACES = 1024  # from which one picture says as much as many
 SCALINGS = ((0.0, 255.0), (127.5, 127.5), (0.0, 1.0))
 """Mean and deviation of pixels that networks are mostly trained with, the usual ones first."""
 MOST_TRIED = 60  # samples for each of these
@@ -124,24 +126,25 @@ def ship(
     refuse_finished(graph, "ship")
     wanted, texts = (list(outputs), []) if outputs else numbers_and_texts(graph, whole_model(graph))
     work = _Work(source, place, data, labels, wanted, max_accuracy_drop, reading, threads, progress or silent,
-                 told, _key(source, asked))  # fmt: skip
+                 told, key_of(source, asked))  # fmt: skip
     stated = outputs or graph.outputs or graph.signatures
     if left := [] if stated else other_ends(graph, wanted):
         told(f"left out: {', '.join(left[:5])}; {option('outputs')}={','.join([*wanted, *left[:5]])} ships more")
-    entry = pixel_entry(graph, wanted)
-    if entry is not None:
-        graph = entry.graph
-        told(f"the part behind '{entry.tensor}' ships, which takes pixels; reading, cropping and resizing is the app's")
-        if entry.mean is not None and all(reading[name] is None for name in ("preset", "input_mean", "input_std")):
-            work.reading = {**reading, "input_mean": entry.mean, "input_std": entry.std}
-            told(
-                f"pixels are scaled as the graph does: {option('input_mean')} {entry.mean:g}, {option('input_std')} "
-                f"{entry.std:g}"
-            )
+    graph, work.outputs, work.reading = prepared(graph, wanted, reading, told)
     work.target = target
     if texts:
         work.result.unknown.append(f"{', '.join(texts)} gives texts, which do not ship; the labels name the classes")
-    return work.done() or work.run(graph)
+    return earlier(place, work.key) or work.run(graph)
+
+
+def answers_for_places(graph: Graph, outputs: Sequence[str]) -> bool:
+    """Whether all outputs are pictures, with an answer for each of many places or for as many as there are."""
+    inferred = infer(graph)
+    shapes = [inferred.shape(canonical(name)).dims for name in outputs]
+    return all(
+        shape is not None and len(shape) == 4 and (shape[1] or PLACES) * (shape[2] or PLACES) >= PLACES
+        for shape in shapes
+    )
 
 
 class _Work:
@@ -159,23 +162,6 @@ class _Work:
 
     def path(self, name: str) -> str:
         return os.path.join(self.folder, name)
-
-    def done(self) -> Shipment | None:
-        """What an earlier call with the same model, data and options has made; None where it did not end."""
-        try:
-            with open(self.path(STATE), encoding="utf-8") as file:
-                kept = json.load(file)
-            if kept.pop("key") != self.key or not os.path.exists(self.path(MODEL)):
-                return None
-            tried = [Tried(**each) for each in kept.pop("tried")]
-            times = kept.pop("milliseconds")
-            found = Shipment(
-                **{**kept, "sizes": tuple(kept["sizes"])}, tried=tried, milliseconds=times and (times[0], times[1])
-            )
-        except (OSError, ValueError, TypeError, KeyError):
-            return None
-        found.folder, found.is_resumed = self.folder, True
-        return found
 
     def run(self, graph: Graph) -> Shipment:
         os.makedirs(self.folder, exist_ok=True)
@@ -221,8 +207,14 @@ class _Work:
                             sizes=lambda graph, shapes: reading.sized(graph, shapes, self.data))  # fmt: skip
         audio = getattr(opened, "audio", None)
         data = reading.open(self.data, largest_inputs([opened]), reading.scaling(graph), audio)
-        calibrated = min(MOST_CALIBRATED, math.ceil(len(data) * CALIBRATED_SHARE))
-        return calibrated, min(len(data) - calibrated, MOST_JUDGED)
+        if self.labels is not None:  # said before the work
+            names = read_labels(self.labels)
+            data.truth(names, len(names))
+        is_dense = answers_for_places(graph, self.outputs)
+        calibrated = min(MOST_DENSE if is_dense else MOST_CALIBRATED, math.ceil(len(data) * CALIBRATED_SHARE))
+        if is_dense and len(data) > 2 * MOST_DENSE:
+            self.notify(f"{2 * MOST_DENSE} of {len(data)} samples are used: the model answers for each of their places")
+        return calibrated, min(len(data) - calibrated, MOST_DENSE if is_dense else MOST_JUDGED)
 
     def settle_scaling(self, graph: Graph, calibrated: int) -> None:
         """Finds the scaling of pictures with which most answers are right, where neither the caller nor the graph says
@@ -377,7 +369,7 @@ class _Work:
         """Sums up, and writes the page and the state beside the model."""
         result = self.result
         source = (
-            self.path(FROZEN) if os.path.isdir(self.source) else self.source
+            self.source if os.path.isfile(self.source) else self.path(FROZEN)
         )  # checkpoints hold more than the model
         result.sizes = os.path.getsize(source), os.path.getsize(self.path(MODEL))
         if self.labels is not None:
@@ -393,22 +385,5 @@ class _Work:
         write_atomically(self.path("ship.html"), as_html(result).encode())
         names = [name for name in sorted(os.listdir(self.folder)) if not name.endswith(".resume.npz")]
         result.files = [name for name in names if name != STATE]
-        kept = {name: value for name, value in vars(result).items() if name != "is_resumed"}
-        kept |= {"key": self.key, "tried": [vars(each) for each in result.tried]}
-        write_atomically(self.path(STATE), json.dumps(kept, indent=1).encode())
+        keep(result, self.key)
         return result
-
-
-def _key(source: str, asked: str) -> str:
-    """What a call is known by: the model's content, the data's place, the options and this version."""
-    digest = hashlib.sha256(f"{VERSION} {asked}".encode())
-    names = [source]
-    if os.path.isdir(source):
-        names = sorted(os.path.join(at, name) for at, _, found in os.walk(source) for name in found)
-    for name in names:
-        try:
-            known = os.stat(name)
-        except OSError as error:
-            raise PocketgraphError(f"cannot be read: {error.strerror}", where=name) from None
-        digest.update(f"{name} {known.st_size} {known.st_mtime_ns}".encode())
-    return digest.hexdigest()

@@ -30,6 +30,7 @@ from pocketgraph.graph.model_file_graph import TYPES, is_model_file
 from pocketgraph.inspect.flops import Flops
 from pocketgraph.inspect.step_flops import count_step
 from pocketgraph.litert.program import Program
+from pocketgraph.runtime.compare import plain_values
 
 MOST_NAMED = 5
 MOSTLY = 0.5  # share of the time
@@ -170,12 +171,18 @@ def _program(model: ExportModel, fetches: Sequence[str], notes: list[str]) -> tu
 def _local_times(
     model: ExportModel, fetches: Sequence[str], feeds: Mapping[str, np.ndarray[Any, Any]], notes: list[str]
 ) -> LocalTimes | None:
-    try:
-        return measured_times(model.graph, fetches, feeds)
-    except MissingKernelError as error:
-        notes.append(f"it does not run here, times are worked out from its operations: {error.what}")
-    except PocketgraphError as error:
-        notes.append(f"it does not run here on made-up inputs, times are worked out from its operations: {error.what}")
+    problem: PocketgraphError | None = None
+    for plain in (False, True):  # some models do not take random numbers, such as places in a table
+        try:
+            given = {name: plain_values(value) for name, value in feeds.items()} if plain else feeds
+            return measured_times(model.graph, fetches, given)
+        except MissingKernelError as error:
+            notes.append(f"it does not run here, times are worked out from its operations: {error.what}")
+            return None
+        except PocketgraphError as error:
+            problem = problem or error
+    assert problem is not None
+    notes.append(f"it does not run here on made-up inputs, times are worked out from its operations: {problem.what}")
     return None
 
 

@@ -11,7 +11,7 @@ from typing import Any, overload
 import numpy as np
 
 from pocketgraph import cluster
-from pocketgraph.datasets.dataset import Dataset, sample_apart
+from pocketgraph.datasets.dataset import Dataset, own_answer, sample_apart
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.errors import UsageError, option
 from pocketgraph.pages.parts import Verdict
@@ -94,7 +94,8 @@ def judge_models(
     classes: list[int] | None = None
     numbers: Array | None = None
     key = "" if cluster.current() is None else _key(models, data)
-    for done, row in enumerate(cluster.map_in_order(_Answering(tuple(models)), data.apart(), key=key)):
+    answering = _Answering(tuple(models), data.repetitions)
+    for done, row in enumerate(cluster.map_in_order(answering, data.apart(), key=key)):
         if not row["is_finite"]:
             odd.append(done + 1)
         reference = row["0"]
@@ -121,6 +122,7 @@ class _Answering:
     """The first output of each model for a sample; a job for a cluster."""
 
     models: tuple[RunnableModel, ...]
+    repetitions: int = 1  # see Dataset
 
     def __call__(self) -> Callable[[Dataset | list[Array]], dict[str, Array]]:
         return self.row
@@ -132,7 +134,10 @@ class _Answering:
         seconds = []
         for at, model in enumerate(self.models):
             start = time.perf_counter()
-            found[str(at)] = np.asarray(model.run(sample)[0])
+            fed = sample
+            if self.repetitions > 1 and all(item.shape[:1] == (1,) for item in model.inputs):
+                fed = [array[:1] for array in sample]
+            found[str(at)] = own_answer(np.asarray(model.run(fed)[0]), self.repetitions)
             took = time.perf_counter() - start
             seconds.append(model.seconds if isinstance(model, LiteRTModel) else took)
         found["seconds"] = np.array(seconds)

@@ -94,11 +94,11 @@ def _outputs(graph: Graph) -> list[str]:
 
 
 def _public(graph: Graph, side: int) -> dict[str, set[str]]:
-    """The public names of tensors, by tensor."""
+    """The public names of tensors, as they are written, by tensor."""
     found: dict[str, set[str]] = {}
     for signature in graph.signatures.values():
         for name, tensor in (signature.inputs, signature.outputs)[side].items():
-            found.setdefault(canonical(tensor), set()).add(_plain(name))
+            found.setdefault(canonical(tensor), set()).add(name)
     return found
 
 
@@ -107,11 +107,14 @@ def _paired(
 ) -> dict[str, str]:
     found: dict[str, str] = {}
     left = []
+    exact = {canonical(key): other for other in theirs for key in others.get(other, ())}  # "f:1" is not "f_1" there
     for name in mine:
-        names = {_plain(name)} | public.get(name, set())
-        same = [other for other in theirs if names & ({_plain(other)} | others.get(other, set()))]
-        if same:
-            found[name] = same[0]
+        names = {_plain(name), *map(_plain, public.get(name, ()))}
+        same = [other for other in theirs if names & {_plain(other), *map(_plain, others.get(other, ()))}]
+        if name in exact:
+            found[name] = exact[name]
+        elif same:
+            found[name] = next((other for other in same if other not in exact.values()), same[0])
         else:
             left.append(name)
     free = [other for other in theirs if other not in found.values()]

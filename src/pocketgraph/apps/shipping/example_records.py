@@ -1,0 +1,113 @@
+"""A graph that takes records of the type tf.Example, cut behind what takes them apart: devices have the numbers.
+
+records ─ParseExample─┊─ age, height ─ MatMul …
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from pocketgraph.freezing.serving_signatures import EXAMPLE_PARSERS
+from pocketgraph.graph import Graph, Node, Shape, Tensor, canonical, node_name
+from pocketgraph.graph.dtype import STRING
+from pocketgraph.graph.order import reachable, topological
+from pocketgraph.kernels.shapes import Inferred, infer
+
+
+class NumbersEntry(NamedTuple):
+    """Where numbers go into a graph that otherwise takes records.
+
+    Attributes:
+        graph: with placeholders there.
+        tensors: the names of these.
+        left_out: the weights in front of them, such as embeddings of texts, which the graph has no more.
+    """
+
+    graph: Graph
+    tensors: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
+
+
+def numbers_entry(graph: Graph, outputs: Sequence[str]) -> NumbersEntry | None:
+    """The features in the records, where all that are used are numbers; else the first tensor that all of them go into.
+
+    None where the graph takes no records, or there is no such tensor with most of the weights behind it.
+
+    Args:
+        graph: the model.
+        outputs: what is to be computed.
+    """
+    wanted = [node_name(name) for name in outputs]
+    needed = reachable(graph, wanted)
+    parsers = [graph[name] for name in needed if graph[name].op in EXAMPLE_PARSERS]
+    if len(parsers) != 1:
+        return None
+    inferred = infer(graph)
+    used = sorted(
+        {canonical(ref) for node in graph if node.name in needed for ref in node.data_inputs
+         if node_name(ref) == parsers[0].name}
+    )  # fmt: skip
+    if used and all(_is_numbers(inferred, ref) for ref in used):
+        return _cut(graph, used, inferred, outputs)
+    sources = {node_name(ref) for ref in parsers[0].data_inputs if inferred.dtype(canonical(ref)) is STRING}
+    for node in _behind(graph, parsers[0].name, needed):
+        apart = reachable(graph, wanted, stop={node.name})
+        if _is_numbers(inferred, canonical(node.name)) and apart.isdisjoint({parsers[0].name, *sources} - {node.name}):
+            return _with_most_weights(graph, needed, _cut(graph, [canonical(node.name)], inferred, outputs), wanted)
+    return None
+
+
+def _with_most_weights(
+    graph: Graph, needed: set[str], entry: NumbersEntry, wanted: Sequence[str]
+) -> NumbersEntry | None:
+    """The entry with the weights that it leaves out; None where these are most of the model."""
+    behind = reachable(entry.graph, wanted)
+    sizes = {name: value.size for name in needed if (value := _weights(graph[name])) is not None}
+    left_out = tuple(sorted(name for name in sizes if name not in behind))
+    if 2 * sum(sizes[name] for name in left_out) > sum(sizes.values()):
+        return None
+    return entry._replace(left_out=left_out)
+
+
+def _weights(node: Node) -> Tensor | None:
+    """The numbers of a constant that may be weights."""
+    value = node.attrs.get("value") if node.op == "Const" else None
+    is_matrix = isinstance(value, Tensor) and len(value.shape) >= 2 and value.dtype.is_floating
+    return value if is_matrix and isinstance(value, Tensor) else None
+
+
+def _is_numbers(inferred: Inferred, ref: str) -> bool:
+    dtype, shape = inferred.dtype(ref), inferred.shape(ref).dims
+    return dtype is not None and dtype is not STRING and shape is not None and None not in shape[1:]
+
+
+def _behind(graph: Graph, source: str, needed: set[str]) -> Iterator[Node]:
+    """The nodes that a source says something to, in the order of computing."""
+    behind = {source}
+    for node in topological(graph, partial=True):
+        if node.name in needed and any(node_name(ref) in behind for ref in node.data_inputs):
+            behind.add(node.name)
+            yield node
+
+
+def _cut(graph: Graph, refs: Sequence[str], inferred: Inferred, outputs: Sequence[str]) -> NumbersEntry:
+    """The graph with placeholders in the place of tensors."""
+    names: dict[str, str] = {}
+    made: list[Node] = []
+    for ref in refs:
+        name, _, port = ref.partition(":")
+        names[ref] = name if len(refs) == 1 and port == "0" else f"{name}_{port}"
+        dims, dtype = inferred.shape(ref).dims or (), inferred.dtype(ref)
+        assert dtype is not None
+        shape = Shape([None, *dims[1:]] if dims else ())
+        made.append(Node(names[ref], "Placeholder", (), {"dtype": dtype, "shape": shape}))
+
+    def redirected(node: Node) -> Node:
+        inputs = [ref if ref.startswith("^") else names.get(canonical(ref), ref) for ref in node.inputs]
+        return node.replace(inputs=inputs) if inputs != list(node.inputs) else node
+
+    taken = {node.name for node in made}
+    nodes = [redirected(node) for node in graph if node.name not in taken]
+    cut = graph.replace([*made, *nodes], inputs=(), signatures={}, outputs=list(outputs))
+    return NumbersEntry(cut, tuple(names.values()))

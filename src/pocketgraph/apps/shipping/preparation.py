@@ -1,0 +1,73 @@
+"""What of a graph ships: the network behind decoders of pictures and records, for one sample at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pocketgraph.apps.shipping.detection_heads import outputs_before_selection
+from pocketgraph.apps.shipping.encoded_pictures import pixel_entry
+from pocketgraph.apps.shipping.example_records import numbers_entry
+from pocketgraph.apps.shipping.single_batch import fixed_batch, for_one_sample
+from pocketgraph.errors import UsageError, option
+from pocketgraph.freezing.tree_ensembles import PREDICT
+from pocketgraph.graph import Graph, node_name
+from pocketgraph.graph.order import reachable
+
+
+def prepared(
+    graph: Graph, outputs: Sequence[str], reading: Mapping[str, Any], notify: Callable[[str], None]
+) -> tuple[Graph, list[str], dict[str, Any]]:
+    """The graph that ships, what it computes, and how samples are read for it.
+
+    Args:
+        graph: the model, frozen.
+        outputs: what is to be computed.
+        reading: how samples are read, as the caller says.
+        notify: told what was done, a sentence each.
+
+    Raises:
+        UsageError: the model is made of decision trees.
+    """
+    how = dict(reading)
+    needed = reachable(graph, [node_name(name) for name in outputs])
+    if trees := sorted(name for name in needed if graph[name].op == PREDICT):
+        raise UsageError(
+            f"the model is made of decision trees ('{trees[0]}'), which LiteRT has no operators for",
+            hint="a frozen graph has them (pocketgraph freeze_graph MODEL -o frozen.pb), and pocketgraph runs it",
+        )
+    pixels = pixel_entry(graph, outputs)
+    records = numbers_entry(graph, outputs) if pixels is None else None
+    if pixels is not None:
+        graph = pixels.graph
+        notify(
+            f"the part behind '{pixels.tensor}' ships, which takes pixels; reading, cropping and resizing is the app's"
+        )
+        if pixels.mean is not None and all(how[name] is None for name in ("preset", "input_mean", "input_std")):
+            how |= {"input_mean": pixels.mean, "input_std": pixels.std}
+            notify(
+                f"pixels are scaled as the graph does: {option('input_mean')} {pixels.mean:g}, {option('input_std')} "
+                f"{pixels.std:g}"
+            )
+    elif records is not None:
+        graph = records.graph
+        notify(
+            f"the part behind {', '.join(records.tensors)} ships, which takes numbers; making them of records of "
+            "tf.Example is the app's"
+            + (f", with the weights {', '.join(records.left_out)}" if records.left_out else "")
+        )
+    heads = outputs_before_selection(graph, outputs)
+    if heads is not None:
+        outputs = heads
+        graph = graph.replace(outputs=heads, signatures={})
+        notify(
+            f"the part in front of the selection of boxes ships, which gives {', '.join(heads)}; selecting is the app's"
+        )
+    batch = fixed_batch(graph, outputs)
+    single = for_one_sample(graph, outputs) if batch > 1 else None
+    if single is not None:
+        graph = single
+        notify(f"the model takes {batch} samples at a time; what ships takes one, with the same results for each")
+    elif batch > 1:
+        notify(f"the model takes {batch} samples at a time, and so does what ships; each is judged by itself")
+    return graph, list(outputs), how

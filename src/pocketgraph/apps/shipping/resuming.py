@@ -1,0 +1,59 @@
+"""What an earlier call of ``ship`` made, found again by the model's content, the data's place and the options."""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import json
+import os
+
+from pocketgraph.apps.shipping.shipment import MODEL, STATE, Shipment, Tried
+from pocketgraph.errors import PocketgraphError
+from pocketgraph.formats.files import write_atomically
+from pocketgraph.version import VERSION
+
+
+def earlier(folder: str, key: str) -> Shipment | None:
+    """What is in the folder, of a call with the same key; None where that did not end."""
+    try:
+        with open(os.path.join(folder, STATE), encoding="utf-8") as file:
+            kept = json.load(file)
+        if kept.pop("key") != key or not os.path.exists(os.path.join(folder, MODEL)):
+            return None
+        tried = [Tried(**each) for each in kept.pop("tried")]
+        times = kept.pop("milliseconds")
+        found = Shipment(
+            **{**kept, "sizes": tuple(kept["sizes"])}, tried=tried, milliseconds=times and (times[0], times[1])
+        )
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+    found.folder, found.is_resumed = folder, True
+    return found
+
+
+def keep(shipment: Shipment, key: str) -> None:
+    """Writes what a later call finds."""
+    kept = {name: value for name, value in vars(shipment).items() if name != "is_resumed"}
+    kept |= {"key": key, "tried": [vars(each) for each in shipment.tried]}
+    write_atomically(os.path.join(shipment.folder, STATE), json.dumps(kept, indent=1).encode())
+
+
+def key_of(source: str, asked: str) -> str:
+    """What a call is known by: the model's content, the data's place, the options and this version.
+
+    Raises:
+        PocketgraphError: the model cannot be read.
+    """
+    digest = hashlib.sha256(f"{VERSION} {asked}".encode())
+    names = (
+        [source] if os.path.exists(source) else sorted(glob.glob(f"{glob.escape(source)}.*"))
+    )  # a checkpoint's files
+    if os.path.isdir(source):
+        names = sorted(os.path.join(at, name) for at, _, found in os.walk(source) for name in found)
+    for name in names:
+        try:
+            known = os.stat(name)
+        except OSError as error:
+            raise PocketgraphError(f"cannot be read: {error.strerror}", where=name) from None
+        digest.update(f"{name} {known.st_size} {known.st_mtime_ns}".encode())
+    return digest.hexdigest()

@@ -1,0 +1,194 @@
+"""What of a graph ships: the network behind records of tf.Example, and for one sample where it took so many."""
+
+from __future__ import annotations
+
+import pathlib
+
+import numpy as np
+import pytest
+
+from pocketgraph import Session, save
+from pocketgraph.apps.shipping.detection_heads import outputs_before_selection
+from pocketgraph.apps.shipping.example_records import numbers_entry
+from pocketgraph.apps.shipping.ship import ship
+from pocketgraph.apps.shipping.single_batch import fixed_batch, for_one_sample
+from pocketgraph.errors import UsageError
+from pocketgraph.graph import Graph, const
+from pocketgraph.graph.text_format import parse
+
+RNG = np.random.default_rng(0)
+PARSER = """
+    examples = Placeholder(dtype=string, shape=[?])
+    parsed = ParseExampleV2(examples, names, none, dense, none, preset, preset, num_sparse=0, sparse_types=[],
+        ragged_value_types=[], ragged_split_types=[], Tdense=[float, {kind}], dense_shapes=[[3], []])
+"""
+
+
+def constants(**values: object) -> list[object]:
+    return [const(name, np.asarray(value)) for name, value in values.items()]
+
+
+def parser(kind: str) -> list[object]:
+    nothing, keys = np.array([], object), np.array([b"x", b"n"], object)
+    preset = nothing if kind == "string" else np.zeros(0, np.int64)
+    found = [const("names", nothing), const("none", nothing), const("dense", keys),
+             const("preset", np.zeros(0, np.float32)), const("other", preset)]  # fmt: skip
+    return [*found, *parse(PARSER.format(kind=kind).replace("preset, preset", "preset, other"))]
+
+
+def test_features_that_are_numbers_take_the_place_of_records() -> None:
+    graph = Graph([*parser("int64"), *constants(w=RNG.normal(size=(3, 4)).astype(np.float32)), *parse("""
+        count = Cast(parsed:1, SrcT=int64, DstT=float)
+        ones = Const(int32 -1)
+        column = ExpandDims(count, ones, T=float, Tdim=int32)
+        scores = MatMul(parsed, w, T=float)
+        y = Mul(scores, column, T=float)
+    """)])  # fmt: skip
+    entry = numbers_entry(graph, ["y"])
+    assert entry is not None
+    assert entry.tensors == ("parsed_0", "parsed_1")
+    x, n = RNG.normal(size=(2, 3)).astype(np.float32), np.int64([2, 3])
+    with Session(entry.graph) as cut, Session(graph) as whole:
+        (wanted,) = whole.run(["y"], {"parsed:0": x, "parsed:1": n})
+        (found,) = cut.run(["y"], {"parsed_0": x, "parsed_1": n})
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_texts_among_the_features_are_cut_off_with_what_reads_them() -> None:
+    graph = Graph([*parser("string"), *constants(w=RNG.normal(size=(4, 2)).astype(np.float32)), *parse("""
+        bucket = StringToHashBucketFast(parsed:1, num_buckets=5)
+        id = Cast(bucket, SrcT=int64, DstT=float)
+        ones = Const(int32 -1)
+        column = ExpandDims(id, ones, T=float, Tdim=int32)
+        axis = Const(int32 1)
+        features = ConcatV2(parsed, column, axis, N=2, T=float, Tidx=int32)
+        y = MatMul(features, w, T=float)
+    """)])  # fmt: skip
+    entry = numbers_entry(graph, ["y"])
+    assert entry is not None
+    assert entry.tensors == ("features",)
+    assert entry.left_out == ()
+
+
+def test_an_embedding_in_front_is_told_of_and_most_of_a_model_is_never_left_out() -> None:
+    def looked_up(size: int) -> Graph:
+        table = RNG.normal(size=(5, size)).astype(np.float32)
+        return Graph([*parser("string"), *constants(table=table, w=RNG.normal(size=(3 + size, 40)).astype(np.float32)),
+                      *parse("""
+            bucket = StringToHashBucketFast(parsed:1, num_buckets=5)
+            axis = Const(int32 0)
+            embedded = GatherV2(table, bucket, axis, Tparams=float, Tindices=int64, Taxis=int32)
+            last = Const(int32 1)
+            features = ConcatV2(parsed, embedded, last, N=2, T=float, Tidx=int32)
+            y = MatMul(features, w, T=float)
+        """)])  # fmt: skip
+
+    entry = numbers_entry(looked_up(2), ["y"])
+    assert entry is not None
+    assert entry.left_out == ("table",)
+    whole = looked_up(2)
+    big = whole.map_nodes(
+        lambda node: const("table", RNG.normal(size=(500, 2)).astype(np.float32)) if node.name == "table" else node
+    )
+    assert numbers_entry(big, ["y"]) is None
+
+
+def test_decision_trees_are_refused_in_one_sentence(tmp_path: pathlib.Path) -> None:
+    trees = pathlib.Path(__file__).parents[1] / "fixtures" / "boosted_trees" / "numbers"
+    with pytest.raises(UsageError, match="decision trees"):
+        ship(trees, tmp_path / "out")
+
+
+def test_a_graph_without_records_is_left_alone() -> None:
+    assert numbers_entry(parse("x = Placeholder(dtype=float, shape=[?,2])\ny = Relu(x, T=float)"), ["y"]) is None
+
+
+def classifier(batch: int, *, flat: str, pools: bool = False) -> Graph:
+    joined = """
+        summed = Sum(hot, rows, T=float, Tidx=int32, keep_dims=true)
+        left = Sub(hot, summed, T=float)"""
+    return Graph([*constants(w=RNG.normal(size=(12, 3)).astype(np.float32)), *parse(f"""
+        x = Placeholder(dtype=float, shape=[{batch},2,2,3])
+        flat = Const(int32 {flat})
+        rows = Const(int32 [0])
+        pixels = Reshape(x, flat, T=float, Tshape=int32)
+        hot = Relu(pixels, T=float){joined if pools else ""}
+        logits = MatMul({"left" if pools else "hot"}, w, T=float)
+        y = Softmax(logits, T=float)
+    """)])  # fmt: skip
+
+
+def test_a_fixed_batch_becomes_one_sample() -> None:
+    graph = classifier(4, flat="[4, 12]")
+    assert fixed_batch(graph, ["y"]) == 4
+    single = for_one_sample(graph, ["y"])
+    assert single is not None
+    x = RNG.normal(size=(4, 2, 2, 3)).astype(np.float32)
+    with Session(graph) as whole, Session(single) as one:
+        (wanted,) = whole.run(["y"], {"x": x})
+        for at in range(4):
+            np.testing.assert_allclose(one.run(["y"], {"x": x[at : at + 1]})[0][0], wanted[at], rtol=1e-6)
+
+
+def test_a_batch_whose_samples_meet_stays_as_it_is() -> None:
+    assert for_one_sample(classifier(4, flat="[4, 12]", pools=True), ["y"]) is None
+
+
+@pytest.mark.parametrize("pools", [False, True])
+def test_labels_fit_the_scores_of_each_sample_of_a_batch(pools: bool, tmp_path: pathlib.Path) -> None:
+    graph = classifier(8, flat="[8, 12]", pools=pools)
+    x = RNG.normal(size=(60, 2, 2, 3)).astype(np.float32)
+    with Session(graph) as session:
+        right = [int(session.run(["y"], {"x": np.repeat(row[None], 8, axis=0)})[0][0].argmax()) for row in x]
+    np.savez(tmp_path / "data.npz", x=x, labels=np.array(right))
+    (tmp_path / "labels.txt").write_text("red\ngreen\nblue\n")
+    save(graph, tmp_path / "model.pb")
+    told: list[str] = []
+    made = ship(tmp_path / "model.pb", tmp_path / "out", tmp_path / "data.npz", labels=tmp_path / "labels.txt",
+                notify=told.append)  # fmt: skip
+    assert any("takes 8 samples at a time" in note for note in told)
+    assert "100.0% before" in made.tried[-1].words
+
+
+DETECTOR = """
+    x = Placeholder(dtype=float, shape=[1,4,4,3])
+    box_layer = Conv2D(x, box_weights, T=float, strides=[1, 1, 1, 1], padding="VALID")
+    box_head = BiasAdd(box_layer, box_biases, T=float)
+    score_layer = Conv2D(x, score_weights, T=float, strides=[1, 1, 1, 1], padding="VALID")
+    score_head = BiasAdd(score_layer, score_biases, T=float)
+    rows = Const(int32 [4, 4])
+    boxes = Reshape(box_head, rows, T=float, Tshape=int32)
+    all = Const(int32 [-1])
+    flat = Reshape(score_head, all, T=float, Tshape=int32)
+    scores = Sigmoid(flat, T=float)
+    most = Const(int32 2)
+    overlap = Const(float 0.5)
+    least = Const(float 0.1)
+    chosen = NonMaxSuppressionV3(boxes, scores, most, overlap, least, T=float)
+    axis = Const(int32 0)
+    found = GatherV2(boxes, chosen, axis, Tparams=float, Tindices=int32, Taxis=int32)
+    beside = Relu(score_head, T=float)
+"""
+
+
+def detector() -> Graph:
+    weights = {f"{name}_weights": RNG.normal(size=(3, 3, 3, size)).astype(np.float32)
+               for name, size in (("box", 4), ("score", 1))}  # fmt: skip
+    biases = {f"{name}_biases": np.zeros(size, np.float32) for name, size in (("box", 4), ("score", 1))}
+    return Graph([*constants(**weights, **biases), *parse(DETECTOR)])
+
+
+def test_a_detector_ships_in_front_of_the_selection_of_boxes(tmp_path: pathlib.Path) -> None:
+    graph = detector()
+    assert outputs_before_selection(graph, ["found"]) == ["box_head", "score_head"]
+    assert outputs_before_selection(graph, ["beside", "found"]) == ["beside", "box_head", "score_head"]
+    assert outputs_before_selection(graph, ["beside"]) is None
+    save(graph, tmp_path / "model.pb")
+    told: list[str] = []
+    ship(tmp_path / "model.pb", tmp_path / "out", outputs=["found"], notify=told.append)
+    assert any("in front of the selection of boxes" in note for note in told)
+    x = RNG.normal(size=(1, 4, 4, 3)).astype(np.float32)
+    with Session(graph, engine="reference") as whole, Session(str(tmp_path / "out" / "frozen.pb")) as cut:
+        wanted = whole.run(["box_head", "score_head"], {"x": x})
+        for one, other in zip(cut.run(["box_head", "score_head"], {"x": x}), wanted, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)

@@ -1,0 +1,111 @@
+"""Commands that run a model take trainings and SavedModels too: these are frozen in memory, and that is said."""
+
+from __future__ import annotations
+
+import pathlib
+import shutil
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pocketgraph
+from command_line import call
+from pocketgraph.errors import UsageError
+from pocketgraph.formats import save
+from pocketgraph.freezing import freeze
+from pocketgraph.freezing.ready_models import for_session, read_model, ready
+from pocketgraph.graph import Graph, Signature, const
+from pocketgraph.graph.text_format import parse
+from support import ROOT
+
+DIGITS = ROOT / "examples" / "digits"
+BATCH_NORMS = pathlib.Path(__file__).parents[1] / "fixtures" / "freeze"
+
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    held = np.load(DIGITS / "data" / "held_out.npz")
+    path = tmp_path_factory.mktemp("data") / "digits.npz"
+    np.savez(path, image=held["images"][:20].astype(np.float32).reshape(-1, 8, 8, 1) / 255)
+    return path
+
+
+@pytest.mark.parametrize("command", ["summarize", "plan", "benchmark_model", "verify", "evaluate", "quantize"])
+def test_a_training_directory_is_a_model(
+    command: str, digits: pathlib.Path, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    training = DIGITS / "training"
+    frozen = tmp_path / "frozen.pb"
+    save(freeze(training, repair=True), frozen)
+    further: dict[str, list[Any]] = {
+        "benchmark_model": ["--max_num_runs=2"],
+        "verify": [frozen],
+        "evaluate": [frozen, f"--data={digits}"],
+        "quantize": ["--mode=dynamic", f"--data={digits}", f"--output={tmp_path / 'small.tflite'}"],
+    }
+    assert call(command, training, *further.get(command, ())) == 0
+    assert "frozen in memory" in capsys.readouterr().err
+
+
+def test_what_is_frozen_in_memory_is_what_the_command_makes(tmp_path: pathlib.Path) -> None:
+    found = ready(DIGITS / "training")
+    words = found.command.format(out=tmp_path / "frozen.pb").split()
+    assert call(*words[1:]) == 0
+    save(found.graph, tmp_path / "in_memory.pb")
+    assert (tmp_path / "in_memory.pb").read_bytes() == (tmp_path / "frozen.pb").read_bytes()
+
+
+def test_a_graph_whose_variables_lie_beside_it_is_frozen(tmp_path: pathlib.Path) -> None:
+    shutil.copytree(DIGITS / "training", tmp_path / "training")
+    graph = read_model(tmp_path / "training" / "graph.pbtxt")
+    assert not any(node.op.startswith("Var") for node in graph)
+
+
+def test_a_frozen_file_beside_a_checkpoint_is_read_as_it_is(tmp_path: pathlib.Path) -> None:
+    shutil.copytree(DIGITS / "training", tmp_path / "training")
+    save(parse("x = Placeholder(dtype=float, shape=[2])\ny = Relu(x, T=float)"), tmp_path / "training" / "net.pb")
+    path = tmp_path / "training" / "net.pb"
+    assert for_session(path) == str(path)
+    assert ready(path).command == ""
+
+
+def with_records(*keys: str) -> Graph:
+    """A model whose main signature takes tf.Example; of the others each takes the numbers."""
+    nodes = parse("""
+        examples = Placeholder(dtype=string, shape=[?])
+        x = Placeholder(dtype=float, shape=[?,3])
+        parsed = ParseExampleV2(examples, names, none, dense, none, preset, num_sparse=0, sparse_types=[],
+            ragged_value_types=[], ragged_split_types=[], Tdense=[float], dense_shapes=[[3]])
+        of_records = MatMul(parsed, w, T=float)
+        of_numbers = MatMul(x, w, T=float)
+    """)
+    w = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
+    nothing = np.array([], object)
+    constants = [const("w", w), const("names", nothing), const("none", nothing),
+                 const("dense", np.array([b"x"], object)), const("preset", np.zeros(0, np.float32))]  # fmt: skip
+    signatures = {"serving_default": Signature({"examples": "examples:0"}, {"y": "of_records:0"}, "")}
+    signatures |= {key: Signature({"x": "x:0"}, {"y": "of_numbers:0"}, "") for key in keys}
+    return Graph([*constants, *nodes], signatures=signatures)
+
+
+def test_a_signature_that_takes_numbers_stands_in_for_one_that_takes_records(tmp_path: pathlib.Path) -> None:
+    pocketgraph.save(with_records("predict"), tmp_path / "model", form="saved_model")
+    told: list[str] = []
+    found = ready(tmp_path / "model")
+    read_model(tmp_path / "model", notify=told.append)
+    assert found.graph.outputs == ("of_numbers:0",)
+    assert "'predict' is taken" in told[0]
+    own = read_model(tmp_path / "model", signature="serving_default")
+    assert own.outputs == ("of_records:0",)
+
+
+def test_a_signature_can_be_chosen(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = tmp_path / "model"
+    pocketgraph.save(with_records("predict"), model, form="saved_model")
+    for command in ("summarize", "plan", "benchmark_model"):
+        assert call(command, model, "--signature=predict") == 0
+        assert "of_numbers" in capsys.readouterr().out
+    assert call("verify", model, model, "--signature=predict") == 0
+    with pytest.raises(UsageError, match="no signature 'other'"):
+        read_model(model, signature="other")
