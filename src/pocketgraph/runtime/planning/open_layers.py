@@ -53,7 +53,11 @@ class OpenLayers:
             node: it.
             inferred: what is known while sizes are open.
         """
-        sources = {node_name(ref) for ref in node.data_inputs}
+        if node.op == "Const":
+            return True
+        refs = node.data_inputs
+        sources = [node_name(ref) for ref in refs]
+        taken = list(map(canonical, refs))
         is_heavy, is_after = node.op in HEAVY, not self.after.isdisjoint(sources)
         if is_heavy and is_after:
             return False
@@ -61,28 +65,31 @@ class OpenLayers:
             self._behind.add(node.name)
         if is_after:
             self.after.add(node.name)
-        elif not self._is_layer(node, inferred):
+        elif not self._is_layer(node, taken, inferred):
             if is_heavy:
                 return False
             if node.name in self._behind:
                 self.after.add(node.name)
             else:
                 self.before[node.name] = node
-        if node.name in self.before or node.name in self.after or self._computes(node, sources, inferred):
+        if node.name in self.before or node.name in self.after or self._computes(node, sources, taken, inferred):
             self.computing.add(node.name)
         return True
 
-    def _computes(self, node: Node, sources: Collection[str], inferred: Inferred) -> bool:
-        if self.computing.isdisjoint(sources) and self.fed.isdisjoint(map(canonical, node.data_inputs)):
+    def _computes(self, node: Node, sources: Collection[str], taken: Collection[str], inferred: Inferred) -> bool:
+        if self.computing.isdisjoint(sources) and self.fed.isdisjoint(taken):
             return False
         made = f"{node.name}:0"
         return made not in self.from_sizes and inferred.value(made) is None
 
-    def _is_layer(self, node: Node, inferred: Inferred) -> bool:
+    def _is_layer(self, node: Node, taken: Sequence[str], inferred: Inferred) -> bool:
         made = [f"{node.name}:{port}" for port in range(max(1, len(inferred.shapes(node.name))))]
-        taken = [canonical(ref) for ref in node.data_inputs]
         is_told = not self.from_sizes.isdisjoint(taken)
-        is_open = any(not inferred.shape(ref).is_known for ref in (*taken, *made))
+        is_open = False
+        for ref in (*taken, *made):
+            if not inferred.shape(ref).is_known:
+                is_open = True
+                break
         if not (is_told or is_open) or not self.fed.isdisjoint(made):
             return True
         if all(inferred.value(ref) is not None for ref in made):

@@ -69,7 +69,9 @@ def opened_part(
         return None
     given = {str(e): (dtype, Shape(sizes)) for e, (dtype, sizes) in compiled.key.feeds if dtype is not None}
     wanted = [*map(str, opened.fetches)]
-    fixed = infer(graph, given, request.values, wanted, before=compiled.inferred)
+    fixed = compiled.inferred  # of the graph after its passes, some of which leave nodes out
+    if any(not fixed.shape(name).is_known for name in part.inputs):
+        fixed = infer(graph, given, request.values, wanted, before=fixed)
     taken = {name: (fixed.dtype(name), fixed.shape(name)) for name in part.inputs}
     specs = {name: (dtype, shape.known) for name, (dtype, shape) in taken.items() if dtype and shape.is_known}
     sizes = [inferred.shape(name).dims for name in part.inputs]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from pocketgraph.errors import RunError
 from pocketgraph.graph import Shape, canonical
+from pocketgraph.graph.collector import collector_paused
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes.infer import in_order, infer_while
 from pocketgraph.litert import engine
@@ -23,6 +24,7 @@ from pocketgraph.runtime.planning.open_layers import OpenLayers, open_shapes
 from pocketgraph.runtime.planning.served_calls import Served, ServedCalls
 
 
+@collector_paused()
 def opened_program(
     opened: CallKey, compiled: Compiled, request: Request, kept_as: tuple[str, str] | None
 ) -> Served | None:
@@ -41,7 +43,7 @@ def opened_program(
     if any(node.control_inputs or node.op in UNFIT for node in nodes):
         return None
     layers = OpenLayers(frozenset(map(canonical, feeds)))
-    inferred = infer_while(layers.look_at, graph, feeds, request.values, wanted, compiled.inferred)
+    inferred = infer_while(layers.look_at, graph, feeds, request.values, nodes, compiled.inferred)
     if inferred is None:
         return None
     if layers.before or layers.after or not layers.from_sizes.isdisjoint(map(canonical, wanted)):
