@@ -48,6 +48,27 @@ def main():
         for prefix, lowered in (("keras", True), ("functional", False)):
             function = tf.function(lambda x, net=net: net(x), input_signature=[tf.TensorSpec([None, 6, 3])])
             keep(folder, f"{prefix}_{kind}", function, [[floats(1, 6, 3)], [floats(3, 6, 3)]], lowered)
+    keep(folder, "keras_ragged", ragged(layers), [ragged_run(0, 3, 7, 9), ragged_run(0, 5, 6, 16, 17)], True)
+
+
+def ragged(layers):
+    """Rows of words of any lengths: how often the loops turn is known when they begin."""
+    words = tf.Variable(floats(20, 16))
+    both, last = layers.Bidirectional(layers.LSTM(16, return_sequences=True)), layers.LSTM(16)
+    last(both(tf.zeros([2, 3, 16]), mask=tf.ones([2, 3], tf.bool)))
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.int32), tf.TensorSpec([None], tf.int64)])
+    def answer(values, splits):
+        rows = tf.RaggedTensor.from_row_splits(tf.gather(words, values), splits)
+        dense = rows.to_tensor()
+        mask = tf.sequence_mask(rows.row_lengths(), tf.shape(dense)[1])
+        return last(both(dense, mask=mask), mask=mask)
+
+    return answer
+
+
+def ragged_run(*splits):
+    return [RNG.integers(0, 20, splits[-1]).astype("i4"), np.array(splits, "i8")]
 
 
 main()

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from graph_files import graph_file, graph_names
+from pocketgraph.litert.executable import Executable
 from pocketgraph.runtime import Session
 from recorded_runs import Arrays, assert_near, assert_repeats, recorded_runs
 
@@ -79,6 +80,22 @@ def test_loops_to_the_longest_length(name: str, is_written: bool, tmp_path: path
     with Session(graph_file(FOLDER, f"{name}"), cache_dir=tmp_path) as session:
         feeds, expected = runs_of(name)[0]
         assert ("LoopCond" not in str(session.plan(list(expected), feeds))) == is_written
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_weights_that_a_body_waits_for_are_constants_of_its_part(tmp_path: pathlib.Path) -> None:
+    """As TensorFlow 2 writes loops: each value of a body, weights too, waits for all others to be there."""
+    feeds, expected = runs_of("keras_ragged")[0]
+    graph = graph_file(FOLDER, "keras_ragged")
+    with Session(graph, cache_dir=tmp_path) as session:
+        session.run(list(expected), feeds)
+        parts = [each for plan in session._calls.plans.values() for each in plan.executables]
+        sizes = [shape for each in parts if isinstance(each, Executable) for _, _, shape in each.about["inputs"]]
+        plan = session.plan(list(expected), feeds)
+    assert sizes
+    assert not {(16, 64), (32, 64)} & set(map(tuple, sizes))
+    cells = [[name for name in part.nodes if "/while/lstm_cell" in name and "MatMul" in name] for part in plan.parts]
+    assert sorted(filter(None, map(len, cells))) == [2, 2, 2]
 
 
 def test_times_of_dynamic_parts_are_told() -> None:

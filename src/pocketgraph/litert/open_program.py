@@ -135,13 +135,18 @@ class _SizePropagation:
         return (*self.broadcast([one[:-2], two[:-2]], len(one) - 2), rows, columns)
 
     def convolved(self, operation: Operation, source: Sizes) -> Sizes:
-        """A convolution whose stride is 1."""
+        """A convolution, of stride 1 or with what LiteRT itself pads for each size."""
         options, weights = operation.options, operation.inputs[1]
-        steps = (options.get("stride_h"), options.get("stride_w"), options.get("dilation_h"), options.get("dilation_w"))
-        if steps != (1, 1, 1, 1) or weights is None or weights.constant is None or source[3] is None:
+        steps, is_same = (options.get("stride_h"), options.get("stride_w")), options.get("padding") == "SAME"
+        if weights is None or weights.constant is None or source[3] is None:
             raise _NotCertain
-        lost = (0, 0) if options.get("padding") == "SAME" else (weights.shape[1] - 1, weights.shape[2] - 1)
-        sides = [None if size is None else size - less for size, less in zip(source[1:3], lost, strict=True)]
+        if (options.get("dilation_h"), options.get("dilation_w")) != (1, 1) or not (is_same or steps == (1, 1)):
+            raise _NotCertain
+        sides: list[int | None] = []
+        for size, step, window in zip(source[1:3], steps, weights.shape[1:3], strict=True):
+            if not isinstance(step, int):
+                raise _NotCertain
+            sides.append(None if size is None else -(-size // step) if is_same else size - window + 1)
         return source[0], sides[0], sides[1], weights.shape[0]
 
     def reshaped(self, source: Sizes, target: tuple[int, ...]) -> Sizes:

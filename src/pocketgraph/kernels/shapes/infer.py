@@ -128,17 +128,18 @@ def infer_while(
     graph: Graph,
     feeds: Mapping[str, tuple[DType, Shape]],
     values: Mapping[str, np.ndarray[Any, Any]],
-    outputs: Iterable[str],
+    nodes: Iterable[Node],
     before: Inferred,
 ) -> Inferred | None:
-    """As ``infer``, as long as something holds for each node, producers first; None at the first for which it does not.
+    """As ``infer``, as long as something holds for each node; None at the first for which it does not.
 
     Args:
         holds: is given a node, and what is known of it and of those before it.
+        nodes: those to look at, as ``in_order`` gives them.
     """
     walk = _Walk(graph, _facts_of(feeds, values), strict=False, complete=True)
     found = Inferred(walk)
-    for node in timed(in_order(graph, outputs)):
+    for node in timed(nodes):
         walk.look_at(node, before)
         if not holds(node, found):
             return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -23,6 +24,8 @@ POLYNOMIALS = ops_with("polynomial")
 """Ops whose result is known where it does not depend on the unknown elements."""
 DIVISIONS = frozenset({"FloorDiv", "Div"})
 """Ops of which the same is true when the divisor is known."""
+UNTAKEN = 0x5EED_1E55_0F_5A_17
+"""Stands for an element that is not known while elements are moved about."""
 SIZED_BY_VALUE = ops_with("sized_by_value")
 """Ops whose output shape depends on the values, never larger than the input."""
 
@@ -81,7 +84,9 @@ def result(
     if all(isinstance(value, np.ndarray) for value in inputs):
         return tuple(_evaluate(node, inputs) or nothing)
     divides = node.op in DIVISIONS and isinstance(inputs[-1], np.ndarray)
-    if node.op in MOVING or node.op in POLYNOMIALS or divides:
+    if node.op in MOVING:
+        return _followed(node, inputs) or nothing
+    if node.op in POLYNOMIALS or divides:
         return _probed(node, inputs) or nothing
     return nothing
 
@@ -106,19 +111,50 @@ def _as_array(value: Any) -> Any:
     return np.asarray(value) if isinstance(value, (np.generic, int, float)) else value
 
 
+def _followed(node: Node, inputs: Sequence[Known]) -> tuple[Known, ...] | None:
+    """Runs a node that only moves elements about, with a number in the unknown places that no known one is."""
+    filled = []
+    for value in inputs:
+        if isinstance(value, Partial):
+            filled.append(np.where(value.known, value.numbers, UNTAKEN))
+        elif value is not None and value.dtype.kind in "iu":
+            filled.append(value.astype(np.int64))
+        else:
+            return None
+        if isinstance(value, np.ndarray) and (filled[-1] == UNTAKEN).any():
+            return None
+    outputs = _evaluate(_widened(node), filled)
+    if outputs is None:
+        return None
+    found: list[Known] = []
+    for moved in outputs:
+        if moved is None or moved.dtype.kind not in "iu":
+            found.append(None)
+            continue
+        known = np.asarray(moved != UNTAKEN)
+        numbers = moved.astype(np.int64)
+        if known.all():
+            found.append(numbers.astype(_integer_type(node)))
+        else:
+            found.append(Partial(numbers, known) if known.any() else None)
+    return tuple(found)
+
+
 def _probed(node: Node, inputs: Sequence[Known]) -> tuple[Known, ...] | None:
     """Runs the node twice with different numbers in the unknown places: what comes out the same is known.
 
     The numbers are large, random and all different, so that two that cancel are not taken for a known result.
     """
     runs = []
-    for seed in (1, 2):
-        rng = np.random.default_rng(seed)
+    wanted = sum(value.known.size for value in inputs if isinstance(value, Partial))
+    for guesses in _guesses(-(-wanted // LARGEST) * LARGEST):
         filled = []
+        place = 0
         for value in inputs:
             if isinstance(value, Partial):
-                guesses = rng.integers(2**40, 2**41, value.known.shape)
-                filled.append(np.where(value.known, value.numbers, guesses))
+                guess = guesses[place : place + value.known.size].reshape(value.known.shape)
+                place += value.known.size
+                filled.append(np.where(value.known, value.numbers, guess))
             elif value is not None and value.dtype.kind in "iu":
                 filled.append(value.astype(np.int64))
             else:
@@ -139,6 +175,12 @@ def _probed(node: Node, inputs: Sequence[Known]) -> tuple[Known, ...] | None:
         else:
             found.append(Partial(numbers, np.asarray(same)) if same.any() else None)
     return tuple(found)
+
+
+@functools.lru_cache(4)
+def _guesses(count: int) -> tuple[np.ndarray[Any, Any], ...]:
+    """Twice as many random numbers: drawing them takes longer than what they are for."""
+    return tuple(np.random.default_rng(seed).integers(2**40, 2**41, count) for seed in (1, 2))
 
 
 def _widened(node: Node) -> Node:

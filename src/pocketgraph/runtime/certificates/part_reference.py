@@ -122,6 +122,9 @@ class PartReference:
         with np.errstate(all="ignore"):
             for place, item in enumerate(self._order):
                 node = item.node
+                if node.op == "Const" and trace is None:  # more than half of a graph's nodes
+                    values[Endpoint(node.name, 0)] = node.tensor.numpy()
+                    continue
                 taken = [values[endpoint] for endpoint in item.data]
                 began = time.perf_counter_ns()
                 made = computed(node, taken)

@@ -41,7 +41,7 @@ def dynamic_parts(
         is_reference: whether a tensor is a variable itself.
         wanted: tensors that leave the region besides those that other nodes take.
     """
-    fed = {endpoint.node for endpoint in plan.fed}
+    fed, awaited = {endpoint.node for endpoint in plan.fed}, {endpoint.node for endpoint in wanted}
     kinds: dict[object, frozenset[Atom] | None] = {}
     depends: dict[object, list[object]] = {}
     waits: dict[object, list[object]] = {}  # of constants, which parts take in: who takes them waits as they do
@@ -50,11 +50,15 @@ def dynamic_parts(
         before = [key for source in sources for key in waits.get(key_of(source), [key_of(source)])]
         if isinstance(unit, str):
             item = plan.items[unit]
-            if dynamic.is_static(unit, plan) and (not item.control or item.node.op == "Const"):
+            if dynamic.is_static(unit, plan):
                 waits[unit] = before
                 continue
+            if item.node.op == "NoOp" and all(kinds.get(source) is None for source in before):
+                waits[unit] = before  # a gate, such as that of a body, makes no neighbours of those who wait for it
+                continue
             is_plain = unit not in fed and not any(is_reference(e) for e in item.data)
-            if is_plain and dynamic.is_able(item):
+            is_read = item.node.op not in PASSED or bool(plan.taken_from(unit)) or unit in awaited
+            if is_plain and is_read and dynamic.is_able(item):
                 own = node_live.get(unit, LIVE).atoms
         kinds[key_of(unit)] = own
         depends[key_of(unit)] = before

@@ -126,7 +126,9 @@ class DynamicParts:
             if item.node.op == "Const":  # what a Const waits for, those who take it wait for too (units.waits_of)
                 return name == asked or not item.control
             passes = (item.node.op in PASSED_ON and len(item.data) == 1) or item.node.op == "Switch"
-            if not passes or item.control or item.data[0] in plan.fed:
+            if not passes or item.data[0] in plan.fed:
+                return False
+            if item.control and item.node.op == "Switch":
                 return False
             if item.node.op == "Enter" and not item.node.attr("is_constant", False):
                 return False

@@ -257,16 +257,16 @@ class ExecutionPlan:
 
 
 class Compiled(NamedTuple):
-    """A plan of one executable for fixed sizes.
+    """A plan for fixed sizes.
 
     Attributes:
         key: of the call.
-        executable: it.
+        executable: what runs it, where that is one alone.
         inferred: what was known of the graph's tensors.
         seconds: what the plan took.
     """
 
     key: CallKey
-    executable: Executable
+    executable: Executable | None
     inferred: Inferred
     seconds: float

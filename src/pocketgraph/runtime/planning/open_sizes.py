@@ -63,6 +63,18 @@ class SizedCalls:
             return False
         return self.spent.get(key, 0.0) < self.price
 
+    def pays(self, key: CallKey, seconds: float) -> bool:
+        """Notes a run of a program that serves several sizes; says whether these have run as long as a plan takes."""
+        self.note(key, seconds)
+        price = self.price or max((plan.seconds for plan in self.compiled), default=0.0)
+        return self.spent[key] >= price
+
+    def note(self, key: CallKey, seconds: float) -> None:
+        """Notes how long these shapes have run."""
+        if len(self.spent) >= MOST_SHAPES:
+            self.spent.clear()
+        self.spent[key] = self.spent.get(key, 0.0) + seconds
+
     def opened(self, key: CallKey) -> CallKey:
         """The key with the sizes left open that have changed so far."""
         self.changing |= key.differing(self.first)
@@ -90,9 +102,7 @@ class OpenSizes:
         """Notes a run with open sizes; says whether the next one is to be planned for."""
         known = self.of(key)
         known.refused |= not known.spent and seconds > known.price
-        if len(known.spent) >= MOST_SHAPES:
-            known.spent.clear()
-        known.spent[key] = known.spent.get(key, 0.0) + seconds
+        known.note(key, seconds)
         return not known.is_due(key)
 
 

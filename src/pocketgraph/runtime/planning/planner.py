@@ -72,7 +72,9 @@ def prepare(request: Request, items: Mapping[str, Item] | None = None) -> Execut
         keep(stored_plan.name_of(request), request, request.graph, known.plan.items, parts, found)
     description = _described(request, known.plan.items, cuts, found, reasons, known.applied)
     if whole is None:
-        return ExecutionPlan(program, description=description, executables=opened)
+        plan = ExecutionPlan(program, description=description, executables=opened)
+        plan.inferred = known.inferred if not request.call.has_open_sizes else None
+        return plan
     places = {endpoint: index for index, endpoint in enumerate(request.feeds)}
     order = tuple([places[endpoint] for endpoint in whole.inputs])
     plan = ExecutionPlan(program, whole.executable, order, description, opened)

@@ -10,7 +10,7 @@ from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.litert import cache
 from pocketgraph.runtime.planning.call_key import CallKey
 from pocketgraph.runtime.planning.execution_plan import Compiled, ExecutionPlan, Request
-from pocketgraph.runtime.planning.served_calls import ServedCalls
+from pocketgraph.runtime.planning.served_calls import Served, ServedCalls
 
 MOST_TRIES = 6  # sizes that could not be opened, after which no more are tried
 SMALLEST = 2  # at size 1 tensors are repeated, and axes left out
@@ -20,7 +20,7 @@ class ResizableCalls:
     """Calls of a session that differ in sizes alone. Is asked under the session's lock."""
 
     def __init__(self) -> None:
-        self._served: dict[CallKey, ServedCalls] = {}
+        self._served: dict[CallKey, Served] = {}
         self._refused: set[CallKey] = set()
         self._own: set[CallKey] = set()
         self._is_new = True

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from pocketgraph.graph import Shape
 from pocketgraph.graph.endpoint import Endpoint
@@ -11,8 +11,24 @@ from pocketgraph.runtime.planning.call_key import CallKey
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan
 
 if TYPE_CHECKING:
-    from pocketgraph.litert.executable import Check, Executable
+    from pocketgraph.litert.executable import Executable
     from pocketgraph.litert.resizable import Resizable
+    from pocketgraph.runtime.certificates.first_comparison import FirstComparison
+
+
+class Served(Protocol):
+    """Calls of several sizes that one program serves."""
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether it was compared and right; the first sizes are those for which it is."""
+
+    def plan(self, key: CallKey) -> ExecutionPlan:
+        """What runs calls of these sizes.
+
+        Raises:
+            RunError: LiteRT does not take them.
+        """
 
 
 class ServedCalls:
@@ -21,26 +37,21 @@ class ServedCalls:
     Args:
         resizable: it.
         inputs: what goes into it, in order.
-        compares: what compares it at its first run; None where an earlier process did.
-        is_right: whether that came out well.
+        comparison: compares it at its first run; None where an earlier process did.
     """
 
     def __init__(
-        self,
-        resizable: Resizable,
-        inputs: Sequence[Endpoint],
-        compares: Check | None = None,
-        is_right: Callable[[], bool] = lambda: True,
+        self, resizable: Resizable, inputs: Sequence[Endpoint], comparison: FirstComparison | None = None
     ) -> None:
         self.resizable = resizable
         self.inputs = tuple(inputs)
-        self._compares = compares
-        self._is_right = is_right
+        self._comparison = comparison
+        self._is_new = True
 
     @property
     def is_trusted(self) -> bool:
-        """Whether it was compared and right; the first sizes are those for which it is."""
-        return self._compares is not None or self._is_right()
+        """As Served."""
+        return self._is_new or self._comparison is None or self._comparison.is_right
 
     def plan(self, key: CallKey) -> ExecutionPlan:
         """
@@ -49,7 +60,8 @@ class ServedCalls:
         """
         feeds = dict(key.feeds)
         executable: Executable = self.resizable.sized([Shape(feeds[endpoint][1]).known for endpoint in self.inputs])
-        executable.check, self._compares = self._compares, None
+        if self._is_new:
+            executable.check, self._is_new = self._comparison, False
         places = {endpoint: place for place, endpoint in enumerate(feeds)}
         order = tuple(places[endpoint] for endpoint in self.inputs)
         return ExecutionPlan(None, executable, order, executables=[executable])

@@ -211,7 +211,7 @@ class SessionPlans:
         from pocketgraph.litert.executable import Executable
         from pocketgraph.runtime.feeding.feeds import FeedSpec
 
-        if isinstance(plan.whole, Executable):
+        if plan.whole is None or isinstance(plan.whole, Executable):
             declared = [FeedSpec.of(self.graph, endpoint, "").shape for endpoint, _ in key.feeds]
             if not all(shape.is_known for shape in declared):
                 self._sizes.of(key).compiled.append(Compiled(key, plan.whole, inferred, seconds))
@@ -251,9 +251,11 @@ class SessionPlans:
                 self.calls.forget()
 
     def _ran_resized(self, key: CallKey, plan: ExecutionPlan, seconds: float) -> None:
-        """Lets calls that have often waited for the program to take their sizes have a plan of their own."""
+        """Lets calls have a plan of their own that have often waited for the program to take their sizes; or, where it
+        is a part of the plan, have run as long as a plan of their own takes."""
         known = self._sizes.of(key)
-        if known.resizable is not None and getattr(plan.whole, "waited", 0.0) > WAITED:
+        waited = getattr(plan.whole, "waited", 0.0) > WAITED if plan.whole is not None else known.pays(key, seconds)
+        if known.resizable is not None and waited:
             with self.lock:
                 known.resizable.wants_its_own(key)
                 self.calls.drop([key])

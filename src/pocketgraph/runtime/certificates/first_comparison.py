@@ -1,0 +1,42 @@
+"""The comparison of a program that serves several sizes, at the first ones that it was not compiled for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pocketgraph.runtime.certificates.agreement import Agreement
+from pocketgraph.runtime.certificates.part_check import CheckedPart, PartCheck
+from pocketgraph.runtime.certificates.part_reference import PartReference
+
+if TYPE_CHECKING:
+    from pocketgraph.litert.executable import Executable
+
+Array = np.ndarray[Any, Any]
+
+
+class FirstComparison:
+    """Compares a program with the reference engine at its first run; what an executable is given as its ``check``.
+
+    Args:
+        reference: its nodes.
+        names: its inputs'.
+        cache_dir: as for Request.
+    """
+
+    def __init__(self, reference: PartReference, names: Sequence[str], cache_dir: Any) -> None:
+        self._part = CheckedPart(f"the program for all sizes of {', '.join(names)}")
+        self._check = PartCheck(reference, self._part, always=False, cache_dir=cache_dir)
+
+    @property
+    def is_right(self) -> bool:
+        """Whether that came out well."""
+        return self._part.verdict is Agreement.RIGHT
+
+    def __call__(self, executable: Executable, feeds: Sequence[Array], results: list[Array]) -> list[Array]:
+        # For other numbers the layers were found right when they were compiled.
+        right = self._check.compare(executable, feeds, results, "", varies=False)
+        executable.check = None
+        return results if right is None or self._part.verdict is not Agreement.WRONG else right
