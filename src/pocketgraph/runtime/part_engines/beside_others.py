@@ -1,8 +1,8 @@
 """How long two engines take, by turns, whatever else the machine has to do.
 
 The clock goes on while a thread waits for a processor. Linux tells how long each thread waited: what the calling thread
-waited is taken off, and a round in which another thread of the process waited, which an engine may have computed with, does
-not count. Elsewhere rounds that differ much say that the machine was busy.
+waited is taken off, and a round in which another thread of the process waited, which an engine may have computed with,
+does not count. Elsewhere rounds that differ much say that the machine was busy.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ MOST_ROUNDS = 33
 MOST_SECONDS = 3.0  # on the clock, after which no round begins
 ROUND_SECONDS = 0.02  # that a program runs in a round, at least
 UNSTEADY = 1.25  # times its least, from which a typical round says more of the machine than of the program
-THREAD = "/proc/thread-self/schedstat"
-"""Where Linux tells of a thread how long it ran, how long it waited, both in nanoseconds, and how often it was chosen."""
 WAITING = 0.05  # share: of a round, from which it does not count
+THREAD = "/proc/thread-self/schedstat"
+"""Where Linux tells how long a thread ran and how long it waited, in nanoseconds, and how often it was chosen."""
 
 
 class Beside(NamedTuple):
@@ -52,9 +52,9 @@ def beside(first: Callable[[], object], second: Callable[[], object], threads: i
     while len(undisturbed) < ROUNDS and len(every) < MOST_ROUNDS:
         if len(every) >= ROUNDS and time.perf_counter() - began > MOST_SECONDS:
             break
-        (one, waited), (other, waited_too) = _round(first), _round(second)
+        (one, is_disturbed), (other, is_disturbed_too) = _round(first), _round(second)
         every.append((one, other))
-        if threads == 1 or max(waited, waited_too) <= WAITING:
+        if threads == 1 or not (is_disturbed or is_disturbed_too):
             undisturbed.append((one, other))
     is_steady = len(undisturbed) >= ROUNDS
     firsts, seconds = zip(*(undisturbed if is_steady else every), strict=True)
@@ -92,8 +92,8 @@ class _OwnClock:
             os.close(self._file)
 
 
-def _round(run: Callable[[], object]) -> tuple[float, float]:
-    """The least seconds of a run, and what share of the round other threads of the process waited for a processor."""
+def _round(run: Callable[[], object]) -> tuple[float, bool]:
+    """The least seconds of a run, and whether other threads of the process waited for a processor for part of it."""
     with _OwnClock() as clock:
         before, began, least = _all_waited() - clock.waited(), clock.now(), math.inf
         while (start := clock.now()) - began < ROUND_SECONDS:
@@ -102,8 +102,8 @@ def _round(run: Callable[[], object]) -> tuple[float, float]:
                 clock.waited()
             )  # before the time is taken: what it does not see counts as time, which is never less
             least = min(least, time.perf_counter() - waited - start)
-        whole = max(clock.now() - began, 1e-9)
-        return least, (_all_waited() - clock.waited() - before) / whole
+        others = _all_waited() - clock.waited() - before
+        return least, others > WAITING * (clock.now() - began)
 
 
 def _all_waited() -> float:
