@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 ROUNDS = 11
 MOST_ROUNDS = 33
-MOST_SECONDS = 3.0  # on the clock, after which no round begins
+FEWEST_ROUNDS = 5
+MOST_SECONDS = 3.0  # on the clock, after which fewer rounds do
 ROUND_SECONDS = 0.02  # that a program runs in a round, at least
 UNSTEADY = 1.25  # times its least, from which a typical round says more of the machine than of the program
 WAITING = 0.05  # share: of a round, from which it does not count
@@ -40,7 +41,7 @@ class Beside(NamedTuple):
 
 
 def beside(first: Callable[[], object], second: Callable[[], object], threads: int) -> Beside:
-    """Both by turns, until so many rounds are undisturbed, or it takes too long.
+    """Both by turns, until enough rounds are undisturbed, or it takes too long.
 
     Args:
         first, second: run the programs once.
@@ -50,13 +51,14 @@ def beside(first: Callable[[], object], second: Callable[[], object], threads: i
     every: list[tuple[float, float]] = []
     began = time.perf_counter()
     while len(undisturbed) < ROUNDS and len(every) < MOST_ROUNDS:
-        if len(every) >= ROUNDS and time.perf_counter() - began > MOST_SECONDS:
+        is_late = time.perf_counter() - began > MOST_SECONDS
+        if is_late and (len(undisturbed) >= FEWEST_ROUNDS or len(every) >= ROUNDS):
             break
         (one, is_disturbed), (other, is_disturbed_too) = _round(first), _round(second)
         every.append((one, other))
         if threads == 1 or not (is_disturbed or is_disturbed_too):
             undisturbed.append((one, other))
-    is_steady = len(undisturbed) >= ROUNDS
+    is_steady = len(undisturbed) >= FEWEST_ROUNDS
     firsts, seconds = zip(*(undisturbed if is_steady else every), strict=True)
     least = min(seconds) / min(firsts)
     typical = statistics.median(b / a for a, b in zip(firsts, seconds, strict=True))
