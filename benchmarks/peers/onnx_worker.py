@@ -70,4 +70,5 @@ def main() -> None:
     serve(once)
 
 
-main()
+if __name__ == "__main__":
+    main()

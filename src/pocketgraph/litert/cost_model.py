@@ -45,8 +45,8 @@ LIGHT_OPERATION = 25_000  # multiplications: of an average operation (1 µs), be
 
 # Choosing engines (runtime/part_engines)
 
-LARGE_PART = 50_000_000  # multiplications: of a part (half a millisecond), from which other engines are measured
-LEAST_SPEEDUP = 0.95  # share: of LiteRT's time, up to which another engine runs a part in its place
+LARGE_PART = 4_000_000  # multiplications: of a part (40 µs), from which other engines are measured
+LEAST_SPEEDUP = 0.97  # share: of LiteRT's time, up to which another engine runs a part in its place
 
 # Unrolling (runtime/unrolling)
 

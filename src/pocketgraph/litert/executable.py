@@ -44,14 +44,6 @@ DIVISIONS = ("DIV", "FLOOR_DIV", "FLOOR_MOD")
 """Operators that fail while running for one reason only: an integer 0 as divisor."""
 
 
-class Unchecked(Exception):  # noqa: N818 - no error
-    """Results that ``check`` is to see before anybody else."""
-
-    def __init__(self, check: Check, results: list[Array]) -> None:
-        self.check = check
-        self.results = results
-
-
 class Executable:
     """A compiled segment.
 
@@ -173,28 +165,27 @@ class Executable:
         if not self._is_plain or self._runner is None:
             return lambda values: self.run([values[index] for index in order])
         places, lock = [order[index] for index in self._fed], self._lock
-        runner, runs = self._runner, 0
+        runner: Runner | None = None
+        runs = 0
         step: Callable[[Sequence[Array]], list[Array]]
 
         def first(values: Sequence[Array]) -> list[Array]:
             nonlocal runs, step
-            check, results = self.check, runner.run([values[place] for place in places])
+            assert runner is not None
             runs += 1
-            if check is not None:
-                raise Unchecked(check, results)  # which is left to be done when the lock is free
             if runs >= PREPARED_AFTER:
                 step = runner.direct(places)
-            return results
-
-        step = first
+                return step(values)
+            return runner.run([values[place] for place in places])
 
         def run(values: list[Array]) -> list[Array]:
+            nonlocal runner, runs, step
             try:
                 with lock:
-                    if self._runner is runner:
+                    if runner is not self._runner:  # another engine has taken over
+                        runner, runs, step = self._runner, 0, first
+                    if runner is not None and self.check is None:
                         return step(values)
-            except Unchecked as result:
-                return result.check(self, [values[index] for index in order], result.results)
             except (RuntimeError, ValueError) as error:
                 raise failure(error) from error
             return self.run([values[index] for index in order])
@@ -228,8 +219,16 @@ class Executable:
         """Calls ``then`` once, when the segment has run so often; it must not take long."""
         from pocketgraph.litert.upgrading import CountedRunner
 
-        if self._runner is not None:
-            self._runner = CountedRunner(self._runner, runs, then)
+        runner = self._runner
+        if runner is None:
+            return
+
+        def counted() -> None:
+            if self._runner is counting:
+                self._runner = runner  # which has quicker ways than one that counts
+            then()
+
+        counting = self._runner = CountedRunner(runner, runs, counted)
 
     def close(self) -> None:
         """Lets the model go; it cannot run afterwards."""

@@ -91,6 +91,18 @@ class OnnxRunner:
             raise self._error("failed", error) from error
         return [_as_bytes(np.asarray(value)) for value in results]
 
+    def numbers(self, feeds: Mapping[str, Array]) -> list[Array]:
+        """All outputs of a file without texts, for just its inputs: a quicker ``run``.
+
+        Raises:
+            RunError: ONNX Runtime fails.
+        """
+        try:
+            results: list[Array] = self._session.run(None, feeds)
+        except Exception as error:
+            raise self._error("failed", error) from error
+        return results
+
     def end_profiling(self) -> str:
         """The path of the profile."""
         return str(self._session.end_profiling())

@@ -48,15 +48,25 @@ class OpenVinoRunner(PartRunner):
             said = str(error).strip().splitlines() or [""]
             raise RunError(f"OpenVINO does not take the part: {' '.join(said[-1].split())[:200]}") from error
         self.nodes = {op.get_friendly_name(): _tensor_name(op) for op in model.get_ops()}
+        self._takes = [port.get_element_type().to_dtype() for port in compiled.inputs]
         self._outputs = list(outputs)
+        self._held: list[Array] = []  # what the request reads, which does not keep it
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
-        found = self.request.infer(list(inputs), share_inputs=True, share_outputs=True)
-        pairs = zip(found.values(), self._outputs, strict=True)
-        return [np.array(array, wanted.dtype).reshape(wanted.shape) for array, wanted in pairs]
+        # ``request.infer(inputs)`` does the same in Python, 60 µs slower.
+        request, tensor_of = self.request, _tensor_class()
+        self._held = [array.astype(dtype, copy=False) for array, dtype in zip(inputs, self._takes, strict=True)]
+        for place, array in enumerate(self._held):
+            is_shared = array.flags.c_contiguous and array.flags.writeable
+            request.set_input_tensor(place, tensor_of(array, shared_memory=is_shared))
+        request.infer(share_outputs=True)
+        return [
+            np.array(request.get_output_tensor(place).data, wanted.dtype).reshape(wanted.shape)
+            for place, wanted in enumerate(self._outputs)
+        ]
 
     def close(self) -> None:
-        self.request = None
+        self.request, self._held = None, []
 
 
 class OpenVinoEngine:
@@ -136,6 +146,13 @@ def _core() -> Any:
     from openvino import Core
 
     return Core()
+
+
+@lru_cache(maxsize=1)
+def _tensor_class() -> Any:
+    from openvino import Tensor
+
+    return Tensor
 
 
 ENGINE = OpenVinoEngine()

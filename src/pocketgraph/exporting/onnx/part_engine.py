@@ -31,14 +31,14 @@ class OnnxPartRunner(PartRunner):
 
     def __init__(self, part: OfferedPart, threads: int) -> None:
         content, self._inputs = onnx_form(part)
-        self._part = part
+        self._part, self._outputs = part, part.outputs
         self._runner: OnnxRunner | None = OnnxRunner(content, threads, settings=SETTINGS)
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         if self._runner is None:
             raise RunError("the part is closed")
-        results = self._runner.run(None, dict(zip(self._inputs, self._part.all_inputs(inputs), strict=True)))
-        pairs = zip(results, self._part.outputs, strict=True)
+        results = self._runner.numbers(dict(zip(self._inputs, self._part.all_inputs(inputs), strict=True)))
+        pairs = zip(results, self._outputs, strict=True)
         return [np.asarray(array, wanted.dtype).reshape(wanted.shape) for array, wanted in pairs]
 
     def close(self) -> None:

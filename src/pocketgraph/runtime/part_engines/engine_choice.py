@@ -12,10 +12,8 @@ import atexit
 import contextlib
 import math
 import os
-import statistics
 import threading
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -25,6 +23,7 @@ from pocketgraph.errors import PocketgraphError, RunError
 from pocketgraph.litert import cache
 from pocketgraph.litert.cost_model import LARGE_PART, LEAST_SPEEDUP
 from pocketgraph.litert.sixteen_bits import numpy_type
+from pocketgraph.runtime.part_engines.beside_others import beside, own_time
 from pocketgraph.runtime.part_engines.freed_memory import give_back
 from pocketgraph.runtime.part_engines.part_engine import OfferedPart
 
@@ -38,9 +37,6 @@ if TYPE_CHECKING:
 MEMBER = "engines"
 """What measurements are kept under, beside a part's model."""
 RUNS = 3  # of a part, before which nothing is measured
-ROUNDS = 7
-UNSTEADY = 1.25  # times its least, from which a typical round says more of the machine than of the engine
-ROUND_SECONDS = 0.02  # that an engine runs in a round, at least
 MEASURING = 1_000_000.0  # µs: about what measuring takes
 
 _busy = threading.Lock()
@@ -55,12 +51,14 @@ class EngineTimes(NamedTuple):
         seconds: of a run on LiteRT.
         opening: seconds that opening it takes.
         why: why it is not used; "" where it may be.
+        is_steady: whether the machine had time for them; else they are measured again at the next occasion.
     """
 
     ratio: float
     seconds: float
     opening: float
     why: str = ""
+    is_steady: bool = True
 
     @property
     def is_faster(self) -> bool:
@@ -75,7 +73,8 @@ class EngineTimes(NamedTuple):
     def __str__(self) -> str:
         if self.why:
             return f"not used, {self.why}"
-        return f"{self.ratio:.2f} of LiteRT's time, measured on this machine"
+        busy = "" if self.is_steady else " while it was busy"
+        return f"{self.ratio:.2f} of LiteRT's time, measured on this machine{busy}"
 
 
 class EngineChoice:
@@ -116,7 +115,8 @@ class EngineChoice:
         """Measures what is not measured yet, and lets the fastest engine run the part.
 
         Args:
-            again: measure anew what was measured, and keep it even where the machine was busy with something else.
+            again: measure anew what was measured, and keep it even where the machine was busy with something else and
+                nothing better is known.
         """
         from pocketgraph.runtime.part_engines.registry import candidates
 
@@ -125,9 +125,10 @@ class EngineChoice:
         with _busy, contextlib.suppress(Exception):
             installed = candidates()
             for label, engine in installed.items():
-                if again or label not in measurements(self.executable):
-                    found, is_steady = self._measured(label, engine)
-                    if is_steady or again:
+                known = measurements(self.executable).get(label)
+                if again or known is None or not known.is_steady:
+                    found = self._measured(label, engine)
+                    if found.is_steady or (again and (known is None or not known.is_steady)):
                         self._note(label, found)
             label = fastest(self.executable)
             if label not in installed:
@@ -155,32 +156,32 @@ class EngineChoice:
         self.executable.beside(runner, label).computed(made_up(self.executable))
         return runner
 
-    def _measured(self, label: str, engine: PartEngine) -> tuple[EngineTimes, bool]:
-        """The engine beside LiteRT, by turns, on made-up inputs; and whether the machine had time for them."""
+    def _measured(self, label: str, engine: PartEngine) -> EngineTimes:
+        """The engine beside LiteRT, by turns, on made-up inputs."""
         from pocketgraph.runtime.certificates.agreement import Agreement, judged
 
-        began = time.perf_counter()
+        began = own_time()
         if not self.executable.is_open:
             raise RunError("the segment is closed")
         try:
             runner = self._opened(label, engine)
-            opening = time.perf_counter() - began
+            opening = own_time() - began
         except Exception as error:  # whatever somebody's engine raises
             said = error.what if isinstance(error, PocketgraphError) else f"{type(error).__name__}: {error}"
-            return EngineTimes(0.0, 0.0, 0.0, said), True
+            return EngineTimes(0.0, 0.0, 0.0, said)
         try:
             other = self.executable.beside(runner, label)
             feeds = made_up(self.executable)
             right, given = self.executable.computed(feeds), other.computed(feeds)
             if judged(given, right, feeds, lambda seed, size: None) is not Agreement.RIGHT:
-                return EngineTimes(0.0, 0.0, opening, "it gives other numbers than LiteRT"), True
-            ours, theirs = by_turns(self.executable, other, feeds)
+                return EngineTimes(0.0, 0.0, opening, "it gives other numbers than LiteRT")
+            ours = self.executable
+            seconds, ratio, is_steady = beside(
+                lambda: ours.computed(feeds), lambda: other.computed(feeds), ours.threads
+            )
         finally:
             runner.close()
-        least = min(theirs) / min(ours)
-        typical = statistics.median(b / a for a, b in zip(ours, theirs, strict=True))
-        is_steady = all(statistics.median(each) <= UNSTEADY * min(each) for each in (ours, theirs))
-        return EngineTimes(round(max(least, typical), 3), round(min(ours), 6), round(opening, 3)), is_steady
+        return EngineTimes(round(ratio, 3), round(seconds, 6), round(opening, 3), "", is_steady)
 
     def _note(self, label: str, found: EngineTimes) -> None:
         about = self.executable.about
@@ -259,19 +260,6 @@ def made_up(executable: Executable) -> list[Array]:
             empty[...] = (np.arange(empty.size) * 0.6180339887498949 % 1).reshape(shape).astype(empty.dtype)
         found.append(empty)
     return found
-
-
-def by_turns(ours: Executable, other: Executable, feeds: Sequence[Array]) -> tuple[list[float], list[float]]:
-    """The least seconds of a run in each round."""
-    times: tuple[list[float], list[float]] = ([], [])
-    for _ in range(ROUNDS):
-        for each, noted in zip((ours, other), times, strict=True):
-            began, least = time.perf_counter(), math.inf
-            while (start := time.perf_counter()) - began < ROUND_SECONDS:
-                each.computed(feeds)
-                least = min(least, time.perf_counter() - start)
-            noted.append(least)
-    return times
 
 
 @lru_cache(maxsize=1)

@@ -1,0 +1,122 @@
+"""How long two engines take, by turns, whatever else the machine has to do.
+
+The clock goes on while a thread waits for a processor. Linux tells how long each thread waited: what the calling thread
+waited is taken off, and a round in which another thread of the process waited, which an engine may have computed with,
+does not count. Elsewhere rounds that differ much say that the machine was busy.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import statistics
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+ROUNDS = 11
+MOST_ROUNDS = 33
+FEWEST_ROUNDS = 5
+MOST_SECONDS = 3.0  # on the clock, after which fewer rounds do
+ROUND_SECONDS = 0.02  # that a program runs in a round, at least
+UNSTEADY = 1.25  # times its least, from which a typical round says more of the machine than of the program
+WAITING = 0.05  # share: of a round, from which it does not count
+THREAD = "/proc/thread-self/schedstat"
+"""Where Linux tells how long a thread ran and how long it waited, in nanoseconds, and how often it was chosen."""
+
+
+class Beside(NamedTuple):
+    """The times of two programs.
+
+    Attributes:
+        seconds: of the first one's quickest run.
+        ratio: of the second one's time to it, in the quickest rounds or in the typical one, whichever is more.
+        is_steady: whether the machine had time for them.
+    """
+
+    seconds: float
+    ratio: float
+    is_steady: bool
+
+
+def beside(first: Callable[[], object], second: Callable[[], object], threads: int) -> Beside:
+    """Both by turns, until enough rounds are undisturbed, or it takes too long.
+
+    Args:
+        first, second: run the programs once.
+        threads: how many each computes with.
+    """
+    undisturbed: list[tuple[float, float]] = []
+    every: list[tuple[float, float]] = []
+    began = time.perf_counter()
+    while len(undisturbed) < ROUNDS and len(every) < MOST_ROUNDS:
+        is_late = time.perf_counter() - began > MOST_SECONDS
+        if is_late and (len(undisturbed) >= FEWEST_ROUNDS or len(every) >= ROUNDS):
+            break
+        (one, is_disturbed), (other, is_disturbed_too) = _round(first), _round(second)
+        every.append((one, other))
+        if threads == 1 or not (is_disturbed or is_disturbed_too):
+            undisturbed.append((one, other))
+    is_steady = len(undisturbed) >= FEWEST_ROUNDS
+    firsts, seconds = zip(*(undisturbed if is_steady else every), strict=True)
+    least = min(seconds) / min(firsts)
+    typical = statistics.median(b / a for a, b in zip(firsts, seconds, strict=True))
+    is_steady = is_steady and all(statistics.median(each) <= UNSTEADY * min(each) for each in (firsts, seconds))
+    return Beside(min(firsts), max(least, typical), is_steady)
+
+
+def own_time() -> float:
+    """Seconds on a clock that stands still while this thread waits for a processor."""
+    with _OwnClock() as clock:
+        return clock.now()
+
+
+class _OwnClock:
+    """As ``own_time``, for the thread that opened it; looking at it takes two microseconds."""
+
+    def __enter__(self) -> _OwnClock:
+        try:
+            self._file = os.open(THREAD, os.O_RDONLY)
+        except OSError:
+            self._file = -1
+        return self
+
+    def now(self) -> float:
+        return time.perf_counter() - self.waited()
+
+    def waited(self) -> float:
+        """Seconds that the thread was ready to run and another one ran; 0 where the system does not tell."""
+        return _waited(os.pread(self._file, 64, 0)) if self._file >= 0 else 0.0
+
+    def __exit__(self, *error: object) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+
+
+def _round(run: Callable[[], object]) -> tuple[float, bool]:
+    """The least seconds of a run, and whether other threads of the process waited for a processor for part of it."""
+    with _OwnClock() as clock:
+        before, began, least = _all_waited() - clock.waited(), clock.now(), math.inf
+        while (start := clock.now()) - began < ROUND_SECONDS:
+            run()
+            waited = (
+                clock.waited()
+            )  # before the time is taken: what it does not see counts as time, which is never less
+            least = min(least, time.perf_counter() - waited - start)
+        others = _all_waited() - clock.waited() - before
+        return least, others > WAITING * (clock.now() - began)
+
+
+def _all_waited() -> float:
+    """Seconds that all threads of the process waited for a processor."""
+    found = 0.0
+    with contextlib.suppress(OSError):
+        for thread in os.listdir("/proc/self/task"):
+            with contextlib.suppress(OSError), open(f"/proc/self/task/{thread}/schedstat", "rb") as file:
+                found += _waited(file.read())
+    return found
+
+
+def _waited(content: bytes) -> float:
+    return int(content.split()[1]) / 1e9
