@@ -15,8 +15,17 @@ from pocketgraph.errors import RunError
 from pocketgraph.graph import Graph, Node, Shape, canonical
 from pocketgraph.litert import cache
 from pocketgraph.litert.cache import Folder, Specs
-from pocketgraph.litert.cost_model import LIGHT_OPERATION, PACKED_FROM
-from pocketgraph.litert.executable import LITERT, Executable, Opener, encoded, lookup, open_entry
+from pocketgraph.litert.cost_model import LIGHT_OPERATION, PACKED_FROM, TILED_LATER_FROM
+from pocketgraph.litert.executable import (
+    LITERT,
+    Executable,
+    Opener,
+    encoded,
+    first_tier,
+    lookup,
+    open_entry,
+    open_tier,
+)
 from pocketgraph.litert.runner import PlainRunner, Runner, prepare
 from pocketgraph.litert.unsupported import Unsupported
 
@@ -76,6 +85,7 @@ def compile(
     strict: bool = False,
     opener: Opener | None = None,
     with_program: bool = False,
+    in_tiers: bool = False,
 ) -> Executable:
     """Lowers a segment, or takes it from the cache.
 
@@ -94,6 +104,8 @@ def compile(
         strict: refuse what differs from TensorFlow at the edges, and leave out the passes that do; likewise.
         opener: makes the runner of the segment's file; LiteRT by default.
         with_program: lower the segment even when it is in the cache, so that its operations are known.
+        in_tiers: leave out at first what takes long to compile (``FIRST_TIER``), where the segment is large; it has a
+            ``next_tier`` then.
 
     Raises:
         Unsupported: LiteRT cannot run some node, or the engine refuses the segment as a whole.
@@ -104,7 +116,8 @@ def compile(
         name = cache.entry_name(key, cache.signature(inputs, input_specs, outputs))
         if folder is not None:
             try:
-                found = open_entry(folder, name, threads, opener)
+                opened = open_tier if in_tiers else open_entry
+                found = opened(folder, name, threads, opener)
             except RunError as error:
                 raise Unsupported(error.what) from error
             if found == "wrong":
@@ -121,12 +134,32 @@ def compile(
         program = lowered(graph, nodes, inputs, outputs, input_specs, inferred, without, strict=strict)
     else:
         optimize(program, without)
-    optimize_for_latency(program, without)
+    is_first = folder is not None and in_tiers and _is_slow_to_compile(program)
+    optimize_for_latency(program, FIRST_TIER.union(without) if is_first else without)
     if isinstance(found, Executable):
         found.program = program
         return found
     types = [input_specs[name][0].numpy.name for name in inputs]
-    return _built(program, inputs, types, folder, name, threads, in_memory=graph.secret, opener=opener)
+    kept = first_tier(name) if is_first else name
+    made = _built(program, inputs, types, folder, kept, threads, in_memory=graph.secret, opener=opener)
+    if is_first and made.kept_as is not None and folder is not None:
+        made.next_tier = folder, name
+    return made
+
+
+FIRST_TIER = frozenset(("winograd_convolutions",))
+"""Passes that a large segment's first runs do without."""
+
+
+def _is_slow_to_compile(program: Program) -> bool:
+    """Whether what ``FIRST_TIER`` leaves out takes long."""
+    from pocketgraph.litert.rewriting.narrow_convolutions import has_wide_kernels
+    from pocketgraph.litert.rewriting.winograd import tiling_of
+
+    if not has_wide_kernels():
+        return False
+    large = [op for op in program.operations if op.code == "CONV_2D" and tiling_of(op) is not None]
+    return sum(op.inputs[1].size * 4 for op in large if op.inputs[1] is not None) >= TILED_LATER_FROM
 
 
 def lowered(
