@@ -31,6 +31,8 @@ def quiet() -> Iterator[None]:
             os.dup2(sink, 2)
             with _told_on_abort(sink, kept):
                 yield
+            if threading.active_count() > 1:  # others may have written meanwhile
+                _pass_on(sink, kept, of_others=True)
             os.close(sink)
         finally:
             os.dup2(kept, 2)
@@ -58,13 +60,20 @@ def _sink() -> int:
     return os.open(os.devnull, os.O_WRONLY)
 
 
-def _pass_on(sink: int, kept: int) -> None:
-    """Writes the messages of ``sink``, but for notes, to ``kept``."""
+def _pass_on(sink: int, kept: int, *, of_others: bool = False) -> None:
+    """Writes the messages of ``sink``, but for notes, to ``kept``; only those that are not native code's where they are
+    to be ``of_others``."""
     with contextlib.suppress(OSError):
         size = os.lseek(sink, 0, os.SEEK_END)
         os.lseek(sink, max(0, size - MOST), os.SEEK_SET)
         lines = os.read(sink, MOST).splitlines(keepends=True)
-        os.write(kept, b"".join(line for line in lines if not line.startswith(NOTES)))
+        is_left_out = _is_native if of_others else lambda line: line.startswith(NOTES)
+        os.write(kept, b"".join(line for line in lines if not is_left_out(line)))
+
+
+def _is_native(line: bytes) -> bool:
+    """Whether a line looks like LiteRT's own: ``INFO: …``, ``… [file.cc:34] …``."""
+    return line.startswith((b"INFO: ", b"WARNING: ", b"ERROR: ", b"VERBOSE: ")) or b".cc:" in line
 
 
 @contextlib.contextmanager

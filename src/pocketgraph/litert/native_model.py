@@ -1,0 +1,128 @@
+"""A model file in LiteRT's C library, with its packed weights in a file beside it."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pocketgraph.litert import native_library
+from pocketgraph.litert.native_library import READ, WRITE, RefusedError
+
+if TYPE_CHECKING:
+    from pocketgraph.litert.constant import Array
+
+UNKNOWN = (OSError, AttributeError, UnicodeError)
+"""What says that the library cannot be used as it is known: it is another one, or a path is no text."""
+
+
+class NativeModel:
+    """A loaded model; other threads of Python go on while it is loaded and runs.
+
+    Args:
+        path: the model file.
+        threads: how many to compute with.
+        packed: the file of packed weights, or where to make it.
+        outputs: their shapes and NumPy types.
+
+    Raises:
+        RuntimeError: LiteRT does not take it.
+        OSError, AttributeError, UnicodeError: see ``UNKNOWN``.
+    """
+
+    def __init__(
+        self, path: str, threads: int, packed: str, outputs: Sequence[tuple[tuple[int, ...], np.dtype[Any]]]
+    ) -> None:
+        self._library, environment = surroundings()
+        self._outputs = outputs
+        self._stack = ExitStack()
+        self._lock = threading.Lock()  # whoever closes it waits for a run
+        self._process = os.getpid()
+        self._inputs: list[tuple[int, ctypes.c_void_p]] = []
+        text = f"num_threads = {threads}\nweight_cache_file_path = {json.dumps(packed, ensure_ascii=False)}\n"
+        library, stack = self._library, self._stack
+        try:
+            model = native_library.model_of(library, stack, environment, path)
+            chosen = native_library.options(library, stack, {b"xnnpack": text})
+            compiled = native_library.compiled(library, stack, environment, model, chosen)
+            self._given = native_library.buffers(library, stack, environment, model, compiled, "Input")
+            self._wanted = native_library.buffers(library, stack, environment, model, compiled, "Output")
+            self._run: Callable[[], None] = native_library.running(library, compiled, self._given, self._wanted)
+            self.read()  # the first access to a buffer starts, audibly, the rest of LiteRT
+        except RefusedError as error:
+            self._stack.close()
+            raise RuntimeError(f"LiteRt{error} failed") from error
+        except UNKNOWN:
+            self._stack.close()
+            raise
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        """The outputs for these contiguous inputs.
+
+        Raises:
+            RuntimeError: LiteRT failed.
+        """
+        with self._lock:
+            if not self._given:
+                raise RuntimeError("the model is closed")
+            try:
+                for buffer, array in zip(self._given, inputs, strict=True):
+                    with native_library.locked(self._library, buffer, WRITE) as (address, size):
+                        if array.nbytes != size:
+                            raise RuntimeError(f"an input has {array.nbytes} bytes, not {size}")
+                        ctypes.memmove(address, array.ctypes.data, size)
+                self._run()
+                return self.read()
+            except RefusedError as error:
+                raise RuntimeError(f"LiteRt{error} failed") from error
+
+    def read(self) -> list[Array]:
+        """Copies of the outputs as they are now."""
+        results = []
+        for buffer, (shape, dtype) in zip(self._wanted, self._outputs, strict=True):
+            result = np.empty(shape, dtype)
+            with native_library.locked(self._library, buffer, READ) as (address, size):
+                if result.nbytes != size:
+                    raise RuntimeError(f"an output has {size} bytes, not {result.nbytes}")
+                ctypes.memmove(result.ctypes.data, address, size)
+            results.append(result)
+        return results
+
+    def close(self) -> None:
+        """Gives the memory back; in a forked process it is left, since LiteRT's threads are not there."""
+        if self._process != os.getpid():
+            return
+        with self._lock:
+            self._given, self._wanted = [], []
+            self._stack.close()
+
+    __del__ = close
+
+
+@lru_cache(maxsize=1)
+def surroundings() -> tuple[Any, ctypes.c_void_p]:
+    """The library, and what all models of the process are opened in.
+
+    Raises:
+        OSError, AttributeError, UnicodeError: see ``UNKNOWN``.
+    """
+    library = native_library.library()
+    try:
+        return library, native_library.environment(library, _stack)
+    except RefusedError as error:
+        raise OSError(f"LiteRt{error} failed") from error
+
+
+_stack = ExitStack()
+
+
+def end() -> None:
+    """Lets the surroundings go, when all models are closed."""
+    _stack.close()
