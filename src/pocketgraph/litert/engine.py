@@ -242,7 +242,7 @@ def resizable(
 
     about, model = _split(program, inputs, types, keep_shapes=True)
     about["opened"] = opened
-    entry = cache.store(*kept_as, writer.pieces(model), about) if kept_as is not None else None
+    entry = cache.store(*kept_as, writer.pieces(model, passing=True), about) if kept_as is not None else None
     if entry is not None:
         return Resizable.of_entry(entry, threads, kept_as)
     path = _temporary(model) if about["bytes"] >= PACKED_FROM else None
@@ -277,7 +277,7 @@ def _built(
             cache.store(folder, name, [], about)
         return Executable(about, None, program, threads)
     if folder is not None:
-        entry = cache.store(folder, name, writer.pieces(model), about)
+        entry = cache.store(folder, name, writer.pieces(model, passing=True), about)
         if entry is not None:
             by = opener or LITERT
             try:
@@ -412,7 +412,7 @@ def _temporary(model: Program) -> str | None:
     try:
         handle, path = tempfile.mkstemp(suffix=".tflite")
         with os.fdopen(handle, "wb") as file:
-            for piece in writer.pieces(model):
+            for piece in writer.pieces(model, passing=True):
                 file.write(piece)
     except OSError:
         if path is not None:
