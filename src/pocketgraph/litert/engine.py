@@ -18,6 +18,7 @@ from pocketgraph.litert.cache import Folder, Specs
 from pocketgraph.litert.cost_model import LIGHT_OPERATION, PACKED_FROM, TILED_LATER_FROM
 from pocketgraph.litert.executable import (
     LITERT,
+    PIECES,
     Executable,
     Opener,
     encoded,
@@ -141,7 +142,9 @@ def compile(
         return found
     types = [input_specs[name][0].numpy.name for name in inputs]
     kept = first_tier(name) if is_first else name
-    made = _built(program, inputs, types, folder, kept, threads, in_memory=graph.secret, opener=opener)
+    made = _built(
+        program, inputs, types, folder, kept, threads, in_memory=graph.secret, opener=opener, in_pieces=is_first
+    )
     if is_first and made.kept_as is not None and folder is not None:
         made.next_tier = folder, name
     return made
@@ -265,8 +268,12 @@ def _built(
     threads: int,
     in_memory: bool = False,
     opener: Opener | None = None,
+    in_pieces: bool = False,
 ) -> Executable:
-    """Writes the program and loads it, ``in_memory`` without touching the disk; its inputs are of these NumPy types."""
+    """Writes the program and loads it; its inputs are of these NumPy types.
+
+    ``in_memory`` is without touching the disk, ``in_pieces`` with two threads where the program is large.
+    """
     from pocketgraph.litert import writer
 
     about, model = _split(program, inputs, types)
@@ -276,6 +283,10 @@ def _built(
         if folder is not None:
             cache.store(folder, name, [], about)
         return Executable(about, None, program, threads)
+    if folder is not None and in_pieces and about["bytes"] >= PACKED_FROM and opener is None:
+        made = _built_in_pieces(program, model, about, folder, name, threads)
+        if made is not None:
+            return made
     if folder is not None:
         entry = cache.store(folder, name, writer.pieces(model, passing=True), about)
         if entry is not None:
@@ -291,6 +302,34 @@ def _built(
         return Executable(about, runner, program, threads, engine=opener.engine if opener is not None else "")
     except RunError as error:
         raise Unsupported(error.what) from error
+
+
+def _built_in_pieces(
+    program: Program, model: Program, about: dict[str, Any], folder: str, name: str, threads: int
+) -> Executable | None:
+    """As ``_built``, each piece as a segment of its own; None where that does not go."""
+    from pocketgraph.litert import pieces
+
+    found = pieces.cut(model)
+    if found is None:
+        return None
+
+    def built(piece: Program, kept: str) -> Executable:
+        inputs, types = [value.name for value in piece.inputs], [value.dtype.numpy.name for value in piece.inputs]
+        return _built(piece, inputs, types, folder, kept, threads)
+
+    names = pieces.names(name)
+    try:
+        first, second = pieces.both(lambda: built(found.first, names[0]), lambda: built(found.second, names[1]))
+    except Unsupported:
+        return None  # of the whole somebody will say so
+    about = {**about, PIECES: found.taken}
+    if first.kept_as is None or second.kept_as is None or cache.store(folder, name, [], about) is None:
+        first.close()
+        second.close()
+        return None
+    runner = pieces.PiecesRunner(first, second, found.taken, [shape for shape, _ in about["computed"]])
+    return Executable(about, runner, program, threads, (folder, name))
 
 
 def _split(

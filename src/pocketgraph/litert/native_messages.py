@@ -18,32 +18,55 @@ MOST = 1 << 16  # bytes of messages that are passed on
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Keeps what LiteRT writes to the process's stderr itself from the user; where it aborts, the user sees it."""
+    """Keeps what LiteRT writes to the process's stderr itself from the user; where it aborts, the user sees it.
+
+    Several threads may be in it at once.
+    """
+    global _inside, _until_all_are_out
     with _stderr:
-        try:
-            kept = os.dup(2)
-        except OSError:
+        if not _inside:
+            _until_all_are_out = contextlib.ExitStack()
+            _until_all_are_out.enter_context(_redirected())
+        _inside += 1
+    try:
+        yield
+    finally:
+        with _stderr:
+            _inside -= 1
+            if not _inside:
+                _until_all_are_out.close()
+
+
+_inside = 0
+_until_all_are_out = contextlib.ExitStack()
+
+
+@contextlib.contextmanager
+def _redirected() -> Iterator[None]:
+    try:
+        kept = os.dup(2)
+    except OSError:
+        yield
+        return
+    _kept.append(kept)
+    try:
+        sink = _sink()
+        os.dup2(sink, 2)
+        with _told_on_abort(sink, kept):
             yield
-            return
-        _kept.append(kept)
-        try:
-            sink = _sink()
-            os.dup2(sink, 2)
-            with _told_on_abort(sink, kept):
-                yield
-            if threading.active_count() > 1:  # others may have written meanwhile
-                _pass_on(sink, kept, of_others=True)
-            os.close(sink)
-        finally:
-            os.dup2(kept, 2)
-            os.close(kept)
-            _kept.clear()
+        if threading.active_count() > 1:  # others may have written meanwhile
+            _pass_on(sink, kept, of_others=True)
+        os.close(sink)
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        _kept.clear()
 
 
 def _in_forked_process() -> None:
     """Another thread may have been in ``quiet``, which is not here to end it."""
-    global _stderr
-    _stderr = threading.Lock()
+    global _stderr, _inside
+    _stderr, _inside = threading.Lock(), 0
     if _kept:
         os.dup2(_kept.pop(), 2)
 

@@ -106,7 +106,6 @@ class NativeModel:
     __del__ = close
 
 
-@lru_cache(maxsize=1)
 def surroundings() -> tuple[Any, ctypes.c_void_p]:
     """The library, and what all models of the process are opened in.
 
@@ -114,12 +113,19 @@ def surroundings() -> tuple[Any, ctypes.c_void_p]:
         OSError, AttributeError, UnicodeError: see ``UNKNOWN``.
     """
     library = native_library.library()
+    with _starting:
+        return _started(library)
+
+
+@lru_cache(maxsize=1)
+def _started(library: Any) -> tuple[Any, ctypes.c_void_p]:
     try:
         return library, native_library.environment(library, _stack)
     except RefusedError as error:
         raise OSError(f"LiteRt{error} failed") from error
 
 
+_starting = threading.Lock()
 _stack = ExitStack()
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pocketgraph.graph import Graph
-from pocketgraph.litert import cache
+from pocketgraph.litert import cache, pieces
 from pocketgraph.litert.cost_model import TILED_AFTER
 from pocketgraph.litert.executable import Executable
 from pocketgraph.runtime.background import at_work
@@ -32,12 +32,15 @@ def prepare(executable: Executable, request: Request, graph: Callable[[], Graph]
         request: what it is of.
         graph: gives the whole graph.
     """
-    again = lambda: compile_again(executable, request, graph)  # noqa: E731
+    checked = getattr(executable.check, "part", None)
+    again = lambda: compile_again(executable, request, graph, checked)  # noqa: E731
     executable.after(TILED_AFTER, lambda: threading.Thread(target=again, name="pocketgraph tiers", daemon=True).start())
 
 
-def compile_again(executable: Executable, request: Request, graph: Callable[[], Graph]) -> None:
+def compile_again(executable: Executable, request: Request, graph: Callable[[], Graph], checked: object = None) -> None:
     """Compiles a part anew, and lets what came of it take over; arguments as for ``prepare``.
+
+    ``checked`` is the part in the list of those that are compared, which is not compared any more.
 
     The part may have been closed meanwhile, the disk may be full, the process may end: then it stays as it is.
     """
@@ -48,7 +51,7 @@ def compile_again(executable: Executable, request: Request, graph: Callable[[], 
         if not executable.is_open:
             return
         wanted = request._replace(without=request.without | {TIERS})
-        taken_over, before = False, executable.check
+        taken_over = False
         for made in request.planner(wanted, graph).executables:
             if isinstance(made, Executable) and made.kept_as == better and not taken_over:
                 taken_over = executable.become(made)
@@ -57,6 +60,7 @@ def compile_again(executable: Executable, request: Request, graph: Callable[[], 
             made.close()
         if taken_over:
             if request.checked is not None:
-                request.checked[:] = [part for part in request.checked if part is not getattr(before, "part", None)]
-            cache.remove(*first)
+                request.checked[:] = [part for part in request.checked if part is not checked]
+            for name in (first[1], *pieces.names(first[1])):
+                cache.remove(first[0], name)
             give_back()
