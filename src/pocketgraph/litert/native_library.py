@@ -37,9 +37,11 @@ def library() -> Any:
 
 @lru_cache(maxsize=1)
 def _loaded() -> Any:
-    import ai_edge_litert
+    from importlib.util import find_spec
 
-    return ctypes.CDLL(os.path.join(next(iter(ai_edge_litert.__path__)), "libLiteRt.so"))
+    spec = find_spec("ai_edge_litert")  # the package itself need not be imported
+    places = spec.submodule_search_locations if spec is not None else None
+    return ctypes.CDLL(os.path.join(next(iter(places or ("",))), "libLiteRt.so"))
 
 
 def ask(library: Any, name: str, *arguments: Any) -> None:
