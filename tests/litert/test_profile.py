@@ -28,7 +28,9 @@ def compiled() -> engine.Executable:
     return engine.compile(graph, list(graph), ["x:0"], ["s:0"], {"x:0": (FLOAT, X.shape)})
 
 
-@pytest.mark.skipif(not engine.cache.engine_version().startswith(native_library.KNOWN), reason="another version of LiteRT")
+@pytest.mark.skipif(
+    not engine.cache.engine_version().startswith(native_library.KNOWN), reason="another version of LiteRT"
+)
 def test_the_library_tells_the_times_of_a_whole_run(capfd: pytest.CaptureFixture[str]) -> None:
     found = compiled().op_times([X])
     assert found is not None

@@ -156,13 +156,13 @@ FIRST_TIER = frozenset(("winograd_convolutions",))
 
 def _is_slow_to_compile(program: Program) -> bool:
     """Whether what ``FIRST_TIER`` leaves out takes long."""
-    from pocketgraph.litert.rewriting.narrow_convolutions import has_wide_kernels
-    from pocketgraph.litert.rewriting.winograd import tiling_of
+    from pocketgraph.litert.rewriting.winograd import is_used, tiling_of
 
-    if not has_wide_kernels():
+    if not is_used():
         return False
     large = [op for op in program.operations if op.code == "CONV_2D" and tiling_of(op) is not None]
-    return sum(op.inputs[1].size * 4 for op in large if op.inputs[1] is not None) >= TILED_LATER_FROM
+    weights = [value for op in large if (value := op.inputs[1]) is not None]
+    return bool(weights) and sum(value.size * value.dtype.size for value in weights) >= TILED_LATER_FROM
 
 
 def lowered(

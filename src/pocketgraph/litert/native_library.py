@@ -154,4 +154,10 @@ def running(
         ctypes.c_size_t(len(wanted)),
         (ctypes.c_void_p * len(wanted))(*(buffer.value for buffer in wanted)),
     )
-    return lambda: ask(library, "RunCompiledModel", *call)
+    function = library.LiteRtRunCompiledModel
+
+    def run() -> None:
+        if function(*call) != 0:
+            raise RefusedError("RunCompiledModel")
+
+    return run

@@ -45,16 +45,21 @@ class NativeModel:
         self._stack = ExitStack()
         self._lock = threading.Lock()  # whoever closes it waits for a run
         self._process = os.getpid()
-        self._inputs: list[tuple[int, ctypes.c_void_p]] = []
+        self._given: list[_Window] = []
+        self._wanted: list[_Window] = []
         text = f"num_threads = {threads}\nweight_cache_file_path = {json.dumps(packed, ensure_ascii=False)}\n"
         library, stack = self._library, self._stack
         try:
             model = native_library.model_of(library, stack, environment, path)
             chosen = native_library.options(library, stack, {b"xnnpack": text})
             compiled = native_library.compiled(library, stack, environment, model, chosen)
-            self._given = native_library.buffers(library, stack, environment, model, compiled, "Input")
-            self._wanted = native_library.buffers(library, stack, environment, model, compiled, "Output")
-            self._run: Callable[[], None] = native_library.running(library, compiled, self._given, self._wanted)
+            given, wanted = (
+                native_library.buffers(library, stack, environment, model, compiled, side)
+                for side in ("Input", "Output")
+            )
+            self._given = [_Window(library, buffer) for buffer in given]
+            self._wanted = [_Window(library, buffer) for buffer in wanted]
+            self._run: Callable[[], None] = native_library.running(library, compiled, given, wanted)
             self.read()  # the first access to a buffer starts, audibly, the rest of LiteRT
         except RefusedError as error:
             self._stack.close()
@@ -73,11 +78,8 @@ class NativeModel:
             if not self._given:
                 raise RuntimeError("the model is closed")
             try:
-                for buffer, array in zip(self._given, inputs, strict=True):
-                    with native_library.locked(self._library, buffer, WRITE) as (address, size):
-                        if array.nbytes != size:
-                            raise RuntimeError(f"an input has {array.nbytes} bytes, not {size}")
-                        ctypes.memmove(address, array.ctypes.data, size)
+                for window, array in zip(self._given, inputs, strict=True):
+                    window.write(array)
                 self._run()
                 return self.read()
             except RefusedError as error:
@@ -86,12 +88,9 @@ class NativeModel:
     def read(self) -> list[Array]:
         """Copies of the outputs as they are now."""
         results = []
-        for buffer, (shape, dtype) in zip(self._wanted, self._outputs, strict=True):
+        for window, (shape, dtype) in zip(self._wanted, self._outputs, strict=True):
             result = np.empty(shape, dtype)
-            with native_library.locked(self._library, buffer, READ) as (address, size):
-                if result.nbytes != size:
-                    raise RuntimeError(f"an output has {size} bytes, not {result.nbytes}")
-                ctypes.memmove(result.ctypes.data, address, size)
+            window.read(result)
             results.append(result)
         return results
 
@@ -104,6 +103,38 @@ class NativeModel:
             self._stack.close()
 
     __del__ = close
+
+
+class _Window:
+    """LiteRT's own memory of an input or output."""
+
+    def __init__(self, library: Any, buffer: ctypes.c_void_p) -> None:
+        self._buffer, self._address = buffer, ctypes.c_void_p()
+        self._place = ctypes.byref(self._address)
+        self._lock, self._unlock = library.LiteRtLockTensorBuffer, library.LiteRtUnlockTensorBuffer
+        size = ctypes.c_size_t()
+        native_library.ask(library, "GetTensorBufferPackedSize", buffer, ctypes.byref(size))
+        self._size = size.value
+
+    def write(self, array: Array) -> None:
+        """Copies a contiguous array into it."""
+        self._move(array, WRITE)
+
+    def read(self, array: Array) -> None:
+        """Copies it into a contiguous array."""
+        self._move(array, READ)
+
+    def _move(self, array: Array, mode: int) -> None:
+        if array.nbytes != self._size:
+            raise RuntimeError(f"an array has {array.nbytes} bytes, not {self._size}")
+        if self._lock(self._buffer, self._place, mode):
+            raise RefusedError("LockTensorBuffer")
+        try:
+            ours, theirs = int(array.__array_interface__["data"][0]), self._address.value or 0
+            target, source = (theirs, ours) if mode == WRITE else (ours, theirs)
+            ctypes.memmove(target, source, self._size)
+        finally:
+            self._unlock(self._buffer)
 
 
 def surroundings() -> tuple[Any, ctypes.c_void_p]:
