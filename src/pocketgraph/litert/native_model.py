@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import json
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -40,14 +39,16 @@ class NativeModel:
     def __init__(
         self, path: str, threads: int, packed: str, outputs: Sequence[tuple[tuple[int, ...], np.dtype[Any]]]
     ) -> None:
-        self._library, environment = surroundings()
-        self._outputs = outputs
-        self._stack = ExitStack()
-        self._lock = threading.Lock()  # whoever closes it waits for a run
         self._process = os.getpid()
+        self._lock = threading.Lock()  # whoever closes it waits for a run
+        self._stack = ExitStack()
         self._given: list[_Window] = []
         self._wanted: list[_Window] = []
-        text = f"num_threads = {threads}\nweight_cache_file_path = {json.dumps(packed, ensure_ascii=False)}\n"
+        self._library, environment = surroundings()
+        self._outputs = outputs
+        if not packed.isprintable():  # the options are lines of text, whose strings LiteRT takes as they are
+            raise OSError(f"the path {packed!r} does not fit into a line")
+        text = f'num_threads = {threads}\nweight_cache_file_path = "{packed}"\n'
         library, stack = self._library, self._stack
         try:
             model = native_library.model_of(library, stack, environment, path)
