@@ -185,6 +185,7 @@ def opened(path: str, flags: dict[str, Any]) -> Any:
             for_session(path, names(flags["output_layer"]) or None, signature=flags["signature"], notify=say),
             threads=flags["num_threads"] if flags["num_threads"] > 0 else None,
             engine=None if flags["engine"] == "auto" else flags["engine"],
+            without=["tiered_compilation"],  # every run of a measurement is of the same kind
         )
         assert session.graph is not None
     except PocketgraphError as error:

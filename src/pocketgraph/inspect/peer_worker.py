@@ -54,7 +54,7 @@ def ours(job: Job, feeds: Job, engine: str | None) -> Runner:
     """A session, and our version."""
     pocketgraph = imported("pocketgraph", "pocketgraph is not installed")
 
-    session = pocketgraph.Session(job["model"], threads=job["threads"], engine=engine)
+    session = pocketgraph.Session(job["model"], threads=job["threads"], engine=engine, without=["tiered_compilation"])
     outputs = list(job["outputs"])
     return lambda: session.run(outputs, feeds), pocketgraph.__version__
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
@@ -161,14 +162,15 @@ def find(folder: str, name: str, meanwhile: Callable[[], object] | None = None) 
     Args:
         folder: the cache directory.
         name: from ``entry_name``.
-        meanwhile: what is to be done anyway, while a large segment with packed weights is read by another thread.
+        meanwhile: what is to be done anyway, while the packed weights of a large segment are read by another thread.
     """
     sidecar, model, packed = _files(folder, name)
     try:
         about = unsealed(sidecar)
         if meanwhile is not None and os.path.exists(packed) and os.path.getsize(model) >= LARGE:
-            with read_ahead((model, packed)):
+            with read_ahead((packed,)):
                 meanwhile()
+                checksum(model)
         if about["name"] != name or about[SUM] != checksum(model):
             raise ValueError
     except (FileNotFoundError, UntrustedError):
@@ -188,6 +190,9 @@ def _files(folder: str, name: str) -> tuple[str, str, str]:
 
 
 def _packed_is_whole(packed: str) -> bool:
+    sealing = _sealing.get(packed)
+    if sealing is not None and sealing.ident is not None:
+        sealing.join()
     try:
         return bool(unsealed(f"{packed}.sum")[SUM] == checksum(packed))
     except (OSError, ValueError, KeyError, UntrustedError):
@@ -270,16 +275,40 @@ def note(folder: str, name: str, member: str, what: str, said: Any) -> None:
         unusable(f"{folder}: {error.strerror}")
 
 
+_sealing: dict[str, threading.Thread] = {}
+"""Who seals files of packed weights now, by their places."""
+
+
 def seal_packed(part: str, packed: str) -> None:
-    """Moves packed weights that XNNPACK has finished to their place and notes their checksum."""
-    with contextlib.suppress(OSError, UntrustedError):
-        if os.path.getsize(part) == 0:
-            os.unlink(part)
-            return
-        os.chmod(part, PRIVATE)
-        mark = checksum(part)
-        os.replace(part, packed)
-        write(f"{packed}.sum", sealed_text({SUM: mark}))
+    """Moves packed weights that XNNPACK has finished to their place and notes their checksum; large ones in another
+    thread, for which the end of the process waits."""
+    try:
+        size = os.path.getsize(part)
+    except OSError:
+        return
+    if size < LARGE:
+        _seal(part, packed)
+        return
+    thread = threading.Thread(target=_seal, args=(part, packed), name="pocketgraph seal")
+    _sealing[packed] = thread
+    try:
+        thread.start()
+    except RuntimeError:  # the process is ending, or has too many threads
+        _seal(part, packed)
+
+
+def _seal(part: str, packed: str) -> None:
+    try:
+        with contextlib.suppress(OSError, UntrustedError):
+            if os.path.getsize(part) == 0:
+                os.unlink(part)
+                return
+            os.chmod(part, PRIVATE)
+            mark = checksum(part)
+            os.replace(part, packed)
+            write(f"{packed}.sum", sealed_text({SUM: mark}))
+    finally:
+        _sealing.pop(packed, None)
 
 
 def write(target: str, text: str) -> None:
@@ -335,6 +364,10 @@ def trim(folder: str, keep: str = "", limit: int | None = None) -> None:
             remove(folder, stem)
             total -= sizes[stem]
             files -= counts[stem]
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_sealing.clear)
 
 
 @lru_cache(maxsize=1)

@@ -9,7 +9,9 @@ import numpy as np
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
-BLOCK = 64  # rows transposed at a time; NumPy's strided copies are several times faster within the CPU's caches
+BLOCK = 1 << 17  # elements transposed at a time; NumPy's strided copies are several times faster in the CPU's caches
+FEWEST_ROWS, MOST_ROWS = 16, 256  # of a block; each becomes a piece of the result's rows
+SPARE = 16  # elements beside a block's rows, so that elements of a column do not lie in the same lines of a cache
 
 
 class Constant:
@@ -45,13 +47,17 @@ class Constant:
     def nbytes(self) -> int:
         return int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
 
-    def numpy(self) -> Array:
-        """The values, contiguous; computed anew each time."""
+    def numpy(self, into: Array | None = None) -> Array:
+        """The values, contiguous; computed anew each time.
+
+        Args:
+            into: memory for as many elements, in one dimension, that may be used; by default there is new memory.
+        """
         values = self.read()
         if self.permutation is None:
             values = np.ascontiguousarray(values).reshape(self.shape)
             return values if self.scale is None else np.multiply(values, self.scale, dtype=self.dtype)
-        return _permuted(values, self.permutation, self.scale)
+        return _permuted(values, self.permutation, self.scale, into)
 
     def permuted(self, permutation: tuple[int, ...]) -> Constant:
         """The same with its axes permuted (as ``numpy.transpose`` does)."""
@@ -73,23 +79,17 @@ class Constant:
         return Constant(self.read, self.shape, self.dtype, self.permutation, total)
 
 
-def _permuted(values: Array, permutation: tuple[int, ...], scale: Array | None) -> Array:
-    """``values`` transposed and scaled into a new contiguous array."""
-    result = np.empty(tuple(values.shape[axis] for axis in permutation), values.dtype)
+def _permuted(values: Array, permutation: tuple[int, ...], scale: Array | None, into: Array | None = None) -> Array:
+    """``values`` transposed and scaled into a contiguous array, new or in the memory of ``into``."""
+    shape = tuple(values.shape[axis] for axis in permutation)
+    result = np.empty(shape, values.dtype) if into is None else into[: values.size].reshape(shape)
     last = values.ndim - 1
     if permutation == (last, *range(last)) and values.size and values.flags.c_contiguous:
         columns = values.shape[last]
-        flat = values.reshape(-1, columns)
-        target = result.reshape(columns, -1)
         by_column = None
         if scale is not None and scale.size == columns == scale.shape[0]:
             by_column = scale.reshape(columns)
-        scaled = np.empty((BLOCK, columns), values.dtype)
-        for start in range(0, len(flat), BLOCK):
-            block = flat[start : start + BLOCK]
-            if by_column is not None:  # here both are read along their rows
-                block = np.multiply(block, by_column, out=scaled[: len(block)])
-            np.copyto(target[:, start : start + BLOCK], block.T)
+        _transpose(values.reshape(-1, columns), by_column, result.reshape(columns, -1))
         if scale is not None and by_column is None:
             np.multiply(result, scale, out=result)
         return result
@@ -98,3 +98,18 @@ def _permuted(values: Array, permutation: tuple[int, ...], scale: Array | None) 
     else:
         np.multiply(values.transpose(permutation), scale, out=result)
     return result
+
+
+def _transpose(flat: Array, by_column: Array | None, target: Array) -> None:
+    """Writes a matrix, its columns times ``by_column``, into ``target`` transposed."""
+    rows, columns = flat.shape
+    size = min(rows, max(FEWEST_ROWS, min(MOST_ROWS, BLOCK // columns)))
+    memory = np.empty((size, columns + SPARE), flat.dtype)
+    for start in range(0, rows, size):
+        taken = flat[start : start + size]
+        block = memory[: len(taken), :columns]
+        if by_column is None:
+            np.copyto(block, taken)
+        else:  # here both are read along their rows
+            np.multiply(taken, by_column, out=block)
+        np.copyto(target[:, start : start + size], block.T)

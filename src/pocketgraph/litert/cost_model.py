@@ -40,8 +40,13 @@ MOST_NOTED = 16 << 20  # bytes: of what went into and came out of a part, that a
 # Opening executables (litert/executable.py)
 
 REPEATED_FROM = 4 << 20  # bytes: of weights read again by later steps of a loop, from which packing them once pays
-PACKED_FROM = 24 << 20  # bytes: of constants, from which mapping packed weights is faster than packing them again
+PACKED_FROM = 8 << 20  # bytes: of constants, from which mapping packed weights is faster than packing them again
 LIGHT_OPERATION = 25_000  # multiplications: of an average operation (1 µs), below which one thread is faster
+
+# Compiling in two tiers (runtime/planning/tiered_compilation.py)
+
+TILED_LATER_FROM = 4 << 20  # bytes: of weights that go into tiles, for which first results do not wait (30 ms)
+TILED_AFTER = 16  # runs: of a part, after which compiling it with tiles is likely to be won back
 
 # Choosing engines (runtime/part_engines)
 

@@ -15,8 +15,18 @@ from pocketgraph.errors import RunError
 from pocketgraph.graph import Graph, Node, Shape, canonical
 from pocketgraph.litert import cache
 from pocketgraph.litert.cache import Folder, Specs
-from pocketgraph.litert.cost_model import LIGHT_OPERATION, PACKED_FROM
-from pocketgraph.litert.executable import LITERT, Executable, Opener, encoded, lookup, open_entry
+from pocketgraph.litert.cost_model import LIGHT_OPERATION, PACKED_FROM, TILED_LATER_FROM
+from pocketgraph.litert.executable import (
+    LITERT,
+    PIECES,
+    Executable,
+    Opener,
+    encoded,
+    first_tier,
+    lookup,
+    open_entry,
+    open_tier,
+)
 from pocketgraph.litert.runner import PlainRunner, Runner, prepare
 from pocketgraph.litert.unsupported import Unsupported
 
@@ -76,6 +86,7 @@ def compile(
     strict: bool = False,
     opener: Opener | None = None,
     with_program: bool = False,
+    in_tiers: bool = False,
 ) -> Executable:
     """Lowers a segment, or takes it from the cache.
 
@@ -94,6 +105,8 @@ def compile(
         strict: refuse what differs from TensorFlow at the edges, and leave out the passes that do; likewise.
         opener: makes the runner of the segment's file; LiteRT by default.
         with_program: lower the segment even when it is in the cache, so that its operations are known.
+        in_tiers: leave out at first what takes long to compile (``FIRST_TIER``), where the segment is large; it has a
+            ``next_tier`` then.
 
     Raises:
         Unsupported: LiteRT cannot run some node, or the engine refuses the segment as a whole.
@@ -104,7 +117,8 @@ def compile(
         name = cache.entry_name(key, cache.signature(inputs, input_specs, outputs))
         if folder is not None:
             try:
-                found = open_entry(folder, name, threads, opener)
+                opened = open_tier if in_tiers else open_entry
+                found = opened(folder, name, threads, opener)
             except RunError as error:
                 raise Unsupported(error.what) from error
             if found == "wrong":
@@ -121,12 +135,34 @@ def compile(
         program = lowered(graph, nodes, inputs, outputs, input_specs, inferred, without, strict=strict)
     else:
         optimize(program, without)
-    optimize_for_latency(program, without)
+    is_first = folder is not None and in_tiers and _is_slow_to_compile(program)
+    optimize_for_latency(program, FIRST_TIER.union(without) if is_first else without)
     if isinstance(found, Executable):
         found.program = program
         return found
     types = [input_specs[name][0].numpy.name for name in inputs]
-    return _built(program, inputs, types, folder, name, threads, in_memory=graph.secret, opener=opener)
+    kept = first_tier(name) if is_first else name
+    made = _built(
+        program, inputs, types, folder, kept, threads, in_memory=graph.secret, opener=opener, in_pieces=is_first
+    )
+    if is_first and made.kept_as is not None and folder is not None:
+        made.next_tier = folder, name
+    return made
+
+
+FIRST_TIER = frozenset(("winograd_convolutions",))
+"""Passes that a large segment's first runs do without."""
+
+
+def _is_slow_to_compile(program: Program) -> bool:
+    """Whether what ``FIRST_TIER`` leaves out takes long."""
+    from pocketgraph.litert.rewriting.winograd import is_used, tiling_of
+
+    if not is_used():
+        return False
+    large = [op for op in program.operations if op.code == "CONV_2D" and tiling_of(op) is not None]
+    weights = [value for op in large if (value := op.inputs[1]) is not None]
+    return bool(weights) and sum(value.size * value.dtype.size for value in weights) >= TILED_LATER_FROM
 
 
 def lowered(
@@ -209,7 +245,7 @@ def resizable(
 
     about, model = _split(program, inputs, types, keep_shapes=True)
     about["opened"] = opened
-    entry = cache.store(*kept_as, writer.pieces(model), about) if kept_as is not None else None
+    entry = cache.store(*kept_as, writer.pieces(model, passing=True), about) if kept_as is not None else None
     if entry is not None:
         return Resizable.of_entry(entry, threads, kept_as)
     path = _temporary(model) if about["bytes"] >= PACKED_FROM else None
@@ -232,8 +268,12 @@ def _built(
     threads: int,
     in_memory: bool = False,
     opener: Opener | None = None,
+    in_pieces: bool = False,
 ) -> Executable:
-    """Writes the program and loads it, ``in_memory`` without touching the disk; its inputs are of these NumPy types."""
+    """Writes the program and loads it; its inputs are of these NumPy types.
+
+    ``in_memory`` is without touching the disk, ``in_pieces`` with two threads where the program is large.
+    """
     from pocketgraph.litert import writer
 
     about, model = _split(program, inputs, types)
@@ -243,8 +283,12 @@ def _built(
         if folder is not None:
             cache.store(folder, name, [], about)
         return Executable(about, None, program, threads)
+    if folder is not None and in_pieces and about["bytes"] >= PACKED_FROM and opener is None:
+        made = _built_in_pieces(program, model, about, folder, name, threads)
+        if made is not None:
+            return made
     if folder is not None:
-        entry = cache.store(folder, name, writer.pieces(model), about)
+        entry = cache.store(folder, name, writer.pieces(model, passing=True), about)
         if entry is not None:
             by = opener or LITERT
             try:
@@ -258,6 +302,34 @@ def _built(
         return Executable(about, runner, program, threads, engine=opener.engine if opener is not None else "")
     except RunError as error:
         raise Unsupported(error.what) from error
+
+
+def _built_in_pieces(
+    program: Program, model: Program, about: dict[str, Any], folder: str, name: str, threads: int
+) -> Executable | None:
+    """As ``_built``, each piece as a segment of its own; None where that does not go."""
+    from pocketgraph.litert import pieces
+
+    found = pieces.cut(model)
+    if found is None:
+        return None
+
+    def built(piece: Program, kept: str) -> Executable:
+        inputs, types = [value.name for value in piece.inputs], [value.dtype.numpy.name for value in piece.inputs]
+        return _built(piece, inputs, types, folder, kept, threads)
+
+    names = pieces.names(name)
+    try:
+        first, second = pieces.both(lambda: built(found.first, names[0]), lambda: built(found.second, names[1]))
+    except Unsupported:
+        return None  # of the whole somebody will say so
+    about = {**about, PIECES: found.taken}
+    if first.kept_as is None or second.kept_as is None or cache.store(folder, name, [], about) is None:
+        first.close()
+        second.close()
+        return None
+    runner = pieces.PiecesRunner(first, second, found.taken, [shape for shape, _ in about["computed"]])
+    return Executable(about, runner, program, threads, (folder, name))
 
 
 def _split(
@@ -379,7 +451,7 @@ def _temporary(model: Program) -> str | None:
     try:
         handle, path = tempfile.mkstemp(suffix=".tflite")
         with os.fdopen(handle, "wb") as file:
-            for piece in writer.pieces(model):
+            for piece in writer.pieces(model, passing=True):
                 file.write(piece)
     except OSError:
         if path is not None:

@@ -12,6 +12,7 @@ import numpy as np
 from pocketgraph.errors import RunError
 from pocketgraph.litert import cache
 from pocketgraph.litert.cache import Folder, Specs
+from pocketgraph.litert.code_version import short_digest
 from pocketgraph.litert.cost_model import CHECKED_NODE, CHECKED_PRODUCT, PACKED_FROM, PREPARED_AFTER, REPEATED_FROM
 from pocketgraph.litert.free_disk_space import room_for
 from pocketgraph.litert.runner import PACKED_TYPES, PackedRunner, PlainRunner, Runner, prepare
@@ -52,6 +53,8 @@ class Executable:
         about: what the cache keeps of it: inputs, outputs, how many operations, bytes of constants.
         kept_as: the folder and name under which the cache keeps it; None where it does not.
         engine: the name and version of the engine that runs it; "" for LiteRT.
+        next_tier: the folder and name under which the cache keeps the same segment, or is to keep it, compiled to run
+            faster; None where this is that.
         check: sees what comes out of it before anybody else, as long as it is set.
     """
 
@@ -69,6 +72,7 @@ class Executable:
         self.program = program
         self.threads = threads
         self.kept_as = kept_as
+        self.next_tier: tuple[str, str] | None = None
         self.check: Check | None = None
         self._instead: Callable[[Sequence[Array]], list[Array]] | None = None
         self._runner = runner
@@ -124,8 +128,8 @@ class Executable:
         instead = self._instead
         if instead is not None:
             return instead(inputs)
+        check = self.check  # of what computes now; another thread may exchange both
         results = self.computed(inputs)
-        check = self.check  # another thread may be done with it in the meantime
         return results if check is None else check(self, inputs, results)
 
     def computed(self, inputs: Sequence[Array]) -> list[Array]:
@@ -215,6 +219,25 @@ class Executable:
         before.close()
         return True
 
+    def become(self, other: Executable) -> bool:
+        """Lets the model of another executable of the same segment compute from now on.
+
+        Args:
+            other: it; it must not be used besides.
+
+        Returns:
+            Whether it does; a segment that is closed or answered by another one stays as it is.
+        """
+        with self._lock:
+            before = self._runner
+            is_same = (self._inputs, self._fed, self._sources) == (other._inputs, other._fed, other._sources)
+            if before is None or self._instead is not None or self.engine or not is_same:
+                return False
+            self.about, self.program, self.kept_as = other.about, other.program, other.kept_as
+            self._runner, self.check, self.next_tier = other._runner, other.check, None
+        before.close()
+        return True
+
     def after(self, runs: int, then: Callable[[], object]) -> None:
         """Calls ``then`` once, when the segment has run so often; it must not take long."""
         from pocketgraph.litert.upgrading import CountedRunner
@@ -290,6 +313,7 @@ def lookup(
     threads: int = 1,
     cache_dir: Folder | None = None,
     opener: Opener | None = None,
+    in_tiers: bool = False,
 ) -> Executable | None:
     """A segment that an earlier ``compile`` with the same arguments left in the cache, and that nobody found wrong."""
     folder = cache.directory(cache_dir)
@@ -297,10 +321,27 @@ def lookup(
         return None
     name = cache.entry_name(model_key, cache.signature(inputs, input_specs, outputs))
     try:
-        found = open_entry(folder, name, threads, opener)
+        found = open_tier(folder, name, threads, opener) if in_tiers else open_entry(folder, name, threads, opener)
     except RunError:  # who compiles it anew will say so
         return None
     return found if isinstance(found, Executable) else None
+
+
+def open_tier(
+    folder: str, name: str, threads: int, opener: Opener | None = None
+) -> Executable | Literal["wrong"] | None:
+    """As ``open_entry``; where the segment is missing, what was compiled for its first runs in its place."""
+    found = open_entry(folder, name, threads, opener)
+    if found is None:
+        found = open_entry(folder, first_tier(name), threads, opener)
+        if isinstance(found, Executable):
+            found.next_tier = folder, name
+    return found
+
+
+def first_tier(name: str) -> str:
+    """The name of the segment that was compiled for the first runs of another one, by that one's name."""
+    return short_digest(f"{name} first tier".encode(), 20)
 
 
 def open_entry(
@@ -324,6 +365,8 @@ def open_entry(
     if cache.certificate(entry.about, opener.engine) == "wrong":
         return "wrong"
     try:
+        if PIECES in entry.about:
+            return _open_pieces(folder, name, entry, threads)
         runner = opener.open(entry, threads) if entry.about["operations"] else None
         return Executable(entry.about, runner, None, threads, (folder, name), opener.engine)
     except RunError:
@@ -334,6 +377,28 @@ def open_entry(
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
         cache.remove(folder, name)
         return None
+
+
+PIECES = "pieces"
+"""The member of what is kept of a segment that is kept in two pieces (see pieces.py)."""
+
+
+def _open_pieces(folder: str, name: str, entry: cache.CacheEntry, threads: int) -> Executable | None:
+    """A segment in two pieces; None where one is missing or damaged."""
+    from pocketgraph.litert import pieces
+
+    first, second = pieces.names(name)
+    opened = pieces.both(lambda: open_entry(folder, first, threads), lambda: open_entry(folder, second, threads))
+    one, other = opened
+    if not isinstance(one, Executable) or not isinstance(other, Executable):
+        for each in opened:
+            if isinstance(each, Executable):
+                each.close()
+        cache.remove(folder, name)
+        return None
+    shapes = [shape for shape, _ in entry.about["computed"]]
+    runner = pieces.PiecesRunner(one, other, entry.about[PIECES], shapes)
+    return Executable(entry.about, runner, None, threads, (folder, name))
 
 
 def runner_for(entry: cache.CacheEntry, threads: int) -> Runner:

@@ -18,30 +18,55 @@ MOST = 1 << 16  # bytes of messages that are passed on
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Keeps what LiteRT writes to the process's stderr itself from the user; where it aborts, the user sees it."""
+    """Keeps what LiteRT writes to the process's stderr itself from the user; where it aborts, the user sees it.
+
+    Several threads may be in it at once.
+    """
+    global _inside, _until_all_are_out
     with _stderr:
-        try:
-            kept = os.dup(2)
-        except OSError:
+        if not _inside:
+            _until_all_are_out = contextlib.ExitStack()
+            _until_all_are_out.enter_context(_redirected())
+        _inside += 1
+    try:
+        yield
+    finally:
+        with _stderr:
+            _inside -= 1
+            if not _inside:
+                _until_all_are_out.close()
+
+
+_inside = 0
+_until_all_are_out = contextlib.ExitStack()
+
+
+@contextlib.contextmanager
+def _redirected() -> Iterator[None]:
+    try:
+        kept = os.dup(2)
+    except OSError:
+        yield
+        return
+    _kept.append(kept)
+    try:
+        sink = _sink()
+        os.dup2(sink, 2)
+        with _told_on_abort(sink, kept):
             yield
-            return
-        _kept.append(kept)
-        try:
-            sink = _sink()
-            os.dup2(sink, 2)
-            with _told_on_abort(sink, kept):
-                yield
-            os.close(sink)
-        finally:
-            os.dup2(kept, 2)
-            os.close(kept)
-            _kept.clear()
+        if threading.active_count() > 1:  # others may have written meanwhile
+            _pass_on(sink, kept, of_others=True)
+        os.close(sink)
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        _kept.clear()
 
 
 def _in_forked_process() -> None:
     """Another thread may have been in ``quiet``, which is not here to end it."""
-    global _stderr
-    _stderr = threading.Lock()
+    global _stderr, _inside
+    _stderr, _inside = threading.Lock(), 0
     if _kept:
         os.dup2(_kept.pop(), 2)
 
@@ -58,13 +83,20 @@ def _sink() -> int:
     return os.open(os.devnull, os.O_WRONLY)
 
 
-def _pass_on(sink: int, kept: int) -> None:
-    """Writes the messages of ``sink``, but for notes, to ``kept``."""
+def _pass_on(sink: int, kept: int, *, of_others: bool = False) -> None:
+    """Writes the messages of ``sink``, but for notes, to ``kept``; only those that are not native code's where they are
+    to be ``of_others``."""
     with contextlib.suppress(OSError):
         size = os.lseek(sink, 0, os.SEEK_END)
         os.lseek(sink, max(0, size - MOST), os.SEEK_SET)
         lines = os.read(sink, MOST).splitlines(keepends=True)
-        os.write(kept, b"".join(line for line in lines if not line.startswith(NOTES)))
+        is_left_out = _is_native if of_others else lambda line: line.startswith(NOTES)
+        os.write(kept, b"".join(line for line in lines if not is_left_out(line)))
+
+
+def _is_native(line: bytes) -> bool:
+    """Whether a line looks like LiteRT's own: ``INFO: …``, ``… [file.cc:34] …``."""
+    return line.startswith((b"INFO: ", b"WARNING: ", b"ERROR: ", b"VERBOSE: ")) or b".cc:" in line
 
 
 @contextlib.contextmanager

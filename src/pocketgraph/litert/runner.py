@@ -14,6 +14,7 @@ from weakref import WeakSet
 import numpy as np
 
 from pocketgraph.errors import RunError
+from pocketgraph.litert import native_model
 from pocketgraph.litert.native_messages import quiet
 
 if TYPE_CHECKING:
@@ -173,20 +174,23 @@ PACKED_TYPES = ("float32", "int32", "uint8", "int8", "bool")
 """NumPy types that the buffers of LiteRT's compiled models carry."""
 
 
+class PackedModel(Protocol):
+    """A model with packed weights, in LiteRT's C library or its Python package."""
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        """Copies of the outputs for these contiguous inputs; raises RuntimeError where LiteRT fails."""
+
+    def close(self) -> None:
+        """Gives the memory back."""
+
+
 class PackedRunner:
     """LiteRT's compiled model, whose packed weights are a file: written the first time, only mapped from then on."""
 
     def __init__(self, model: str, packed: str, threads: int, outputs: Sequence[tuple[tuple[int, ...], Any]]) -> None:
         """``packed`` is the file of packed weights, or where to make it; ``outputs`` are (shape, NumPy dtype)."""
-        from ai_edge_litert.compiled_model import CompiledModel, CpuOptions, Options
-
-        options = Options(cpu_options=CpuOptions(num_threads=threads, xnnpack_weight_cache_path=packed))
-        self._outputs = [(shape, dtype, int(np.prod(shape, dtype=np.int64))) for shape, dtype in outputs]
         with quiet(), refusals():
-            self._model: Any = CompiledModel.from_file(model, environment=_environment(), options=options)
-            self._inputs = self._model.create_input_buffers(0)
-            self._results = self._model.create_output_buffers(0)
-            self._read()  # the first access to a buffer starts, audibly, the rest of LiteRT
+            self._model: PackedModel | None = _opened(model, packed, threads, outputs)
         if not os.path.exists(packed) or not os.path.getsize(packed):
             self.close()
             raise RunError("LiteRT did not write the packed weights")
@@ -194,14 +198,49 @@ class PackedRunner:
         _mute_exit()
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
-        for buffer, array in zip(self._inputs, inputs, strict=True):
-            buffer.write(array if array.flags.c_contiguous else np.ascontiguousarray(array))
-        self._model.run_by_index(0, self._inputs, self._results)
-        return self._read()
+        model = self._model
+        if model is None:
+            raise RunError("the segment is closed")
+        return model.run([array if array.flags.c_contiguous else np.ascontiguousarray(array) for array in inputs])
 
     def direct(self, places: Sequence[int]) -> Callable[[Sequence[Array]], list[Array]]:
         """As PlainRunner.direct; models of this size take so long that nothing is gained besides."""
         return lambda arrays: self.run([arrays[place] for place in places])
+
+    def close(self) -> None:
+        model, self._model = self._model, None
+        if model is not None:
+            with quiet():
+                model.close()
+
+
+def _opened(model: str, packed: str, threads: int, outputs: Sequence[tuple[tuple[int, ...], Any]]) -> PackedModel:
+    """The model in LiteRT's C library, or where that is another one than is known, in its Python package."""
+    with contextlib.suppress(*native_model.UNKNOWN):
+        opened = native_model.NativeModel(model, threads, packed, outputs)
+        _close_at_exit()
+        return opened
+    return _PackageModel(model, threads, packed, outputs)
+
+
+class _PackageModel:
+    """A compiled model of LiteRT's Python package."""
+
+    def __init__(self, model: str, threads: int, packed: str, outputs: Sequence[tuple[tuple[int, ...], Any]]) -> None:
+        from ai_edge_litert.compiled_model import CompiledModel, CpuOptions, Options
+
+        options = Options(cpu_options=CpuOptions(num_threads=threads, xnnpack_weight_cache_path=packed))
+        self._outputs = [(shape, dtype, int(np.prod(shape, dtype=np.int64))) for shape, dtype in outputs]
+        self._model: Any = CompiledModel.from_file(model, environment=_environment(), options=options)
+        self._inputs = self._model.create_input_buffers(0)
+        self._results = self._model.create_output_buffers(0)
+        self._read()  # the first access to a buffer starts, audibly, the rest of LiteRT
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        for buffer, array in zip(self._inputs, inputs, strict=True):
+            buffer.write(array)
+        self._model.run_by_index(0, self._inputs, self._results)
+        return self._read()
 
     def _read(self) -> list[Array]:
         return [
@@ -210,17 +249,17 @@ class PackedRunner:
         ]
 
     def close(self) -> None:
-        if self._model is not None:
-            with quiet():
-                self._inputs, self._results, self._model = [], [], None
+        self._inputs, self._results, self._model = [], [], None
 
 
 def prepare() -> None:
     """Starts what a PackedRunner needs besides its files."""
-    import ai_edge_litert.compiled_model  # noqa: F401
-
     with quiet():
-        _environment()
+        try:
+            native_model.surroundings()
+            _close_at_exit()
+        except native_model.UNKNOWN:
+            _environment()
 
 
 _live: WeakSet[PackedRunner] = WeakSet()
@@ -228,18 +267,28 @@ _live: WeakSet[PackedRunner] = WeakSet()
 
 @lru_cache(maxsize=1)
 def _environment() -> Any:
-    """LiteRT's surroundings, shared by all compiled models of the process."""
+    """The surroundings of all compiled models of LiteRT's Python package."""
     from ai_edge_litert.environment import Environment
 
-    atexit.register(_close_all)
+    _close_at_exit()
     return Environment.create()
 
 
-def _close_all() -> None:
-    for runner in list(_live):
-        runner.close()
-    with quiet():
-        _environment().close()
+@lru_cache(maxsize=1)
+def _close_at_exit() -> None:
+    process = os.getpid()
+
+    def close_all() -> None:
+        if os.getpid() != process:
+            return  # LiteRT's threads are not in a forked process
+        for runner in list(_live):
+            runner.close()
+        with quiet():
+            native_model.end()
+            if _environment.cache_info().currsize:
+                _environment().close()
+
+    atexit.register(close_all)
 
 
 @lru_cache(maxsize=1)

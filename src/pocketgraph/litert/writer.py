@@ -10,6 +10,7 @@ import numpy as np
 
 from pocketgraph.litert import flatbuffer, schema
 from pocketgraph.litert.constant import Constant
+from pocketgraph.litert.constants_ahead import computed
 from pocketgraph.litert.program import Operation, Program, Quantization, Value
 
 LIMIT = 2**31 - 2**20  # a FlatBuffer points with 31 bits; bytes beyond are referred to by file offset
@@ -57,18 +58,24 @@ class Contents:
     description: str = "pocketgraph"
 
 
-def pieces(program: Program, unnamed: Collection[Value] = ()) -> Iterator[bytes | memoryview]:
+def pieces(program: Program, unnamed: Collection[Value] = (), *, passing: bool = False) -> Iterator[bytes | memoryview]:
     """The bytes of a file with one program, in order; see ``file_pieces``.
 
     Args:
         program: what the file holds.
         unnamed: values whose names are left out of the file.
+        passing: as for ``file_pieces``.
     """
-    return file_pieces(Contents([program], unnamed=unnamed))
+    return file_pieces(Contents([program], unnamed=unnamed), passing=passing)
 
 
-def file_pieces(contents: Contents) -> Iterator[bytes | memoryview]:
-    """The file's bytes in order. Each constant is computed when its turn comes and let go afterwards."""
+def file_pieces(contents: Contents, *, passing: bool = False) -> Iterator[bytes | memoryview]:
+    """The file's bytes in order. Each constant is computed when its turn comes and let go afterwards.
+
+    Args:
+        contents: what the file holds.
+        passing: whether whoever asks for the next piece is done with the one before, whose memory is used again.
+    """
     layout = _FileLayout(contents)
     outside = sum(constant.nbytes + flatbuffer.Blob.ALIGNMENT for constant in layout.constants) > LIMIT
     blobs = [flatbuffer.Blob(constant.nbytes) for constant in layout.constants]
@@ -79,9 +86,9 @@ def file_pieces(contents: Contents) -> Iterator[bytes | memoryview]:
         head, blobs, _ = flatbuffer.layout(layout.model(buffers), schema.IDENTIFIER)
     yield head
     position = len(head)
-    for blob, constant in zip(blobs, layout.constants, strict=True):
+    for blob, values in zip(blobs, computed(layout.constants, passing=passing), strict=True):
         yield bytes(blob.position - position) if outside else flatbuffer.prefix(blob, position)
-        yield np.ascontiguousarray(constant.numpy()).reshape(-1).view(np.uint8).data
+        yield np.ascontiguousarray(values).reshape(-1).view(np.uint8).data
         position = blob.position + blob.size
 
 

@@ -181,7 +181,7 @@ def in_order(graph: Graph, outputs: Iterable[str] | None = None) -> list[Node]:
                 order.append(node)
             else:
                 opened.add(name)
-                before = [node_name(ref) for ref in node.inputs]
+                before = [node_name(ref) if ":" in ref or ref[:1] == "^" else ref for ref in node.inputs]
                 if node.op in ("Merge", "RefMerge"):
                     back = [name for name in before if name in graph and graph[name].op in BACK_EDGES]
                     starts.extend(back)
@@ -251,6 +251,11 @@ class _Walk:
         return True
 
     def visit(self, node: Node) -> None:
+        if node.op == "Const" and node.name not in self.fed:  # most nodes are such
+            constant, of_type = node.attrs.get("value"), node.attrs.get("dtype")
+            if isinstance(constant, Tensor) and isinstance(of_type, DType):
+                self.facts[node.name] = TensorFacts((Shape(constant.shape),), (of_type,), (of_tensor(constant),))
+                return
         dtypes = output_dtypes(node)
         refs = [parse_ref(ref)[:2] if ":" in ref else (ref, 0) for ref in node.data_inputs]
         inputs, known = [], []
@@ -333,6 +338,8 @@ class _Walk:
             return list(call.known) if self.complete else []
         if all(value is None for value in call.known):
             return []
+        if node.op == "Identity":
+            return list(call.known)
         if node.op in ("Merge", "Switch", "_SwitchN") or is_stateful(node):
             return []
         return list(result(node, call.known, call.inputs, shapes))

@@ -8,15 +8,17 @@ Arithmetic Complexity of Computations (1980); A. Lavin and S. Gray, Fast Algorit
 
 from __future__ import annotations
 
-from fractions import Fraction
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from pocketgraph.litert.constant import Array
 
-POINTS = (0, 1, -1, 2, -2, Fraction(1, 2), Fraction(-1, 2))
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+POINTS = (0, 1, -1, 2, -2, 0.5, -0.5)
 """Where the polynomials are evaluated, besides at infinity. The second is 1, whose column of ``result`` is all ones."""
 BIAS_POINT = 1
 """The point that a bias is added at, to be in every result once."""
@@ -44,6 +46,8 @@ def tile_transform(results: int, taps: int) -> TileTransform:
     if taps == 1:
         one = np.ones((1, 1))
         return TileTransform(one, one, one, ())
+    from fractions import Fraction
+
     count = results + taps - 1
     points = tuple(Fraction(point) for point in POINTS[: count - 1])
     data, weights, back = np.zeros((count, count)), np.zeros((count, taps)), np.zeros((results, count))
@@ -62,6 +66,8 @@ def tile_transform(results: int, taps: int) -> TileTransform:
 
 def _from_roots(roots: list[Fraction]) -> list[float]:
     """The coefficients of the polynomial that is zero at these, the constant one first."""
+    from fractions import Fraction
+
     found = [Fraction(1)]
     for root in roots:
         found = [low - root * high for low, high in zip([Fraction(0), *found], [*found, Fraction(0)], strict=True)]

@@ -61,13 +61,18 @@ def convolve_in_tiles(program: Program) -> None:
 
     Where a value is infinite, what it makes NaN reaches as far as its tile.
     """
-    if not has_wide_kernels():
-        return  # not measured on others
+    if not is_used():
+        return
     operations: list[Operation] = []
     for operation in program.operations:
         tiling = tiling_of(operation)
         operations += _Tiled(operation, tiling).operations if tiling else [operation]
     program.operations = operations
+
+
+def is_used() -> bool:
+    """Whether tiles are used on this processor; on others they were not measured."""
+    return has_wide_kernels()
 
 
 def tiling_of(operation: Operation) -> Tiling | None:

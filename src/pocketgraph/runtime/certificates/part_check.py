@@ -49,13 +49,24 @@ class PartCheck:
         part: is told the verdicts.
         always: compare each run, certified or not.
         cache_dir: as for Session; reproductions are written there.
+        kept_as: the folder and name under which the cache keeps what is compared; what an executable has computed by
+            something else is not.
     """
 
-    def __init__(self, reference: PartReference, part: CheckedPart, *, always: bool, cache_dir: str | None) -> None:
+    def __init__(
+        self,
+        reference: PartReference,
+        part: CheckedPart,
+        *,
+        always: bool,
+        cache_dir: str | None,
+        kept_as: tuple[str, str] | None = None,
+    ) -> None:
         self.reference = reference
         self.part = part
         self.always = always
         self.cache_dir = cache_dir
+        self.kept_as = kept_as
         self._memory = stated_memory()
         self._unclear = 0
         self._lock = threading.Lock()
@@ -104,6 +115,8 @@ class PartCheck:
     def _compared(
         self, executable: Executable, feeds: Sequence[Array], results: Sequence[Array], engine: str, varies: bool
     ) -> list[Array] | None:
+        if self.kept_as not in (None, executable.kept_as):
+            return None
         right: list[Array] | None
         precision = EIGHT_BITS if executable.about.get("eight_bit") else self.reference.precision
         shown = feeds

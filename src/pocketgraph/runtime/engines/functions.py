@@ -49,6 +49,9 @@ class FunctionLibrary:
 
     def with_bodies(self, nodes: Iterable[Node]) -> Iterator[Node]:
         """The nodes, and those of all functions that they may run."""
+        if not self.graph.functions:
+            yield from nodes
+            return
         seen: set[str] = set()
         waiting = deque(nodes)
         while waiting:

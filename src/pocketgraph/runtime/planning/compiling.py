@@ -148,6 +148,7 @@ def _compiled(
         strict=request.strict,
         opener=request.opener(nodes),
         with_program=request.call.is_traced,
+        in_tiers=request.is_tiered,
     )
     listed = [(name, dtype.name, shape) for name, (dtype, shape) in specs.items()]
     found_by = None if key is None else (key, listed, [str(e) for e in outputs])
@@ -160,11 +161,13 @@ def _compiled(
         checked = CheckedPart(found.place)
         if request.checked is not None:
             request.checked.append(checked)
-        return PartCheck(nodes(), checked, always=request.check == "always", cache_dir=request.cache_dir)
+        is_always, kept_as = request.check == "always", executable.kept_as
+        return PartCheck(nodes(), checked, always=is_always, cache_dir=request.cache_dir, kept_as=kept_as)
 
     if not request.trusts(executable):
         executable.check = check()
     request.choose_engine(executable, lambda: graph, nodes, check)
+    request.compile_again_later(executable, lambda: request.graph)
     return found
 
 

@@ -24,6 +24,8 @@ Execution: TypeAlias = "Callable[[list[Any]], list[Array]]"
 """Computes the fetches from the fed values, in the caller's order."""
 NO_GRAPH = Graph(())
 """Stands for the model's, or for a part's, which need not be read to find what an earlier process left."""
+TIERS = "tiered_compilation"
+"""The pass that ``is_tiered`` asks for."""
 NOTHING = Description({}, (), (), {}, {})
 """What is known of a plan that an earlier process made."""
 
@@ -104,6 +106,12 @@ class Request(NamedTuple):
         """Nodes to run besides."""
         return self.call.targets
 
+    @property
+    def is_tiered(self) -> bool:
+        """Whether large parts are compiled quickly at first, and anew when they have run often."""
+        is_plain = self.engine is None and not self.strict and not self.call.is_traced
+        return is_plain and self.planner is not None and TIERS not in self.without
+
     def trusts(self, executable: Executable) -> bool:
         """Whether a compiled part need not be compared with the reference engine."""
         return self.check == "never" or (self.check == "first" and executable.is_certified)
@@ -120,7 +128,14 @@ class Request(NamedTuple):
         from pocketgraph.litert.executable import lookup
 
         found = lookup(
-            key, inputs, outputs, specs, threads=self.threads, cache_dir=self.cache_dir, opener=self.opener()
+            key,
+            inputs,
+            outputs,
+            specs,
+            threads=self.threads,
+            cache_dir=self.cache_dir,
+            opener=self.opener(),
+            in_tiers=self.is_tiered,
         )
         if found is None:
             return None
@@ -128,6 +143,7 @@ class Request(NamedTuple):
             found.close()
             return None  # planned anew, the nodes are known with which it is compared
         self.choose_engine(found, graph)
+        self.compile_again_later(found, graph)
         return found
 
     def _may_answer(self, executable: Executable, graph: Callable[[], Graph]) -> bool:
@@ -198,6 +214,18 @@ class Request(NamedTuple):
                 return self._nodes_of(executable, graph)
 
         consider(executable, nodes, certify, measure=self.measure, at_once=self.call.is_traced)
+
+    def compile_again_later(self, executable: Executable, graph: Callable[[], Graph]) -> None:
+        """Lets a part that was compiled for its first runs be compiled anew when it has run often.
+
+        Args:
+            executable: the part.
+            graph: gives the whole graph.
+        """
+        if executable.next_tier is not None:
+            from pocketgraph.runtime.planning.tiered_compilation import prepare
+
+            prepare(executable, self, graph)
 
     def _nodes_of(self, executable: Executable, graph: Callable[[], Graph]) -> PartReference:
         """What computes a part's nodes on the reference engine, where an earlier process compiled it: all is planned

@@ -193,6 +193,7 @@ BESIDES = {
     "open_sizes": "after plans for several lengths, one is made for all",
     "resizable_programs": "the program for one length serves others, where it holds for all",
     "partial_unrolling": "of long loops, several rounds are written out as one",
+    "tiered_compilation": "large parts are compiled quickly at first, and anew when they have run often",
 }
 """Passes that are part of something else: of preparing the graph for a session, of ``unroll_loops``."""
 IN_SEVERAL_CALLS = frozenset(("partial_unrolling",))

@@ -24,7 +24,7 @@ from pocketgraph.runtime.feeding.feeds import is_switch
 from pocketgraph.runtime.permissions import check_permissions
 from pocketgraph.runtime.planning.call_cache import CallCache, find, plan_for
 from pocketgraph.runtime.planning.call_key import CallKey, Sized
-from pocketgraph.runtime.planning.execution_plan import NO_GRAPH, Compiled, ExecutionPlan, Request
+from pocketgraph.runtime.planning.execution_plan import NO_GRAPH, TIERS, Compiled, ExecutionPlan, Request
 from pocketgraph.runtime.planning.open_sizes import OpenSizes, may_be_open
 from pocketgraph.runtime.tensor_names import spelled
 
@@ -365,7 +365,7 @@ class SessionPlans:
             if key:
                 key += " exact" * self.exact + " strict" * self.strict
                 key += "".join(f" {op}" for op in sorted(self._allowed))
-                key += "".join(f" without {name}" for name in sorted(self.without))
+                key += "".join(f" without {name}" for name in sorted(self.without - {TIERS}))
             self._key = key
         return self._key
 

@@ -1,0 +1,75 @@
+"""Constants in turn, made by another thread."""
+
+import threading
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from pocketgraph.litert import constants_ahead
+from pocketgraph.litert.constant import Constant
+from pocketgraph.litert.constants_ahead import computed
+
+RANDOM = np.random.default_rng(0)
+
+
+@pytest.fixture(autouse=True)
+def few_bytes_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(constants_ahead, "WORTH_A_THREAD", 0)
+
+
+def constants() -> list[Constant]:
+    found = []
+    for shape in ((3, 3, 5, 7), (1, 1, 300, 1), (1, 1, 1, 300), (2, 1, 700, 40), (1, 1, 3, 2100)):
+        values = RANDOM.standard_normal(shape).astype(np.float32)
+        found.append(Constant.of(values).permuted((3, 0, 1, 2)))
+        found.append(found[-1].scaled(RANDOM.standard_normal((shape[3], 1, 1, 1)).astype(np.float32)))
+        found.append(found[-2].scaled(RANDOM.standard_normal((1, 1, 1, shape[2])).astype(np.float32)))
+        found.append(Constant.of(values).permuted((1, 3, 0, 2)))
+        found.append(Constant.of(values))
+    found.append(Constant.of(np.arange(7, dtype=np.int8).reshape(1, 1, 1, 7)).permuted((3, 0, 1, 2)))
+    found.append(Constant.of(np.zeros((0, 4), np.float32)).permuted((1, 0)))
+    return found
+
+
+def plainly(constant: Constant) -> np.ndarray[tuple[int, ...], np.dtype[np.generic]]:
+    values = constant.read()
+    moved = values if constant.permutation is None else values.transpose(constant.permutation)
+    return moved if constant.scale is None else moved * constant.scale
+
+
+@pytest.mark.parametrize("passing", [False, True])
+def test_they_are_what_transposing_and_scaling_gives(passing: bool) -> None:
+    many = constants()
+    for values, constant in zip(computed(many, passing=passing), many, strict=True):
+        assert values.flags.c_contiguous
+        np.testing.assert_array_equal(values, plainly(constant), strict=True)
+
+
+def test_whoever_keeps_them_may_unless_told_otherwise() -> None:
+    many = constants()
+    for values, constant in zip(list(computed(many)), many, strict=True):
+        np.testing.assert_array_equal(values, plainly(constant))
+    used = list(computed([many[0], many[0], many[0]], passing=True))
+    assert np.shares_memory(used[0], used[2])
+    assert not any(np.shares_memory(one, other) for one, other in pairwise(used))
+
+
+def test_an_error_reaches_whoever_asks() -> None:
+    def refuse() -> np.ndarray[tuple[int, ...], np.dtype[np.generic]]:
+        raise MemoryError("too much")
+
+    many = [Constant.of(np.ones(3)), Constant(refuse, (3,), np.dtype(np.float32)), Constant.of(np.ones(3))]
+    asked = computed(many)
+    np.testing.assert_array_equal(next(asked), 1)
+    with pytest.raises(MemoryError, match="too much"):
+        next(asked)
+
+
+def test_nobody_works_on_when_no_more_are_wanted() -> None:
+    before = threading.active_count()
+    asked = computed(constants())
+    next(asked)
+    assert threading.active_count() == before + 1
+    asked.close()  # type: ignore[attr-defined]
+    assert threading.active_count() == before

@@ -1,0 +1,247 @@
+"""Large parts are compiled quickly at first, in two pieces, and anew when they have run often."""
+
+from __future__ import annotations
+
+import pathlib
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pocketgraph.formats import save
+from pocketgraph.graph import DType, Graph, Node, Shape, const
+from pocketgraph.litert import cache, engine, executable
+from pocketgraph.litert.cost_model import TILED_AFTER
+from pocketgraph.litert.pieces import PiecesRunner
+from pocketgraph.litert.rewriting import winograd
+from pocketgraph.runtime import Session
+from pocketgraph.runtime.certificates import check_schedule
+from pocketgraph.runtime.planning import tiered_compilation
+
+FLOAT = DType.named("float")
+LAYERS, CHANNELS = 6, 128
+WEIGHTS = LAYERS * 3 * 3 * CHANNELS * CHANNELS * 4  # bytes
+X = np.random.default_rng(1).standard_normal((1, 14, 14, CHANNELS)).astype(np.float32)
+SETUP = """
+from pocketgraph.litert import engine, executable
+from pocketgraph.litert.rewriting import winograd
+winograd.has_wide_kernels = lambda: True
+engine.TILED_LATER_FROM = engine.PACKED_FROM = executable.PACKED_FROM = 0
+import numpy as np
+from pocketgraph import Session
+"""
+
+
+@pytest.fixture(autouse=True)
+def small_ones_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(winograd, "has_wide_kernels", lambda: True)
+    monkeypatch.setattr(engine, "TILED_LATER_FROM", 0)
+    monkeypatch.setattr(engine, "PACKED_FROM", 0)
+    monkeypatch.setattr(executable, "PACKED_FROM", 0)
+
+
+@pytest.fixture
+def model(tmp_path: pathlib.Path) -> pathlib.Path:
+    """Layers whose weights are all as many, with a branch around the second and the third."""
+    random = np.random.default_rng(0)
+    nodes = [Node("x", "Placeholder", (), {"dtype": FLOAT, "shape": Shape(X.shape)})]
+    source = "x"
+    for layer in range(LAYERS):
+        weights = random.standard_normal((3, 3, CHANNELS, CHANNELS)).astype(np.float32) / 24
+        nodes += [
+            const(f"w{layer}", weights),
+            Node(f"c{layer}", "Conv2D", [source, f"w{layer}"], {
+                "T": FLOAT, "strides": (1, 1, 1, 1), "padding": b"SAME",
+            }),
+            Node(f"r{layer}", "Relu", [f"c{layer}"], {"T": FLOAT}),
+        ]  # fmt: skip
+        source = f"r{layer}"
+        if layer == 3:
+            nodes.append(Node("sum", "AddV2", ["r0", "r3"], {"T": FLOAT}))
+            source = "sum"
+    nodes.append(Node("y", "Identity", [source], {"T": FLOAT}))
+    path = tmp_path / "model.pb"
+    save(Graph(nodes), path)
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path: pathlib.Path) -> Iterator[pathlib.Path]:
+    yield tmp_path / "cache"
+    check_schedule.finish()
+
+
+def part(session: Session) -> Any:
+    (plan,) = session._calls.plans.values()
+    return plan.executables[0]
+
+
+def run(session: Session) -> Any:
+    return session.run(["y"], {"x": X})[0]
+
+
+def wait_for_tiles(session: Session) -> None:
+    ends = time.monotonic() + 60
+    while part(session).next_tier is not None and time.monotonic() < ends:
+        time.sleep(0.02)
+    assert part(session).next_tier is None
+
+
+def plainly(model: pathlib.Path, *without: str) -> Any:
+    with Session(model, cache_dir="", without=without) as session:
+        return run(session)
+
+
+def test_first_runs_are_plain_and_tiles_follow(model: pathlib.Path, folder: pathlib.Path) -> None:
+    plain, tiled = plainly(model, "winograd_convolutions"), plainly(model, "tiered_compilation")
+    with Session(model, engine="reference") as session:
+        right = run(session)
+    assert np.any(plain != tiled)
+    with Session(model, cache_dir=folder) as session:
+        for _ in range(TILED_AFTER - 1):
+            np.testing.assert_array_equal(run(session), plain)
+        assert part(session).next_tier is not None
+        run(session)
+        wait_for_tiles(session)
+        np.testing.assert_array_equal(run(session), tiled)
+        np.testing.assert_allclose(tiled, right, rtol=0, atol=2e-5 * np.abs(right).max())
+        assert len(session.checked_parts()) == 1
+    ends = time.monotonic() + 60
+    while len(list(folder.glob("*.tflite"))) > 1 and time.monotonic() < ends:
+        time.sleep(0.02)  # the first tier is removed when the second one has taken over
+    assert len(list(folder.glob("*.tflite"))) == 1
+    assert not list(folder.glob("*.part"))
+    with Session(model, cache_dir=folder) as session:
+        np.testing.assert_array_equal(run(session), tiled)
+        assert part(session).next_tier is None
+
+
+def test_a_later_process_goes_on_with_the_first_tier(model: pathlib.Path, folder: pathlib.Path) -> None:
+    plain, tiled = plainly(model, "winograd_convolutions"), plainly(model, "tiered_compilation")
+    with Session(model, cache_dir=folder) as session:
+        np.testing.assert_array_equal(run(session), plain)
+    with Session(model, cache_dir=folder) as session:
+        for _ in range(TILED_AFTER):
+            np.testing.assert_array_equal(run(session), plain)
+        assert part(session).program is None
+        wait_for_tiles(session)
+        np.testing.assert_array_equal(run(session), tiled)
+
+
+@pytest.mark.parametrize("options", [{"without": ["tiered_compilation"]}, {"engine": "litert"}])
+def test_without_tiers_tiles_are_there_at_once(
+    model: pathlib.Path, folder: pathlib.Path, options: dict[str, Any]
+) -> None:
+    tiled = plainly(model, "tiered_compilation")
+    with Session(model, cache_dir=folder, **options) as session:
+        np.testing.assert_array_equal(run(session), tiled)
+        assert part(session).next_tier is None
+    with Session(model, cache_dir=folder) as session:  # which finds them
+        np.testing.assert_array_equal(run(session), tiled)
+
+
+def test_a_part_with_few_such_weights_is_compiled_once(
+    model: pathlib.Path, folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "TILED_LATER_FROM", WEIGHTS + 1)
+    with Session(model, cache_dir=folder) as session:
+        run(session)
+        assert part(session).next_tier is None
+
+
+def test_a_session_that_is_closed_meanwhile_stays_closed(model: pathlib.Path, folder: pathlib.Path) -> None:
+    with Session(model, cache_dir=folder) as session:
+        run(session)
+        executable = part(session)
+        (plan_key,) = session._calls.plans
+        request = session._plans._request(session.graph, plan_key, {}, session._plans._model_key())
+    tiered_compilation.compile_again(executable, request, lambda: session.graph)
+    assert not executable.is_open
+    assert executable.next_tier is not None
+
+
+def test_what_was_put_off_of_the_first_tier_does_not_certify_the_second(
+    model: pathlib.Path, folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(check_schedule, "allows", lambda microseconds: False)
+    waiting: list[Any] = []
+    monkeypatch.setattr(check_schedule, "add", lambda compare, microseconds: waiting.append(compare))
+    with Session(model, cache_dir=folder) as session:
+        for _ in range(TILED_AFTER):
+            run(session)
+        (of_the_first,) = waiting
+        wait_for_tiles(session)
+        of_the_first()
+        assert not part(session).is_certified
+        run(session)
+        _, of_the_second = waiting
+        of_the_second()
+        entry = cache.find(*part(session).kept_as)
+        assert entry is not None
+        assert cache.certificate(entry.about) == "right"
+
+
+def test_the_pieces_give_just_what_the_whole_gives(
+    model: pathlib.Path, folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = plainly(model, "winograd_convolutions")
+    for _ in range(2):  # written, and found
+        with Session(model, cache_dir=folder) as session:
+            np.testing.assert_array_equal(run(session), whole)
+            runner = part(session)._runner
+            assert isinstance(runner._runner, PiecesRunner)
+            pieces = [runner._runner._first, runner._runner._second]
+            assert [each.about["bytes"] > 0.4 * WEIGHTS for each in pieces] == [True, True]
+
+
+@pytest.mark.parametrize("damage", ["gone", "flipped"])
+def test_a_damaged_piece_is_made_anew(model: pathlib.Path, folder: pathlib.Path, damage: str) -> None:
+    with Session(model, cache_dir=folder) as session:
+        expected = run(session)
+    pieces = sorted(path for path in folder.glob("*.tflite") if path.stat().st_size)
+    assert len(pieces) == 2
+    data = bytearray(pieces[0].read_bytes())
+    if damage == "gone":
+        pieces[0].unlink()
+    else:
+        data[len(data) // 2] ^= 1
+        pieces[0].write_bytes(data)
+    with Session(model, cache_dir=folder) as session:
+        np.testing.assert_array_equal(run(session), expected)
+    assert sorted(path for path in folder.glob("*.tflite") if path.stat().st_size) == pieces
+
+
+def test_a_full_disk_leaves_the_first_tier(
+    model: pathlib.Path, folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = plainly(model, "winograd_convolutions")
+    with Session(model, cache_dir=folder) as session:
+        for _ in range(TILED_AFTER - 1):
+            run(session)
+
+        def full(*arguments: object, **options: object) -> None:
+            done.set()
+
+        done = threading.Event()
+        monkeypatch.setattr(cache, "store", full)
+        run(session)
+        assert done.wait(60)
+        np.testing.assert_array_equal(run(session), plain)
+
+
+def test_a_process_may_end_while_tiles_are_made(model: pathlib.Path, folder: pathlib.Path) -> None:
+    script = f"""{SETUP}
+x = np.zeros({X.shape}, np.float32)
+session = Session({str(model)!r}, cache_dir={str(folder)!r})
+for _ in range({TILED_AFTER}):
+    session.run(["y"], {{"x": x}})
+"""
+    for _ in range(4):
+        ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+        assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
+        assert not list(folder.glob("*.part"))
