@@ -23,6 +23,7 @@ from pocketgraph.quantization.audio_preprocessing import (
     input_shapes,
 )
 from pocketgraph.quantization.core.program_runner import Array, Sample
+from pocketgraph.quantization.text_inputs import model_input
 from pocketgraph.runtime.made_up_feeds import sample_fetches
 
 IDENTIFIER = b"TFL3"
@@ -181,7 +182,7 @@ class GraphModel:
         made = []
         for endpoint, label in feed_endpoints(graph, shapes).items():
             dtype = FeedSpec.of(graph, endpoint, label).numpy
-            made.append(ModelInput(canonical(label), shapes[label], dtype or np.dtype(np.float32)))
+            made.append(model_input(graph, label, shapes[label], dtype or np.dtype(np.float32)))
         self.inputs = tuple(made)
         self._session = Session(graph, threads=threads)
 

@@ -1,0 +1,425 @@
+"""What a graph does with texts before numbers are at hand that LiteRT can take.
+
+    text ─StringSplit─ LookupTableFindV2 ─SparseToDense─┊─ GatherV2 (embedding) ─ Mean ─ MatMul …
+
+The part in front of the mark runs once for each text; the part behind it is what gets quantized and exported. The mark
+stands as far in front as LiteRT allows, so that embeddings are in the file; further back where that makes its sizes
+those of all texts. A length that a text has is made one for all by padding, as the graph pads the shorter texts of a
+batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.datasets.model_input import ModelInput
+from pocketgraph.errors import FormatError, PocketgraphError, RunError, UsageError, option
+from pocketgraph.graph import DType, Graph, canonical, node_name
+from pocketgraph.graph.dtype import RESOURCE, STRING, VARIANT
+from pocketgraph.graph.node import parse_ref
+from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.order import reachable, topological
+from pocketgraph.kernels.shapes import infer
+from pocketgraph.litert.unsupported import Unsupported
+from pocketgraph.quantization.float_program import simplified
+from pocketgraph.quantization.input_cut import behind, tensor_name
+from pocketgraph.quantization.text_inputs import text_inputs
+from pocketgraph.runtime.tensor_names import output_types
+
+Array = np.ndarray[Any, Any]
+Sample = Sequence[Array]
+MOST_PROBED = 200  # texts that are looked at for their length
+MOST_LENGTH = 512  # steps of a text; longer ones are cut
+MOST_TRIES = 40  # places for the cut
+SMALL = 64  # elements of a constant that is no weight
+SPOKEN = "the quick brown fox jumps over the lazy dog again"  # where no texts are given to try with
+LONGER = 12  # doublings of a text that is to fill a length
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A tensor where the part that reads texts ends.
+
+    Attributes:
+        tensor: its name in the whole graph.
+        name: that of the placeholder in its place.
+        dtype: its type.
+        shape: for one text; what differs from text to text is the longest one's.
+        is_open: for each axis, whether its size differs from text to text.
+    """
+
+    tensor: str
+    name: str
+    dtype: DType
+    shape: tuple[int, ...]
+    is_open: tuple[bool, ...]
+
+
+class TextPreprocessing:
+    """The part of a graph that reads texts.
+
+    Args:
+        graph: the whole graph.
+        inputs: what it takes.
+        cuts: where the part ends.
+        front: the nodes of the part.
+    """
+
+    def __init__(
+        self, graph: Graph, inputs: tuple[ModelInput, ...], cuts: Sequence[Cut], front: Collection[str]
+    ) -> None:
+        from pocketgraph.runtime import Session
+
+        self.graph, self.inputs, self.cuts, self.front = graph, inputs, list(cuts), frozenset(front)
+        self._session = Session(graph)
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shape of each input of the part behind, by its name."""
+        return {canonical(cut.name): cut.shape for cut in self.cuts}
+
+    @property
+    def length(self) -> int | None:
+        """How many steps a text has that is padded or cut; None where the graph makes all texts the same size."""
+        sizes = [size for cut in self.cuts for size, is_open in zip(cut.shape, cut.is_open, strict=True) if is_open]
+        return max(sizes, default=None)
+
+    def behind(self, *, is_open: bool = False) -> Graph:
+        """The graph of the part behind, with placeholders; lengths of texts are left open where that is asked for."""
+        cuts = {
+            cut.tensor: (cut.dtype, tuple(None if is_open and opened else size
+                                          for size, opened in zip(cut.shape, cut.is_open, strict=True)))
+            for cut in self.cuts
+        }  # fmt: skip
+        return behind(self.graph, cuts, self.front).replace(inputs=(), signatures={})
+
+    def __call__(self, sample: Sample) -> list[Array]:
+        """What the part behind takes for a text, padded or cut to its length.
+
+        Raises:
+            FormatError: the graph does not take the text.
+        """
+        made = self._run(sample)
+        wrong = [at for at, (array, cut) in enumerate(zip(made, self.cuts, strict=True)) if array.shape != cut.shape]
+        if not wrong:
+            return made
+        padded = self._padded(sample, made)
+        for array, cut in zip(padded, self.cuts, strict=True):
+            if array.shape != cut.shape:
+                raise FormatError(
+                    f"this text gives '{cut.name}' the shape {list(array.shape)}, not {list(cut.shape)}: "
+                    f"{_shown(sample)}"
+                )
+        return padded
+
+    def _padded(self, sample: Sample, made: list[Array]) -> list[Array]:
+        """As the graph pads a text in a batch with a longer one; what is too long is cut."""
+        short = [cut for array, cut in zip(made, self.cuts, strict=True)
+                 if any(size < wanted for size, wanted in zip(array.shape, cut.shape, strict=False))]  # fmt: skip
+        found = made
+        if short:
+            longer = [array if item.dtype.kind != "O" else _repeated(array) for array, item in
+                      zip(sample, self.inputs, strict=True)]  # fmt: skip
+            for _ in range(LONGER):
+                batch = [_batched(a, b) for a, b in zip(sample, longer, strict=True)]
+                if any(array is None for array in batch):
+                    break
+                found = [array[:1] if array.ndim else array for array in self._run([a for a in batch if a is not None])]
+                if all(array.ndim == len(cut.shape) and
+                       all(size >= wanted for size, wanted in zip(array.shape, cut.shape, strict=True))
+                       for array, cut in zip(found, self.cuts, strict=True)):  # fmt: skip
+                    break
+                longer = [_repeated(array) if array.dtype.kind == "O" else array for array in longer]
+        return [_fitted(array, cut) for array, cut in zip(found, self.cuts, strict=True)]
+
+    def _run(self, sample: Sample) -> list[Array]:
+        feeds = {item.name: array for item, array in zip(self.inputs, sample, strict=True)}
+        try:
+            return [np.asarray(array) for array in self._session.run([cut.tensor for cut in self.cuts], feeds)]
+        except RunError as error:
+            raise FormatError(f"the model does not take this text: {error.what}: {_shown(sample)}") from error
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_session": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        from pocketgraph.runtime import Session
+
+        self.__dict__.update(state)
+        self._session = Session(self.graph, threads=1)
+
+
+def _shown(sample: Sample) -> str:
+    texts = [array.reshape(-1)[0] for array in sample if array.dtype.kind == "O" and array.size]
+    return repr(texts[0][:60].decode("utf-8", "replace")) if texts and isinstance(texts[0], bytes) else ""
+
+
+def _repeated(array: Array) -> Array:
+    """A text twice, with a blank between; it is twice as long for whatever splits it. Of words, each twice."""
+    if array.ndim and array.shape[-1] > 1:
+        return np.concatenate([array, array], -1)
+    made = np.empty(array.size, object)
+    for at, text in enumerate(array.reshape(-1)):
+        made[at] = (text or b"the") + b" " + (text or b"the")
+    return made.reshape(array.shape)
+
+
+def _batched(one: Array, other: Array) -> Array | None:
+    """Both as a batch of two; None where the input takes no batches."""
+    if not one.ndim:
+        return None
+    if one.dtype.kind == "O" and one.shape[1:] != other.shape[1:]:
+        filled = np.full((1, *other.shape[1:]), b"", object)
+        filled[tuple(slice(size) for size in one.shape)] = one
+        one = filled
+    return np.concatenate([one, other], 0)
+
+
+def _fitted(array: Array, cut: Cut) -> Array:
+    """Cut to the wanted sizes; zeros where nobody said what pads."""
+    if array.ndim != len(cut.shape):
+        return array
+    taken = array[tuple(slice(size) for size in cut.shape)]
+    if taken.shape == cut.shape:
+        return np.ascontiguousarray(taken)
+    made = np.zeros(cut.shape, array.dtype)
+    made[tuple(slice(size) for size in taken.shape)] = taken
+    return made
+
+
+def text_preprocessing_of(
+    graph: Graph,
+    outputs: Sequence[str],
+    fed: Collection[str] = (),
+    samples: Iterable[Sample] = (),
+    *,
+    inputs: Sequence[str] = (),
+    shapes: Mapping[str, tuple[int, ...]] | None = None,
+    values: Mapping[str, Any] | None = None,
+) -> TextPreprocessing | None:
+    """The part of a graph that reads texts; None where it reads none.
+
+    Args:
+        graph: the graph.
+        outputs: what is to be computed.
+        fed: placeholders that are set to something else.
+        samples: texts, as the inputs take them, by which lengths are chosen.
+        inputs: the tensors where the part ends; by default a place for them is found.
+        shapes: of these tensors, where they are known.
+        values: what the placeholders in ``fed`` are set to.
+
+    Raises:
+        UsageError: no part of the graph behind the texts runs on LiteRT.
+    """
+    taken = text_inputs(graph, outputs, fed)
+    if not taken:
+        return None
+    texts = []
+    for sample in samples:
+        texts.append(list(sample))
+        if len(texts) == MOST_PROBED:
+            break
+    if not texts:
+        from pocketgraph.datasets.text_samples import text_sample
+
+        texts = [[_made_up(item) if not item.takes_text else text_sample(item, text) for item in taken]
+                 for text in (SPOKEN, " ".join(SPOKEN.split()[:4]))]  # fmt: skip
+    sources = {node_name(item.name) for item in taken}
+    if inputs:
+        return _at(graph, taken, inputs, sources, shapes or {}, texts)
+    return _Search(graph, list(outputs), taken, texts, dict(values or {})).found()
+
+
+def _made_up(item: ModelInput) -> Array:
+    return np.zeros(item.shape, item.dtype)
+
+
+def _at(
+    graph: Graph, taken: tuple[ModelInput, ...], names: Sequence[str], sources: set[str],
+    shapes: Mapping[str, tuple[int, ...]], texts: Sequence[Sample],
+) -> TextPreprocessing:  # fmt: skip
+    """The part that ends where the caller says."""
+    tensors = [canonical(name) for name in names]
+    front = reachable(graph, [node_name(name) for name in tensors]) & _dependent(graph, sources)
+    probed = _probed(graph, taken, tensors, texts)
+    cuts = []
+    for name, arrays in zip(tensors, probed, strict=True):
+        cut = _cut(graph, name, arrays)
+        given = shapes.get(name)
+        if given is not None:
+            opened = tuple(o or s != g for o, s, g in zip(cut.is_open, cut.shape, given, strict=True))
+            cut = Cut(cut.tensor, cut.name, cut.dtype, tuple(given), opened)
+        cuts.append(cut)
+    return TextPreprocessing(graph, taken, cuts, front)
+
+
+def _dependent(graph: Graph, sources: Iterable[str]) -> set[str]:
+    """The nodes that what is fed reaches."""
+    found = set(sources)
+    for node in topological(graph, partial=True):
+        if any(node_name(ref) in found for ref in node.data_inputs):
+            found.add(node.name)
+    return found
+
+
+def _probed(
+    graph: Graph, taken: tuple[ModelInput, ...], tensors: Sequence[str], texts: Sequence[Sample]
+) -> list[list[Array]]:
+    """What tensors are for each text."""
+    from pocketgraph.runtime import Session
+
+    with Session(graph) as session:
+        rows = [
+            session.run(list(tensors), {item.name: array for item, array in zip(taken, sample, strict=True)})
+            for sample in texts
+        ]
+    return [[np.asarray(row[at]) for row in rows] for at in range(len(tensors))]
+
+
+def _cut(graph: Graph, tensor: str, arrays: Sequence[Array]) -> Cut:
+    """A cut by what the tensor is for several texts."""
+    name, port, _ = parse_ref(canonical(tensor))
+    types = output_types(graph[name])
+    dtype = types[port] if types is not None and port < len(types) else DType.of_numpy(arrays[0].dtype)
+    ranks = {array.ndim for array in arrays}
+    if len(ranks) > 1:
+        raise UsageError(f"'{tensor}' has {' or '.join(map(str, sorted(ranks)))} dimensions, by the text")
+    sizes = list(zip(*(array.shape for array in arrays), strict=True))
+    shape = tuple(max(1, min(max(found), MOST_LENGTH)) if len(set(found)) > 1 else found[0] for found in sizes)
+    return Cut(canonical(tensor), tensor_name(graph, tensor), dtype, shape, tuple(len(set(f)) > 1 for f in sizes))
+
+
+class _Search:
+    """Looks for the place of the cut."""
+
+    def __init__(
+        self, graph: Graph, outputs: list[str], taken: tuple[ModelInput, ...], texts: Sequence[Sample],
+        values: dict[str, Any],
+    ) -> None:  # fmt: skip
+        self.graph, self.outputs, self.taken, self.texts, self.values = graph, outputs, taken, texts, values
+        self.needed = reachable(graph, [node_name(name) for name in outputs])
+        self.dependent = _dependent(graph, [node_name(item.name) for item in taken]) & self.needed
+        self.ends = {node_name(name) for name in outputs}
+
+    def found(self) -> TextPreprocessing:
+        front = self._reads_texts()
+        why = ""
+        for _ in range(MOST_TRIES):
+            try:
+                cuts = self.cuts(front)
+            except UsageError as error:
+                raise self._refusal(error.what) from error
+            refusal = self._refused(cuts, front)
+            if refusal is None:
+                return self._of_one_size(cuts, front) or TextPreprocessing(self.graph, self.taken, cuts, front)
+            why = refusal.reason
+            at = self._node_of(refusal)
+            if at is None:
+                break
+            front |= self._before(at)
+            if front & self.ends:
+                break
+        raise self._refusal(why)
+
+    def _refusal(self, why: str) -> UsageError:
+        return UsageError(
+            f"no part of the model behind its texts runs on LiteRT{': ' if why else ''}{why}",
+            hint=f"name the tensors where the app takes over with {option('inputs')}",
+        )
+
+    def _reads_texts(self) -> set[str]:
+        """What takes or gives strings, tables or handles, and what leads there."""
+        inferred = infer(self.graph)
+        front = {node_name(item.name) for item in self.taken if item.takes_text}
+        for name in self.dependent:
+            node = self.graph[name]
+            types = [inferred.dtype(canonical(ref)) for ref in node.data_inputs]
+            types += list(output_types(node) or ())
+            if any(dtype is not None and dtype.base in (STRING, RESOURCE, VARIANT) for dtype in types):
+                front |= self._before(name)
+        return front
+
+    def _before(self, name: str) -> set[str]:
+        """A node and what leads from the texts to it; none of a loop's nodes without the loop's end."""
+        return reachable(self.graph, [name]) & self.dependent
+
+    def cuts(self, front: set[str]) -> list[Cut]:
+        names: dict[str, None] = {}
+        for node in self.graph:
+            if node.name in self.needed and node.name not in front:
+                names.update((canonical(ref), None) for ref in node.data_inputs if node_name(ref) in front)
+        for output in self.outputs:
+            if node_name(output) in front:
+                raise UsageError("its results are texts, or are looked up")
+        names = {name: None for name in names if node_name(name) in self.dependent}
+        numeric = [item.name for item in self.taken if not item.takes_text and node_name(item.name) not in front
+                   and node_name(item.name) in self.needed]  # fmt: skip
+        tensors = [*names, *(name for name in numeric if name not in names)]
+        arrays = _probed(self.graph, self.taken, tensors, self.texts)
+        return [_cut(self.graph, name, found) for name, found in zip(tensors, arrays, strict=True)]
+
+    def _refused(self, cuts: Sequence[Cut], front: set[str]) -> Unsupported | None:
+        """Why LiteRT does not take the part behind; None where it does."""
+        for cut in cuts:
+            if cut.dtype.base in (STRING, RESOURCE, VARIANT) or 0 in cut.shape:
+                raise UsageError(f"'{cut.tensor}' is no tensor of numbers")
+            rows = [is_open for is_open in cut.is_open[:1] if is_open]
+            if rows:  # nothing pads what has no row for each text
+                return Unsupported(f"'{cut.tensor}' has as many rows as a text has words", self._user(cut.tensor, front))
+        names = {cut.tensor: (cut.dtype, cut.shape) for cut in cuts}
+        part = behind(self.graph, names, front).replace(inputs=(), signatures={})
+        from pocketgraph.quantization.float_program import with_value
+
+        part = part.map_nodes(lambda node: with_value(node, self.values))
+        try:
+            simplified(part, self.outputs, {canonical(cut.name): cut.shape for cut in cuts}).lowered()
+        except Unsupported as refusal:
+            return refusal
+        return None
+
+    def _user(self, tensor: str, front: set[str]) -> str:
+        name = node_name(tensor)
+        users = [user.name for user in self.graph.consumers.get(name, ())
+                 if user.name in self.needed and user.name not in front]  # fmt: skip
+        return users[0] if users else name
+
+    def _node_of(self, refusal: Unsupported) -> str | None:
+        """The node of the graph that stands in the way, if the texts lead to it."""
+        name = str(refusal.node)
+        while name and name not in self.graph:
+            name = name.rpartition("/")[0]
+        return name if name in self.dependent else None
+
+    def _of_one_size(self, cuts: Sequence[Cut], front: set[str]) -> TextPreprocessing | None:
+        """The cut further back where all texts have one size, if no weights stand before it."""
+        if not any(any(cut.is_open) for cut in cuts):
+            return None
+        further = set(front)
+        for node in topological(self.graph, partial=True):
+            if node.name in self.dependent and node.name not in further and not self._has_weights(node.name):
+                if all(node_name(ref) in further for ref in node.data_inputs if node_name(ref) in self.dependent):
+                    further.add(node.name)
+        if further & self.ends or further == front:
+            return None
+        try:
+            later = self.cuts(further)
+            if any(any(cut.is_open) for cut in later) or self._refused(later, further) is not None:
+                return None
+        except PocketgraphError:
+            return None
+        return TextPreprocessing(self.graph, self.taken, later, further)
+
+    def _has_weights(self, name: str) -> bool:
+        node = self.graph[name]
+        if node.op in ops_with("control_flow"):
+            return True
+        for ref in node.data_inputs:
+            if node_name(ref) not in self.dependent:
+                constant = self.graph.constant(ref)
+                if constant is None or constant.size > SMALL:
+                    return True
+        return False
