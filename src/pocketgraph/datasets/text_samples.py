@@ -50,6 +50,16 @@ def text_sample(item: ModelInput, text: str) -> Array:
     return _element(item, {"": text}, "")
 
 
+def other_sample(item: ModelInput, text: str, like: Array | None = None) -> Array:
+    """What an input takes for a text where nothing else is known: as ``like``, or zeros, for what is no text."""
+    if not item.takes_text:
+        return np.zeros(item.shape, item.dtype) if like is None else like
+    zeros = {feature.key.decode("utf-8", "replace"): " ".join(["0"] * (feature.size or 0))
+             for feature in item.features if feature.dtype is not STRING}  # fmt: skip
+    strings = {feature.key.decode("utf-8", "replace"): text for feature in item.features if feature.dtype is STRING}
+    return _element(item, {**zeros, **strings} if item.features else {"": text}, "")
+
+
 def _names(inputs: Sequence[ModelInput]) -> list[str]:
     """What columns may be called: the inputs that take texts, and the string features of records."""
     found: list[str] = []

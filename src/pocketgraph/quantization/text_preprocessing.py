@@ -10,13 +10,14 @@ batch.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from pocketgraph.datasets.model_input import ModelInput
+from pocketgraph.datasets.text_samples import other_sample
 from pocketgraph.errors import FormatError, PocketgraphError, RunError, UsageError, option
 from pocketgraph.graph import DType, Graph, canonical, node_name
 from pocketgraph.graph.dtype import RESOURCE, STRING, VARIANT
@@ -25,6 +26,7 @@ from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable, topological
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.litert.unsupported import Unsupported
+from pocketgraph.passes.inlining import inlined
 from pocketgraph.quantization.float_program import simplified
 from pocketgraph.quantization.input_cut import behind, tensor_name
 from pocketgraph.quantization.text_inputs import text_inputs
@@ -50,6 +52,7 @@ class Cut:
         dtype: its type.
         shape: for one text; what differs from text to text is the longest one's.
         is_open: for each axis, whether its size differs from text to text.
+        is_padded: whether shorter texts are padded to the shape, and longer ones cut.
     """
 
     tensor: str
@@ -57,6 +60,7 @@ class Cut:
     dtype: DType
     shape: tuple[int, ...]
     is_open: tuple[bool, ...]
+    is_padded: bool = True
 
 
 class TextPreprocessing:
@@ -88,6 +92,12 @@ class TextPreprocessing:
         sizes = [size for cut in self.cuts for size, is_open in zip(cut.shape, cut.is_open, strict=True) if is_open]
         return max(sizes, default=None)
 
+    def words(self, outputs: Sequence[str]) -> str:
+        """What is to be said of the cut, in a sentence."""
+        names = ", ".join(cut.name for cut in self.cuts)
+        text = f"the part behind {names} is made, what reads texts is the app's"
+        return text if self.length is None else f"{text}; texts are padded or cut to {self.length} steps"
+
     def behind(self, *, is_open: bool = False) -> Graph:
         """The graph of the part behind, with placeholders; lengths of texts are left open where that is asked for."""
         cuts = {
@@ -104,8 +114,8 @@ class TextPreprocessing:
             FormatError: the graph does not take the text.
         """
         made = self._run(sample)
-        wrong = [at for at, (array, cut) in enumerate(zip(made, self.cuts, strict=True)) if array.shape != cut.shape]
-        if not wrong:
+        pairs = list(zip(made, self.cuts, strict=True))
+        if not any(cut.is_padded and array.shape != cut.shape for array, cut in pairs):
             return made
         padded = self._padded(sample, made)
         for array, cut in zip(padded, self.cuts, strict=True):
@@ -118,22 +128,20 @@ class TextPreprocessing:
 
     def _padded(self, sample: Sample, made: list[Array]) -> list[Array]:
         """As the graph pads a text in a batch with a longer one; what is too long is cut."""
-        short = [cut for array, cut in zip(made, self.cuts, strict=True)
-                 if any(size < wanted for size, wanted in zip(array.shape, cut.shape, strict=False))]  # fmt: skip
+        short = any(size < wanted for array, cut in zip(made, self.cuts, strict=True)
+                    for size, wanted in zip(array.shape, cut.shape, strict=False))  # fmt: skip
         found = made
-        if short:
-            longer = [array if item.dtype.kind != "O" else _repeated(array) for array, item in
-                      zip(sample, self.inputs, strict=True)]  # fmt: skip
-            for _ in range(LONGER):
-                batch = [_batched(a, b) for a, b in zip(sample, longer, strict=True)]
-                if any(array is None for array in batch):
-                    break
-                found = [array[:1] if array.ndim else array for array in self._run([a for a in batch if a is not None])]
-                if all(array.ndim == len(cut.shape) and
-                       all(size >= wanted for size, wanted in zip(array.shape, cut.shape, strict=True))
-                       for array, cut in zip(found, self.cuts, strict=True)):  # fmt: skip
-                    break
-                longer = [_repeated(array) if array.dtype.kind == "O" else array for array in longer]
+        for doubled in range(LONGER if short else 0):
+            longer = [other_sample(item, " ".join([SPOKEN] * (1 << doubled)), array) for item, array in
+                      zip(self.inputs, sample, strict=True)]  # fmt: skip
+            batch = [_batched(one, other) for one, other in zip(sample, longer, strict=True)]
+            if any(array is None for array in batch):
+                break
+            found = [array[:1] if array.ndim else array for array in self._run([a for a in batch if a is not None])]
+            if all(array.ndim == len(cut.shape) and
+                   all(size >= wanted for size, wanted in zip(array.shape, cut.shape, strict=True))
+                   for array, cut in zip(found, self.cuts, strict=True)):  # fmt: skip
+                break
         return [_fitted(array, cut) for array, cut in zip(found, self.cuts, strict=True)]
 
     def _run(self, sample: Sample) -> list[Array]:
@@ -156,16 +164,6 @@ class TextPreprocessing:
 def _shown(sample: Sample) -> str:
     texts = [array.reshape(-1)[0] for array in sample if array.dtype.kind == "O" and array.size]
     return repr(texts[0][:60].decode("utf-8", "replace")) if texts and isinstance(texts[0], bytes) else ""
-
-
-def _repeated(array: Array) -> Array:
-    """A text twice, with a blank between; it is twice as long for whatever splits it. Of words, each twice."""
-    if array.ndim and array.shape[-1] > 1:
-        return np.concatenate([array, array], -1)
-    made = np.empty(array.size, object)
-    for at, text in enumerate(array.reshape(-1)):
-        made[at] = (text or b"the") + b" " + (text or b"the")
-    return made.reshape(array.shape)
 
 
 def _batched(one: Array, other: Array) -> Array | None:
@@ -197,8 +195,6 @@ def text_preprocessing_of(
     fed: Collection[str] = (),
     samples: Iterable[Sample] = (),
     *,
-    inputs: Sequence[str] = (),
-    shapes: Mapping[str, tuple[int, ...]] | None = None,
     values: Mapping[str, Any] | None = None,
 ) -> TextPreprocessing | None:
     """The part of a graph that reads texts; None where it reads none.
@@ -208,8 +204,6 @@ def text_preprocessing_of(
         outputs: what is to be computed.
         fed: placeholders that are set to something else.
         samples: texts, as the inputs take them, by which lengths are chosen.
-        inputs: the tensors where the part ends; by default a place for them is found.
-        shapes: of these tensors, where they are known.
         values: what the placeholders in ``fed`` are set to.
 
     Raises:
@@ -218,43 +212,56 @@ def text_preprocessing_of(
     taken = text_inputs(graph, outputs, fed)
     if not taken:
         return None
+    graph = inlined(graph, outputs) if graph.functions else graph
     texts = []
     for sample in samples:
         texts.append(list(sample))
         if len(texts) == MOST_PROBED:
             break
     if not texts:
-        from pocketgraph.datasets.text_samples import text_sample
-
-        texts = [[_made_up(item) if not item.takes_text else text_sample(item, text) for item in taken]
-                 for text in (SPOKEN, " ".join(SPOKEN.split()[:4]))]  # fmt: skip
-    sources = {node_name(item.name) for item in taken}
-    if inputs:
-        return _at(graph, taken, inputs, sources, shapes or {}, texts)
+        texts = [[other_sample(item, text) for item in taken] for text in (SPOKEN, " ".join(SPOKEN.split()[:4]))]
     return _Search(graph, list(outputs), taken, texts, dict(values or {})).found()
 
 
-def _made_up(item: ModelInput) -> Array:
-    return np.zeros(item.shape, item.dtype)
+def text_preprocessing_at(
+    graph: Graph, outputs: Sequence[str], ends: Sequence[ModelInput], fed: Collection[str] = ()
+) -> TextPreprocessing | None:
+    """The part of a graph that reads texts, ended where a file takes over that was made of the part behind.
 
+    Args:
+        graph: the whole graph.
+        outputs: what is to be computed.
+        ends: what the file takes, by the names of the graph's tensors; a size of -1 is a text's own.
+        fed: placeholders of the graph that are set to something else.
 
-def _at(
-    graph: Graph, taken: tuple[ModelInput, ...], names: Sequence[str], sources: set[str],
-    shapes: Mapping[str, tuple[int, ...]], texts: Sequence[Sample],
-) -> TextPreprocessing:  # fmt: skip
-    """The part that ends where the caller says."""
-    tensors = [canonical(name) for name in names]
-    front = reachable(graph, [node_name(name) for name in tensors]) & _dependent(graph, sources)
-    probed = _probed(graph, taken, tensors, texts)
+    Returns:
+        None where the graph takes no texts, or does not have these tensors behind them.
+    """
+    taken = text_inputs(graph, outputs, fed)
+    if not taken:
+        return None
+    graph = inlined(graph, outputs) if graph.functions else graph
+    dependent = _dependent(graph, [node_name(item.name) for item in taken])
     cuts = []
-    for name, arrays in zip(tensors, probed, strict=True):
-        cut = _cut(graph, name, arrays)
-        given = shapes.get(name)
-        if given is not None:
-            opened = tuple(o or s != g for o, s, g in zip(cut.is_open, cut.shape, given, strict=True))
-            cut = Cut(cut.tensor, cut.name, cut.dtype, tuple(given), opened)
-        cuts.append(cut)
+    for item in ends:
+        tensor = _tensor_of(graph, item.name)
+        if tensor is None or node_name(tensor) not in dependent:
+            return None
+        dtype = (infer(graph).dtype(tensor) or DType.of_numpy(item.dtype)).base
+        shape = tuple(max(1, size) for size in item.shape)
+        opened = tuple(size < 0 for size in item.shape)
+        cuts.append(Cut(tensor, tensor_name(graph, tensor), dtype, shape, opened, is_padded=not any(opened)))
+    front = reachable(graph, [node_name(cut.tensor) for cut in cuts]) & dependent
     return TextPreprocessing(graph, taken, cuts, front)
+
+
+def _tensor_of(graph: Graph, name: str) -> str | None:
+    """The tensor of the graph that an input of a file is named after; None without."""
+    plain = canonical(name).removesuffix(":0")
+    if plain in graph:
+        return f"{plain}:0"
+    base, _, port = plain.removesuffix("_cut").rpartition("_")
+    return f"{base}:{port}" if base in graph and port.isdigit() else None
 
 
 def _dependent(graph: Graph, sources: Iterable[str]) -> set[str]:
@@ -311,12 +318,12 @@ class _Search:
         for _ in range(MOST_TRIES):
             try:
                 cuts = self.cuts(front)
-            except UsageError as error:
-                raise self._refusal(error.what) from error
+            except (UsageError, RunError) as error:
+                raise self._refusal(why or error.what) from error
             refusal = self._refused(cuts, front)
             if refusal is None:
                 return self._of_one_size(cuts, front) or TextPreprocessing(self.graph, self.taken, cuts, front)
-            why = refusal.reason
+            why = f"{refusal.reason} (node '{refusal.node}')"
             at = self._node_of(refusal)
             if at is None:
                 break
@@ -332,16 +339,22 @@ class _Search:
         )
 
     def _reads_texts(self) -> set[str]:
-        """What takes or gives strings, tables or handles, and what leads there."""
+        """What takes or gives strings, or looks up, and what leads there."""
         inferred = infer(self.graph)
         front = {node_name(item.name) for item in self.taken if item.takes_text}
         for name in self.dependent:
             node = self.graph[name]
-            types = [inferred.dtype(canonical(ref)) for ref in node.data_inputs]
+            refs = [ref for ref in node.data_inputs if node_name(ref) in self.dependent]  # not an assertion's words
+            types = [inferred.dtype(canonical(ref)) for ref in refs]
             types += list(output_types(node) or ())
-            if any(dtype is not None and dtype.base in (STRING, RESOURCE, VARIANT) for dtype in types):
+            looks_up = any(self._is_table(ref) for ref in node.data_inputs)
+            if looks_up or any(dtype is not None and dtype.base is STRING for dtype in types):
                 front |= self._before(name)
         return front
+
+    def _is_table(self, ref: str) -> bool:
+        node = self.graph.producer(ref)
+        return node.op in ops_with("table")
 
     def _before(self, name: str) -> set[str]:
         """A node and what leads from the texts to it; none of a loop's nodes without the loop's end."""
@@ -415,7 +428,8 @@ class _Search:
 
     def _has_weights(self, name: str) -> bool:
         node = self.graph[name]
-        if node.op in ops_with("control_flow"):
+        types = output_types(node) or ()
+        if node.op in ops_with("control_flow") or any(dtype.base in (RESOURCE, VARIANT) for dtype in types):
             return True
         for ref in node.data_inputs:
             if node_name(ref) not in self.dependent:

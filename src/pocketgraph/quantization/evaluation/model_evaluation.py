@@ -20,6 +20,7 @@ from pocketgraph.quantization.core.quantization_options import Progress, silent
 from pocketgraph.quantization.evaluation import evaluation_page
 from pocketgraph.quantization.evaluation.model_verdict import COLUMNS, ModelVerdict, is_told
 from pocketgraph.quantization.evaluation.runnable_models import LiteRTModel, RunnableModel
+from pocketgraph.quantization.evaluation.text_models import BehindTexts
 from pocketgraph.runtime.answer_metrics import ClassAccuracy, Comparison
 from pocketgraph.runtime.statistic import Statistic
 
@@ -134,7 +135,7 @@ class _Answering:
             start = time.perf_counter()
             found[str(at)] = np.asarray(model.run(sample)[0])
             took = time.perf_counter() - start
-            seconds.append(model.seconds if isinstance(model, LiteRTModel) else took)
+            seconds.append(model.seconds if isinstance(model, LiteRTModel | BehindTexts) else took)
         found["seconds"] = np.array(seconds)
         found["is_finite"] = np.array(all(np.isfinite(array).all() for array in sample if array.dtype.kind == "f"))
         return found

@@ -214,6 +214,7 @@ class LiteRTModel:
 
     Attributes:
         seconds: how long the last run took, without the way to the process and back.
+        declared: what it takes, with -1 for each size that is open.
     """
 
     def __init__(
@@ -236,6 +237,9 @@ class LiteRTModel:
             self.path, self.size = model.name, len(content)
             self._interpreter = TrustedInterpreter(content, threads, model.name)
         self._given = self._interpreter.inputs
+        self.declared = tuple(
+            ModelInput(detail.name, detail.declared or detail.shape, detail.dtype) for detail in self._given
+        )
         self._order = _in_order([detail.name for detail in self._interpreter.outputs], outputs or ())
         self.inputs = tuple(
             ModelInput(detail.name, detail.shape, np.dtype(np.float32) if detail.scale else detail.dtype)
