@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 from pocketgraph.datasets.class_labels import read_labels
 from pocketgraph.datasets.named_arrays import SampleSource
+from pocketgraph.datasets.picture_scaling import PictureScaling
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
 from pocketgraph.errors import UsageError
 from pocketgraph.exporting.checking import Checked, check
@@ -18,6 +19,7 @@ from pocketgraph.exporting.placing import check_target, put_in_place, workshop
 from pocketgraph.exporting.random_draws import check_with_draws_fed
 from pocketgraph.exporting.samples import with_samples
 from pocketgraph.exporting.target_options import arguments_of
+from pocketgraph.exporting.text_opening import Texts
 from pocketgraph.exporting.targets import Target, target_of
 from pocketgraph.graph import Graph
 from pocketgraph.graph.model_file_graph import refuse_finished
@@ -131,7 +133,7 @@ def export(
     model = model_to_export(
         source, reading, inputs=inputs, outputs=outputs, signatures=signatures, shapes=shapes, values=values,
         labels=labels, calibration=calibration, about=about, samples=samples, limit=limit, threads=threads,
-        progress=progress,
+        progress=progress, takes_texts=chosen.takes_texts,
     )  # fmt: skip
     return export_model(model, place, chosen, arguments, tolerance=tolerance, force=force)
 
@@ -152,13 +154,20 @@ def model_to_export(
     limit: int = 100,
     threads: int = 1,
     progress: Progress | None = None,
+    takes_texts: bool = False,
 ) -> ExportModel:
-    """A model with everything that goes with it, as ``export`` takes these arguments; ``reading`` is of its samples.
+    """A model with everything that goes with it, as ``export`` takes these arguments; ``reading`` is of its samples,
+    and ``takes_texts`` says whether the target holds what reads texts.
 
     Raises:
         UsageError, FormatError, FreezeError: as ``export``.
     """
-    model = opened(source, inputs=inputs, outputs=outputs, signatures=signatures, shapes=shapes, values=values)
+    model = opened(
+        source, inputs=inputs, outputs=outputs, signatures=signatures, shapes=shapes, values=values,
+        texts=_texts(samples, reading), takes_texts=takes_texts,
+    )  # fmt: skip
+    if model.texts is not None:
+        reading.notify(model.texts.words())
     if model.front is not None:
         reading.notify(
             f"the part behind {', '.join(model.front.shapes)} is written; what reads recordings is the app's"
@@ -167,6 +176,13 @@ def model_to_export(
         with_samples(model, samples, reading, limit), labels=_lines(labels), calibration=_lines(calibration),
         about=about or About(), sample_rate=reading.sample_rate, threads=threads, progress=progress or model.progress,
     )  # fmt: skip
+
+
+def _texts(samples: SampleSource | None, reading: SampleReading) -> Texts | None:
+    """Samples of a model that takes texts; None where there are none."""
+    if samples is None:
+        return None
+    return lambda inputs: reading.open(samples, inputs, PictureScaling()).samples()
 
 
 def _lines(given: Lines) -> tuple[str, ...]:

@@ -226,7 +226,7 @@ class _Quantizer:
             reading.notify(f"the part behind {', '.join(shapes)} is quantized; what reads recordings is not")
         elif self.texts is not None:
             graph, shapes = self.texts.behind(), self.texts.shapes
-            reading.notify(self.texts.words(self.outputs))
+            reading.notify(self.texts.words())
         else:
             shapes = input_shapes(graph, self.outputs, inputs, tuple(feeds))
         has_pictures = samples is not None and not are_arrays(samples)

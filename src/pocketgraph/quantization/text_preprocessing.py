@@ -92,7 +92,7 @@ class TextPreprocessing:
         sizes = [size for cut in self.cuts for size, is_open in zip(cut.shape, cut.is_open, strict=True) if is_open]
         return max(sizes, default=None)
 
-    def words(self, outputs: Sequence[str]) -> str:
+    def words(self) -> str:
         """What is to be said of the cut, in a sentence."""
         names = ", ".join(cut.name for cut in self.cuts)
         text = f"the part behind {names} is made, what reads texts is the app's"
