@@ -16,6 +16,7 @@ from pocketgraph.exporting.checking import Checked, check
 from pocketgraph.exporting.model import About, ExportModel, Progress, Source
 from pocketgraph.exporting.opening import Sizes, opened
 from pocketgraph.exporting.placing import check_target, put_in_place, workshop
+from pocketgraph.exporting.programs import LackingError
 from pocketgraph.exporting.random_draws import check_with_draws_fed
 from pocketgraph.exporting.samples import with_samples
 from pocketgraph.exporting.target_options import arguments_of
@@ -130,12 +131,25 @@ def export(
         place, is_folder=chosen.is_folder, force=force, source=None if isinstance(source, Graph) else os.fspath(source)
     )
     reading = SampleReading(preset, input_mean, input_std, input_width, input_height, sample_rate, notify or unheard)
-    model = model_to_export(
-        source, reading, inputs=inputs, outputs=outputs, signatures=signatures, shapes=shapes, values=values,
-        labels=labels, calibration=calibration, about=about, samples=samples, limit=limit, threads=threads,
-        progress=progress, takes_texts=chosen.takes_texts,
-    )  # fmt: skip
-    return export_model(model, place, chosen, arguments, tolerance=tolerance, force=force)
+
+    def made(*, takes_texts: bool) -> ExportModel:
+        return model_to_export(
+            source, reading, inputs=inputs, outputs=outputs, signatures=signatures, shapes=shapes, values=values,
+            labels=labels, calibration=calibration, about=about, samples=samples, limit=limit, threads=threads,
+            progress=progress, takes_texts=takes_texts,
+        )  # fmt: skip
+
+    try:
+        return export_model(
+            made(takes_texts=chosen.takes_texts), place, chosen, arguments, tolerance=tolerance, force=force
+        )  # fmt: skip
+    except LackingError:
+        if not chosen.takes_texts:
+            raise
+        behind = made(takes_texts=False)
+        if behind.texts is None:
+            raise
+    return export_model(behind, place, chosen, arguments, tolerance=tolerance, force=force)
 
 
 def model_to_export(
@@ -167,7 +181,7 @@ def model_to_export(
         texts=_texts(samples, reading), takes_texts=takes_texts,
     )  # fmt: skip
     if model.texts is not None:
-        reading.notify(model.texts.words())
+        reading.notify(model.texts.words(is_open=True))
     if model.front is not None:
         reading.notify(
             f"the part behind {', '.join(model.front.shapes)} is written; what reads recordings is the app's"

@@ -40,7 +40,7 @@ from pocketgraph.quantization.pipeline import Outcome
 from pocketgraph.quantization.quantization_steps import check_names
 from pocketgraph.quantization.quantized_model import QuantizedModel
 from pocketgraph.quantization.text_inputs import text_inputs
-from pocketgraph.quantization.text_preprocessing import TextPreprocessing, text_preprocessing_of
+from pocketgraph.quantization.text_preprocessing import CHANGING, TextPreprocessing, text_preprocessing_of
 from pocketgraph.quantization.weight_only import quantize_weights
 from pocketgraph.runtime.made_up_feeds import sample_fetches
 from pocketgraph.version import VERSION
@@ -210,6 +210,7 @@ class _Quantizer:
         form: str,
         without: tuple[str, ...],
     ) -> None:
+        self.padding = 0.0
         self.model, self.source, self.reading, self.form, self.without = model, samples, reading, form, without
         graph = model if isinstance(model, Graph) else read_graph(os.fspath(model), outputs)
         refuse_finished(graph, "quantize")
@@ -227,6 +228,9 @@ class _Quantizer:
         elif self.texts is not None:
             graph, shapes = self.texts.behind(), self.texts.shapes
             reading.notify(self.texts.words())
+            if samples is not None:
+                taken = reading.open(samples, self.texts.inputs, PictureScaling()).samples()
+                self.padding = self.texts.change(self.outputs, taken)
         else:
             shapes = input_shapes(graph, self.outputs, inputs, tuple(feeds))
         has_pictures = samples is not None and not are_arrays(samples)
@@ -332,6 +336,11 @@ class _Quantizer:
         progress: Progress,
         resume: ResumeState | None = None,
     ) -> QuantizedModel:
+        if self.padding > CHANGING and self.texts is not None:
+            outcome.notes.insert(0, (
+                f"warning: {self.texts.sized()}, which changes results by up to {self.padding:.0%} of the largest, as "
+                "the model tells padding from nothing; `pocketgraph export` leaves lengths open"
+            ))  # fmt: skip
         name = "graph" if isinstance(self.model, Graph) else os.path.basename(os.path.normpath(os.fspath(self.model)))
         return QuantizedModel(
             name, outcome, self.program, self.graph, self.outputs, samples, self.form, judged, threads, self.without,

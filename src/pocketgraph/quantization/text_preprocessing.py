@@ -10,6 +10,7 @@ batch.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,15 +31,19 @@ from pocketgraph.passes.inlining import inlined
 from pocketgraph.quantization.float_program import simplified
 from pocketgraph.quantization.input_cut import behind, tensor_name
 from pocketgraph.quantization.text_inputs import text_inputs
+from pocketgraph.quantization.vocabulary import SPOKEN, made_up_texts
 from pocketgraph.runtime.tensor_names import output_types
 
 Array = np.ndarray[Any, Any]
 Sample = Sequence[Array]
 MOST_PROBED = 200  # texts that are looked at for their length
 MOST_LENGTH = 512  # steps of a text; longer ones are cut
+MOST_COMPARED = 50  # texts, to see what padding does
+CHANGING = 0.01  # of the largest result, from which padding is said to change the answers
 MOST_TRIES = 40  # places for the cut
 SMALL = 64  # elements of a constant that is no weight
-SPOKEN = "the quick brown fox jumps over the lazy dog again"  # where no texts are given to try with
+USUAL_LENGTH = 64  # steps of a text where none are given to try with
+FEWEST = 4  # made-up texts to try with
 LONGER = 12  # doublings of a text that is to fill a length
 
 
@@ -92,11 +97,38 @@ class TextPreprocessing:
         sizes = [size for cut in self.cuts for size, is_open in zip(cut.shape, cut.is_open, strict=True) if is_open]
         return max(sizes, default=None)
 
-    def words(self) -> str:
-        """What is to be said of the cut, in a sentence."""
+    def words(self, *, is_open: bool = False) -> str:
+        """What is to be said of the cut, in a sentence; with ``is_open`` lengths of texts may be left open."""
         names = ", ".join(cut.name for cut in self.cuts)
-        text = f"the part behind {names} is made, what reads texts is the app's"
-        return text if self.length is None else f"{text}; texts are padded or cut to {self.length} steps"
+        text = f"the part behind {names} is taken; what reads texts in front of it stays with the app"
+        if self.length is None:
+            return text
+        return f"{text}; {f'{self.length} steps are a text by default' if is_open else self.sized()}"
+
+    def sized(self) -> str:
+        """What becomes of lengths of texts, in words."""
+        return f"texts are padded or cut to {self.length} steps"
+
+    def change(self, outputs: Sequence[str], samples: Iterable[Sample]) -> float:
+        """By how much padding and cutting change the results, at most, as a share of the largest one; 0 where texts are
+        not padded."""
+        from pocketgraph.runtime import Session
+
+        if self.length is None:
+            return 0.0
+        worst = peak = 0.0
+        names = list(self.shapes)
+        with Session(self.graph) as whole, Session(self.behind()) as part:
+            for sample in itertools.islice(samples, MOST_COMPARED):
+                feeds = {item.name: array for item, array in zip(self.inputs, sample, strict=True)}
+                wanted = whole.run(list(outputs), feeds)
+                given = part.run(list(outputs), dict(zip(names, self(sample), strict=True)))
+                for one, other in zip(wanted, given, strict=True):
+                    if one.dtype.kind != "f" or one.shape != other.shape or not one.size:
+                        continue
+                    worst = max(worst, float(np.abs(one - other).max()))
+                    peak = max(peak, float(np.abs(one).max()))
+        return worst / peak if peak else 0.0
 
     def behind(self, *, is_open: bool = False) -> Graph:
         """The graph of the part behind, with placeholders; lengths of texts are left open where that is asked for."""
@@ -203,7 +235,7 @@ def text_preprocessing_of(
         graph: the graph.
         outputs: what is to be computed.
         fed: placeholders that are set to something else.
-        samples: texts, as the inputs take them, by which lengths are chosen.
+        samples: texts, as the inputs take them, by which lengths are chosen; without any USUAL_LENGTH is.
         values: what the placeholders in ``fed`` are set to.
 
     Raises:
@@ -219,7 +251,8 @@ def text_preprocessing_of(
         if len(texts) == MOST_PROBED:
             break
     if not texts:
-        texts = [[other_sample(item, text) for item in taken] for text in (SPOKEN, " ".join(SPOKEN.split()[:4]))]
+        made = [[other_sample(item, text) for item in taken] for text in made_up_texts(graph, FEWEST)]
+        return _Search(graph, list(outputs), taken, made, dict(values or {}), USUAL_LENGTH).found()
     return _Search(graph, list(outputs), taken, texts, dict(values or {})).found()
 
 
@@ -287,8 +320,8 @@ def _probed(
     return [[np.asarray(row[at]) for row in rows] for at in range(len(tensors))]
 
 
-def _cut(graph: Graph, tensor: str, arrays: Sequence[Array]) -> Cut:
-    """A cut by what the tensor is for several texts."""
+def _cut(graph: Graph, tensor: str, arrays: Sequence[Array], length: int | None = None) -> Cut:
+    """A cut by what the tensor is for several texts; ``length`` is for sizes that differ, by default the longest."""
     name, port, _ = parse_ref(canonical(tensor))
     types = output_types(graph[name])
     dtype = types[port] if types is not None and port < len(types) else DType.of_numpy(arrays[0].dtype)
@@ -296,7 +329,7 @@ def _cut(graph: Graph, tensor: str, arrays: Sequence[Array]) -> Cut:
     if len(ranks) > 1:
         raise UsageError(f"'{tensor}' has {' or '.join(map(str, sorted(ranks)))} dimensions, by the text")
     sizes = list(zip(*(array.shape for array in arrays), strict=True))
-    shape = tuple(max(1, min(max(found), MOST_LENGTH)) if len(set(found)) > 1 else found[0] for found in sizes)
+    shape = tuple(length or max(1, min(max(found), MOST_LENGTH)) if len(set(found)) > 1 else found[0] for found in sizes)
     return Cut(canonical(tensor), tensor_name(graph, tensor), dtype, shape, tuple(len(set(f)) > 1 for f in sizes))
 
 
@@ -305,8 +338,9 @@ class _Search:
 
     def __init__(
         self, graph: Graph, outputs: list[str], taken: tuple[ModelInput, ...], texts: Sequence[Sample],
-        values: dict[str, Any],
+        values: dict[str, Any], length: int | None = None,
     ) -> None:  # fmt: skip
+        self.length = length
         self.graph, self.outputs, self.taken, self.texts, self.values = graph, outputs, taken, texts, values
         self.needed = reachable(graph, [node_name(name) for name in outputs])
         self.dependent = _dependent(graph, [node_name(item.name) for item in taken]) & self.needed
@@ -373,7 +407,7 @@ class _Search:
                    and node_name(item.name) in self.needed]  # fmt: skip
         tensors = [*names, *(name for name in numeric if name not in names)]
         arrays = _probed(self.graph, self.taken, tensors, self.texts)
-        return [_cut(self.graph, name, found) for name, found in zip(tensors, arrays, strict=True)]
+        return [_cut(self.graph, name, found, self.length) for name, found in zip(tensors, arrays, strict=True)]
 
     def _refused(self, cuts: Sequence[Cut], front: set[str]) -> Unsupported | None:
         """Why LiteRT does not take the part behind; None where it does."""

@@ -14,6 +14,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pocketgraph.apps.model_comparison import verify
 from pocketgraph.apps.shipping.encoded_pictures import pixel_entry
 from pocketgraph.apps.shipping.outputs import numbers_and_texts, whole_model
 from pocketgraph.apps.shipping.report_page import as_html
@@ -34,7 +35,6 @@ from pocketgraph.quantization.core.quantization_options import Progress, silent
 from pocketgraph.quantization.evaluation.model_evaluation import largest_inputs
 from pocketgraph.quantization.evaluation.model_verdict import ModelVerdict
 from pocketgraph.quantization.evaluation.runnable_models import open_model, read_graph
-from pocketgraph.runtime import verify
 from pocketgraph.runtime.answer_metrics import ClassAccuracy
 from pocketgraph.runtime.made_up_feeds import sample_inputs, sample_shapes
 from pocketgraph.transforms import transform
