@@ -19,6 +19,7 @@ from pocketgraph.apps.shipping.encoded_pictures import pixel_entry
 from pocketgraph.apps.shipping.outputs import numbers_and_texts, whole_model
 from pocketgraph.apps.shipping.report_page import as_html
 from pocketgraph.apps.shipping.shipment import FROZEN, MODEL, STATE, TARGETS, Shipment, Tried
+from pocketgraph.apps.shipping.texts import text_shapes, write_text_files
 from pocketgraph.datasets.sample_reading import Notify, SampleReading
 from pocketgraph.errors import PocketgraphError, RunError, UsageError, option
 from pocketgraph.exporting import export
@@ -346,7 +347,8 @@ class _Work:
     def devices(self) -> list[str]:
         """What is estimated of the devices that the target names."""
         try:
-            shapes = sample_shapes(load(self.path(FROZEN)), self.outputs)
+            frozen = load(self.path(FROZEN))
+            shapes = text_shapes(frozen, self.outputs, self.path(MODEL)) or sample_shapes(frozen, self.outputs)
             found = fit(self.path(FROZEN), outputs=self.outputs, shapes=shapes)
         except PocketgraphError as error:
             self.result.unknown.append(f"how long it takes on devices: {error}")
@@ -380,6 +382,10 @@ class _Work:
         if self.labels is not None:
             with open(self.labels, "rb") as file:
                 write_atomically(self.path("labels.txt"), file.read())
+        reading = SampleReading(**self.reading)
+        result.app = write_text_files(
+            self.path(FROZEN), self.path(MODEL), self.folder, self.outputs, self.data, reading
+        )  # fmt: skip
         result.devices = self.devices()
         frozen, model = shlex.quote(self.path(FROZEN)), shlex.quote(self.path(MODEL))
         result.commands = [
