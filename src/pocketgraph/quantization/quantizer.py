@@ -233,7 +233,7 @@ class _Quantizer:
                 self.padding = self.texts.change(self.outputs, taken)
         else:
             shapes = input_shapes(graph, self.outputs, inputs, tuple(feeds))
-        has_pictures = samples is not None and not are_arrays(samples)
+        has_pictures = samples is not None and not are_arrays(samples) and self.texts is None
         self.scaling = reading.scaling(graph if has_pictures else None, inputs)
         if self.audio is None and self.texts is None:
             shapes = reading.sized(graph, shapes, samples)

@@ -20,7 +20,7 @@ import numpy as np
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.datasets.text_samples import other_sample
 from pocketgraph.errors import FormatError, PocketgraphError, RunError, UsageError, option
-from pocketgraph.graph import DType, Graph, canonical, node_name
+from pocketgraph.graph import DType, Graph, Node, canonical, const, node_name
 from pocketgraph.graph.dtype import RESOURCE, STRING, VARIANT
 from pocketgraph.graph.node import parse_ref
 from pocketgraph.graph.op_traits import ops_with
@@ -30,6 +30,7 @@ from pocketgraph.litert.unsupported import Unsupported
 from pocketgraph.passes.inlining import inlined
 from pocketgraph.quantization.float_program import simplified
 from pocketgraph.quantization.input_cut import behind, tensor_name
+from pocketgraph.quantization.pooled_embeddings import STEPS, WEIGHTS, poolings, with_fixed_length
 from pocketgraph.quantization.text_inputs import text_inputs
 from pocketgraph.quantization.vocabulary import SPOKEN, made_up_texts
 from pocketgraph.runtime.tensor_names import output_types
@@ -72,10 +73,13 @@ class TextPreprocessing:
     """The part of a graph that reads texts.
 
     Args:
-        graph: the whole graph.
+        graph: the whole graph, ready to be cut.
         inputs: what it takes.
         cuts: where the part ends.
         front: the nodes of the part.
+
+    Attributes:
+        whole: the graph as it was.
     """
 
     def __init__(
@@ -84,6 +88,7 @@ class TextPreprocessing:
         from pocketgraph.runtime import Session
 
         self.graph, self.inputs, self.cuts, self.front = graph, inputs, list(cuts), frozenset(front)
+        self.whole = graph
         self._session = Session(graph)
 
     @property
@@ -94,7 +99,8 @@ class TextPreprocessing:
     @property
     def length(self) -> int | None:
         """How many steps a text has that is padded or cut; None where the graph makes all texts the same size."""
-        sizes = [size for cut in self.cuts for size, is_open in zip(cut.shape, cut.is_open, strict=True) if is_open]
+        steps = [cut.shape[-1] for cut in self.cuts if cut.name.endswith(STEPS)]
+        sizes = steps + [size for cut in self.cuts for size, is_open in zip(cut.shape, cut.is_open, strict=True) if is_open]
         return max(sizes, default=None)
 
     def words(self, *, is_open: bool = False) -> str:
@@ -110,15 +116,12 @@ class TextPreprocessing:
         return f"texts are padded or cut to {self.length} steps"
 
     def change(self, outputs: Sequence[str], samples: Iterable[Sample]) -> float:
-        """By how much padding and cutting change the results, at most, as a share of the largest one; 0 where texts are
-        not padded."""
+        """By how much padding and cutting change the results, at most, as a share of the largest one."""
         from pocketgraph.runtime import Session
 
-        if self.length is None:
-            return 0.0
         worst = peak = 0.0
         names = list(self.shapes)
-        with Session(self.graph) as whole, Session(self.behind()) as part:
+        with Session(self.whole) as whole, Session(self.behind()) as part:
             for sample in itertools.islice(samples, MOST_COMPARED):
                 feeds = {item.name: array for item, array in zip(self.inputs, sample, strict=True)}
                 wanted = whole.run(list(outputs), feeds)
@@ -137,7 +140,8 @@ class TextPreprocessing:
                                           for size, opened in zip(cut.shape, cut.is_open, strict=True)))
             for cut in self.cuts
         }  # fmt: skip
-        return behind(self.graph, cuts, self.front).replace(inputs=(), signatures={})
+        waited_for = _dependent(self.graph, [node_name(item.name) for item in self.inputs])
+        return behind(self.graph, cuts, waited_for).replace(inputs=(), signatures={})
 
     def __call__(self, sample: Sample) -> list[Array]:
         """What the part behind takes for a text, padded or cut to its length.
@@ -245,6 +249,7 @@ def text_preprocessing_of(
     if not taken:
         return None
     graph = inlined(graph, outputs) if graph.functions else graph
+    whole = graph
     texts = []
     for sample in samples:
         texts.append(list(sample))
@@ -252,8 +257,57 @@ def text_preprocessing_of(
             break
     if not texts:
         made = [[other_sample(item, text) for item in taken] for text in made_up_texts(graph, FEWEST)]
-        return _Search(graph, list(outputs), taken, made, dict(values or {}), USUAL_LENGTH).found()
-    return _Search(graph, list(outputs), taken, texts, dict(values or {})).found()
+        graph = _ready(graph, outputs, taken, made, USUAL_LENGTH)
+        found = _Search(graph, list(outputs), taken, made, dict(values or {}), USUAL_LENGTH).found()
+    else:
+        graph = _ready(graph, outputs, taken, texts)
+        found = _Search(graph, list(outputs), taken, texts, dict(values or {})).found()
+    found.whole = whole
+    return found
+
+
+def _ready(
+    graph: Graph, outputs: Sequence[str], taken: tuple[ModelInput, ...], texts: Sequence[Sample],
+    length: int | None = None, lengths: Mapping[str, int] | None = None,
+) -> Graph:  # fmt: skip
+    """The graph with pooled embeddings of a fixed length, and as constants the shapes that all texts are given.
+
+    Args:
+        length: of all poolings; by default the longest text's.
+        lengths: of the pooling of each name; by default of all.
+    """
+    needed = reachable(graph, [node_name(name) for name in outputs])
+    for pooling in list(poolings(graph, needed)):
+        if lengths is not None and pooling.name not in lengths:
+            continue
+        try:
+            size = (lengths or {}).get(pooling.name) or length or min(
+                MOST_LENGTH, max(array.size for array in _probed(graph, taken, [pooling.ids], texts)[0])
+            )  # fmt: skip
+            graph = with_fixed_length(graph, pooling, max(2, size))
+        except RunError:
+            continue
+    dependent = _dependent(graph, [node_name(item.name) for item in taken])
+    shaped = [node.name for node in graph if node.op == "Reshape" and node.name in needed
+              and node_name(node.data_inputs[1]) in dependent]  # fmt: skip
+    fixed: dict[str, Array] = {}
+    for name in shaped:
+        try:
+            found = _probed(graph, taken, [graph[name].data_inputs[1]], texts)[0]
+        except RunError:
+            continue  # inside of a loop
+        if all(np.array_equal(array, found[0]) for array in found[1:]) and len(found) > 1:
+            fixed[name] = found[0]
+    if not fixed:
+        return graph
+    nodes: list[Node] = []
+    for node in graph:
+        if node.name in fixed:
+            shape = const(f"{node.name}/fixed_shape", fixed[node.name])
+            nodes.append(shape)
+            node = node.replace(inputs=[node.data_inputs[0], shape.name, *node.control_inputs])
+        nodes.append(node)
+    return graph.replace(nodes)
 
 
 def text_preprocessing_at(
@@ -274,6 +328,11 @@ def text_preprocessing_at(
     if not taken:
         return None
     graph = inlined(graph, outputs) if graph.functions else graph
+    whole = graph
+    texts = [[other_sample(item, text) for item in taken] for text in made_up_texts(graph, FEWEST)]
+    lengths = {canonical(item.name).removesuffix(":0").removesuffix(STEPS): item.shape[-1] for item in ends
+               if canonical(item.name).removesuffix(":0").endswith(STEPS)}  # fmt: skip
+    graph = _ready(graph, outputs, taken, texts, lengths=lengths)
     dependent = _dependent(graph, [node_name(item.name) for item in taken])
     cuts = []
     for item in ends:
@@ -285,7 +344,9 @@ def text_preprocessing_at(
         opened = tuple(size < 0 for size in item.shape)
         cuts.append(Cut(tensor, tensor_name(graph, tensor), dtype, shape, opened, is_padded=not any(opened)))
     front = reachable(graph, [node_name(cut.tensor) for cut in cuts]) & dependent
-    return TextPreprocessing(graph, taken, cuts, front)
+    found = TextPreprocessing(graph, taken, cuts, front)
+    found.whole = whole
+    return found
 
 
 def _tensor_of(graph: Graph, name: str) -> str | None:
@@ -373,7 +434,7 @@ class _Search:
         )
 
     def _reads_texts(self) -> set[str]:
-        """What takes or gives strings, or looks up, and what leads there."""
+        """What takes or gives strings, or looks up, or brings pooled words to a fixed length; and what leads there."""
         inferred = infer(self.graph)
         front = {node_name(item.name) for item in self.taken if item.takes_text}
         for name in self.dependent:
@@ -381,6 +442,9 @@ class _Search:
             refs = [ref for ref in node.data_inputs if node_name(ref) in self.dependent]  # not an assertion's words
             types = [inferred.dtype(canonical(ref)) for ref in refs]
             types += list(output_types(node) or ())
+            base = name.removesuffix(STEPS)
+            if base != name and f"{base}{WEIGHTS}" in self.graph:
+                front |= self._before(name) | self._before(f"{base}{WEIGHTS}")
             looks_up = any(self._is_table(ref) for ref in node.data_inputs)
             if looks_up or any(dtype is not None and dtype.base is STRING for dtype in types):
                 front |= self._before(name)
@@ -418,7 +482,7 @@ class _Search:
             if rows:  # nothing pads what has no row for each text
                 return Unsupported(f"'{cut.tensor}' has as many rows as a text has words", self._user(cut.tensor, front))
         names = {cut.tensor: (cut.dtype, cut.shape) for cut in cuts}
-        part = behind(self.graph, names, front).replace(inputs=(), signatures={})
+        part = behind(self.graph, names, self.dependent).replace(inputs=(), signatures={})
         from pocketgraph.quantization.float_program import with_value
 
         part = part.map_nodes(lambda node: with_value(node, self.values))
@@ -431,7 +495,8 @@ class _Search:
     def _user(self, tensor: str, front: set[str]) -> str:
         name = node_name(tensor)
         users = [user.name for user in self.graph.consumers.get(name, ())
-                 if user.name in self.needed and user.name not in front]  # fmt: skip
+                 if user.name in self.dependent and user.name not in front
+                 and any(node_name(ref) == name for ref in user.data_inputs)]  # fmt: skip
         return users[0] if users else name
 
     def _node_of(self, refusal: Unsupported) -> str | None:

@@ -19,7 +19,7 @@ from pocketgraph.apps.shipping.encoded_pictures import pixel_entry
 from pocketgraph.apps.shipping.outputs import numbers_and_texts, whole_model
 from pocketgraph.apps.shipping.report_page import as_html
 from pocketgraph.apps.shipping.shipment import FROZEN, MODEL, STATE, TARGETS, Shipment, Tried
-from pocketgraph.apps.shipping.texts import text_shapes, write_text_files
+from pocketgraph.apps.shipping.texts import behind_texts, write_text_files
 from pocketgraph.datasets.sample_reading import Notify, SampleReading
 from pocketgraph.errors import PocketgraphError, RunError, UsageError, option
 from pocketgraph.exporting import export
@@ -347,9 +347,9 @@ class _Work:
     def devices(self) -> list[str]:
         """What is estimated of the devices that the target names."""
         try:
-            frozen = load(self.path(FROZEN))
-            shapes = text_shapes(frozen, self.outputs, self.path(MODEL)) or sample_shapes(frozen, self.outputs)
-            found = fit(self.path(FROZEN), outputs=self.outputs, shapes=shapes)
+            frozen = behind_texts(load(self.path(FROZEN)), self.outputs, self.path(MODEL))
+            shapes = sample_shapes(frozen, self.outputs)
+            found = fit(frozen, outputs=self.outputs, shapes=shapes)
         except PocketgraphError as error:
             self.result.unknown.append(f"how long it takes on devices: {error}")
             return []

@@ -9,6 +9,7 @@ import numpy as np
 
 from pocketgraph.graph import Graph, Node, canonical, node_name
 from pocketgraph.graph.order import topological
+from pocketgraph.quantization.pooled_embeddings import STEPS, WEIGHTS
 from pocketgraph.quantization.text_preprocessing import TextPreprocessing
 from pocketgraph.quantization.vocabulary import Vocabulary, vocabularies
 from pocketgraph.runtime.record_samples import PARSERS, features_of
@@ -19,7 +20,7 @@ QUIET = frozenset((
     "LookupTableImportV2", "LookupTableImport", "LookupTableSizeV2", "Assert", "MutableHashTableV2", "Prod", "Max",
     "Min", "Minimum", "Maximum", "Mul", "Sub", "Slice", "GatherV2", "RaggedTensorToVariant", "RaggedTensorFromVariant",
     "SparseReshape", "SparseFillEmptyRows", "Greater", "GreaterEqual", "Less", "NotEqual", "Where", "Size", "Rank",
-    "Range", "Tile", "Cumsum", "Sum", "Fill", "ZerosLike",
+    "Range", "Tile", "RaggedTensorToSparse", "LogicalNot", "BroadcastTo", "Equal", "Select", "SelectV2", "Cumsum", "Sum", "Fill", "ZerosLike",
 ))  # fmt: skip
 """Not a trait: what says nothing to somebody who writes the steps in another language."""
 
@@ -97,6 +98,9 @@ def _given(front: TextPreprocessing) -> Iterator[str]:
     for cut in front.cuts:
         sizes = ", ".join(str(size) for size in cut.shape)
         how = f"the model takes '{cut.name}' ({cut.dtype.name} [{sizes}])"
+        if cut.name.endswith((STEPS, WEIGHTS)):
+            yield f"{how}: texts are padded with 0 or cut to {front.length} steps"
+            continue
         opened = [size for size, is_open in zip(cut.shape, cut.is_open, strict=True) if is_open]
         if opened and cut.is_padded:
             how += f": texts are padded or cut to {opened[0]} steps"
@@ -105,7 +109,24 @@ def _given(front: TextPreprocessing) -> Iterator[str]:
         yield how
 
 
+def _is_pooled(graph: Graph, node: Node) -> str:
+    """The name of the pooled embedding that a node brings to a fixed length; "" where it is none's."""
+    base = node.name.rpartition("/")[0]
+    return base if f"{base}{STEPS}" in graph and f"{base}{WEIGHTS}" in graph else ""
+
+
+def _weighed(graph: Graph, node: Node) -> str:
+    """How much each of the words counts that are pooled."""
+    if not node.name.endswith(WEIGHTS):
+        return ""
+    power = graph.constant(f"{_is_pooled(graph, node)}/power")
+    share = {-1.0: "1 / n", -0.5: "1 / sqrt(n)"}.get(float(power.numpy()) if power is not None else 0.0, "1")
+    return f"give each of a text's n words the weight {share}, and 0 to what pads it; words beyond the length do not count"
+
+
 def _said(graph: Graph, node: Node, files: Mapping[str, str]) -> str:
+    if _is_pooled(graph, node):
+        return _weighed(graph, node)
     tell = TELLERS.get(node.op)
     if tell is not None:
         return tell(graph, node, files)
@@ -223,9 +244,6 @@ TELLERS: Mapping[str, Callable[[Graph, Node, Mapping[str, str]], str]] = {
     "Bincount": lambda graph, node, files: f"count the words by their numbers{_binary(node)}",
     "Pad": lambda graph, node, files: "pad shorter texts with 0",
     "PadV2": _padded,
-    "Select": lambda graph, node, files: "",
-    "SelectV2": lambda graph, node, files: "",
-    "Equal": lambda graph, node, files: "",
 }
 
 

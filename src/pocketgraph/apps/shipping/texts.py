@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from pocketgraph.apps.shipping.text_steps import embeds, facts, text_steps, vocabulary_files
+from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.picture_scaling import PictureScaling
 from pocketgraph.datasets.sample_reading import SampleReading
@@ -75,14 +76,14 @@ def write_text_files(
     return steps
 
 
-def text_shapes(graph: Graph, outputs: Sequence[str], model: str) -> dict[str, tuple[int, ...]] | None:
-    """The shapes of what a model behind texts takes; None where the graph takes no texts."""
+def behind_texts(graph: Graph, outputs: Sequence[str], model: str) -> Graph:
+    """The part of a graph that a file was made of, with the file's sizes; the graph itself where it takes no texts."""
     try:
-        if not text_inputs(graph, outputs):
-            return None
-        return {item.name.removesuffix(":0"): item.shape for item in LiteRTModel(model).inputs}
+        taken = [ModelInput(item.name, item.shape, item.dtype) for item in LiteRTModel(model).inputs]
+        front = text_preprocessing_at(graph, outputs, taken)
     except PocketgraphError:
-        return None
+        return graph
+    return graph if front is None else front.behind()
 
 
 def _shown(sample: Sequence[np.ndarray]) -> str:  # type: ignore[type-arg]
