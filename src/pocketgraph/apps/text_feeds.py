@@ -16,8 +16,8 @@ from pocketgraph.datasets.text_samples import other_sample
 from pocketgraph.errors import UsageError
 from pocketgraph.graph import Graph, canonical
 from pocketgraph.graph.graph import Signature
+from pocketgraph.quantization.text_cut import text_preprocessing_at
 from pocketgraph.quantization.text_inputs import text_inputs
-from pocketgraph.quantization.text_preprocessing import text_preprocessing_at
 from pocketgraph.quantization.vocabulary import made_up_texts
 from pocketgraph.runtime.compared_models import ComparedModel, Model
 from pocketgraph.runtime.made_up_feeds import sample_fetches, sample_inputs
@@ -73,9 +73,9 @@ def feeds_behind_texts(
         return None
     front = text_preprocessing_at(graph, wanted, ends, tuple(values or {}))
     if front is None:
-        names = ", ".join(item.name for item in ends)
+        listed = ", ".join(item.name for item in ends)
         raise UsageError(
-            f"the second model takes {names}, which the first does not make of texts",
+            f"the second model takes {listed}, which the first does not make of texts",
             hint="compare it with the graph that it was made from",
         )
     if source is None:
@@ -99,7 +99,9 @@ def _ends(file: Model) -> list[ModelInput]:
     with closing(ComparedModel(file, None, None)) as model:
         graph = model.graph
         found = []
-        for endpoint, label in feed_endpoints(graph, dict.fromkeys(sample_inputs(graph, sample_fetches(graph)))).items():
+        for endpoint, label in feed_endpoints(
+            graph, dict.fromkeys(sample_inputs(graph, sample_fetches(graph)))
+        ).items():
             node = graph[endpoint.node]
             shape = node.shape()
             dims = () if shape is None or shape.dims is None else shape.dims

@@ -76,7 +76,9 @@ class Dataset:
                 yield [picture.feed(path, *self.pixel_scaling).reshape(self.inputs[0].shape)]
         else:
             for index in range(len(self)):
-                sample = [self._sample(array, index, item) for array, item in zip(self.arrays, self.inputs, strict=True)]
+                sample = [
+                    self._sample(array, index, item) for array, item in zip(self.arrays, self.inputs, strict=True)
+                ]
                 yield sample if self.behind_texts is None else self.behind_texts(sample)
 
     def apart(self) -> Iterator[Dataset | list[Array]]:

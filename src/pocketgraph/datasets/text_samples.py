@@ -33,10 +33,10 @@ def read_texts(
         UsageError: there are no texts, or a column is missing.
         FormatError: a file cannot be read.
     """
-    if are_arrays(source) or isinstance(source, (list, tuple)):
-        table = _of_arrays(source)
+    if isinstance(source, str | os.PathLike) and not are_arrays(source):
+        table = read_text_table(os.fspath(source), _names(inputs))
     else:
-        table = read_text_table(os.fspath(source), _names(inputs))  # type: ignore[arg-type]
+        table = _of_arrays(source)
     made = [_fed(table, item, inputs) for item in inputs]
     return made, list(table.classes), class_labels.numbers_of(table.classes)
 
@@ -79,7 +79,7 @@ def _brief(name: str) -> str:
 def _fed(table: TextTable, item: ModelInput, inputs: tuple[ModelInput, ...]) -> Array:
     count = len(next(iter(table.columns.values())))
     if item.features:
-        columns = {key: cells for key, cells in table.columns.items()}
+        columns = dict(table.columns)
     else:
         plain = item.name.removesuffix(":0")
         cells = table.column(_brief(item.name), plain, plain.replace("/", "_"))
@@ -138,7 +138,7 @@ def _values(item: ModelInput, feature: Feature, row: dict[str, str], text: str) 
             hint=f"name a column '{key}'; there are {', '.join(filter(None, row)) or 'none'}",
         )
     if feature.dtype is STRING:
-        return [cell.encode()] if feature.size == 1 else [word for word in cell.encode().split()]
+        return [cell.encode()] if feature.size == 1 else cell.encode().split()
     return [float(part) if feature.dtype.is_floating else int(float(part)) for part in cell.split()]
 
 
@@ -150,7 +150,9 @@ def _of_arrays(source: Any) -> TextTable:
         found = {name: np.asarray(whole(array)) for name, array in arrays_of(source).items()}
     key = next((key for key in LABEL_KEYS if key in found), None)
     labels = None if key is None else found.pop(key)
-    columns = {name: [_decoded(cell) for cell in np.asarray(array, object).reshape(-1)] for name, array in found.items()}
+    columns = {
+        name: [_decoded(cell) for cell in np.asarray(array, object).reshape(-1)] for name, array in found.items()
+    }
     if not columns or len({len(cells) for cells in columns.values()}) != 1 or not len(next(iter(columns.values()))):
         sizes = ", ".join(f"{name or 'texts'}: {len(cells)}" for name, cells in columns.items())
         raise UsageError(f"there must be as many texts in each array, and at least one ({sizes})", where=place)

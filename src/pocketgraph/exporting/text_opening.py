@@ -9,8 +9,9 @@ from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.graph import Graph, canonical
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.graph import Signature
+from pocketgraph.quantization.text_cut import text_preprocessing_of
 from pocketgraph.quantization.text_inputs import text_inputs
-from pocketgraph.quantization.text_preprocessing import Sample, TextPreprocessing, text_preprocessing_of
+from pocketgraph.quantization.text_preprocessing import Sample, TextPreprocessing
 from pocketgraph.runtime.made_up_feeds import sample_fetches
 
 Texts = Callable[[tuple[ModelInput, ...]], Iterable[Sample]]

@@ -20,8 +20,8 @@ from pocketgraph.exporting.programs import LackingError
 from pocketgraph.exporting.random_draws import check_with_draws_fed
 from pocketgraph.exporting.samples import with_samples
 from pocketgraph.exporting.target_options import arguments_of
-from pocketgraph.exporting.text_opening import Texts
 from pocketgraph.exporting.targets import Target, target_of
+from pocketgraph.exporting.text_opening import Texts
 from pocketgraph.graph import Graph
 from pocketgraph.graph.model_file_graph import refuse_finished
 from pocketgraph.pages.quantities import bytes_text

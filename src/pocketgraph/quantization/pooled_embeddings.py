@@ -2,7 +2,7 @@
 
     unique, places = Unique(ids)                               steps = ids padded to the length
     rows = GatherV2(embedding, unique)                   ->    rows = GatherV2(embedding, steps)
-    y = SparseSegmentMean(rows, places, 0, 0, …)               y = Sum(rows * weights), weights 1 / n, or 0 behind the end
+    y = SparseSegmentMean(rows, places, 0, 0, …)               y = Sum(rows * weights), 1 / n each, or 0 behind the end
 
 What ``embedding_lookup_sparse`` makes of a text, and with it feature columns, Estimators and TensorFlow Hub's modules.
 """
@@ -97,10 +97,9 @@ def with_fixed_length(graph: Graph, pooling: Pooling, length: int) -> Graph:
     factors = add("factors", "Mul", [mask, share], T=FLOAT)
     empty = _empty_rows(graph, pooling)
     if empty is not None:
-        choice, flag = empty
-        has_words = add("has_words", "LogicalNot", [flag])
-        factors = add("nonempty", "Mul", [factors, add("has_words_as_number", "Cast", [has_words], SrcT=BOOL, DstT=FLOAT)],
-                      T=FLOAT)  # fmt: skip
+        has_words = add("has_words", "LogicalNot", [empty[1]])
+        factor = add("has_words_as_number", "Cast", [has_words], SrcT=BOOL, DstT=FLOAT)
+        factors = add("nonempty", "Mul", [factors, factor], T=FLOAT)
     column = constant("column", [1, length, 1], INT32)
     factors = add(WEIGHTS[1:], "Reshape", [factors, column], T=FLOAT, Tshape=INT32)
     rows = add("rows", "GatherV2", [pooling.embedding, steps, zero], Tparams=weights.dtype, Tindices=kind, Taxis=INT32)

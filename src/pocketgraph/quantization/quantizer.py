@@ -39,8 +39,9 @@ from pocketgraph.quantization.float_program import lowered_graph
 from pocketgraph.quantization.pipeline import Outcome
 from pocketgraph.quantization.quantization_steps import check_names
 from pocketgraph.quantization.quantized_model import QuantizedModel
+from pocketgraph.quantization.text_cut import text_preprocessing_of
 from pocketgraph.quantization.text_inputs import text_inputs
-from pocketgraph.quantization.text_preprocessing import CHANGING, TextPreprocessing, text_preprocessing_of
+from pocketgraph.quantization.text_preprocessing import CHANGING, TextPreprocessing
 from pocketgraph.quantization.weight_only import quantize_weights
 from pocketgraph.runtime.made_up_feeds import sample_fetches
 from pocketgraph.version import VERSION

@@ -19,7 +19,7 @@ from pocketgraph.runtime.tensor_names import feed_endpoints, fetch_endpoint
 
 Array = np.ndarray[Any, Any]
 Model = Graph | str | os.PathLike[str]
-FEWEST_CODED = 64  # elements of a constant of eight bits, from which it is taken for weights
+FEWEST_CODED = 16  # elements of a constant of eight bits, from which it is taken for weights
 LITERT_QUANTIZE = "tfl.quantize"
 """Not a trait: what makes codes of floats in a LiteRT file, and is in no file of floats."""
 EIGHT_BIT = re.compile(r"Quantize(d|V2|AndDequantize)|FakeQuant|Dequantize|(Dynamic)?QuantizeLinear|QLinear")

@@ -50,7 +50,10 @@ def features_of(graph: Graph, parser: Node) -> list[Feature]:
         return []
     dense = [Feature(key, dtype, size) for key, dtype, size in _dense(graph, parser)]
     types = _types(parser, "sparse_types") or _types(parser, "Tsparse")
-    return [*dense, *(Feature(key, dtype, None) for key, dtype in zip(_sparse_keys(graph, parser), types, strict=False))]
+    return [
+        *dense,
+        *(Feature(key, dtype, None) for key, dtype in zip(_sparse_keys(graph, parser), types, strict=False)),
+    ]
 
 
 def _field(dtype: DType, rng: np.random.Generator) -> str:
@@ -63,10 +66,8 @@ def _noise(feature: Feature, rng: np.random.Generator) -> Sequence[Any]:
     size = feature.size or 0
     if feature.dtype is STRING:
         return [b""] * size
-    values: np.ndarray[Any, Any] = (
-        rng.uniform(-1, 1, size) if feature.dtype.is_floating else rng.integers(0, 10, size)
-    )  # fmt: skip
-    return values.tolist()
+    made = rng.uniform(-1, 1, size) if feature.dtype.is_floating else rng.integers(0, 10, size)
+    return list(made)
 
 
 def _dense(graph: Graph, parser: Node) -> Iterator[tuple[bytes, DType, int]]:

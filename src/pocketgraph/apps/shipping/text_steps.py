@@ -20,7 +20,8 @@ QUIET = frozenset((
     "LookupTableImportV2", "LookupTableImport", "LookupTableSizeV2", "Assert", "MutableHashTableV2", "Prod", "Max",
     "Min", "Minimum", "Maximum", "Mul", "Sub", "Slice", "GatherV2", "RaggedTensorToVariant", "RaggedTensorFromVariant",
     "SparseReshape", "SparseFillEmptyRows", "Greater", "GreaterEqual", "Less", "NotEqual", "Where", "Size", "Rank",
-    "Range", "Tile", "RaggedTensorToSparse", "LogicalNot", "BroadcastTo", "Equal", "Select", "SelectV2", "Cumsum", "Sum", "Fill", "ZerosLike",
+    "Range", "Tile", "RaggedTensorToSparse", "LogicalNot", "BroadcastTo", "Equal", "Select", "SelectV2",
+    "Cumsum", "Sum", "Fill", "ZerosLike",
 ))  # fmt: skip
 """Not a trait: what says nothing to somebody who writes the steps in another language."""
 
@@ -72,7 +73,9 @@ def _escaped(word: str) -> str:
     return word.replace("\\", "\\\\").replace("\n", "\\n").replace("\t", "\\t")
 
 
-def facts(front: TextPreprocessing, files: Mapping[str, str], examples: Sequence[tuple[str, list[Any]]]) -> dict[str, Any]:
+def facts(
+    front: TextPreprocessing, files: Mapping[str, str], examples: Sequence[tuple[str, list[Any]]]
+) -> dict[str, Any]:
     """The same for programs: steps, files, what the model takes, and texts with what becomes of them."""
     return {
         "steps": text_steps(front, files),
@@ -121,7 +124,9 @@ def _weighed(graph: Graph, node: Node) -> str:
         return ""
     power = graph.constant(f"{_is_pooled(graph, node)}/power")
     share = {-1.0: "1 / n", -0.5: "1 / sqrt(n)"}.get(float(power.numpy()) if power is not None else 0.0, "1")
-    return f"give each of a text's n words the weight {share}, and 0 to what pads it; words beyond the length do not count"
+    return (
+        f"give each of a text's n words the weight {share}, and 0 to what pads it; words beyond the length do not count"
+    )
 
 
 def _said(graph: Graph, node: Node, files: Mapping[str, str]) -> str:

@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -21,8 +22,8 @@ from pocketgraph.formats import load
 from pocketgraph.formats.files import write_atomically
 from pocketgraph.graph import Graph
 from pocketgraph.quantization.evaluation.runnable_models import LiteRTModel
+from pocketgraph.quantization.text_cut import text_preprocessing_at
 from pocketgraph.quantization.text_inputs import text_inputs
-from pocketgraph.quantization.text_preprocessing import text_preprocessing_at
 from pocketgraph.quantization.vocabulary import made_up_texts
 
 FACTS = "text.json"
@@ -71,7 +72,9 @@ def write_text_files(
     steps = text_steps(front, files)
     left = embeds(front)
     if left:
-        steps.append(f"the embedding '{left[0]}' stays with the app as well: LiteRT has no operators for how it is used")
+        steps.append(
+            f"the embedding '{left[0]}' stays with the app as well: LiteRT has no operators for how it is used"
+        )
     steps.append(f"{FACTS} has these steps, and {len(examples)} texts with the numbers that they become, to test with")
     return steps
 
@@ -86,7 +89,7 @@ def behind_texts(graph: Graph, outputs: Sequence[str], model: str) -> Graph:
     return graph if front is None else front.behind()
 
 
-def _shown(sample: Sequence[np.ndarray]) -> str:  # type: ignore[type-arg]
+def _shown(sample: Sequence[np.ndarray[Any, Any]]) -> str:
     """The texts of a sample."""
     cells = [cell for array in sample if array.dtype.kind == "O" for cell in array.reshape(-1)]
     return " ".join(cell.decode("utf-8", "replace") for cell in cells if isinstance(cell, bytes))

@@ -14,6 +14,7 @@ import numpy as np
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.errors import FormatError, FreezeError, UsageError, did_you_mean, option
 from pocketgraph.graph import Graph, canonical, node_name
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.litert.trusted import TrustedInterpreter
 from pocketgraph.litert.untrusted.isolated import IsolatedInterpreter, TensorDetail
 from pocketgraph.passes.training_switches import training_switches
@@ -130,12 +131,13 @@ def read_graph(path: str, outputs: Sequence[str] | None = None, *, repair: bool 
     from pocketgraph.formats import load
     from pocketgraph.freezing import freeze
     from pocketgraph.freezing.graph_variables import is_variable
+    from pocketgraph.freezing.table_contents import with_waiting_lookups
     from pocketgraph.freezing.tool import UnclearOutputsError
 
     if not os.path.isdir(path):
-        return load(path)
+        return with_waiting_lookups(load(path), os.path.dirname(os.path.abspath(path)))
     graph = load(path) if os.path.exists(os.path.join(path, SAVED_MODEL)) else None
-    if graph is not None and not any(map(is_variable, graph)):
+    if graph is not None and not any(is_variable(node) or node.op in ops_with("table") for node in graph):
         return graph
     try:
         return freeze(path, list(outputs) if outputs else None, repair=repair)

@@ -8,7 +8,8 @@ from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.errors import UsageError
 from pocketgraph.quantization.core.program_runner import Array, Sample
 from pocketgraph.quantization.evaluation.runnable_models import GraphModel, LiteRTModel, RunnableModel
-from pocketgraph.quantization.text_preprocessing import TextPreprocessing, text_preprocessing_at
+from pocketgraph.quantization.text_cut import text_preprocessing_at
+from pocketgraph.quantization.text_preprocessing import TextPreprocessing
 
 
 class BehindTexts:
