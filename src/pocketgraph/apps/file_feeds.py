@@ -97,6 +97,8 @@ def _of_input(
 
     takes_text = graph.producer(tensor).attr("dtype", None) is STRING
     is_sample = file_lists.is_picture(path) or file_lists.is_recording(path) or path.endswith(csv_tables.SUFFIXES)
+    if takes_text and path.lower().endswith(csv_tables.SUFFIXES):
+        return dict(data_feeds(graph, path, reading, outputs=outputs, inputs=[tensor], limit=1)[0])
     if takes_text or not is_sample:
         return {tensor: read_input(graph, tensor, path)}
     feeds = data_feeds(graph, path, reading, outputs=outputs, inputs=[tensor], limit=1)

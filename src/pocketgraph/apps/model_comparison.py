@@ -8,10 +8,11 @@ from contextlib import closing
 from typing import Any, cast
 
 from pocketgraph.apps.file_feeds import Given, feeds_of, is_given
+from pocketgraph.apps.text_feeds import feeds_behind_texts
 from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
 from pocketgraph.errors import UsageError, option
-from pocketgraph.freezing.ready_models import for_session
+from pocketgraph.freezing.ready_models import for_session, read_model
 from pocketgraph.graph import Graph
 from pocketgraph.graph.model_file_graph import is_model_file
 from pocketgraph.quantization.evaluation.data_feeds import data_feeds
@@ -20,6 +21,7 @@ from pocketgraph.runtime.comparison.compared_models import ComparedModel, Model
 from pocketgraph.runtime.comparison.verification import Report
 
 OF_RUNTIMES = (".tflite", ".onnx")
+MADE_UP = 20  # texts, where none are given
 
 
 def verify(
@@ -116,7 +118,17 @@ def verify(
     )  # fmt: skip
     other = a if b is None else b
     given: Mapping[str, Any] | Iterable[Mapping[str, Any]] | None = None
-    if data is not None:
+    behind = None
+    if inputs is None and not data_inputs and _is_of_a_runtime(other) and not _is_of_a_runtime(a):
+        behind = feeds_behind_texts(
+            a if isinstance(a, Graph) else read_model(os.fspath(a), outputs), other, data, reading, outputs=outputs,
+            values=feeds, limit=limit if data is not None else runs or MADE_UP, seed=seed,
+        )  # fmt: skip
+    if behind is not None:
+        a, given = behind
+        if data is None:
+            reading.notify(f"fed with {len(behind.feeds)} made-up texts; {option('data')} gives others")
+    elif data is not None:
         with closing(ComparedModel(a, threads, None)) as model:
             given = data_feeds(
                 model.graph, data, reading, outputs=outputs, inputs=data_inputs, values=feeds, limit=limit,

@@ -65,6 +65,7 @@ ROAD = {
     "Use": {
         "label_image": "Say what is in pictures with an image classifier.",
         "label_wav": "Say what is in recordings with a model of spoken words.",
+        "label_text": "Say what texts are with a classifier of texts.",
         "test_streaming_accuracy": "Find the words of a long recording, and judge them by what was said in it.",
         "live": "Run a model on a camera or microphone: a page, or annotated pictures, GIF, JSON lines.",
     },

@@ -56,6 +56,8 @@ def command(model: str, data: str | None, folder: str, outputs: str, **how: Any)
         echo(f"{'ships' if each.is_kept else 'left '}  {each.form}: {each.words}")
     for text in found.devices:
         echo(f"device {text}")
+    for text in found.app:
+        echo(f"app    {text}")
     for text in found.unknown:
         echo(f"not known: {text}")
     echo(cost(found))

@@ -156,6 +156,8 @@ def has_values(path: str) -> bool:
 
 def next_commands(facts: Summary, path: str, *, is_litert: bool = False) -> list[str]:
     """What to paste next, with this graph's own names."""
+    from pocketgraph.freezing.table_contents import lookups_without_filler
+
     fed = fed_inputs(facts)
     inputs = ",".join(e.name for e in fed)
     chosen = facts.main_outputs
@@ -168,6 +170,8 @@ def next_commands(facts: Summary, path: str, *, is_litert: bool = False) -> list
         return frozen_commands(path) or [f"pocketgraph view {model}"]
     if not outputs:
         return []
+    if lookups_without_filler(facts.graph):  # else the tables are filled in a step of their own, before any other
+        return [f"pocketgraph freeze_graph {model} --output_node_names={nodes} -o frozen.pb"]
     if is_litert:
         return [f"pocketgraph benchmark_model --graph={model}", f"pocketgraph identify {model}"]
     repaired = repaired_for_use(facts, chosen)

@@ -30,7 +30,7 @@ def read_table(path: str, sizes: Sequence[int]) -> tuple[list[Array], list[str]]
         FormatError: it cannot be read, or a cell is no number.
         UsageError: it has no rows, or rows of another length.
     """
-    rows = _rows(path)
+    rows = rows_of(path)
     head = rows.pop(0) if rows and not any(_is_number(cell) for cell in rows[0]) else []
     if not rows:
         raise UsageError("there are no samples here", where=path)
@@ -52,7 +52,7 @@ def read_table(path: str, sizes: Sequence[int]) -> tuple[list[Array], list[str]]
             wrong = next(cell for cell in cells if not _is_number(cell))
             raise FormatError(f"row {number + 1} has '{wrong}', which is no number", where=path) from None
         if at >= 0:
-            classes.append(_class(row[at]))
+            classes.append(class_name(row[at]))
     ends = np.cumsum([0, *sizes])
     return [numbers[:, first:last] for first, last in pairwise(ends)], classes
 
@@ -64,13 +64,18 @@ def columns_of(path: str) -> int:
         FormatError: it cannot be read.
         UsageError: it has no rows.
     """
-    rows = _rows(path)
+    rows = rows_of(path)
     if not rows:
         raise UsageError("there are no samples here", where=path)
     return len(rows[0])
 
 
-def _rows(path: str) -> list[list[str]]:
+def rows_of(path: str) -> list[list[str]]:
+    """The cells of each row, those of the head too; rows without any are left out.
+
+    Raises:
+        FormatError: it cannot be read.
+    """
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
             return [row for row in csv.reader(file, delimiter="\t" if path.endswith(".tsv") else ",") if row]
@@ -88,7 +93,7 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _class(cell: str) -> str:
+def class_name(cell: str) -> str:
     """A class's name; whole numbers without a point."""
     text = cell.strip()
     return str(int(float(text))) if _is_number(text) and float(text).is_integer() else text

@@ -6,7 +6,7 @@ import hashlib
 import math
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.picture_scaling import PictureScaling, is_plane, picture_input
 from pocketgraph.datasets.recordings import USUAL_RATE, rate_of, samples_at
 from pocketgraph.datasets.stored_arrays import SampleArray, sample_of, subset_of
+from pocketgraph.datasets.text_samples import read_texts
 from pocketgraph.errors import FormatError, UsageError, option
 
 Array = np.ndarray[Any, Any]
@@ -35,6 +36,7 @@ class Dataset:
         arrays: one array an input with the samples along the first axis, when they are such.
         scaling: of pictures.
         front: makes the inputs out of a recording, for a model that reads such by itself.
+        behind_texts: makes what a network takes out of a sample of texts, where the part that reads texts is cut off.
         classes: the name of each sample's class, when folders, a list or arrays say it; else empty.
         targets: the numbers that the model should give for each sample, float64 [samples, size]; None when unknown.
         rate: samples a second of what the model hears.
@@ -49,6 +51,7 @@ class Dataset:
     front: RecordingReader | None = None
     targets: Array | None = None
     rate: int = USUAL_RATE
+    behind_texts: Callable[[Sequence[Array]], list[Array]] | None = None
 
     def __len__(self) -> int:
         return len(self.files) if self.files else len(self.arrays[0]) if self.arrays else 0
@@ -73,7 +76,10 @@ class Dataset:
                 yield [picture.feed(path, *self.pixel_scaling).reshape(self.inputs[0].shape)]
         else:
             for index in range(len(self)):
-                yield [self._sample(array, index, item) for array, item in zip(self.arrays, self.inputs, strict=True)]
+                sample = [
+                    self._sample(array, index, item) for array, item in zip(self.arrays, self.inputs, strict=True)
+                ]
+                yield sample if self.behind_texts is None else self.behind_texts(sample)
 
     def apart(self) -> Iterator[Dataset | list[Array]]:
         """Each sample as something that can be sent to another machine, which ``sample_apart`` makes the sample of.
@@ -88,6 +94,8 @@ class Dataset:
 
     def _sample(self, array: SampleArray, index: int, item: ModelInput) -> Array:
         values = sample_of(array, index)
+        if array.dtype.kind == "O":  # texts, as they are fed
+            return values if isinstance(values, np.ndarray) else np.asarray(values, item.dtype)
         if item.dtype.kind == "f" and (self.scaling.mean is not None or self.scaling.std is not None):
             values = image_loading.normalise(values, self.scaling.mean or 0.0, self.scaling.std or 1.0)
         values = values.astype(item.dtype)
@@ -219,7 +227,8 @@ def sample_apart(part: Dataset | list[Array]) -> list[Array]:
 def _digest(array: SampleArray) -> str:
     digest = hashlib.sha256()
     for sample in array:
-        digest.update(np.ascontiguousarray(sample).tobytes())
+        content = sample.tolist() if sample.dtype.kind == "O" else np.ascontiguousarray(sample).tobytes()
+        digest.update(content if isinstance(content, bytes) else repr(content).encode())
     return digest.hexdigest()
 
 
@@ -236,7 +245,8 @@ def open_dataset(
         source: a folder of pictures or recordings (folders inside are classes), an ``.npz`` or ``.npy`` file with
             samples along the first axis (arrays named like the inputs, and perhaps ``labels``), a table (``.csv``,
             ``.tsv``), or a text file with one picture or recording a line, perhaps followed by a tab or blanks and its
-            class; or the arrays themselves, by the inputs' names, or the only one.
+            class; or the arrays themselves, by the inputs' names, or the only one. For inputs of texts see
+            ``text_samples.read_texts``.
         inputs: what the model takes.
         scaling: of pictures.
         front: makes the inputs out of a recording, for a model that reads such by itself.
@@ -249,7 +259,10 @@ def open_dataset(
     """
     how = scaling or PictureScaling()
     name = os.fspath(source) if isinstance(source, (str, os.PathLike)) else named_arrays.IN_MEMORY
-    if named_arrays.are_arrays(source):
+    if any(item.takes_text for item in inputs) and front is None:
+        texts, classes, targets = read_texts(source, inputs)
+        data = Dataset(name, inputs, arrays=[*texts], classes=classes, targets=targets)
+    elif named_arrays.are_arrays(source):
         arrays, classes, targets = named_arrays.of_inputs(source, inputs)
         data = Dataset(name, inputs, arrays=arrays, scaling=how, classes=classes, targets=targets)
     elif (file_lists.is_picture(name) or file_lists.is_recording(name)) and os.path.isfile(name):

@@ -8,6 +8,7 @@ from pocketgraph.errors import FormatError, UsageError
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp")
 RECORDINGS = (".wav",)
+TEXTS = (".txt",)
 
 
 def is_recording(path: str) -> bool:
@@ -21,20 +22,42 @@ def of_folder(name: str) -> tuple[list[str], list[str]]:
     Raises:
         UsageError: there are neither.
     """
+    found_here = _files(name)
+    files = [path for path in found_here if path.lower().endswith(SUFFIXES)] or list(filter(is_recording, found_here))
+    if not files:
+        hint = f"it may hold {', '.join((*SUFFIXES, *RECORDINGS))}"
+        raise UsageError("there are no pictures in this folder, nor recordings", where=name, hint=hint)
+    return _with_classes(name, files)
+
+
+def texts_of_folder(name: str) -> tuple[list[str], list[str]]:
+    """The text files of a folder and of those inside, and the class of each; all classes in turn.
+
+    Raises:
+        UsageError: there are none.
+    """
+    files = [path for path in _files(name) if path.lower().endswith(TEXTS)]
+    if not files:
+        raise UsageError("there are no texts in this folder", where=name, hint="it may hold .txt files, a text each")
+    return _with_classes(name, files)
+
+
+def _files(name: str) -> list[str]:
     found_here: list[str] = []
     for folder, inner, found in os.walk(name):
         inner.sort()
         found_here += [os.path.join(folder, file) for file in sorted(found)]
-    files = [path for path in found_here if path.lower().endswith(SUFFIXES)] or list(filter(is_recording, found_here))
+    return found_here
+
+
+def _with_classes(name: str, files: list[str]) -> tuple[list[str], list[str]]:
+    """Files and their classes, the folders inside ``name``, all classes in turn; no classes where one is in none."""
     inside = [os.path.relpath(os.path.dirname(path), name) for path in files]
     classes = [path.split(os.sep)[0] for path in inside] if all(path != "." for path in inside) else []
-    if not files:
-        hint = f"it may hold {', '.join((*SUFFIXES, *RECORDINGS))}"
-        raise UsageError("there are no pictures in this folder, nor recordings", where=name, hint=hint)
-    return _mixed(files, classes), _mixed(classes, classes)
+    return mixed(files, classes), mixed(classes, classes)
 
 
-def _mixed(items: list[str], classes: list[str]) -> list[str]:
+def mixed(items: list[str], classes: list[str]) -> list[str]:
     """The items with the classes in turn, so that the first few are of all classes."""
     if not classes:
         return items

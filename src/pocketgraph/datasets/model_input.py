@@ -7,6 +7,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from pocketgraph.formats.example_records import Feature
+
 
 @dataclass(frozen=True)
 class ModelInput:
@@ -15,12 +17,22 @@ class ModelInput:
     Attributes:
         name: of the tensor.
         shape: its shape; 1 where it is open.
-        dtype: the NumPy type of what is fed; float32 also where the file takes quantized values.
+        dtype: the NumPy type of what is fed; float32 also where the file takes quantized values. Of objects it takes
+            texts.
+        features: of an input of serialized Examples, what is read out of them.
+        takes_words: whether it takes the words of a text, an element each; as many as its last size, 1 for any number.
     """
 
     name: str
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
+    features: tuple[Feature, ...] = ()
+    takes_words: bool = False
+
+    @property
+    def takes_text(self) -> bool:
+        """Whether it takes texts, or records of them."""
+        return self.dtype.kind == "O"
 
 
 class RecordingReader(Protocol):

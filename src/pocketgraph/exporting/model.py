@@ -12,6 +12,7 @@ import numpy as np
 from pocketgraph.errors import UsageError, did_you_mean, option
 from pocketgraph.graph import DType, Graph
 from pocketgraph.quantization.audio_preprocessing import AudioPreprocessing
+from pocketgraph.quantization.text_preprocessing import TextPreprocessing
 from pocketgraph.runtime.session import Session
 
 Array = np.ndarray[Any, Any]
@@ -124,6 +125,7 @@ class ExportModel:
         sample_count: how many samples there are.
         threads: how many to compute with.
         front: what was cut off because it reads recordings; None where nothing was.
+        texts: what was cut off because it reads texts; None where nothing was.
         sample_rate: samples a second of a recording that goes into the first input; None where it is none.
         notes: what was left out, and why.
         progress: told how far it is.
@@ -141,6 +143,7 @@ class ExportModel:
     sample_count: int = 0
     threads: int = 1
     front: AudioPreprocessing | None = None
+    texts: TextPreprocessing | None = None
     sample_rate: int | None = None
     notes: tuple[str, ...] = ()
     progress: Progress = lambda stage, done, total: None

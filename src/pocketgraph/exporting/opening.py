@@ -8,6 +8,7 @@ from typing import Any
 
 from pocketgraph.errors import UsageError, did_you_mean, option
 from pocketgraph.exporting.model import EntryPoint, ExportModel, Port, Source
+from pocketgraph.exporting.text_opening import Texts, outputs_behind, text_front
 from pocketgraph.exporting.training.training_models import TrainingModel, training_model
 from pocketgraph.freezing.ready_models import read_model
 from pocketgraph.graph import Graph, Node, Shape, canonical, node_name
@@ -49,6 +50,8 @@ def opened(
     shapes: Sizes | None = None,
     values: Mapping[str, Any] | None = None,
     notify: Callable[[str], None] | None = None,
+    texts: Texts | None = None,
+    takes_texts: bool = False,
 ) -> ExportModel:
     """A model ready for an exporter.
 
@@ -60,6 +63,8 @@ def opened(
         shapes: sizes of inputs, by public name or tensor name; what is open is fixed to them.
         values: what other placeholders are set to for good, such as ``{"keep_prob": 1.0}``.
         notify: told what had to be frozen, a sentence each.
+        texts: samples of a model that takes texts, by which their lengths are chosen.
+        takes_texts: whether the target holds what reads texts, so that nothing is cut off.
 
     Raises:
         UsageError: there are no such names; the rank of an input is not known.
@@ -90,7 +95,13 @@ def opened(
             hint="give one of the two",
         )
     front = None
-    if not chosen:
+    reads = None if inputs or takes_texts else text_front(graph, chosen, outputs, fixed, texts)
+    if reads is not None:
+        ends = outputs_behind(graph, chosen, outputs)
+        graph = reads.behind(is_open=True)
+        chosen = {DEFAULT: Signature({cut.name: canonical(cut.name) for cut in reads.cuts}, ends)}
+        shapes = {**{cut.name: cut.shape for cut in reads.cuts if texts is None}, **(shapes or {})}
+    elif not chosen:
         chosen, graph, front = _sole(graph, inputs, outputs)
     graph = without_dropout(graph, only_idle=True)[0]
     entries = []
@@ -102,7 +113,7 @@ def opened(
     _check_sizes_used(unused, entries)
     notes += [switches_note(switches)] if switches else []
     notes += _unchecked_assertions(graph, [port.tensor for entry in entries for port in entry.outputs])
-    return ExportModel(graph, tuple(entries), front=front, notes=tuple(notes))
+    return ExportModel(graph, tuple(entries), front=front, notes=tuple(notes), texts=reads)
 
 
 def _unchecked_assertions(graph: Graph, outputs: Sequence[str]) -> list[str]:

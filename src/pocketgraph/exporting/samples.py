@@ -14,6 +14,7 @@ from pocketgraph.datasets.picture_scaling import PictureScaling
 from pocketgraph.datasets.sample_reading import SampleReading
 from pocketgraph.exporting.model import Array, EntryPoint, ExportModel, Feeds, Normalization
 from pocketgraph.exporting.opening import with_sizes
+from pocketgraph.quantization.text_preprocessing import TextPreprocessing
 from pocketgraph.runtime.comparison.compare import plain_values
 from pocketgraph.runtime.feeding.made_up_feeds import random_values
 
@@ -35,6 +36,8 @@ def with_samples(model: ExportModel, source: SampleSource | None, reading: Sampl
     scaling = reading.scaling(model.graph if has_pictures else None, [port.tensor for port in model.main.inputs])
     if source is None:
         return replace(model, normalization=_normalization(model, scaling, is_fed=False))
+    if model.texts is not None:
+        return _with_texts(model, model.texts, source, reading, limit)
     if model.front is None:
         shapes = {port.tensor: port.sizes or () for port in model.main.inputs}
         model = with_sizes(model, reading.sized(model.graph, shapes, source))
@@ -49,6 +52,22 @@ def with_samples(model: ExportModel, source: SampleSource | None, reading: Sampl
 
     normalization = _normalization(model, scaling, is_fed=bool(data.files))
     return replace(model, samples=samples, sample_count=len(data), normalization=normalization)
+
+
+def _with_texts(
+    model: ExportModel, texts: TextPreprocessing, source: SampleSource, reading: SampleReading, limit: int
+) -> ExportModel:  # fmt: skip
+    """The model with what it is given for texts, of the lengths that were chosen."""
+    model = with_sizes(model, texts.shapes)
+    data = reading.open(source, texts.inputs, PictureScaling()).take(limit)
+    data.behind_texts = texts
+    ports = model.main.inputs
+
+    def samples() -> Iterator[Feeds]:
+        for arrays in data.samples():
+            yield {port.name: array for port, array in zip(ports, arrays, strict=True)}
+
+    return replace(model, samples=samples, sample_count=len(data))
 
 
 def _normalization(model: ExportModel, scaling: PictureScaling, *, is_fed: bool) -> Normalization | None:

@@ -24,6 +24,7 @@ class Target(NamedTuple):
         extra: the extra of pocketgraph that installs them.
         is_folder: whether it writes a folder and not a file.
         has_variables: whether entry points may change variables.
+        takes_texts: whether it has operators for texts, so that what reads them is written too.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Target(NamedTuple):
     extra: str = ""
     is_folder: bool = False
     has_variables: bool = False
+    takes_texts: bool = False
 
     @property
     def missing(self) -> list[str]:
@@ -77,7 +79,7 @@ TARGETS = {
         Target(
             "onnx", (".onnx",), "pocketgraph.exporting.onnx.exporter",
             "an ONNX file for ONNX Runtime, on servers, Windows, Linux, Android, iOS and in browsers",
-            needs=("onnx",), extra="onnx",
+            needs=("onnx",), extra="onnx", takes_texts=True,
         ),
         Target(
             "coreml", (".mlpackage",), "pocketgraph.exporting.coreml.exporter",

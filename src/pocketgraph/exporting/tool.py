@@ -9,16 +9,19 @@ from typing import Any, TypeAlias
 
 from pocketgraph.datasets.class_labels import read_labels
 from pocketgraph.datasets.named_arrays import SampleSource
+from pocketgraph.datasets.picture_scaling import PictureScaling
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
 from pocketgraph.errors import UsageError
 from pocketgraph.exporting.checking import Checked, check
 from pocketgraph.exporting.model import About, ExportModel, Progress, Source
 from pocketgraph.exporting.opening import Sizes, opened
 from pocketgraph.exporting.placing import check_target, put_in_place, workshop
+from pocketgraph.exporting.programs import LackingError
 from pocketgraph.exporting.random_draws import check_with_draws_fed
 from pocketgraph.exporting.samples import with_samples
 from pocketgraph.exporting.target_options import arguments_of
 from pocketgraph.exporting.targets import Target, target_of
+from pocketgraph.exporting.text_opening import Texts
 from pocketgraph.graph import Graph
 from pocketgraph.graph.model_file_graph import refuse_finished
 from pocketgraph.pages.quantities import bytes_text
@@ -128,12 +131,25 @@ def export(
         place, is_folder=chosen.is_folder, force=force, source=None if isinstance(source, Graph) else os.fspath(source)
     )
     reading = SampleReading(preset, input_mean, input_std, input_width, input_height, sample_rate, notify or unheard)
-    model = model_to_export(
-        source, reading, inputs=inputs, outputs=outputs, signatures=signatures, shapes=shapes, values=values,
-        labels=labels, calibration=calibration, about=about, samples=samples, limit=limit, threads=threads,
-        progress=progress,
-    )  # fmt: skip
-    return export_model(model, place, chosen, arguments, tolerance=tolerance, force=force)
+
+    def made(*, takes_texts: bool) -> ExportModel:
+        return model_to_export(
+            source, reading, inputs=inputs, outputs=outputs, signatures=signatures, shapes=shapes, values=values,
+            labels=labels, calibration=calibration, about=about, samples=samples, limit=limit, threads=threads,
+            progress=progress, takes_texts=takes_texts,
+        )  # fmt: skip
+
+    try:
+        return export_model(
+            made(takes_texts=chosen.takes_texts), place, chosen, arguments, tolerance=tolerance, force=force
+        )  # fmt: skip
+    except LackingError:
+        if not chosen.takes_texts:
+            raise
+        behind = made(takes_texts=False)
+        if behind.texts is None:
+            raise
+    return export_model(behind, place, chosen, arguments, tolerance=tolerance, force=force)
 
 
 def model_to_export(
@@ -152,16 +168,20 @@ def model_to_export(
     limit: int = 100,
     threads: int = 1,
     progress: Progress | None = None,
+    takes_texts: bool = False,
 ) -> ExportModel:
-    """A model with everything that goes with it, as ``export`` takes these arguments; ``reading`` is of its samples.
+    """A model with everything that goes with it, as ``export`` takes these arguments; ``reading`` is of its samples,
+    and ``takes_texts`` says whether the target holds what reads texts.
 
     Raises:
         UsageError, FormatError, FreezeError: as ``export``.
     """
     model = opened(
         source, inputs=inputs, outputs=outputs, signatures=signatures, shapes=shapes, values=values,
-        notify=reading.notify,
+        texts=_texts(samples, reading), takes_texts=takes_texts, notify=reading.notify,
     )  # fmt: skip
+    if model.texts is not None:
+        reading.notify(model.texts.words(is_open=True))
     if model.front is not None:
         reading.notify(
             f"the part behind {', '.join(model.front.shapes)} is written; what reads recordings is the app's"
@@ -170,6 +190,13 @@ def model_to_export(
         with_samples(model, samples, reading, limit), labels=_lines(labels), calibration=_lines(calibration),
         about=about or About(), sample_rate=reading.sample_rate, threads=threads, progress=progress or model.progress,
     )  # fmt: skip
+
+
+def _texts(samples: SampleSource | None, reading: SampleReading) -> Texts | None:
+    """Samples of a model that takes texts; None where there are none."""
+    if samples is None:
+        return None
+    return lambda inputs: reading.open(samples, inputs, PictureScaling()).samples()
 
 
 def _lines(given: Lines) -> tuple[str, ...]:

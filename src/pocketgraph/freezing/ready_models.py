@@ -13,10 +13,12 @@ from pocketgraph.formats.meta_graph import saved_model_file
 from pocketgraph.freezing import training_dir
 from pocketgraph.freezing.graph_variables import is_variable
 from pocketgraph.freezing.serving_signatures import serving_signature, takes_numbers, takes_records
+from pocketgraph.freezing.table_contents import with_waiting_lookups
 from pocketgraph.freezing.tool import Frozen, UnclearOutputsError, freeze_and_tell
 from pocketgraph.freezing.training_batch_norms import TrainingBatchNormError
 from pocketgraph.graph import Graph, node_name
 from pocketgraph.graph.entry_points import main_outputs
+from pocketgraph.graph.op_traits import ops_with
 
 Tell = Callable[[str], None]
 
@@ -90,7 +92,7 @@ def ready(
     name = os.fspath(path)
     is_saved_model = os.path.isdir(name) and saved_model_file(name) is not None
     if not is_saved_model and not _is_trained(name):
-        return ReadyModel(load(name, signature=signature))
+        return ReadyModel(with_waiting_lookups(load(name, signature=signature), os.path.dirname(os.path.abspath(name))))
     notes = []
     if is_saved_model:
         graph = load(name, signature=signature)
@@ -102,7 +104,7 @@ def ready(
                     f"the signature '{signature}' is taken, as '{default}' takes records of tf.Example "
                     f"({option('signature')}={default} takes it)"
                 )
-        if not any(map(is_variable, graph)):
+        if not any(is_variable(node) or node.op in ops_with("table") for node in graph):
             return ReadyModel(load(name, signature=signature), notes=tuple(notes))
     repairs = (not is_saved_model, True) if repair is None else (repair,)
     wanted = list(outputs or ())

@@ -13,6 +13,8 @@ from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.state.table_files import table_columns
 from pocketgraph.passes.inlining import inlined
 
+WORDS = (".txt", ".tsv", ".csv", ".vocab", ".voc", ".dict")
+"""What files of words end in that are read beside a model, whose name for them nobody vouches for."""
 WAIT = "tables_are_filled"
 NEW_NODE = "/filled"
 _NOT_COPIED = ops_with("variable") | ops_with("table") | ops_with("random")
@@ -41,7 +43,8 @@ def with_table_contents(frozen: Graph, whole: Graph, folder: str) -> Graph:
     Args:
         frozen: what was frozen.
         whole: what it was frozen from, with its initializers.
-        folder: the SavedModel's directory, whose assets may be read; "" for none.
+        folder: the SavedModel's directory, whose assets may be read, or that of another model, beside which the file
+            may be; "" for none.
 
     Returns:
         The same graph where nothing could be added: tables that are filled from elsewhere stay as they are.
@@ -54,6 +57,37 @@ def with_table_contents(frozen: Graph, whole: Graph, folder: str) -> Graph:
         if found is not None:
             frozen = with_contents(frozen, table, found)
     return frozen
+
+
+def lookups_without_filler(graph: Graph) -> list[Node]:
+    """The tables that a graph fills in a step of its own, which its lookups do not wait for."""
+    return [
+        node for node in graph
+        if node.op in TABLES and any(user.op.startswith(FILLERS) for user in graph.consumers.get(node.name, ()))
+        and not _is_waited_for(graph, node)
+    ]  # fmt: skip
+
+
+def _is_waited_for(graph: Graph, table: Node) -> bool:
+    """Whether what reads a table waits for what fills it."""
+    users = graph.consumers.get(table.name, ())
+    fillers = {f"^{user.name}" for user in users if user.op.startswith(FILLERS)}
+    readers = [user for user in users if not user.op.startswith(FILLERS)]
+    return all(not fillers.isdisjoint(user.inputs) for user in readers)
+
+
+def with_waiting_lookups(graph: Graph, folder: str) -> Graph:
+    """A frozen graph whose lookups wait for what fills their tables, which else is a step to be run first.
+
+    Args:
+        graph: the graph.
+        folder: where the model's file is, beside which a file of words may be; "" for nowhere.
+    """
+    for table in lookups_without_filler(graph):
+        found = _filler(graph, table, folder)
+        if found is not None:
+            graph = with_contents(graph, table, found)
+    return graph
 
 
 def _filler(whole: Graph, table: Node, folder: str) -> Contents | None:
@@ -107,7 +141,10 @@ def _of_file(part: Graph, filler: Node, table: Node, folder: str) -> Contents | 
     if not folder or name is None or name.size != 1 or not isinstance(keys, DType) or not isinstance(values, DType):
         return None
     text = name.numpy().reshape(-1)[0]
-    path = os.path.join(folder, "assets", os.path.basename(text.decode("utf-8", "replace")))
+    base = os.path.basename(text.decode("utf-8", "replace"))
+    path = os.path.join(folder, "assets", base)
+    if not os.path.exists(path) and base.lower().endswith(WORDS):
+        path = os.path.join(folder, base)  # beside a model that is no SavedModel
     try:
         with open(path, "rb") as file:
             lines = file.read()

@@ -77,7 +77,10 @@ def unfilled_tables(frozen: Graph, whole: Graph) -> list[str]:
         what = f"the lookup table '{table.name}' stays empty: '{filler.run}' fills it"
         if filler.file:
             what += f" from the file '{filler.file}'"
-        what += " and is not in the frozen graph; add it to the output node names and run it once after loading"
+        what += " and is not in the frozen graph; "
+        if filler.file:
+            what += f"put {os.path.basename(filler.file)} beside the model and freeze it again, or "
+        what += "add it to the output node names and run it once after loading"
         if filler.file:
             what += ", and ship that file with the model"
         lines.append(what)

@@ -21,7 +21,7 @@ from pocketgraph.freezing.initializers import initialized, refuse_computed
 from pocketgraph.freezing.leftovers import leftovers
 from pocketgraph.freezing.savers import SavedAs, saved_names
 from pocketgraph.freezing.subgraph import extract_sub_graph
-from pocketgraph.freezing.table_contents import with_table_contents
+from pocketgraph.freezing.table_contents import lookups_without_filler, with_table_contents
 from pocketgraph.freezing.tables import with_assets
 from pocketgraph.freezing.training_batch_norms import (
     TrainingBatchNormError,
@@ -180,7 +180,8 @@ def freeze_and_tell(
     """``freeze``, with what there is to tell about it: arguments and errors are the same."""
     graph, source, store, has_saver = _opened(graph_or_path, checkpoint, tags, signature)
     wanted_repairs = repairs.chosen(repair)
-    if not (source.has_own_values or bind or wanted_repairs or any(is_variable(node) for node in graph)):
+    is_open = any(is_variable(node) for node in graph) or bool(lookups_without_filler(graph))
+    if not (source.has_own_values or bind or wanted_repairs or is_open):
         raise FreezeError(TWICE, where=source.graph, hint="use it as it is")
     taken = () if _names(outputs) or graph.outputs else _signatures(graph)
     names = _names(outputs) or _guessed(graph, source.graph)
@@ -221,7 +222,7 @@ def freeze_and_tell(
         frozen = frozen.map_nodes(_without_device)
     if control_flow is not None:
         frozen = extract_sub_graph(without_idle_waits(frozen), names)
-    frozen = with_table_contents(frozen, graph, source.graph if os.path.isdir(source.graph) else "")
+    frozen = with_table_contents(frozen, graph, _folder_of(source.graph))
     frozen = with_tree_ensembles(frozen, graph, store)
     if not allow_training_batch_norm:
         try:
@@ -386,3 +387,10 @@ def _signed(graph: Graph, outputs: Sequence[str]) -> Graph:
 
 def _without_device(node: Node) -> Node:
     return node.replace(device="") if node.device else node
+
+
+def _folder_of(path: str) -> str:
+    """Where the files of a model's lookup tables may be: its directory, or that of its file; "" where it is no file."""
+    if os.path.isdir(path):
+        return path
+    return os.path.dirname(os.path.abspath(path)) if os.path.isfile(path) else ""

@@ -12,6 +12,7 @@ from pocketgraph.errors import FormatError
 from pocketgraph.litert.messages import Array
 from pocketgraph.litert.native_messages import quiet
 from pocketgraph.litert.untrusted.isolated import TensorDetail
+from pocketgraph.litert.untrusted.isolated_worker import resize
 
 
 class TrustedInterpreter:
@@ -47,6 +48,7 @@ class TrustedInterpreter:
         Raises:
             RuntimeError, ValueError: LiteRT fails.
         """
+        resize(self._interpreter, self._sides[0], list(arrays))
         begun = time.perf_counter()
         for entry, array in zip(self._sides[0], arrays, strict=True):
             self._interpreter.set_tensor(entry["index"], array)
@@ -58,4 +60,5 @@ class TrustedInterpreter:
 def _detail(entry: dict[str, Any]) -> TensorDetail:
     scale, zero = entry["quantization"]
     shape = tuple(int(size) for size in entry["shape"])
-    return TensorDetail(str(entry["name"]), shape, np.dtype(entry["dtype"]), float(scale), int(zero))
+    declared = tuple(int(size) for size in entry["shape_signature"])
+    return TensorDetail(str(entry["name"]), shape, np.dtype(entry["dtype"]), float(scale), int(zero), declared)

@@ -13,6 +13,7 @@ from pocketgraph.datasets.class_labels import read_labels
 from pocketgraph.datasets.dataset import Dataset, own_answer
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.datasets.named_arrays import SampleSource, are_arrays
+from pocketgraph.datasets.picture_scaling import PictureScaling
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
 from pocketgraph.errors import UsageError, option
 from pocketgraph.formats import to_bytes
@@ -39,6 +40,9 @@ from pocketgraph.quantization.float_program import lowered_graph
 from pocketgraph.quantization.pipeline import Outcome
 from pocketgraph.quantization.quantization_steps import check_names
 from pocketgraph.quantization.quantized_model import QuantizedModel
+from pocketgraph.quantization.text_cut import text_preprocessing_of
+from pocketgraph.quantization.text_inputs import text_inputs
+from pocketgraph.quantization.text_preprocessing import CHANGING, TextPreprocessing
 from pocketgraph.quantization.weight_only import quantize_weights
 from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches
 from pocketgraph.version import VERSION
@@ -213,6 +217,7 @@ class _Quantizer:
         without: tuple[str, ...],
         signature: str | None = None,
     ) -> None:
+        self.padding = 0.0
         self.model, self.source, self.reading, self.form, self.without = model, samples, reading, form, without
         if isinstance(model, Graph):
             graph = model
@@ -226,14 +231,21 @@ class _Quantizer:
             feeds = {**switches, **feeds}
         self.outputs = list(outputs) or list(sample_fetches(graph))
         self.audio = None if inputs else audio_preprocessing_of(graph, self.outputs, tuple(feeds))
+        self.texts = None if inputs or self.audio is not None else self._text_preprocessing(graph, feeds)
         if self.audio is not None:
             shapes = dict(self.audio.shapes)
             reading.notify(f"the part behind {', '.join(shapes)} is quantized; what reads recordings is not")
+        elif self.texts is not None:
+            graph, shapes = self.texts.behind(), self.texts.shapes
+            reading.notify(self.texts.words())
+            if samples is not None:
+                taken = reading.open(samples, self.texts.inputs, PictureScaling()).samples()
+                self.padding = self.texts.change(self.outputs, taken)
         else:
             shapes = input_shapes(graph, self.outputs, inputs, tuple(feeds))
-        has_pictures = samples is not None and not are_arrays(samples)
+        has_pictures = samples is not None and not are_arrays(samples) and self.texts is None
         self.scaling = reading.scaling(graph if has_pictures else None, inputs)
-        if self.audio is None:
+        if self.audio is None and self.texts is None:
             shapes = reading.sized(graph, shapes, samples)
         self.program, self.graph = lowered_graph(graph, self.outputs, shapes, feeds)
         self.graphs = (graph, self.graph)
@@ -250,8 +262,20 @@ class _Quantizer:
     def opened(self, source: SampleSource | None) -> Dataset:
         """Samples for the float program."""
         assert source is not None
+        if self.texts is not None:
+            data = self.reading.open(source, self.texts.inputs, self.scaling)
+            data.behind_texts = self.texts
+            return data
         taken = tuple(ModelInput(v.name, v.shape, np.dtype(v.dtype.numpy)) for v in self.program.inputs)
         return self.reading.open(source, taken, self.scaling, self.audio)
+
+    def _text_preprocessing(self, graph: Graph, feeds: Mapping[str, Any]) -> TextPreprocessing | None:
+        """What reads texts in front of the part to quantize; None where nothing does."""
+        taken = text_inputs(graph, self.outputs, tuple(feeds))
+        if not taken:
+            return None
+        texts = self.reading.open(self.source, taken, PictureScaling()).samples() if self.source is not None else ()
+        return text_preprocessing_of(graph, self.outputs, tuple(feeds), texts, values=feeds)
 
     def held(self, data: Dataset) -> Samples:
         """The samples, in memory when they are few."""
@@ -328,6 +352,11 @@ class _Quantizer:
         progress: Progress,
         resume: ResumeState | None = None,
     ) -> QuantizedModel:
+        if self.padding > CHANGING and self.texts is not None:
+            outcome.notes.insert(0, (
+                f"warning: {self.texts.sized()}, which changes results by up to {self.padding:.0%} of the largest, as "
+                "the model tells padding from nothing; `pocketgraph export` leaves lengths open"
+            ))  # fmt: skip
         name = "graph" if isinstance(self.model, Graph) else os.path.basename(os.path.normpath(os.fspath(self.model)))
         return QuantizedModel(
             name, outcome, self.program, self.graph, self.outputs, samples, self.form, judged, threads, self.without,

@@ -28,6 +28,7 @@ def as_html(shipment: Shipment) -> str:
         section("What cannot be known", notes(shipment.unknown)),
         section("Forms tried", table(COLUMNS, rows)),
         section("Where it runs, estimated", notes(shipment.devices)),
+        section("What the app does with a text", notes(shipment.app)),
         section("What was done", notes(shipment.steps)),
         section("What to do next", notes(shipment.commands)),
     )

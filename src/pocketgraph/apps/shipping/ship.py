@@ -12,11 +12,13 @@ import shlex
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pocketgraph.apps.model_comparison import verify
 from pocketgraph.apps.shipping.outputs import numbers_and_texts, whole_model
 from pocketgraph.apps.shipping.preparation import prepared
 from pocketgraph.apps.shipping.report_page import as_html
 from pocketgraph.apps.shipping.resuming import earlier, keep, key_of
 from pocketgraph.apps.shipping.shipment import FROZEN, MODEL, STATE, TARGETS, Shipment, Tried
+from pocketgraph.apps.shipping.texts import behind_texts, write_text_files
 from pocketgraph.datasets.class_labels import read_labels
 from pocketgraph.datasets.sample_reading import Notify, SampleReading
 from pocketgraph.errors import PocketgraphError, RunError, UsageError, option
@@ -36,7 +38,6 @@ from pocketgraph.quantization.core.quantization_options import Progress, silent
 from pocketgraph.quantization.evaluation.model_evaluation import largest_inputs
 from pocketgraph.quantization.evaluation.model_verdict import ModelVerdict
 from pocketgraph.quantization.evaluation.runnable_models import open_model
-from pocketgraph.runtime import verify
 from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy
 from pocketgraph.runtime.feeding.made_up_feeds import sample_inputs, sample_shapes
 from pocketgraph.transforms import transform
@@ -341,8 +342,9 @@ class _Work:
     def devices(self) -> list[str]:
         """What is estimated of the devices that the target names."""
         try:
-            shapes = sample_shapes(load(self.path(FROZEN)), self.outputs)
-            found = fit(self.path(FROZEN), outputs=self.outputs, shapes=shapes)
+            frozen = behind_texts(load(self.path(FROZEN)), self.outputs, self.path(MODEL))
+            shapes = sample_shapes(frozen, self.outputs)
+            found = fit(frozen, outputs=self.outputs, shapes=shapes)
         except PocketgraphError as error:
             self.result.unknown.append(f"how long it takes on devices: {error}")
             return []
@@ -375,6 +377,10 @@ class _Work:
         if self.labels is not None:
             with open(self.labels, "rb") as file:
                 write_atomically(self.path("labels.txt"), file.read())
+        reading = SampleReading(**self.reading)
+        result.app = write_text_files(
+            self.path(FROZEN), self.path(MODEL), self.folder, self.outputs, self.data, reading
+        )  # fmt: skip
         result.devices = self.devices()
         frozen, model = shlex.quote(self.path(FROZEN)), shlex.quote(self.path(MODEL))
         result.commands = [

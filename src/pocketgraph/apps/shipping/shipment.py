@@ -41,6 +41,7 @@ class Shipment:
         budget: what might be lost, in words.
         tried: the forms in the order in which they were tried; the last one ships.
         steps: what was done before, a sentence each.
+        app: what the app does in front of the model, a sentence each.
         unknown: what cannot be known, a sentence each.
         sizes: bytes of the model and of what ships.
         milliseconds: of a run of the model and of what ships, on this machine; None where nothing was run.
@@ -58,6 +59,7 @@ class Shipment:
     budget: str = ""
     tried: list[Tried] = field(default_factory=list)
     steps: list[str] = field(default_factory=list)
+    app: list[str] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
     sizes: tuple[int, int] = (0, 0)
     milliseconds: tuple[float, float] | None = None

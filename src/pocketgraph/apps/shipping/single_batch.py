@@ -15,8 +15,8 @@ from pocketgraph.graph import Graph, Node, Shape, Tensor, node_name
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.runtime import Session
-from pocketgraph.runtime.feeds import PLACEHOLDERS
-from pocketgraph.runtime.made_up_feeds import sample_feeds, sample_inputs
+from pocketgraph.runtime.feeding.feeds import PLACEHOLDERS
+from pocketgraph.runtime.feeding.made_up_feeds import sample_feeds, sample_inputs
 
 EQUAL = 1e-5  # of an output's peak: sums of other batch sizes are added up in another order
 Array = np.ndarray[Any, Any]

@@ -30,7 +30,7 @@ from pocketgraph.graph.model_file_graph import TYPES, is_model_file
 from pocketgraph.inspect.flops import Flops
 from pocketgraph.inspect.step_flops import count_step
 from pocketgraph.litert.program import Program
-from pocketgraph.runtime.compare import plain_values
+from pocketgraph.runtime.comparison.compare import plain_values
 
 MOST_NAMED = 5
 MOSTLY = 0.5  # share of the time

@@ -61,7 +61,9 @@ class LookupTable:
         """
         if self.frozen and not self.is_filled:
             raise RunError(
-                f"LookupTable '{self.name}' not initialized.", hint="run the graph's table initializer first"
+                f"LookupTable '{self.name}' not initialized.",
+                hint="run the graph's table initializer first; or put the file of words that fills it beside the "
+                "model, and freeze that with `pocketgraph freeze_graph`",
             )
         kind = self.values.numpy
         missing = default.reshape(self.shape) if self.shape else default.reshape(()).item()

@@ -42,6 +42,7 @@ class TensorDetail(NamedTuple):
         shape: its sizes.
         dtype: the NumPy type of its elements, codes where it has a scale.
         scale, zero_point: what codes stand for, ``scale * (code - zero_point)``; a scale of 0 means plain numbers.
+        declared: the sizes with -1 for each that is open: inputs may have another there from run to run.
     """
 
     name: str
@@ -49,6 +50,7 @@ class TensorDetail(NamedTuple):
     dtype: np.dtype[Any]
     scale: float
     zero_point: int
+    declared: tuple[int, ...] = ()
 
 
 class IsolatedInterpreter:
@@ -157,7 +159,8 @@ class IsolatedInterpreter:
 def _detail(entry: dict[str, Any]) -> TensorDetail:
     scale, zero = entry["quantization"]
     shape = tuple(int(size) for size in entry["shape"])
-    return TensorDetail(str(entry["name"]), shape, np.dtype(entry["dtype"]), float(scale), int(zero))
+    declared = tuple(int(size) for size in entry.get("declared", shape))
+    return TensorDetail(str(entry["name"]), shape, np.dtype(entry["dtype"]), float(scale), int(zero), declared)
 
 
 def _ended(process: subprocess.Popen[bytes], notes: IO[bytes]) -> None:

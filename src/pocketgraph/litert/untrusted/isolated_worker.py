@@ -57,11 +57,31 @@ def _opened(path: str, threads: int) -> Any:
 
 def _run(interpreter: Any, details: list[dict[str, Any]], arrays: list[Any]) -> float:
     """The seconds that computing took, with the inputs set."""
+    resize(interpreter, details, arrays)
     begun = time.perf_counter()
     for detail, array in zip(details, arrays, strict=True):
         interpreter.set_tensor(detail["index"], array)
     interpreter.invoke()
     return time.perf_counter() - begun
+
+
+def resize(interpreter: Any, details: list[dict[str, Any]], arrays: list[Any]) -> None:
+    """Gives inputs the sizes of what is fed where the file leaves them open; ``details`` follow.
+
+    Raises:
+        RuntimeError, ValueError: the file does not take these sizes.
+    """
+    other = [
+        (detail, array) for detail, array in zip(details, arrays, strict=True)
+        if tuple(detail["shape"]) != array.shape
+    ]  # fmt: skip
+    for detail, array in other:
+        if -1 not in detail["shape_signature"]:
+            continue  # what sets the tensor says that it does not fit
+        interpreter.resize_tensor_input(detail["index"], array.shape, strict=True)
+        detail["shape"] = np.array(array.shape, np.int32)
+    if other:
+        interpreter.allocate_tensors()
 
 
 def _described(detail: dict[str, Any]) -> dict[str, Any]:
@@ -71,6 +91,7 @@ def _described(detail: dict[str, Any]) -> dict[str, Any]:
         "shape": [int(size) for size in detail["shape"]],
         "dtype": np.dtype(detail["dtype"]).str,
         "quantization": [float(scale), int(zero)],
+        "declared": [int(size) for size in detail["shape_signature"]],
     }
 
 

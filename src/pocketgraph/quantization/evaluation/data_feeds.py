@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.datasets.named_arrays import SampleSource, are_arrays
 from pocketgraph.datasets.recordings import USUAL_RATE, content_at
 from pocketgraph.datasets.sample_reading import SampleReading
@@ -15,6 +14,7 @@ from pocketgraph.graph import Graph, canonical
 from pocketgraph.graph.model_file_graph import numbers
 from pocketgraph.quantization.audio_preprocessing import audio_preprocessing_of, input_shapes
 from pocketgraph.quantization.evaluation.runnable_models import check_feeds
+from pocketgraph.quantization.text_inputs import model_input
 from pocketgraph.runtime.feeding.feeds import FeedSpec
 from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches
 from pocketgraph.runtime.tensor_names import feed_endpoints
@@ -55,7 +55,7 @@ def data_feeds(
     else:
         shapes = reading.sized(graph, input_shapes(graph, wanted, inputs or (), tuple(fed)), samples)
     taken = tuple(
-        ModelInput(canonical(label), shapes[label], _dtype(graph, label, FeedSpec.of(graph, endpoint, label).numpy))
+        model_input(graph, label, shapes[label], _dtype(graph, label, FeedSpec.of(graph, endpoint, label).numpy))
         for endpoint, label in feed_endpoints(graph, shapes).items()
     )
     data = reading.open(samples, taken, reading.scaling(None if are_arrays(samples) else graph, inputs or ()), audio)

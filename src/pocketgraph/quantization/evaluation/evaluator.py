@@ -21,6 +21,7 @@ from pocketgraph.quantization.evaluation.runnable_models import (
     is_litert,
     open_model,
 )
+from pocketgraph.quantization.evaluation.text_models import with_texts
 
 Evaluated = Graph | QuantizedBytes | str | os.PathLike[str]
 
@@ -84,14 +85,15 @@ def evaluate(
         for at, model in enumerate(given)
     ]  # fmt: skip
     graphs = [model for model in opened if isinstance(model, GraphModel)]
+    judged = with_texts(opened)
     check_feeds(feeds or {}, [model.graph for model in graphs])
     if graphs and graphs[0].switches:
         reading.notify(switches_note(graphs[0].switches))
     shown = graphs[0].graph if graphs and not are_arrays(samples) else None
     audio = graphs[0].audio if graphs else None
-    data = reading.open(samples, largest_inputs(opened), reading.scaling(shown, inputs or ()), audio)
+    data = reading.open(samples, largest_inputs(judged), reading.scaling(shown, inputs or ()), audio)
     data = data.after(skip) if skip else data
     data = data.take(limit) if limit else data
     reading.mention(data)
     known = read_labels(labels) if isinstance(labels, (str, os.PathLike)) else labels
-    return judge_models(opened, data, known, progress or silent)
+    return judge_models(judged, data, known, progress or silent)

@@ -20,6 +20,7 @@ from pocketgraph.quantization.core.quantization_options import Progress, silent
 from pocketgraph.quantization.evaluation import evaluation_page
 from pocketgraph.quantization.evaluation.model_verdict import COLUMNS, ModelVerdict, is_told
 from pocketgraph.quantization.evaluation.runnable_models import LiteRTModel, RunnableModel
+from pocketgraph.quantization.evaluation.text_models import BehindTexts
 from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy, Comparison
 from pocketgraph.runtime.profiling.statistic import Statistic
 
@@ -139,7 +140,7 @@ class _Answering:
                 fed = [array[:1] for array in sample]
             found[str(at)] = own_answer(np.asarray(model.run(fed)[0]), self.repetitions)
             took = time.perf_counter() - start
-            seconds.append(model.seconds if isinstance(model, LiteRTModel) else took)
+            seconds.append(model.seconds if isinstance(model, LiteRTModel | BehindTexts) else took)
         found["seconds"] = np.array(seconds)
         found["is_finite"] = np.array(all(np.isfinite(array).all() for array in sample if array.dtype.kind == "f"))
         return found

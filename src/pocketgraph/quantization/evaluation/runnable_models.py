@@ -24,6 +24,7 @@ from pocketgraph.quantization.audio_preprocessing import (
     input_shapes,
 )
 from pocketgraph.quantization.core.program_runner import Array, Sample
+from pocketgraph.quantization.text_inputs import model_input
 from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches
 
 IDENTIFIER = b"TFL3"
@@ -158,7 +159,7 @@ class GraphModel:
         made = []
         for endpoint, label in feed_endpoints(graph, shapes).items():
             dtype = FeedSpec.of(graph, endpoint, label).numpy
-            made.append(ModelInput(canonical(label), shapes[label], dtype or np.dtype(np.float32)))
+            made.append(model_input(graph, label, shapes[label], dtype or np.dtype(np.float32)))
         self.inputs = tuple(made)
         self._session = Session(graph, threads=threads)
 
@@ -190,6 +191,7 @@ class LiteRTModel:
 
     Attributes:
         seconds: how long the last run took, without the way to the process and back.
+        declared: what it takes, with -1 for each size that is open.
     """
 
     def __init__(
@@ -212,6 +214,9 @@ class LiteRTModel:
             self.path, self.size = model.name, len(content)
             self._interpreter = TrustedInterpreter(content, threads, model.name)
         self._given = self._interpreter.inputs
+        self.declared = tuple(
+            ModelInput(detail.name, detail.declared or detail.shape, detail.dtype) for detail in self._given
+        )
         self._order = _in_order([detail.name for detail in self._interpreter.outputs], outputs or ())
         self.inputs = tuple(
             ModelInput(detail.name, detail.shape, np.dtype(np.float32) if detail.scale else detail.dtype)

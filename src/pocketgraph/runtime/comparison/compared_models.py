@@ -19,7 +19,9 @@ from pocketgraph.runtime.tensor_names import feed_endpoints, fetch_endpoint
 
 Array = np.ndarray[Any, Any]
 Model = Graph | str | os.PathLike[str]
-FEWEST_CODED = 64  # elements of a constant of eight bits, from which it is taken for weights
+FEWEST_CODED = 16  # elements of a constant of eight bits, from which it is taken for weights
+LITERT_QUANTIZE = "tfl.quantize"
+"""Not a trait: what makes codes of floats in a LiteRT file, and is in no file of floats."""
 EIGHT_BIT = re.compile(r"Quantize(d|V2|AndDequantize)|FakeQuant|Dequantize|(Dynamic)?QuantizeLinear|QLinear")
 """Ops of a network that stores its weights in eight bits, computes with them, or was trained to."""
 
@@ -48,6 +50,7 @@ class ComparedModel:
         ops = [node.op.removeprefix(ONNX_PREFIX) for node in self.graph]
         self.is_eight_bit = (
             any(map(EIGHT_BIT.match, ops))
+            or LITERT_QUANTIZE in ops
             or any(map(_has_scales, self.graph))
             or (self.is_file and any(_is_coded(node) for node in self.graph))
         )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
-from pocketgraph.formats import wire
+from pocketgraph.formats.example_records import Feature, serialized
 from pocketgraph.freezing.serving_signatures import EXAMPLE_PARSERS
 from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, node_name
 from pocketgraph.graph.dtype import STRING
@@ -17,8 +18,6 @@ THROUGH = frozenset({"Identity", "Reshape", "ExpandDims", "Squeeze", "Placeholde
 """Not a trait: what stands between an input of records and the node that takes them apart."""
 MOST_VALUES = 1 << 16  # of one feature
 FARTHEST = 4
-BYTES, FLOATS, INTS = 1, 2, 3
-"""Fields of a Feature (tensorflow/core/example/feature.proto)."""
 
 
 def parser_of(graph: Graph, name: str) -> Node | None:
@@ -40,11 +39,22 @@ def record_sample(graph: Graph, parser: Node, rng: np.random.Generator) -> bytes
     [0, 10), empty strings."""
     if parser.op == "DecodeCSV":
         return ",".join(_field(dtype, rng) for dtype in _types(parser, "OUT_TYPE")).encode()
-    features = [
-        wire.message_field(1, [wire.bytes_field(1, key), *wire.message_field(2, _feature(dtype, size, rng))])
-        for key, dtype, size in _dense(graph, parser)
+    return serialized(
+        (feature, _noise(feature, rng)) for feature in features_of(graph, parser) if feature.size is not None
+    )
+
+
+def features_of(graph: Graph, parser: Node) -> list[Feature]:
+    """The features that ``parser`` takes out of an Example: those of a fixed shape, then those of any number of
+    values; none of DecodeCSV."""
+    if parser.op == "DecodeCSV":
+        return []
+    dense = [Feature(key, dtype, size) for key, dtype, size in _dense(graph, parser)]
+    types = _types(parser, "sparse_types") or _types(parser, "Tsparse")
+    return [
+        *dense,
+        *(Feature(key, dtype, None) for key, dtype in zip(_sparse_keys(graph, parser), types, strict=False)),
     ]
-    return wire.joined(wire.message_field(1, [chunk for feature in features for chunk in feature]))
 
 
 def _field(dtype: DType, rng: np.random.Generator) -> str:
@@ -53,15 +63,12 @@ def _field(dtype: DType, rng: np.random.Generator) -> str:
     return f"{rng.uniform(-1, 1):.6f}" if dtype.is_floating else str(rng.integers(0, 10))
 
 
-def _feature(dtype: DType, size: int, rng: np.random.Generator) -> list[bytes]:
-    if dtype is STRING:
-        listed = [wire.bytes_field(1, b"")] * size
-        return [wire.joined(wire.message_field(BYTES, listed))]
-    if dtype.is_floating:
-        packed = rng.uniform(-1, 1, size).astype("<f4").tobytes()
-        return [wire.joined(wire.message_field(FLOATS, [wire.bytes_field(1, packed)]))]
-    packed = b"".join(wire.varint(int(value)) for value in rng.integers(0, 10, size))
-    return [wire.joined(wire.message_field(INTS, [wire.bytes_field(1, packed)]))]
+def _noise(feature: Feature, rng: np.random.Generator) -> Sequence[Any]:
+    size = feature.size or 0
+    if feature.dtype is STRING:
+        return [b""] * size
+    made = rng.uniform(-1, 1, size) if feature.dtype.is_floating else rng.integers(0, 10, size)
+    return list(made)
 
 
 def _dense(graph: Graph, parser: Node) -> Iterator[tuple[bytes, DType, int]]:
@@ -85,6 +92,17 @@ def _keys(graph: Graph, parser: Node) -> list[bytes]:
         return _strings(graph.constant(inputs[3])) if len(inputs) > 3 else []
     sparse, dense = (int(parser.attr(name, 0)) for name in ("Nsparse", "Ndense"))
     refs = inputs[2 + sparse : 2 + sparse + dense]
+    return [key for ref in refs for key in (_strings(graph.constant(ref)) or [b""])[:1]]
+
+
+def _sparse_keys(graph: Graph, parser: Node) -> list[bytes]:
+    inputs = parser.data_inputs
+    if parser.op == "ParseSingleExample":
+        keys = parser.attr("sparse_keys", ())
+        return [key for key in (keys if isinstance(keys, tuple) else ()) if isinstance(key, bytes)]
+    if parser.op == "ParseExampleV2":
+        return _strings(graph.constant(inputs[2])) if len(inputs) > 2 else []
+    refs = inputs[2 : 2 + int(parser.attr("Nsparse", 0))]
     return [key for ref in refs for key in (_strings(graph.constant(ref)) or [b""])[:1]]
 
 

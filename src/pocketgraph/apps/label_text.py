@@ -1,0 +1,80 @@
+"""Says what texts are with a classifier of texts: a graph, or a file with the graph that reads texts for it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from pocketgraph.datasets.dataset import open_dataset
+from pocketgraph.datasets.named_arrays import SampleSource
+from pocketgraph.datasets.text_tables import read_text_table
+from pocketgraph.errors import UsageError
+from pocketgraph.graph import Graph
+from pocketgraph.quantization.evaluation.runnable_models import GraphModel, RunnableModel, open_model
+from pocketgraph.quantization.evaluation.text_models import with_texts
+
+Prediction = tuple[str, int, float]
+"""(label, index, score)."""
+
+
+class TextLabeler:
+    """Labels texts with one model.
+
+    Args:
+        model: a graph, or the path of a model that takes texts; or a file of the part behind them.
+        labels: one a score; without them indexes stand for them.
+        reader: the graph whose part in front of ``model`` reads texts, where ``model`` does not.
+        outputs: the tensor of the scores; by default the likely one.
+        threads: how many to compute with.
+
+    Raises:
+        UsageError: the model takes no texts.
+    """
+
+    def __init__(
+        self,
+        model: Graph | str | os.PathLike[str],
+        labels: Sequence[str] = (),
+        *,
+        reader: Graph | str | os.PathLike[str] | None = None,
+        outputs: Sequence[str] | None = None,
+        threads: int | None = None,
+    ) -> None:
+        self.labels = tuple(labels)
+        opened = open_model(model, outputs=outputs, threads=threads)
+        models: list[RunnableModel] = [opened]
+        if reader is not None:
+            models = with_texts([open_model(reader, outputs=outputs, threads=threads), opened])
+        self._model = models[-1]
+        if not any(item.takes_text for item in self._model.inputs):
+            taken = ", ".join(f"{item.name} {list(item.shape)}" for item in self._model.inputs)
+            hint = "" if isinstance(opened, GraphModel) else "name the graph that it was made from as well"
+            raise UsageError(f"the model takes no texts, but {taken}", hint=hint)
+
+    def __call__(self, source: SampleSource | list[str], top: int = 3) -> Iterator[list[Prediction]]:
+        """The best of each text, best first.
+
+        Args:
+            source: texts: a list of them, or a path, see ``text_samples.read_texts``.
+            top: how many to give.
+
+        Raises:
+            UsageError: there are no texts, or the output is no row of scores.
+            FormatError: a file cannot be read.
+        """
+        given: SampleSource = np.array(source, object) if isinstance(source, list) else source
+        for sample in open_dataset(given, self._model.inputs).samples():
+            scores = np.asarray(self._model.run(sample)[0])
+            if scores.dtype.kind not in "fiu":
+                raise UsageError(f"the output is {scores.dtype}, not scores", hint="name another output")
+            flat = scores.reshape(-1).astype(np.float64)
+            best = np.argsort(-flat, kind="stable")[:top]
+            yield [(self.labels[at] if at < len(self.labels) else str(at), int(at), float(flat[at])) for at in best]
+
+
+def texts_of(source: str) -> list[str]:
+    """The texts at a path, in the order in which they are labelled."""
+    table = read_text_table(source)
+    return list(table.columns[table.text])

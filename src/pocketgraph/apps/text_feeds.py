@@ -1,0 +1,110 @@
+"""Feeds for a graph that takes texts and a file that takes what is behind them: the same numbers for both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pocketgraph.datasets.model_input import ModelInput
+from pocketgraph.datasets.named_arrays import SampleSource
+from pocketgraph.datasets.picture_scaling import PictureScaling
+from pocketgraph.datasets.sample_reading import SampleReading
+from pocketgraph.datasets.text_samples import other_sample
+from pocketgraph.errors import UsageError
+from pocketgraph.graph import Graph, canonical
+from pocketgraph.graph.graph import Signature
+from pocketgraph.quantization.text_cut import text_preprocessing_at
+from pocketgraph.quantization.text_inputs import text_inputs
+from pocketgraph.quantization.vocabulary import made_up_texts
+from pocketgraph.runtime.comparison.compared_models import ComparedModel, Model
+from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches, sample_inputs
+from pocketgraph.runtime.tensor_names import feed_endpoints
+
+OPEN = -1
+
+
+class FeedsBehindTexts(NamedTuple):
+    """What both models are fed.
+
+    Attributes:
+        graph: the part behind the texts, whose inputs are fed.
+        feeds: by their names, a set a text.
+    """
+
+    graph: Graph
+    feeds: list[dict[str, np.ndarray[Any, Any]]]
+
+
+def feeds_behind_texts(
+    graph: Graph,
+    file: Model,
+    source: SampleSource | None,
+    reading: SampleReading,
+    *,
+    outputs: Sequence[str] | None = None,
+    values: Mapping[str, Any] | None = None,
+    limit: int = 100,
+    seed: int = 0,
+) -> FeedsBehindTexts | None:
+    """The feeds; None where the graph takes no texts, or the file does so, too.
+
+    Args:
+        graph: the whole model.
+        file: what was made of the part behind its texts.
+        source: texts, see ``open_dataset``; None for made-up ones of words that the graph knows.
+        reading: how they are read.
+        outputs: what is to be computed.
+        values: what other placeholders are fed with.
+        limit: how many texts to take.
+        seed: for made-up ones.
+
+    Raises:
+        UsageError: the file takes something else.
+    """
+    wanted = list(outputs) if outputs else list(sample_fetches(graph))
+    taken = text_inputs(graph, wanted, tuple(values or {}))
+    if not taken:
+        return None
+    ends = _ends(file)
+    if not ends or any(item.takes_text for item in ends):
+        return None
+    front = text_preprocessing_at(graph, wanted, ends, tuple(values or {}))
+    if front is None:
+        listed = ", ".join(item.name for item in ends)
+        raise UsageError(
+            f"the second model takes {listed}, which the first does not make of texts",
+            hint="compare it with the graph that it was made from",
+        )
+    if source is None:
+        texts = [[other_sample(item, text) for item in taken] for text in made_up_texts(graph, limit, seed)]
+    else:
+        data = reading.open(source, taken, PictureScaling()).take(limit)
+        texts = list(data.samples())
+    names = list(front.shapes)
+    ends_named = {cut.name: canonical(cut.name) for cut in front.cuts}
+    own = {
+        key: Signature(ends_named, signature.outputs, signature.method)
+        for key, signature in graph.signatures.items()
+        if not set(wanted).isdisjoint(signature.outputs.values())
+    }
+    part = front.behind(is_open=True).replace(outputs=list(graph.outputs), signatures=own)
+    return FeedsBehindTexts(part, [{**dict(zip(names, front(text), strict=True)), **(values or {})} for text in texts])
+
+
+def _ends(file: Model) -> list[ModelInput]:
+    """What a file takes, sizes that it leaves open being -1."""
+    with closing(ComparedModel(file, None, None)) as model:
+        graph = model.graph
+        found = []
+        for endpoint, label in feed_endpoints(
+            graph, dict.fromkeys(sample_inputs(graph, sample_fetches(graph)))
+        ).items():
+            node = graph[endpoint.node]
+            shape = node.shape()
+            dims = () if shape is None or shape.dims is None else shape.dims
+            sizes = tuple(OPEN if size is None else size for size in dims)
+            found.append(ModelInput(label, sizes, node.dtype("dtype").numpy))
+        return found

@@ -1,0 +1,71 @@
+"""``pocketgraph label_text``: what texts are."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from pocketgraph.cli.shared.options import names
+from pocketgraph.cli.shared.output import echo
+from pocketgraph.errors import UsageError
+
+SHOWN = 60  # characters of a text
+
+
+@click.command("label_text")
+@click.argument("texts", nargs=-1)
+@click.option(
+    "--data", metavar="CSV|DIR|TXT", help="A table with a column of texts, a folder of .txt files, or a list."
+)
+@click.option("--graph", help="The model: a graph, a directory, or a .tflite file.")
+@click.option("--reader", metavar="GRAPH", help="The graph that reads texts for a .tflite file that does not.")
+@click.option("--labels", help="A file with one label a line; without it indexes are shown.")
+@click.option("--output_name", "--output-name", help="The tensor of the scores; default: the likely output.")
+@click.option("--how_many_labels", "--how-many-labels", "-k", type=click.IntRange(1), default=3, show_default=True,
+              help="How many labels to show.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead.")
+@click.option("--threads", type=click.IntRange(1), help="How many threads to compute with.")
+def command(
+    texts: tuple[str, ...],
+    data: str | None,
+    graph: str | None,
+    reader: str | None,
+    labels: str | None,
+    output_name: str | None,
+    how_many_labels: int,
+    as_json: bool,
+    threads: int | None,
+) -> None:
+    """Say what TEXTS are with a classifier of texts.
+
+    \b
+      pocketgraph label_text --graph=frozen.pb --labels=labels.txt "a lovely film" "a dull one"
+      pocketgraph label_text --graph=out/model.tflite --reader=out/frozen.pb --data=reviews.csv
+    """
+    from pocketgraph.apps.label_text import TextLabeler, texts_of
+    from pocketgraph.datasets.class_labels import read_labels
+
+    if not graph:
+        raise UsageError("no graph is given", hint="pass --graph=FROZEN.pb, and --labels=LABELS.txt for names")
+    if bool(texts) == bool(data):
+        raise UsageError("give texts, or --data with a table or folder of them")
+    labeler = TextLabeler(
+        graph, read_labels(labels) if labels else (), reader=reader, outputs=names(output_name or "") or None,
+        threads=threads,
+    )  # fmt: skip
+    shown = texts_of(data) if data else list(texts)
+    results = []
+    for text, best in zip(shown, labeler(data if data else list(texts), how_many_labels), strict=False):
+        results.append(
+            {"text": text, "predictions": [{"label": name, "index": at, "score": score} for name, at, score in best]}
+        )
+        if as_json:
+            continue
+        if len(shown) > 1:
+            line = " ".join(text.split())
+            echo(f"\n{line if len(line) <= SHOWN else line[: SHOWN - 1] + '…'}")
+        for name, _, score in best:
+            echo(f"{name} (score = {score:.5f})")
+    if as_json:
+        echo(json.dumps(results, indent=2, ensure_ascii=False))

@@ -1,0 +1,168 @@
+"""Samples for models that take texts: texts, their words, or records with a text in them, as each input takes them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.datasets import class_labels
+from pocketgraph.datasets.model_input import ModelInput
+from pocketgraph.datasets.named_arrays import IN_MEMORY, LABEL_KEYS, SERVING, SampleSource, are_arrays, arrays_of
+from pocketgraph.datasets.stored_arrays import whole
+from pocketgraph.datasets.text_tables import TextTable, read_text_table
+from pocketgraph.errors import FormatError, UsageError
+from pocketgraph.formats.example_records import Feature, serialized
+from pocketgraph.graph.dtype import STRING
+
+Array = np.ndarray[Any, Any]
+
+
+def read_texts(
+    source: SampleSource, inputs: tuple[ModelInput, ...]
+) -> tuple[list[Array], list[str], Array | None]:  # fmt: skip
+    """An array of objects an input, an element a sample: what it is fed; the class of each; the numbers to be given.
+
+    Args:
+        source: see ``text_tables.read_text_table``; or arrays of texts by the inputs' names, or the only one.
+        inputs: what the model takes, texts among it.
+
+    Raises:
+        UsageError: there are no texts, or a column is missing.
+        FormatError: a file cannot be read.
+    """
+    if isinstance(source, str | os.PathLike) and not are_arrays(source):
+        table = read_text_table(os.fspath(source), _names(inputs))
+    else:
+        table = _of_arrays(source)
+    made = [_fed(table, item, inputs) for item in inputs]
+    return made, list(table.classes), class_labels.numbers_of(table.classes)
+
+
+def text_sample(item: ModelInput, text: str) -> Array:
+    """What an input takes for one text: the text, its words, or a record that has it as its only string.
+
+    Raises:
+        UsageError: the record has other features than one text.
+    """
+    return _element(item, {"": text}, "")
+
+
+def other_sample(item: ModelInput, text: str, like: Array | None = None) -> Array:
+    """What an input takes for a text where nothing else is known: as ``like``, or zeros, for what is no text."""
+    if not item.takes_text:
+        return np.zeros(item.shape, item.dtype) if like is None else like
+    zeros = {feature.key.decode("utf-8", "replace"): " ".join(["0"] * (feature.size or 0))
+             for feature in item.features if feature.dtype is not STRING}  # fmt: skip
+    strings = {feature.key.decode("utf-8", "replace"): text for feature in item.features if feature.dtype is STRING}
+    return _element(item, {**zeros, **strings} if item.features else {"": text}, "")
+
+
+def _names(inputs: Sequence[ModelInput]) -> list[str]:
+    """What columns may be called: the inputs that take texts, and the string features of records."""
+    found: list[str] = []
+    for item in inputs:
+        if item.features:
+            found += [feature.key.decode("utf-8", "replace") for feature in item.features if feature.dtype is STRING]
+        elif item.takes_text:
+            found.append(_brief(item.name))
+    return found
+
+
+def _brief(name: str) -> str:
+    """An input's name as a column would be called."""
+    return name.removesuffix(":0").removeprefix(SERVING).rsplit("/", 1)[-1]
+
+
+def _fed(table: TextTable, item: ModelInput, inputs: tuple[ModelInput, ...]) -> Array:
+    count = len(next(iter(table.columns.values())))
+    if item.features:
+        columns = dict(table.columns)
+    else:
+        plain = item.name.removesuffix(":0")
+        cells = table.column(_brief(item.name), plain, plain.replace("/", "_"))
+        texts = [other for other in inputs if other.takes_text]
+        if cells is None and item.takes_text and len(texts) == 1:
+            cells = table.columns[table.text]
+        if cells is None:
+            raise UsageError(
+                f"there is no column for the input '{_brief(item.name)}'",
+                where=table.place,
+                hint=f"there are {', '.join(table.columns)}",
+            )
+        columns = {"": cells}
+    made = np.empty(count, object)
+    for at in range(count):
+        row = {key: str(cells[at]) for key, cells in columns.items()}
+        try:
+            made[at] = _element(item, row, table.text)
+        except (ValueError, KeyError) as error:
+            raise FormatError(
+                f"sample {at + 1} has no number for '{_brief(item.name)}': {error}", where=table.place
+            ) from None
+    return made
+
+
+def _element(item: ModelInput, row: dict[str, str], text: str) -> Array:
+    if item.features:
+        record = serialized((feature, values) for feature in item.features
+                            if (values := _values(item, feature, row, text)) is not None)  # fmt: skip
+        return np.full(item.shape, np.array(record, object), object)
+    (value,) = row.values()
+    if not item.takes_text:
+        return np.full(item.shape, float(value)).astype(item.dtype)
+    if not item.takes_words:
+        return np.full(item.shape, np.array(value.encode(), object), object)
+    words: list[bytes] = value.encode().split()
+    size = item.shape[-1]
+    if size > 1:
+        words = (words + [b""] * size)[:size]
+    made = np.array(words or [b""], object)
+    return made.reshape((*(1,) * (len(item.shape) - 1), -1))
+
+
+def _values(item: ModelInput, feature: Feature, row: dict[str, str], text: str) -> list[Any] | None:
+    """A feature's values out of a row; None for one that may be missing, and is."""
+    key = feature.key.decode("utf-8", "replace")
+    strings = [other for other in item.features if other.dtype is STRING]
+    cell = row.get(key)
+    if cell is None and feature.dtype is STRING and len(strings) == 1:
+        cell = row.get(text, row.get(""))
+    if cell is None:
+        if feature.size is None:
+            return None
+        raise UsageError(
+            f"the records of '{_brief(item.name)}' need the feature '{key}'",
+            hint=f"name a column '{key}'; there are {', '.join(filter(None, row)) or 'none'}",
+        )
+    if feature.dtype is STRING:
+        return [cell.encode()] if feature.size == 1 else cell.encode().split()
+    return [float(part) if feature.dtype.is_floating else int(float(part)) for part in cell.split()]
+
+
+def _of_arrays(source: Any) -> TextTable:
+    place = os.fspath(source) if isinstance(source, (str, os.PathLike)) else IN_MEMORY
+    if isinstance(source, (list, tuple, np.ndarray)):
+        found = {"": np.asarray(source, object)}
+    else:
+        found = {name: np.asarray(whole(array)) for name, array in arrays_of(source).items()}
+    key = next((key for key in LABEL_KEYS if key in found), None)
+    labels = None if key is None else found.pop(key)
+    columns = {
+        name: [_decoded(cell) for cell in np.asarray(array, object).reshape(-1)] for name, array in found.items()
+    }
+    if not columns or len({len(cells) for cells in columns.values()}) != 1 or not len(next(iter(columns.values()))):
+        sizes = ", ".join(f"{name or 'texts'}: {len(cells)}" for name, cells in columns.items())
+        raise UsageError(f"there must be as many texts in each array, and at least one ({sizes})", where=place)
+    classes = class_labels.told_by(labels)[0] if labels is not None else []
+    count = len(next(iter(columns.values())))
+    if classes and len(classes) != count:
+        raise UsageError(f"there are {count} samples but {len(classes)} labels", where=place)
+    text = max(columns, key=lambda name: sum(map(len, columns[name])))
+    return TextTable(place, columns, text, classes)
+
+
+def _decoded(cell: Any) -> str:
+    return cell.decode("utf-8", "replace") if isinstance(cell, bytes) else str(cell)

@@ -1,0 +1,71 @@
+"""A model that takes texts, cut behind what reads them, for targets that hold numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from pocketgraph.datasets.model_input import ModelInput
+from pocketgraph.graph import Graph, canonical
+from pocketgraph.graph.dtype import STRING
+from pocketgraph.graph.graph import Signature
+from pocketgraph.quantization.text_cut import text_preprocessing_of
+from pocketgraph.quantization.text_inputs import text_inputs
+from pocketgraph.quantization.text_preprocessing import Sample, TextPreprocessing
+from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches
+
+Texts = Callable[[tuple[ModelInput, ...]], Iterable[Sample]]
+"""Gives samples for what a model takes, by which the lengths of texts are chosen."""
+
+
+def text_front(
+    graph: Graph,
+    chosen: Mapping[str, Signature],
+    outputs: Sequence[str] | None,
+    fixed: Mapping[str, Any],
+    texts: Texts | None,
+) -> TextPreprocessing | None:
+    """What reads texts in front of the model; None where nothing does.
+
+    Args:
+        graph: the model.
+        chosen: the signatures to be exported; only the first one counts, and only where it takes texts.
+        outputs: what is to be computed where there are no signatures.
+        fixed: what other placeholders are set to.
+        texts: samples; None for none.
+
+    Raises:
+        UsageError: no part of the model behind its texts runs on LiteRT.
+    """
+    if chosen:
+        signature = next(iter(chosen.values()))
+        if not any(graph.producer(tensor).attr("dtype", None) is STRING for tensor in signature.inputs.values()):
+            return None
+        fetches = list(signature.outputs.values())
+    else:
+        fetches = list(outputs) if outputs else list(sample_fetches(graph))
+    numeric = _numbers(graph, fetches)
+    fed: Collection[str] = tuple(fixed)
+    taken = text_inputs(graph, numeric, fed)
+    if not taken:
+        return None
+    return text_preprocessing_of(graph, numeric, fed, texts(taken) if texts is not None else ())
+
+
+def outputs_behind(graph: Graph, chosen: Mapping[str, Signature], outputs: Sequence[str] | None) -> dict[str, str]:
+    """The tensors that are computed behind texts, by public names; those of texts are left out."""
+    if chosen:
+        named = dict(next(iter(chosen.values())).outputs)
+    else:
+        fetches = list(outputs) if outputs else list(sample_fetches(graph))
+        named = {canonical(name).removesuffix(":0"): canonical(name) for name in fetches}
+    kept = _numbers(graph, list(named.values()))
+    return {name: canonical(tensor) for name, tensor in named.items() if tensor in kept}
+
+
+def _numbers(graph: Graph, fetches: Sequence[str]) -> list[str]:
+    from pocketgraph.kernels.shapes import infer
+
+    inferred = infer(graph)
+    kept = [name for name in fetches if inferred.dtype(canonical(name)) is not STRING]
+    return kept or list(fetches)

@@ -1,0 +1,66 @@
+"""Files without the part that reads texts, judged on texts: a graph that has the part reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pocketgraph.datasets.model_input import ModelInput
+from pocketgraph.errors import UsageError
+from pocketgraph.quantization.core.program_runner import Array, Sample
+from pocketgraph.quantization.evaluation.runnable_models import GraphModel, LiteRTModel, RunnableModel
+from pocketgraph.quantization.text_cut import text_preprocessing_at
+from pocketgraph.quantization.text_preprocessing import TextPreprocessing
+
+
+class BehindTexts:
+    """A file that takes what a graph makes of texts.
+
+    Args:
+        model: the file.
+        front: the part of the graph that reads them.
+    """
+
+    def __init__(self, model: LiteRTModel, front: TextPreprocessing) -> None:
+        self.model, self.front = model, front
+        self.path, self.size = model.path, model.size
+        self.inputs: tuple[ModelInput, ...] = front.inputs
+
+    @property
+    def seconds(self) -> float:
+        """How long the last run of the file took."""
+        return self.model.seconds
+
+    def run(self, sample: Sample) -> list[Array]:
+        """The outputs as numbers for one text."""
+        return self.model.run(self.front(sample))
+
+    def identity(self) -> str:
+        """Of the file."""
+        return self.model.identity()
+
+
+def with_texts(models: Sequence[RunnableModel]) -> list[RunnableModel]:
+    """The models, those files on texts that take what is behind the part of the first graph that reads them.
+
+    Raises:
+        UsageError: a file takes something else.
+    """
+    graphs = [model for model in models if isinstance(model, GraphModel)]
+    graph = graphs[0] if graphs else None
+    if graph is None or not any(item.takes_text for item in graph.inputs):
+        return list(models)
+    made: list[RunnableModel] = []
+    for model in models:
+        if not isinstance(model, LiteRTModel) or any(item.dtype.kind == "O" for item in model.inputs):
+            made.append(model)
+            continue
+        front = text_preprocessing_at(graph.graph, graph.outputs, model.declared, tuple(graph.values))
+        if front is None:
+            taken = ", ".join(item.name for item in model.inputs)
+            raise UsageError(
+                f"it takes {taken}, which {graph.path} does not make of texts",
+                where=model.path,
+                hint="give the graph that it was made from first",
+            )
+        made.append(BehindTexts(model, front))
+    return made

@@ -1,0 +1,75 @@
+"""What a graph's inputs are, texts, their words and records of them among it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.datasets.model_input import ModelInput
+from pocketgraph.graph import Graph, canonical, node_name
+from pocketgraph.graph.dtype import STRING
+from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.runtime.feeding.feeds import FeedSpec
+from pocketgraph.runtime.feeding.made_up_feeds import sample_shapes
+from pocketgraph.runtime.feeding.record_samples import features_of, parser_of
+from pocketgraph.runtime.tensor_names import feed_endpoints
+
+DECODERS = ops_with("picture_file") | ops_with("recording")
+MOST_STEPS = 8  # from an input to what decodes it
+
+
+def model_input(graph: Graph, label: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> ModelInput:
+    """An input of a graph, as samples for it are read.
+
+    Args:
+        graph: the graph.
+        label: the tensor that is fed.
+        shape: its shape, 1 where it is open.
+        dtype: what is fed; of objects where it takes strings.
+    """
+    name = canonical(label)
+    if dtype.kind != "O":
+        return ModelInput(name, shape, dtype)
+    parser = parser_of(graph, name)
+    features = tuple(features_of(graph, parser)) if parser is not None else ()
+    declared = graph.producer(name).shape()
+    dims = None if declared is None else declared.dims
+    has_words = not features and dims is not None and len(dims) > 1 and dims[-1] != 1
+    return ModelInput(name, shape, dtype, features, has_words)
+
+
+def text_inputs(graph: Graph, outputs: Sequence[str], fed: Collection[str] = ()) -> tuple[ModelInput, ...]:
+    """All inputs of a model that takes texts; none where it does not.
+
+    Args:
+        graph: the model.
+        outputs: what is to be computed.
+        fed: placeholders that are set to something else.
+
+    Raises:
+        UsageError: the shape of an input is not known.
+    """
+    has_strings = any(node.attr("dtype", None) is STRING for node in graph if node.op.startswith("Placeholder"))
+    if not has_strings:
+        return ()
+    shapes = sample_shapes(graph, outputs, tuple(fed))
+    found = []
+    for endpoint, label in feed_endpoints(graph, shapes).items():
+        dtype = FeedSpec.of(graph, endpoint, label).numpy or np.dtype(np.float32)
+        found.append(model_input(graph, label, shapes[label], dtype))
+    takes_text = any(item.takes_text and not is_decoded(graph, item.name) for item in found)
+    return tuple(found) if takes_text else ()
+
+
+def is_decoded(graph: Graph, name: str) -> bool:
+    """Whether what goes into a string input is a picture or a recording."""
+    waiting, seen = [node_name(name)], {node_name(name)}
+    for _ in range(MOST_STEPS):
+        users = [user for place in waiting for user in graph.consumers.get(place, ())]
+        if any(user.op in DECODERS or user.op == "DecodeRaw" for user in users):
+            return True
+        waiting = [user.name for user in users if user.name not in seen]
+        seen.update(waiting)
+    return False

@@ -1,0 +1,220 @@
+"""What a graph does with texts before numbers are at hand that LiteRT can take.
+
+    text ─StringSplit─ LookupTableFindV2 ─SparseToDense─┊─ GatherV2 (embedding) ─ Mean ─ MatMul …
+
+The part in front of the mark runs once for each text; the part behind it is what gets quantized and exported. Where the
+mark stands, text_cut.py finds. A length that a text has is made one for all by padding, as the graph pads the shorter
+texts of a batch.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.datasets.model_input import ModelInput
+from pocketgraph.datasets.text_samples import other_sample
+from pocketgraph.errors import FormatError, RunError
+from pocketgraph.graph import DType, Graph, canonical, node_name
+from pocketgraph.graph.order import topological
+from pocketgraph.quantization.input_cut import behind
+from pocketgraph.quantization.pooled_embeddings import STEPS
+from pocketgraph.quantization.vocabulary import SPOKEN
+
+Array = np.ndarray[Any, Any]
+Sample = Sequence[Array]
+MOST_COMPARED = 50  # texts, to see what padding does
+CHANGING = 0.01  # of the largest result, from which padding is said to change the answers
+LONGER = 12  # doublings of a text that is to fill a length
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A tensor where the part that reads texts ends.
+
+    Attributes:
+        tensor: its name in the whole graph.
+        name: that of the placeholder in its place.
+        dtype: its type.
+        shape: for one text; what differs from text to text is the longest one's.
+        is_open: for each axis, whether its size differs from text to text.
+        is_padded: whether shorter texts are padded to the shape, and longer ones cut.
+    """
+
+    tensor: str
+    name: str
+    dtype: DType
+    shape: tuple[int, ...]
+    is_open: tuple[bool, ...]
+    is_padded: bool = True
+
+
+class TextPreprocessing:
+    """The part of a graph that reads texts.
+
+    Args:
+        graph: the whole graph, ready to be cut.
+        inputs: what it takes.
+        cuts: where the part ends.
+        front: the nodes of the part.
+
+    Attributes:
+        whole: the graph as it was.
+    """
+
+    def __init__(
+        self, graph: Graph, inputs: tuple[ModelInput, ...], cuts: Sequence[Cut], front: Collection[str]
+    ) -> None:
+        from pocketgraph.runtime import Session
+
+        self.graph, self.inputs, self.cuts, self.front = graph, inputs, list(cuts), frozenset(front)
+        self.whole = graph
+        self._session = Session(graph)
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shape of each input of the part behind, by its name."""
+        return {canonical(cut.name): cut.shape for cut in self.cuts}
+
+    @property
+    def length(self) -> int | None:
+        """How many steps a text has that is padded or cut; None where the graph makes all texts the same size."""
+        steps = [cut.shape[-1] for cut in self.cuts if cut.name.endswith(STEPS)]
+        sizes = steps + [
+            size for cut in self.cuts for size, is_open in zip(cut.shape, cut.is_open, strict=True) if is_open
+        ]
+        return max(sizes, default=None)
+
+    def words(self, *, is_open: bool = False) -> str:
+        """What is to be said of the cut, in a sentence; with ``is_open`` lengths of texts may be left open."""
+        names = ", ".join(cut.name for cut in self.cuts)
+        text = f"the part behind {names} is taken; what reads texts in front of it stays with the app"
+        if self.length is None:
+            return text
+        return f"{text}; {f'{self.length} steps are a text by default' if is_open else self.sized()}"
+
+    def sized(self) -> str:
+        """What becomes of lengths of texts, in words."""
+        return f"texts are padded or cut to {self.length} steps"
+
+    def change(self, outputs: Sequence[str], samples: Iterable[Sample]) -> float:
+        """By how much padding and cutting change the results, at most, as a share of the largest one."""
+        from pocketgraph.runtime import Session
+
+        worst = peak = 0.0
+        names = list(self.shapes)
+        with Session(self.whole) as whole, Session(self.behind()) as part:
+            for sample in itertools.islice(samples, MOST_COMPARED):
+                feeds = {item.name: array for item, array in zip(self.inputs, sample, strict=True)}
+                wanted = whole.run(list(outputs), feeds)
+                given = part.run(list(outputs), dict(zip(names, self(sample), strict=True)))
+                for one, other in zip(wanted, given, strict=True):
+                    if one.dtype.kind != "f" or one.shape != other.shape or not one.size:
+                        continue
+                    worst = max(worst, float(np.abs(one - other).max()))
+                    peak = max(peak, float(np.abs(one).max()))
+        return worst / peak if peak else 0.0
+
+    def behind(self, *, is_open: bool = False) -> Graph:
+        """The graph of the part behind, with placeholders; lengths of texts are left open where that is asked for."""
+        cuts = {
+            cut.tensor: (cut.dtype, tuple(None if is_open and opened else size
+                                          for size, opened in zip(cut.shape, cut.is_open, strict=True)))
+            for cut in self.cuts
+        }  # fmt: skip
+        waited_for = dependent_nodes(self.graph, [node_name(item.name) for item in self.inputs])
+        return behind(self.graph, cuts, waited_for).replace(inputs=(), signatures={})
+
+    def __call__(self, sample: Sample) -> list[Array]:
+        """What the part behind takes for a text, padded or cut to its length.
+
+        Raises:
+            FormatError: the graph does not take the text.
+        """
+        made = self._run(sample)
+        pairs = list(zip(made, self.cuts, strict=True))
+        if not any(cut.is_padded and array.shape != cut.shape for array, cut in pairs):
+            return made
+        padded = self._padded(sample, made)
+        for array, cut in zip(padded, self.cuts, strict=True):
+            if array.shape != cut.shape:
+                raise FormatError(
+                    f"this text gives '{cut.name}' the shape {list(array.shape)}, not {list(cut.shape)}: "
+                    f"{_shown(sample)}"
+                )
+        return padded
+
+    def _padded(self, sample: Sample, made: list[Array]) -> list[Array]:
+        """As the graph pads a text in a batch with a longer one; what is too long is cut."""
+        short = any(size < wanted for array, cut in zip(made, self.cuts, strict=True)
+                    for size, wanted in zip(array.shape, cut.shape, strict=False))  # fmt: skip
+        found = made
+        for doubled in range(LONGER if short else 0):
+            longer = [other_sample(item, " ".join([SPOKEN] * (1 << doubled)), array) for item, array in
+                      zip(self.inputs, sample, strict=True)]  # fmt: skip
+            batch = [_batched(one, other) for one, other in zip(sample, longer, strict=True)]
+            if any(array is None for array in batch):
+                break
+            found = [array[:1] if array.ndim else array for array in self._run([a for a in batch if a is not None])]
+            if all(array.ndim == len(cut.shape) and
+                   all(size >= wanted for size, wanted in zip(array.shape, cut.shape, strict=True))
+                   for array, cut in zip(found, self.cuts, strict=True)):  # fmt: skip
+                break
+        return [_fitted(array, cut) for array, cut in zip(found, self.cuts, strict=True)]
+
+    def _run(self, sample: Sample) -> list[Array]:
+        feeds = {item.name: array for item, array in zip(self.inputs, sample, strict=True)}
+        try:
+            return [np.asarray(array) for array in self._session.run([cut.tensor for cut in self.cuts], feeds)]
+        except RunError as error:
+            raise FormatError(f"the model does not take this text: {error.what}: {_shown(sample)}") from error
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_session": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        from pocketgraph.runtime import Session
+
+        self.__dict__.update(state)
+        self._session = Session(self.graph, threads=1)
+
+
+def _shown(sample: Sample) -> str:
+    texts = [array.reshape(-1)[0] for array in sample if array.dtype.kind == "O" and array.size]
+    return repr(texts[0][:60].decode("utf-8", "replace")) if texts and isinstance(texts[0], bytes) else ""
+
+
+def _batched(one: Array, other: Array) -> Array | None:
+    """Both as a batch of two; None where the input takes no batches."""
+    if not one.ndim:
+        return None
+    if one.dtype.kind == "O" and one.shape[1:] != other.shape[1:]:
+        filled = np.full((1, *other.shape[1:]), b"", object)
+        filled[tuple(slice(size) for size in one.shape)] = one
+        one = filled
+    return np.concatenate([one, other], 0)
+
+
+def _fitted(array: Array, cut: Cut) -> Array:
+    """Cut to the wanted sizes; zeros where nobody said what pads."""
+    if array.ndim != len(cut.shape):
+        return array
+    taken = array[tuple(slice(size) for size in cut.shape)]
+    if taken.shape == cut.shape:
+        return np.ascontiguousarray(taken)
+    made = np.zeros(cut.shape, array.dtype)
+    made[tuple(slice(size) for size in taken.shape)] = taken
+    return made
+
+
+def dependent_nodes(graph: Graph, sources: Iterable[str]) -> set[str]:
+    """The nodes that what is fed reaches."""
+    found = set(sources)
+    for node in topological(graph, partial=True):
+        if any(node_name(ref) in found for ref in node.data_inputs):
+            found.add(node.name)
+    return found
