@@ -19,6 +19,7 @@ from pocketgraph.apps.shipping.encoded_pictures import pixel_entry
 from pocketgraph.apps.shipping.outputs import numbers_and_texts, whole_model
 from pocketgraph.apps.shipping.report_page import as_html
 from pocketgraph.apps.shipping.shipment import FROZEN, MODEL, STATE, TARGETS, Shipment, Tried
+from pocketgraph.apps.shipping.size_causes import size_cause
 from pocketgraph.apps.shipping.texts import behind_texts, write_text_files
 from pocketgraph.datasets.sample_reading import Notify, SampleReading
 from pocketgraph.errors import PocketgraphError, RunError, UsageError, option
@@ -379,6 +380,7 @@ class _Work:
             self.path(FROZEN) if os.path.isdir(self.source) else self.source
         )  # checkpoints hold more than the model
         result.sizes = os.path.getsize(source), os.path.getsize(self.path(MODEL))
+        result.size_cause = size_cause(self.path(MODEL))
         if self.labels is not None:
             with open(self.labels, "rb") as file:
                 write_atomically(self.path("labels.txt"), file.read())
