@@ -2,7 +2,8 @@
 
 ``photos/`` holds drawn pictures of three made-up flowers, ``frozen.pb`` a small net that tells them apart (input ``x``,
 output ``softmax``), ``training/`` a graph and a checkpoint of it, ``speech.pb`` a net of drawn weights that takes
-recordings, ``birds.csv`` a table of made-up birds, and ``digits/`` what the training of examples/digits left behind.
+recordings, ``birds.csv`` a table of made-up birds, ``reviews.pb`` a net that reads the texts of ``reviews.csv`` and
+``reviews/``, and ``digits/`` what the training of examples/digits left behind.
 Nothing is downloaded.
 """
 
@@ -15,6 +16,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from docs_site.blocks import ROOT
+from docs_site.reviews import write_reviews
 from pocketgraph import Session, export, save, trainable, transform
 from pocketgraph.formats.checkpoints.checkpoint_writer import write_checkpoint
 from pocketgraph.graph import Graph, const
@@ -56,6 +58,7 @@ def make(folder: pathlib.Path) -> pathlib.Path:
     np.savez(folder / "feeds.npz", x=scaled(pictures["roses"][:1]))
     write_recordings(folder, rng)
     write_table(folder / "birds.csv")
+    write_reviews(folder)
     for example in (ROOT / "examples").iterdir():
         (folder / "examples").mkdir(exist_ok=True)
         (folder / "examples" / example.name).symlink_to(example)

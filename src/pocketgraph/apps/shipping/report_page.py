@@ -48,4 +48,4 @@ def cost(shipment: Shipment) -> str:
         earlier, later = shipment.milliseconds
         times = duration(later / 1e3), duration(earlier / 1e3)
         text += f"; a run takes {times[0]} on this machine, the graph's took {times[1]}"
-    return f"{text}."
+    return f"{text}. {shipment.size_cause}." if shipment.size_cause else f"{text}."

@@ -18,6 +18,7 @@ from pocketgraph.apps.shipping.preparation import prepared
 from pocketgraph.apps.shipping.report_page import as_html
 from pocketgraph.apps.shipping.resuming import earlier, keep, key_of
 from pocketgraph.apps.shipping.shipment import FROZEN, MODEL, STATE, TARGETS, Shipment, Tried
+from pocketgraph.apps.shipping.size_causes import size_cause
 from pocketgraph.apps.shipping.texts import behind_texts, write_text_files
 from pocketgraph.datasets.class_labels import read_labels
 from pocketgraph.datasets.sample_reading import Notify, SampleReading
@@ -374,6 +375,7 @@ class _Work:
             self.source if os.path.isfile(self.source) else self.path(FROZEN)
         )  # checkpoints hold more than the model
         result.sizes = os.path.getsize(source), os.path.getsize(self.path(MODEL))
+        result.size_cause = size_cause(self.path(MODEL))
         if self.labels is not None:
             with open(self.labels, "rb") as file:
                 write_atomically(self.path("labels.txt"), file.read())

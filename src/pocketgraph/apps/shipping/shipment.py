@@ -44,6 +44,7 @@ class Shipment:
         app: what the app does in front of the model, a sentence each.
         unknown: what cannot be known, a sentence each.
         sizes: bytes of the model and of what ships.
+        size_cause: why it is larger than its weights, in a sentence; empty where it is not by much.
         milliseconds: of a run of the model and of what ships, on this machine; None where nothing was run.
         devices: how it will do on devices of the target, a line each.
         files: what is in the folder.
@@ -62,6 +63,7 @@ class Shipment:
     app: list[str] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
     sizes: tuple[int, int] = (0, 0)
+    size_cause: str = ""
     milliseconds: tuple[float, float] | None = None
     devices: list[str] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
