@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.linear import LINEAR, float_constant
 from pocketgraph.quantization.conversion.constant_compression import gather_quantized, quantized_table
+from pocketgraph.quantization.conversion.float16_weights import expanded_float16
 from pocketgraph.quantization.conversion.int8_conversion import quantized_kernel
 from pocketgraph.quantization.core import cost_model, operator_rules
 from pocketgraph.quantization.core.conversion_recipe import ConvertedProgram
@@ -24,8 +25,8 @@ from pocketgraph.quantization.fitting.weight_only_fitting import (
     WeightOnlyCodes,
     fitted_to_samples,
     fitted_to_training,
-    left_in_float,
     nearest_codes,
+    wider_weights,
 )
 from pocketgraph.quantization.observing.calibration import observe
 from pocketgraph.quantization.observing.calibration_checks import check_weights
@@ -76,9 +77,10 @@ def quantize_weights(
         )
     else:
         codes = fitted_to_training(program, layers, graphs, rounding=rounding, threads=threads, progress=tell)
-    spared = left_in_float(codes)
-    weights = {operation: found for operation, found in codes.weights.items() if operation not in spared}
-    light = with_quantized_weights(program, dynamic=dynamic, weights=weights, with_tables=with_tables)
+    wider = wider_weights(codes)
+    weights = {operation: found for operation, found in codes.weights.items() if operation not in wider}
+    halves = [operation for operation, bits_of_floats in wider.items() if bits_of_floats == 16]
+    light = with_quantized_weights(program, dynamic=dynamic, weights=weights, halves=halves, with_tables=with_tables)
     values = {value: value for value in program.inputs}
     values.update((value, value) for operation in program.operations for value in operation.outputs)
     tables = sum(operator_rules.is_table(operation) for operation in program.operations) if with_tables else 0
@@ -125,6 +127,7 @@ def with_quantized_weights(
     bits: int = 8,
     with_tables: bool = True,
     weights: Mapping[Operation, QuantizedWeights] | None = None,
+    halves: Collection[Operation] = (),
 ) -> Program:
     """A program with int8 or int4 weights, one scale an output channel.
 
@@ -135,6 +138,7 @@ def with_quantized_weights(
         bits: 8, or 4 for the large layers.
         with_tables: have constants that rows are taken from in eight bits as well, as embeddings are.
         weights: the codes of each layer that gets some; by default the nearest ones of all large layers.
+        halves: the layers that get float16 weights, which are expanded when the model is loaded.
     """
     layers = codable_layers(program, bits, cost_model.FEWEST_COMPRESSED_ELEMENTS)
     chosen = nearest_codes(layers).weights if weights is None else weights
@@ -172,6 +176,14 @@ def with_quantized_weights(
                 name = f"{operation.outputs[0].name}/bias" if had is None else had.name
                 operation.inputs += [None] * (at_bias + 1 - len(operation.inputs))
                 operation.inputs[at_bias] = float_constant(name, chosen[original].bias)
+        elif original in halves:
+            at = LINEAR[operation.code][1]
+            kernel = operator_rules.weights(operation)
+            if kernel not in shared:
+                expansion = expanded_float16(kernel)
+                shared[kernel] = expansion.outputs[0]
+                operations.append(expansion)
+            operation.inputs[at] = shared[kernel]
         operations.append(operation)
     result.operations = operations
     return result

@@ -14,7 +14,7 @@ from pocketgraph.exporting.model import Array, EntryPoint, ExportModel, Feeds, W
 from pocketgraph.exporting.programs import float_program, quantized_program
 from pocketgraph.exporting.samples import made_feeds
 from pocketgraph.exporting.tflite import metadata, versions
-from pocketgraph.exporting.tflite.float16_weights import with_half_weights
+from pocketgraph.quantization.conversion.float16_weights import with_half_weights
 from pocketgraph.exporting.tflite.open_sizes import Opened, open_program
 from pocketgraph.exporting.tflite.variable_subgraphs import first_values, with_variables
 from pocketgraph.exporting.tflite.zipped import archive

@@ -21,6 +21,7 @@ from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.linear import LINEAR
 from pocketgraph.passes.trained_statistics import ChannelStatistics, trained_statistics
+from pocketgraph.quantization.conversion.float16_weights import fits_float16
 from pocketgraph.quantization.conversion.int8_conversion import quantized_kernel
 from pocketgraph.quantization.core import cost_model, operator_rules
 from pocketgraph.quantization.core.operator_rules import is_layer
@@ -44,6 +45,7 @@ DYNAMIC = ("CONV_2D", "FULLY_CONNECTED")
 ACTIVATION_OPS = ("Relu", "Relu6")
 """Not a trait: the nodes that become the activation of a layer, and so may stand behind its batch norm."""
 BYTES_OF_EXPANSION = 190  # in the file, of the operation that makes floats of codes, and of its tensor
+CELLS = 1024  # that the bytes to share among small layers are counted in
 STRONGEST = 20.0  # factor of a channel: made-up inputs that hardly reach one say nothing of it
 
 Replacement = tuple[Operation, Array, Array]
@@ -58,11 +60,13 @@ class WeightOnlyCodes:
         weights: of each layer; those that were not fitted have the nearest codes and their own bias.
         fitted: the layers whose codes are fitted.
         noise: what the codes of a small layer alone do to the scores, as a share of their power, where that is known.
+        float16_noise: the same of float16 weights, where these can be had.
     """
 
     weights: dict[Operation, QuantizedWeights]
     fitted: list[Operation] = field(default_factory=list)
     noise: dict[Operation, float] = field(default_factory=dict)
+    float16_noise: dict[Operation, float] = field(default_factory=dict)
 
 
 def nearest_codes(layers: Mapping[Operation, int]) -> WeightOnlyCodes:
@@ -142,6 +146,7 @@ def fitted_to_training(
         return result
     matched = copied(program)
     alone: dict[Operation, Replacement] = {}
+    halves: dict[Operation, Replacement] = {}
     execution = LayerwiseExecution(held, threads)
     for at, (operation, made) in enumerate(zip(program.operations, matched.operations, strict=True), 1):
         if operation in wanted or operation in statistics:
@@ -155,14 +160,18 @@ def fitted_to_training(
                 result.weights[operation] = found
                 result.fitted.append(operation)
                 if operator_rules.weights(operation).size <= cost_model.MOST_SPARED_ELEMENTS:
-                    _, before = float_weights(operation)
+                    values, before = float_weights(operation)
                     _, after = float_weights(made)
                     shifted = after + (found.bias - before) * factors
                     alone[operation] = (made, found.numpy() * _across(made, factors), shifted)
+                    if fits_float16(values):
+                        half = values.astype(np.float16).astype(np.float64)
+                        halves[operation] = (made, half * _across(made, factors), after)
         progress("fitting weights", at, len(program.operations))
     if alone:
         analysis = SensitivityAnalysis(matched, lambda: held, cost_model.FEWEST_MADE_UP, threads)
         result.noise = {operation: analysis.of_weights(*replacement) for operation, replacement in alone.items()}
+        result.float16_noise = {operation: analysis.of_weights(*made) for operation, made in halves.items()}
     return result
 
 
@@ -229,25 +238,59 @@ def _across(operation: Operation, channels: Array) -> Array:
     return result
 
 
-def left_in_float(codes: WeightOnlyCodes) -> set[Operation]:
-    """The small layers whose floats spare most noise for their bytes, in as many bytes as those with few weights take.
+def wider_weights(codes: WeightOnlyCodes) -> dict[Operation, int]:
+    """The small layers that get no codes, and the bits of their floats, 16 or 32.
 
-    Where nothing is known of a layer's noise, the layers with few weights stay in float.
+    They are those where floats spare most noise, all together in little more bytes than a plain converter leaves in
+    float. Where nothing is known of a layer's noise, it stays in float if it has few weights.
     """
-    kept = {o for o in codes.weights if operator_rules.weights(o).size < cost_model.FEWEST_COMPRESSED_ELEMENTS}
-    if not codes.noise:
-        return kept
-    whole = sum(operator_rules.weights(operation).size for operation in codes.weights)
-    room = cost_model.MOST_SPARED_BYTES_SHARE * whole + sum(_bytes_of_floats(codes, o) for o in kept & set(codes.noise))
-    kept -= set(codes.noise)
-    for operation in sorted(codes.noise, key=lambda o: codes.noise[o] / _bytes_of_floats(codes, o), reverse=True):
-        if _bytes_of_floats(codes, operation) <= room:
-            kept.add(operation)
-            room -= _bytes_of_floats(codes, operation)
-    return kept
+    few = [o for o in codes.weights if operator_rules.weights(o).size < cost_model.FEWEST_COMPRESSED_ELEMENTS]
+    room = cost_model.MOST_SPARED_BYTES_SHARE * sum(operator_rules.weights(o).size for o in codes.weights)
+    room += sum(_stored_bytes(codes, o, 32) for o in few if o in codes.noise)
+    room += sum(_stored_bytes(codes, o, 0) for o in codes.noise if o not in few)
+    found = least_noise([_forms(codes, operation) for operation in codes.noise], room)
+    chosen = {o: 32 for o in few if o not in codes.noise}
+    return chosen | {operation: bits for operation, bits in zip(codes.noise, found, strict=True) if bits}
 
 
-def _bytes_of_floats(codes: WeightOnlyCodes, operation: Operation) -> float:
-    """How much larger the file gets when a layer's weights are floats."""
+def _forms(codes: WeightOnlyCodes, operation: Operation) -> dict[int, tuple[float, float]]:
+    """The bytes and the noise of a layer's weights as codes, 0, and as floats of 16 and of 32 bits."""
+    noise = {0: codes.noise[operation], 16: codes.float16_noise.get(operation, math.inf), 32: 0.0}
+    return {bits: (_stored_bytes(codes, operation, bits), loss) for bits, loss in noise.items() if math.isfinite(loss)}
+
+
+def least_noise(forms: Sequence[Mapping[int, tuple[float, float]]], room: float) -> list[int]:
+    """One form for each layer, so that all noise together is least in so many bytes: a knapsack.
+
+    Args:
+        forms: the bytes and the noise of each layer's forms.
+        room: bytes; where the smallest forms take more, they are what is chosen.
+    """
+    smallest = [min(stored for stored, _ in layer.values()) for layer in forms]
+    cell = max((room - sum(smallest)) / CELLS, 1.0)
+    cells = max(int((room - sum(smallest)) / cell), 0) + 1
+    least = np.zeros(cells)  # noise of the layers so far, by the cells that they may take
+    taken = np.zeros((len(forms), cells), np.int64)
+    for at, (layer, fewest) in enumerate(zip(forms, smallest, strict=True)):
+        before, least = least, np.full(cells, np.inf)
+        for bits, (stored, noise) in layer.items():
+            used = math.ceil((stored - fewest) / cell)
+            if used < cells:
+                with_it = np.full(cells, np.inf)
+                with_it[used:] = before[: cells - used] + noise
+                taken[at, with_it < least] = bits
+                least = np.minimum(least, with_it)
+    chosen, left = [], cells - 1
+    for at in reversed(range(len(forms))):
+        bits = int(taken[at, left])
+        chosen.append(bits)
+        left -= math.ceil((forms[at][bits][0] - smallest[at]) / cell)
+    return chosen[::-1]
+
+
+def _stored_bytes(codes: WeightOnlyCodes, operation: Operation, bits: int) -> float:
+    """What a layer's weights take in the file, about: as floats of 16 or 32 bits, or, with 0, as codes."""
     weights = codes.weights[operation]
-    return max(weights.codes.size * (4 - weights.bits / 8) - 4 * len(weights.scales) - BYTES_OF_EXPANSION, 1)
+    if bits:
+        return weights.codes.size * bits / 8 + (BYTES_OF_EXPANSION if bits == 16 else 0)
+    return weights.codes.size * weights.bits / 8 + 4 * len(weights.scales) + BYTES_OF_EXPANSION

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT, HALF
@@ -9,6 +11,7 @@ from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.quantization.program_pass import copied
 
+Array = np.ndarray[Any, Any]
 SMALLEST = 64
 """Elements of a constant; fewer are not worth an operator."""
 LARGEST = 65504.0  # of float16
@@ -28,12 +31,13 @@ def with_half_weights(program: Program) -> tuple[Program, list[str]]:
             if value is None or value.constant is None or value.dtype is not FLOAT or value.size < SMALLEST:
                 continue
             if value not in expanded:
-                if not _fits(value.constant):
+                if not fits_float16(value.constant.numpy()):
                     kept.append(value.name)
                     expanded[value] = value
                 else:
-                    expanded[value] = Value(f"{value.name}/float", FLOAT, value.shape)
-                    operations.append(Operation("DEQUANTIZE", [_halved(value)], [expanded[value]]))
+                    expansion = expanded_float16(value)
+                    expanded[value] = expansion.outputs[0]
+                    operations.append(expansion)
             operation.inputs[at] = expanded[value]
         operations.append(operation)
     result.operations = operations
@@ -43,13 +47,15 @@ def with_half_weights(program: Program) -> tuple[Program, list[str]]:
     return result, notes
 
 
-def _fits(constant: Constant) -> bool:
-    values = constant.numpy()
+def fits_float16(values: Array) -> bool:
+    """Whether float16 reaches all numbers; infinity and NaN it has."""
     return bool(np.abs(values[np.isfinite(values)]).max(initial=0) <= LARGEST)
 
 
-def _halved(value: Value) -> Value:
+def expanded_float16(value: Value) -> Operation:
+    """The operation that makes a float constant of its float16 form."""
     source = value.constant
     assert source is not None
     constant = Constant(lambda: source.numpy().astype(np.float16), source.shape, np.dtype(np.float16))
-    return Value(value.name, HALF, value.shape, constant)
+    stored = Value(value.name, HALF, value.shape, constant)
+    return Operation("DEQUANTIZE", [stored], [Value(f"{value.name}/float", FLOAT, value.shape)])
