@@ -8,11 +8,27 @@ from pocketgraph.errors import FormatError, UsageError
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp")
 RECORDINGS = (".wav",)
+HIDDEN = (".", "__MACOSX")
+"""How files and folders begin that a system put beside those of the user."""
 
 
 def is_recording(path: str) -> bool:
     """Whether a file's name is that of a recording."""
     return path.lower().endswith(RECORDINGS)
+
+
+def files_in(folder: str) -> list[str]:
+    """The files of a folder and of those inside, in order; links are followed, what systems hide is left out."""
+    found: list[str] = []
+    seen: set[str] = set()
+    for place, inner, names in os.walk(folder, followlinks=True):
+        if os.path.realpath(place) in seen:  # a link that leads back
+            inner.clear()
+            continue
+        seen.add(os.path.realpath(place))
+        inner[:] = sorted(name for name in inner if not name.startswith(HIDDEN))
+        found += [os.path.join(place, name) for name in sorted(names) if not name.startswith(HIDDEN)]
+    return found
 
 
 def of_folder(name: str) -> tuple[list[str], list[str]]:
@@ -21,10 +37,7 @@ def of_folder(name: str) -> tuple[list[str], list[str]]:
     Raises:
         UsageError: there are neither.
     """
-    found_here: list[str] = []
-    for folder, inner, found in os.walk(name):
-        inner.sort()
-        found_here += [os.path.join(folder, file) for file in sorted(found)]
+    found_here = files_in(name)
     files = [path for path in found_here if path.lower().endswith(SUFFIXES)] or list(filter(is_recording, found_here))
     inside = [os.path.relpath(os.path.dirname(path), name) for path in files]
     classes = [path.split(os.sep)[0] for path in inside] if all(path != "." for path in inside) else []

@@ -16,12 +16,12 @@ _BY_KIND = {
     "PATH": "image_dir input_checkpoint output_prefix report_path",
     "PYTHON": "compare_python",
     "NAME": (
-        "app benchmark_name bottleneck_tensor decoder engine filename_tensor_name final_tensor_name input_data_name "
-        "input_name input_rate_name key_env name output_name package preset rater restore_op_name signature target "
-        "tensor wake_word"
+        "app benchmark_name bottleneck_tensor decoder engine filename_tensor_name final_tensor_name "
+        "input_data_name input_layer input_name input_rate_name key_env name output_layer output_name package preset rater "
+        "restore_op_name signature target tensor wake_word"
     ),
     "NAMES": (
-        "classes compare devices initializer_nodes input_layer input_names input_node_names inputs keep output_layer "
+        "classes compare devices initializer_nodes input_names input_node_names inputs keep "
         "output_names output_node_names outputs placeholder_to_const_names signatures tag_set tags saved_model_tags "
         "target_layer targets transforms variable_names_blacklist variable_names_whitelist without"
     ),
