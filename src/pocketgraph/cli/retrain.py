@@ -16,6 +16,7 @@ from pocketgraph.errors import PocketgraphError, UsageError
 
 IGNORED = ("test_batch_size", "validation_batch_size", "eval_step_interval")
 """Flags of the original's gradient descent; the layer is solved to convergence here."""
+NAMED = 5  # files that were left out
 TUNING = ("learning_rate", "train_batch_size")
 """Likewise, but for --train_layers, which is trained by gradient descent."""
 
@@ -220,7 +221,8 @@ def command(
     if made.wants_more_photos:
         echo(f"accuracy still rose with the second half of the {kind}: more of them would help")
     if made.left_out:
-        echo(f"{len(made.left_out)} files did not open and were left out")
+        some = ", ".join(made.left_out[:NAMED]) + (", …" if len(made.left_out) > NAMED else "")
+        echo(f"{len(made.left_out)} files did not open and were left out: {some}")
     echo(f"{output_graph}, {labels_file}, {page}; next:")
     for command_line in commands:
         echo(f"  {command_line}")

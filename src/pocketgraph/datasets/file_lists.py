@@ -8,6 +8,7 @@ from pocketgraph.errors import FormatError, UsageError
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp")
 RECORDINGS = (".wav",)
+UNREAD = (".heic", ".heif", ".avif", ".tif", ".tiff", ".jp2", ".jxl", ".dng")
 HIDDEN = (".", "__MACOSX")
 """How files and folders begin that a system put beside those of the user."""
 
@@ -42,7 +43,11 @@ def of_folder(name: str) -> tuple[list[str], list[str]]:
     inside = [os.path.relpath(os.path.dirname(path), name) for path in files]
     classes = [path.split(os.sep)[0] for path in inside] if all(path != "." for path in inside) else []
     if not files:
+        others = [path for path in found_here if path.lower().endswith(UNREAD)]
         hint = f"it may hold {', '.join((*SUFFIXES, *RECORDINGS))}"
+        if others:
+            named = os.path.basename(others[0])
+            hint = f"files such as {named} are of kinds that are not read; make JPEG files of them"
         raise UsageError("there are no pictures in this folder, nor recordings", where=name, hint=hint)
     return _mixed(files, classes), _mixed(classes, classes)
 

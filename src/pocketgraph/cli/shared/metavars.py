@@ -17,8 +17,8 @@ _BY_KIND = {
     "PYTHON": "compare_python",
     "NAME": (
         "app benchmark_name bottleneck_tensor decoder engine filename_tensor_name final_tensor_name "
-        "input_data_name input_layer input_name input_rate_name key_env name output_layer output_name package preset rater "
-        "restore_op_name signature target tensor wake_word"
+        "input_data_name input_layer input_name input_rate_name key_env name output_layer output_name package preset "
+        "rater restore_op_name signature target tensor wake_word"
     ),
     "NAMES": (
         "classes compare devices initializer_nodes input_names input_node_names inputs keep "
